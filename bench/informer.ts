@@ -31,13 +31,13 @@ export async function bench(args: string[]): Promise<Bench> {
   }
 
   const sender = fork(join(import.meta.dirname, 'load', 'event-sender.ts'), [String(count), String(events)])
-  const told = async <Kind extends SenderMessage['kind']>(kind: Kind) => {
+  const reported = async <Kind extends SenderMessage['kind']>(kind: Kind) => {
     for (;;) {
       const [message] = (await once(sender, 'message')) as [SenderMessage]
       if (message.kind === kind) return message as Extract<SenderMessage, { kind: Kind }>
     }
   }
-  const { port, objectBytes } = await told('listening')
+  const { port, objectBytes } = await reported('listening')
   const client = await createClient({ cluster: { server: `http://127.0.0.1:${port}` } })
   const rows: Bench['rows'] = []
   try {
@@ -45,7 +45,7 @@ export async function bench(args: string[]): Promise<Bench> {
     const informer = new Informer({ client, resource: widgetKind, hotObjects: Number(values.hot) })
     const stop = new AbortController()
     const began = performance.now()
-    const watched = told('watched')
+    const watched = reported('watched')
     const running = informer.start(stop.signal)
     await informer.whenSynced()
     const syncSeconds = (performance.now() - began) / 1_000

@@ -88,7 +88,7 @@ function drawPanel({ column, title, line }: Panel, shape: Picture['shape'], unit
   for (let tick = 0; tick <= 4; tick++) {
     const at = (top / 4) * tick
     parts.push(`<line x1="${left}" x2="${left + panelWidth}" y1="${y(at)}" y2="${y(at)}" stroke="${ink.grid}"/>`)
-    parts.push(text(left - 6, y(at) + 4, say(at), 10, ink.faint, 'end'))
+    parts.push(text(left - 6, y(at) + 4, format(at), 10, ink.faint, 'end'))
   }
   if (line) {
     const at = y(line.at)
@@ -109,7 +109,7 @@ function drawPanel({ column, title, line }: Panel, shape: Picture['shape'], unit
         `<rect x="${x(index) - bar / 2}" y="${y(value)}" width="${bar}" height="${bottomY - y(value)}" fill="${ink.mark}" rx="2"/>`,
       )
     }
-    parts.push(halo(x(index), y(value) - 9, say(value)))
+    parts.push(halo(x(index), y(value) - 9, format(value)))
     const words = wrap(String(own[index]?.value), step / 5.2)
     for (const [row, word] of words.entries()) parts.push(text(x(index), bottomY + 16 + row * 12, word, 10, ink.faint, 'middle'))
   }
@@ -123,7 +123,7 @@ function niceTop(value: number): number {
   return ([1, 1.2, 1.6, 2, 3, 4, 6, 8, 10].find(factor => factor * power >= value * 1.08) ?? 20) * power
 }
 
-function say(value: number): string {
+function format(value: number): string {
   if (value >= 1_000) return Math.round(value).toLocaleString('en-US')
   return value >= 100 || Number.isInteger(value) ? String(Math.round(value)) : value.toFixed(1)
 }

@@ -1,6 +1,6 @@
 /**
  * Why a test may be skipped although CI=true. Everything else that is missing on a machine fails the run there: .ci/run installs it.
- * A pattern matches the reason that the test prints; `why` says why no script of ours can provide it.
+ * A pattern matches the reason that the test prints; `why` explains why no script of ours can provide it.
  */
 export const allowedSkips = [
   { pattern: /^root may write everywhere$/, why: 'needs a user other than root; CI runs as root' },

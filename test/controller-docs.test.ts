@@ -35,7 +35,7 @@ for (const { type, file } of [
 }
 
 for (const [library, exports] of Object.entries({ controller: controllerExports, testing: testingExports })) {
-  test(`docs/controller-library.md says what each export of oarlock/${library} is for`, () => {
+  test(`docs/controller-library.md describes each export of oarlock/${library}`, () => {
     const names = Object.keys(exports).filter(name => !new RegExp(`\\b${name}\\b`).test(guide))
     deepEqual(names, [])
   })

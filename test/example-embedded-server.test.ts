@@ -13,12 +13,12 @@ test('greetings.ts serves its own API, reconciles its kind, and stops gracefully
   const example = join(import.meta.dirname, '..', 'examples', 'embedded-server', 'greetings.ts')
   const child = spawn(process.execPath, [example, dataDir, '127.0.0.1:0'], { stdio: ['ignore', 'pipe', 'inherit'] })
   try {
-    let said = ''
+    let lastLine = ''
     for await (const line of createInterface({ input: child.stdout })) {
-      said = line
+      lastLine = line
       if (line.startsWith('kubectl')) break
     }
-    match(said, /^kubectl --kubeconfig .*kubeconfig get greetings$/)
+    match(lastLine, /^kubectl --kubeconfig .*kubeconfig get greetings$/)
     const client = await createClient({ kubeconfig: join(dataDir, 'kubeconfig') })
     const greetings = client.resource(await client.discover('example.com/v1', 'Greeting'))
     await greetings.create({ metadata: { name: 'moon' }, spec: { to: 'moon' } })

@@ -1,5 +1,5 @@
 /**
- * The lifecycle of Stacks in one `oarlock up`, from the first Run to deletion, with real engines. Restarts are in `restart.test.ts`.
+ * The lifecycle of Stacks in one `oarlock up`, from the first Run to deletion, with real engines. Restarts are in `restart.slow.test.ts`.
  * More than 400 lines, because all tests share one process and run concurrently in it.
  */
 import { deepEqual, equal, match, notEqual, ok } from 'node:assert/strict'

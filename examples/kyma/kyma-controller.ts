@@ -29,7 +29,7 @@ export function kymaController(manager: Manager, settings: Settings, counters: C
   const componentCache = manager.informer(componentResource)
 
   /** Time of the last status write of a pending Kyma, by key; removed when it is no longer pending. */
-  const toldAtMs = new Map<string, number>()
+  const reportedAtMs = new Map<string, number>()
 
   const create = async (kyma: Kyma, { name, namespace }: ComponentEntry, signal: AbortSignal) => {
     const object = {
@@ -64,7 +64,7 @@ export function kymaController(manager: Manager, settings: Settings, counters: C
     async reconcile({ key, object: kyma, signal }) {
       counters.reconciles++
       if (!kyma || kyma.metadata.deletionTimestamp) {
-        toldAtMs.delete(key)
+        reportedAtMs.delete(key)
         return undefined
       }
       const { name, namespace } = kyma.metadata
@@ -90,10 +90,10 @@ export function kymaController(manager: Manager, settings: Settings, counters: C
       const waitingFor = wanted.filter(entry => !succeeded.has(keyOf(entry))).map(entry => entry.name)
       const isWaiting = waitingFor.length > 0
       // Progress is reported at intervals, however many components finish in between; completion immediately.
-      const holdMs = isWaiting ? (toldAtMs.get(key) ?? Number.NEGATIVE_INFINITY) + settings.progressMs - performance.now() : 0
+      const holdMs = isWaiting ? (reportedAtMs.get(key) ?? Number.NEGATIVE_INFINITY) + settings.progressMs - performance.now() : 0
       if (holdMs > 0) return { requeueAfterMs: holdMs }
-      if (isWaiting) toldAtMs.set(key, performance.now())
-      else toldAtMs.delete(key)
+      if (isWaiting) reportedAtMs.set(key, performance.now())
+      else reportedAtMs.delete(key)
       const status = { status: isWaiting ? 'pending' : 'success', waitingFor }
       const written = await patchStatusIfChanged(kymas, kyma, status)
       if (written !== kyma) {

@@ -29,7 +29,7 @@ const help = `npm run kyma -- [options]
   --resync           afterwards reconcile everything once more
   --restart          kill the operator at half time and start another
   --render           render each component's chart, once per chart
-  --render-each      the same anew for every component
+  --render-each      the same again for every component
   --faults RATE      this part of the operator's writes fails with 500, from 0 to 1; default 0
   --resync-every MS  reconcile everything again after this long; default never
   --verify           watch that no step is skipped and nothing is made twice; always on with --restart

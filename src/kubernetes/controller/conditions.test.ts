@@ -13,14 +13,14 @@ test('withProgress sets the conditions that kstatus reads, and exceptional ones 
   const at = (ms: number, before: Status, state: 'ready' | 'reconciling' | 'stalled') =>
     withProgress({ metadata }, before, { state, reason: 'Because', message: 'it is so' }, ms)
   const first = at(0, { size: 4 }, 'reconciling')
-  const told = ({ conditions = [] }: Status) =>
+  const reported = ({ conditions = [] }: Status) =>
     conditions.map(({ type, status, lastTransitionTime }) => `${type}=${status} ${lastTransitionTime.slice(11, 19)}`)
-  deepEqual(told(first), ['Ready=False 00:00:00', 'Reconciling=True 00:00:00'])
+  deepEqual(reported(first), ['Ready=False 00:00:00', 'Reconciling=True 00:00:00'])
   deepEqual([first.size, first.observedGeneration], [4, 3])
   deepEqual(at(5_000, first, 'reconciling'), first, 'nothing changed, so nothing is to be written')
   const stalled = at(5_000, first, 'stalled')
-  deepEqual(told(stalled), ['Ready=False 00:00:00', 'Stalled=True 00:00:05'])
-  deepEqual(told(at(9_000, stalled, 'ready')), ['Ready=True 00:00:09'])
+  deepEqual(reported(stalled), ['Ready=False 00:00:00', 'Stalled=True 00:00:05'])
+  deepEqual(reported(at(9_000, stalled, 'ready')), ['Ready=True 00:00:09'])
 })
 
 for (const { name, object, want } of [

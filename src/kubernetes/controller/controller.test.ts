@@ -223,7 +223,7 @@ test('one reconcile for several clusters keeps keys apart, and readyz names the 
   const seen: string[] = []
   await withManager(
     async ({ api, manager }) => {
-      const told = ({ cluster, key, object, client }: ReconcileRequest) => {
+      const reported = ({ cluster, key, object, client }: ReconcileRequest) => {
         seen.push(`${cluster} ${key}`)
         const where = cluster === 'east' ? east : cluster === 'west' ? west : api
         equal(client.server, where.server.url, 'the client is that of the cluster')
@@ -235,10 +235,10 @@ test('one reconcile for several clusters keeps keys apart, and readyz names the 
           for: configMapResource,
           clusters: ['east', 'west'],
           owns: [secretResource],
-          reconcile: async request => told(request),
+          reconcile: async request => reported(request),
         }),
       )
-      manager.add(controller({ name: 'home', for: configMapResource, reconcile: async request => told(request) }))
+      manager.add(controller({ name: 'home', for: configMapResource, reconcile: async request => reported(request) }))
       throws(() => manager.informer(secretResource, { cluster: 'north' }), /no cluster "north"; known clusters: east, west/)
       west.intercept = (_request, response) => {
         response.destroy()

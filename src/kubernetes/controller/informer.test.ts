@@ -15,7 +15,7 @@ async function withInformer(
   run: (context: {
     api: InMemoryApi
     informer: Informer<ConfigMapBody>
-    told: string[]
+    reported: string[]
     object: (name: string, version: number, fields?: object) => ConfigMap
   }) => Promise<void>,
   options: InformerOptions<ConfigMapBody> = {},
@@ -26,11 +26,12 @@ async function withInformer(
   const client = await createClient({ cluster: { server: api.server.url } })
   const informer = new Informer({ client, resource: configMapResource, listWatch: fast, ...options })
   const stop = new AbortController()
-  const told: string[] = []
+  const reported: string[] = []
   informer.onChange({
-    added: ({ metadata }, isInitial) => void told.push(`${isInitial ? 'initial' : 'added'} ${metadata.name}`),
-    updated: (old, { metadata }) => void told.push(`updated ${metadata.name} ${old.metadata.resourceVersion}>${metadata.resourceVersion}`),
-    deleted: ({ metadata }) => void told.push(`deleted ${metadata.name}`),
+    added: ({ metadata }, isInitial) => void reported.push(`${isInitial ? 'initial' : 'added'} ${metadata.name}`),
+    updated: (old, { metadata }) =>
+      void reported.push(`updated ${metadata.name} ${old.metadata.resourceVersion}>${metadata.resourceVersion}`),
+    deleted: ({ metadata }) => void reported.push(`deleted ${metadata.name}`),
   })
   const running = informer.start(stop.signal)
   const object = (name: string, version: number, fields: object = {}): ConfigMap => ({
@@ -41,7 +42,7 @@ async function withInformer(
   try {
     await informer.whenSynced()
     await eventually(() => api.watchers === 1, 'the watch')
-    await run({ api, informer, told, object })
+    await run({ api, informer, reported, object })
   } finally {
     stop.abort()
     await running
@@ -52,7 +53,7 @@ async function withInformer(
 
 test('the cache follows the server, maintains its indexes, drops managedFields and reports each change once', async () => {
   await withInformer(
-    async ({ api, informer, told }) => {
+    async ({ api, informer, reported }) => {
       equal(informer.get('a/x')?.metadata.managedFields, undefined)
       api.put(path('y'), { data: { color: 'red' } })
       await eventually(() => informer.size === 2, 'y')
@@ -65,7 +66,7 @@ test('the cache follows the server, maintains its indexes, drops managedFields a
       api.sendRaw(`${JSON.stringify({ type: 'ADDED', object: informer.get('a/y') })}\n`)
       api.remove(path('x'))
       await eventually(() => informer.size === 1, 'x is gone')
-      deepEqual(told, ['initial x', 'added y', 'updated y 102>103', 'deleted x'])
+      deepEqual(reported, ['initial x', 'added y', 'updated y 102>103', 'deleted x'])
       throws(() => informer.byIndex('shape', 'round'), /has no index "shape"; known indexes: color/)
     },
     { indexes: { color: ({ data }) => (data?.color ? [data.color] : []) } },
@@ -75,29 +76,29 @@ test('the cache follows the server, maintains its indexes, drops managedFields a
 
 test('changes missed while disconnected are reported: deleted, updated, and recreated under the same name', async () => {
   await withInformer(
-    async ({ api, informer, told }) => {
+    async ({ api, informer, reported }) => {
       api.intercept = () => true
       api.breakWatches()
       api.remove(path('gone'))
-      api.remove(path('anew'))
-      api.put(path('anew'))
+      api.remove(path('recreated'))
+      api.put(path('recreated'))
       api.put(path('changed'), { data: { x: '2' } })
       api.compact()
       api.intercept = undefined
       api.server.closeConnections()
       await eventually(() => informer.size === 2 && informer.get('a/changed')?.data?.x === '2', 'equal again')
-      deepEqual(told.slice(3).sort(), ['added anew', 'deleted anew', 'deleted gone', 'updated changed 103>107'])
+      deepEqual(reported.slice(3).sort(), ['added recreated', 'deleted recreated', 'deleted gone', 'updated changed 103>107'])
     },
     {},
     api => {
-      for (const name of ['gone', 'anew', 'changed']) api.put(path(name))
+      for (const name of ['gone', 'recreated', 'changed']) api.put(path(name))
     },
   )
 })
 
 test('applyLocal puts a newer response into the cache and never restores a deleted object', async () => {
   await withInformer(
-    async ({ api, informer, told, object }) => {
+    async ({ api, informer, reported, object }) => {
       equal(informer.applyLocal(object('x', 100)), false, 'older than the cache')
       equal(informer.applyLocal(object('ghost', 101)), false, 'the cache has seen 101, so this was deleted since')
       equal(informer.applyLocal(object('x', 105)), true)
@@ -106,7 +107,7 @@ test('applyLocal puts a newer response into the cache and never restores a delet
       deepEqual([informer.get('a/x')?.metadata.resourceVersion, informer.size], ['105', 3])
       api.put(path('x'), { metadata: { uid: 'ux' } })
       api.bookmark()
-      deepEqual(told, ['initial x', 'updated x 101>105', 'added new', 'added elsewhere'])
+      deepEqual(reported, ['initial x', 'updated x 101>105', 'added new', 'added elsewhere'])
       api.compact()
       api.breakWatches()
       await eventually(() => api.watchers === 1 && informer.lastError === undefined, 'the second list')
@@ -139,7 +140,7 @@ test('applyLocal respects the selection of its informer', async () => {
 
 test('late events of a deleted object do not restore it; with a selector it may match again', async () => {
   await withInformer(
-    async ({ api, informer, told, object }) => {
+    async ({ api, informer, reported, object }) => {
       api.remove(path('x'))
       await eventually(() => informer.size === 0, 'x is gone')
       const send = (type: string, version: number) =>
@@ -152,7 +153,7 @@ test('late events of a deleted object do not restore it; with a selector it may 
       // The same object at a later version: its label was changed away and back.
       send('ADDED', 105)
       await eventually(() => informer.get('a/x') !== undefined, 'x is back')
-      deepEqual(told, ['initial x', 'deleted x', 'added y', 'added x'])
+      deepEqual(reported, ['initial x', 'deleted x', 'added y', 'added x'])
     },
     { labelSelector: 'set=a' },
     api => void api.put(path('x'), { metadata: { uid: 'ux', labels: { set: 'a' } } }),
@@ -161,17 +162,17 @@ test('late events of a deleted object do not restore it; with a selector it may 
 
 test('the response to a delete, and to a write that removes an object from the selection, takes effect immediately', async () => {
   await withInformer(
-    async ({ api, informer, told, object }) => {
-      equal(informer.applyLocalDelete('a/x', 'another'), false, 'an object made anew under this name is not the deleted one')
+    async ({ api, informer, reported, object }) => {
+      equal(informer.applyLocalDelete('a/x', 'another'), false, 'an object made recreated under this name is not the deleted one')
       equal(informer.applyLocalDelete('a/x', 'ux'), true)
       equal(informer.applyLocal(object('y', 110, { labels: { set: 'b' } })), true)
-      deepEqual([informer.size, told], [0, ['initial x', 'initial y', 'deleted x', 'deleted y']])
+      deepEqual([informer.size, reported], [0, ['initial x', 'initial y', 'deleted x', 'deleted y']])
       // Events in flight before arrive now and change nothing.
       for (const name of ['x', 'y']) api.put(path(name), { metadata: { labels: { set: 'a' } } })
       api.remove(path('x'))
       api.put(path('z'), { metadata: { labels: { set: 'a' } } })
       await eventually(() => informer.get('a/z') !== undefined, 'z')
-      deepEqual(told.slice(4), ['added z'])
+      deepEqual(reported.slice(4), ['added z'])
     },
     { labelSelector: 'set=a' },
     api => {
@@ -226,7 +227,7 @@ test('handlers and indexes receive frozen objects; an object for which the trans
 
 test('a handler or an index function that throws does not affect the others', async () => {
   await withInformer(
-    async ({ api, informer, told }) => {
+    async ({ api, informer, reported }) => {
       informer.onChange({
         added: () => {
           throw new Error('handler')
@@ -237,7 +238,7 @@ test('a handler or an index function that throws does not affect the others', as
       api.put(path('y'))
       await eventually(() => late.length === 2, 'the late handler sees what is there, and what comes')
       deepEqual(late, ['x true', 'y false'])
-      deepEqual(told, ['initial x', 'added y'])
+      deepEqual(reported, ['initial x', 'added y'])
     },
     {
       indexes: {
@@ -308,7 +309,7 @@ test('invariant 6: after random changes and faults the cache and the handlers’
 
 test('the watch echo of a write that is already cached is not parsed, and no other line is skipped', async () => {
   await withInformer(
-    async ({ api, informer, told, object }) => {
+    async ({ api, informer, reported, object }) => {
       // The response to a write at 110 (of a recreated x, by its UID); then the watch delivers it, with a field that shows whether it was parsed.
       equal(informer.applyLocal(object('x', 110, { labels: { from: 'answer' } })), true)
       const echo = { type: 'MODIFIED', object: object('x', 110, { labels: { from: 'watch' } }) }
@@ -321,7 +322,7 @@ test('the watch echo of a write that is already cached is not parsed, and no oth
       equal(informer.get('a/x')?.metadata.resourceVersion, '111')
       api.sendRaw(`${JSON.stringify({ type: 'MODIFIED', object: object('x', 113) })}\n`)
       await eventually(() => informer.get('a/x')?.metadata.resourceVersion === '113', 'a newer one')
-      deepEqual(told, ['initial x', 'deleted x', 'added x', 'updated x 110>111', 'added z', 'updated x 111>113'])
+      deepEqual(reported, ['initial x', 'deleted x', 'added x', 'updated x 110>111', 'added z', 'updated x 111>113'])
     },
     {},
     api => void api.put(path('x')),

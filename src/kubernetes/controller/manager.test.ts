@@ -293,7 +293,7 @@ test('metrics have the names of controller-runtime', async () => {
 })
 
 test('a type error in a controller for an untyped kind is a single error', async () => {
-  const stranger = describeResource<{ spec: { a: string } }>({
+  const untyped = describeResource<{ spec: { a: string } }>({
     group: 'x.dev',
     version: 'v1',
     kind: 'Stack',
@@ -301,11 +301,11 @@ test('a type error in a controller for an untyped kind is a single error', async
     scope: 'Namespaced',
   })
   await withManager(async ({ api, manager }) => {
-    const { calls, controller: made } = recorder(undefined, { for: stranger })
+    const { calls, controller: made } = recorder(undefined, { for: untyped })
     manager.add(made)
     await manager.start()
     api.put('/apis/x.dev/v1/namespaces/a/stacks/s', { spec: { a: '1' } })
     await eventually(() => calls[0] === 'a/s', 'the untyped kind')
-    equal(manager.informer(stranger).get('a/s')?.spec.a, '1')
+    equal(manager.informer(untyped).get('a/s')?.spec.a, '1')
   })
 })

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { check, type Operation, type Version, type WatchedEvent, type WatchLog } from './history.ts'
 import { type Item, type ServerChild, spawnServer, startServerChild } from './server-child.ts'
 
-/** 200 in the full run: OARLOCK_TEST_KILLS=200 node --test test/reliability/kill.test.ts */
+/** 200 in the full run: OARLOCK_TEST_KILLS=200 node --test test/reliability/kill.slow.test.ts */
 const kills = Number(process.env.OARLOCK_TEST_KILLS ?? 12)
 const writers = 64
 const keys = Array.from({ length: 24 }, (_, index) => `k${index}`)
