@@ -90,7 +90,7 @@ test('a read-only disk is a start error, and the server starts when it is writab
     const start = () => startServer({ dataDir: disk.path, listen: { port: 0 } })
     await (await start()).close()
     disk.setReadOnly(true)
-    await rejects(start(), { code: 'DataDirectoryUnwritable', message: /oarlock\.db cannot be written, is on a read-only file system: / })
+    await rejects(start(), { code: 'DataDirectoryUnwritable', message: /oarlock\.db is on a read-only file system: / })
     disk.setReadOnly(false)
     await (await start()).close()
   } finally {
