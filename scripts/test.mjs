@@ -1,6 +1,6 @@
 // `npm test [-- FILES]`: format, lint, types and import rules first (they are fast), then the tests with node:test.
 // `npm run test:slow`: the tests named *.slow.test.ts: those that need a cluster, other people's clients, or minutes of real time.
-// With CI=true a skipped test fails the run unless test/allowed-skips.mjs lists its reason.
+// With CI=true a skipped test fails the run unless test/allowed-skips.mjs lists its reason, and so does a failed test marked as todo.
 import { spawnSync } from 'node:child_process'
 import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
@@ -27,6 +27,11 @@ if (files.length === 0) {
       .sort(),
   )
 }
+// node --test without files would search the whole checkout.
+if (files.length === 0) {
+  console.error(`no ${isSlow ? '*.slow.test.ts' : '*.test.ts'} files in src/ and test/`)
+  process.exit(1)
+}
 
 const directory = mkdtempSync(join(tmpdir(), 'oarlock-test-'))
 process.on('exit', () => rmSync(directory, { recursive: true, force: true }))
@@ -44,14 +49,22 @@ run(process.execPath, [
 if (process.env.CI === 'true') checkSkips(readFileSync(skipped, 'utf8'))
 
 function checkSkips(text) {
-  const skips = text
+  const records = text
     .split('\n')
     .filter(Boolean)
     .map(line => JSON.parse(line))
-  const missing = skips.filter(({ reason }) => !allowedSkips.some(({ pattern }) => pattern.test(reason)))
-  if (missing.length === 0) return
-  console.error(`CI=true: ${missing.length} tests were skipped for reasons that test/allowed-skips.mjs does not list:`)
-  for (const { file, name, reason } of missing) console.error(`  ${file}: ${name}: ${reason}`)
+  const skips = records.filter(({ kind, reason }) => kind === 'skip' && !allowedSkips.some(({ pattern }) => pattern.test(reason)))
+  report(skips, 'were skipped for reasons that test/allowed-skips.mjs does not list')
+  report(
+    records.filter(({ kind }) => kind === 'todo'),
+    'are marked as todo and failed',
+  )
+}
+
+function report(tests, problem) {
+  if (tests.length === 0) return
+  console.error(`CI=true: ${tests.length} tests ${problem}:`)
+  for (const { file, name, reason } of tests) console.error(`  ${file}: ${name}: ${reason}`)
   process.exitCode = 1
 }
 
