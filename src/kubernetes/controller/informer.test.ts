@@ -87,7 +87,7 @@ test('changes missed while disconnected are reported: deleted, updated, and recr
       api.intercept = undefined
       api.server.closeConnections()
       await eventually(() => informer.size === 2 && informer.get('a/changed')?.data?.x === '2', 'equal again')
-      deepEqual(reported.slice(3).sort(), ['added recreated', 'deleted recreated', 'deleted gone', 'updated changed 103>107'])
+      deepEqual(reported.slice(3).sort(), ['added recreated', 'deleted gone', 'deleted recreated', 'updated changed 103>107'])
     },
     {},
     api => {
