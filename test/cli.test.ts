@@ -67,7 +67,7 @@ describe('without a server', () => {
     equal(table.code, 0, table.stderr)
     match(
       table.stdout,
-      /^100 Stacks: \d+ Runs in 2h, .*EUR\/day.*\nRecommendation: set max: \d .*a Pod per Stack, 100 × 24h × 0\.05, costs 120\n$/s,
+      /^100 Stacks: \d+ Runs in 2h, .*EUR\/day.*\nRecommendation: set max: \d .*\nCost: [\d.]+ EUR per day with at most \d workers\. For comparison, one Pod per Stack: 100 × 24h × 0\.05 = 120 EUR per day\n$/s,
     )
     match(readFileSync(svg, 'utf8'), /^<svg /)
     const json = await oarlock([...args, '-o', 'json'])

@@ -31,7 +31,7 @@ import { startHttpListener } from './http-listener.ts'
 import { collectGarbageWhenIdle } from './idle-gc.ts'
 import { anyLabel, createJoinHandler, createJoinToken, credentialLabels, JoinService, workerCredentialName } from './join/index.ts'
 import { readStateKey } from './keys.ts'
-import { makeRegistry, recoveredLocksCounter } from './metrics.ts'
+import { brokenLocksCounter, makeRegistry } from './metrics.ts'
 import { ProcessPool } from './process-pool.ts'
 import { createQueueHandler, queueResponse } from './queue-endpoint.ts'
 import { currentRevision } from './source-revision.ts'
@@ -191,7 +191,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       }),
     })
     const registry = makeRegistry({ workers: () => pool.running().length })
-    const locks = recoveredLocksCounter(registry)
+    const locks = brokenLocksCounter(registry)
     const manager = new Manager({ client, log, registry })
     addStackController(manager, {
       checkSource: stack => validateSource(stack.spec.source),
@@ -284,7 +284,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       try {
         await logStore.remove({ namespace: metadata.namespace ?? '', run: metadata.name })
       } catch (error) {
-        log.warn({ err: error, run: metadata.name }, 'cannot remove the log of a deleted Run')
+        log.warn({ err: error, run: metadata.name }, 'failed to remove the log of a deleted Run')
       }
     }
 

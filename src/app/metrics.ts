@@ -18,8 +18,8 @@ export function makeRegistry(sources: MetricSources): Registry {
   return registry
 }
 
-/** State locks that were broken because their holder is proven gone (invariant 4). */
-export function recoveredLocksCounter(registry: Registry): Counter {
+/** State locks that were broken because their holder is proven to have abandoned them (invariant 4). */
+export function brokenLocksCounter(registry: Registry): Counter {
   const help = 'State locks broken because their Run had ended or its worker was lost.'
-  return new Counter({ name: 'oarlock_locks_recovered_total', help, registers: [registry] })
+  return new Counter({ name: 'oarlock_state_locks_broken_total', help, registers: [registry] })
 }

@@ -116,7 +116,7 @@ async function joinPool(
   const response = await bootstrapWorker(server, caCertificate, text, { name: requestedName, labels: capabilities.labels })
   log.info({ worker: response.worker, pool: response.pool, server }, 'joined')
   if (pool !== defaults.pool && pool !== response.pool) log.warn({ pool }, `ignored --pool: the join token is for pool ${response.pool}`)
-  const onError = (error: Error) => log.warn({ worker: response.worker, error: error.message }, 'cannot renew the credential')
+  const onError = (error: Error) => log.warn({ worker: response.worker, error: error.message }, 'failed to renew the credential')
   const credential = new Credential({ server, caCertificate, response, onError })
   const { worker: name, labels } = response
   return {

@@ -12,8 +12,9 @@ import {
   workerPoolResource,
   workerResource,
 } from '../../api/index.ts'
+import { type LeaseBody, leaseResource, type NamespaceBody, namespaceResource } from '../../kubernetes/client/index.ts'
 import type { Informer, Manager } from '../../kubernetes/controller/index.ts'
-import { describeResource, type KubeObject } from '../../kubernetes/object/index.ts'
+import type { KubeObject } from '../../kubernetes/object/index.ts'
 import { isUnaccepted } from './acceptance.ts'
 
 /**
@@ -21,18 +22,6 @@ import { isUnaccepted } from './acceptance.ts'
  * stopped. Otherwise the next Run of the Stack could start while the engine still runs (invariant 1).
  */
 export const assignedFinalizer = 'oarlock.dev/assigned'
-
-export type LeaseBody = { spec?: { renewTime?: string | null; holderIdentity?: string | null } }
-
-export const leaseResource = describeResource<LeaseBody>({
-  group: 'coordination.k8s.io',
-  version: 'v1',
-  kind: 'Lease',
-  plural: 'leases',
-  scope: 'Namespaced',
-})
-
-const namespaceResource = describeResource<object>({ group: '', version: 'v1', kind: 'Namespace', plural: 'namespaces', scope: 'Cluster' })
 
 /** The informer caches that dispatch reads. */
 export type Caches = {
@@ -43,7 +32,7 @@ export type Caches = {
   readonly leases: Informer<LeaseBody>
   readonly tenants: Informer<{ spec: Tenant['spec']; status?: Tenant['status'] }>
   /** Names and labels only. */
-  readonly namespaces: Informer<object>
+  readonly namespaces: Informer<NamespaceBody>
 }
 
 export function addCaches(manager: Manager): Caches {

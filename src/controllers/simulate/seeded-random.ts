@@ -1,21 +1,13 @@
-/**
- * Seeded random numbers: the same seed gives the same sequence on every machine. The generator is Mulberry32 (T. Ettinger, public domain). Its 2^32
- * states are enough for the millions of draws of a simulation; it is not cryptographically secure.
- */
+import { seededRandom } from '../../kubernetes/util/index.ts'
+
+/** The distributions of a simulation, over the numbers of {@link seededRandom}: the same seed gives the same draws. */
 export class SeededRandom {
-  #state: number
+  /** 0 ≤ x < 1 */
+  readonly next: () => number
 
   /** @param seed any number; only its lower 32 bits are used. */
   constructor(seed: number) {
-    this.#state = seed >>> 0
-  }
-
-  /** 0 ≤ x < 1 */
-  readonly next = (): number => {
-    this.#state = (this.#state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 0x1_0000_0000
+    this.next = seededRandom(seed)
   }
 
   /** Exponentially distributed with this mean: the time between two independent events. */

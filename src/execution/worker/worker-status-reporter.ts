@@ -1,5 +1,6 @@
 import type { WorkerStatus } from '../../api/index.ts'
 import { rfc3339 } from '../../kubernetes/object/index.ts'
+import { exponentialDelayMs } from '../../kubernetes/util/index.ts'
 import type { DrainReason } from './decide-step.ts'
 import type { WorkerStatusPatch } from './lease/registration.ts'
 
@@ -7,9 +8,8 @@ import type { WorkerStatusPatch } from './lease/registration.ts'
 export const reportDelayMs = 500
 /** `idleSince` is reported again when it is off by this much: pools choose by it which workers to remove. */
 const idleAccuracyMs = 5_000
-/** A failed report is repeated after this delay, which doubles each time. */
-const retryDelayMs = 2_000
-const maxRetryDelayMs = 60_000
+/** The delay before a failed report is repeated. */
+const retryBackoff = { minMs: 2_000, maxMs: 60_000 }
 
 /** What a worker does now. */
 export type WorkerActivity = {
@@ -34,7 +34,7 @@ export class WorkerStatusReporter {
   readonly #onError: (error: unknown) => void
   /** Of the last status written; empty: unknown. */
   #writtenFingerprint = ''
-  #nextRetryMs = retryDelayMs
+  #failures = 0
   #isClosed = false
   #writing: Promise<void> = Promise.resolve()
   #timer: NodeJS.Timeout | undefined
@@ -70,13 +70,13 @@ export class WorkerStatusReporter {
       try {
         await this.#write(statusOf(activity))
         this.#writtenFingerprint = fingerprint
-        this.#nextRetryMs = retryDelayMs
+        this.#failures = 0
       } catch (error) {
         // The write may have succeeded or not, so the written status is unknown.
         this.#writtenFingerprint = ''
         this.#onError(error)
-        this.#reportIn(this.#nextRetryMs)
-        this.#nextRetryMs = Math.min(maxRetryDelayMs, this.#nextRetryMs * 2)
+        this.#failures += 1
+        this.#reportIn(exponentialDelayMs(this.#failures, retryBackoff))
       }
     })
     return this.#writing

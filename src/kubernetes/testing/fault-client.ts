@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Client, ConnectionError, type RequestOptions, type Response, type StreamResponse, WrappedClient } from '../client/index.ts'
 import { StatusError } from '../object/index.ts'
-import { seededRandom } from './seeded-random.ts'
+import { seededRandom } from '../util/index.ts'
 
 /** The probability of each fault, from 0 (the default) to 1. A request is affected by at most one of them. */
 export type Faults = {

@@ -4,9 +4,10 @@
  * a seeded interleaving of tasks, and a client that injects faults of networks and servers.
  * Out of scope: a fake API server. Tests run against the embedded one, which behaves as in production.
  */
+
+export { seededRandom } from '../util/index.ts'
 export { type FaultCounts, type Faults, withFaults } from './fault-client.ts'
 export { reconcileRequest } from './reconcile-request.ts'
-export { seededRandom } from './seeded-random.ts'
 export { SeededScheduler } from './seeded-scheduler.ts'
 export { startTestServer, type TestServer, type TestServerOptions } from './start-test-server.ts'
 export { VirtualTimers } from './virtual-timers.ts'

@@ -1,5 +1,5 @@
 import { type Client, type RequestOptions, type Response, WrappedClient } from '../client/index.ts'
-import { seededRandom } from './seeded-random.ts'
+import { seededRandom } from '../util/index.ts'
 
 type PausedTask = { name: string; resume: () => void }
 

@@ -17,33 +17,47 @@ export const fenceAfterRun = (fence: Fence, epoch: number): Fence => ({
 export const fenceAfterUser = (fence: Fence): Fence => ({ ...fence, minEpoch: fence.maxSeenEpoch + 1 })
 
 export type LockDecision =
-  /** `isRepeated`: the same holder has the lock already. */
-  | { readonly kind: 'grant'; readonly fence: Fence; readonly isRepeated: boolean }
+  /** `isRepeated`: the same holder has the lock already. `brokenHolder`: the holder whose abandoned lock is broken (invariant 4). */
+  | { readonly kind: 'grant'; readonly fence: Fence; readonly isRepeated: boolean; readonly brokenHolder?: LockHolder }
   | { readonly kind: 'held'; readonly holder: LockHolder }
   | { readonly kind: 'stale'; readonly minEpoch: number }
 
-/** Decides whether `claim` gets the lock of a stack that `held` holds now. A rejection is a value, never an error. */
-export function decideLock(fence: Fence, held: LockHolder | undefined, claim: LockHolder): LockDecision {
+export type LockSituation<Claim> = {
+  readonly fence: Fence
+  /** Who holds the lock now. */
+  readonly held: LockHolder | undefined
+  readonly claim: Claim
+  /** A holder that is proven to have abandoned the lock. Only its lock is broken: another one may hold it by now (invariant 4). */
+  readonly abandonedHolder?: LockHolder | undefined
+}
+
+/** Decides whether `claim` gets the lock of a stack. A rejection is a value, never an error. */
+export function decideLock({ fence, held, claim, abandonedHolder }: LockSituation<LockHolder>): LockDecision {
   const isRepeated = held !== undefined && isSameHolder(held, claim)
   if (claim.kind === 'Run' && claim.epoch < fence.minEpoch) return { kind: 'stale', minEpoch: fence.minEpoch }
-  if (held !== undefined && !isRepeated) return { kind: 'held', holder: held }
-  return { kind: 'grant', isRepeated, fence: claim.kind === 'Run' ? fenceAfterRun(fence, claim.epoch) : fenceAfterUser(fence) }
+  const next = claim.kind === 'Run' ? fenceAfterRun(fence, claim.epoch) : fenceAfterUser(fence)
+  if (held === undefined || isRepeated) return { kind: 'grant', isRepeated, fence: next }
+  if (!isAbandoned(held, abandonedHolder)) return { kind: 'held', holder: held }
+  return { kind: 'grant', isRepeated, fence: next, brokenHolder: held }
 }
+
+const isAbandoned = (held: LockHolder, abandonedHolder: LockHolder | undefined): boolean =>
+  abandonedHolder !== undefined && isSameHolder(held, abandonedHolder)
 
 /** Who requests an unlock: a Run by name and epoch, a user by lock id. */
 export type UnlockClaim = { kind: 'Run'; runName: string; epoch: number } | { kind: 'User'; id: string }
 
 export type UnlockDecision =
-  | { readonly kind: 'release' }
-  | { readonly kind: 'free' }
-  | { readonly kind: 'held'; readonly holder: LockHolder }
+  /** With `fence` the lock of an abandoned holder is broken: the fence excludes this holder from further writes (invariant 4). */
+  { readonly kind: 'release'; readonly fence?: Fence } | { readonly kind: 'free' } | { readonly kind: 'held'; readonly holder: LockHolder }
 
 /** An unlock of a free lock is `free`, not an error: the response to a first request may have been lost. */
-export function decideUnlock(held: LockHolder | undefined, claim: UnlockClaim): UnlockDecision {
+export function decideUnlock({ fence, held, claim, abandonedHolder }: LockSituation<UnlockClaim>): UnlockDecision {
   if (held === undefined) return { kind: 'free' }
   const isOwn =
     claim.kind === 'Run'
       ? held.kind === 'Run' && held.runName === claim.runName && held.epoch === claim.epoch
       : held.kind === 'User' && held.id === claim.id
-  return isOwn ? { kind: 'release' } : { kind: 'held', holder: held }
+  if (isOwn) return { kind: 'release' }
+  return isAbandoned(held, abandonedHolder) ? { kind: 'release', fence: fenceAfterUser(fence) } : { kind: 'held', holder: held }
 }

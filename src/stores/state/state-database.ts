@@ -1,7 +1,7 @@
 import { decideLock, decideUnlock, type Fence, initialFence } from './decide-lock.ts'
 import { decideWrite } from './decide-write.ts'
 import { Encryption } from './encryption.ts'
-import { isSameHolder, type LockHolder } from './lock-holder.ts'
+import type { LockHolder } from './lock-holder.ts'
 import { StateFile } from './state-file.ts'
 import { StateStoreError } from './state-store-error.ts'
 import {
@@ -106,34 +106,24 @@ export class StateDatabase {
     if (holder.kind === 'Run') checkEpoch(holder.epoch)
     const { fence, nextVersion } = this.#stack(stackUid)
     const current = this.#lock(stackUid)
-    // Only the holder that was proven to have abandoned it: another one may hold it meanwhile (invariant 4).
-    const isBroken =
-      current !== undefined &&
-      abandonedHolder !== undefined &&
-      isSameHolder(current.holder, abandonedHolder) &&
-      !isSameHolder(current.holder, holder)
-    const decision = decideLock(fence, isBroken ? undefined : current?.holder, holder)
+    const decision = decideLock({ fence, held: current?.holder, claim: holder, abandonedHolder })
     if (decision.kind === 'stale') return { kind: 'rejected', reason: 'StaleEpoch', currentEpoch: fence.maxSeenEpoch }
     if (decision.kind === 'held') return { kind: 'rejected', reason: 'Held', holder: decision.holder, sinceMs: current?.sinceMs ?? nowMs }
     if (!decision.isRepeated) {
       this.#setStack(stackUid, decision.fence, nextVersion)
       this.#file.sql('INSERT OR REPLACE INTO lock VALUES (?, ?, ?)').run(stackUid, JSON.stringify(holder), nowMs)
     }
-    return { kind: 'granted', ...(isBroken && { brokenHolder: current.holder }) }
+    return { kind: 'granted', ...(decision.brokenHolder && { brokenHolder: decision.brokenHolder }) }
   }
 
   unlock({ stackUid, holder, abandonedHolder }: UnlockRequest): UnlockResult {
     this.#checkUid(stackUid)
     const { fence, nextVersion } = this.#stack(stackUid)
-    const current = this.#lock(stackUid)?.holder
-    const isBroken = current !== undefined && abandonedHolder !== undefined && isSameHolder(current, abandonedHolder)
-    const decision = decideUnlock(current, holder)
+    const held = this.#lock(stackUid)?.holder
+    const decision = decideUnlock({ fence, held, claim: holder, abandonedHolder })
     if (decision.kind === 'free') return { kind: 'free' }
-    if (decision.kind === 'held') {
-      if (!isBroken) return { kind: 'rejected', holder: decision.holder }
-      // The Run whose lock is broken must not write any more.
-      this.#setStack(stackUid, { ...fence, minEpoch: fence.maxSeenEpoch + 1 }, nextVersion)
-    }
+    if (decision.kind === 'held') return { kind: 'rejected', holder: decision.holder }
+    if (decision.fence) this.#setStack(stackUid, decision.fence, nextVersion)
     this.#file.sql('DELETE FROM lock WHERE stack_uid = ?').run(stackUid)
     return { kind: 'released' }
   }

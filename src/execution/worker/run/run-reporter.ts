@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { clearedPendingStatus, isEnded, type Run, type RunStatus, runPhases, runResource } from '../../../api/index.ts'
 import { type Client, ConnectionError, compareResourceVersions } from '../../../kubernetes/client/index.ts'
 import { equalJson, isReason, rfc3339, StatusError } from '../../../kubernetes/object/index.ts'
+import { exponentialDelayMs } from '../../../kubernetes/util/index.ts'
 import { RunStoppedError } from './stop-cause.ts'
 
 /** Progress is written at most once in this interval. */
@@ -9,6 +10,8 @@ export const progressIntervalMs = 500
 
 /** A phase without external effects is reported after this delay, together with the next one if that comes first. */
 export const coalesceDelayMs = 250
+
+const retryBackoff = { minMs: 50, maxMs: 1_000 }
 
 /** A partial status; null removes a field. */
 type Report = { readonly [Field in keyof RunStatus]?: RunStatus[Field] | null } & { readonly phase: RunStatus['phase'] }
@@ -120,7 +123,7 @@ export class RunReporter {
   }
 
   async #write(status: Report): Promise<void> {
-    for (let waitMs = 50; ; waitMs = Math.min(waitMs * 2, 1_000)) {
+    for (let attempt = 1; ; attempt++) {
       if (!this.#options.mayWrite()) throw new RunStoppedError({ kind: 'LeaseLost' })
       if (this.#isWritten(status)) return
       this.#check(status)
@@ -134,7 +137,7 @@ export class RunReporter {
           continue
         }
         if (!isTransient(error)) throw error
-        await delay(waitMs)
+        await delay(exponentialDelayMs(attempt, retryBackoff))
       }
     }
   }

@@ -1,10 +1,11 @@
 import { labels, type WorkerPool } from '../../../../api/index.ts'
+import { secretResource } from '../../../../kubernetes/client/index.ts'
 import { coerceError, type Informer, type Log, type Manager } from '../../../../kubernetes/controller/index.ts'
 import { isReason, type StatusError } from '../../../../kubernetes/object/index.ts'
 import { type DriverListener, type DriverWorker, type PoolDriver, StartError } from '../pool-driver.ts'
 import type { StartFailureReason } from '../start-state.ts'
 import { makeWorkerPod, podNamespace, workerContainer } from './make-pod.ts'
-import { type Pod, type PodBody, podResource, secretResource } from './pod.ts'
+import { type Pod, type PodBody, podResource } from './pod.ts'
 import { workerPodState } from './worker-pod-state.ts'
 
 /** Failed Pods are kept longer than succeeded ones, so that their logs can be read. */

@@ -22,12 +22,3 @@ export type PodBody = {
 export type Pod = KubeObject<PodBody>
 
 export const podResource = describeResource<PodBody>({ group: '', version: 'v1', kind: 'Pod', plural: 'pods', scope: 'Namespaced' })
-
-/** The fields of a Secret that are written here. */
-export const secretResource = describeResource<{ type?: string; stringData?: Record<string, string> }>({
-  group: '',
-  version: 'v1',
-  kind: 'Secret',
-  plural: 'secrets',
-  scope: 'Namespaced',
-})

@@ -1,4 +1,7 @@
-/** Numbers in [0, 1) that follow from `seed` alone (mulberry32), so that a test run can be repeated exactly. */
+/**
+ * Numbers in [0, 1) that follow from the lower 32 bits of `seed` alone: the same seed gives the same sequence on every machine. The generator
+ * is Mulberry32 (T. Ettinger, public domain). Its 2^32 states are enough for millions of draws; it is not cryptographically secure.
+ */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0
   return () => {
