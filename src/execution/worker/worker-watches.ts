@@ -25,14 +25,17 @@ export async function watchAssignedRuns(
   })
 }
 
-/** Watches a worker's own object, until `signal` is aborted. */
-export async function watchOwnWorker(options: WorkerWatchOptions & { onWorker(worker: Worker): void; onDeleted(): void }): Promise<void> {
-  const { client, name, signal, onWorker, onDeleted, onError } = options
-  await delay(watchWorkerAfterMs, undefined, { signal }).catch(() => {})
+/** Watches a registered worker's own object, until `signal` is aborted. */
+export async function watchOwnWorker(
+  options: WorkerWatchOptions & { onWorker(worker: Worker): void; onDeleted(): void; startAfterMs?: number },
+): Promise<void> {
+  const { client, name, signal, onWorker, onDeleted, onError, startAfterMs = watchWorkerAfterMs } = options
+  await delay(startAfterMs, undefined, { signal }).catch(() => {})
   await listWatch(client, workerResource, {
     fieldSelector: `metadata.name=${name}`,
     signal,
-    onReplace: workers => workers.forEach(onWorker),
+    // An empty list: the object was deleted before the watch started or while it was interrupted.
+    onReplace: workers => (workers.length === 0 ? onDeleted() : workers.forEach(onWorker)),
     onEvent: ({ type, object }) => {
       if (type === 'ADDED' || type === 'MODIFIED') onWorker(object)
       else if (type === 'DELETED') onDeleted()
