@@ -8,11 +8,11 @@ import { test } from 'node:test'
 import { connect } from 'node:tls'
 import fc from 'fast-check'
 import { parse } from 'yaml'
-import { bytesOf, type Nonsense, nonsense } from './nonsense.ts'
+import { encodeRequest, type MalformedRequest, malformedRequests } from './malformed-requests.ts'
 import { RawClient } from './raw-client.ts'
 import { startServerChild } from './server-child.ts'
 
-/** 100,000 in the whole run: OARLOCK_FUZZ_REQUESTS=100000 node --test test/reliability/fuzz.test.ts */
+/** The full run has 100,000: OARLOCK_FUZZ_REQUESTS=100000 node --test test/reliability/fuzz.test.ts */
 const requests = Number(process.env.OARLOCK_FUZZ_REQUESTS ?? 2_000)
 const sockets = 16
 
@@ -28,25 +28,25 @@ test(`${requests} malformed requests: no crash, no 500, bounded memory`, { timeo
   const statuses = new Map<number, number>()
   const rss: number[] = []
   let sent = 0
-  const ask = async (client: RawClient, request: Nonsense) => {
-    const { status, text } = await client.ask(bytesOf(request, token))
+  const send = async (client: RawClient, request: MalformedRequest) => {
+    const { status, text } = await client.send(encodeRequest(request, token))
     statuses.set(status, (statuses.get(status) ?? 0) + 1)
     ok(status < 500 || status === 501 || status === 504, `seed ${seed}: ${JSON.stringify(request)}: ${text.slice(0, 1_000)}`)
-    equal(server.child.exitCode, null, `seed ${seed}: the server ended after ${JSON.stringify(request)}`)
+    equal(server.child.exitCode, null, `seed ${seed}: the server exited after ${JSON.stringify(request)}`)
   }
   try {
     for (let part = 0; sent < requests; part++) {
-      const some = fc.sample(nonsense, { seed: seed + part, numRuns: Math.min(2_000, requests - sent) })
+      const batch = fc.sample(malformedRequests, { seed: seed + part, numRuns: Math.min(2_000, requests - sent) })
       await Promise.all(
         clients.map(async client => {
-          for (let next = some.pop(); next; next = some.pop()) {
-            await ask(client, next)
+          for (let next = batch.pop(); next; next = batch.pop()) {
+            await send(client, next)
             sent++
           }
         }),
       )
-      await disturb(port, token)
-      await clean(server)
+      await openBrokenConnections(port, token)
+      await deleteObjects(server)
       rss.push(rssOf(server.child.pid!))
     }
     equal((await server.call('GET', '/readyz')).code, 200)
@@ -55,7 +55,7 @@ test(`${requests} malformed requests: no crash, no 500, bounded memory`, { timeo
       const half = Math.floor(rss.length / 2)
       ok(Math.max(...rss.slice(half)) < Math.max(...rss.slice(0, half)) * 1.25, `memory grows: ${rss}`)
       console.log(
-        `${sent} requests, seed ${seed}; answers ${[...statuses]
+        `${sent} requests, seed ${seed}; responses ${[...statuses]
           .sort()
           .map(([code, count]) => `${code}: ${count}`)
           .join(', ')}; RSS in MB ${rss.join(' ')}`,
@@ -69,8 +69,8 @@ test(`${requests} malformed requests: no crash, no 500, bounded memory`, { timeo
   }
 })
 
-/** What is there is removed now and then, or lists become long and memory says nothing. */
-async function clean(server: Awaited<ReturnType<typeof startServerChild>>): Promise<void> {
+/** Deletes all objects between batches, so that their number does not dominate the measured memory. */
+async function deleteObjects(server: Awaited<ReturnType<typeof startServerChild>>): Promise<void> {
   for (const path of [
     '/api/v1/namespaces/default/configmaps',
     '/api/v1/namespaces/default/secrets',
@@ -81,8 +81,8 @@ async function clean(server: Awaited<ReturnType<typeof startServerChild>>): Prom
   }
 }
 
-/** Clients that stop in the middle, say nothing, read nothing, or speak no TLS. */
-async function disturb(port: number, token: string): Promise<void> {
+/** Opens connections that stop within a request, send nothing, read nothing, or do not use TLS. */
+async function openBrokenConnections(port: number, token: string): Promise<void> {
   const authorization = `Host: x\r\nAuthorization: Bearer ${token}\r\n`
   for (const text of [
     '',
@@ -104,10 +104,10 @@ async function disturb(port: number, token: string): Promise<void> {
     socket.destroy()
     await once(socket, 'close')
   }
-  for (const noise of ['GET / HTTP/1.1\r\n\r\n', '\x16\x03\x01\x02\x00\x01\x00', Buffer.alloc(5_000, 0xff)]) {
+  for (const bytes of ['GET / HTTP/1.1\r\n\r\n', '\x16\x03\x01\x02\x00\x01\x00', Buffer.alloc(5_000, 0xff)]) {
     const socket = connectPlain({ host: '127.0.0.1', port }).on('error', () => {})
     await once(socket, 'connect')
-    socket.write(noise)
+    socket.write(bytes)
     socket.end()
     socket.resume()
     await once(socket, 'close')

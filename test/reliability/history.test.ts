@@ -11,7 +11,7 @@ const event = (type: WatchedEvent['type'], revision: number, value: string): Wat
 
 let clock = 0
 function operation(type: Operation['type'], value: string, seen: Version | undefined, more: Partial<Operation> = {}): Operation {
-  return { key: 'k', type, value, beganAt: clock++, endedAt: clock++, result: 'done', seen, ...more }
+  return { key: 'k', type, value, startedAt: clock++, endedAt: clock++, result: 'done', seen, ...more }
 }
 const watch = (events: WatchedEvent[], revision = 0, listed: [string, Version][] = []): WatchLog => ({
   revision,

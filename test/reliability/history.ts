@@ -1,18 +1,18 @@
-/** Checks whether the requests and observations of clients on the keys of one resource are possible with a correct server. */
+/** Checks whether the requests and observations of all clients of one resource could have come from a correct server. */
 
-/** One request of one client. `beganAt` and `endedAt` are logical times of requests and responses: they order operations that did not overlap. */
+/** One request of one client. `startedAt` and `endedAt` are logical times of requests and responses: they order operations that did not overlap. */
 export type Operation = {
   readonly key: string
   readonly type: 'create' | 'update' | 'patch' | 'delete' | 'get'
   /** The written value, unique per write. */
   readonly value: string
-  /** Update: the version it must be based on. */
+  /** Update: the resource version in the request. */
   readonly basedOn?: number
   /** Delete: the uid of the object. */
   readonly uid?: string
-  readonly beganAt: number
+  readonly startedAt: number
   endedAt?: number
-  /** `unknown`: no response; it may or may not have happened, or happen later. */
+  /** `unknown`: no response; the write may or may not be applied, possibly later. */
   result: 'done' | 'rejected' | 'unknown'
   /** The object in the response. */
   seen?: Version
@@ -23,7 +23,7 @@ export type Version = { readonly revision: number; readonly value: string; reado
 
 export type WatchedEvent = Version & { readonly key: string; readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' }
 
-/** A list at `revision`, then every event up to when the connection ended. A resumed watch starts where the last one ended. */
+/** A list at `revision`, then every event up to when the connection ended. A resumed watch starts at the last revision of the previous one. */
 export type WatchLog = {
   readonly revision: number
   readonly listed: ReadonlyMap<string, Version>
@@ -31,13 +31,13 @@ export type WatchLog = {
   readonly listedAt: number
 }
 
-/** Descriptions of the violations; empty for a correct history. */
+/** Returns a description of each violation; empty for a correct history. */
 export function check(operations: readonly Operation[], watches: readonly WatchLog[]): string[] {
   const violations: string[] = []
   const report = (text: string) => {
     if (violations.length < 20) violations.push(text)
   }
-  const versions = gather(operations, watches, report)
+  const versions = collectVersions(operations, watches, report)
   for (const watch of watches) checkWatch(watch, operations, report)
   checkWrites(operations, versions, report)
   checkOrder(operations, watches, report)
@@ -46,8 +46,12 @@ export function check(operations: readonly Operation[], watches: readonly WatchL
 
 type Report = (text: string) => void
 
-/** All observed versions, by key. A revision has one content, and a value has one revision: no write happens twice. */
-function gather(operations: readonly Operation[], watches: readonly WatchLog[], report: Report): Map<string, Map<number, Version>> {
+/** All observed versions by key. Each revision must have one value and each value one revision, because no write may be applied twice. */
+function collectVersions(
+  operations: readonly Operation[],
+  watches: readonly WatchLog[],
+  report: Report,
+): Map<string, Map<number, Version>> {
   const byKey = new Map<string, Map<number, Version>>()
   const revisionOf = new Map<string, number>()
   const add = (key: string, version: Version, where: string) => {
@@ -75,7 +79,7 @@ function gather(operations: readonly Operation[], watches: readonly WatchLog[], 
   return byKey
 }
 
-/** Invariant 6: events in order, each once, none missing, and each consistent with the state before it. */
+/** Invariant 6: events are in order, each is sent once, none is missing, and each is consistent with the state before it. */
 function checkWatch({ revision, listed, events }: WatchLog, operations: readonly Operation[], report: Report): void {
   let last = revision
   const state = new Map(listed)
@@ -98,7 +102,7 @@ function checkWatch({ revision, listed, events }: WatchLog, operations: readonly
   }
 }
 
-/** A successful update replaced exactly the version it was based on. */
+/** Checks that no other write came between a successful update and the version it was based on. */
 function checkWrites(operations: readonly Operation[], versions: ReadonlyMap<string, ReadonlyMap<number, Version>>, report: Report): void {
   for (const { key, type, result, basedOn, seen } of operations) {
     if (type !== 'update' || result !== 'done' || basedOn === undefined || !seen) continue
@@ -109,44 +113,46 @@ function checkWrites(operations: readonly Operation[], versions: ReadonlyMap<str
   }
 }
 
-/** An acknowledged write is visible to every later operation: in responses, and in lists after a restart (invariant 5). */
+/** Checks that every later response, and every list after a restart, includes each acknowledged write (invariant 5). */
 function checkOrder(operations: readonly Operation[], watches: readonly WatchLog[], report: Report): void {
-  type Look = { beganAt: number; endedAt: number; seen: Version | undefined; what: string }
-  const keys = new Map<string, { writes: Operation[]; looks: Look[] }>()
+  type Observation = { startedAt: number; endedAt: number; seen: Version | undefined; what: string }
+  const keys = new Map<string, { writes: Operation[]; observations: Observation[] }>()
   const of = (key: string) => {
-    const found = keys.get(key) ?? { writes: [], looks: [] }
+    const found = keys.get(key) ?? { writes: [], observations: [] }
     keys.set(key, found)
     return found
   }
   for (const operation of operations) {
-    const { key, type, result, beganAt, endedAt, seen } = operation
+    const { key, type, result, startedAt, endedAt, seen } = operation
     if (type !== 'get') of(key).writes.push(operation)
-    if (endedAt !== undefined && result === 'done' && type !== 'delete') of(key).looks.push({ beganAt, endedAt, seen, what: `a ${type}` })
+    if (endedAt !== undefined && result === 'done' && type !== 'delete')
+      of(key).observations.push({ startedAt, endedAt, seen, what: `a ${type}` })
   }
-  for (const [key, { looks }] of keys) {
-    for (const { listed, listedAt } of watches) looks.push({ beganAt: listedAt, endedAt: listedAt, seen: listed.get(key), what: 'a list' })
+  for (const [key, { observations }] of keys) {
+    for (const { listed, listedAt } of watches)
+      observations.push({ startedAt: listedAt, endedAt: listedAt, seen: listed.get(key), what: 'a list' })
   }
-  for (const [key, { writes, looks }] of keys) {
+  for (const [key, { writes, observations }] of keys) {
     const ended = writes.filter(write => write.result === 'done' && write.endedAt !== undefined).sort((a, b) => a.endedAt! - b.endedAt!)
     const deletes = writes.filter(write => write.type === 'delete' && write.result !== 'rejected')
-    looks.sort((a, b) => a.beganAt - b.beganAt)
+    observations.sort((a, b) => a.startedAt - b.startedAt)
     let newest: Version | undefined
     const deleted = new Set<string>()
     let next = 0
-    for (const look of looks) {
-      for (; next < ended.length && ended[next]!.endedAt! < look.beganAt; next++) {
+    for (const observation of observations) {
+      for (; next < ended.length && ended[next]!.endedAt! < observation.startedAt; next++) {
         const write = ended[next]!
         if (write.type === 'delete') deleted.add(write.uid!)
         else if (!newest || write.seen!.revision > newest.revision) newest = write.seen
       }
-      const { seen, what } = look
+      const { seen, what } = observation
       if (seen && deleted.has(seen.uid)) report(`${key}: ${what} shows an object whose deletion was acknowledged before`)
       if (!newest) continue
       if (seen && seen.revision < newest.revision)
         report(`${key}: ${what} shows ${seen.revision}, but ${newest.revision} was acknowledged before`)
       // Only a delete of this object, acknowledged or not, can explain its absence.
       const { uid } = newest
-      if (!seen && !deletes.some(write => write.uid === uid && write.beganAt < look.endedAt)) {
+      if (!seen && !deletes.some(write => write.uid === uid && write.startedAt < observation.endedAt)) {
         report(`${key}: ${what} shows nothing, but ${newest.value} was acknowledged before`)
       }
     }

@@ -37,15 +37,15 @@ class Clients {
   readonly operations: Operation[] = []
   clock = 0
   acknowledged = 0
-  isOver = false
+  isStopping = false
   #values = 0
 
-  /** One client: reads and writes until the server is killed. */
+  /** Runs one client, which reads and writes until the server is killed. */
   async write(server: ServerChild, onAcknowledged: () => void): Promise<void> {
-    while (!this.isOver) {
+    while (!this.isStopping) {
       const key = keys[below(keys.length)]!
       const current = await this.#perform(server, key, 'get', {})
-      if (this.isOver) return
+      if (this.isStopping) return
       const choice = random()
       if (!current) await this.#perform(server, key, 'create', {})
       else if (choice < 0.45) await this.#perform(server, key, 'update', { basedOn: current.revision })
@@ -57,14 +57,14 @@ class Clients {
 
   async #perform(server: ServerChild, key: string, type: Operation['type'], more: Partial<Operation>): Promise<Version | undefined> {
     const value = type === 'get' ? '' : `v${++this.#values}`
-    const operation: Operation = { key, type, value, beganAt: this.clock++, result: 'unknown', ...more }
+    const operation: Operation = { key, type, value, startedAt: this.clock++, result: 'unknown', ...more }
     this.operations.push(operation)
-    const answer = await this.#send(server, operation).catch(error => {
-      if (!this.isOver) throw error
+    const result = await this.#send(server, operation).catch(error => {
+      if (!this.isStopping) throw error
       return undefined
     })
-    if (!answer) return undefined
-    const { code, body } = answer
+    if (!result) return undefined
+    const { code, body } = result
     ok(code < 500, `${type} ${key}: ${code} ${JSON.stringify(body)}`)
     operation.endedAt = this.clock++
     const isDone = code < 300 || (type === 'get' && code === 404)
@@ -97,8 +97,8 @@ class Clients {
   }
 }
 
-/** Watches from the end of the last watch, or, when that version has expired, lists and watches from there, until the server is killed. */
-async function follow(server: ServerChild, clients: Clients, logs: WatchLog[]): Promise<{ ended: Promise<void> }> {
+/** Resumes the previous watch; if its revision has expired, lists and watches again. Ends when the server is killed. */
+async function listAndWatch(server: ServerChild, clients: Clients, logs: WatchLog[]): Promise<{ ended: Promise<void> }> {
   const last = logs.at(-1)
   const from = last && (last.events.at(-1)?.revision ?? last.revision)
   const listedAt = clients.clock++
@@ -107,14 +107,14 @@ async function follow(server: ServerChild, clients: Clients, logs: WatchLog[]): 
     list.items.filter(({ metadata }) => metadata.name !== 'kube-root-ca.crt').map(item => [item.metadata.name, toVersion(item)]),
   )
   const fresh: WatchLog = { revision: Number(list.metadata.resourceVersion), listed, events: [], listedAt }
-  // The list is recorded in any case: it is the state after the kill.
+  // The list is always recorded, because it is the state after the kill.
   logs.push(fresh)
-  const again = from === undefined ? undefined : await openWatch(server, from)
+  const resumed = from === undefined ? undefined : await openWatch(server, from)
   const readWatch = await openWatch(server, fresh.revision)
   const ended = (async () => {
-    const isResumeExpired = again?.(() => {})
+    const isResumeExpired = resumed?.(() => {})
     ok(!(await readWatch(event => fresh.events.push(event))), 'the version of a list has not expired')
-    if (last && (await isResumeExpired) === false) deepEqual(stateAfter(last), listed, 'a resumed watch has missed nothing')
+    if (last && (await isResumeExpired) === false) deepEqual(stateAfter(last), listed, 'the resumed watch has sent every change')
   })()
   return { ended }
 }
@@ -131,7 +131,7 @@ function stateAfter({ listed, events }: WatchLog): Map<string, Version> {
 /** Opens a watch; the returned function reads it to its end and returns whether its revision had expired. */
 async function openWatch(server: ServerChild, revision: number): Promise<(onEvent: (event: WatchedEvent) => void) => Promise<boolean>> {
   const watch = await server.watch(`${maps}?watch=1&resourceVersion=${revision}`)
-  ok(watch.code === 200, `a watch from ${revision} was answered with ${watch.code}`)
+  ok(watch.code === 200, `a watch from ${revision} got ${watch.code}`)
   return async onEvent => {
     for await (const line of watch.lines) {
       const { type, object } = JSON.parse(line) as { type: WatchedEvent['type'] | 'ERROR' | 'BOOKMARK'; object: Item & { code?: number } }
@@ -145,14 +145,14 @@ async function openWatch(server: ServerChild, revision: number): Promise<(onEven
   }
 }
 
-test(`kill -9 at ${kills} random points during ${writers} writers: no acknowledged write is lost or repeated, watches have no gap (invariants 5, 6; seed ${seed})`, async () => {
+test(`SIGKILL at ${kills} random times with ${writers} writers: no acknowledged write is lost or repeated, and no watch has a gap (invariants 5, 6; seed ${seed})`, async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-kill-'))
   const clients = new Clients()
   const logs: WatchLog[] = []
   let server: ServerChild | undefined
   try {
     for (let round = 0; round <= kills; round++) {
-      // Sometimes it is killed during startup.
+      // In some rounds, a server is killed during startup first.
       if (round > 0 && random() < 0.15) {
         const child = spawnServer(dataDir)
         await sleep(below(600))
@@ -161,18 +161,18 @@ test(`kill -9 at ${kills} random points during ${writers} writers: no acknowledg
       }
       server = await startServerChild(dataDir)
       const running = server
-      clients.isOver = false
-      const { ended } = await follow(running, clients, logs)
+      clients.isStopping = false
+      const { ended } = await listAndWatch(running, clients, logs)
       if (round === kills) {
-        clients.isOver = true
+        clients.isStopping = true
         await running.kill()
         await ended
         break
       }
       const until = clients.acknowledged + 1 + below(300)
       const kill = async () => {
-        if (clients.isOver || clients.acknowledged < until) return
-        clients.isOver = true
+        if (clients.isStopping || clients.acknowledged < until) return
+        clients.isStopping = true
         // After a random delay, so that the kill hits a commit, a response, or the time between them.
         for (let steps = below(4); steps > 0; steps--) await new Promise(setImmediate)
         await running.kill()
@@ -180,19 +180,19 @@ test(`kill -9 at ${kills} random points during ${writers} writers: no acknowledg
       const killed = Promise.withResolvers<void>()
       const all = Array.from({ length: writers }, () =>
         clients.write(running, () => {
-          if (!clients.isOver && clients.acknowledged >= until) void kill().then(killed.resolve, killed.reject)
+          if (!clients.isStopping && clients.acknowledged >= until) void kill().then(killed.resolve, killed.reject)
         }),
       )
       await Promise.all([...all, killed.promise, ended])
     }
-    const faults = check(clients.operations, logs)
-    deepEqual(faults, [], `seed ${seed}`)
+    const violations = check(clients.operations, logs)
+    deepEqual(violations, [], `seed ${seed}`)
     const events = logs.reduce((sum, log) => sum + log.events.length, 0)
     ok(clients.acknowledged > kills && events > 0)
     if (kills >= 100)
       console.log(`${kills} kills, ${clients.acknowledged} acknowledged writes, ${clients.operations.length} requests, ${events} events`)
   } finally {
-    clients.isOver = true
+    clients.isStopping = true
     await server?.kill()
     rmSync(dataDir, { recursive: true, force: true })
   }

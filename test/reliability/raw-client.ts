@@ -1,6 +1,6 @@
 import type { TLSSocket } from 'node:tls'
 
-/** A client that sends bytes and reads the status of each answer; a new connection when the server ends the old one. */
+/** Sends raw bytes and reads the status of each response. Opens a new connection when the server has closed the previous one. */
 export class RawClient {
   readonly #open: () => TLSSocket
   #socket: TLSSocket | undefined
@@ -9,11 +9,11 @@ export class RawClient {
     this.#open = open
   }
 
-  /** The status of the answer, 0 when the connection ended without one. */
-  async ask(bytes: Buffer): Promise<{ status: number; text: string }> {
+  /** Returns the status of the response, or 0 if the connection ended without one. */
+  async send(bytes: Buffer): Promise<{ status: number; text: string }> {
     const socket = this.#socket ?? this.#open()
     this.#socket = undefined
-    const answer = await new Promise<{ status: number; text: string; isReusable: boolean }>(resolve => {
+    const response = await new Promise<{ status: number; text: string; isReusable: boolean }>(resolve => {
       let text = ''
       const done = (isReusable: boolean) => {
         socket.removeAllListeners('data').removeAllListeners('close')
@@ -22,14 +22,14 @@ export class RawClient {
       socket.on('data', chunk => {
         text += chunk.toString('latin1')
         if (text.startsWith('HTTP/1.1 100')) text = text.slice(text.indexOf('\r\n\r\n') + 4)
-        if (isWhole(text, bytes)) done(!/^connection: close/im.test(text))
+        if (isCompleteResponse(text, bytes)) done(!/^connection: close/im.test(text))
       })
       socket.on('close', () => done(false))
       socket.write(bytes)
     })
-    if (answer.isReusable && !socket.destroyed) this.#socket = socket
+    if (response.isReusable && !socket.destroyed) this.#socket = socket
     else socket.destroy()
-    return answer
+    return response
   }
 
   close(): void {
@@ -37,11 +37,11 @@ export class RawClient {
   }
 }
 
-function isWhole(text: string, asked: Buffer): boolean {
+function isCompleteResponse(text: string, request: Buffer): boolean {
   const end = text.indexOf('\r\n\r\n')
   if (end < 0) return false
   const head = text.slice(0, end)
-  if (asked.subarray(0, 5).toString() === 'HEAD ' || /^HTTP\/1\.1 (204|304)/.test(head)) return true
+  if (request.subarray(0, 5).toString() === 'HEAD ' || /^HTTP\/1\.1 (204|304)/.test(head)) return true
   const length = /^content-length: (\d+)/im.exec(head)?.[1]
   if (length !== undefined) return text.length - end - 4 >= Number(length)
   return text.endsWith('\r\n0\r\n\r\n') || text.endsWith('\n0\r\n\r\n')

@@ -14,19 +14,19 @@ console.log(server.url)
 process.once('SIGTERM', () => server.close().then(() => process.exit(0)))
 `
 
-/** As much of an object, a list or a Status as these tests look at. */
+/** The fields of an object, a list or a Status that these tests read. */
 export type Item = { metadata: { name: string; resourceVersion: string; uid: string }; data?: { value?: string } }
-export type Answer = { code: number; body: Item & { items: Item[]; message?: string } }
+export type CallResult = { code: number; body: Item & { items: Item[]; message?: string } }
 
-/** An API server in a process of its own, which can be killed, and a client of it. */
+/** An API server in a child process, which a test can kill, and a client for it. */
 export type ServerChild = {
   readonly child: ChildProcess
   readonly url: string
-  /** Fails when the connection does. */
-  call(method: string, path: string, body?: unknown, type?: string): Promise<Answer>
-  /** The lines of a watch, until the connection ends, in whatever way. */
+  /** Rejects if the connection fails. */
+  call(method: string, path: string, body?: unknown, type?: string): Promise<CallResult>
+  /** The lines of a watch until the connection ends, cleanly or not. */
   watch(path: string): Promise<{ code: number; lines: AsyncIterable<string>; end(): void }>
-  /** Kills it and waits until it is gone. */
+  /** Sends SIGKILL and waits until the process has exited. */
   kill(): Promise<void>
   disconnect(): void
 }
@@ -36,16 +36,16 @@ export function spawnServer(dataDir: string, env: NodeJS.ProcessEnv = {}, prefix
   return spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } })
 }
 
-/** @throws when it ends before it listens, with what it said. */
+/** @throws if the process exits before it listens; the message contains its stderr. */
 export async function startServerChild(dataDir: string, env: NodeJS.ProcessEnv = {}, prefix: readonly string[] = []): Promise<ServerChild> {
   const child = spawnServer(dataDir, env, prefix)
-  let complaint = ''
+  let stderrText = ''
   child.stderr!.setEncoding('utf8').on('data', text => {
-    complaint = (complaint + text).slice(-4_000)
+    stderrText = (stderrText + text).slice(-4_000)
   })
   const ended = once(child, 'exit')
   const first = await Promise.race([once(createInterface(child.stdout!), 'line'), ended.then(() => undefined)])
-  if (!first) throw new Error(`the server ended before it listened: ${complaint}`)
+  if (!first) throw new Error(`the server exited before it listened: ${stderrText}`)
   const url = first[0] as string
   const kubeconfig = parse(readFileSync(join(dataDir, 'kubeconfig'), 'utf8'))
   const ca = Buffer.from(kubeconfig.clusters[0].cluster['certificate-authority-data'], 'base64').toString()
@@ -67,10 +67,10 @@ export async function startServerChild(dataDir: string, env: NodeJS.ProcessEnv =
       const response = await send(method, path, body === undefined ? '' : JSON.stringify(body), type)
       let text = ''
       for await (const chunk of response.setEncoding('utf8')) text += chunk
-      if (!response.complete) throw new Error('the answer was cut off')
+      if (!response.complete) throw new Error('the response is incomplete')
       return {
         code: response.statusCode!,
-        body: JSON.parse(text.startsWith('{') ? text : JSON.stringify({ message: text })) as Answer['body'],
+        body: JSON.parse(text.startsWith('{') ? text : JSON.stringify({ message: text })) as CallResult['body'],
       }
     },
     async watch(path) {
@@ -97,6 +97,6 @@ async function* linesOf(response: IncomingMessage): AsyncGenerator<string> {
       yield* lines
     }
   } catch {
-    // A server that was killed ends its streams in the middle; what came whole counts.
+    // A killed server breaks its streams; only complete lines count.
   }
 }

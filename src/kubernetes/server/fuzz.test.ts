@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { after, before, test } from 'node:test'
 import { connect } from 'node:tls'
 import fc from 'fast-check'
-import { bytesOf, nonsense } from '../../../test/reliability/nonsense.ts'
+import { encodeRequest, malformedRequests } from '../../../test/reliability/malformed-requests.ts'
 import { RawClient } from '../../../test/reliability/raw-client.ts'
 import { startTestServer, type TestServer } from './server.testing.ts'
 
@@ -13,13 +13,13 @@ before(async () => {
 })
 after(() => server.close())
 
-/** As test/reliability/fuzz.test.ts does with many more, but one by one and in this process: what fails is made small. */
-test('random requests neither end the server nor cause a 500', async () => {
+/** Unlike test/reliability/fuzz.test.ts, sends requests one by one in this process, so that fast-check can shrink a failing one. */
+test('malformed requests neither end the server nor cause a 500', async () => {
   const { caCertificate, port } = server.server
   const client = new RawClient(() => connect({ host: '127.0.0.1', port, ca: caCertificate }).on('error', () => {}))
   await fc.assert(
-    fc.asyncProperty(nonsense, async request => {
-      const { status, text } = await client.ask(bytesOf(request, server.adminToken))
+    fc.asyncProperty(malformedRequests, async request => {
+      const { status, text } = await client.send(encodeRequest(request, server.adminToken))
       assert.ok(status < 500 || status === 501 || status === 504, text.slice(0, 1_000))
     }),
     { numRuns: Number(process.env.OARLOCK_FUZZ_RUNS ?? 600) },
@@ -28,7 +28,7 @@ test('random requests neither end the server nor cause a 500', async () => {
   assert.equal((await server.call('/healthz')).code, 200)
 })
 
-test('bodies that nest too deep are rejected, also when patches build them up', async () => {
+test('rejects bodies that are nested too deeply, including the results of patches', async () => {
   const nested = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`
   const secrets = '/api/v1/namespaces/default/secrets'
   const definition = (levels: number) =>
@@ -48,7 +48,7 @@ test('bodies that nest too deep are rejected, also when patches build them up', 
   }
 })
 
-test('invalid HTTP and aborted connections do not harm the server', async () => {
+test('the server keeps serving after invalid HTTP and aborted connections', async () => {
   const open = async (text: string) => {
     const socket = connect({ host: '127.0.0.1', port: server.server.port, ca: server.server.caCertificate })
     await once(socket, 'secureConnect')

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Agent, fetch } from 'undici'
-import { parse } from 'yaml'
 import type { KubeObject, Status, WatchEvent } from '../object/index.ts'
 import { type ApiServer, type ServerOptions, startServer } from './index.ts'
 
@@ -32,7 +31,7 @@ export async function startTestServer(options: Partial<ServerOptions> = {}): Pro
   // Namespaces are empty unless a test enables their defaults.
   const server = await startServer({ listen: { port: 0 }, storage: { synchronous: 'OFF' }, namespaceDefaults: false, ...options, dataDir })
   const agent = new Agent({ connect: { ca: server.caCertificate }, headersTimeout: 10_000, bodyTimeout: 0 })
-  const adminToken: string = parse(readFileSync(server.kubeconfigPath, 'utf8')).users[0].user.token
+  const { adminToken } = server
   const headersOf = ({ token = adminToken, type, body, headers }: RequestOptions) => ({
     ...(token && { authorization: `Bearer ${token}` }),
     ...(body !== undefined && { 'content-type': type ?? 'application/json' }),
@@ -56,7 +55,8 @@ export async function startTestServer(options: Partial<ServerOptions> = {}): Pro
       const abort = new AbortController()
       const response = await fetch(server.url + path, { headers: headersOf({ token }), dispatcher: agent, signal: abort.signal })
       if (response.status !== 200) throw new Error(`the watch failed with ${response.status}: ${await response.text()}`)
-      const lines = readLines(response.body as AsyncIterable<Uint8Array>)
+      // Reading starts now: undici cancels the body of an unreachable Response that nobody has started to read, and the watch would end.
+      const lines = readLines((response.body as ReadableStream<Uint8Array>).values())
       return {
         async next() {
           const { value, done } = await lines.next()

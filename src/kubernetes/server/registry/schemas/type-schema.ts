@@ -8,13 +8,13 @@ export type TypeSchema = Omit<StructuralSchema, 'properties' | 'additionalProper
   items?: TypeSchema
   /** The key in the tables of defaults and rules, such as `core.v1.Container`. */
   typeName?: string
-  /** Its JSON form is not that of its fields. */
+  /** Set if the JSON representation differs from the fields of the Go type. */
   form?: 'quantity' | 'micro-time'
-  /** Fields that keep a zero value. */
+  /** Pointer fields: an explicit zero value is kept, not dropped. */
   pointers?: ReadonlySet<string>
-  /** What fields without a value are given: structs, and what Go cannot leave out. Structs are `{}` and are filled in turn. */
+  /** Values of absent fields that Go always encodes: non-pointer structs and fields without `omitempty`. A struct starts as `{}` and gets its own zeros. */
   zeros?: readonly (readonly [field: string, value: unknown])[]
-  /** Defaults that every client sees, such as TCP. */
+  /** Defaults from the published schema, such as `protocol: TCP`. */
   defaults?: readonly (readonly [field: string, value: unknown])[]
 }
 

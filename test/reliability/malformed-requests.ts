@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 
-/** Requests as no client should send them: paths, queries, objects, patches, headers, credentials. */
+/** Generates malformed requests: paths, queries, objects, patches, headers and credentials. */
 
 const names = ['a', 'b', 'default', 'x'.repeat(300), '..', '%2e%2e', '%00', '%zz', '__proto__', 'constructor', 'A_b', 'ü', ' ']
 const plurals = [
@@ -32,12 +32,12 @@ const groups = [
   'backup',
   '',
 ]
-const one = <const T extends readonly unknown[]>(...values: T): fc.Arbitrary<T[number]> => fc.constantFrom<T[number]>(...values)
+const oneOf = <const T extends readonly unknown[]>(...values: T): fc.Arbitrary<T[number]> => fc.constantFrom<T[number]>(...values)
 
-/** Places where there is something to break. */
-const place = fc
+/** Paths of served resources. */
+const validPath = fc
   .record({
-    base: one(
+    base: oneOf(
       '/api/v1/namespaces/default/configmaps',
       '/api/v1/namespaces/default/secrets',
       '/api/v1/namespaces/default/services',
@@ -55,28 +55,28 @@ const place = fc
       '/apis/fuzz.example/v1/namespaces/default/boats',
       '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
     ),
-    name: one(undefined, undefined, undefined, '/a', '/a', '/b', '/c', '/boats.fuzz.example'),
-    subresource: one('', '', '', '', '/status', '/scale', '/token', '/finalize'),
+    name: oneOf(undefined, undefined, undefined, '/a', '/a', '/b', '/c', '/boats.fuzz.example'),
+    subresource: oneOf('', '', '', '', '/status', '/scale', '/token', '/finalize'),
   })
   .map(({ base, name, subresource }) => (name === undefined ? base : base + name + subresource))
 
-const anywhere = fc
+const arbitraryPath = fc
   .record({
-    group: one(...groups),
-    namespace: one(undefined, 'default', ...names),
-    plural: one(...plurals),
-    name: one(undefined, undefined, ...names),
-    subresource: one(undefined, undefined, 'status', 'scale', 'finalize', 'token', 'log', '%2f'),
-    extra: one('', '', '', '/', '//', '/../..', '?', '#'),
+    group: oneOf(...groups),
+    namespace: oneOf(undefined, 'default', ...names),
+    plural: oneOf(...plurals),
+    name: oneOf(undefined, undefined, ...names),
+    subresource: oneOf(undefined, undefined, 'status', 'scale', 'finalize', 'token', 'log', '%2f'),
+    extra: oneOf('', '', '', '/', '//', '/../..', '?', '#'),
   })
   .map(({ group, namespace, plural, name, subresource, extra }) => {
     const parts = [group, ...(namespace === undefined ? [] : ['namespaces', namespace]), plural, name, subresource]
     return encodeLoosely(`/${parts.filter(part => part !== undefined).join('/')}${extra}`)
   })
-const path = fc.oneof({ weight: 6, arbitrary: place }, { weight: 1, arbitrary: anywhere })
+const path = fc.oneof({ weight: 6, arbitrary: validPath }, { weight: 1, arbitrary: arbitraryPath })
 
 const queryValue = fc.oneof(
-  one(
+  oneOf(
     'true',
     'false',
     '0',
@@ -98,7 +98,7 @@ const queryValue = fc.oneof(
   ),
   fc.string({ maxLength: 20, unit: 'binary' }),
 )
-const queryName = one(
+const queryName = oneOf(
   'limit',
   'continue',
   'labelSelector',
@@ -119,44 +119,44 @@ const queryName = one(
   'gracePeriodSeconds',
 )
 const query = fc.oneof(
-  { weight: 2, arbitrary: one('') },
+  { weight: 2, arbitrary: oneOf('') },
   fc.array(fc.tuple(queryName, queryValue), { maxLength: 4 }).map(pairs => {
     const text = pairs.map(([name, value]) => `${name}=${encodeURIComponent(value.toWellFormed())}`).join('&')
     return text && `?${text}`
   }),
 )
 
-/** Objects that are nearly right: the fields clients meet, with a wrong thing here and there. */
-const junk = fc.oneof(fc.jsonValue({ maxDepth: 3 }), one(null, 1e308, -0, '', '\u0000', {}, [], [null], 'self.a > 1'))
+/** Arbitrary values for the fields that clients commonly set. */
+const arbitraryValue = fc.oneof(fc.jsonValue({ maxDepth: 3 }), oneOf(null, 1e308, -0, '', '\u0000', {}, [], [null], 'self.a > 1'))
 const schema = fc.record(
   {
-    type: one('object', 'string', 'integer', 'array', 'nope', 5),
+    type: oneOf('object', 'string', 'integer', 'array', 'nope', 5),
     properties: fc.dictionary(
-      one('spec', 'status', 'a', '__proto__', 'metadata'),
-      fc.oneof(junk, one({ type: 'string' }, { type: 'object' })),
+      oneOf('spec', 'status', 'a', '__proto__', 'metadata'),
+      fc.oneof(arbitraryValue, oneOf({ type: 'string' }, { type: 'object' })),
     ),
-    'x-kubernetes-preserve-unknown-fields': one(true, false, 'x'),
+    'x-kubernetes-preserve-unknown-fields': oneOf(true, false, 'x'),
     'x-kubernetes-validations': fc.array(
       fc.record({
-        rule: one('self == oldSelf', 'self.a.all(x, x > 1)', '(((', 'true', '1 / 0 == 1', 'self.matches("(a+)+$")'),
-        message: junk,
+        rule: oneOf('self == oldSelf', 'self.a.all(x, x > 1)', '(((', 'true', '1 / 0 == 1', 'self.matches("(a+)+$")'),
+        message: arbitraryValue,
       }),
     ),
-    pattern: one('(a+)+$', '[', '^a'),
-    default: junk,
+    pattern: oneOf('(a+)+$', '[', '^a'),
+    default: arbitraryValue,
   },
   { requiredKeys: [] },
 )
 const definition = fc.record(
   {
-    group: one('fuzz.example', 'x', 5),
-    scope: one('Namespaced', 'Cluster', 'x'),
-    names: one({ plural: 'boats', kind: 'Boat', singular: 'boat' }, { plural: 'Boats' }, null, {}),
+    group: oneOf('fuzz.example', 'x', 5),
+    scope: oneOf('Namespaced', 'Cluster', 'x'),
+    names: oneOf({ plural: 'boats', kind: 'Boat', singular: 'boat' }, { plural: 'Boats' }, null, {}),
     versions: fc.array(
       fc.record({
-        name: one('v1', 'V1', ''),
-        served: one(true, false),
-        storage: one(true, false),
+        name: oneOf('v1', 'V1', ''),
+        served: oneOf(true, false),
+        storage: oneOf(true, false),
         schema: fc.record({ openAPIV3Schema: schema }),
       }),
       { maxLength: 2 },
@@ -166,37 +166,37 @@ const definition = fc.record(
 )
 const metadata = fc.record(
   {
-    name: fc.oneof({ weight: 4, arbitrary: one('a', 'b', 'c', 'boats.fuzz.example') }, one(...names, undefined, 5)),
-    generateName: one('a-', '', 'A', 5),
-    namespace: one('default', 'other', '', 5),
-    labels: junk,
-    annotations: junk,
-    finalizers: fc.oneof(junk, one(['a/b'], [''])),
-    ownerReferences: junk,
-    managedFields: junk,
-    resourceVersion: one('', '1', '0', 'x', 5, null),
-    uid: one('', 'x', 5),
-    deletionTimestamp: one('', '2026-01-01T00:00:00Z', 5),
-    creationTimestamp: one(null, 'yesterday'),
+    name: fc.oneof({ weight: 4, arbitrary: oneOf('a', 'b', 'c', 'boats.fuzz.example') }, oneOf(...names, undefined, 5)),
+    generateName: oneOf('a-', '', 'A', 5),
+    namespace: oneOf('default', 'other', '', 5),
+    labels: arbitraryValue,
+    annotations: arbitraryValue,
+    finalizers: fc.oneof(arbitraryValue, oneOf(['a/b'], [''])),
+    ownerReferences: arbitraryValue,
+    managedFields: arbitraryValue,
+    resourceVersion: oneOf('', '1', '0', 'x', 5, null),
+    uid: oneOf('', 'x', 5),
+    deletionTimestamp: oneOf('', '2026-01-01T00:00:00Z', 5),
+    creationTimestamp: oneOf(null, 'yesterday'),
   },
   { requiredKeys: [] },
 )
 const object = fc.record(
   {
-    apiVersion: one('v1', 'apps/v1', 'fuzz.example/v1', 'apiextensions.k8s.io/v1', '', 5),
-    kind: one('ConfigMap', 'Secret', 'Deployment', 'Boat', 'CustomResourceDefinition', 'Status', '', 5),
-    metadata: fc.oneof({ weight: 4, arbitrary: metadata }, junk),
-    spec: fc.oneof(definition, junk),
-    data: junk,
-    stringData: junk,
-    status: junk,
-    rules: junk,
+    apiVersion: oneOf('v1', 'apps/v1', 'fuzz.example/v1', 'apiextensions.k8s.io/v1', '', 5),
+    kind: oneOf('ConfigMap', 'Secret', 'Deployment', 'Boat', 'CustomResourceDefinition', 'Status', '', 5),
+    metadata: fc.oneof({ weight: 4, arbitrary: metadata }, arbitraryValue),
+    spec: fc.oneof(definition, arbitraryValue),
+    data: arbitraryValue,
+    stringData: arbitraryValue,
+    status: arbitraryValue,
+    rules: arbitraryValue,
   },
   { requiredKeys: [] },
 )
-const pointer = one('/metadata', '/metadata/labels', '', '/data/a', '/__proto__/x', '/metadata/name', 'x', '/spec/0', '/~', '/a~01/-')
-/** Objects that are taken as they are, so that there is something to patch. */
-const sound = one<unknown[]>(
+const pointer = oneOf('/metadata', '/metadata/labels', '', '/data/a', '/__proto__/x', '/metadata/name', 'x', '/spec/0', '/~', '/a~01/-')
+/** Valid objects, so that later requests have objects to patch. */
+const validObject = oneOf<unknown[]>(
   { metadata: { name: 'a' }, data: { a: 'Yg==' } },
   { metadata: { name: 'b', labels: { a: 'b' }, finalizers: ['a.example/b'] } },
   { metadata: { generateName: 'g-' } },
@@ -227,29 +227,29 @@ const sound = one<unknown[]>(
     },
   },
 )
-const spoiled = fc
-  .tuple(sound, one('metadata', 'spec', 'data', 'kind', 'rules', 'status'), junk)
+const objectWithInvalidField = fc
+  .tuple(validObject, oneOf('metadata', 'spec', 'data', 'kind', 'rules', 'status'), arbitraryValue)
   .map(([value, field, wrong]) => ({ ...(value as object), [field]: wrong }))
 const jsonPatch = fc.array(
   fc.record(
-    { op: one('add', 'remove', 'replace', 'move', 'copy', 'test', 'x', 5), path: pointer, from: pointer, value: junk },
+    { op: oneOf('add', 'remove', 'replace', 'move', 'copy', 'test', 'x', 5), path: pointer, from: pointer, value: arbitraryValue },
     { requiredKeys: ['op'] },
   ),
   { maxLength: 6 },
 )
-const broken = fc.tuple(object, fc.nat(200), fc.string({ maxLength: 4, unit: 'binary' })).map(([value, at, noise]) => {
+const corruptedJson = fc.tuple(object, fc.nat(200), fc.string({ maxLength: 4, unit: 'binary' })).map(([value, at, noise]) => {
   const text = JSON.stringify(value)
   return text.slice(0, at) + noise + text.slice(at + 1)
 })
 const body = fc.oneof(
-  { weight: 4, arbitrary: fc.oneof({ weight: 2, arbitrary: sound }, spoiled).map(value => JSON.stringify(value)) },
+  { weight: 4, arbitrary: fc.oneof({ weight: 2, arbitrary: validObject }, objectWithInvalidField).map(value => JSON.stringify(value)) },
   { weight: 4, arbitrary: object.map(value => JSON.stringify(value)) },
   { weight: 2, arbitrary: jsonPatch.map(value => JSON.stringify(value)) },
-  { weight: 2, arbitrary: broken },
+  { weight: 2, arbitrary: corruptedJson },
   { weight: 1, arbitrary: fc.string({ maxLength: 200, unit: 'binary' }) },
   {
     weight: 1,
-    arbitrary: one(
+    arbitrary: oneOf(
       '',
       '{}',
       '[]',
@@ -266,7 +266,7 @@ const body = fc.oneof(
   },
 )
 const headers = fc.record({
-  type: one(
+  type: oneOf(
     'application/json',
     'application/json',
     'application/merge-patch+json',
@@ -281,7 +281,7 @@ const headers = fc.record({
     'application/json; charset=x',
     '',
   ),
-  accept: one(
+  accept: oneOf(
     '*/*',
     '*/*',
     '*/*',
@@ -297,7 +297,7 @@ const headers = fc.record({
     ';;,',
     'q=0',
   ),
-  more: one(
+  more: oneOf(
     '',
     '',
     '',
@@ -309,24 +309,30 @@ const headers = fc.record({
     'Upgrade: h2c\r\n',
     'Impersonate-User: x\r\n',
   ),
-  credential: fc.oneof({ weight: 15, arbitrary: one('admin') }, { weight: 1, arbitrary: one('none', 'Bearer x', 'Basic eDp5', 'Bearer ') }),
+  credential: fc.oneof(
+    { weight: 15, arbitrary: oneOf('admin') },
+    { weight: 1, arbitrary: oneOf('none', 'Bearer x', 'Basic eDp5', 'Bearer ') },
+  ),
 })
-/** A request that is nearly right, or not at all. */
-export const nonsense = fc.record({
-  method: one('GET', 'GET', 'POST', 'POST', 'POST', 'PUT', 'PUT', 'PATCH', 'PATCH', 'PATCH', 'DELETE', 'OPTIONS', 'HEAD', 'TRACE', 'get'),
+/** Requests from almost valid to entirely malformed. */
+export const malformedRequests = fc.record({
+  method: oneOf('GET', 'GET', 'POST', 'POST', 'POST', 'PUT', 'PUT', 'PATCH', 'PATCH', 'PATCH', 'DELETE', 'OPTIONS', 'HEAD', 'TRACE', 'get'),
   path,
   query,
   body,
   headers,
 })
-export type Nonsense = typeof nonsense extends fc.Arbitrary<infer T> ? T : never
+export type MalformedRequest = typeof malformedRequests extends fc.Arbitrary<infer T> ? T : never
 
 function encodeLoosely(text: string): string {
   return text.replace(/[^\x21-\x7e]/g, character => encodeURIComponent(character.toWellFormed()))
 }
 
-/** The request as it stands on the wire; `token` is the administrator's. */
-export function bytesOf({ method, path, query, body, headers: { type, accept, more, credential } }: Nonsense, token: string): Buffer {
+/** Encodes a request as HTTP/1.1; `token` is the administrator's. */
+export function encodeRequest(
+  { method, path, query, body, headers: { type, accept, more, credential } }: MalformedRequest,
+  token: string,
+): Buffer {
   const authorization = credential === 'none' ? '' : `Authorization: ${credential === 'admin' ? `Bearer ${token}` : credential}\r\n`
   const isRead = method === 'GET' || method === 'HEAD'
   const content = isRead ? Buffer.alloc(0) : Buffer.from(body.toWellFormed())
