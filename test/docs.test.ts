@@ -19,6 +19,17 @@ test('every relative link in the docs points to an existing file', () => {
   deepEqual(broken, [])
 })
 
+test('every file path in backticks in the docs exists', () => {
+  const pages = globSync(['*.md', 'bench/*.md', 'docs/**/*.md', 'examples/**/*.md', 'test/**/*.md'])
+  const missing = pages.flatMap(page =>
+    [...readFileSync(page, 'utf8').matchAll(/`([\w.-]+(?:\/[\w.-]+)+\.(?:ts|mjs|sh|md))`/g)]
+      .map(([, path]) => path as string)
+      .filter(path => !existsSync(path) && !existsSync(join(dirname(page), path)))
+      .map(path => `${page}: ${path}`),
+  )
+  deepEqual(missing, [])
+})
+
 test('docs/dependencies.md lists every dependency', () => {
   const { dependencies, devDependencies } = JSON.parse(readFileSync('package.json', 'utf8'))
   const text = readFileSync('docs/dependencies.md', 'utf8')

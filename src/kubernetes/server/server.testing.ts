@@ -55,7 +55,7 @@ export async function startTestServer(options: Partial<ServerOptions> = {}): Pro
       const abort = new AbortController()
       const response = await fetch(server.url + path, { headers: headersOf({ token }), dispatcher: agent, signal: abort.signal })
       if (response.status !== 200) throw new Error(`the watch failed with ${response.status}: ${await response.text()}`)
-      // Reading starts now: undici cancels the body of an unreachable Response that nobody has started to read, and the watch would end.
+      // Reading starts now: undici cancels the unread body of a garbage-collected Response, which would end the watch.
       const lines = readLines((response.body as ReadableStream<Uint8Array>).values())
       return {
         async next() {
