@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { runResource, stackResource, workerPoolResource, workerResource } from '../src/api/index.ts'
-import { defaultProfile, parseProfile, simulateFleet } from '../src/controllers/simulate/index.ts'
+import { defaultProfile, parseSimulationProfile, simulateFleet } from '../src/controllers/simulate/index.ts'
 import type { Client } from '../src/kubernetes/client/index.ts'
 import { up } from './oarlock-up.ts'
 import type { Bench } from './run.ts'
@@ -67,7 +67,7 @@ async function realRows(lifecycle: 'OneShot' | 'Warm'): Promise<Bench['rows']> {
 }
 
 function predict({ startMs, extraMs }: Round, lifecycle: 'OneShot' | 'Warm'): { waitMs: number; longestMs: number; spanMs: number } {
-  const profile = parseProfile({
+  const profile = parseSimulationProfile({
     phases: { preparing: ms(extraMs), applying: { p0: ms(shortestMs), p100: ms(longestMs) } },
     changesPerStackPerDay: 0,
     failureShare: 0,

@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test'
 import { labels, runResource, stackResource, systemNamespace, workerPoolResource, workerResource } from '../src/api/index.ts'
 import { type AllInOne, startAllInOne } from '../src/app/index.ts'
 import type { HollowReport } from '../src/cli/commands/hollow.ts'
-import { hollowWorkers, type StackLoad } from '../src/execution/worker/index.ts'
+import { type HollowStackLoad, hollowWorkers } from '../src/execution/worker/index.ts'
 import { type Client, leaseResource } from '../src/kubernetes/client/index.ts'
 import { eventually } from './support/eventually.ts'
 import { runOarlock } from './support/run-program.ts'
@@ -43,15 +43,23 @@ const nothing = { workers: 0, leases: 0, stacks: 0, runs: 0 }
 
 describe('hollow workers', () => {
   test('20 hollow workers execute the Runs of 40 Stacks and leave no objects behind', async () => {
-    const { HollowFleet, StackLoad, parseProfile } = await hollowWorkers()
+    const { HollowFleet, HollowStackLoad, parseHollowProfile } = await hollowWorkers()
     const pool = 'twenty'
     await client.resource(workerPoolResource).create({ metadata: { name: pool }, spec: { mode: 'External', max: 20 } })
     const errors: unknown[] = []
     const onError = (error: unknown) => errors.push(error)
-    const load: StackLoad = new StackLoad({ client, namespace: 'default', prefix: 'h', pool, runsPerSecond: 200, stacks: 40, onError })
+    const load: HollowStackLoad = new HollowStackLoad({
+      client,
+      namespace: 'default',
+      prefix: 'h',
+      pool,
+      runsPerSecond: 200,
+      stacks: 40,
+      onError,
+    })
     const fleet = new HollowFleet({
       ...{ client, prefix: 'h', workers: 20, pool, renewMs: 500, onError },
-      profile: parseProfile({ phases: { preparing: '5ms', planning: { p0: '1ms', p99: '20ms' }, applying: '10ms' } }),
+      profile: parseHollowProfile({ phases: { preparing: '5ms', planning: { p0: '1ms', p99: '20ms' }, applying: '10ms' } }),
       onRunStarted: run => load.onRunAssigned(run),
       onRunEnded: (run, phase) => load.onRunEnded(run, phase),
     })

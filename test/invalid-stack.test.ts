@@ -281,7 +281,7 @@ describe('an invalid Stack', { concurrency: 4 }, () => {
     test(`${name} is rejected by oarlock apply`, async () => {
       const { code, stdout, stderr } = await apply(manifest('rejected', spec))
       assertMessage(stderr, want)
-      deepEqual([code, stdout], [exitCodes.refused, ''])
+      deepEqual([code, stdout], [exitCodes.rejected, ''])
       equal(await stacks.stacks.getOrUndefined('rejected', { namespace: 'default' }), undefined)
     })
 
@@ -302,7 +302,7 @@ describe('an invalid Stack', { concurrency: 4 }, () => {
       value: /have 5000000 bytes/,
       allowed: /not be more than 524288 bytes; put them in a git/,
     })
-    equal(code, exitCodes.refused)
+    equal(code, exitCodes.rejected)
   })
 
   test('kubectl apply rejects an inline file of 5 MB by size', { skip: skipWithout('kubectl') }, async () => {
@@ -325,13 +325,13 @@ describe('an invalid Stack', { concurrency: 4 }, () => {
 
   const head = 'apiVersion: oarlock.dev/v1alpha1\nkind: Stack\n'
   for (const [name, input, code, want] of [
-    ['invalid YAML', 'a: [b\n', exitCodes.refused, /stdin:2:1: .*must be sufficiently indented/],
-    ['a duplicate key', 'a: 1\na: 2\n', exitCodes.refused, /stdin:2:1: Map keys must be unique/],
+    ['invalid YAML', 'a: [b\n', exitCodes.rejected, /stdin:2:1: .*must be sufficiently indented/],
+    ['a duplicate key', 'a: 1\na: 2\n', exitCodes.rejected, /stdin:2:1: Map keys must be unique/],
     ['empty input', '', exitCodes.usage, /no object found in stdin/],
-    ['plain text', 'just text', exitCodes.refused, /stdin:1: must be a Kubernetes object, got "just text"/],
-    ['a manifest without apiVersion', 'kind: Stack\n', exitCodes.refused, /stdin:1: apiVersion must be a non-empty string, got nothing/],
-    ['a manifest without a name', head, exitCodes.refused, /stdin:1: metadata\.name must be a non-empty string, got nothing/],
-    ['a manifest without a spec', `${head}metadata: { name: a }\n`, exitCodes.refused, /spec: Required value/],
+    ['plain text', 'just text', exitCodes.rejected, /stdin:1: must be a Kubernetes object, got "just text"/],
+    ['a manifest without apiVersion', 'kind: Stack\n', exitCodes.rejected, /stdin:1: apiVersion must be a non-empty string, got nothing/],
+    ['a manifest without a name', head, exitCodes.rejected, /stdin:1: metadata\.name must be a non-empty string, got nothing/],
+    ['a manifest without a spec', `${head}metadata: { name: a }\n`, exitCodes.rejected, /spec: Required value/],
     ['an unknown kind', `${head.replace('Stack', 'Stak')}metadata: { name: a }\n`, exitCodes.notFound, /no kind "Stak" in apiVersion/],
     [
       'an unknown namespace',

@@ -44,7 +44,7 @@ export async function bench(args: string[]): Promise<Bench> {
   )
 }
 
-type Outcome = {
+type KillOutcome = {
   lostMs: number
   nextStartedMs: number
   readyMs: number
@@ -58,7 +58,7 @@ async function killWorkers(directory: string, what: Victim, times: number, concu
   const dataDir = join(directory, 'data')
   // Two workers for each Stack: the killed one, until its Lease expires, and the one that takes over.
   const { client, stop } = await up(dataDir, ['--max-workers', String(2 * concurrency)])
-  const outcomes: (Outcome | Error)[] = []
+  const outcomes: (KillOutcome | Error)[] = []
   try {
     let next = 0
     const one = async () => {
@@ -72,9 +72,9 @@ async function killWorkers(directory: string, what: Victim, times: number, concu
   } finally {
     await stop()
   }
-  const good = outcomes.filter(each => !(each instanceof Error)) as Outcome[]
+  const good = outcomes.filter(each => !(each instanceof Error)) as KillOutcome[]
   for (const each of outcomes) if (each instanceof Error) console.error(each.message)
-  const sum = (key: keyof Outcome) => good.reduce((total, each) => total + each[key], 0)
+  const sum = (key: keyof KillOutcome) => good.reduce((total, each) => total + each[key], 0)
   const [lost, next, ready] = (['lostMs', 'nextStartedMs', 'readyMs'] as const).map(key => spread(good.map(each => each[key] / 1_000)))
   return {
     title: `kill -9 of ${what} at ${times} random times during terraform applies, ${concurrency} concurrently`,
@@ -98,7 +98,7 @@ async function killWorkers(directory: string, what: Victim, times: number, concu
   }
 }
 
-async function killOnce(client: Client, dataDir: string, ledger: string, name: string, what: Victim): Promise<Outcome> {
+async function killOnce(client: Client, dataDir: string, ledger: string, name: string, what: Victim): Promise<KillOutcome> {
   await client.resource(stackResource).create({ metadata: { name, namespace: 'default' }, spec: chain(ledger) })
   await eventually(() => readLedger(ledger).length > 0, `${name} to begin`, 120_000)
   await sleep(Math.random() * resources * secondsPerResource * 900)

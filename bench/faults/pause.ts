@@ -24,7 +24,7 @@ import {
   supervisorOf,
 } from './chain.ts'
 
-type Outcome = { engineExitedMs: number; workerSurvives: boolean; processes: number; late: number; orphans: number }
+type PauseOutcome = { engineExitedMs: number; workerSurvives: boolean; processes: number; late: number; orphans: number }
 
 /** `--times N` (default 20) of each kind, sequentially: all workers share the supervisor that is paused. */
 export async function bench(args: string[]): Promise<Bench> {
@@ -39,7 +39,7 @@ async function pauseAll(directory: string, times: number): Promise<Bench> {
   const rows: Bench['rows'] = []
   try {
     for (const kind of ['alone', 'tree'] as const) {
-      const outcomes: Outcome[] = []
+      const outcomes: PauseOutcome[] = []
       for (let round = 0; round < times; round++) {
         const name = `pause-${kind}-${round}`
         outcomes.push(await pauseOnce(client, dataDir, join(directory, 'ledgers', name), name, kind))
@@ -68,7 +68,7 @@ async function pauseAll(directory: string, times: number): Promise<Bench> {
   }
 }
 
-async function pauseOnce(client: Client, dataDir: string, ledger: string, name: string, kind: 'alone' | 'tree'): Promise<Outcome> {
+async function pauseOnce(client: Client, dataDir: string, ledger: string, name: string, kind: 'alone' | 'tree'): Promise<PauseOutcome> {
   await client.resource(stackResource).create({ metadata: { name, namespace: 'default' }, spec: chain(ledger) })
   await eventually(() => readLedger(ledger).length > 0, `${name} to begin`, 120_000)
   await sleep(Math.random() * resources * secondsPerResource * 800)
@@ -106,7 +106,12 @@ async function pauseOnce(client: Client, dataDir: string, ledger: string, name: 
   return { engineExitedMs: performance.now() - startedMs, ...(await observeAftermath(client, name, uid, workerPid)) }
 }
 
-async function observeAftermath(client: Client, name: string, runUid: string, workerPid: number): Promise<Omit<Outcome, 'engineExitedMs'>> {
+async function observeAftermath(
+  client: Client,
+  name: string,
+  runUid: string,
+  workerPid: number,
+): Promise<Omit<PauseOutcome, 'engineExitedMs'>> {
   await eventually(() => isReady(client, name), `${name} to be Ready`, 180_000)
   const list = async (what: string) =>
     (await (await client.request({ method: 'GET', path: `/state/default/${name}/${what}` })).json()) as unknown

@@ -23,7 +23,7 @@ const maxLoggedBytes = 4_096
 /** How often orphans, which are not children of this process, are checked. */
 const orphanCheckMs = 250
 
-type WorkerProcess = { readonly pool: string; isEnding: boolean; kill(signal: NodeJS.Signals): void }
+type PooledProcess = { readonly pool: string; isEnding: boolean; kill(signal: NodeJS.Signals): void }
 
 /**
  * Runs workers as child processes, each in its own session: a terminal's Ctrl-C reaches only this process, which lets them finish. They
@@ -32,7 +32,7 @@ type WorkerProcess = { readonly pool: string; isEnding: boolean; kill(signal: No
  */
 export class ProcessPool implements PoolDriver {
   readonly #options: ProcessPoolOptions
-  readonly #workers = new Map<string, WorkerProcess>()
+  readonly #workers = new Map<string, PooledProcess>()
   /** Those that an earlier process started. Their exits must be polled. */
   readonly #orphans: OrphanWorker[]
   readonly #orphanTimer: NodeJS.Timeout | undefined

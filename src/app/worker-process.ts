@@ -86,8 +86,8 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
 /** Undefined for an unexpected error. */
 function exitCodeOf(error: unknown): number | undefined {
   if (error instanceof WorkerOptionError) return workerExitCodes.invalidSetting
-  const isRefused = isReason(error, 'Unauthorized', 'Forbidden') || (error as { isRefused?: unknown }).isRefused === true
-  if (isRefused) return workerExitCodes.accessDenied
+  const isRejected = isReason(error, 'Unauthorized', 'Forbidden') || (error as { isRejected?: unknown }).isRejected === true
+  if (isRejected) return workerExitCodes.accessDenied
   const isUnreachable = error instanceof StatusError || error instanceof ConnectionError || (error as Error).name === 'JoinError'
   return isUnreachable ? workerExitCodes.notRegistered : undefined
 }

@@ -56,7 +56,7 @@ function formatStatusError(error: StatusError): FormattedError {
     message,
     details: isInvalid ? causes.map(({ field, message }) => `${field}: ${message}`) : [],
     hint: hints[code],
-    exitCode: code === 404 ? exitCodes.notFound : code >= 500 ? exitCodes.failed : exitCodes.refused,
+    exitCode: code === 404 ? exitCodes.notFound : code >= 500 ? exitCodes.failed : exitCodes.rejected,
   }
 }
 

@@ -9,7 +9,7 @@ export const exitCodes = {
   /** An object does not exist. */
   notFound: 3,
   /** The API server rejected the request: invalid object, conflict, no permission. */
-  refused: 4,
+  rejected: 4,
   /** The API server is unreachable, or there is no kubeconfig. */
   unreachable: 5,
   /** `--wait` reached `--timeout`; the operation continues. */
@@ -28,7 +28,7 @@ export const exitCodeHelp: readonly (readonly [code: number, meaning: string])[]
   [exitCodes.failed, 'failure: a Run failed, or the fleet was not ready in time'],
   [exitCodes.usage, 'invalid command line; nothing was attempted'],
   [exitCodes.notFound, 'object not found'],
-  [exitCodes.refused, 'rejected by the API server: invalid, conflict, or no permission'],
+  [exitCodes.rejected, 'rejected by the API server: invalid, conflict, or no permission'],
   [exitCodes.unreachable, 'API server unreachable, or no kubeconfig'],
   [exitCodes.timedOut, '--wait reached --timeout; the operation continues'],
   [exitCodes.dataDirectory, 'data directory in use, too new, damaged, full or not writable'],

@@ -18,7 +18,7 @@ export async function parseManifests(text: string, from: string, values: Record<
     const [error] = document.errors ?? []
     if (error) {
       const { line, col } = lines.linePos(error.pos[0])
-      throw new CliError(`${from}:${line}:${col}: ${error.message}`, { exitCode: exitCodes.refused })
+      throw new CliError(`${from}:${line}:${col}: ${error.message}`, { exitCode: exitCodes.rejected })
     }
     const location = `${from}:${lines.linePos(document.range?.[0] ?? 0).line}`
     const value: unknown = document.toJS()
@@ -37,11 +37,11 @@ const isList = (value: unknown): value is { items: unknown[] } =>
 function checkObject(value: unknown, location: string): Manifest['object'] {
   const problem = (field: string, got: unknown) =>
     new CliError(`${location}: ${field} must be a non-empty string, got ${JSON.stringify(got) ?? 'nothing'}`, {
-      exitCode: exitCodes.refused,
+      exitCode: exitCodes.rejected,
     })
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new CliError(`${location}: must be a Kubernetes object, got ${Array.isArray(value) ? 'an array' : JSON.stringify(value)}`, {
-      exitCode: exitCodes.refused,
+      exitCode: exitCodes.rejected,
     })
   }
   const object = value as Manifest['object']

@@ -9,11 +9,11 @@ const maxResponseBytes = 64 * 1_024
 export class JoinError extends Error {
   override readonly name = 'JoinError'
   /** The server rejected the request: retrying with the same token cannot succeed. */
-  readonly isRefused: boolean
+  readonly isRejected: boolean
 
-  constructor(message: string, isRefused: boolean, options?: ErrorOptions) {
+  constructor(message: string, isRejected: boolean, options?: ErrorOptions) {
     super(message, options)
-    this.isRefused = isRefused
+    this.isRejected = isRejected
   }
 }
 

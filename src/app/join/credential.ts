@@ -45,7 +45,7 @@ export class Credential {
     } catch (error) {
       onError(error as Error)
       // Rejected means revoked: the worker cannot renew its Lease either, and stops because of that (invariant 2).
-      if (!(error instanceof JoinError && error.isRefused)) this.#schedule(Math.min(maxRetryMs, response.ttlMs / 10))
+      if (!(error instanceof JoinError && error.isRejected)) this.#schedule(Math.min(maxRetryMs, response.ttlMs / 10))
     }
   }
 }

@@ -53,7 +53,7 @@ const joinWith = async (text: unknown, name?: unknown) => {
   if ('code' in outcome) throw new Error(`${outcome.code}: ${outcome.message}`)
   return outcome
 }
-const refusal = async (text: unknown, name?: unknown) => {
+const rejection = async (text: unknown, name?: unknown) => {
   const outcome = await joinService.join(text, name)
   return 'code' in outcome ? outcome.code : 200
 }
@@ -65,14 +65,14 @@ test('assigns the requested name with a random suffix, so that no worker takes t
   notEqual(one.worker, other.worker)
   match((await joinWith(text)).worker, /^edge-[a-z0-9]{6}$/)
   equal((await joinWith(await token({ worker: 'pod-1' }), 'another')).worker, 'pod-1')
-  equal(await refusal(await token({ worker: 'pod-1' })), 409)
+  equal(await rejection(await token({ worker: 'pod-1' })), 409)
 })
 
 test('rejects invalid tokens with 401, invalid names with 422, and expired tokens with 401', async () => {
   const text = await token()
-  deepEqual(await Promise.all([undefined, 7, '', 'x', text.slice(0, -1)].map(wrong => refusal(wrong))), [401, 401, 401, 401, 401])
-  deepEqual(await Promise.all(['Not Good', 'a'.repeat(201), 7, {}].map(name => refusal(text, name))), [422, 422, 422, 422])
-  equal(await refusal(await token({ nowMs: Date.now() - 61_000 })), 401)
+  deepEqual(await Promise.all([undefined, 7, '', 'x', text.slice(0, -1)].map(wrong => rejection(wrong))), [401, 401, 401, 401, 401])
+  deepEqual(await Promise.all(['Not Good', 'a'.repeat(201), 7, {}].map(name => rejection(text, name))), [422, 422, 422, 422])
+  equal(await rejection(await token({ nowMs: Date.now() - 61_000 })), 401)
 })
 
 test('rejects a valid token with 429 after twenty invalid ones in a second', async () => {

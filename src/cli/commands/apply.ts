@@ -2,7 +2,7 @@ import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { applyManifest } from '../apply-manifests.ts'
 import { formatError } from '../cli-error.ts'
 import { note, print } from '../console.ts'
-import { explainRefusal } from '../explain-refusal.ts'
+import { explainRejection } from '../explain-rejection.ts'
 import type { OutputFormat } from '../output/output-formats.ts'
 import { objectName, serialize } from '../output/print-objects.ts'
 import { type Manifest, readManifests } from '../read-manifests.ts'
@@ -30,7 +30,7 @@ export async function apply(options: ApplyCommandOptions): Promise<number> {
       } catch (error) {
         const { message, details, exitCode: code, hint } = formatError(error)
         note(`${manifest.from}: ${message}`)
-        for (const detail of [...details, ...explainRefusal(manifest.object, error)]) note(`  ${detail}`)
+        for (const detail of [...details, ...explainRejection(manifest.object, error)]) note(`  ${detail}`)
         if (hint) note(`  hint: ${hint}`)
         exitCode ||= code
       }

@@ -51,7 +51,7 @@ function checkDigest(given: string, { digest }: PendingPlan): void {
   const bare = (text: string) => text.replace(/^sha256:/, '')
   if (bare(given).length >= minDigestLength && bare(digest).startsWith(bare(given))) return
   throw new CliError(`plan ${given} is not the plan that awaits approval, ${digest}`, {
-    exitCode: exitCodes.refused,
+    exitCode: exitCodes.rejected,
     hint: `review the pending plan; --plan takes a digest or a prefix of at least ${minDigestLength} characters`,
   })
 }

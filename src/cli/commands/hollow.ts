@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { workerPoolResource } from '../../api/index.ts'
-import { type HollowFleet, type HollowProfile, hollowWorkers, type Latencies, type StackLoad } from '../../execution/worker/index.ts'
+import { type HollowFleet, type HollowProfile, type HollowStackLoad, hollowWorkers, type Latencies } from '../../execution/worker/index.ts'
 import { type Client, createClient } from '../../kubernetes/client/index.ts'
 import { formatDuration, isReason, parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, findKubeconfig } from '../access.ts'
@@ -58,7 +58,7 @@ const progressEveryMs = 1_000
  * --duration or with the first signal, and deletes what it created; a second signal exits immediately. Returns the exit code.
  */
 export async function hollow(options: HollowOptions): Promise<number> {
-  const { HollowFleet, StackLoad, emptyProfile } = await hollowWorkers()
+  const { HollowFleet, HollowStackLoad, emptyProfile } = await hollowWorkers()
   const profile = options.profile === undefined ? emptyProfile : await readProfile(options.profile)
   const [client, renewalClient] = await Promise.all([connect(options), connect(options)])
   const stop = createStop(options.duration)
@@ -71,7 +71,7 @@ export async function hollow(options: HollowOptions): Promise<number> {
   const load =
     runsPerSecond === undefined
       ? undefined
-      : new StackLoad({
+      : new HollowStackLoad({
           ...{ client, prefix, pool, runsPerSecond, onError },
           namespace: options.namespace ?? client.defaultNamespace,
           stacks: options.stacks ?? Math.max(1, Math.ceil(runsPerSecond * 10)),
@@ -129,9 +129,9 @@ async function connect({ server, tokenFile, kubeconfig, context, connections, na
 }
 
 async function readProfile(path: string): Promise<HollowProfile> {
-  const { parseProfile, ProfileError } = await hollowWorkers()
+  const { parseHollowProfile, ProfileError } = await hollowWorkers()
   try {
-    return parseProfile(JSON.parse(await readFile(path, 'utf8')))
+    return parseHollowProfile(JSON.parse(await readFile(path, 'utf8')))
   } catch (error) {
     const { message } = error as Error
     if (error instanceof ProfileError || error instanceof SyntaxError)
@@ -199,7 +199,7 @@ class ErrorSummary {
 
 function reportOf(
   { counts, renewalLatencies }: HollowFleet,
-  load: StackLoad | undefined,
+  load: HollowStackLoad | undefined,
   { requested, seconds, loadSeconds, errors }: { requested: number; seconds: number; loadSeconds: number; errors: number },
 ): HollowReport {
   const { registered, lost, renewals, lateRenewals, failedRenewals, started, succeeded, failed, canceled, revoked } = counts

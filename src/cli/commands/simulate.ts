@@ -9,7 +9,7 @@ import {
   formatPrice,
   formatRoundedDuration,
   type Profile,
-  parseProfile,
+  parseSimulationProfile,
   recommend,
   simulateSizes,
   sizesOf,
@@ -87,7 +87,7 @@ function readProfile(file: string): Profile {
     throw new CliError(`cannot read --profile ${file}: ${(error as Error).message}`, { exitCode: exitCodes.usage, cause: error })
   }
   try {
-    return parseProfile(JSON.parse(text))
+    return parseSimulationProfile(JSON.parse(text))
   } catch (error) {
     const hint = 'docs/simulate.md has a profile with all fields'
     if (error instanceof ProfileError) throw usageError(`--profile ${file}: ${error.message}`, hint)

@@ -134,7 +134,7 @@ export async function recover(target: string, options: AccessOptions & ConfirmOp
     }
     if (!isComplete(chosen)) {
       throw new CliError(`orphaned version ${chosen.version} of ${chosen.author} is incomplete: its write was interrupted`, {
-        exitCode: exitCodes.refused,
+        exitCode: exitCodes.rejected,
         hint: repairHint(name, chosen),
       })
     }
@@ -196,7 +196,7 @@ export async function unlock(target: string, options: AccessOptions & ConfirmOpt
       const run = await client.resource(runResource).getOrUndefined(holder.runName, { namespace })
       if (run && !isEnded(run)) {
         throw new CliError(`the lock of stack/${name} is held by ${description} (phase ${run.status?.phase ?? 'Queued'})`, {
-          exitCode: exitCodes.refused,
+          exitCode: exitCodes.rejected,
           hint: unlockHint(held),
         })
       }
@@ -206,7 +206,7 @@ export async function unlock(target: string, options: AccessOptions & ConfirmOpt
     } else {
       if (options.id !== undefined && options.id !== holder.id) {
         throw new CliError(`the lock of stack/${name} has another id than ${options.id}`, {
-          exitCode: exitCodes.refused,
+          exitCode: exitCodes.rejected,
           hint: `it is held by ${description}`,
         })
       }
@@ -240,14 +240,14 @@ export async function push(target: string, file: string, options: AccessOptions 
     const conflict = options.force ? undefined : replacementConflict(content, await state.read())
     if (conflict) {
       throw new CliError(`${file} cannot replace the state of stack/${name}: ${conflict}`, {
-        exitCode: exitCodes.refused,
+        exitCode: exitCodes.rejected,
         hint: 'pull the current state and change that, or push with --force',
       })
     }
     await confirm(`replace the state of stack/${name} with ${file} (${summary.resources.length} resources)?`, options)
     const version = await state.write('oarlock state push', async () => {
       const newConflict = options.force ? undefined : replacementConflict(content, await state.read())
-      if (newConflict) throw new CliError(`the state of stack/${name} changed meanwhile: ${newConflict}`, { exitCode: exitCodes.refused })
+      if (newConflict) throw new CliError(`the state of stack/${name} changed meanwhile: ${newConflict}`, { exitCode: exitCodes.rejected })
       return content
     })
     print(`stack/${name}: ${file} is the current state, stored as version ${version}`)
@@ -262,7 +262,7 @@ async function withState(target: string, options: AccessOptions, work: (target: 
     const { name, namespace = 'default' } = stack.metadata
     if (stack.spec.state === 'External') {
       throw new CliError(`Oarlock does not store the state of stack/${name} (spec.state: External)`, {
-        exitCode: exitCodes.refused,
+        exitCode: exitCodes.rejected,
         hint: 'use the tools of that backend instead',
       })
     }

@@ -35,7 +35,7 @@ async function cancelDrain(client: Client, name: string): Promise<void> {
   const { reason } = draining.status ?? {}
   if (reason !== 'DrainRequested') {
     throw new CliError(`cannot uncordon worker "${name}": it drains for reason ${reason}, not because of "oarlock drain"`, {
-      exitCode: exitCodes.refused,
+      exitCode: exitCodes.rejected,
     })
   }
   try {

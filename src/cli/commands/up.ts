@@ -73,7 +73,7 @@ export async function up(options: UpOptions): Promise<number> {
     const applied = await applyAll(app, options, sampleRepositories)
     if (applied.size === 0 && (options.sample || options.apply.length > 0)) {
       await app.stop({ graceMs: 0 })
-      return exitCodes.refused
+      return exitCodes.rejected
     }
     const watch = new FleetWatch({
       stacks: app.stacks,

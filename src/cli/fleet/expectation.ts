@@ -10,15 +10,15 @@ export const expectedStateAnnotation = 'example.oarlock.dev/expect'
  * - `skipped`: the engine of the Stack, or of a Stack that it depends on, is not installed on this machine
  * - `pending`: neither, so far
  */
-export type Outcome = { kind: 'reached' | 'skipped' | 'pending'; expected: string; state: StackState; reason: string }
+export type StackOutcome = { kind: 'reached' | 'skipped' | 'pending'; expected: string; state: StackState; reason: string }
 
 /** The outcome of every Stack of a fleet, by key (`namespace/name`). */
-export function fleetOutcomes(stacks: readonly Stack[]): Map<string, Outcome> {
+export function fleetOutcomes(stacks: readonly Stack[]): Map<string, StackOutcome> {
   const byKey = new Map(stacks.map(stack => [objectKey(stack), stack]))
   return new Map(stacks.map(stack => [objectKey(stack), outcomeOf(stack, byKey)]))
 }
 
-function outcomeOf(stack: Stack, byKey: ReadonlyMap<string, Stack>): Outcome {
+function outcomeOf(stack: Stack, byKey: ReadonlyMap<string, Stack>): StackOutcome {
   const expected = stack.metadata.annotations?.[expectedStateAnnotation] ?? 'Ready'
   const state = stackState(stack)
   const { reason: conditionReason, message } = stackMessage(stack)

@@ -1,7 +1,7 @@
 import type { Run, Stack } from '../../api/index.ts'
 import { formatDuration, objectKey } from '../../kubernetes/object/index.ts'
 import { type Color, oneLine, type Paint, pad, truncate } from '../output/style.ts'
-import { fleetOutcomes, type Outcome } from './expectation.ts'
+import { fleetOutcomes, type StackOutcome } from './expectation.ts'
 import { activeRun, stackMessage, stackState } from './stack-state.ts'
 
 export type FleetRow = {
@@ -14,7 +14,7 @@ export type FleetRow = {
   detail: string
   /** How long the active Run has taken so far, or the last one took; empty if there was none. */
   time: string
-  outcome: Outcome
+  outcome: StackOutcome
 }
 
 /** One row for each Stack, ordered by namespace and name. */
@@ -26,7 +26,7 @@ export function fleetRows(stacks: readonly Stack[], runs: readonly Run[], nowMs:
     .map(stack => fleetRow(stack, runsOf.get(objectKey(stack)) ?? [], outcomes.get(objectKey(stack))!, nowMs))
 }
 
-function fleetRow(stack: Stack, runs: readonly Run[], outcome: Outcome, nowMs: number): FleetRow {
+function fleetRow(stack: Stack, runs: readonly Run[], outcome: StackOutcome, nowMs: number): FleetRow {
   const row = { key: objectKey(stack), engine: stack.spec.engine, outcome }
   const run = activeRun(runs)
   if (run) {
@@ -123,7 +123,7 @@ export function renderFleet(rows: readonly FleetRow[], { width, height, paint, f
 
 /** `12 of 14 as expected, 2 skipped` */
 export function summaryText(rows: readonly FleetRow[]): string {
-  const count = (kind: Outcome['kind']) => rows.filter(({ outcome }) => outcome.kind === kind).length
+  const count = (kind: StackOutcome['kind']) => rows.filter(({ outcome }) => outcome.kind === kind).length
   const skipped = count('skipped')
   return `${count('reached')} of ${rows.length} Stacks as expected${skipped > 0 ? `, ${skipped} skipped (engine not installed)` : ''}`
 }

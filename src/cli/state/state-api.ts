@@ -109,14 +109,14 @@ export class StateApi {
       const lock = await this.currentLock().catch(() => undefined)
       const holder = lock ? `: held by ${describeHolder(lock.holder)}` : ', but the lock has been released meanwhile'
       return new CliError(`the state of stack ${this.#name} is locked${holder}`, {
-        exitCode: exitCodes.refused,
+        exitCode: exitCodes.rejected,
         hint: unlockHint(lock),
       })
     }
     const body = error.details?.causes?.[0]?.message ?? ''
     const [, message] = /"message":"((?:[^"\\]|\\.)*)"/.exec(body) ?? []
     if (message === undefined) return error
-    const exitCode = error.code === 404 ? exitCodes.notFound : exitCodes.refused
+    const exitCode = error.code === 404 ? exitCodes.notFound : exitCodes.rejected
     return new CliError(`state of stack ${this.#name}: ${JSON.parse(`"${message}"`)}`, { exitCode })
   }
 }

@@ -7,7 +7,7 @@
  * same result.
  * Not done here: engines, the API server and its latency (milliseconds), workers that fail or are lost.
  */
-export { defaultProfile, type Profile, parseProfile } from './profile.ts'
+export { defaultProfile, type Profile, parseSimulationProfile } from './profile.ts'
 export { type CostComparison, compareCosts, type Recommendation, recommend, sizesOf, type WaitTarget } from './recommend.ts'
 export { chartLines, drawSvg, formatCount, formatPrice, formatRoundedDuration, summaryLine } from './report/index.ts'
 export { type FleetSpec, type PoolConfig, type SimulationResult, simulateFleet, type WaitSummary } from './simulate-fleet.ts'

@@ -2,20 +2,24 @@ import { deepEqual, ok, throws } from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { ProfileError } from '../../api/index.ts'
-import { defaultProfile, parseProfile, serviceTimesOf } from './profile.ts'
+import { defaultProfile, parseSimulationProfile, serviceTimesOf } from './profile.ts'
 import { SeededRandom } from './seeded-random.ts'
 
 test('omitted fields have their default; omitted phases take no time', () => {
-  deepEqual(parseProfile({}), defaultProfile)
-  const { price, workerStart, phases } = parseProfile({ price: { perWorkerHour: 0.2 }, workerStart: '300ms', phases: { planning: '5s' } })
+  deepEqual(parseSimulationProfile({}), defaultProfile)
+  const { price, workerStart, phases } = parseSimulationProfile({
+    price: { perWorkerHour: 0.2 },
+    workerStart: '300ms',
+    phases: { planning: '5s' },
+  })
   deepEqual(price, { currency: 'USD', perWorkerHour: 0.2, perPodHour: 0.2 })
   deepEqual([workerStart, phases.planning, phases.applying], ['300ms', '5s', undefined])
 })
 
 test('the profile in docs/simulate.md is the default, and the profile of hollow workers is valid', () => {
   const [, example = ''] = /```json\n(\{.*?\n\})\n```/s.exec(readFileSync('docs/simulate.md', 'utf8')) ?? []
-  deepEqual(parseProfile(JSON.parse(example)), defaultProfile)
-  deepEqual(parseProfile(JSON.parse(readFileSync('examples/hollow/profile.json', 'utf8'))).changeShare, 0.3)
+  deepEqual(parseSimulationProfile(JSON.parse(example)), defaultProfile)
+  deepEqual(parseSimulationProfile(JSON.parse(readFileSync('examples/hollow/profile.json', 'utf8'))).changeShare, 0.3)
 })
 
 for (const { name, value, error: expected } of [
@@ -43,14 +47,14 @@ for (const { name, value, error: expected } of [
 ]) {
   test(`rejects a profile and names the invalid field: ${name}`, () => {
     throws(
-      () => parseProfile(value),
+      () => parseSimulationProfile(value),
       (error: unknown) => error instanceof ProfileError && expected.test(error.message),
     )
   })
 }
 
 test('a drift check plans; a change plans, and applies with the probability changeShare', () => {
-  const profile = parseProfile({
+  const profile = parseSimulationProfile({
     phases: { preparing: '1s', planning: '10s', applying: { p0: '20s', p50: '40s', p100: '160s' } },
     changeShare: 0.5,
   })

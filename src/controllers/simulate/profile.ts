@@ -98,7 +98,7 @@ const structure = toStructuralSchema(schema, 'profile')
  *
  * @throws {ProfileError} if it has unknown fields, or values of the wrong type or out of range.
  */
-export function parseProfile(value: unknown): Profile {
+export function parseSimulationProfile(value: unknown): Profile {
   const problems = validateSchema(structure, value, 'profile').map(({ field, message }) => `${field}: ${message}`)
   for (const path of pruneUnknown(structure, value, 'profile').pruned) {
     problems.push(`${path}: unknown field; docs/simulate.md lists all fields`)

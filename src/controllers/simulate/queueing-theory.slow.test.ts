@@ -1,7 +1,7 @@
 import { ok } from 'node:assert/strict'
 import { test } from 'node:test'
 import type { DurationDistribution } from '../../api/index.ts'
-import { parseProfile, simulateFleet } from './index.ts'
+import { parseSimulationProfile, simulateFleet } from './index.ts'
 
 /**
  * Simulates Poisson arrivals of changes of many Stacks with a constant number of workers, for which queueing theory has formulas.
@@ -18,7 +18,7 @@ function simulatedWait(options: {
   // Enough Stacks that one hardly ever changes again while its Run is queued, which would not be a new arrival.
   const stacks = 10_000
   const perDay = (utilization * workers * 86_400) / meanSeconds
-  const profile = parseProfile({
+  const profile = parseSimulationProfile({
     phases: { applying: duration },
     changesPerStackPerDay: perDay / stacks,
     stacksPerChange: 1,

@@ -2,11 +2,11 @@ import { deepEqual, equal, notDeepEqual, ok, throws } from 'node:assert/strict'
 import { test } from 'node:test'
 import { settingsOf } from '../stack/index.ts'
 import { Simulator } from '../stack/simulator.testing.ts'
-import { defaultProfile, parseProfile, simulateFleet, simulateSizes } from './index.ts'
+import { defaultProfile, parseSimulationProfile, simulateFleet, simulateSizes } from './index.ts'
 import { afterRun, makeStackLoad } from './stack-load.ts'
 import { WorkerFleet } from './worker-fleet.ts'
 
-const quiet = parseProfile({
+const quiet = parseSimulationProfile({
   phases: { planning: '60s' },
   changesPerStackPerDay: 0,
   failureShare: 0,

@@ -4,7 +4,7 @@
  * Output: the next status, at most one new Run (invariant 1), Runs to cancel or delete, events, when to requeue.
  * Out of scope: assigning a Run to a Worker (`controllers/dispatch/`), executing it (`execution/worker/`), resolving sources
  * (`execution/workspace/`, passed in as a function).
- * Everything except `stack-controller.ts` and `revisions.ts` is pure; `testdata/` holds the behavior as transcripts.
+ * Everything except `stack-controller.ts` and `revision-cache.ts` is pure; `testdata/` holds the behavior as transcripts.
  */
 
 export type { StackEvent } from './conditions.ts'

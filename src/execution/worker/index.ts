@@ -10,7 +10,7 @@
  */
 export type { WorkerHealth } from './decide-health.ts'
 export { workerExitCodes } from './exit-codes.ts'
-export type { HollowFleet, HollowProfile, Latencies, StackLoad } from './hollow/index.ts'
+export type { HollowFleet, HollowProfile, HollowStackLoad, Latencies } from './hollow/index.ts'
 export { defaultLeaseTimings, type LeaseTimings } from './lease/lease-timings.ts'
 export type { RunLog } from './run/run-log.ts'
 export { runWorker } from './run-worker.ts'

@@ -150,7 +150,7 @@ class WorkerProcess {
     this.#supervisor.close()
     await this.#heartbeat.deregister()
     await watchingRuns
-    return { exitCode: error.isRefused ? workerExitCodes.accessDenied : workerExitCodes.notRegistered }
+    return { exitCode: error.isRejected ? workerExitCodes.accessDenied : workerExitCodes.notRegistered }
   }
 
   #subscribeToSignals(): () => void {

@@ -97,8 +97,8 @@ async function fetchCommit(git: Git, repository: string, url: GitUrl, source: Gi
   const exact = await fetch('--depth=1', '--', remoteOf(url), `+${commit}:refs/oarlock/${commit}`)
   if (exact.exitCode === 0 && (await hasCommit())) return
   const shownUrl = redactUrl(source.url)
-  const refusal = gitError(exact, 'spec.source.git.commit', shownUrl, `commit ${commit}`)
-  if (refusal.reason === 'SourceAuthFailed' || (refusal.reason === 'SourceUnavailable' && exact.exitCode === null)) throw refusal
+  const rejection = gitError(exact, 'spec.source.git.commit', shownUrl, `commit ${commit}`)
+  if (rejection.reason === 'SourceAuthFailed' || (rejection.reason === 'SourceUnavailable' && exact.exitCode === null)) throw rejection
   // Some servers do not serve a commit by its hash (uploadpack.allowReachableSHA1InWant): then all branches and tags are fetched.
   const all = await fetch('--', remoteOf(url), '+refs/heads/*:refs/oarlock/heads/*', '+refs/tags/*:refs/oarlock/tags/*')
   if (all.exitCode !== 0) throw gitError(all, 'spec.source.git.url', shownUrl)

@@ -72,7 +72,7 @@ export async function listWatch<Body>(client: Client, resource: Resource<Body>, 
 }
 
 /** A {@link ListWatchInput}, with the error that caused it. */
-type Outcome = { input: ListWatchInput; failure?: { error: unknown } }
+type AttemptOutcome = { input: ListWatchInput; failure?: { error: unknown } }
 
 class ListWatch<Body> {
   readonly #client: Client
@@ -119,7 +119,7 @@ class ListWatch<Body> {
     }
   }
 
-  async #list(): Promise<Outcome> {
+  async #list(): Promise<AttemptOutcome> {
     const { signal, pageSize, chunks } = this.#options
     try {
       const isChunked = chunks?.begin() ?? false
@@ -160,7 +160,7 @@ class ListWatch<Body> {
   }
 
   /** Watches from the current version; without one, from the beginning, and the first events are the list. */
-  async #watch(): Promise<Outcome> {
+  async #watch(): Promise<AttemptOutcome> {
     const { signal, chunks } = this.#options
     let initial = this.#state.resourceVersion === undefined ? new InitialEvents<Body>(chunks) : undefined
     const startedMs = this.#clock.nowMs()

@@ -45,14 +45,14 @@ export class TerminalError extends Error {
 }
 
 /** What happens to a key after its reconcile. */
-export type Outcome =
+export type ReconcileOutcome =
   | { kind: 'forget' }
   | { kind: 'requeue'; delayMs: number; priority: number | undefined }
   | { kind: 'retry' }
   | { kind: 'give-up' }
 
 /** Decides the outcome from what was returned or thrown. Never throws: an invalid result is an error of the reconcile. */
-export function decideOutcome(settled: { result: unknown } | { error: Error }): { outcome: Outcome; error: Error | undefined } {
+export function decideOutcome(settled: { result: unknown } | { error: Error }): { outcome: ReconcileOutcome; error: Error | undefined } {
   if ('error' in settled) {
     const { error } = settled
     return { outcome: isTerminal(error) ? { kind: 'give-up' } : { kind: 'retry' }, error }

@@ -10,10 +10,10 @@ function play(parts: string[], end = true, useLimits = limits): { text: string; 
   let state = emptyLog
   let text = ''
   for (const part of parts) {
-    const verdict = decideAppend(state, state.received, Buffer.from(part), useLimits)
-    if (verdict.kind !== 'append') continue
-    text += verdict.output.toString('latin1')
-    state = verdict.state
+    const decision = decideAppend(state, state.received, Buffer.from(part), useLimits)
+    if (decision.kind !== 'append') continue
+    text += decision.output.toString('latin1')
+    state = decision.state
   }
   if (end) {
     const ended = decideEnd(state, useLimits)
@@ -90,8 +90,8 @@ for (const { name, state, offset, bytes, want } of [
 }
 
 test('stores only the new part of an overlapping append', () => {
-  const verdict = decideAppend(at(4), 2, Buffer.from('c\nnew\n'), limits)
-  equal(verdict.kind === 'append' && verdict.output.toString(), 'new\n')
+  const decision = decideAppend(at(4), 2, Buffer.from('c\nnew\n'), limits)
+  equal(decision.kind === 'append' && decision.output.toString(), 'new\n')
 })
 
 test('stores the same within the limits however the input is divided into appends (invariant 10)', () => {
@@ -102,10 +102,10 @@ test('stores the same within the limits however the input is divided into append
       let state = emptyLog
       const stored: Buffer[] = []
       const append = (from: number, to: number) => {
-        const verdict = decideAppend(state, from, bytes.subarray(from, to), limits)
-        if (verdict.kind !== 'append') return
-        stored.push(verdict.output)
-        state = verdict.state
+        const decision = decideAppend(state, from, bytes.subarray(from, to), limits)
+        if (decision.kind !== 'append') return
+        stored.push(decision.output)
+        state = decision.state
       }
       for (const cut of cuts) append(Math.max(0, state.received - (cut % 3)), Math.min(bytes.byteLength, state.received + cut))
       append(state.received, bytes.byteLength)

@@ -28,7 +28,7 @@ export type PoolSimulationOptions = {
   registerWithinMs?: number
 }
 
-type SimulatedWorker = { worker: Worker; runs: Map<string, number>; total: number }
+type SimulatedPoolWorker = { worker: Worker; runs: Map<string, number>; total: number }
 
 /**
  * Simulates one pool on virtual time with the real deciders; workers are only start and end times. Each step of {@link PoolSimulation.advance} goes
@@ -39,7 +39,7 @@ export class PoolSimulation {
   /** One line per event, such as `12s start 3`. */
   readonly history: string[] = []
   readonly #options: PoolSimulationOptions
-  readonly #workers = new Map<string, SimulatedWorker>()
+  readonly #workers = new Map<string, SimulatedPoolWorker>()
   readonly #queue = new RunQueue()
   readonly #schedulerState = new SchedulerState()
   #starts: StartState = initialStartState

@@ -1,6 +1,6 @@
 import { deepEqual } from 'node:assert/strict'
 import { test } from 'node:test'
-import { readyCondition } from './pool-status-writer.ts'
+import { poolReadyCondition } from './pool-status-writer.ts'
 import { initialStartState, withFailed, withStarted, withStartFailing } from './start-state.ts'
 
 const failure = { reason: 'ImagePullFailed', message: 'pod w: ErrImagePull' } as const
@@ -34,7 +34,7 @@ for (const { name, state, specError, expected } of [
   },
 ]) {
   test(name, () => {
-    const { status, reason, message } = readyCondition(state, specError)
+    const { status, reason, message } = poolReadyCondition(state, specError)
     deepEqual([status, reason, message], expected)
   })
 }

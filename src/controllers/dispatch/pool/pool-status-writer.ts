@@ -30,7 +30,7 @@ export class PoolStatusWriter {
       const counts = pools.get(name)
       // While numbers of workers are being claimed another write of the status would conflict.
       if (!counts || this.#starter.isClaiming(name)) continue
-      const ready = readyCondition(this.#starter.states.get(name), errors.get(name))
+      const ready = poolReadyCondition(this.#starter.states.get(name), errors.get(name))
       const conditions = setCondition(pool.status?.conditions, { type: 'Ready', ...ready, observedGeneration: generation ?? 1 }, nowMs)
       const next: WorkerPoolStatus = { ...pool.status, ...counts, observedGeneration: generation ?? 1, conditions }
       const lastMs = this.#writtenAtMs.get(name) ?? Number.NEGATIVE_INFINITY
@@ -50,7 +50,7 @@ export class PoolStatusWriter {
 }
 
 /** The condition `Ready` of a pool: whether its workers can be started. */
-export function readyCondition(state: StartState | undefined, specError: string | undefined) {
+export function poolReadyCondition(state: StartState | undefined, specError: string | undefined) {
   const failure = state && currentFailure(state)
   if (state && failure) {
     const message = state.failures > 0 ? `${failure.message}; failed starts in a row: ${state.failures}` : failure.message

@@ -167,8 +167,8 @@ function service(spec: Fields, status: Fields): KStatus {
 }
 
 function crd(status: Fields): KStatus {
-  const refused = condition(status, 'NamesAccepted')
-  if (refused?.status === 'False') return failed(formatCondition('NamesAccepted', refused))
+  const rejected = condition(status, 'NamesAccepted')
+  if (rejected?.status === 'False') return failed(formatCondition('NamesAccepted', rejected))
   const established = condition(status, 'Established')
   if (established?.status === 'True') return current('the kind is established')
   return inProgress(established ? formatCondition('Established', established) : 'the kind is not established yet')

@@ -2,15 +2,15 @@ import { isJsonObject } from '../../../kubernetes/object/index.ts'
 import type { SnapshotMeta } from './read-plan-json.ts'
 
 /** The parts of a Terraform state that Oarlock needs. */
-export type StateSummary = { meta: NonNullable<SnapshotMeta>; resources: number }
+export type EngineStateSummary = { meta: NonNullable<SnapshotMeta>; resources: number }
 
-const empty: StateSummary = { meta: { serial: 0, lineage: '' }, resources: 0 }
+const empty: EngineStateSummary = { meta: { serial: 0, lineage: '' }, resources: 0 }
 
 /**
  * Serial, lineage, and number of managed resource instances (not data sources) of a state in format 4. Missing or empty text is an empty state.
  * @throws {TypeError} for anything else.
  */
-export function readState(text: string | undefined): StateSummary {
+export function readState(text: string | undefined): EngineStateSummary {
   if (text === undefined || text.trim() === '') return empty
   const state: unknown = JSON.parse(text)
   if (!isJsonObject(state) || typeof state.serial !== 'number')

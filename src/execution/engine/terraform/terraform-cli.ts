@@ -9,7 +9,7 @@ import { maskSecrets, secretValues } from '../secret-values.ts'
 import type { Flavor } from './flavor.ts'
 import { isConfigurationError, isFollowUpError, type ResourceDiagnostic, readUiLine, type UiEvent } from './ui-stream.ts'
 
-/** `show -json` and `state pull` print one line; the state store refuses a state long before it has this size. */
+/** `show -json` and `state pull` print one line; the state store rejects a state long before it has this size. */
 const maxDocumentBytes = 512 * 1024 * 1024
 const maxUiLineBytes = 64 * 1024 * 1024
 /** Lines of stderr that are kept for an error message. */

@@ -159,8 +159,8 @@ export class HollowFleet {
     const { client, pool } = this.#options
     const name = this.#nameOf(index)
     const sentAtMs = performance.now()
-    const entry = { name, pool, slots: 1, lifecycle: 'Warm', labels: {}, leaseDurationMs: this.#leaseMs } as const
-    const registration = await register(client, entry)
+    const request = { name, pool, slots: 1, lifecycle: 'Warm', labels: {}, leaseDurationMs: this.#leaseMs } as const
+    const registration = await register(client, request)
     const statusReporter: WorkerStatusReporter = new WorkerStatusReporter(
       () => ({
         runs: worker.run === undefined ? [] : [worker.run],

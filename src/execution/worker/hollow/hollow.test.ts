@@ -2,30 +2,30 @@ import { deepEqual, equal, ok, throws } from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { Latencies } from './latencies.ts'
-import { emptyProfile, parseProfile } from './profile.ts'
+import { emptyProfile, parseHollowProfile } from './profile.ts'
 import { TimerWheel } from './timer-wheel.ts'
 
 test('a profile interpolates durations between its percentiles', () => {
-  const { phases, failureShare, changeShare } = parseProfile({
+  const { phases, failureShare, changeShare } = parseHollowProfile({
     phases: { planning: { p0: '1s', p50: '4s', p100: '16s' }, applying: '250ms' },
     failureShare: 0.02,
   })
   deepEqual([0, 0.25, 0.5, 0.75, 1].map(phases.planning), [1_000, 2_000, 4_000, 8_000, 16_000])
   deepEqual([phases.preparing(0.5), phases.applying(0.9), failureShare, changeShare], [0, 250, 0.02, 1])
-  equal(parseProfile({ phases: { planning: { p50: '4s', p99: '9s' } } }).phases.planning(0.1), 4_000)
+  equal(parseHollowProfile({ phases: { planning: { p50: '4s', p99: '9s' } } }).phases.planning(0.1), 4_000)
   equal(emptyProfile.phases.applying(0.5), 0)
 })
 
 test('rejects an invalid profile with the field, its value and what is allowed', () => {
-  throws(() => parseProfile([]), /the profile must be a JSON object, got \[\]/)
-  throws(() => parseProfile({ faliureShare: 1 }), /"faliureShare"; allowed are phases, failureShare, changeShare/)
-  throws(() => parseProfile({ phases: { plan: '1s' } }), /phases has "plan"; allowed are preparing, planning, applying/)
-  throws(() => parseProfile({ phases: { planning: 3 } }), /phases.planning must be a JSON object, got 3/)
-  throws(() => parseProfile({ phases: { planning: {} } }), /at least one percentile/)
-  throws(() => parseProfile({ phases: { planning: { p101: '1s' } } }), /phases.planning.p101 must be a percentile from p0 to p100/)
-  throws(() => parseProfile({ phases: { planning: { p50: '9s', p99: '1s' } } }), /p99 must not be shorter than p50/)
-  throws(() => parseProfile({ phases: { planning: { p50: 'soon' } } }), /phases.planning.p50: duration "soon"/)
-  throws(() => parseProfile({ failureShare: 2 }), /failureShare 2 must be a number from 0 to 1/)
+  throws(() => parseHollowProfile([]), /the profile must be a JSON object, got \[\]/)
+  throws(() => parseHollowProfile({ faliureShare: 1 }), /"faliureShare"; allowed are phases, failureShare, changeShare/)
+  throws(() => parseHollowProfile({ phases: { plan: '1s' } }), /phases has "plan"; allowed are preparing, planning, applying/)
+  throws(() => parseHollowProfile({ phases: { planning: 3 } }), /phases.planning must be a JSON object, got 3/)
+  throws(() => parseHollowProfile({ phases: { planning: {} } }), /at least one percentile/)
+  throws(() => parseHollowProfile({ phases: { planning: { p101: '1s' } } }), /phases.planning.p101 must be a percentile from p0 to p100/)
+  throws(() => parseHollowProfile({ phases: { planning: { p50: '9s', p99: '1s' } } }), /p99 must not be shorter than p50/)
+  throws(() => parseHollowProfile({ phases: { planning: { p50: 'soon' } } }), /phases.planning.p50: duration "soon"/)
+  throws(() => parseHollowProfile({ failureShare: 2 }), /failureShare 2 must be a number from 0 to 1/)
 })
 
 test('each timer fires once in every period, however irregularly the wheel is advanced', () => {

@@ -6,5 +6,5 @@
  */
 export { type FleetCounts, HollowFleet, type HollowFleetOptions } from './hollow-fleet.ts'
 export type { Latencies } from './latencies.ts'
-export { emptyProfile, type HollowProfile, ProfileError, parseProfile } from './profile.ts'
-export { StackLoad, type StackLoadOptions } from './stack-load.ts'
+export { emptyProfile, type HollowProfile, ProfileError, parseHollowProfile } from './profile.ts'
+export { HollowStackLoad, type HollowStackLoadOptions } from './stack-load.ts'

@@ -27,7 +27,7 @@ const fields = [
  * Defaults: failureShare 0, changeShare 1.
  * @throws {ProfileError}
  */
-export function parseProfile(value: unknown): HollowProfile {
+export function parseHollowProfile(value: unknown): HollowProfile {
   const profile = profileRecord('the profile', value)
   rejectUnknownFields('the profile', profile, fields)
   const phases = profileRecord('phases', profile.phases ?? {})
@@ -44,7 +44,7 @@ export function parseProfile(value: unknown): HollowProfile {
 }
 
 /** Runs that take no time and succeed: measures only the overhead. */
-export const emptyProfile = parseProfile({})
+export const emptyProfile = parseHollowProfile({})
 
 function parseShare(field: string, value: unknown, ifAbsent: number): number {
   if (value === undefined) return ifAbsent

@@ -12,7 +12,7 @@ export type SimulatedRunOptions = {
   sleep(ms: number): Promise<void>
 }
 
-type RunResult = Partial<RunStatus> & Pick<RunStatus, 'phase'>
+type SimulatedRunResult = Partial<RunStatus> & Pick<RunStatus, 'phase'>
 
 /**
  * Reports the phases of a real Run, separated by the durations of the profile, and executes nothing. Resolves with the final phase.
@@ -27,7 +27,7 @@ export async function simulateRun(work: SimulatedRunOptions): Promise<RunStatus[
   return end.phase
 }
 
-async function simulatePhases({ reporter, profile, random, sleep }: SimulatedRunOptions): Promise<RunResult> {
+async function simulatePhases({ reporter, profile, random, sleep }: SimulatedRunOptions): Promise<SimulatedRunResult> {
   const { phases, failureShare, changeShare } = profile
   const work = async (ms: number) => {
     if (ms > 0 && !reporter.run.spec.cancel) await sleep(ms)

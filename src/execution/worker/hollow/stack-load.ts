@@ -4,7 +4,7 @@ import type { Client } from '../../../kubernetes/client/index.ts'
 import { isReason } from '../../../kubernetes/object/index.ts'
 import { Latencies } from './latencies.ts'
 
-export type StackLoadOptions = {
+export type HollowStackLoadOptions = {
   readonly client: Client
   readonly namespace: string
   /** Stacks are named `<prefix>-0`, …, and have the label `oarlock.dev/hollow`. */
@@ -30,8 +30,8 @@ type LoadStack = { isCreated: boolean; changedAtMs: number; generation: number; 
  * Creates Runs as users do: Stacks are created, then changed repeatedly, each when its previous Run has ended.
  * Latencies are measured from before the change is sent.
  */
-export class StackLoad {
-  readonly #options: StackLoadOptions
+export class HollowStackLoad {
+  readonly #options: HollowStackLoadOptions
   readonly #stacks: LoadStack[]
   readonly #sending = new Set<Promise<void>>()
   /** Until a watch delivers the assigned Run of the change. */
@@ -45,7 +45,7 @@ export class StackLoad {
   #next = 0
   #timer: NodeJS.Timeout | undefined
 
-  constructor(options: StackLoadOptions) {
+  constructor(options: HollowStackLoadOptions) {
     this.#options = options
     this.#stacks = Array.from({ length: options.stacks }, () => ({
       isCreated: false,

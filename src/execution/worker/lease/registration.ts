@@ -6,11 +6,11 @@ import { isReason, rfc3339Micro } from '../../../kubernetes/object/index.ts'
 export class RegistrationError extends Error {
   override readonly name = 'RegistrationError'
   /** The API server denied access: a retry with the same credential would fail too. */
-  readonly isRefused: boolean
+  readonly isRejected: boolean
 
   constructor(message: string, options: { cause: unknown }) {
     super(message, options)
-    this.isRefused = isReason(options.cause, 'Unauthorized', 'Forbidden')
+    this.isRejected = isReason(options.cause, 'Unauthorized', 'Forbidden')
   }
 }
 
@@ -29,8 +29,8 @@ export type Registration = { readonly leaseUid: string; readonly workerUid: stri
  * Creates the Lease and the Worker. No Run is assigned before the worker has reported Ready.
  * @throws {RegistrationError} if the name is taken or the API server rejects the request.
  */
-export async function register(client: Client, entry: RegistrationRequest): Promise<Registration> {
-  const { name, pool, slots, lifecycle, leaseDurationMs } = entry
+export async function register(client: Client, request: RegistrationRequest): Promise<Registration> {
+  const { name, pool, slots, lifecycle, leaseDurationMs } = request
   try {
     const [lease, worker] = await Promise.all([
       client.resource(leaseResource).create({
@@ -43,7 +43,7 @@ export async function register(client: Client, entry: RegistrationRequest): Prom
         },
       }),
       client.resource(workerResource).create({
-        metadata: { name, labels: { ...entry.labels, [labels.pool]: pool } },
+        metadata: { name, labels: { ...request.labels, [labels.pool]: pool } },
         spec: { pool, slots, lifecycle },
       }),
     ])

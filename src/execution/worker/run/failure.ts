@@ -46,9 +46,9 @@ export function failureOfStop(cause: StopCause, engineError: string | undefined)
       return failed('LeaseLost', `the worker failed to renew its Lease in time and stopped the engine${suffix}`, true)
     case 'SupervisorLost':
       return failed('SupervisorLost', `the worker failed to keep its supervisor process running and stopped the engine${suffix}`, true)
-    case 'StateRefused':
+    case 'StateRejected':
       return failed(
-        'StateRefused',
+        'StateRejected',
         `the state store rejected a state version and the worker stopped the engine: ${cause.detail}${suffix}`,
         true,
       )
@@ -74,7 +74,7 @@ export function failureOf(error: unknown): Failure {
   if (error instanceof SourceError || error instanceof InputError || error instanceof OutputsError) {
     return failed(error.reason, error.message, error.retryable)
   }
-  if (error instanceof StatusError) return failed('RequestRefused', `${error.message} (${error.reason})`, true)
+  if (error instanceof StatusError) return failed('RequestRejected', `${error.message} (${error.reason})`, true)
   if (isEngineError(error)) return failed(error.reason, error.message, error.retryable)
   return failed('InternalError', `${(error as Error)?.message ?? error}`, true)
 }

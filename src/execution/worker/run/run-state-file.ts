@@ -95,7 +95,7 @@ export class RunStateFile {
   handleStoreError(error: unknown): void {
     const { stopper, log } = this.#options
     if (error instanceof StaleEpochError) stopper.stop({ kind: 'OwnershipLost', detail: error.message })
-    else if (error instanceof LockedError) stopper.stop({ kind: 'StateRefused', detail: error.message })
+    else if (error instanceof LockedError) stopper.stop({ kind: 'StateRejected', detail: error.message })
     else if (!(error instanceof RunStoppedError)) log.append(`failed to save the state, retrying: ${(error as Error).message}`)
   }
 

@@ -16,7 +16,7 @@ export type StopCause =
   /** No supervisor process can be kept running (invariant 2). */
   | { kind: 'SupervisorLost' }
   /** The state store rejects further versions from this Run, because another client holds the lock. */
-  | { kind: 'StateRefused'; detail: string }
+  | { kind: 'StateRejected'; detail: string }
   /** The Run is no longer this worker's: it is Lost, deleted, ended, reassigned, or a newer Run has started (invariant 3). */
   | { kind: 'OwnershipLost'; detail: string }
 

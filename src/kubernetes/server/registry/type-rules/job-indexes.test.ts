@@ -2,7 +2,7 @@ import { deepEqual, equal } from 'node:assert/strict'
 import { test } from 'node:test'
 import { firstCommonIndex, readIndexes } from './job-indexes.ts'
 
-for (const [text, verdict] of [
+for (const [text, expected] of [
   ['', { total: 0 }],
   ['0', { total: 1 }],
   ['0,2-4,9', { total: 5 }],
@@ -15,7 +15,7 @@ for (const [text, verdict] of [
     { reason: 'the fragment "1-2-3" violates the requirement that an index interval can have at most two parts separated by \'-\'' },
   ],
 ] as const) {
-  test(`readIndexes(${JSON.stringify(text)}, 10)`, () => deepEqual(readIndexes(text, 10), verdict))
+  test(`readIndexes(${JSON.stringify(text)}, 10)`, () => deepEqual(readIndexes(text, 10), expected))
 }
 
 for (const [a, b, index] of [

@@ -7,7 +7,7 @@ import { suggest } from './suggest.ts'
  * Further lines about an object of ours that the server rejected: the allowed fields in place of an unknown one, and what makes a Stack
  * too large for a request.
  */
-export function explainRefusal(object: { apiVersion: string; kind: string; spec?: unknown }, error: unknown): string[] {
+export function explainRejection(object: { apiVersion: string; kind: string; spec?: unknown }, error: unknown): string[] {
   if (!(error instanceof StatusError)) return []
   const resource = oarlockResources.find(({ apiVersion, kind }) => apiVersion === object.apiVersion && kind === object.kind)
   if (!resource) return []
