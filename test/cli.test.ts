@@ -138,7 +138,7 @@ describe('up that cannot start', () => {
     mkdirSync(locked, { mode: 0o500 })
     const { code, stderr } = await up(join(locked, 'data'))
     equal(code, 7)
-    match(stderr, /cannot write/)
+    match(stderr, /failed to write/)
     chmodSync(locked, 0o700)
     removeDirectory(directory)
   })

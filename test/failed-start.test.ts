@@ -149,7 +149,7 @@ describe('oarlock up fails to start', { concurrency: 3 }, () => {
     const dataDir = makeDataDir()
     const { code, stderr } = await up(dataDir, '--listen', '192.0.2.1:0')
     equal(code, exitCodes.listen, stderr)
-    match(stderr, /cannot listen on 192\.0\.2\.1:0, .*\(EADDRNOTAVAIL\)/)
+    match(stderr, /failed to listen on 192\.0\.2\.1:0, .*\(EADDRNOTAVAIL\)/)
     removeDirectory(dataDir)
   })
 })

@@ -31,7 +31,7 @@ describe('a read-only or full disk', { concurrency: 3 }, () => {
     disk.setReadOnly(true)
     const { code, stderr } = await up(disk.path)
     equal(code, exitCodes.dataDirectory, stderr)
-    match(stderr, /cannot write/)
+    match(stderr, /failed to write/)
     match(stderr, /check its owner and mode, or choose another/)
     disk.setReadOnly(false)
     await checkMarker(disk.path)

@@ -30,7 +30,8 @@ async function currentHealth(): Promise<WorkerHealth> {
 
 function blockedHealth(): WorkerHealth {
   const blockedMs = Number(process.hrtime.bigint() / 1_000_000n - Atomics.load(lastTick, 0))
-  const reason = `the worker's event loop has been blocked for ${(blockedMs / 1_000).toFixed(1)} s`
+  // Not `formatDuration`: kubernetes/object would be loaded once more in this thread, for one number.
+  const reason = `the worker's event loop has been blocked for ${(blockedMs / 1_000).toFixed(1)}s`
   return { live: blockedMs >= stuckAfterMs ? [...last.live, reason] : last.live, ready: [...last.ready, reason], started: last.started }
 }
 

@@ -11,7 +11,7 @@ export function toAppStartError(error: unknown, { dataDir, listen }: { dataDir: 
   if (error instanceof StateStoreError) {
     return new AppStartError(
       'DataDirectory',
-      `cannot open the state store of ${dataDir}: ${error.message}`,
+      `failed to open the state store of ${dataDir}: ${error.message}`,
       dataHints[error.code] ?? 'choose another data directory with --data',
       error,
     )
@@ -19,7 +19,7 @@ export function toAppStartError(error: unknown, { dataDir, listen }: { dataDir: 
   const { code } = error as NodeJS.ErrnoException
   if (code === 'ENOSPC') return new AppStartError('DataDirectory', `the disk of ${dataDir} is full`, dataHints.DiskFull, error)
   if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS' || code === 'ENOTDIR') {
-    return new AppStartError('DataDirectory', `cannot write to ${dataDir} (${code})`, dataHints.DataDirectoryUnwritable, error)
+    return new AppStartError('DataDirectory', `failed to write to ${dataDir} (${code})`, dataHints.DataDirectoryUnwritable, error)
   }
   return error
 }
@@ -44,7 +44,7 @@ export function listenError(what: string, flag: string, address: string, cause: 
     'Listen',
     code === 'EADDRINUSE'
       ? `${address}, the address of the ${what}, is in use by another process`
-      : `cannot listen on ${address}, the address of the ${what} (${code})`,
+      : `failed to listen on ${address}, the address of the ${what} (${code})`,
     `${code === 'EADDRINUSE' ? 'stop the other process, or choose' : 'choose'} another with ${flag} HOST:PORT (port 0 picks a free one)`,
     cause,
   )

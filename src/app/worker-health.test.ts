@@ -47,7 +47,7 @@ test('reports a blocked event loop while it is blocked, and is live again afterw
     () => probe('/livez'),
     answer => answer !== '200 ok',
   )
-  match(stuck, /^503 the worker's event loop has been blocked for \d+\.\d s$/)
+  match(stuck, /^503 the worker's event loop has been blocked for \d+\.\ds$/)
   match(await probe('/readyz'), /^503 drains\nthe worker's event loop has been blocked/)
   equal(await probe('/startupz'), '200 ok')
   writeFileSync(end, '')
@@ -61,5 +61,5 @@ test('rejects when the address is in use', async t => {
   t.after(() => other.close())
   const { port } = other.address() as { port: number }
   const failed = await startWorkerHealth({ host: '127.0.0.1', port }, () => ({ live: [], ready: [], started: [] })).catch(error => error)
-  match(failed.message, /cannot listen on 127\.0\.0\.1:\d+, the address of the worker's health: .*EADDRINUSE/)
+  match(failed.message, /failed to listen on 127\.0\.0\.1:\d+, the address of the worker's health: .*EADDRINUSE/)
 })

@@ -50,6 +50,6 @@ export async function startWorkerHealth(
     return { address: { host: address.host, port: response.port }, close }
   } catch (error) {
     close()
-    throw new Error(`cannot listen on ${formatAddress(address)}, the address of the worker's health: ${(error as Error).message}`)
+    throw new Error(`failed to listen on ${formatAddress(address)}, the address of the worker's health: ${(error as Error).message}`)
   }
 }

@@ -30,6 +30,7 @@ type WorkerAccess = Pick<WorkerSettings, 'name' | 'pool' | 'caCertificate' | 'ca
 export async function runWorkerProcess(options: WorkerProcessOptions): Promise<number> {
   const { env, version, print, ...overrides } = options
   const { signal, interruptSignal, dispose } = workerSignals()
+  // JSON lines like the server's log. Not pino, whose loading delays the first Run, and not `consoleLog`, which writes text.
   const line = (level: string) => (fields: object, message: string) =>
     print(JSON.stringify({ time: new Date().toISOString(), level, ...fields, message }))
   const log = { info: line('info'), warn: line('warn') }

@@ -17,6 +17,6 @@ export function openLog({ log, logLevel }: { log?: string; logLevel: string }, d
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     const hint = code === 'ENOSPC' ? 'free some space' : 'check its owner and mode, or choose another data directory with --data'
-    throw new CliError(`cannot write ${path} (${code})`, { exitCode: exitCodes.dataDirectory, hint, cause: error })
+    throw new CliError(`failed to write ${path} (${code})`, { exitCode: exitCodes.dataDirectory, hint, cause: error })
   }
 }

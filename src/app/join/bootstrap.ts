@@ -89,7 +89,7 @@ function send(
     ...(credential !== undefined && { authorization: `Bearer ${credential}` }),
   }
   return new Promise((resolve, reject) => {
-    const fail = (error: Error) => reject(new JoinError(`cannot reach ${server}: ${error.message}`, false, { cause: error }))
+    const fail = (error: Error) => reject(new JoinError(`failed to reach ${server}: ${error.message}`, false, { cause: error }))
     const options = {
       method,
       headers,

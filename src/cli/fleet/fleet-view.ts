@@ -153,7 +153,7 @@ function runTime({ status }: Run): string {
   return ms < 1_000 ? '<1s' : formatDuration(ms)
 }
 
-/** `0.4s`, `12.3s`, and from one minute on `1m12s`. */
+/** `0.4s`, `12.3s`, and from one minute on `1m12s`: `formatDuration` drops the tenths, which matter for short times. */
 export function formatSeconds(ms: number): string {
   return ms < 60_000 ? `${(ms / 1_000).toFixed(1)}s` : formatDuration(ms)
 }

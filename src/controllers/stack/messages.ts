@@ -1,5 +1,6 @@
 import type { Run } from '../../api/index.ts'
 import type { StatusCause } from '../../kubernetes/object/index.ts'
+import { truncateText } from '../../kubernetes/util/index.ts'
 import { maxQuotedChars } from './constants.ts'
 import { phaseOf } from './run-status.ts'
 
@@ -44,7 +45,7 @@ export function formatCauses(causes: readonly StatusCause[]): string {
   return truncateMessage(causes.map(({ field, message }) => `${field}: ${message}`).join('; '))
 }
 
+/** Truncates a message of a Run or an error to what a condition quotes of it. */
 export function truncateMessage(text: string): string {
-  const trimmed = text.trim()
-  return trimmed.length <= maxQuotedChars ? trimmed : `${trimmed.slice(0, maxQuotedChars)}…`
+  return truncateText(text.trim(), maxQuotedChars)
 }

@@ -10,7 +10,7 @@ const healthy: WorkerHealthInputs = {
   drainReason: undefined,
   supervisor: 'connected',
 }
-const late = (age: string) => `last renewed the Lease ${age} ago, it expires after 10.0 s`
+const late = (age: string) => `last renewed the Lease ${age} ago, it expires after 10s`
 const notRegistered = 'the worker is not registered yet'
 const lost = 'failed to keep a supervisor process running; the worker exits when its engines have stopped'
 
@@ -21,11 +21,11 @@ for (const [name, inputs, want] of [
     { isRegistered: false, sinceRenewalMs: 1e9, supervisor: 'disconnected' },
     { live: [], ready: [notRegistered], started: [notRegistered] },
   ],
-  ['a worker with a late Lease is not ready', { sinceRenewalMs: 6_000 }, { live: [], ready: [late('6.0 s')], started: [] }],
+  ['a worker with a late Lease is not ready', { sinceRenewalMs: 6_000 }, { live: [], ready: [late('6s')], started: [] }],
   [
     'a worker that should have exited on its own is not live',
     { sinceRenewalMs: 20_000 },
-    { live: [late('20.0 s')], ready: [late('20.0 s')], started: [] },
+    { live: [late('20s')], ready: [late('20s')], started: [] },
   ],
   [
     'a draining worker is not ready',

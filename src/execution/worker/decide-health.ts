@@ -1,3 +1,4 @@
+import { formatDuration } from '../../kubernetes/object/index.ts'
 import type { DrainReason } from './decide-step.ts'
 import type { LeaseTimings } from './lease/lease-timings.ts'
 
@@ -19,7 +20,9 @@ export function decideHealth({ isRegistered, sinceRenewalMs, timings, drainReaso
   const { durationMs, interruptMs } = timings
   const started = isRegistered ? [] : ['the worker is not registered yet']
   const isLate = isRegistered && sinceRenewalMs >= interruptMs
-  const lease = isLate ? [`last renewed the Lease ${formatSeconds(sinceRenewalMs)} ago, it expires after ${formatSeconds(durationMs)}`] : []
+  const lease = isLate
+    ? [`last renewed the Lease ${formatDuration(sinceRenewalMs)} ago, it expires after ${formatDuration(durationMs)}`]
+    : []
   const lost = supervisor === 'lost' ? ['failed to keep a supervisor process running; the worker exits when its engines have stopped'] : []
   const disconnected = isRegistered && supervisor === 'disconnected' ? ['not connected to a supervisor process, reconnecting'] : []
   const draining = drainReason === undefined ? [] : [`the worker is draining (${drainReason}) and starts no Run`]
@@ -27,5 +30,3 @@ export function decideHealth({ isRegistered, sinceRenewalMs, timings, drainReaso
   const isOverdue = isRegistered && sinceRenewalMs >= 2 * durationMs
   return { started, live: [...(isOverdue ? lease : []), ...lost], ready: [...started, ...lease, ...lost, ...disconnected, ...draining] }
 }
-
-const formatSeconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`

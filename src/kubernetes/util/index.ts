@@ -1,6 +1,6 @@
 /**
  * @module kubernetes/util: helpers that several modules share and the standard library lacks: backoff, a heap, a keyed work queue,
- * a token bucket, seeded random numbers, replaceable timers, worker threads, the logger interface, the formatting of byte counts.
+ * a token bucket, seeded random numbers, replaceable timers, worker threads, the logger interface, the formatting of byte counts, truncated text.
  * In and out: plain values; time and randomness are passed in. `worker-thread.ts` starts threads and sends them requests;
  * `source-files.ts` resolves the files of modules. Out of scope: Kubernetes objects, reading files, opening sockets.
  * A helper belongs here only if two modules use it.
@@ -14,5 +14,6 @@ export * from './source-files.ts'
 export * from './thread-requests.ts'
 export * from './timers.ts'
 export * from './token-bucket.ts'
+export * from './truncate.ts'
 export * from './work-queue.ts'
 export * from './worker-thread.ts'

@@ -20,7 +20,7 @@ export type NewestVersion = {
   readonly sequence: number | undefined
 }
 
-/** Why a write is stored as an orphan. `Incomplete`: its author declares it to be cut off with the engine that wrote it. */
+/** Why a write is stored as an orphan. `Incomplete`: its author reports that the content was cut off when the engine was killed. */
 export type OrphanReason = 'StaleEpoch' | 'NotLockHolder' | 'Incomplete'
 
 export type WriteDecision =

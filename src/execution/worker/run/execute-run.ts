@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { defaults, isMutating, type Run } from '../../../api/index.ts'
 import { parseDuration, rfc3339 } from '../../../kubernetes/object/index.ts'
+import { truncateText } from '../../../kubernetes/util/index.ts'
 import { StaleEpochError, StateClient } from '../../../stores/state/index.ts'
 import { loadEngine } from '../../engine/index.ts'
 import {
@@ -19,7 +20,7 @@ import { startFenceTimer } from '../lease/fence-timer.ts'
 import { bootMs, type SupervisedRun } from '../supervisor/index.ts'
 import { createEngineContext } from './engine-context.ts'
 import type { ExecuteOptions, ExecuteResult, Execution, RunStateClient } from './execution.ts'
-import { failureOf, failureOfStop, truncateMessage } from './failure.ts'
+import { failureOf, failureOfStop, maxMessageChars } from './failure.ts'
 import { findEngine } from './find-engine.ts'
 import { findOomKill } from './find-oom-kill.ts'
 import { formatResult, formatStart } from './format-run.ts'
@@ -302,7 +303,8 @@ class RunExecution {
         finishedAt: rfc3339(Date.now()),
         log: await unlessAborted(log.close(), writeSignal),
       }
-      if (status.message) status.message = truncateMessage(log.mask(status.message))
+      // Masked first: half a secret is no longer recognized as one.
+      if (status.message) status.message = truncateText(log.mask(status.message), maxMessageChars)
       const isUnsaved = this.#stateFile?.isUnsaved === true
       if (!isUnsaved) await this.#directory?.remove()
       await this.#reporter.reportPhase(status)

@@ -10,7 +10,7 @@ import type { StopCause } from './stop-cause.ts'
 export type Failure = Pick<RunStatus, 'reason' | 'message' | 'retryable'> & { phase: 'Failed' | 'Canceled' }
 
 /** Longer messages are truncated in the status. */
-const maxMessageCharacters = 4_000
+export const maxMessageChars = 4_000
 
 /** The result of a Run that was stopped. `engineError` is the error that the engine ended with, if any. */
 export function failureOfStop(cause: StopCause, engineError: string | undefined): Failure {
@@ -86,9 +86,4 @@ function isEngineError(error: unknown): error is Error & { reason: string; retry
 
 function failed(reason: string, message: string, retryable: boolean): Failure {
   return { phase: 'Failed', reason, message, retryable }
-}
-
-/** Truncates a message to what a status may hold. Mask it first: half a secret is no longer recognized as one. */
-export function truncateMessage(text: string): string {
-  return text.length > maxMessageCharacters ? `${text.slice(0, maxMessageCharacters)}…` : text
 }
