@@ -15,6 +15,7 @@ const benches: Record<string, () => Promise<{ bench(args: string[]): Promise<Ben
   leases: () => import('./leases.ts'),
   rank: () => import('./rank.ts'),
   queue: () => import('./queue.ts'),
+  state: () => import('./state.ts'),
   informer: () => import('./informer.ts'),
   import: () => import('./import.ts'),
   kyma: () => import('./kyma.ts'),

