@@ -5,6 +5,7 @@ import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { eventually } from './support/eventually.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
 
 const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock.js')
@@ -162,11 +163,10 @@ describe('with a server', () => {
 
   test('queue shows queued Runs with their reasons, as a table and as JSON', async () => {
     equal((await oarlock(['apply', '-f', '-'], { input: stack('waits', `${echo('x')}\npool: nowhere`) })).code, 0)
-    let shown = await oarlock(['queue'])
-    for (let tries = 0; tries < 100 && !shown.stdout.includes('waits-'); tries++) {
-      await new Promise(resolve => setTimeout(resolve, 100))
-      shown = await oarlock(['queue'])
-    }
+    const shown = await eventually(
+      () => oarlock(['queue']),
+      ({ stdout }) => stdout.includes('waits-'),
+    )
     match(shown.stdout, /pool nowhere: 1 queued, 0 running/)
     match(
       shown.stdout,

@@ -131,7 +131,7 @@ describe('a restart during applies', { concurrency: true }, () => {
       const running = (await before.runs.listAll()).items
       const endedAtMs = Date.now()
       await end(first)
-      await sleep(pauseMs)
+      await sleep(pauseMs) // Real time: without a server no process could report that a Lease has expired.
       if (pauseMs > 0) {
         // Invariant 2: the workers and their engines ended, because no one renews their Leases.
         for (const { metadata } of running) deepEqual(processesOfRun(metadata.uid), [], `processes of ${metadata.name} outlive its Lease`)

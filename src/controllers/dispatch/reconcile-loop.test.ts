@@ -98,7 +98,7 @@ test('stops during the pause after a long pass', async () => {
   const passed = Promise.withResolvers<void>()
   const loop = start(async () => {
     passes++
-    await sleep(20)
+    await sleep(20) // The pause follows from the measured duration of a pass.
     loop.wake()
     passed.resolve()
     return undefined

@@ -23,10 +23,7 @@ for (const { name, graceMs, isImpatient, want } of [
       const ended = new Promise(resolve => child.once('close', resolve))
       child.kill('SIGTERM')
       // Repeatedly, because the kernel merges two pending signals of the same kind.
-      while (isImpatient && child.exitCode === null) {
-        await new Promise(resolve => setTimeout(resolve, 50))
-        child.kill('SIGTERM')
-      }
+      if (isImpatient) await eventually(() => child.exitCode !== null || !child.kill('SIGTERM'), 'the process to exit')
       await ended
       deepEqual([stdout.trim().replaceAll('\n', ','), child.exitCode], want)
     } finally {

@@ -127,9 +127,10 @@ test('invariant 7: changes during a reconcile of the key wait for it', async () 
 
 test('stop waits for a reconcile and aborts the signal of one that does not finish', async () => {
   const ended: string[] = []
+  const stopCalled = Promise.withResolvers<void>()
   await withManager(async ({ api, manager }) => {
     const { calls, controller: maps } = recorder(async ({ name, signal }) => {
-      if (name === 'short') await new Promise(resolve => setTimeout(resolve, 20))
+      if (name === 'short') await stopCalled.promise
       else await new Promise(resolve => signal.addEventListener('abort', resolve))
       ended.push(`${name} ${signal.aborted}`)
     })
@@ -138,7 +139,9 @@ test('stop waits for a reconcile and aborts the signal of one that does not fini
     api.put(path('short'))
     api.put(path('endless'))
     await eventually(() => calls.length === 2, 'both run')
-    await manager.stop({ graceMs: 100 })
+    const stopped = manager.stop({ graceMs: 100 })
+    stopCalled.resolve()
+    await stopped
     deepEqual(ended, ['short false', 'endless true'])
     deepEqual(manager.readyz(), { ok: false, reasons: ['the manager is stopped'] })
   })

@@ -5,7 +5,7 @@ import { type AddressInfo, connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { eventually } from '../../../test/support/eventually.ts'
 import { createLogHandler, LogClient, type LogHandlerOptions, type LogLimits, type LogStore, openLogStore } from './index.ts'
 
 const key = { namespace: 'apps', run: 'net-1' }
@@ -95,12 +95,12 @@ for (const { name, method = 'POST', path, body, want } of [
 
 test('stores nothing of an idle or incomplete body', () =>
   withServer(
-    async ({ port, store }) => {
+    async ({ port, store, server }) => {
       for (const end of [false, true]) {
         const socket = connect(port, '127.0.0.1')
+        if (end) server.once('request', () => socket.destroy())
         socket.on('error', () => undefined)
         socket.write('POST /logs/apps/net-1?offset=0 HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf')
-        if (end) setTimeout(() => socket.destroy(), 20)
         const response = await new Promise<string>(resolve => {
           let text = ''
           socket.on('data', bytes => (text += bytes.toString()))
@@ -140,7 +140,7 @@ test('a slow follower needs no memory, does not delay others, and is disconnecte
       for (let i = 0; i < 16; i++) await store.append(key, i * chunk.byteLength, chunk)
       const fast = await fetch(`${url}/logs/apps/net-1`)
       equal((await fast.arrayBuffer()).byteLength, 16 * chunk.byteLength)
-      while ((await store.stats()).followers > 0) await sleep(20)
+      await eventually(async () => (await store.stats()).followers === 0, 'the slow follower to be disconnected')
       slow.resume()
       await cutOff
       equal(slow.complete, false)
@@ -154,7 +154,7 @@ test('limits the number of followers (invariant 10)', () =>
       const first = await fetch(`${url}/logs/apps/net-1?follow=1`)
       equal((await fetch(`${url}/logs/apps/net-1?follow=1`)).status, 503)
       await first.body?.cancel()
-      while ((await fetch(`${url}/logs/apps/net-1?follow=1`)).status !== 200) await sleep(10)
+      await eventually(async () => (await fetch(`${url}/logs/apps/net-1?follow=1`)).status === 200, 'another follower to be accepted')
     },
     { handler: { maxFollowers: 1 } },
   ))
@@ -209,7 +209,7 @@ test('the client loses and duplicates no line during an outage or when responses
     equal((await lines.next()).value?.toString(), 'response lost\n')
     setDown(true)
     client.append('during')
-    while (errors < 2) await sleep(5)
+    await eventually(() => errors >= 2, 'two failed requests')
     setDown(false)
     client.append('after')
     deepStrictEqual(await client.close(), { flushed: true })

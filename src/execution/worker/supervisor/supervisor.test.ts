@@ -162,6 +162,7 @@ test('invariant 2: a paused worker: its engine is stopped in time, and the worke
   const { worker, group, directory } = await start(t, interruptible)
   const stoppedAt = performance.now()
   worker.kill('SIGSTOP')
+  // A short fixed interval, because the time is asserted.
   while (groupExists(group)) await new Promise(resolve => setTimeout(resolve, 10))
   const tookMs = performance.now() - stoppedAt
   assert.ok(tookMs > timings.interruptMs - 2 * timings.renewMs && tookMs < timings.killMs, `interrupted after ${tookMs} ms`)
@@ -177,6 +178,7 @@ test('invariant 2: a paused worker: processes that left the group or were never 
   assert.ok(findRunProcesses(uid).length >= 2)
   const stoppedAt = performance.now()
   worker.kill('SIGSTOP')
+  // A short fixed interval, because the time is asserted.
   while (findRunProcesses(uid).some(pid => readStartTime(pid) !== undefined)) await new Promise(resolve => setTimeout(resolve, 10))
   assert.equal(groupExists(group), false)
   const tookMs = performance.now() - stoppedAt
@@ -294,6 +296,7 @@ test('worker, supervisor and engine paused past the Lease: after they resume, th
   const { worker, supervisorPid, group, uid, directory } = await start(t, 'trap "" INT TERM; echo ready; while :; do sleep 0.02; done', own)
   const all = [supervisorPid, worker.pid!, -group]
   for (const pid of all) process.kill(pid, 'SIGSTOP')
+  // The Lease must really expire while every process that could report it is stopped.
   await new Promise(resolve => setTimeout(resolve, timings.durationMs + 200))
   // The worker stays paused: the supervisor must act alone.
   for (const pid of [-group, supervisorPid]) process.kill(pid, 'SIGCONT')

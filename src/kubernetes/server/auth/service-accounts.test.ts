@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { createPublicKey, verify } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { eventually } from '../../../../test/support/eventually.ts'
 import { makeDataDir, startTestServer, type TestServer } from '../server.testing.ts'
 
@@ -159,22 +158,17 @@ describe('bootstrap and aggregated roles', () => {
   test('an aggregated ClusterRole is updated when a role that it selects changes', async () => {
     const server = await startTestServer()
     try {
-      const role = async () => (await server.call<{ rules: unknown[] | null }>(`${rbac}/clusterroles/view`)).body
       const boats = [{ apiGroups: ['example.com'], resources: ['boats'], verbs: ['get'] }]
       const labels = { 'rbac.authorization.k8s.io/aggregate-to-view': 'true' }
       await server.call(`${rbac}/clusterroles`, { body: { metadata: { name: 'boats', labels }, rules: boats } })
-      const isReached = async (isThere: boolean) => {
-        for (let i = 0; i < 200; i++) {
-          // Aggregated to admin through edit, in two further steps.
-          const { body } = await server.call<{ rules: unknown[] | null }>(`${rbac}/clusterroles/admin`)
-          if (names((await role()).rules).includes('boats') === isThere && names(body.rules).includes('boats') === isThere) return true
-          await sleep(20)
-        }
-        return false
+      const includesBoats = async (role: string) => {
+        const { body } = await server.call<{ rules: unknown[] | null }>(`${rbac}/clusterroles/${role}`)
+        return names(body.rules).includes('boats')
       }
-      assert.ok(await isReached(true))
+      // Aggregated to admin through edit, in two further steps.
+      await eventually(async () => (await includesBoats('view')) && (await includesBoats('admin')), 'view and admin to include boats')
       await server.call(`${rbac}/clusterroles/boats`, { method: 'DELETE' })
-      assert.ok(await isReached(false))
+      await eventually(async () => !(await includesBoats('view')) && !(await includesBoats('admin')), 'view and admin to exclude boats')
     } finally {
       await server.close()
     }

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { connect, type TLSSocket } from 'node:tls'
 import fc from 'fast-check'
+import { eventually } from '../../../../test/support/eventually.ts'
 import { readCertificates } from '../auth/index.ts'
 import type { Reply } from '../wire/index.ts'
 import type { HttpRequest } from './handler-types.ts'
@@ -64,8 +65,8 @@ async function open(port: number): Promise<{ socket: TLSSocket; until(end: strin
   return {
     socket,
     async until(end) {
-      const isOver = () => (typeof end === 'string' ? text.includes(end) : end.test(text))
-      while (!isOver() && !socket.destroyed) await new Promise(resolve => setTimeout(resolve, 2))
+      const isReceived = () => (typeof end === 'string' ? text.includes(end) : end.test(text))
+      await eventually(() => isReceived() || socket.destroyed, `${end} or the end of the connection`)
       return text
     },
   }
@@ -192,7 +193,7 @@ test('a client that disconnects closes its responses, with each protocol', () =>
     socket.write(get('/hold/own'))
     const session = connectHttp2(`https://127.0.0.1:${port}`, { ca: tls.ca }).on('error', () => {})
     session.request({ ':path': '/hold/h2' }).on('error', () => {})
-    while (held.size < 2) await new Promise(resolve => setTimeout(resolve, 2))
+    await eventually(() => held.size === 2, 'both requests to arrive')
     const closed = Promise.all([...held.values()].map(reply => once(reply, 'close')))
     socket.destroy()
     session.destroy()
@@ -324,8 +325,7 @@ for (const way of ['http/1.1', 'h2']) {
           )
           socket.on('error', () => {})
         }
-        while (!held.has('x')) await new Promise(resolve => setTimeout(resolve, 5))
-        const reply = held.get('x')!
+        const reply = await eventually(() => held.get('x'), 'the request to arrive')
         reply.on('close', () => cut.resolve())
         reply.writeHead(200, {})
         // More than the kernel takes.

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { eventually } from '../../../../test/support/eventually.ts'
 import { isReason, type KubeObject } from '../../object/index.ts'
 import { startTestServer } from '../server.testing.ts'
 import { Store } from '../storage/index.ts'
@@ -136,12 +137,11 @@ test('admits concurrent creates up to the limit and rejects the others', async (
       server.call(`${base}/configmaps`, { body: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name } } })
     const codes = (await Promise.all(Array.from({ length: 30 }, (_, i) => create(`c-${i}`)))).map(({ code }) => code)
     assert.deepEqual(Object.fromEntries([201, 403].map(code => [code, codes.filter(is => is === code).length])), { 201: 5, 403: 25 })
-    for (;;) {
+    await eventually(async () => {
       const { body } = await server.call(`${base}/resourcequotas/q`)
       const { used } = (body.status ?? {}) as unknown as { used?: { configmaps?: string } }
-      if (used?.configmaps === '5') break
-      await new Promise(resolve => setTimeout(resolve, 10))
-    }
+      return used?.configmaps === '5'
+    }, 'the quota to report five ConfigMaps')
   } finally {
     await server.close()
   }
