@@ -7,6 +7,6 @@ export const allowedSkips = [
   { pattern: /^no cgroup v2 that may be written$/, why: 'the kernel keeps its controllers in cgroup v1; a boot option, not a package' },
   {
     pattern: /^terraform is not on PATH$|^Terraform was not found/,
-    why: 'no package registry carries it; OpenTofu, which .ci/run builds, runs the same tests of the engine',
+    why: 'tests of the terraform binary only: no package registry carries it; all others run with OpenTofu, which .ci/run builds',
   },
 ]

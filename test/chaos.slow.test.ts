@@ -14,7 +14,7 @@ import { eventually } from './support/eventually.ts'
 import { readLedger, record } from './support/ledger.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
 import { isAlive, processesOfRun } from './support/processes.ts'
-import { skipWithout } from './support/run-program.ts'
+import { skipWithoutTerraformEngine, terraformEngine } from './support/run-program.ts'
 
 const kills = 10
 /** Concurrent Stacks. More starve the heartbeats on two cores, and workers then stop themselves before they are killed. */
@@ -38,7 +38,7 @@ resource "terraform_data" "r${index}" {
 }
 
 describe('a worker killed in the middle of an apply', {
-  skip: skipWithout('terraform'),
+  skip: skipWithoutTerraformEngine,
   concurrency: true,
 }, () => {
   let oarlock: OarlockProcess
@@ -65,7 +65,7 @@ describe('a worker killed in the middle of an apply', {
         const runs = oarlock.client.resource(runResource)
         await stacks.create({
           metadata: { name, namespace: 'default' },
-          spec: { engine: 'terraform', source: { inline: { files: { 'main.tf': configuration(ledger) } } } },
+          spec: { engine: terraformEngine, source: { inline: { files: { 'main.tf': configuration(ledger) } } } },
         })
         await eventually(() => readLedger(ledger).length > 0, `${name} to begin its first resource`, 120_000)
         await sleep(Math.random() * resources * secondsPerResource * 600)

@@ -1,19 +1,17 @@
 /** Workers that drain during a real apply, after a signal or `oarlock drain`. */
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { existsSync, writeFileSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { isEnded, type Run, runResource, stackResource, workerPoolResource, workerResource } from '../src/api/index.ts'
 import { eventually } from './support/eventually.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
 import { isAlive, processesOfRun } from './support/processes.ts'
-import { runProgram } from './support/run-program.ts'
+import { buildCache, runProgram } from './support/run-program.ts'
 import { StackFixture } from './support/stacks.ts'
 
-const cache = process.env.OARLOCK_BUILD_CACHE ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'oarlock')
-const tofu = join(cache, 'bin')
-const mirror = join(cache, 'mirror')
+const tofu = join(buildCache, 'bin')
+const mirror = join(buildCache, 'mirror')
 const skip =
   existsSync(join(tofu, 'tofu')) && existsSync(mirror) ? false : 'scripts/build-tofu.sh and scripts/build-provider-time.sh were not run'
 

@@ -1,7 +1,7 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
@@ -9,11 +9,11 @@ import { runResource, type Stack, stackResource, workerResource } from '../src/a
 import { configMapResource } from '../src/kubernetes/client/index.ts'
 import { eventually } from './support/eventually.ts'
 import { makeDataDir, removeDirectory, startOarlock } from './support/oarlock-process.ts'
-import { skipWithout } from './support/run-program.ts'
+import { skipWithoutTerraformEngine, terraformEngine } from './support/run-program.ts'
 
 const root = join(import.meta.dirname, '..')
 const launcher = join(root, 'bin', 'oarlock.js')
-const noTerraform = skipWithout('terraform')
+const sampleLauncher = terraformEngine === 'terraform' || skipWithoutTerraformEngine ? launcher : copyWithOpenTofu()
 
 type Result = { code: number | null; stdout: string; stderr: string; seconds: number }
 
@@ -21,7 +21,7 @@ type Result = { code: number | null; stdout: string; stderr: string; seconds: nu
 async function npmStart(dataDir: string, args: string[] = [], env: NodeJS.ProcessEnv = {}): Promise<Result> {
   const startedMs = Date.now()
   const fixed = ['up', '--sample', '--exit-when-ready', '--data', dataDir, '--listen', '127.0.0.1:0', '--http', '127.0.0.1:0']
-  const child = spawn(process.execPath, [launcher, ...fixed, ...args], { env: { ...process.env, NO_COLOR: '1', ...env } })
+  const child = spawn(process.execPath, [sampleLauncher, ...fixed, ...args], { env: { ...process.env, NO_COLOR: '1', ...env } })
   const result = { stdout: '', stderr: '' }
   child.stdout.setEncoding('utf8').on('data', text => (result.stdout += text))
   child.stderr.setEncoding('utf8').on('data', text => (result.stderr += text))
@@ -29,11 +29,25 @@ async function npmStart(dataDir: string, args: string[] = [], env: NodeJS.Proces
   return { code, ...result, seconds: (Date.now() - startedMs) / 1_000 }
 }
 
+/** Copies the checkout and replaces the engine of the samples, as examples/stacks/README.md describes. Returns the launcher of the copy. */
+function copyWithOpenTofu(): string {
+  const copy = mkdtempSync(join(tmpdir(), 'oarlock-opentofu-'))
+  process.on('exit', () => rmSync(copy, { recursive: true, force: true }))
+  for (const name of ['bin', 'src', 'examples', 'package.json']) cpSync(join(root, name), join(copy, name), { recursive: true })
+  symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'))
+  const samples = join(copy, 'examples', 'stacks')
+  for (const name of readdirSync(samples).filter(name => name.endsWith('.yaml'))) {
+    const text = readFileSync(join(samples, name), 'utf8')
+    writeFileSync(join(samples, name), text.replaceAll('engine: terraform', 'engine: opentofu'))
+  }
+  return join(copy, 'bin', 'oarlock.js')
+}
+
 describe('the sample fleet', () => {
   const dataDir = makeDataDir()
   after(() => removeDirectory(dataDir))
 
-  test('every Stack reaches the state in its annotation', { skip: noTerraform }, async () => {
+  test('every Stack reaches the state in its annotation', { skip: skipWithoutTerraformEngine }, async () => {
     const { code, stdout, stderr, seconds } = await npmStart(dataDir)
     equal(code, 0, `${stdout}\n${stderr}`)
     match(stdout, /13 of 13 Stacks as expected/)
@@ -46,7 +60,7 @@ describe('the sample fleet', () => {
   })
 
   test('a second start resumes from the data of the first and repeats no Run', {
-    skip: noTerraform,
+    skip: skipWithoutTerraformEngine,
   }, async () => {
     const before = await inspect(dataDir)
     const { code, stdout, stderr } = await npmStart(dataDir)
@@ -60,7 +74,7 @@ describe('the sample fleet', () => {
   })
 
   test('passes outputs along the chain, hides secrets, and prunes removed objects', {
-    skip: noTerraform,
+    skip: skipWithoutTerraformEngine,
   }, async () => {
     const server = await startOarlock(dataDir)
     try {
@@ -101,7 +115,7 @@ describe('the sample fleet', () => {
   })
 })
 
-test('without terraform, Stacks of other engines become Ready, the rest are skipped with a reason, and the exit code is 0', async () => {
+test('without terraform and tofu, Stacks of other engines become Ready, the rest are skipped with a reason, and the exit code is 0', async () => {
   const dataDir = makeDataDir()
   const bin = mkdtempSync(join(tmpdir(), 'oarlock-path-'))
   // A PATH with the programs that the sample uses, and neither terraform nor tofu.
@@ -113,7 +127,7 @@ test('without terraform, Stacks of other engines become Ready, the rest are skip
     const { code, stdout, stderr } = await npmStart(dataDir, [], { PATH: bin })
     equal(code, 0, `${stdout}\n${stderr}`)
     match(stdout, /Skipped on this machine:/)
-    match(stdout, /shop\/network: EngineNotFound: .*terraform/)
+    match(stdout, /shop\/network: EngineNotFound: .*(terraform|tofu)/)
     match(stdout, /8 of 13 Stacks as expected, 5 skipped/)
   } finally {
     removeDirectory(dataDir)

@@ -14,7 +14,7 @@ import { GitRepository } from './support/git-repository.ts'
 import { countDone, readLedger, record } from './support/ledger.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
 import { processesOfRun } from './support/processes.ts'
-import { runOarlock, runProgram, skipWithout } from './support/run-program.ts'
+import { runOarlock, runProgram, skipWithout, skipWithoutTerraformEngine, terraformEngine } from './support/run-program.ts'
 import { condition, isReady, isUpToDate, StackFixture } from './support/stacks.ts'
 
 const inline = (files: Record<string, string>) => ({ inline: { files } })
@@ -25,12 +25,11 @@ const shell = (apply: string, more: Partial<StackSpec> = {}): StackSpec => ({
   ...more,
 })
 const terraform = (main: string, more: Partial<StackSpec> = {}): StackSpec => ({
-  engine: 'terraform',
+  engine: terraformEngine,
   source: inline({ 'main.tf': main }),
   ...more,
 })
 const hasPhase = (phase: string) => (run: Run) => run.status?.phase === phase
-const noTerraform = skipWithout('terraform')
 
 describe('the lifecycle of a Stack', { concurrency: 5 }, () => {
   const dataDir = makeDataDir()
@@ -59,7 +58,7 @@ describe('the lifecycle of a Stack', { concurrency: 5 }, () => {
       .resource(configMapResource)
       .patch(name, { data }, { type: 'merge', namespace: 'default', fieldManager: 'kubectl-edit' })
 
-  test('cancel interrupts the engine and keeps its state, and the next Run continues', { skip: noTerraform }, async () => {
+  test('cancel interrupts the engine and keeps its state, and the next Run continues', { skip: skipWithoutTerraformEngine }, async () => {
     const ledger = at('cancel')
     const step = (name: string, after: string, script: string) => `
       resource "terraform_data" "${name}" {
@@ -88,7 +87,7 @@ describe('the lifecycle of a Stack', { concurrency: 5 }, () => {
     deepEqual(countDone(readLedger(ledger)), { first: 1, second: 1 })
   })
 
-  test('rejects an outdated approval and applies exactly the approved plan', { skip: noTerraform }, async () => {
+  test('rejects an outdated approval and applies exactly the approved plan', { skip: skipWithoutTerraformEngine }, async () => {
     const ledger = at('approval')
     const main = (version: number) =>
       `resource "terraform_data" "a" {
@@ -130,7 +129,7 @@ describe('the lifecycle of a Stack', { concurrency: 5 }, () => {
     deepEqual(countDone(readLedger(ledger)), { v2: 1 })
   })
 
-  test('does not apply a plan of an outdated state, and plans again', { skip: noTerraform }, async () => {
+  test('does not apply a plan of an outdated state, and plans again', { skip: skipWithoutTerraformEngine }, async () => {
     const main = 'resource "terraform_data" "a" {}\nresource "terraform_data" "b" {}'
     await stacks.create('outdated', terraform('resource "terraform_data" "a" {}'))
     await stacks.untilReady('outdated')
@@ -158,7 +157,7 @@ describe('the lifecycle of a Stack', { concurrency: 5 }, () => {
     equal((await stacks.untilReady('outdated')).status?.resources, 2)
   })
 
-  test('deletion destroys the dependents first', { skip: noTerraform }, async () => {
+  test('deletion destroys the dependents first', { skip: skipWithoutTerraformEngine }, async () => {
     const ledger = at('destroy')
     const step = (what: string, name: string) => [
       'sh',
@@ -334,7 +333,7 @@ describe('the lifecycle of a Stack', { concurrency: 5 }, () => {
     ok(second - first >= 500 && third - second >= 1_500, `delays of ${second - first} and ${third - second} ms, expected about 1 and 2 s`)
   })
 
-  test('state: External uses the backend of the source files', { skip: noTerraform }, async () => {
+  test('state: External uses the backend of the source files', { skip: skipWithoutTerraformEngine }, async () => {
     const state = at('external.tfstate')
     const main = `terraform {\n  backend "local" { path = "${state}" }\n}\nresource "terraform_data" "a" {}`
     await stacks.create('external', terraform(main, { state: 'External' }))
@@ -346,7 +345,7 @@ describe('the lifecycle of a Stack', { concurrency: 5 }, () => {
     deepEqual(versions, [])
   })
 
-  test('the real terraform uses the state of a Stack with its token', { skip: noTerraform }, async () => {
+  test('the command terraform or tofu uses the state of a Stack with its token', { skip: skipWithoutTerraformEngine }, async () => {
     await stacks.create('shared', terraform('resource "terraform_data" "a" { input = "here" }'))
     await stacks.create('not-shared', terraform('resource "terraform_data" "a" {}', { suspend: true }))
     await stacks.untilReady('shared')
@@ -361,7 +360,10 @@ describe('the lifecycle of a Stack', { concurrency: 5 }, () => {
       `terraform {\n  backend "http" {\n${backend}\n }\n}\nresource "terraform_data" "a" { input = "here" }\n`,
     )
     const tf = (password: string, ...args: string[]) =>
-      runProgram('terraform', args, { cwd: directory, env: { TF_HTTP_PASSWORD: password, CHECKPOINT_DISABLE: '1', TF_IN_AUTOMATION: '1' } })
+      runProgram(terraformEngine === 'opentofu' ? 'tofu' : 'terraform', args, {
+        cwd: directory,
+        env: { TF_HTTP_PASSWORD: password, CHECKPOINT_DISABLE: '1', TF_IN_AUTOMATION: '1' },
+      })
     const denied = await tf(await tokenOf('not-shared'), 'init', '-input=false', '-no-color')
     notEqual(denied.code, 0)
     match(denied.text, /requires auth|401|403/i)
@@ -385,7 +387,7 @@ describe('the lifecycle of a Stack', { concurrency: 5 }, () => {
     equal(run.status?.plan?.add, 1)
   })
 
-  test('secret values appear in no output, file or process argument (invariant 9)', { skip: noTerraform }, async () => {
+  test('secret values appear in no output, file or process argument (invariant 9)', { skip: skipWithoutTerraformEngine }, async () => {
     const value = 'pa55-in-variables/+'
     const lines = 'first-line-of-key\nsecond-line-of-key'
     const output = 'se3ret-of-an-output'

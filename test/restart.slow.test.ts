@@ -13,7 +13,7 @@ import { eventually } from './support/eventually.ts'
 import { countDone, readLedger, record } from './support/ledger.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
 import { processesOfRun } from './support/processes.ts'
-import { skipWithout } from './support/run-program.ts'
+import { skipWithoutTerraformEngine, terraformEngine } from './support/run-program.ts'
 import { StackFixture } from './support/stacks.ts'
 
 const steps = 5
@@ -41,10 +41,8 @@ function fleet(ledger: string): Record<string, StackSpec> {
   }).join('\n')
   const source = (files: Record<string, string>) => ({ inline: { files } })
   return {
-    ...(!skipWithout('terraform') && {
-      tf: { engine: 'terraform', source: source({ 'main.tf': resources('tf') }) },
-      tf2: { engine: 'terraform', source: source({ 'main.tf': resources('tf2') }) },
-    }),
+    tf: { engine: terraformEngine, source: source({ 'main.tf': resources('tf') }) },
+    tf2: { engine: terraformEngine, source: source({ 'main.tf': resources('tf2') }) },
     script: { engine: 'command', source: source({ 'apply.sh': script }), command: { apply: ['sh', 'apply.sh'] } },
     after: {
       engine: 'command',
@@ -116,7 +114,7 @@ test('a worker that had not registered when oarlock was killed counts against th
   equal((await stacks.runsOf('one'))[0]?.spec.workerName, child!.name)
 })
 
-describe('a restart during applies', { concurrency: true }, () => {
+describe('a restart during applies', { skip: skipWithoutTerraformEngine, concurrency: true }, () => {
   for (const { name, args = [], end, pauseMs, mayRestartSteps } of restartCases) {
     test(name, async () => {
       const dataDir = makeDataDir()

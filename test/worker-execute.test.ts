@@ -9,7 +9,7 @@ import { type StackSpec, systemNamespace } from '../src/api/index.ts'
 import { mutatedStackVariable } from '../src/execution/workspace/index.ts'
 import { configMapResource, leaseResource, secretResource } from '../src/kubernetes/client/index.ts'
 import { eventually } from './support/eventually.ts'
-import { skipWithout } from './support/run-program.ts'
+import { skipWithoutTerraformEngine, terraformEngine } from './support/run-program.ts'
 import { stackUidOf } from './support/worker-fixture.ts'
 import { createWorkerHarness, shell } from './support/worker-harness.ts'
 
@@ -221,13 +221,13 @@ test('an engine whose version changed after the registration is not started if t
   equal(await worker.done, 0)
 })
 
-test('terraform: applies exactly the approved plan, rejects outdated ones, refreshes and destroys', {
-  skip: skipWithout('terraform'),
+test('terraform or opentofu: applies exactly the approved plan, rejects outdated ones, refreshes and destroys', {
+  skip: skipWithoutTerraformEngine,
 }, async t => {
   const main = 'variable "size" {}\nresource "terraform_data" "a" { input = var.size }\noutput "size" { value = terraform_data.a.output }\n'
   const base = {
     stackName: 'approved',
-    stack: { engine: 'terraform', approval: 'Manual', source: { inline: { files: { 'main.tf': main } } }, variables: { size: 3 } },
+    stack: { engine: terraformEngine, approval: 'Manual', source: { inline: { files: { 'main.tf': main } } }, variables: { size: 3 } },
   } as const
   const planned = (await execute(t, { ...base, type: 'Plan', epoch: 1 })).run
   equal(planned.status?.phase, 'Succeeded', JSON.stringify(planned.status))

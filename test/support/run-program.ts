@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
+import { homedir } from 'node:os'
 import { delimiter, join } from 'node:path'
 
 const launcher = join(import.meta.dirname, '..', '..', 'bin', 'oarlock.js')
@@ -36,6 +37,26 @@ export async function runProgram(
 export const runOarlock = (args: readonly string[], options: Parameters<typeof runProgram>[2] = {}): Promise<ProgramResult> =>
   runProgram(process.execPath, [launcher, ...args], options)
 
+const isOnPath = (program: string): boolean =>
+  (process.env.PATH ?? '').split(delimiter).some(directory => existsSync(join(directory, program)))
+
 /** A value for `skip` of a test: false when the program is on PATH, else the reason. */
-export const skipWithout = (program: string): string | false =>
-  (process.env.PATH ?? '').split(delimiter).some(directory => existsSync(join(directory, program))) ? false : `${program} is not on PATH`
+export const skipWithout = (program: string): string | false => (isOnPath(program) ? false : `${program} is not on PATH`)
+
+/** Where scripts/build-tofu.sh puts OpenTofu, and the providers that the tests use. */
+export const buildCache = process.env.OARLOCK_BUILD_CACHE ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'oarlock')
+const builtTofuDirectory = join(buildCache, 'bin')
+
+/**
+ * The engine of tests that need Terraform or OpenTofu, whichever the machine has; `skip` is the reason if it has neither.
+ * An OpenTofu of scripts/build-tofu.sh is put on the PATH of this process, which the processes of the test inherit.
+ */
+export const { engine: terraformEngine, skip: skipWithoutTerraformEngine } = findTerraformEngine()
+
+function findTerraformEngine(): { engine: 'terraform' | 'opentofu'; skip: string | false } {
+  if (isOnPath('terraform')) return { engine: 'terraform', skip: false }
+  if (!isOnPath('tofu') && existsSync(join(builtTofuDirectory, 'tofu'))) {
+    process.env.PATH = `${process.env.PATH}${delimiter}${builtTofuDirectory}`
+  }
+  return { engine: 'opentofu', skip: isOnPath('tofu') ? false : 'neither terraform nor tofu was found; scripts/build-tofu.sh builds tofu' }
+}
