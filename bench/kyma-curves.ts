@@ -12,7 +12,7 @@ import type { Bench } from './run.ts'
 type Point = { setting: string; value: string; args: string[] }
 
 const points: Point[] = [
-  ...['100', '200', '400', '800', 'none'].map(qps => point('pace', qps, qps === 'none' ? '' : `--qps ${qps} --burst ${qps}`)),
+  ...['100', '200', '400', '800', 'none'].map(qps => point('rate-limit', qps, qps === 'none' ? '' : `--qps ${qps} --burst ${qps}`)),
   ...['5ms', '50ms', '200ms', '1s', '5s'].map(base => point('backoff', base, `--faults 0.1 --backoff ${base}..1000s`)),
   ...['250', '500', '1000', '2000', '5000', 'never'].map(ms => point('resync', ms, ms === 'never' ? '' : `--resync-every ${ms}`)),
   point('predicates', 'with, batched 1s', '--collect 1000'),

@@ -285,7 +285,7 @@ async function* lists({ endpoint }: Subject, size: string, probe: string): Async
     const report = await runLoad<ListOrder, ListReport>('list-load.ts', { endpoint, namespace, limit, times: 3, probe })
     yield less(`list of ${size}, ${how}`, 'ms', report.ms, limit === 0 && size === '72,000' ? '≤ 400' : '')
     yield less(`list of ${size}, ${how}: first byte`, 'ms', report.firstByteMs, '≤ 50')
-    yield less(`list of ${size}, ${how}: longest get beside it`, 'ms', report.pauseMs, '≤ 50')
+    yield less(`list of ${size}, ${how}: longest concurrent get`, 'ms', report.pauseMs, '≤ 50')
   }
 }
 
@@ -306,20 +306,20 @@ export async function bench(args: string[] = []): Promise<Bench> {
   }
   const starts = values.peer ? [startOurs, startTheirs] : [startOurs]
   const rows: Bench['rows'] = []
-  // Both servers part by part, each on an empty server, so that noise and leftovers affect both equally.
+  // Each part runs on an empty server of each kind in turn, so that noise affects both equally.
   for (const name of names) {
     const measured: Row[][] = []
     for (const start of starts) {
       const subject = await start()
       try {
-        // That part creates the first CRD itself.
+        // The part crds creates the first CRD itself.
         if (name !== 'crds') await prepare(subject)
-        const of: Row[] = []
+        const rowsOfPart: Row[] = []
         for await (const row of parts[name]!(subject, requests)) {
           console.error(`${start === startOurs ? 'oarlock' : 'peer'}: ${row.what}: ${row.value.toFixed(1)} ${row.unit}`)
-          of.push({ ...row, load: loadavg()[0] })
+          rowsOfPart.push({ ...row, load: loadavg()[0] })
         }
-        measured.push(of)
+        measured.push(rowsOfPart)
       } finally {
         await subject.stop()
       }

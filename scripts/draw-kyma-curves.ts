@@ -15,7 +15,7 @@ const cpu: Panel = { column: 'operator CPU s', title: 'CPU seconds of the operat
 const memory: Panel = { column: 'operator RSS MB', title: 'operator RSS at the end, MB' }
 
 const pictures: Picture[] = [
-  { setting: 'pace', title: 'Request rate limit', unit: 'requests a second', shape: 'line', panels: [seconds, cpu] },
+  { setting: 'rate-limit', title: 'Request rate limit', unit: 'requests a second', shape: 'line', panels: [seconds, cpu] },
   {
     setting: 'backoff',
     title: 'Backoff, when one write in ten fails',

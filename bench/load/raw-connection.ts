@@ -60,7 +60,7 @@ export class RawConnection {
     })
   }
 
-  /** Sends one GET and passes on the response as it arrives. */
+  /** Sends one GET and passes each chunk of the response to `onChunk`. */
   stream(path: string, onChunk: (chunk: Buffer) => void): void {
     this.#onChunk = onChunk
     this.#socket.write(`GET ${path} HTTP/1.1\r\n${this.#head}\r\n`)

@@ -23,7 +23,7 @@ const log: Log = { debug: () => undefined, info: () => undefined, warn: note, er
 const client = await createClient({
   kubeconfig: settings.kubeconfig,
   userAgent: 'kyma-operator',
-  rateLimit: settings.pace,
+  rateLimit: settings.rateLimit,
   connections: settings.connections,
 })
 const { faults } = settings

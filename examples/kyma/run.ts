@@ -16,31 +16,31 @@ import { cpuSecondsOf, memoryOf, type Report } from './stats.ts'
 import { StepWatcher } from './step-watcher.ts'
 
 const help = `npm run kyma -- [options]
-  --kymas N          how many Kymas; default 100
-  --kubeconfig FILE  run against this cluster instead of an embedded server
+  --kymas N          number of Kymas; default 100
+  --kubeconfig FILE  use this cluster instead of an embedded server
   --json FILE        write the summary as JSON
-  --qps N --burst N  client-side pace of the operator; default none
-  --backoff MIN..MAX after failures, such as 1s..1000s; default 5ms..1000s
-  --workers N        reconciles of components at once; default 64
-  --kyma-workers N   reconciles of Kymas at once; default half of that, at least 4
-  --creates N        components of one Kyma that are created before another Kyma has its turn; default 1
-  --connections N    connections that writes spread over; default 2 with the embedded server, else 16
-  --churn            afterwards change 1% of the Kymas a minute, for 5 minutes
-  --resync           afterwards reconcile everything once more
-  --restart          kill the operator at half time and start another
-  --render           render each component's chart, once per chart
-  --render-each      the same again for every component
-  --faults RATE      this part of the operator's writes fails with 500, from 0 to 1; default 0
-  --resync-every MS  reconcile everything again after this long; default never
-  --verify           watch that no step is skipped and nothing is made twice; always on with --restart
-  --no-predicates    reconcile a Kyma at every change of a component, as the original did
-  --collect MS       collect changes of components this long before their Kyma is reconciled; default 200
-  --progress MS      between two status writes of a Kyma that still waits for components; default 10000
-  --hot N            how many objects of each cache are kept parsed; default 128
-  --order ORDER      longest-first (default) or listed: which components go first when many are due
-  --second MS        how long a second of the simulated installation takes; default 1000, less for a short look
-  --shards N         reserved
-  --operator-flags F flags of Node for the operator, separated by blanks, such as --cpu-prof
+  --qps N --burst N  client-side rate limit of the operator; default none
+  --backoff MIN..MAX backoff after failures, such as 1s..1000s; default 5ms..1000s
+  --workers N        concurrent reconciles of components; default 64
+  --kyma-workers N   concurrent reconciles of Kymas; default half of --workers, at least 4
+  --creates N        components of one Kyma that one reconcile creates; default 1
+  --connections N    connections for writes; default 2 with the embedded server, else 16
+  --churn            afterwards change 1% of the Kymas per minute, for 5 minutes
+  --resync           afterwards reconcile every object
+  --restart          kill the operator at half time and start another one
+  --render           render each chart once and cache the result
+  --render-each      render the chart for every component
+  --faults RATE      fraction of the operator's writes that fail with 500, from 0 to 1; default 0
+  --resync-every MS  resync interval; default never
+  --verify           check that no step is skipped and no component is created twice; always on with --restart
+  --no-predicates    reconcile a Kyma at every change of a component, as the original operator did
+  --collect MS       how long changes of components are batched before their Kyma is reconciled; default 200
+  --progress MS      minimum interval between status writes of a pending Kyma; default 10000
+  --hot N            objects of each cache that are kept parsed; default 128
+  --order ORDER      order in which components are created and reconciled: longest-first (default) or listed
+  --second MS        length of one second of the simulated installation; default 1000, less for a shorter run
+  --operator-flags F flags of Node for the operator, separated by spaces, such as --cpu-prof
+  --server-flags F   flags of Node for the embedded server, separated by spaces
 `
 
 const { values } = parseArgs({
@@ -69,7 +69,6 @@ const { values } = parseArgs({
     hot: { type: 'string', default: '128' },
     order: { type: 'string', default: 'longest-first' },
     second: { type: 'string', default: '1000' },
-    shards: { type: 'string' },
     'operator-flags': { type: 'string', default: '' },
     'server-flags': { type: 'string', default: '' },
     help: { type: 'boolean', default: false },
@@ -79,7 +78,6 @@ if (values.help) {
   console.log(help)
   process.exit(0)
 }
-if (values.shards !== undefined) throw new TypeError('--shards is reserved: sharding comes with a later release')
 
 const count = positive('kymas', values.kymas)
 const namespace = 'default'
@@ -100,7 +98,8 @@ const settings: Settings = {
     ? positive('kyma-workers', values['kyma-workers'])
     : Math.max(4, Math.round(positive('workers', values.workers) / 2)),
   backoff: values.backoff ? parseBackoff(values.backoff) : {},
-  pace: values.qps === undefined ? undefined : { qps: positive('qps', values.qps), burst: positive('burst', values.burst ?? values.qps) },
+  rateLimit:
+    values.qps === undefined ? undefined : { qps: positive('qps', values.qps), burst: positive('burst', values.burst ?? values.qps) },
   // The embedded server handles the requests of one connection concurrently; other servers may not.
   connections: values.connections ? positive('connections', values.connections) : server ? 2 : undefined,
   render: values['render-each'] ? 'each' : values.render ? 'once' : 'no',

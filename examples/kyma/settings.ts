@@ -7,7 +7,7 @@ export type Settings = {
   kymaWorkers: number
   backoff: { baseDelayMs?: number; maxDelayMs?: number }
   /** Client-side rate limit; undefined: none. */
-  pace: { qps: number; burst: number } | undefined
+  rateLimit: { qps: number; burst: number } | undefined
   /** Connections that writes spread over; undefined: the client's default. */
   connections: number | undefined
   /** Whether charts are rendered, and if so whether the result is cached per inputs. */
