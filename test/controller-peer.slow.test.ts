@@ -79,7 +79,7 @@ test('kube-apiserver: caches fill over the watch, in pages and as metadata alone
     )
     equal(asked[0], streamLists ? 'stream' : 'page', 'the server has lists over watches')
     await maps.patch('map-00', { data: { x: String(streamLists) } }, { type: 'merge' })
-    await eventually(() => whole.get('default/map-00')?.data?.x === String(streamLists), 'the watch goes on')
+    await eventually(() => whole.get('default/map-00')?.data?.x === String(streamLists), 'the watch to continue')
     equal(asked.filter(each => each === 'page').length, streamLists ? 0 : 3)
     await manager.stop()
   }

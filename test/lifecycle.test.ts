@@ -360,9 +360,10 @@ describe('the lifecycle of a Stack', { concurrency: 5 }, () => {
       `terraform {\n  backend "http" {\n${backend}\n }\n}\nresource "terraform_data" "a" { input = "here" }\n`,
     )
     const tf = (password: string, ...args: string[]) =>
+      // A missing TF_CLI_CONFIG_FILE causes a warning, which tofu prints on stdout.
       runProgram(terraformEngine === 'opentofu' ? 'tofu' : 'terraform', args, {
         cwd: directory,
-        env: { TF_HTTP_PASSWORD: password, CHECKPOINT_DISABLE: '1', TF_IN_AUTOMATION: '1' },
+        env: { TF_HTTP_PASSWORD: password, CHECKPOINT_DISABLE: '1', TF_IN_AUTOMATION: '1', TF_CLI_CONFIG_FILE: undefined },
       })
     const denied = await tf(await tokenOf('not-shared'), 'init', '-input=false', '-no-color')
     notEqual(denied.code, 0)

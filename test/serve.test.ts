@@ -73,7 +73,7 @@ test('serve runs the API server with a kubeconfig; backup while it runs, SIGTERM
   await client.close()
   equal(await server.stop(), 0)
   match(server.output(), /^stopped$/m)
-  ok(!existsSync(join(dataDir, 'oarlock.db-wal')), 'closed in good order')
+  ok(!existsSync(join(dataDir, 'oarlock.db-wal')), 'the database was closed gracefully')
 
   const offline = await oarlock('backup', '--data', dataDir, '--to', `${file}2`, '-o', 'json')
   equal(offline.code, 0, offline.output)

@@ -63,6 +63,11 @@ const phrases: [pattern: RegExp, replacement: string][] = [
   [/\bso many (of|for|as)\b|\bso much (of|for|as)\b/i, 'N, up to N'],
   [/\bthe undertaker\b|\bburied\b|\bthe teller\b|\bthis room\b|\brooms? of\b/i, 'the name in docs/architecture.md'],
   [/\bnot there yet\b/i, 'not implemented yet'],
+  [/\bat once\b/i, 'immediately, concurrently'],
+  [/\bhand(s|ed)? over\b/i, 'passes, transfers'],
+  [/\bin good order\b/i, 'gracefully'],
+  [/\bgoes on\b/i, 'continues'],
+  [/\bby itself\b/i, 'automatically, alone'],
 ]
 
 /** Where a word means what it says elsewhere: recorded conversations, upstream schemas, other people's programs, this table. */

@@ -47,7 +47,7 @@ export class OperatorProcess {
     })
     child.on('exit', (code, signal) => {
       if (this.#isEnding) return
-      console.error(`the operator ended by itself with ${signal ?? code}`)
+      console.error(`the operator exited unexpectedly with ${signal ?? code}`)
       process.exit(1)
     })
   }

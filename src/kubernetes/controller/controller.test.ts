@@ -94,7 +94,7 @@ test('a reconcile that never returns keeps its key but not its worker: other key
       await time.advance(1_000)
       equal(manager.healthz().ok, true)
       await time.advance(10_000)
-      await eventually(() => calls.includes('a/fine'), 'the other goes on')
+      await eventually(() => calls.includes('a/fine'), 'the other object to be reconciled')
       match(manager.healthz().reasons.join(), /1 reconciles of maps are still running although their signal aborted/)
       equal(made.depth.running, 1)
       ok(lines.some(({ msg, key }) => String(msg).includes('ignores its abort signal') && key === 'a/stuck'))

@@ -15,7 +15,7 @@ const held = { holder: 'one', record: 'r', durationMs: 15_000, seenMs: 1_000 }
 for (const { name, observation, nowMs, want } of [
   { name: 'there is no lease: make it', observation: undefined, nowMs: 0, want: { kind: 'create' } },
   { name: 'ours: renew it', observation: { ...held, holder: 'me' }, nowMs: 99_999, want: { kind: 'renew' } },
-  { name: 'released: take it at once', observation: { ...held, holder: '' }, nowMs: 1_001, want: { kind: 'take-over' } },
+  { name: 'released: take it immediately', observation: { ...held, holder: '' }, nowMs: 1_001, want: { kind: 'take-over' } },
   {
     name: 'held: wait until its duration has passed on our clock',
     observation: held,

@@ -42,7 +42,7 @@ test('invariant 2: of two processes whose clocks disagree and jump by an hour, o
     for (const child of children.values()) {
       const ended = new Promise(resolve => child.once('exit', resolve))
       child.kill('SIGTERM')
-      equal(await ended, 0, 'SIGTERM ends it in good order')
+      equal(await ended, 0, 'SIGTERM ends it gracefully')
     }
     const sessions = new Map<string, { firstNs: bigint; lastNs: bigint }>()
     for (const { session, atNs } of claims) {

@@ -257,7 +257,7 @@ test('invariant 7: when the Lease cannot be renewed, running reconciles are abor
       await eventually(() => aborted.length === 1, 'the abort')
       deepEqual([aborted, manager.isLeader, manager.healthz().ok], [['NotLeaderError: leadership was lost'], false, true])
       api.intercept = undefined
-      await eventually(() => calls.length === 2 && manager.isLeader, 'the work goes on')
+      await eventually(() => calls.length === 2 && manager.isLeader, 'the work to continue')
     },
     { leaderElection: election, log: pino({ level: 'silent' }) },
   )

@@ -48,7 +48,7 @@ test('while two users are active, a request waits for at most startsPerTick requ
   let last = begun.length
   for (let i = 0; i < 20; i++) {
     all.push(send(`b${i}`))
-    assert.equal(begun.at(-1), `b${i}`, 'at once, though others wait')
+    assert.equal(begun.at(-1), `b${i}`, 'starts immediately although others wait')
     assert.ok(begun.length - last <= 1 + (i === 0 ? 50 : 10), `${begun.length - last} requests between two of b`)
     last = begun.length
     await turn()
@@ -102,7 +102,7 @@ test('slow requests are spread over ticks, and a quick request waits for at most
   const most = () => begun.splice(0).filter(name => !name.startsWith('quick')).length
   for (let i = 0; i < 30; i++) {
     const quick = send(`quick${i}`)
-    assert.equal(begun.at(-1), `quick${i}`, 'at once')
+    assert.equal(begun.at(-1), `quick${i}`, 'starts immediately')
     assert.ok(most() <= 1)
     ;(await quick)()
     await turn()

@@ -55,7 +55,7 @@ test(`a client that floods on ${sockets} sockets delays requests of another clie
     floodedBetween.push(server.server.stats().writes - writes)
   }
   const { writes, rejectedRequests } = server.server.stats()
-  assert.ok(writes > sockets, 'the flood goes on')
+  assert.ok(writes > sockets, 'the flood continues')
   assert.equal(rejectedRequests, 0, 'who waits for answers is not refused')
   assert.ok(mostWaiting > 0, 'requests of the flood waited')
   // Sent, read, committed, answered: some turns of the event loop, each with what a user may begin in one.
