@@ -2,7 +2,7 @@
 import type { Run } from '../src/api/index.ts'
 import {
   decidePlacement,
-  preview,
+  previewQueueOrder,
   RunQueue,
   requestOf,
   SchedulerState,
@@ -116,7 +116,7 @@ function measure(runs: number, tenants: number): Bench['rows'] {
     'p99 ms': p99,
     'max ms': max,
   })
-  const previewMs = times(20, () => preview(queue, 'default', 200, nowMs))
+  const previewMs = times(20, () => previewQueueOrder(queue, 'default', 200, nowMs))
   const workers = Array.from({ length: 1 }, () => ({
     apiVersion: 'oarlock.dev/v1alpha1',
     kind: 'Worker',

@@ -20,6 +20,6 @@ export function makeRegistry(sources: MetricSources): Registry {
 
 /** State locks that were broken because their holder is proven to have abandoned them (invariant 4). */
 export function brokenLocksCounter(registry: Registry): Counter {
-  const help = 'State locks broken because their Run had ended or its worker was lost.'
+  const help = 'State locks released by force because their Run had ended or its worker was lost.'
   return new Counter({ name: 'oarlock_state_locks_broken_total', help, registers: [registry] })
 }

@@ -38,7 +38,7 @@ export function joinTokenSecret({ id, hash, pool, expiresAtMs, uses, worker, lab
 }
 
 /** Undefined for a Secret that is not a join token. */
-export function readJoinToken({ metadata, type, data = {} }: KubeObject<SecretBody>): JoinTokenRecord | undefined {
+export function joinTokenFromSecret({ metadata, type, data = {} }: KubeObject<SecretBody>): JoinTokenRecord | undefined {
   const text = (key: string) => (data[key] === undefined ? undefined : Buffer.from(data[key], 'base64').toString('utf8'))
   const [hash, pool, expiresAt, uses] = ['hash', 'pool', 'expiresAt', 'uses'].map(text)
   const id = metadata.labels?.[joinTokenLabel]

@@ -8,9 +8,9 @@ import {
   credentialExpiresAtMs,
   expiresAtAnnotation,
   type JoinTokenRecord,
+  joinTokenFromSecret,
   joinTokenLabel,
   joinTokenName,
-  readJoinToken,
   workerCredentialName,
   workerCredentialSecret,
   workerCredentialType,
@@ -118,7 +118,7 @@ export class JoinService {
     const secret = await this.#options.client
       .resource(secretResource)
       .getOrUndefined(joinTokenName(token.id), { namespace: systemNamespace })
-    const record = secret && readJoinToken(secret)
+    const record = secret && joinTokenFromSecret(secret)
     if (!record || !verifySecret(token.secret, record.hash)) return undefined
     return record.expiresAtMs > this.#nowMs() && record.uses !== 0 ? record : undefined
   }
@@ -129,7 +129,7 @@ export class JoinService {
     const secrets = this.#options.client.resource(secretResource)
     for (let attempt = 0; attempt < 10; attempt++) {
       const secret = await secrets.getOrUndefined(joinTokenName(id), { namespace: systemNamespace })
-      const remaining = (secret && readJoinToken(secret)?.uses) ?? 0
+      const remaining = (secret && joinTokenFromSecret(secret)?.uses) ?? 0
       if (!secret || remaining <= 0) return false
       try {
         const { name, resourceVersion } = secret.metadata
@@ -191,7 +191,7 @@ export class JoinService {
     ])
     const existing = new Set(workers.items.map(({ metadata }) => workerCredentialName(metadata.name)))
     const isExpired = (secret: KubeObject<SecretBody>): boolean => {
-      if (secret.type !== workerCredentialType) return (readJoinToken(secret)?.expiresAtMs ?? nowMs) < nowMs
+      if (secret.type !== workerCredentialType) return (joinTokenFromSecret(secret)?.expiresAtMs ?? nowMs) < nowMs
       const isRecent = nowMs - Date.parse(secret.metadata.creationTimestamp) < sweepEveryMs
       return credentialExpiresAtMs(secret) < nowMs || (!isRecent && !existing.has(secret.metadata.name))
     }

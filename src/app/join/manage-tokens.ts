@@ -3,10 +3,10 @@ import { type Client, type SecretBody, secretResource } from '../../kubernetes/c
 import { isReason, type KubeObject } from '../../kubernetes/object/index.ts'
 import {
   type JoinTokenRecord,
+  joinTokenFromSecret,
   joinTokenLabel,
   joinTokenName,
   joinTokenSecret,
-  readJoinToken,
   workerCredentialName,
   workerCredentialType,
 } from './join-secrets.ts'
@@ -53,7 +53,7 @@ export async function listJoinTokens(client: Client): Promise<ListedJoinToken[]>
     ({ metadata }) => metadata.labels?.[joinTokenLabel] ?? '',
   )
   return secrets
-    .map(readJoinToken)
+    .map(joinTokenFromSecret)
     .filter(record => record !== undefined)
     .map(record => ({ ...record, workers: (workersOf.get(record.id) ?? []).map(workerNameOf) }))
 }

@@ -7,7 +7,7 @@ import { type DispatchInput, decideDispatch } from './decide-dispatch.ts'
 import { epochMs, testPool, testRun, testWorker } from './objects.testing.ts'
 import { PendingReasons, SchedulerState, WorkerInventory } from './placement/index.ts'
 import { initialStartState, type StartState, withFailed, withStarted } from './pool/index.ts'
-import { preview, RunQueue, requestOf } from './queue/index.ts'
+import { previewQueueOrder, RunQueue, requestOf } from './queue/index.ts'
 import type { WorkerLoad, WorkerLoads } from './worker-load.ts'
 
 type Input = Partial<DispatchInput> & { queued?: readonly Run[]; workers?: readonly Worker[]; load?: WorkerLoads }
@@ -21,7 +21,9 @@ const decide = ({ queued = [], workers = [], load = new Map(), ...input }: Input
   const decision = decideDispatch({ queue, inventory: WorkerInventory.of(workers, load, () => 0), pools, starts, nowMs, ...rest, ...input })
   const reasons = new PendingReasons({ queue, workers, pools, starts, workerTemplates: input.workerTemplates, nowMs })
   const names = new Set(queued.map(run => run.spec.pool))
-  const waiting = [...names].flatMap(pool => preview(queue, pool, queued.length, nowMs).ordered.map(({ entry }) => reasons.of(entry.fifo)))
+  const waiting = [...names].flatMap(pool =>
+    previewQueueOrder(queue, pool, queued.length, nowMs).ordered.map(({ entry }) => reasons.of(entry.fifo)),
+  )
   const runOf = new Map(queued.map(run => [objectKey(run), run]))
   return { ...decision, assignments: decision.assignments.map(({ key, worker }) => ({ run: runOf.get(key)!, worker })), waiting }
 }

@@ -46,7 +46,7 @@ export {
 export {
   countStartable,
   maxReportedRuns,
-  preview,
+  previewQueueOrder,
   type QueuedRun,
   type QueueReport,
   type QueueReportOptions,

@@ -2,7 +2,7 @@ import { type PriorityClass, priorityClasses, type Tenant, type Worker, type Wor
 import { formatDuration, parseDuration } from '../../kubernetes/object/index.ts'
 import { epochMs, testPool, testRun, testTenant, testWorker } from './objects.testing.ts'
 import { decidePlacement, failureDomainLabel, PendingReasons, SchedulerState, WorkerInventory } from './placement/index.ts'
-import { preview, type Requirements, RunQueue, requestOf, requirementsOf, TenantIndex } from './queue/index.ts'
+import { previewQueueOrder, type Requirements, RunQueue, requestOf, requirementsOf, TenantIndex } from './queue/index.ts'
 import { type WorkerLoad, withRun } from './worker-load.ts'
 
 /**
@@ -191,7 +191,7 @@ class QueueScenario {
     })
     const pools = new Set([...this.#queue.equivalenceClasses()].map(({ requirements }) => requirements.pool))
     for (const pool of pools) {
-      const { ordered, blocked } = preview(this.#queue, pool, count, this.#nowMs)
+      const { ordered, blocked } = previewQueueOrder(this.#queue, pool, count, this.#nowMs)
       for (const { entry, position } of [...ordered, ...blocked]) {
         const { reason, message } = reasons.of(entry.fifo)
         this.#print(`${position ?? '-'}. ${entry.request.key} ${reason}: ${message}`)

@@ -38,7 +38,7 @@ export class DetectedCapabilities {
       this.#isolation = await availableIsolationLevels()
       await onChange()
     } catch (error) {
-      onError(error, 'failed to detect the available isolation levels')
+      onError(error, 'failed to detect the isolation levels that this machine supports')
     }
   }
 

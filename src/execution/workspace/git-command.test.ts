@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { eventually } from '../../../test/support/eventually.ts'
-import { withGit } from './git-command.ts'
+import { withIsolatedGit } from './git-command.ts'
 
 const cacheDir = mkdtempSync(join(tmpdir(), 'oarlock-git-'))
 after(() => rmSync(cacheDir, { recursive: true, force: true }))
@@ -13,7 +13,7 @@ test('stopping one call does not stop another call of the same process', async (
   const url = { kind: 'file', url: 'file:///none', path: '/none' } as const
   const marker = (name: string) => join(cacheDir, name)
   const wait = (name: string, signal: AbortSignal) =>
-    withGit({ url, signal, cacheDir }, git =>
+    withIsolatedGit({ url, signal, cacheDir }, git =>
       git(['-c', `alias.wait=!touch '${marker(name)}'; until [ -e '${marker('go')}' ]; do sleep 0.02; done`, 'wait']),
     )
   const stop = new AbortController()

@@ -19,7 +19,7 @@ const maxOutputLines = 10_000
  * and file. It gets secrets through the environment and a key file in a private directory that is removed afterwards, never through URLs,
  * arguments or logs (invariant 9).
  */
-export async function withGit<T>(
+export async function withIsolatedGit<T>(
   options: { url: GitUrl; credentials?: GitCredentials; signal: AbortSignal; cacheDir: string },
   work: (git: Git) => Promise<T>,
 ): Promise<T> {

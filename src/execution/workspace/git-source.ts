@@ -1,7 +1,7 @@
 import { lstat, readdir, readFile, readlink, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { cachedCommit } from './git-cache.ts'
-import { withGit } from './git-command.ts'
+import { withIsolatedGit } from './git-command.ts'
 import { gitError } from './git-error.ts'
 import { type GitUrl, parseGitUrl, redactUrl, remoteOf } from './git-url.ts'
 import { allowedDirectory, escapingSymlinkError } from './path-source.ts'
@@ -17,7 +17,7 @@ export async function gitRevision(source: GitSource, options: SourceOptions): Pr
   const ref = source.tag ? `refs/tags/${source.tag}` : source.branch ? `refs/heads/${source.branch}` : 'HEAD'
   const field = source.tag ? 'spec.source.git.tag' : source.branch ? 'spec.source.git.branch' : 'spec.source.git.url'
   const what = source.tag ? `tag ${JSON.stringify(source.tag)}` : source.branch ? `branch ${JSON.stringify(source.branch)}` : 'HEAD'
-  return withGit({ ...options, url }, async git => {
+  return withIsolatedGit({ ...options, url }, async git => {
     // The second pattern is the commit of an annotated tag.
     const result = await git(['ls-remote', '--', remoteOf(url), ref, `${ref}^{}`])
     if (result.exitCode !== 0) throw gitError(result, field, redactUrl(source.url), what)
@@ -34,7 +34,7 @@ export async function checkoutGit(source: GitSource, commit: string, directory: 
     throw new SourceError('InvalidSource', 'spec.source.git', `revision ${JSON.stringify(commit)} is not a full commit hash`)
   }
   const url = await checkedUrl(source.url, options)
-  await withGit({ ...options, url }, async git => {
+  await withIsolatedGit({ ...options, url }, async git => {
     const repository = await cachedCommit(git, url, source, commit, options)
     const indexFile = `${directory}.index-${process.pid}`
     try {

@@ -26,7 +26,7 @@ export type ListWatchError =
   | { kind: 'malformed' }
 
 /** What to do after `delayMs`: a list, or a watch from `state.resourceVersion`. */
-export type ListWatchStep = { state: ListWatchState; action: 'list' | 'watch'; delayMs: number }
+export type ListWatchDecision = { state: ListWatchState; action: 'list' | 'watch'; delayMs: number }
 
 export const initialListWatchState: ListWatchState = { resourceVersion: undefined, failures: 0 }
 
@@ -40,7 +40,7 @@ const suspectAfterFailures = 3
  * Decides the next step of a list+watch (invariant 6: no event is missed, and it never stops silently). There is always a
  * next step: only the caller's signal ends it. `random` is in [0, 1).
  */
-export function decideListWatch(state: ListWatchState, input: ListWatchInput, backoff: Backoff, random: number): ListWatchStep {
+export function decideListWatch(state: ListWatchState, input: ListWatchInput, backoff: Backoff, random: number): ListWatchDecision {
   switch (input.kind) {
     case 'listed':
       // A successful list does not reset the failures: a server may answer every list and refuse every watch.
@@ -74,6 +74,6 @@ export function decideListWatch(state: ListWatchState, input: ListWatchInput, ba
   }
 }
 
-function step(state: ListWatchState, delayMs: number): ListWatchStep {
+function step(state: ListWatchState, delayMs: number): ListWatchDecision {
   return { state, action: state.resourceVersion === undefined ? 'list' : 'watch', delayMs }
 }

@@ -170,7 +170,7 @@ export class LeaseHolder {
       const spec = { ...nextLeaseSpec(this.#lease.spec, { identity, durationMs: 1_000, wallMs: wallMs() }), holderIdentity: '' }
       await store.update({ ...this.#lease, spec })
     } catch (error) {
-      this.#log.warn({ err: coerceError(error) }, 'Lease was not released, other candidates wait until it expires')
+      this.#log.warn({ err: coerceError(error) }, 'Lease was not released; other candidates wait until it expires')
     }
     this.#lease = undefined
     this.#observation = undefined

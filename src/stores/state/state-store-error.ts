@@ -48,7 +48,7 @@ export function toStateStoreError(error: unknown, doing: string): StateStoreErro
     case sqliteFull:
       return new StateStoreError('DiskFull', `the disk is full while ${doing}; free some space, stored data is not affected`, options)
     case sqliteBusy:
-      return new StateStoreError('InUse', `the state store is in use by another process while ${doing}; stop that process first`, options)
+      return new StateStoreError('InUse', `another process uses the state store (failed while ${doing}); stop that process first`, options)
     case sqliteCorrupt:
     case sqliteNotADatabase:
       return new StateStoreError('Corrupt', `the state store cannot be read while ${doing}: ${message}`, options)

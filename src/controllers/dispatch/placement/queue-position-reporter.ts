@@ -1,6 +1,6 @@
 import type { Run } from '../../../api/index.ts'
 import type { DispatchContext } from '../dispatch-context.ts'
-import { type PreviewEntry, preview, type RunQueue } from '../queue/index.ts'
+import { type PreviewEntry, previewQueueOrder, type RunQueue } from '../queue/index.ts'
 import type { PendingReason, PendingReasons } from './pending-reason.ts'
 
 /** Interval of the reports, and writes in each: positions change all the time, and each write costs. */
@@ -40,7 +40,7 @@ export class QueuePositionReporter {
   #changes(queue: RunQueue, reasons: PendingReasons, nowMs: number): { run: Run; status: object; isReasonChanged: boolean }[] {
     const pools = new Set([...queue.equivalenceClasses()].map(({ requirements }) => requirements.pool))
     return [...pools].flatMap(pool => {
-      const { ordered, blocked } = preview(queue, pool, maxReportedPerPool, nowMs)
+      const { ordered, blocked } = previewQueueOrder(queue, pool, maxReportedPerPool, nowMs)
       return [...ordered, ...blocked].flatMap(previewed => {
         if (nowMs - previewed.entry.request.sinceMs < reportAfterMs) return []
         const run = this.#context.caches.runs.get(previewed.entry.request.key)

@@ -8,7 +8,7 @@
  */
 export { UsageScale } from './decayed-usage.ts'
 export { countStartable } from './demand.ts'
-export { type PreviewEntry, preview, type QueuePreview } from './preview.ts'
+export { type PreviewEntry, previewQueueOrder, type QueuePreview } from './preview.ts'
 export { classRank, rankOf } from './priority-class.ts'
 export { QueueController } from './queue-controller.ts'
 export { maxReportedRuns, type QueuedRun, type QueueReport, type QueueReportOptions, queueReport } from './queue-report.ts'

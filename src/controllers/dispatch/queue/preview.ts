@@ -30,7 +30,7 @@ type TenantCursor = {
  *
  * It is a forecast: unequal workers, starved Runs and later arrivals change the order.
  */
-export function preview(queue: RunQueue, pool: string, limit: number, nowMs: number): QueuePreview {
+export function previewQueueOrder(queue: RunQueue, pool: string, limit: number, nowMs: number): QueuePreview {
   const equivalenceClasses = [...queue.equivalenceClasses()].filter(({ requirements }) => requirements.pool === pool)
   const startCost = queue.scaledStartCost(nowMs)
   const ordered: PreviewEntry[] = []

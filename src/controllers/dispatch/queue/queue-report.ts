@@ -1,6 +1,6 @@
 import { type PriorityClass, priorityClasses } from '../../../api/index.ts'
 import type { Caches } from '../caches.ts'
-import { type PreviewEntry, preview } from './preview.ts'
+import { type PreviewEntry, previewQueueOrder } from './preview.ts'
 import type { FifoQueue } from './queue-tree.ts'
 import type { RunQueue } from './run-queue.ts'
 
@@ -56,7 +56,7 @@ export type QueuedRun = {
 
 export const maxReportedRuns = 5_000
 
-/** Counts are exact; the order of Runs is a forecast ({@link preview}). */
+/** Counts are exact; the order of Runs is a forecast ({@link previewQueueOrder}). */
 export function queueReport(
   queue: RunQueue,
   { runs, pools }: Pick<Caches, 'runs' | 'pools'>,
@@ -87,7 +87,7 @@ export function queueReport(
     }
   }
   const listed = shown.flatMap(pool => {
-    const { ordered, blocked } = preview(queue, pool, most, nowMs)
+    const { ordered, blocked } = previewQueueOrder(queue, pool, most, nowMs)
     if (ordered.length + blocked.length < queue.queuedIn(pool)) isTruncated = true
     return [...ordered, ...blocked]
   })

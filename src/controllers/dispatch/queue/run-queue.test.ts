@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { epochMs, testRun, testTenant } from '../objects.testing.ts'
-import { preview } from './preview.ts'
+import { previewQueueOrder } from './preview.ts'
 import { expectedRunMs, RunQueue } from './run-queue.ts'
 import { type RunRequest, requestOf } from './run-request.ts'
 import { TenantIndex } from './tenants.ts'
@@ -313,7 +313,7 @@ test('property: the preview is the order in which Runs start if nothing else cha
       const queue = new RunQueue({ halfLifeMs })
       queue.setTenants(tenants)
       for (const [i, options] of list.entries()) queue.put(requestOf(testRun(`r${i}`, { ...options, version: String(i) })))
-      const { ordered } = preview(queue, 'default', 100, epochMs)
+      const { ordered } = previewQueueOrder(queue, 'default', 100, epochMs)
       assert.deepEqual(
         ordered.map(({ entry }) => entry.request.key),
         startAll(queue),

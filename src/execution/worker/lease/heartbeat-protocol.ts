@@ -11,12 +11,12 @@ export type HeartbeatData = {
   renewMs: number
   /** The Lease is no longer renewed when the main thread has been blocked for this long. */
   stuckMs: number
-  /** Two 64-bit integers, see {@link sharedIndex}. */
+  /** Two 64-bit integers, see {@link sharedClockSlots}. */
   shared: SharedArrayBuffer
 }
 
 /** Milliseconds by `bootMs`: before the last successful renewal was sent; when the main thread's event loop last ran. */
-export const sharedIndex = { renewedAtMs: 0, aliveAtMs: 1 } as const
+export const sharedClockSlots = { renewedAtMs: 0, aliveAtMs: 1 } as const
 
 export type ToHeartbeat = { kind: 'stop' } | { kind: 'token'; token: string } | { kind: 'supervisor'; path: string }
 export type FromHeartbeat = { kind: 'renewed' } | { kind: 'lost' } | { kind: 'error'; message: string }

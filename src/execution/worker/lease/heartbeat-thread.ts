@@ -9,7 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 import { bootMs } from '../supervisor/clock.ts'
 import type { SupervisorMessage } from '../supervisor/supervisor-protocol.ts'
-import { type FromHeartbeat, type HeartbeatData, sharedIndex, type ToHeartbeat } from './heartbeat-protocol.ts'
+import { type FromHeartbeat, type HeartbeatData, sharedClockSlots, type ToHeartbeat } from './heartbeat-protocol.ts'
 import { leaseRenewal } from './lease-renewal.ts'
 
 const { leaseUrl, leaseUid, caCertificate, worker, renewMs, stuckMs, shared } = workerData as HeartbeatData
@@ -42,7 +42,7 @@ parentPort?.on('message', (message: ToHeartbeat) => {
 })
 
 function reportRenewal(): void {
-  const message: SupervisorMessage = { kind: 'renewed', worker, atMs: Number(Atomics.load(times, sharedIndex.renewedAtMs)) }
+  const message: SupervisorMessage = { kind: 'renewed', worker, atMs: Number(Atomics.load(times, sharedClockSlots.renewedAtMs)) }
   supervisor?.write(`${JSON.stringify(message)}\n`)
 }
 
@@ -75,10 +75,10 @@ function renew(): Promise<{ status: number; text: string }> {
 
 async function renewForever(): Promise<void> {
   // The registration counts as the first renewal, and was a while ago.
-  for (let waitMs = Math.max(0, renewMs - (bootMs() - Number(Atomics.load(times, sharedIndex.renewedAtMs)))); ; ) {
+  for (let waitMs = Math.max(0, renewMs - (bootMs() - Number(Atomics.load(times, sharedClockSlots.renewedAtMs)))); ; ) {
     await delay(waitMs, undefined, { signal: stop.signal }).catch(() => {})
     if (stop.signal.aborted) return
-    const blockedMs = bootMs() - Number(Atomics.load(times, sharedIndex.aliveAtMs))
+    const blockedMs = bootMs() - Number(Atomics.load(times, sharedClockSlots.aliveAtMs))
     if (blockedMs > stuckMs) {
       // Let the Lease expire, so that another worker takes over; the supervisor stops the engine.
       waitMs = renewMs
@@ -92,7 +92,7 @@ async function renewForever(): Promise<void> {
         return
       }
       if (status !== 200) throw new Error(`failed to renew the Lease: ${status} ${text.slice(0, 300)}`)
-      Atomics.store(times, sharedIndex.renewedAtMs, BigInt(Math.floor(sentAtMs)))
+      Atomics.store(times, sharedClockSlots.renewedAtMs, BigInt(Math.floor(sentAtMs)))
       reportRenewal()
       post({ kind: 'renewed' })
       waitMs = Math.max(0, renewMs - (bootMs() - sentAtMs))

@@ -6,7 +6,7 @@ import { rfc3339 } from '../../../kubernetes/object/index.ts'
 import { smallThreadOptions, startThread } from '../../../kubernetes/util/index.ts'
 import { bootMs, type WorkerIdentity } from '../supervisor/index.ts'
 import type { WorkerCapabilities } from '../worker-capabilities.ts'
-import { type FromHeartbeat, type HeartbeatData, sharedIndex, type ToHeartbeat } from './heartbeat-protocol.ts'
+import { type FromHeartbeat, type HeartbeatData, sharedClockSlots, type ToHeartbeat } from './heartbeat-protocol.ts'
 import type { LeaseTimings } from './lease-timings.ts'
 import { deregister, patchWorkerStatus, type Registration, register, type WorkerStatusPatch } from './registration.ts'
 
@@ -46,7 +46,7 @@ const progressIntervalMs = 1_000
  */
 export class Heartbeat {
   readonly #options: HeartbeatOptions
-  /** Shared with the thread, see {@link sharedIndex}. */
+  /** Shared with the thread, see {@link sharedClockSlots}. */
   readonly #times = new BigInt64Array(new SharedArrayBuffer(16))
   #registration: Registration | undefined
   #thread: Thread | undefined
@@ -61,7 +61,7 @@ export class Heartbeat {
 
   /** When the last successful renewal was sent, by `bootMs` (invariant 2); current even while this thread's event loop is blocked. */
   get renewedAtMs(): number {
-    return Number(Atomics.load(this.#times, sharedIndex.renewedAtMs))
+    return Number(Atomics.load(this.#times, sharedClockSlots.renewedAtMs))
   }
 
   /**
@@ -79,7 +79,7 @@ export class Heartbeat {
       labels: capabilities.labels,
       leaseDurationMs: timings.durationMs,
     })
-    Atomics.store(this.#times, sharedIndex.renewedAtMs, BigInt(Math.floor(sentAtMs)))
+    Atomics.store(this.#times, sharedClockSlots.renewedAtMs, BigInt(Math.floor(sentAtMs)))
     this.#options.onRenewed(sentAtMs)
     this.#options.onRegistered?.()
     this.#recordProgress()
@@ -132,7 +132,7 @@ export class Heartbeat {
   }
 
   #recordProgress(): void {
-    Atomics.store(this.#times, sharedIndex.aliveAtMs, BigInt(Math.floor(bootMs())))
+    Atomics.store(this.#times, sharedClockSlots.aliveAtMs, BigInt(Math.floor(bootMs())))
   }
 
   #currentToken(): string {

@@ -142,7 +142,7 @@ async function readEnv(read: Reader, namespace: string, spec: StackSpec, inputs:
       throw new InputError(
         'InvalidSpec',
         field,
-        `exactly one of value, secretKeyRef must be set for ${name}, got ${value === undefined ? 'none' : 'both'}`,
+        `exactly one of value and secretKeyRef must be set for ${name}, got ${value === undefined ? 'none' : 'both'}`,
       )
     }
     if (!secretKeyRef) {
