@@ -29,18 +29,8 @@ import {
 import { defineResource, StatusError } from '../src/kubernetes/object/index.ts'
 import { type ApiServer, startServer } from '../src/kubernetes/server/index.ts'
 import { withFaults } from '../src/kubernetes/testing/index.ts'
+import { boatResource } from './support/boat.ts'
 import { eventually } from './support/eventually.ts'
-
-const boatResource = defineResource({
-  group: 'test.oarlock.dev',
-  version: 'v1',
-  kind: 'Boat',
-  plural: 'boats',
-  scope: 'Namespaced',
-  description: 'A boat.',
-  spec: Type.Object({ seats: Type.Integer(), color: Type.Optional(Type.String()) }),
-  status: Type.Object({ manned: Type.Optional(Type.Integer()), note: Type.Optional(Type.String()) }),
-})
 
 const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-client-server-'))
 let server: ApiServer

@@ -1,6 +1,5 @@
 import { deepEqual, equal, ok } from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import Type from 'typebox'
 import { type Client, configMapResource, createClient, installKinds, metadataOnly } from '../src/kubernetes/client/index.ts'
 import {
   addFinalizer,
@@ -13,36 +12,14 @@ import {
   silentLog,
   withProgress,
 } from '../src/kubernetes/controller/index.ts'
-import { controllerReference, defineResource } from '../src/kubernetes/object/index.ts'
+import { controllerReference } from '../src/kubernetes/object/index.ts'
 import { withFaults } from '../src/kubernetes/testing/index.ts'
 import { type Peer, peerMissing, startPeer } from './conformance/peer.ts'
+import { boatResource } from './support/boat.ts'
 import { eventually } from './support/eventually.ts'
 
 /** The library against a real kube-apiserver, where one was built (`scripts/build-peers.sh`). */
 const skip = peerMissing()
-
-const condition = Type.Object({
-  type: Type.String(),
-  status: Type.Enum(['True', 'False', 'Unknown']),
-  reason: Type.String(),
-  message: Type.String(),
-  lastTransitionTime: Type.String(),
-  observedGeneration: Type.Optional(Type.Integer()),
-})
-const boatResource = defineResource({
-  group: 'test.oarlock.dev',
-  version: 'v1',
-  kind: 'Boat',
-  plural: 'boats',
-  scope: 'Namespaced',
-  description: 'A boat.',
-  spec: Type.Object({ seats: Type.Integer() }),
-  status: Type.Object({
-    manned: Type.Optional(Type.Integer()),
-    observedGeneration: Type.Optional(Type.Integer()),
-    conditions: Type.Optional(Type.Array(condition)),
-  }),
-})
 
 let peer: Peer
 let client: Client

@@ -1,22 +1,11 @@
 import { deepEqual, equal, match, notDeepEqual, ok, rejects } from 'node:assert/strict'
 import { test } from 'node:test'
-import Type from 'typebox'
+import { boatResource } from '../../../test/support/boat.ts'
 import { eventually } from '../../../test/support/eventually.ts'
 import { configMapResource, crdResource } from '../client/index.ts'
 import { controller, type Log, Manager, type ReconcileRequest, silentLog, WorkQueue } from '../controller/index.ts'
-import { defineResource, isReason, type KubeObject } from '../object/index.ts'
+import { isReason, type KubeObject } from '../object/index.ts'
 import { type Faults, reconcileRequest, SeededScheduler, startTestServer, VirtualTimers, withFaults } from './index.ts'
-
-const boatResource = defineResource({
-  group: 'test.oarlock.dev',
-  version: 'v1',
-  kind: 'Boat',
-  plural: 'boats',
-  scope: 'Namespaced',
-  description: 'A boat.',
-  spec: Type.Object({ seats: Type.Integer() }),
-  status: Type.Object({ manned: Type.Optional(Type.Integer()) }),
-})
 
 type BoatBody = NonNullable<(typeof boatResource)['body']>
 
