@@ -77,11 +77,11 @@ function isJoinResponse(value: unknown): value is JoinResponse {
   return typeof worker === 'string' && typeof pool === 'string' && typeof credential === 'string' && typeof ttlMs === 'number'
 }
 
-type HttpRequest = { method: string; path: string; isTrusted: boolean; caCertificate?: string; credential?: string; body?: object }
+type BootstrapRequest = { method: string; path: string; isTrusted: boolean; caCertificate?: string; credential?: string; body?: object }
 
 function send(
   server: string,
-  { method, path, isTrusted, caCertificate, credential, body }: HttpRequest,
+  { method, path, isTrusted, caCertificate, credential, body }: BootstrapRequest,
 ): Promise<{ status: number; text: string }> {
   const payload = body && JSON.stringify(body)
   const headers = {

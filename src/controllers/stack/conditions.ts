@@ -7,29 +7,29 @@ export type StackEvent = { type: 'Normal' | 'Warning'; reason: string; message: 
 export type ConditionDetail = { readonly reason: string; readonly message: string }
 
 /** The conditions of a Stack by kstatus' conventions. A condition that is absent here is removed from the status. */
-export type ConditionUpdate = {
+export type StackConditions = {
   readonly ready: ConditionDetail & { readonly status: 'True' | 'False' }
   readonly reconciling?: ConditionDetail
   readonly stalled?: ConditionDetail
   readonly awaitingApproval?: ConditionDetail
 }
 
-export function readyCondition(reason: string, message: string): ConditionUpdate {
+export function readyCondition(reason: string, message: string): StackConditions {
   return { ready: { status: 'True', reason, message } }
 }
 
 /** Not Ready, and the controller continues on its own. */
-export function reconcilingCondition(reason: string, message: string): ConditionUpdate {
+export function reconcilingCondition(reason: string, message: string): StackConditions {
   return { ready: { status: 'False', reason, message }, reconciling: { reason, message } }
 }
 
 /** Not Ready, and it stays so until a user changes something. */
-export function stalledCondition(reason: string, message: string): ConditionUpdate {
+export function stalledCondition(reason: string, message: string): StackConditions {
   return { ready: { status: 'False', reason, message }, stalled: { reason, message } }
 }
 
 /** Not Ready on purpose: neither reconciling nor stalled. */
-export function suspendedCondition(message: string): ConditionUpdate {
+export function suspendedCondition(message: string): StackConditions {
   return { ready: { status: 'False', reason: 'Suspended', message } }
 }
 
@@ -38,7 +38,7 @@ const ownedTypes = ['Ready', 'Reconciling', 'Stalled', 'AwaitingApproval'] as co
 /** Applies `update` to the conditions of `status`, and returns them with the events for the transitions. */
 export function setConditions(
   status: StackStatus,
-  update: ConditionUpdate,
+  update: StackConditions,
   generation: number,
   nowMs: number,
 ): { conditions: Condition[]; events: StackEvent[] } {

@@ -1,6 +1,6 @@
 import { annotations, isEnded, isMutating, type Run, type Stack, type StackStatus } from '../../api/index.ts'
 import type { PlannedRun } from './choose-run.ts'
-import { type ConditionUpdate, reconcilingCondition, stalledCondition, suspendedCondition } from './conditions.ts'
+import { reconcilingCondition, type StackConditions, stalledCondition, suspendedCondition } from './conditions.ts'
 import { engineRecheckMs, lostRunLimit } from './constants.ts'
 import type { Inputs } from './inputs.ts'
 import { formatActiveRun, formatFailure, formatTime } from './messages.ts'
@@ -21,8 +21,8 @@ export type DeletionInput = {
 export type DeletionStep =
   /** Nothing is left to destroy: the finalizer can be removed. */
   | { readonly kind: 'release' }
-  | { readonly kind: 'wait'; readonly conditions: ConditionUpdate; readonly cancelRun?: string }
-  | { readonly kind: 'run'; readonly planned: PlannedRun; readonly conditions: ConditionUpdate }
+  | { readonly kind: 'wait'; readonly conditions: StackConditions; readonly cancelRun?: string }
+  | { readonly kind: 'run'; readonly planned: PlannedRun; readonly conditions: StackConditions }
 
 const orphanHint = 'set spec.deletion to Orphan to keep the resources'
 

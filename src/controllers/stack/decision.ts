@@ -1,7 +1,7 @@
 import type { Run, RunSpec, Stack, StackStatus } from '../../api/index.ts'
 import type { StatusCause } from '../../kubernetes/object/index.ts'
 import type { PlannedRun } from './choose-run.ts'
-import { type ConditionUpdate, type StackEvent, setConditions } from './conditions.ts'
+import { type StackConditions, type StackEvent, setConditions } from './conditions.ts'
 import type { Dependency } from './dependencies.ts'
 import { runsToDelete } from './history-limit.ts'
 import type { Inputs } from './inputs.ts'
@@ -63,7 +63,7 @@ export type DecisionContext = {
 
 /** The conditions to report, and the Run to create, now or later, unless something blocks it. */
 export type NextStep = {
-  readonly conditions: ConditionUpdate
+  readonly conditions: StackConditions
   readonly planned?: PlannedRun
   readonly inputs?: Inputs
   /** True when `conditions` follow from earlier Runs, and not from the Stack, its dependencies or its source. */
@@ -75,7 +75,7 @@ export type DecisionActions = Pick<StackDecision, 'createRun' | 'supersedeRun' |
 /** Completes a decision: sets the conditions, adds their events and applies the history limit. */
 export function completeDecision(
   { input, runs, status, events, settings }: DecisionContext,
-  update: ConditionUpdate,
+  update: StackConditions,
   { createRun, supersedeRun, cancelRun, requeueAfterMs }: DecisionActions = {},
 ): StackDecision {
   const { stack, nowMs } = input

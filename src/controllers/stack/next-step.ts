@@ -1,7 +1,7 @@
 import { annotations, type Run, type Stack, type StackStatus } from '../../api/index.ts'
 import { findCondition } from '../../kubernetes/object/index.ts'
 import { chooseRun, type RunChoice } from './choose-run.ts'
-import { type ConditionUpdate, readyCondition, reconcilingCondition, stalledCondition, suspendedCondition } from './conditions.ts'
+import { readyCondition, reconcilingCondition, type StackConditions, stalledCondition, suspendedCondition } from './conditions.ts'
 import type { DecisionContext, NextStep, RevisionError } from './decision.ts'
 import { dependencyGate } from './dependencies.ts'
 import { type Inputs, inputsOf, sameInputs } from './inputs.ts'
@@ -54,7 +54,7 @@ export function conditionsWhileActive(
   active: Run,
   nextStep: NextStep,
   inputs: Inputs | undefined,
-): ConditionUpdate {
+): StackConditions {
   const isCheck = active.spec.reason === 'DriftCheck' && sameInputs(status.applied, inputsOf(active))
   if (isAdHocRun(active) || (isCheck && nextStep.conditions.ready.status === 'True')) return nextStep.conditions
   // A Stack stays Stalled during automatic retries for a missing engine, but not during a Run that a user requested.
@@ -65,7 +65,7 @@ export function conditionsWhileActive(
   return reconcilingCondition('Progressing', `${formatActiveRun(active)}${retry}${following}`)
 }
 
-function conditionsOf({ input, runs, settings, status }: DecisionContext, inputs: Inputs, choice: RunChoice): ConditionUpdate {
+function conditionsOf({ input, runs, settings, status }: DecisionContext, inputs: Inputs, choice: RunChoice): StackConditions {
   const { stack } = input
   const ready = sameInputs(status.applied, inputs) ? readyAfterApply(stack, status, runs) : undefined
   switch (choice.kind) {
@@ -93,7 +93,7 @@ function formatChange(previous: Inputs | undefined, inputs: Inputs): string {
   return previous.revision !== inputs.revision ? `revision ${formatDigest(inputs.revision)}` : 'changed inputs'
 }
 
-function readyAfterApply(stack: Stack, status: StackStatus, runs: readonly Run[]): ConditionUpdate {
+function readyAfterApply(stack: Stack, status: StackStatus, runs: readonly Run[]): StackConditions {
   const run = runs.find(({ metadata }) => metadata.name === status.applied?.runName)
   if (run) {
     const { plan } = run.status ?? {}
@@ -117,12 +117,12 @@ function formatAwaitingApproval(stack: Stack, status: StackStatus, runs: readonl
   return `${outdated}Plan ${formatDigest(plan.digest)} of Run ${plan.runName} awaits approval: ${formatPlanned(plan)}. Approve it with: oarlock approve ${name} -n ${namespace}`
 }
 
-function withSourceError(conditions: ConditionUpdate, error: RevisionError | undefined): ConditionUpdate {
+function withSourceError(conditions: StackConditions, error: RevisionError | undefined): StackConditions {
   if (!error) return conditions
   const message = `${conditions.ready.message}${sourceErrorMark}${truncateMessage(error.message)}`
   return { ...conditions, ready: { ...conditions.ready, message } }
 }
 
-function retryingSource({ reason, message }: RevisionError): ConditionUpdate {
+function retryingSource({ reason, message }: RevisionError): StackConditions {
   return reconcilingCondition(reason, `${truncateMessage(message)}. Retrying`)
 }

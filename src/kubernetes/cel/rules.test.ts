@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { StructuralSchema } from '../object/index.ts'
-import { checkRules, hasRules, structuralErrors, validateSchema } from '../schema/index.ts'
+import { hasRules, structuralErrors, validateRules, validateSchema } from '../schema/index.ts'
 
 // Messages of rules, and the conditions for transition rules, are recorded from kube-apiserver in
 // test/conformance/cases/crds/rules.txt and rule-transitions.txt.
@@ -13,7 +13,7 @@ const at = (spec: StructuralSchema): StructuralSchema => ({ type: 'object', prop
 test('returns no causes for a schema without rules', () => {
   const schema = at({ type: 'string' })
   assert.equal(hasRules(schema), false)
-  assert.deepEqual(checkRules(schema, { spec: 'x' }, undefined), { causes: [], warnings: [] })
+  assert.deepEqual(validateRules(schema, { spec: 'x' }, undefined), { causes: [], warnings: [] })
 })
 
 test('an object that exceeds the cost limit is rejected, including the rules that were not evaluated', () => {
@@ -24,7 +24,7 @@ test('an object that exceeds the cost limit is rejected, including the rules tha
   })
   const spec = { a: Array.from({ length: 5_000 }, (_, index) => index), b: [1] }
   assert.deepEqual(
-    checkRules(schema, { spec }, undefined).causes.map(({ field, message }) => `${field}: ${message}`),
+    validateRules(schema, { spec }, undefined).causes.map(({ field, message }) => `${field}: ${message}`),
     [
       `spec.a: Invalid value: "array": 'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit for rule: self.all(x, self.all(y, x <= y || x > y))`,
     ],
@@ -108,7 +108,7 @@ test('any rules on any objects give causes and never throw', () => {
         [value, old],
         [value, value],
       ]) {
-        const { causes, warnings } = checkRules(schema, { spec: now }, before === undefined ? undefined : { spec: before })
+        const { causes, warnings } = validateRules(schema, { spec: now }, before === undefined ? undefined : { spec: before })
         for (const { field, message, reason } of causes) assert.ok(field && message && reason)
         for (const warning of warnings) assert.equal(typeof warning, 'string')
       }

@@ -58,14 +58,14 @@ test('the cache follows the server, maintains its indexes, drops managedFields a
       api.put(path('y'), { data: { color: 'red' } })
       await eventually(() => informer.size === 2, 'y')
       api.put(path('y'), { data: { color: 'blue' } })
-      await eventually(() => informer.byIndex('color', 'blue').length === 1, 'y is blue')
+      await eventually(() => informer.byIndex('color', 'blue').length === 1, 'y is indexed under blue')
       deepEqual([informer.indexKeys('color', 'blue').length, informer.indexKeys('color', 'red')], [1, []])
       deepEqual(informer.byIndex('color', 'red'), [])
       deepEqual([informer.list('a').length, informer.list('b').length, informer.list().length], [2, 0, 2])
-      // The same event again, as a server sends it after a reconnect.
+      // The same event a second time, as after a reconnect.
       api.sendRaw(`${JSON.stringify({ type: 'ADDED', object: informer.get('a/y') })}\n`)
       api.remove(path('x'))
-      await eventually(() => informer.size === 1, 'x is gone')
+      await eventually(() => informer.size === 1, 'x is deleted')
       deepEqual(reported, ['initial x', 'added y', 'updated y 102>103', 'deleted x'])
       throws(() => informer.byIndex('shape', 'round'), /has no index "shape"; known indexes: color/)
     },
@@ -110,16 +110,16 @@ test('applyLocal puts a newer response into the cache and never restores a delet
       deepEqual(reported, ['initial x', 'updated x 101>105', 'added new', 'added elsewhere'])
       api.compact()
       api.breakWatches()
-      await eventually(() => api.watchers === 1 && informer.lastError === undefined, 'the second list')
+      await eventually(() => api.watchers === 1 && informer.lastError === undefined, 'the second list is complete')
       deepEqual(
         [informer.get('a/x')?.metadata.resourceVersion, informer.get('a/new')?.metadata.resourceVersion],
         ['105', '106'],
-        'a list from before the write does not undo it',
+        'a list that is older than the write does not revert it',
       )
       for (let version = 0; version < 6; version++) api.put('/api/v1/namespaces/a/secrets/s')
       api.compact()
       api.breakWatches()
-      await eventually(() => informer.size === 1, 'a later list that lacks them is right')
+      await eventually(() => informer.size === 1, 'a newer list without the objects removes them')
       equal(informer.get('a/x')?.metadata.resourceVersion, '102')
     },
     {},
@@ -127,7 +127,7 @@ test('applyLocal puts a newer response into the cache and never restores a delet
   )
 })
 
-test('applyLocal respects the selection of its informer', async () => {
+test('applyLocal ignores objects outside the selection of the informer', async () => {
   await withInformer(
     async ({ informer, object }) => {
       equal(informer.applyLocal(object('x', 200, { labels: { set: 'b' } })), false)
@@ -138,11 +138,11 @@ test('applyLocal respects the selection of its informer', async () => {
   )
 })
 
-test('late events of a deleted object do not restore it; with a selector it may match again', async () => {
+test('late events do not restore a deleted object; an object that matches the selector again is added', async () => {
   await withInformer(
     async ({ api, informer, reported, object }) => {
       api.remove(path('x'))
-      await eventually(() => informer.size === 0, 'x is gone')
+      await eventually(() => informer.size === 0, 'x is deleted')
       const send = (type: string, version: number) =>
         api.sendRaw(`${JSON.stringify({ type, object: object('x', version, { uid: 'ux', labels: { set: 'a' } }) })}\n`)
       send('MODIFIED', 101)
@@ -150,9 +150,9 @@ test('late events of a deleted object do not restore it; with a selector it may 
       api.put(path('y'), { metadata: { labels: { set: 'a' } } })
       await eventually(() => informer.size > 0, 'y, after the late event')
       equal(informer.get('a/x'), undefined)
-      // The same object at a later version: its label was changed away and back.
+      // A later version of the same object: its label was changed and changed back.
       send('ADDED', 105)
-      await eventually(() => informer.get('a/x') !== undefined, 'x is back')
+      await eventually(() => informer.get('a/x') !== undefined, 'x matches again')
       deepEqual(reported, ['initial x', 'deleted x', 'added y', 'added x'])
     },
     { labelSelector: 'set=a' },
@@ -163,11 +163,11 @@ test('late events of a deleted object do not restore it; with a selector it may 
 test('the response to a delete, and to a write that removes an object from the selection, takes effect immediately', async () => {
   await withInformer(
     async ({ api, informer, reported, object }) => {
-      equal(informer.applyLocalDelete('a/x', 'another'), false, 'an object made recreated under this name is not the deleted one')
+      equal(informer.applyLocalDelete('a/x', 'another'), false, 'an object that was recreated under this name is not the deleted one')
       equal(informer.applyLocalDelete('a/x', 'ux'), true)
       equal(informer.applyLocal(object('y', 110, { labels: { set: 'b' } })), true)
       deepEqual([informer.size, reported], [0, ['initial x', 'initial y', 'deleted x', 'deleted y']])
-      // Events in flight before arrive now and change nothing.
+      // Events that were in flight arrive now and change nothing.
       for (const name of ['x', 'y']) api.put(path(name), { metadata: { labels: { set: 'a' } } })
       api.remove(path('x'))
       api.put(path('z'), { metadata: { labels: { set: 'a' } } })
@@ -202,7 +202,7 @@ test('handlers and indexes receive frozen objects; an object for which the trans
       api.put(path('x'), { data: { color: 'blue' } })
       await eventually(() => informer.get('a/x')?.data?.color === 'blue', 'the update')
       api.put(path('odd'), { data: { color: 'odd' } })
-      await eventually(() => informer.get('a/odd') !== undefined, 'the one that the transform does not like')
+      await eventually(() => informer.get('a/odd') !== undefined, 'the object for which the transform throws')
       deepEqual([informer.get('a/odd')?.data?.color, informer.get('a/x')?.metadata.annotations], ['odd', undefined])
       deepEqual([...new Set(refused)], ["Cannot assign to read only property 'color'"])
       equal(refused.length, 8, 'four in the index, four in the handler')
@@ -236,7 +236,7 @@ test('a handler or an index function that throws does not affect the others', as
       const late: string[] = []
       informer.onChange({ added: ({ metadata }, isInitial) => void late.push(`${metadata.name} ${isInitial}`) })
       api.put(path('y'))
-      await eventually(() => late.length === 2, 'the late handler sees what is there, and what comes')
+      await eventually(() => late.length === 2, 'a handler that is added later gets existing and new objects')
       deepEqual(late, ['x true', 'y false'])
       deepEqual(reported, ['initial x', 'added y'])
     },
@@ -294,7 +294,7 @@ test('invariant 6: after random changes and faults the cache and the handlers’
         }
         const want = () => JSON.stringify(api.list('/api/v1/configmaps').map(({ metadata }) => [metadata.name, metadata.resourceVersion]))
         const got = (entries: Iterable<[string, string]>) => JSON.stringify([...entries].sort())
-        // A truncated line is only noticed when the next data arrives.
+        // A truncated line is detected only when more data arrives.
         api.sendRaw('\n')
         await eventually(
           () => got(informer.list().map(({ metadata }) => [metadata.name, metadata.resourceVersion])) === want(),
@@ -321,7 +321,7 @@ test('the watch echo of a write that is already cached is not parsed, and no oth
       await eventually(() => informer.get('a/z') !== undefined, 'z')
       equal(informer.get('a/x')?.metadata.resourceVersion, '111')
       api.sendRaw(`${JSON.stringify({ type: 'MODIFIED', object: object('x', 113) })}\n`)
-      await eventually(() => informer.get('a/x')?.metadata.resourceVersion === '113', 'a newer one')
+      await eventually(() => informer.get('a/x')?.metadata.resourceVersion === '113', 'x at a newer version')
       deepEqual(reported, ['initial x', 'deleted x', 'added x', 'updated x 110>111', 'added z', 'updated x 111>113'])
     },
     {},

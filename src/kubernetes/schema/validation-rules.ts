@@ -15,7 +15,7 @@ function cel(): typeof import('../cel/index.ts') {
   return loaded
 }
 
-/** True if the schema has `x-kubernetes-validations` at any depth: false allows a caller to skip {@link checkRules}. */
+/** True if the schema has `x-kubernetes-validations` at any depth: false allows a caller to skip {@link validateRules}. */
 export function hasRules(schema: unknown): boolean {
   if (!isJsonObject(schema)) return false
   if (schema['x-kubernetes-validations'] !== undefined) return true
@@ -28,7 +28,7 @@ export function hasRules(schema: unknown): boolean {
  * bounds it to about 50 ms for any rules and object; an object that exceeds it is rejected.
  * @param oldValue the stored object, for transition rules; errors in unchanged parts are returned as `warnings` only.
  */
-export function checkRules(schema: StructuralSchema, value: unknown, oldValue: unknown): RuleResult {
+export function validateRules(schema: StructuralSchema, value: unknown, oldValue: unknown): RuleResult {
   return cel().checkRules(schema, value, oldValue)
 }
 

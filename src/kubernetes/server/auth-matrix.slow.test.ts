@@ -5,8 +5,8 @@ import { Agent, type Dispatcher } from 'undici'
 import { issueClientCertificate } from './index.ts'
 import { startTestServer, type TestServer } from './server.testing.ts'
 
-// Every served resource and subresource × every verb × every kind of credential, in a namespace where the credential has rights,
-// in one where it has none, and cluster-wide. What is expected is said here again, in other words than the server's.
+// Every served resource and subresource × every verb × every kind of credential, in a namespace where the credential has permissions,
+// in one where it has none, and cluster-wide. The expected results are stated independently of the server's roles.
 
 type AccessAttributes = { verb: string; group: string; resource: string; namespace: string; name: string }
 type Credential = { name: string; token?: string; dispatcher?: Dispatcher; expect: 401 | ((attributes: AccessAttributes) => boolean) }
@@ -55,7 +55,7 @@ const onlyCreatable = resources({ '': 'pods/eviction serviceaccounts/token', 'au
 onlyCreatable.add(' pods/eviction').add(' serviceaccounts/token')
 
 const key = ({ group, resource }: AccessAttributes) => `${group} ${resource}`
-/** What everybody who is known may. */
+/** Every authenticated user may review their own access. */
 const aboutOneself = ({ verb, group, resource }: AccessAttributes) =>
   verb === 'create' && (group === 'authentication.k8s.io' || group === 'authorization.k8s.io') && resource.startsWith('selfsubject')
 const views = (attributes: AccessAttributes) => attributes.namespace === home && isRead(attributes) && viewable.has(key(attributes))
@@ -65,13 +65,13 @@ const administers = (attributes: AccessAttributes) => {
   return editable.has(key(attributes)) || (attributes.verb === 'create' && onlyCreatable.has(key(attributes)))
 }
 /** The role that is bound to the ServiceAccount below. */
-const holdsOneName = ({ verb, group, resource, namespace, name }: AccessAttributes) =>
+const mayUseOneName = ({ verb, group, resource, namespace, name }: AccessAttributes) =>
   namespace === home && group === '' && resource === 'configmaps' && (verb === 'get' || verb === 'delete') && name === 'one'
 
 describe('authorization of every credential', { timeout: 60_000 }, () => {
   let server: TestServer
   let credentials: Credential[]
-  let questions: { attributes: AccessAttributes; method: string; path: string }[]
+  let requestCases: { attributes: AccessAttributes; method: string; path: string }[]
   const agents: Agent[] = []
 
   before(async () => {
@@ -103,7 +103,7 @@ describe('authorization of every credential', { timeout: 60_000 }, () => {
     })
     const issue = (name: string, group: string, ttlMs = 3_600_000) => server.server.issueToken({ name, groups: [group], ttlMs })
     const expired = issue('boss', 'system:masters', 1)
-    // Tokens end with a second.
+    // Expiry times of tokens have a resolution of one second.
     while ((await server.call('/api', { token: expired })).code !== 401) await sleep(50)
     credentials = [
       { name: 'no credential', expect: 401 },
@@ -119,14 +119,14 @@ describe('authorization of every credential', { timeout: 60_000 }, () => {
         dispatcher: await withCertificate('root', ['system:masters'], false, 7_200_000),
         expect: 401,
       },
-      { name: 'authenticated without rights', token: issue('unprivileged', 'unprivileged-group'), expect: () => false },
+      { name: 'authenticated without permissions', token: issue('unprivileged', 'unprivileged-group'), expect: () => false },
       { name: 'read-only by RBAC', token: issue('reader', 'readers'), expect: views },
       { name: 'administrator of a namespace', token: issue('boss', 'bosses'), expect: administers },
-      { name: 'a service account', token: (request.status as { token: string }).token, expect: holdsOneName },
+      { name: 'a service account', token: (request.status as { token: string }).token, expect: mayUseOneName },
       { name: 'a client certificate', dispatcher: await withCertificate('auditor', ['auditors'], false), expect: isRead },
       { name: 'administrator', token: server.adminToken, expect: () => true },
     ]
-    questions = await allQuestions()
+    requestCases = await allQuestions()
   })
   after(async () => {
     for (const agent of agents) await agent.destroy()
@@ -149,8 +149,8 @@ describe('authorization of every credential', { timeout: 60_000 }, () => {
     return agent
   }
 
-  async function allQuestions(): Promise<typeof questions> {
-    const all: typeof questions = []
+  async function allQuestions(): Promise<typeof requestCases> {
+    const all: typeof requestCases = []
     const { body: groups } = await server.call<{ groups: { versions: { groupVersion: string }[] }[] }>('/apis')
     const bases = ['/api/v1', ...groups.groups.flatMap(({ versions }) => versions.map(({ groupVersion }) => `/apis/${groupVersion}`))]
     for (const base of bases) {
@@ -161,12 +161,12 @@ describe('authorization of every credential', { timeout: 60_000 }, () => {
         const add = (verb: string, method: string, namespace: string, name: string, query = '') => {
           const at = `${base}${namespaced && namespace ? `/namespaces/${namespace}` : ''}/${plural}`
           const path = `${at}${name && `/${name}`}${subresource ? `/${subresource}` : ''}?dryRun=All${query}`
-          // A namespace is in itself, for who may do what.
+          // RBAC treats a Namespace object as being in the namespace of its own name.
           const within = group === '' && plural === 'namespaces' ? name : namespaced ? namespace : ''
           all.push({ attributes: { verb, group, resource, namespace: within, name }, method, path })
         }
-        const places = namespaced ? [home, 'other'] : ['']
-        for (const place of places) {
+        const namespaces = namespaced ? [home, 'other'] : ['']
+        for (const place of namespaces) {
           const names = group === '' && plural === 'namespaces' ? [home, 'other'] : ['one', 'two']
           for (const name of names) {
             add('get', 'GET', place, name)
@@ -190,7 +190,7 @@ describe('authorization of every credential', { timeout: 60_000 }, () => {
     return all
   }
 
-  async function ask(
+  async function send(
     { token, dispatcher = server.agent }: Credential,
     method: string,
     path: string,
@@ -206,15 +206,15 @@ describe('authorization of every credential', { timeout: 60_000 }, () => {
   }
 
   test('every resource, verb and credential gets the expected status', async () => {
-    assert.ok(questions.length > 500, `only ${questions.length} questions`)
+    assert.ok(requestCases.length > 500, `only ${requestCases.length} requests`)
     const wrong: string[] = []
     for (const credential of credentials) {
       let next = 0
       const work = async () => {
-        for (let at = next++; at < questions.length; at = next++) {
-          const { attributes, method, path } = questions[at] as (typeof questions)[number]
-          const { code, text } = await ask(credential, method, path)
-          // A refusal for another reason, such as a namespace that may not be deleted, is no matter of rights.
+        for (let at = next++; at < requestCases.length; at = next++) {
+          const { attributes, method, path } = requestCases[at] as (typeof requestCases)[number]
+          const { code, text } = await send(credential, method, path)
+          // A 403 for another reason, such as a namespace that must not be deleted, is not a decision of RBAC.
           const got = code === 401 ? 401 : code === 403 && / cannot \w+ resource /.test(text)
           const { expect } = credential
           const expected = expect === 401 ? 401 : !(expect(attributes) || aboutOneself(attributes))
@@ -223,21 +223,23 @@ describe('authorization of every credential', { timeout: 60_000 }, () => {
       }
       await Promise.all(Array.from({ length: 16 }, work))
     }
-    assert.deepEqual(wrong.slice(0, 20), [], `${wrong.length} answers are wrong`)
+    assert.deepEqual(wrong.slice(0, 20), [], `${wrong.length} responses are wrong`)
   })
 
   const open = ['/healthz', '/livez', '/readyz', '/version']
-  const forTheKnown = ['/api', '/apis', '/api/v1', '/apis/apps/v1', '/openapi/v2', '/openapi/v3']
+  const forAuthenticated = ['/api', '/apis', '/api/v1', '/apis/apps/v1', '/openapi/v2', '/openapi/v3']
   const forServiceAccounts = ['/openid/v1/jwks', '/.well-known/openid-configuration']
 
   test('every path and credential gets the expected status', async () => {
     const wrong: string[] = []
     for (const credential of credentials) {
-      for (const path of [...open, ...forTheKnown, ...forServiceAccounts, '/', '/metrics', '/secret']) {
-        const { code } = await ask(credential, 'GET', path)
+      for (const path of [...open, ...forAuthenticated, ...forServiceAccounts, '/', '/metrics', '/secret']) {
+        const { code } = await send(credential, 'GET', path)
         const isAdministrator = credential.name === 'administrator'
         const isAllowed =
-          forTheKnown.includes(path) || isAdministrator || (forServiceAccounts.includes(path) && credential.name === 'a service account')
+          forAuthenticated.includes(path) ||
+          isAdministrator ||
+          (forServiceAccounts.includes(path) && credential.name === 'a service account')
         const expected = open.includes(path) ? 'ok' : credential.expect === 401 ? 401 : isAllowed ? 'ok' : 403
         const got = code === 401 || code === 403 ? code : 'ok'
         if (got !== expected) wrong.push(`${credential.name}: ${path}: ${code}, not ${expected}`)

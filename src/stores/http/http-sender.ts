@@ -1,6 +1,6 @@
 import type { Agent, ClientRequest, IncomingHttpHeaders } from 'node:http'
 
-export type HttpRequest = {
+export type HttpStoreRequest = {
   method: string
   url: string
   headers: Record<string, string>
@@ -34,7 +34,7 @@ export class HttpSender {
   }
 
   /** Rejects with Node's error, a timeout error, or the reason of the signal. */
-  async send({ method, url, headers, body, signal, idleTimeoutMs }: HttpRequest): Promise<HttpResponse> {
+  async send({ method, url, headers, body, signal, idleTimeoutMs }: HttpStoreRequest): Promise<HttpResponse> {
     signal?.throwIfAborted()
     const { Agent, request } = url.startsWith('https:') ? await import('node:https') : process.getBuiltinModule('node:http')
     const { connections, caCertificate } = this.#options

@@ -23,7 +23,7 @@ export type NewestVersion = {
 /** Why a write is stored as an orphan. `Incomplete`: its author reports that the content was cut off when the engine was killed. */
 export type OrphanReason = 'StaleEpoch' | 'NotLockHolder' | 'Incomplete'
 
-export type WriteDecision =
+export type StateWriteDecision =
   | { readonly kind: 'accept'; readonly epoch: number; readonly fence: Fence }
   /** Nothing to store: the content is stored already (`unchanged`), or a newer write of this Run arrived before it (`superseded`). */
   | { readonly kind: 'keep'; readonly version: number; readonly reason: 'unchanged' | 'superseded'; readonly fence: Fence }
@@ -35,7 +35,7 @@ export function decideWrite(
   author: WriteAuthor,
   digest: string,
   { isIncomplete = false } = {},
-): WriteDecision {
+): StateWriteDecision {
   const { fence, lock, newest } = current
   // A user has no epoch: their version gets the epoch of the last Run, and the lock id fences them.
   const epoch = author.kind === 'Run' ? author.epoch : fence.maxSeenEpoch

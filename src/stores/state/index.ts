@@ -28,11 +28,11 @@ export {
   type OrphanInfo,
   type StateLimits,
   type StateStats,
+  type StateWriteResult,
   type StoredPlan,
   type StoredVersion,
   type UnlockResult,
   type VersionInfo,
   type VersionKind,
-  type WriteResult,
 } from './state-types.ts'
 export { type StateFileStream, type StreamStateFileOptions, streamStateFile } from './stream-state-file.ts'

@@ -11,12 +11,12 @@ import {
   type PlanRequest,
   type StateLimits,
   type StateStats,
+  type StateWriteResult,
   type StoredPlan,
   type StoredVersion,
   type UnlockResult,
   type VersionInfo,
   type VersionKind,
-  type WriteResult,
 } from './state-types.ts'
 
 export type StateStoreOptions = {
@@ -49,7 +49,7 @@ export interface StateStore {
       | { runName: string; epoch: number; sequence?: number }
       | { user: { lockId: string | undefined } }
     ),
-  ): Promise<WriteResult>
+  ): Promise<StateWriteResult>
   /** The newest accepted version of `kind` (default `terraform`), or any version or orphan by its number. */
   readVersion(request: { stackUid: string; version?: number; kind?: VersionKind }): Promise<(StoredVersion & { bytes: Buffer }) | undefined>
   /** Newest first. */
@@ -107,7 +107,7 @@ class ThreadedStateStore implements StateStore {
     this.#nowMs = nowMs
   }
 
-  async writeVersion(request: Parameters<StateStore['writeVersion']>[0]): Promise<WriteResult> {
+  async writeVersion(request: Parameters<StateStore['writeVersion']>[0]): Promise<StateWriteResult> {
     const { stackUid, bytes, kind = 'terraform', isIncomplete } = request
     this.#checkSize(bytes, 'state')
     const author =

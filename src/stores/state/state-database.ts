@@ -13,6 +13,7 @@ import {
   type PlanRequest,
   type StateLimits,
   type StateStats,
+  type StateWriteResult,
   type StoredPlan,
   type StoredVersion,
   type UnlockRequest,
@@ -20,7 +21,6 @@ import {
   type VersionInfo,
   type VersionKind,
   type WriteRequest,
-  type WriteResult,
 } from './state-types.ts'
 import { VersionTable } from './version-table.ts'
 
@@ -52,7 +52,7 @@ export class StateDatabase {
     return this.#file.transaction(work)
   }
 
-  writeVersion({ stackUid, author, kind, bytes, isIncomplete }: WriteRequest, nowMs: number): WriteResult {
+  writeVersion({ stackUid, author, kind, bytes, isIncomplete }: WriteRequest, nowMs: number): StateWriteResult {
     this.#checkUid(stackUid)
     this.#checkSize(bytes, 'state')
     if (author.kind === 'Run') checkEpoch(author.epoch)

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http'
 import { HttpError, send, sendJson } from '../http/index.ts'
 import { describeHolder, type LockHolder } from './lock-holder.ts'
 import { StateStoreError, type StateStoreErrorCode } from './state-store-error.ts'
-import type { LockResult, StoredVersion, WriteResult } from './state-types.ts'
+import type { LockResult, StateWriteResult, StoredVersion } from './state-types.ts'
 
 /** Responds with the content of a version, or 204 when there is none. */
 export function sendVersion(res: ServerResponse, version: StoredVersion | undefined): void {
@@ -17,12 +17,12 @@ export function sendVersion(res: ServerResponse, version: StoredVersion | undefi
 }
 
 /** Responds with the number of the stored version. @throws {HttpError} 409 if the write was rejected. */
-export function sendWriteResult(res: ServerResponse, result: WriteResult): void {
+export function sendWriteResult(res: ServerResponse, result: StateWriteResult): void {
   if (result.kind === 'rejected') throw writeRejected(result)
   sendJson(res, 200, { version: result.version })
 }
 
-function writeRejected(result: Extract<WriteResult, { kind: 'rejected' }>): HttpError {
+function writeRejected(result: Extract<StateWriteResult, { kind: 'rejected' }>): HttpError {
   const { reason, orphan, currentEpoch, holder } = result
   if (reason === 'Incomplete') {
     return new HttpError(409, reason, `incomplete state is never current; it is stored as orphaned version ${orphan}`, { orphan })

@@ -57,7 +57,7 @@ export type WriteRequest = {
   /** The content was cut off while it was written; it is always stored as an orphan, even if the author holds the lock. */
   isIncomplete?: boolean
 }
-export type WriteResult =
+export type StateWriteResult =
   /** On disk and current; `version` is the newest one. Content that is already stored creates no version. */
   | { kind: 'accepted'; version: number }
   /** Not current: the content is stored as the orphaned version `orphan` (invariant 3). `holder` is the present lock holder, if any. */

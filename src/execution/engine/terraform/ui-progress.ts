@@ -1,13 +1,13 @@
 import type { UiEvent } from './ui-stream.ts'
 
-export type Progress = { done: number; total: number; current?: string }
+export type TerraformProgress = { done: number; total: number; current?: string }
 
 /** Counts the steps of an apply ("3 of 12") from its events, and names the current resource. */
-export function createUiProgress(): { add(event: UiEvent): Progress | undefined } {
+export function createUiProgress(): { add(event: UiEvent): TerraformProgress | undefined } {
   let total = 0
   let done = 0
   const running = new Set<string>()
-  const now = (): Progress => {
+  const now = (): TerraformProgress => {
     const [current] = running
     return { done, total: Math.max(total, done), ...(current !== undefined && { current }) }
   }

@@ -8,7 +8,7 @@ import { startTestServer, type TestServer } from '../server.testing.ts'
 const sockets = 300
 const maps = '/api/v1/namespaces/default/configmaps'
 
-/** A client in a process of its own: as many sockets as it likes, the next request on each as soon as it is answered. */
+/** A client process with many sockets; each sends its next request as soon as it gets a response. */
 const flooder = `
 import { connect } from 'node:tls'
 const [port, token, sockets] = process.argv.slice(1)
@@ -21,7 +21,7 @@ const request = () => {
 let open = 0
 for (let i = 0; i < Number(sockets); i++) {
   const socket = connect({ host: '127.0.0.1', port: Number(port), rejectUnauthorized: false }, () => {
-    if (++open === Number(sockets)) console.log('all are open')
+    if (++open === Number(sockets)) console.log('all sockets are open')
     socket.write(request())
   })
   socket.on('data', chunk => { if (chunk.includes('HTTP/1.1')) socket.write(request()) })
@@ -40,7 +40,7 @@ after(async () => {
   await server.close()
 })
 
-test(`a client that floods on ${sockets} sockets delays requests of another client by few of its own`, async () => {
+test(`a flood on ${sockets} sockets delays each request of another client by a bounded number of requests`, async () => {
   const token = server.server.issueToken({ name: 'flooder', groups: ['system:masters'], ttlMs: 600_000 })
   const arguments_ = [String(server.server.port), token, String(sockets)]
   child = spawn(process.execPath, ['--input-type=module', '-e', flooder, ...arguments_], { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -56,9 +56,9 @@ test(`a client that floods on ${sockets} sockets delays requests of another clie
   }
   const { writes, rejectedRequests } = server.server.stats()
   assert.ok(writes > sockets, 'the flood continues')
-  assert.equal(rejectedRequests, 0, 'who waits for answers is not refused')
+  assert.equal(rejectedRequests, 0, 'a client that waits for responses gets no 429')
   assert.ok(mostWaiting > 0, 'requests of the flood waited')
-  // Sent, read, committed, answered: some turns of the event loop, each with what a user may begin in one.
+  // A request takes several ticks (read, commit, response), and in each the flooding user may start a limited number of requests.
   floodedBetween.sort((a, b) => a - b)
   assert.ok(floodedBetween[30]! <= 8 * 32, `median ${floodedBetween[30]}: ${floodedBetween}`)
 })

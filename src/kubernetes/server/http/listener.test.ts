@@ -89,7 +89,7 @@ test('responses are sent in the order of their requests', () =>
     socket.destroy()
   }))
 
-test('a request may arrive in chunks of any size', () =>
+test('accepts a request that arrives in chunks of any size', () =>
   withListener(async ({ port }) => {
     const { socket, until } = await open(port)
     const text = post('/a', 'first') + get('/b') + post('/c', 'last')
@@ -121,7 +121,7 @@ for (const [what, first] of [
   ['a repeated field', get('/a', 'X-A: 1', 'X-A: 2')],
   ['a mounted path', get('/mounted/a')],
 ] as const) {
-  test(`node:http serves a request that is not simple, in order: ${what}`, () =>
+  test(`node:http serves complex requests in order: ${what}`, () =>
     withListener(async ({ port }) => {
       const { socket, until } = await open(port)
       socket.write(get('/before') + first + get('/after'))
@@ -187,7 +187,7 @@ test('HTTP/2 serves requests, bodies, streams, mounted paths and HEAD, and a sto
     await stopped
   }))
 
-test('a client that disconnects closes its responses, with each protocol', () =>
+test('the responses of a client are closed when it disconnects, with each protocol', () =>
   withListener(async ({ port, held }) => {
     const { socket } = await open(port)
     socket.write(get('/hold/own'))
@@ -201,7 +201,7 @@ test('a client that disconnects closes its responses, with each protocol', () =>
     for (const reply of held.values()) assert.ok(reply.destroyed)
   }))
 
-test('garbage instead of the negotiated protocol does not affect other clients', () =>
+test('bytes that are not of the negotiated protocol do not affect other clients', () =>
   withListener(async ({ port }) => {
     const preface = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'
     const settings = '\0\0\0\x04\0\0\0\0\0'
@@ -243,7 +243,7 @@ for (const [what, first, again, isRead] of [
   ['SETTINGS without reading the acknowledgements', opening, frame(4, 0, 0, Buffer.from([0, 3, 0, 0, 0, 100])), false],
   ['PING without reading the responses', opening, frame(6, 0, 0, Buffer.alloc(8)), false],
   [
-    'an endless head (CVE-2024-27983)',
+    'a header block without an end (CVE-2024-27983)',
     Buffer.concat([opening, frame(1, 0, 1, Buffer.alloc(9, '@'))]),
     frame(9, 0, 1, Buffer.alloc(16_000, '@')),
     true,
@@ -264,7 +264,7 @@ for (const [what, first, again, isRead] of [
       }
       socket.on('drain', flood)
       flood()
-      // With or without an error frame.
+      // The server may send an error frame first.
       await new Promise(resolve => socket.once('close', resolve))
       const other = await open(port)
       other.socket.write(get('/after'))
@@ -273,7 +273,7 @@ for (const [what, first, again, isRead] of [
     }))
 }
 
-test('beyond the limit of unauthenticated connections, the oldest is closed', async () => {
+test('closes the oldest unauthenticated connection when there are too many', async () => {
   const unauthenticated = new UnauthenticatedConnections(3)
   await withListener(
     async ({ port }) => {
@@ -289,7 +289,7 @@ test('beyond the limit of unauthenticated connections, the oldest is closed', as
   )
 })
 
-test('connections beyond the limit are not accepted', async () => {
+test('does not accept connections beyond the limit', async () => {
   await withListener(
     async ({ port }) => {
       const [a, b] = [await open(port), await open(port)]
@@ -309,7 +309,7 @@ test('connections beyond the limit are not accepted', async () => {
 })
 
 for (const way of ['http/1.1', 'h2']) {
-  test(`a client that does not read its response is disconnected: ${way}`, async () => {
+  test(`disconnects a client that does not read its response: ${way}`, async () => {
     await withListener(
       async ({ port, held }) => {
         const cut = Promise.withResolvers<void>()
@@ -328,7 +328,7 @@ for (const way of ['http/1.1', 'h2']) {
         const reply = await eventually(() => held.get('x'), 'the request to arrive')
         reply.on('close', () => cut.resolve())
         reply.writeHead(200, {})
-        // More than the kernel takes.
+        // More than the socket buffers of the kernel hold.
         for (let i = 0; i < 40; i++) reply.write('x'.repeat(1024 * 1024), 'latin1')
         await cut.promise
       },

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { Histogram, Registry } from 'prom-client'
 import { startTestServer, type TestServer } from '../server.testing.ts'
 import { RequestMetrics, ServerMetrics, type ServerStats } from './index.ts'
+import { bucketSeconds } from './request-metrics.ts'
 
 describe('/metrics', () => {
   let server: TestServer
@@ -117,6 +119,38 @@ test('a request counts in its bucket and all above', async () => {
   const text = await render(metrics)
   const bucket = (le: string) => Number(new RegExp(`le="${le.replace('+', '\\+')}"[^}]*\\} (\\d+)`).exec(text)?.[1])
   assert.deepEqual(['0.005', '0.025', '0.8', '1', '60', '+Inf'].map(bucket), [1, 2, 2, 3, 3, 4])
+})
+
+test('the histogram of durations is rendered as prom-client renders its own for the same observations', async () => {
+  const requests = new RequestMetrics()
+  const registry = new Registry()
+  const labelNames = ['dry_run', 'component', 'group', 'resource', 'scope', 'subresource', 'verb', 'version'] as const
+  const histogram = new Histogram({
+    name: 'apiserver_request_duration_seconds',
+    help: 'Duration of requests for resources in seconds; for watches, until their end.',
+    labelNames,
+    buckets: [...bucketSeconds],
+    registers: [registry],
+  })
+  const labels = { group: 'apps', version: 'v1', resource: 'deployments', subresource: 'status', scope: 'resource' } as const
+  for (const [verb, isDryRun, seconds] of [
+    ['GET', false, 0],
+    ['GET', false, 0.005],
+    ['PATCH', true, 0.3],
+    ['GET', false, 61],
+    ['PATCH', true, 0.1],
+    ['PATCH', true, 0.2],
+  ] as const) {
+    requests.observe({ ...labels, verb, isDryRun }, 200, seconds)
+    histogram.observe({ ...labels, dry_run: isDryRun ? 'All' : '', component: 'apiserver', verb }, seconds)
+  }
+  const linesOf = (text: string) =>
+    text
+      .split('\n')
+      .filter(line => line.includes('apiserver_request_duration_seconds'))
+      // The order of labels has no meaning.
+      .map(line => line.replace(/\{(.*)\}/, (_, pairs: string) => `{${pairs.split(',').sort().join(',')}}`))
+  assert.deepEqual(linesOf(await render(requests)), linesOf(await registry.metrics()))
 })
 
 test('values are read at each scrape, and the peak of requests in flight restarts', async () => {

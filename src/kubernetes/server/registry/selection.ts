@@ -12,7 +12,7 @@ import type { StoredEntry, Table } from '../storage/index.ts'
 import type { Kind } from './kind.ts'
 
 /** The objects of a table that a list, watch or deletecollection selects. */
-export type Selection = {
+export type EntrySelection = {
   /** Empty: all namespaces. */
   readonly namespace: string
   /** The name that a selector requires, if any: a lookup replaces the scan. */
@@ -32,7 +32,7 @@ export function select(
   labelSelector: string | undefined,
   fieldSelector: string | undefined,
   shardSelector?: string,
-): Selection {
+): EntrySelection {
   const tests: ((entry: StoredEntry) => boolean)[] = []
   let name: string | undefined
   if (namespace) tests.push(entry => entry.namespace === namespace)
@@ -48,7 +48,7 @@ export function select(
     }
   }
   const isWhole = tests.length === (namespace ? 1 : 0) && !shardSelector
-  let shard: Selection['shard']
+  let shard: EntrySelection['shard']
   if (shardSelector) {
     const selector = parseShardSelector(shardSelector)
     shard = { text: formatShardSelector(selector), isOnly: tests.length === (namespace ? 1 : 0) }
@@ -62,7 +62,7 @@ export function select(
 }
 
 /** The selected objects in key order. */
-export function selectFrom(table: Table, selection: Selection): readonly StoredEntry[] {
+export function selectFrom(table: Table, selection: EntrySelection): readonly StoredEntry[] {
   const { namespace, name } = selection
   if (name !== undefined && (namespace || !name.includes('/'))) {
     const entry = namespace ? table.get(`${namespace}/${name}`) : undefined
@@ -73,7 +73,7 @@ export function selectFrom(table: Table, selection: Selection): readonly StoredE
 }
 
 /** The objects that were selected at `revision`, in key order; undefined when that is too long ago. */
-export function selectAt(table: Table, selection: Selection, revision: number): readonly StoredEntry[] | undefined {
+export function selectAt(table: Table, selection: EntrySelection, revision: number): readonly StoredEntry[] | undefined {
   if (revision >= table.lastRevision) return selectFrom(table, selection)
   return table.snapshotAt(revision)?.filter(selection.matches)
 }

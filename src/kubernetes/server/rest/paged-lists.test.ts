@@ -11,7 +11,7 @@ const create = (server: TestServer, name: string) =>
   server.call(path, { body: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name } } })
 const namesOf = ({ items }: List) => items.map(({ metadata }) => metadata.name)
 
-test('a continue token survives a restart, and a 410 for an expired one has a token to continue', async () => {
+test('a continue token is valid after a restart, and the 410 for an expired one contains a new token', async () => {
   const dataDir = makeDataDir()
   let server = await startTestServer({ dataDir })
   try {
@@ -24,15 +24,15 @@ test('a continue token survives a restart, and a 410 for an expired one has a to
     server = await startTestServer({ dataDir })
     await create(server, 'bb')
     const second = (await server.call<List>(next)).body
-    assert.deepEqual(namesOf(second), ['c'], 'what came after the first page is not in the second')
+    assert.deepEqual(namesOf(second), ['c'], 'an object created after the first page is not in the second')
     assert.equal(second.metadata.resourceVersion, first.metadata.resourceVersion)
 
     await server.close()
     server = await startTestServer({ dataDir })
-    const gone = await server.call<List>(next)
-    assert.deepEqual([gone.code, gone.body.reason], [410, 'Expired'])
-    const rest = (await server.call<List>(`${path}?limit=2&continue=${gone.body.metadata.continue}`)).body
-    assert.deepEqual(namesOf(rest), ['bb', 'c'], 'from its key on, as it is now')
+    const expired = await server.call<List>(next)
+    assert.deepEqual([expired.code, expired.body.reason], [410, 'Expired'])
+    const rest = (await server.call<List>(`${path}?limit=2&continue=${expired.body.metadata.continue}`)).body
+    assert.deepEqual(namesOf(rest), ['bb', 'c'], 'the current objects from the key of the token on')
     assert.deepEqual(namesOf((await server.call<List>(`${path}?continue=${rest.metadata.continue}`)).body), ['d'])
   } finally {
     await server.close()
@@ -40,7 +40,7 @@ test('a continue token survives a restart, and a 410 for an expired one has a to
   }
 })
 
-test('the token of one list cannot read the snapshot of another', async () => {
+test('a continue token of one resource does not read the snapshot of another', async () => {
   const server = await startTestServer()
   try {
     for (const name of ['a', 'b']) await create(server, name)

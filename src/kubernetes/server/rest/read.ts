@@ -7,7 +7,7 @@ import {
   StatusError,
   unsupportedValue,
 } from '../../object/index.ts'
-import { type Selection, select, selectAt, selectFrom } from '../registry/index.ts'
+import { type EntrySelection, select, selectAt, selectFrom } from '../registry/index.ts'
 import { parseRevision, type StoredEntry } from '../storage/index.ts'
 import { finish, type ListMeta, listFrame, listItem, sendLarge } from '../wire/index.ts'
 import { type Call, keyOf, readCount, type Services, sendEntry } from './call.ts'
@@ -64,7 +64,7 @@ export function mustStream(entries: readonly StoredEntry[], from: number, to: nu
 type Pages = { entries: readonly StoredEntry[]; revision: number; offset: number; snapshot: string | undefined }
 
 /** The entries of all pages of a list, and the offset of this page. */
-function readEntries({ store, pages }: Services, call: Call, selection: Selection, limit: number): Pages {
+function readEntries({ store, pages }: Services, call: Call, selection: EntrySelection, limit: number): Pages {
   const { table } = call.target
   const { query } = call.input
   const token = query?.get('continue')
@@ -116,7 +116,7 @@ function readLimit(query: URLSearchParams | undefined): number {
   return query?.get('resourceVersion') === '0' && !query.get('continue') ? 0 : limit
 }
 
-export function selectionOf(call: Call): Selection {
+export function selectionOf(call: Call): EntrySelection {
   const { query } = call.input
   const fieldSelector = query?.get('fieldSelector') ?? undefined
   const byName = call.target.name ? `metadata.name=${call.target.name}` : undefined

@@ -10,7 +10,7 @@ import {
   type StatusCause,
   type StatusError,
 } from '../../object/index.ts'
-import { applyDefaults, checkRules, validateSchema } from '../../schema/index.ts'
+import { applyDefaults, validateRules, validateSchema } from '../../schema/index.ts'
 import type { Kind } from '../registry/index.ts'
 import { goTypeError } from './go-type-error.ts'
 import type { WriteOptions } from './write-options.ts'
@@ -57,7 +57,7 @@ export function addRuleCauses(
     causes.push(invalidValue('<nil>', null, why))
     return
   }
-  const { causes: broken, warnings } = checkRules(kind.schema, object, before)
+  const { causes: broken, warnings } = validateRules(kind.schema, object, before)
   causes.push(...broken)
   options.warnings.push(...warnings)
 }

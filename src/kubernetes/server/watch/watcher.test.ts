@@ -27,9 +27,9 @@ async function withWatchers(
   ) => Promise<void>,
 ) {
   const table = new Table('configmaps', { events: 100, bytes: 1e9 })
-  const nowhere = { table: () => table, onCommit() {}, nowMs: 0, revision: 0 } as unknown as Store
-  const watches = new WatchManager(nowhere)
-  const kind = new Registry(nowhere).find('', 'v1', 'configmaps')!
+  const emptyStore = { table: () => table, onCommit() {}, nowMs: 0, revision: 0 } as unknown as Store
+  const watches = new WatchManager(emptyStore)
+  const kind = new Registry(emptyStore).find('', 'v1', 'configmaps')!
   const replies: Reply[] = []
   const sockets = new Set<Socket>()
   const server = createServer(socket => {
@@ -75,27 +75,27 @@ async function withWatchers(
 }
 type Opened = { watcher: Watcher; response: Reply; ended: Promise<unknown>; text(): string }
 
-test('a watcher that does not read is disconnected, and another gets every event once, well framed (invariants 6 and 10)', async () => {
+test('disconnects a watcher that does not read; another gets every event once, in valid chunks (invariants 6 and 10)', async () => {
   await withWatchers(async (open, write, watches) => {
     const slow = await open(false)
-    const quick = await open(true)
+    const fast = await open(true)
     let revision = 0
     while (!slow.response.destroyed) {
       write(++revision)
-      assert.ok(revision < 10_000, 'the slow watcher must be cut off')
-      while (!quick.text().includes(`"revision":"${revision}"`, quick.text().length - 20_000)) {
-        assert.ok(!quick.response.destroyed, 'the quick watcher must not be cut off')
+      assert.ok(revision < 10_000, 'the slow watcher must be disconnected')
+      while (!fast.text().includes(`"revision":"${revision}"`, fast.text().length - 20_000)) {
+        assert.ok(!fast.response.destroyed, 'the fast watcher must stay connected')
         await new Promise(setImmediate)
       }
     }
     watches.close()
-    while (!quick.text().endsWith('0\r\n\r\n')) await new Promise(setImmediate)
-    const seen = [...quick.text().matchAll(/"revision":"(\d+)"/g)].map(([, number]) => Number(number))
+    while (!fast.text().endsWith('0\r\n\r\n')) await new Promise(setImmediate)
+    const seen = [...fast.text().matchAll(/"revision":"(\d+)"/g)].map(([, number]) => Number(number))
     assert.deepEqual(
       seen,
       Array.from({ length: revision }, (_, index) => index + 1),
     )
-    const body = quick.text().slice(quick.text().indexOf('\r\n\r\n') + 4)
+    const body = fast.text().slice(fast.text().indexOf('\r\n\r\n') + 4)
     let lines = ''
     for (let rest = body; !rest.startsWith('0\r\n'); ) {
       const size = /^([0-9a-f]+)\r\n/.exec(rest)
@@ -114,13 +114,13 @@ test('a watch with a revoked credential ends at the next sweep', async () => {
   await withWatchers(async (open, write, watches) => {
     const checks: string[] = []
     let isRevoked = false
-    const revoked = await open(true, what => {
-      checks.push(what)
+    const revoked = await open(true, scope => {
+      checks.push(scope)
       return !isRevoked
     })
     const other = await open(true, () => true)
     isRevoked = true
-    // Like the deletion of the Secret of a token: credentials are checked only after such a change.
+    // A write to a credential table, such as the deletion of a token's Secret, makes the next sweep check credentials.
     write(1)
     while (watches.size > 1) await new Promise(resolve => setTimeout(resolve, 20))
     assert.deepEqual(checks, ['credential'])

@@ -1,12 +1,12 @@
 import { TimeSlice } from '../fairness/index.ts'
-import type { Kind, Selection } from '../registry/index.ts'
+import type { EntrySelection, Kind } from '../registry/index.ts'
 import type { StoredEntry, StoredEvent, Table } from '../storage/index.ts'
 import { eventLine, type Reply, type Representation, renderBookmark, renderEvent, renderInitial, type SentType } from '../wire/index.ts'
 
 export type WatcherOptions = {
   kind: Kind
   table: Table
-  selection: Selection
+  selection: EntrySelection
   as: Representation
   response: Reply
   wantsBookmarks: boolean
@@ -201,7 +201,7 @@ function writeChunk(response: Reply, { framed, body }: Chunk): void {
 }
 
 /** The event type of a change for a watcher of `selection`: entering it is ADDED, leaving it is DELETED. */
-function typeFor(event: StoredEvent, selection: Pick<Selection, 'matches'>): SentType | undefined {
+function typeFor(event: StoredEvent, selection: Pick<EntrySelection, 'matches'>): SentType | undefined {
   const { type, entry, before } = event
   const wasIn = before !== undefined && selection.matches(before)
   if (type === 'DELETED') return wasIn ? 'DELETED' : undefined
