@@ -128,7 +128,7 @@ async function startTheirs(): Promise<Subject> {
 async function prepare({ endpoint }: Subject): Promise<void> {
   const connection = await RawConnection.open(endpoint)
   const { status, body } = await connection.request('POST', crdPath, JSON.stringify(widgetCrd))
-  if (status !== 201) throw new Error(`the server refused the CRD of the bench: ${status} ${body}`)
+  if (status !== 201) throw new Error(`the server rejected the CRD of the bench: ${status} ${body}`)
   for (let i = 0; i < 300; i++) {
     const found = await connection.request('GET', '/apis/bench.oarlock.dev/v1/namespaces/default/widgets?limit=1')
     if (found.status === 200) break
@@ -242,7 +242,7 @@ async function timeToUse(connection: RawConnection, index: number): Promise<numb
   const definition = { ...widgetCrd, metadata: { name: `${plural}.bench.oarlock.dev` }, spec: { ...widgetCrd.spec, names } }
   const startedMs = performance.now()
   const { status, body } = await connection.request('POST', crdPath, JSON.stringify(definition))
-  if (status !== 201) throw new Error(`the server refused a CRD of the bench: ${status} ${body}`)
+  if (status !== 201) throw new Error(`the server rejected a CRD of the bench: ${status} ${body}`)
   for (;;) {
     const found = await connection.request('GET', `/apis/bench.oarlock.dev/v1/namespaces/${namespace}/${plural}?limit=1`)
     if (found.status === 200) return performance.now() - startedMs

@@ -182,7 +182,7 @@ test('a streaming list, pages, and the fallback from a rejected stream to pages 
   const boats = client.resource(boatResource)
   const names = Array.from({ length: 30 }, (_, index) => `listed-${String(index).padStart(2, '0')}`)
   for (const name of names) await boats.create({ metadata: { name, labels: { set: 'listed' } }, spec: { seats: 1 } })
-  const filled = async (streamLists: boolean, refuse?: () => StatusError) => {
+  const filled = async (streamLists: boolean, reject?: () => StatusError) => {
     const requests: string[] = []
     const spy = withFaults(client, {
       filter({ path, query }) {
@@ -190,9 +190,9 @@ test('a streaming list, pages, and the fallback from a rejected stream to pages 
         return false
       },
     })
-    if (refuse) {
+    if (reject) {
       spy.stream = async options => {
-        if (options.query?.sendInitialEvents) throw refuse()
+        if (options.query?.sendInitialEvents) throw reject()
         return await client.stream(options)
       }
     }
@@ -214,8 +214,8 @@ test('a streaming list, pages, and the fallback from a rejected stream to pages 
   }
   deepEqual(await filled(true), ['stream'])
   deepEqual(await filled(false), ['page', 'page', 'page', 'page', 'page', 'watch'])
-  const refused = await filled(true, () => new StatusError('Invalid', 'sendInitialEvents is forbidden'))
-  deepEqual(refused, ['page', 'page', 'page', 'page', 'page'], 'the watch does not pass through request() here')
+  const rejected = await filled(true, () => new StatusError('Invalid', 'sendInitialEvents is forbidden'))
+  deepEqual(rejected, ['page', 'page', 'page', 'page', 'page'], 'the watch does not pass through request() here')
   await Promise.all(names.map(name => boats.delete(name)))
 })
 

@@ -14,14 +14,14 @@ core, apps, custom = client.CoreV1Api(), client.AppsV1Api(), client.CustomObject
 NAMESPACE = "python"
 
 
-def refused(status, reason, call, *args, **kwargs):
+def rejected(status, reason, call, *args, **kwargs):
     try:
         call(*args, **kwargs)
     except ApiException as error:
         assert error.status == status, error
         assert reason in error.body, error.body
     else:
-        raise AssertionError(f"{call.__name__} was not refused")
+        raise AssertionError(f"{call.__name__} was not rejected")
 
 
 core.create_namespace(client.V1Namespace(metadata=client.V1ObjectMeta(name=NAMESPACE)))
@@ -45,11 +45,11 @@ follower.start()
 watching.wait()
 body = client.V1ConfigMap(metadata=client.V1ObjectMeta(name="boat", labels={"app": "boat"}), data={"oars": "8"})
 core.create_namespaced_config_map(NAMESPACE, body)
-refused(409, "AlreadyExists", core.create_namespaced_config_map, NAMESPACE, body)
+rejected(409, "AlreadyExists", core.create_namespaced_config_map, NAMESPACE, body)
 core.patch_namespaced_config_map("boat", NAMESPACE, {"data": {"oars": "4"}})
 assert core.read_namespaced_config_map("boat", NAMESPACE).data == {"oars": "4"}
 core.delete_namespaced_config_map("boat", NAMESPACE)
-refused(404, "NotFound", core.read_namespaced_config_map, "boat", NAMESPACE)
+rejected(404, "NotFound", core.read_namespaced_config_map, "boat", NAMESPACE)
 follower.join(20)
 # Whether the watch saw the change depends on where it started; it saw the deletion in any case.
 assert seen[-1] == ("DELETED", "boat"), seen
@@ -70,7 +70,7 @@ utils.create_from_dict(
 apps.patch_namespaced_deployment_scale("web", NAMESPACE, {"spec": {"replicas": 5}})
 deployment = apps.read_namespaced_deployment("web", NAMESPACE)
 assert deployment.spec.replicas == 5 and deployment.metadata.generation == 2, deployment.spec
-refused(
+rejected(
     422,
     "field is immutable",
     apps.patch_namespaced_deployment,
@@ -103,7 +103,7 @@ skiffs = dynamic.DynamicClient(client.ApiClient()).resources.get(api_version="py
 skiffs.create(skiff, namespace=NAMESPACE)
 assert [item.metadata.name for item in skiffs.get(namespace=NAMESPACE).items] == ["one"]
 skiff = {**skiff, "metadata": {"name": "two"}, "spec": {"oars": 0}}
-refused(422, "spec.oars", custom.create_namespaced_custom_object, "python.test", "v1", NAMESPACE, "skiffs", skiff)
+rejected(422, "spec.oars", custom.create_namespaced_custom_object, "python.test", "v1", NAMESPACE, "skiffs", skiff)
 print("custom resources")
 
 allowed = client.AuthorizationV1Api().create_self_subject_access_review(

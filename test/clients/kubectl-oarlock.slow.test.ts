@@ -205,8 +205,8 @@ describe('kubectl with the kinds of Oarlock', { skip: skipWithoutClient('kubectl
       again = await output('patch stack tagged --type=merge -p {"spec":{"priority":8}}')
     }
     equal(again, 'stack.oarlock.dev/tagged patched (no change)\n')
-    const refused = await kubectl.run('patch stack tagged --type=merge -p {"spec":{"priority":8000}}')
-    match(refused.stderr, /^The Stack "tagged" is invalid: spec\.priority: Invalid value: 8000: .*less than or equal to 1000\n$/)
+    const rejected = await kubectl.run('patch stack tagged --type=merge -p {"spec":{"priority":8000}}')
+    match(rejected.stderr, /^The Stack "tagged" is invalid: spec\.priority: Invalid value: 8000: .*less than or equal to 1000\n$/)
     const edit = await runProgram('kubectl', ['edit', 'stack', 'tagged'], {
       env: { ...kubectl.env, KUBE_EDITOR: "sed -i 's/priority: 8/priority: 9/'" },
     })

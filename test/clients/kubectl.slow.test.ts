@@ -120,9 +120,9 @@ describe('kubectl with built-in kinds', { skip: skipWithoutClient('kubectl') }, 
     equal((await kubectl.run(`auth can-i delete configmaps ${asRobot}`)).stdout, 'no\n')
     match(await kubectl.output(`auth can-i --list ${asRobot}`), /^configmaps +\[\] +\[\] +\[get list\]$/m)
     equal(await kubectl.output(`get configmaps -o name ${asRobot}`), await kubectl.output('get configmaps -o name'))
-    const refused = await kubectl.run(`get secrets ${asRobot}`)
+    const rejected = await kubectl.run(`get secrets ${asRobot}`)
     match(
-      refused.stderr,
+      rejected.stderr,
       /secrets is forbidden: User "system:serviceaccount:sea:robot" cannot list resource "secrets" in API group "" in the namespace "sea"/,
     )
   })

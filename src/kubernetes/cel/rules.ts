@@ -92,11 +92,11 @@ class RuleChecker {
     const field = path || '<nil>'
     const seen = isResource ? asResource(schema) : schema
     const { type = '' } = schema
-    const refuse = (why: string) => this.#result.causes.push(invalidValue(field, type, why))
+    const reject = (why: string) => this.#result.causes.push(invalidValue(field, type, why))
     for (const { rule, program, message, usesOldSelf, fieldPath } of rules) {
       if (usesOldSelf && old === undefined && !rule.optionalOldSelf) continue
       if (typeof program === 'string') {
-        refuse(`rule compile error: ${program}`)
+        reject(`rule compile error: ${program}`)
         continue
       }
       const read = (): Value[] => {
@@ -109,13 +109,13 @@ class RuleChecker {
       if (outcome instanceof CostLimitExceededError) {
         const why = `'${outcome.message}': no further validation rules will be run due to call cost exceeds limit for rule: ${ruleText}`
         const isFirst = this.#remainingCost === costLimit
-        refuse(isFirst ? why : 'validation failed due to running out of cost budget, no further validation rules will be run')
+        reject(isFirst ? why : 'validation failed due to running out of cost budget, no further validation rules will be run')
         return false
       }
       if (outcome === true) continue
       if (outcome instanceof CelError) {
         const isOverload = outcome.message.startsWith('no such overload')
-        refuse(
+        reject(
           isOverload
             ? `'${outcome.message}': call arguments did not match a supported operator, function or macro signature for rule: ${ruleText}`
             : `${outcome.message} evaluating rule: ${ruleText}`,

@@ -101,9 +101,11 @@ test('an exec plugin runs once for many requests, and again when its credential 
     ]
     writeFileSync(plugin, script.join('\n'))
     chmodSync(plugin, 0o755)
-    let refused = ''
+    let rejected = ''
     const server = await startScriptedServer(({ headers }, response) =>
-      headers.authorization === refused ? respondStatus(response, 401, 'Unauthorized') : respondJson(response, { metadata: { name: 'a' } }),
+      headers.authorization === rejected
+        ? respondStatus(response, 401, 'Unauthorized')
+        : respondJson(response, { metadata: { name: 'a' } }),
     )
     const path = join(directory, 'kubeconfig')
     const exec = {
@@ -116,7 +118,7 @@ test('an exec plugin runs once for many requests, and again when its credential 
     const client = await createClient({ kubeconfig: path })
     const maps = client.resource(configMapResource)
     await Promise.all([maps.get('a'), maps.get('a'), maps.get('a')])
-    refused = 'Bearer token-1'
+    rejected = 'Bearer token-1'
     await maps.get('a')
     deepEqual([...new Set(server.requests.map(({ headers }) => headers.authorization))], ['Bearer token-1', 'Bearer token-2'])
     await client.close()

@@ -7,7 +7,7 @@ const backoff = { minMs: 800, maxMs: 30_000 }
 const at = (resourceVersion: string | undefined, failures = 0) => ({ resourceVersion, failures })
 const broken = { kind: 'broken' } as const
 const expired = { kind: 'expired' } as const
-const refused = { kind: 'refused', retryAfterMs: undefined } as const
+const rejected = { kind: 'rejected', retryAfterMs: undefined } as const
 const malformed = { kind: 'malformed' } as const
 
 const cases: { name: string; state: ReturnType<typeof at>; input: ListWatchInput; want: string }[] = [
@@ -84,15 +84,15 @@ const cases: { name: string; state: ReturnType<typeof at>; input: ListWatchInput
     want: 'list in 2400, 2 failures',
   },
   {
-    name: 'a refused watch keeps its version',
+    name: 'a rejected watch keeps its version',
     state: at('9'),
-    input: { kind: 'watch-failed', error: refused, events: 0 },
+    input: { kind: 'watch-failed', error: rejected, events: 0 },
     want: 'watch 9 in 1200, 1 failures',
   },
   {
-    name: 'after three refused watches the version is suspect and a list follows',
+    name: 'after three rejected watches the version is suspect and a list follows',
     state: at('9', 2),
-    input: { kind: 'watch-failed', error: refused, events: 0 },
+    input: { kind: 'watch-failed', error: rejected, events: 0 },
     want: 'list in 4800, 3 failures',
   },
   {
@@ -110,7 +110,7 @@ const cases: { name: string; state: ReturnType<typeof at>; input: ListWatchInput
   {
     name: 'a Retry-After that is longer than the backoff is used instead',
     state: at(undefined),
-    input: { kind: 'list-failed', error: { kind: 'refused', retryAfterMs: 60_000 } },
+    input: { kind: 'list-failed', error: { kind: 'rejected', retryAfterMs: 60_000 } },
     want: 'list in 60000, 1 failures',
   },
 ]
@@ -122,7 +122,7 @@ for (const { name, state, input, want } of cases) {
 }
 
 test('invariant 6: any sequence of failures has a next step, within the bounds of the backoff', () => {
-  const error = fc.constantFrom(broken, expired, refused, malformed)
+  const error = fc.constantFrom(broken, expired, rejected, malformed)
   const input = fc.oneof(
     fc.record({ kind: fc.constant('list-failed' as const), error }),
     fc.record({ kind: fc.constant('watch-failed' as const), error, events: fc.constant(0) }),

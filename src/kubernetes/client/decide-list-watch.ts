@@ -19,7 +19,7 @@ export type ListWatchInput =
 export type ListWatchError =
   /** 410, as HTTP code or inside the stream: the version is too old to resume from. */
   | { kind: 'expired' }
-  | { kind: 'refused'; retryAfterMs: number | undefined }
+  | { kind: 'rejected'; retryAfterMs: number | undefined }
   /** Broken or silent: the version is still valid. */
   | { kind: 'broken' }
   /** The data is not an event: a resumed watch may receive the same data again. */
@@ -33,7 +33,7 @@ export const initialListWatchState: ListWatchState = { resourceVersion: undefine
 /** A shorter watch without an event counts as a failure: otherwise a broken server would be polled in a tight loop. */
 const shortWatchMs = 1_000
 
-/** After this many refused or malformed watches in a row the version itself is suspect (a restored server has lower ones): list again. */
+/** After this many rejected or malformed watches in a row the version itself is suspect (a restored server has lower ones): list again. */
 const suspectAfterFailures = 3
 
 /**
@@ -43,13 +43,13 @@ const suspectAfterFailures = 3
 export function decideListWatch(state: ListWatchState, input: ListWatchInput, backoff: Backoff, random: number): ListWatchDecision {
   switch (input.kind) {
     case 'listed':
-      // A successful list does not reset the failures: a server may answer every list and refuse every watch.
+      // A successful list does not reset the failures: a server may answer every list and reject every watch.
       return step({ ...state, resourceVersion: input.resourceVersion }, 0)
     case 'advanced':
       return step({ resourceVersion: input.resourceVersion, failures: 0 }, 0)
     case 'list-failed': {
       const next = { resourceVersion: undefined, failures: state.failures + 1 }
-      const retryAfterMs = input.error.kind === 'refused' ? (input.error.retryAfterMs ?? 0) : 0
+      const retryAfterMs = input.error.kind === 'rejected' ? (input.error.retryAfterMs ?? 0) : 0
       return step(next, Math.max(retryAfterMs, jitteredDelayMs(next.failures, backoff, random)))
     }
     case 'watch-ended': {
@@ -64,7 +64,7 @@ export function decideListWatch(state: ListWatchState, input: ListWatchInput, ba
         const delayMs = failures === 1 ? random * Math.min(100, backoff.minMs) : jitteredDelayMs(failures, backoff, random)
         return step({ resourceVersion: undefined, failures }, delayMs)
       }
-      const retryAfterMs = input.error.kind === 'refused' ? (input.error.retryAfterMs ?? 0) : 0
+      const retryAfterMs = input.error.kind === 'rejected' ? (input.error.retryAfterMs ?? 0) : 0
       const isSuspect = input.error.kind !== 'broken' && failures >= suspectAfterFailures
       return step(
         { resourceVersion: isSuspect ? undefined : state.resourceVersion, failures },

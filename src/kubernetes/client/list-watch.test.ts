@@ -85,9 +85,9 @@ test('a 410 event within the stream leads to a new list', async () => {
 
 test('a 410 response leads to a new list', async () => {
   await follow(async ({ api, recorded }) => {
-    let refusals = 1
+    let rejections = 1
     api.intercept = ({ query }, response) => {
-      if (!query.has('watch') || refusals-- <= 0) return false
+      if (!query.has('watch') || rejections-- <= 0) return false
       respondStatus(response, 410, 'Gone')
       return true
     }
@@ -192,7 +192,7 @@ test('delivers a line of 4 MB', async () => {
 })
 
 for (const { name, respond } of [
-  { name: 'refuses it', respond: (response: ServerResponse) => respondStatus(response, 422, 'Invalid') },
+  { name: 'rejects it', respond: (response: ServerResponse) => respondStatus(response, 422, 'Invalid') },
   { name: 'closes it early', respond: (response: ServerResponse) => response.writeHead(200).end(added('early')) },
   { name: 'never ends it', respond: (response: ServerResponse) => response.writeHead(200).write(added('early')) },
   { name: 'sends HTML', respond: (response: ServerResponse) => response.writeHead(200, { 'content-type': 'text/html' }).end('<html>\n') },

@@ -51,7 +51,7 @@ export type ListWatchOptions<Body> = {
   idleTimeoutMs?: number | undefined
   /**
    * Lists over the watch itself (WatchList: `sendInitialEvents`) if the server's version supports it: one request, no pages,
-   * and the server reads nothing twice. Default true; falls back to pages if the server refuses or the watch breaks.
+   * and the server reads nothing twice. Default true; falls back to pages if the server rejects it or the watch breaks.
    */
   streamLists?: boolean | undefined
   /** As in {@link ResourceClientOptions}. */
@@ -247,6 +247,6 @@ function classify(error: unknown): ListWatchError {
   if (!(error instanceof StatusError)) return { kind: 'broken' }
   if (error.code === 410) return { kind: 'expired' }
   const seconds = error.details?.retryAfterSeconds
-  // A refused watch (403, 404 after its CRD was deleted, 500) keeps its version: once allowed again, it resumes or gets 410.
-  return { kind: 'refused', retryAfterMs: seconds === undefined ? undefined : seconds * 1_000 }
+  // A rejected watch (403, 404 after its CRD was deleted, 500) keeps its version: once allowed again, it resumes or gets 410.
+  return { kind: 'rejected', retryAfterMs: seconds === undefined ? undefined : seconds * 1_000 }
 }

@@ -213,7 +213,7 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
   /**
    * Events as the server sends them, bookmarks included; one connection, no reconnect (that is `listWatch`). Ends when
    * the server ends it or `signal` aborts.
-   * @throws {StatusError} for a refused watch and for an ERROR event: Expired means list again. @throws {WatchDecodeError} for what is not JSON.
+   * @throws {StatusError} for a rejected watch and for an ERROR event: Expired means list again. @throws {WatchDecodeError} for what is not JSON.
    */
   async *watch(options: WatchOptions): AsyncGenerator<WatchEvent<KubeObject<Body>>, void, undefined> {
     for await (const lines of this.watchLines(options)) {

@@ -182,13 +182,13 @@ test('the response to a delete, and to a write that removes an object from the s
 })
 
 test('handlers and indexes receive frozen objects; an object for which the transform throws is kept unchanged', async () => {
-  const refused: string[] = []
+  const rejected: string[] = []
   const vandalize = (object: ConfigMap) => {
     try {
       if (object.data) object.data.color = 'mine'
-      else refused.push('no data')
+      else rejected.push('no data')
     } catch (error) {
-      refused.push((error as Error).message.split(' of ')[0] ?? '')
+      rejected.push((error as Error).message.split(' of ')[0] ?? '')
     }
   }
   await withInformer(
@@ -204,8 +204,8 @@ test('handlers and indexes receive frozen objects; an object for which the trans
       api.put(path('odd'), { data: { color: 'odd' } })
       await eventually(() => informer.get('a/odd') !== undefined, 'the object for which the transform throws')
       deepEqual([informer.get('a/odd')?.data?.color, informer.get('a/x')?.metadata.annotations], ['odd', undefined])
-      deepEqual([...new Set(refused)], ["Cannot assign to read only property 'color'"])
-      equal(refused.length, 8, 'four in the index, four in the handler')
+      deepEqual([...new Set(rejected)], ["Cannot assign to read only property 'color'"])
+      equal(rejected.length, 8, 'four in the index, four in the handler')
     },
     {
       hotObjects: 1,

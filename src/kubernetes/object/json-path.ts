@@ -118,7 +118,7 @@ class Parser {
   }
 
   expectEnd(): void {
-    if (this.#at < this.#text.length) this.#refuse(`expected "." or "["`)
+    if (this.#at < this.#text.length) this.#reject(`expected "." or "["`)
   }
 
   #bracket(): Step {
@@ -130,7 +130,7 @@ class Parser {
     } else if (this.#text[this.#at] === "'" || this.#text[this.#at] === '"') step = { kind: 'field', name: this.#quoted() }
     else {
       const match = this.#match(/(-?\d{1,9})?(?:(:)(-?\d{1,9})?)?/y)
-      if (match[0] === '') this.#refuse('expected an index, a quoted name, "*" or "?("')
+      if (match[0] === '') this.#reject('expected an index, a quoted name, "*" or "?("')
       const [, from, colon, to] = match
       step =
         colon === undefined
@@ -155,7 +155,7 @@ class Parser {
 
   #literal(): unknown {
     const [text] = this.#match(/true|false|null|-?\d+(\.\d+)?([eE][-+]?\d+)?/y)
-    if (text === '') this.#refuse('expected a quoted string, a number, true, false or null')
+    if (text === '') this.#reject('expected a quoted string, a number, true, false or null')
     return JSON.parse(text!)
   }
 
@@ -170,12 +170,12 @@ class Parser {
       }
       name += character === '\\' ? (this.#text[++this.#at] ?? '') : character
     }
-    return this.#refuse(`expected a closing ${quote}`)
+    return this.#reject(`expected a closing ${quote}`)
   }
 
   #name(): string {
     const [text] = this.#match(/(?:\\.|[^\\.[\](){}\s=!<>@?*'"])+/y)
-    if (text === '') this.#refuse('expected a name')
+    if (text === '') this.#reject('expected a name')
     return text!.replace(/\\(.)/g, '$1')
   }
 
@@ -186,7 +186,7 @@ class Parser {
   }
 
   #expect(token: string): void {
-    if (!this.#takes(token)) this.#refuse(`expected ${JSON.stringify(token)}`)
+    if (!this.#takes(token)) this.#reject(`expected ${JSON.stringify(token)}`)
   }
 
   #match(pattern: RegExp): RegExpExecArray | [''] {
@@ -197,7 +197,7 @@ class Parser {
     return match
   }
 
-  #refuse(why: string): never {
+  #reject(why: string): never {
     const got = this.#at < this.#text.length ? JSON.stringify(this.#text.slice(this.#at, this.#at + 20)) : 'the end'
     throw new SyntaxError(`json path ${JSON.stringify(this.#path)}: ${why}, got ${got}`)
   }

@@ -63,11 +63,11 @@ export function parseLabelSelector(text: string): LabelSelector {
   const take = () => (tokens[at]!.kind === 'end' ? tokens[at]! : tokens[at++]!)
   const isSymbol = (token: Token, symbol: string) => token.kind === 'symbol' && token.text === symbol
   const startsRequirement = (token: Token) => token.kind === 'word' || isSymbol(token, '!')
-  const refuse = (why: string) => badRequest(`unable to parse requirement: ${why}`)
+  const invalid = (why: string) => badRequest(`unable to parse requirement: ${why}`)
 
   const readValues = (): string[] => {
     const open = take()
-    if (!isSymbol(open, '(')) throw refuse(`found '${open.text}' expected: '('`)
+    if (!isSymbol(open, '(')) throw invalid(`found '${open.text}' expected: '('`)
     const values = new Set<string>()
     if (isSymbol(peek(), ')')) {
       take()
@@ -77,10 +77,10 @@ export function parseLabelSelector(text: string): LabelSelector {
       // Nothing between commas or parentheses is the empty value.
       if (peek().kind === 'word') values.add(take().text)
       else if (isSymbol(peek(), ',') || isSymbol(peek(), ')')) values.add('')
-      else throw refuse(`found '${peek().text}', expected: ',', or identifier`)
+      else throw invalid(`found '${peek().text}', expected: ',', or identifier`)
       const next = take()
       if (isSymbol(next, ')')) return [...values].sort()
-      if (!isSymbol(next, ',')) throw refuse(`found '${next.text}', expected: ',' or ')'`)
+      if (!isSymbol(next, ',')) throw invalid(`found '${next.text}', expected: ',' or ')'`)
     }
   }
 
@@ -88,10 +88,10 @@ export function parseLabelSelector(text: string): LabelSelector {
     const isNegated = isSymbol(peek(), '!')
     if (isNegated) take()
     const name = take()
-    if (name.kind !== 'word') throw refuse(`found '${name.text}', expected: identifier`)
+    if (name.kind !== 'word') throw invalid(`found '${name.text}', expected: identifier`)
     const key = name.text
     const keyErrors = qualifiedNameErrors(key)
-    if (keyErrors.length > 0) throw refuse(`<nil>: Invalid value: ${JSON.stringify(key)}: ${keyErrors.join('; ')}`)
+    if (keyErrors.length > 0) throw invalid(`<nil>: Invalid value: ${JSON.stringify(key)}: ${keyErrors.join('; ')}`)
     const isLast = peek().kind === 'end' || isSymbol(peek(), ',')
     if (isNegated && !isLast) throw badRequest(`found '${peek().text}', expected: ',' or 'end of string'`)
     if (isNegated) return { key, operator: 'DoesNotExist', values: [] }
@@ -99,17 +99,17 @@ export function parseLabelSelector(text: string): LabelSelector {
 
     const sign = take()
     const operator = binaryOperators[sign.text]
-    if (operator === undefined) throw refuse(`found '${sign.text}', expected: in, notin, =, ==, !=, gt, lt`)
+    if (operator === undefined) throw invalid(`found '${sign.text}', expected: in, notin, =, ==, !=, gt, lt`)
     let values: string[]
     if (sign.kind === 'word') values = readValues()
     else if (peek().kind === 'end' || isSymbol(peek(), ',')) values = ['']
     else {
       const value = take()
-      if (value.kind !== 'word') throw refuse(`found '${value.text}', expected: identifier`)
+      if (value.kind !== 'word') throw invalid(`found '${value.text}', expected: identifier`)
       values = [value.text]
     }
     const [cause] = requirementErrors({ key, operator, values })
-    if (cause) throw refuse(`${cause.field}: ${cause.message}`)
+    if (cause) throw invalid(`${cause.field}: ${cause.message}`)
     return { key, operator, values }
   }
 

@@ -22,13 +22,13 @@ const maxDepth = 32
  * @throws {StatusError} BadRequest, in Kubernetes' words where it has them.
  */
 export function parseShardSelector(text: string): ShardSelector {
-  if (text.trim() === '') throw refuse('empty shard selector is not allowed; omit the parameter for unfiltered lists')
+  if (text.trim() === '') throw invalid('empty shard selector is not allowed; omit the parameter for unfiltered lists')
   const parser = new Parser(scan(text))
   const ranges = parser.read()
   const [first] = ranges
   const other = ranges.find(range => range.path !== first!.path)
   if (other) {
-    throw refuse(`all shard ranges must use the same field, got ${JSON.stringify(first!.path)} and ${JSON.stringify(other.path)}`)
+    throw invalid(`all shard ranges must use the same field, got ${JSON.stringify(first!.path)} and ${JSON.stringify(other.path)}`)
   }
   return { field: fieldPaths[first!.path]!, ranges: ranges.map(({ start, end }) => ({ start, end })) }
 }
@@ -105,29 +105,29 @@ class Parser {
   #readOr(depth: number): ReadRange[] {
     const ranges = this.#readOperand(depth)
     while (this.#takes('||')) ranges.push(...this.#readOperand(depth))
-    if (ranges.length > maxRanges) throw refuse(`at most ${maxRanges} ranges are allowed`)
+    if (ranges.length > maxRanges) throw invalid(`at most ${maxRanges} ranges are allowed`)
     const { kind, text } = this.#peek()
-    if (kind === 'symbol' && operators.has(text)) throw refuse(`unsupported function "_${text}_"; only shardRange() and || are allowed`)
+    if (kind === 'symbol' && operators.has(text)) throw invalid(`unsupported function "_${text}_"; only shardRange() and || are allowed`)
     return ranges
   }
 
   #readOperand(depth: number): ReadRange[] {
-    if (depth > maxDepth) throw refuse(`parentheses must not nest deeper than ${maxDepth} levels`)
+    if (depth > maxDepth) throw invalid(`parentheses must not nest deeper than ${maxDepth} levels`)
     if (this.#takes('(')) {
       const ranges = this.#readOr(depth + 1)
       this.#expect(')')
       return ranges
     }
     const part = this.#readPart(depth)
-    if (part.is !== 'call') throw refuse(`unexpected expression kind ${part.kind}; expected shardRange() call or || operator`)
+    if (part.is !== 'call') throw invalid(`unexpected expression kind ${part.kind}; expected shardRange() call or || operator`)
     if (part.name !== 'shardRange') {
-      throw refuse(`unsupported function ${JSON.stringify(part.name)}; only shardRange() and || are allowed`)
+      throw invalid(`unsupported function ${JSON.stringify(part.name)}; only shardRange() and || are allowed`)
     }
     return [rangeOf(part.parts)]
   }
 
   #readPart(depth: number): Part {
-    if (depth > maxDepth) throw refuse(`calls must not nest deeper than ${maxDepth} levels`)
+    if (depth > maxDepth) throw invalid(`calls must not nest deeper than ${maxDepth} levels`)
     const { kind, text } = this.#peek()
     if (kind === 'string' || kind === 'number') {
       this.#at++
@@ -167,46 +167,46 @@ class Parser {
 
   #unexpected(): StatusError {
     const { kind, text } = this.#peek()
-    return refuse(`CEL parse error: unexpected ${kind === 'end' ? 'end of the expression' : JSON.stringify(text.slice(0, 40))}`)
+    return invalid(`CEL parse error: unexpected ${kind === 'end' ? 'end of the expression' : JSON.stringify(text.slice(0, 40))}`)
   }
 }
 
 const operators = new Set(['&&', '<', '<=', '>', '>=', '==', '!=', '+', '-', '*', '/', '%'])
 
 function rangeOf(parts: readonly Part[]): ReadRange {
-  if (parts.length !== 3) throw refuse(`shardRange() requires exactly 3 arguments, got ${parts.length}`)
+  if (parts.length !== 3) throw invalid(`shardRange() requires exactly 3 arguments, got ${parts.length}`)
   const [field, first, last] = parts as [Part, Part, Part]
   if (field.is !== 'path') {
-    throw refuse(`shardRange() first argument: expected field path (e.g. object.metadata.uid), got expression kind ${field.kind}`)
+    throw invalid(`shardRange() first argument: expected field path (e.g. object.metadata.uid), got expression kind ${field.kind}`)
   }
   if (!Object.hasOwn(fieldPaths, field.path)) {
-    throw refuse(`unsupported field path ${JSON.stringify(field.path)}; supported: ${Object.keys(fieldPaths).join(', ')}`)
+    throw invalid(`unsupported field path ${JSON.stringify(field.path)}; supported: ${Object.keys(fieldPaths).join(', ')}`)
   }
   const start = hexOf(first, 'hexStart')
   const end = hexOf(last, 'hexEnd')
   if (start.length > end.length || (start.length === end.length && start >= end)) {
-    throw refuse(`shard range start ${start} must be less than end ${end}`)
+    throw invalid(`shard range start ${start} must be less than end ${end}`)
   }
   return { path: field.path, start, end }
 }
 
 function hexOf(part: Part, name: string): string {
-  if (part.is !== 'literal') throw refuse(`${name} must be a string literal (e.g. '0xff'), got expression kind ${part.kind}`)
-  if (part.type !== 'string') throw refuse(`${name} must be a string literal, got ${part.type}`)
+  if (part.is !== 'literal') throw invalid(`${name} must be a string literal (e.g. '0xff'), got expression kind ${part.kind}`)
+  if (part.type !== 'string') throw invalid(`${name} must be a string literal, got ${part.type}`)
   const { value } = part
-  if (!value.startsWith('0x')) throw refuse(`${name} must have '0x' prefix, got ${JSON.stringify(value)}`)
+  if (!value.startsWith('0x')) throw invalid(`${name} must have '0x' prefix, got ${JSON.stringify(value)}`)
   const digits = value.slice(2)
-  if (digits === '') throw refuse(`${name}: hex value is required after '0x'`)
+  if (digits === '') throw invalid(`${name}: hex value is required after '0x'`)
   if (digits.length > 17)
-    throw refuse(`${name}: hex value too long (${digits.length} chars, max 17): ${JSON.stringify(digits.slice(0, 40))}`)
+    throw invalid(`${name}: hex value too long (${digits.length} chars, max 17): ${JSON.stringify(digits.slice(0, 40))}`)
   const [illegal] = /[^0-9a-f]/u.exec(digits) ?? []
-  if (illegal !== undefined) throw refuse(`${name}: invalid hex character ${JSON.stringify(illegal)} in ${JSON.stringify(value)}`)
+  if (illegal !== undefined) throw invalid(`${name}: invalid hex character ${JSON.stringify(illegal)} in ${JSON.stringify(value)}`)
   if (digits.length === 17 && value !== '0x10000000000000000') {
-    throw refuse(`${name}: 17-digit hex value must be '0x10000000000000000' (2^64), got ${JSON.stringify(value)}`)
+    throw invalid(`${name}: 17-digit hex value must be '0x10000000000000000' (2^64), got ${JSON.stringify(value)}`)
   }
   if (digits.length < 16) {
     const padded = JSON.stringify(`0x${digits.padStart(16, '0')}`)
-    throw refuse(`${name} must be a 0x-prefixed 16-digit hex value, got ${JSON.stringify(value)} (did you mean ${padded}?)`)
+    throw invalid(`${name} must be a 0x-prefixed 16-digit hex value, got ${JSON.stringify(value)} (did you mean ${padded}?)`)
   }
   return value
 }
@@ -221,7 +221,7 @@ function scan(text: string): Token[] {
   while (pattern.lastIndex < source.length) {
     const at = pattern.lastIndex
     const groups = pattern.exec(source)?.groups
-    if (!groups) throw refuse(`CEL parse error: cannot read ${JSON.stringify(source.slice(at, at + 40))}`)
+    if (!groups) throw invalid(`CEL parse error: cannot read ${JSON.stringify(source.slice(at, at + 40))}`)
     const { name, string, number, symbol } = groups
     if (name !== undefined) tokens.push({ kind: 'name', text: name })
     else if (string !== undefined) tokens.push({ kind: 'string', text: string.slice(1, -1) })
@@ -232,6 +232,6 @@ function scan(text: string): Token[] {
   return tokens
 }
 
-function refuse(why: string): StatusError {
+function invalid(why: string): StatusError {
   return badRequest(`invalid shard selector: ${why}`)
 }

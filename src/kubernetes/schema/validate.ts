@@ -67,27 +67,27 @@ class Validator {
   #checkType(schema: StructuralSchema, value: unknown): boolean {
     if (schema['x-kubernetes-int-or-string']) {
       if (typeof value === 'string' || Number.isInteger(value)) return true
-      return this.#refuseType('integer,string', jsonType(value))
+      return this.#rejectType('integer,string', jsonType(value))
     }
     switch (schema.type) {
       case undefined:
         return true
       case 'string':
-        return typeof value === 'string' || this.#refuseType('string', jsonType(value))
+        return typeof value === 'string' || this.#rejectType('string', jsonType(value))
       case 'boolean':
-        return typeof value === 'boolean' || this.#refuseType('boolean', jsonType(value))
+        return typeof value === 'boolean' || this.#rejectType('boolean', jsonType(value))
       case 'integer':
-        return Number.isInteger(value) || this.#refuseType('integer', jsonType(value))
+        return Number.isInteger(value) || this.#rejectType('integer', jsonType(value))
       case 'number':
-        return typeof value === 'number' || this.#refuseType('number', jsonType(value))
+        return typeof value === 'number' || this.#rejectType('number', jsonType(value))
       case 'array':
-        return Array.isArray(value) || this.#refuseType('array', jsonType(value))
+        return Array.isArray(value) || this.#rejectType('array', jsonType(value))
       case 'object':
-        return isJsonObject(value) || this.#refuseType('object', jsonType(value))
+        return isJsonObject(value) || this.#rejectType('object', jsonType(value))
     }
   }
 
-  #refuseType(wanted: string, got: string): false {
+  #rejectType(wanted: string, got: string): false {
     const path = this.#path()
     this.causes.push(invalidType(path, got, `${path || '<root>'} in body must be of type ${wanted}: ${JSON.stringify(got)}`))
     return false
@@ -108,7 +108,7 @@ class Validator {
       // Kubernetes counts code points. The code units bound them, so that most strings need no counting.
       const length = value.length <= (maxLength ?? 0) && value.length >= 2 * (minLength ?? 0) ? value.length : codePoints(value)
       if (maxLength !== undefined && length > maxLength) this.causes.push(tooLong(this.#path(), maxLength))
-      else if (minLength !== undefined && length < minLength) this.#refuse(value, `should be at least ${minLength} chars long`)
+      else if (minLength !== undefined && length < minLength) this.#reject(value, `should be at least ${minLength} chars long`)
     }
     if (this.causes.length === before && pattern !== undefined) this.#checkPattern(pattern, value)
     return this.causes.length === before
@@ -125,22 +125,22 @@ class Validator {
       return
     }
     this.#patternCost = remaining
-    if (!result) this.#refuse(value, `should match '${pattern}'`)
+    if (!result) this.#reject(value, `should match '${pattern}'`)
   }
 
   #checkNumber(schema: StructuralSchema, value: number): void {
     const { minimum, maximum, multipleOf, format } = schema
     if (minimum !== undefined) {
       if (schema.exclusiveMinimum ? value <= minimum : value < minimum) {
-        this.#refuse(value, `should be greater than ${schema.exclusiveMinimum ? '' : 'or equal to '}${minimum}`)
+        this.#reject(value, `should be greater than ${schema.exclusiveMinimum ? '' : 'or equal to '}${minimum}`)
       }
     }
     if (maximum !== undefined) {
       if (schema.exclusiveMaximum ? value >= maximum : value > maximum) {
-        this.#refuse(value, `should be less than ${schema.exclusiveMaximum ? '' : 'or equal to '}${maximum}`)
+        this.#reject(value, `should be less than ${schema.exclusiveMaximum ? '' : 'or equal to '}${maximum}`)
       }
     }
-    if (multipleOf !== undefined && !isMultiple(value, multipleOf)) this.#refuse(value, `should be a multiple of ${multipleOf}`)
+    if (multipleOf !== undefined && !isMultiple(value, multipleOf)) this.#reject(value, `should be a multiple of ${multipleOf}`)
     if (format === 'int32' && schema.type === 'integer' && value !== (value | 0)) {
       this.causes.push(invalidValue(this.#path(), value, `Checked value must be of type integer with format int32 (${this.#path()})`))
     }
@@ -148,7 +148,7 @@ class Validator {
 
   #checkArray(schema: StructuralSchema, value: unknown[], oldValue: unknown): void {
     const { minItems, maxItems, items } = schema
-    if (minItems !== undefined && value.length < minItems) this.#refuse(value, `should have at least ${minItems} items`)
+    if (minItems !== undefined && value.length < minItems) this.#reject(value, `should have at least ${minItems} items`)
     if (maxItems !== undefined && value.length > maxItems) {
       this.causes.push(tooMany(this.#path(), value.length, maxItems))
       return
@@ -187,7 +187,7 @@ class Validator {
       }
     }
     const names = Object.keys(value)
-    if (minProperties !== undefined && names.length < minProperties) this.#refuse(value, `should have at least ${minProperties} properties`)
+    if (minProperties !== undefined && names.length < minProperties) this.#reject(value, `should have at least ${minProperties} properties`)
     if (maxProperties !== undefined && names.length > maxProperties) {
       this.causes.push(tooMany(this.#path(), names.length, maxProperties))
       return
@@ -207,12 +207,12 @@ class Validator {
   #checkJunctors(schema: StructuralSchema, value: unknown): void {
     const path = this.#path()
     const errorsOf = (part: StructuralSchema) => validateSchema(part, value, path)
-    const refuse = (why: string) => this.causes.push(invalidValue(path, '', `${JSON.stringify(path)} must ${why}`))
+    const reject = (why: string) => this.causes.push(invalidValue(path, '', `${JSON.stringify(path)} must ${why}`))
     const { allOf, anyOf, oneOf, not } = schema
     if (anyOf?.length) {
       const failures = failuresUntilMatch(anyOf, errorsOf)
       if (failures) {
-        refuse('validate at least one schema (anyOf)')
+        reject('validate at least one schema (anyOf)')
         this.causes.push(...fewest(failures))
       }
     }
@@ -220,21 +220,21 @@ class Validator {
       const failures = oneOf.map(errorsOf)
       const matching = failures.filter(causes => causes.length === 0).length
       if (matching === 0) {
-        refuse('validate one and only one schema (oneOf). Found none valid')
+        reject('validate one and only one schema (oneOf). Found none valid')
         this.causes.push(...fewest(failures))
-      } else if (matching > 1) refuse(`validate one and only one schema (oneOf). Found ${matching} valid alternatives`)
+      } else if (matching > 1) reject(`validate one and only one schema (oneOf). Found ${matching} valid alternatives`)
     }
     if (allOf?.length) {
       const failures = allOf.map(errorsOf).filter(causes => causes.length > 0)
       if (failures.length > 0) {
         this.causes.push(...failures.flat())
-        refuse(`validate all the schemas (allOf)${failures.length === allOf.length ? '. None validated' : ''}`)
+        reject(`validate all the schemas (allOf)${failures.length === allOf.length ? '. None validated' : ''}`)
       }
     }
-    if (not && errorsOf(not).length === 0) refuse('not validate the schema (not)')
+    if (not && errorsOf(not).length === 0) reject('not validate the schema (not)')
   }
 
-  #refuse(value: unknown, why: string): void {
+  #reject(value: unknown, why: string): void {
     const path = this.#path()
     this.causes.push(invalidValue(path, value, `${path} in body ${why}`))
   }

@@ -187,7 +187,7 @@ function format(template: string, args: ListValue): string {
 }
 
 function clause(verb: string, value: Value, precision: number): string {
-  const refuse = () => new CelError(`error during formatting: ${kinds[verb]}, was given ${typeName(value)}`)
+  const formatError = () => new CelError(`error during formatting: ${kinds[verb]}, was given ${typeName(value)}`)
   switch (verb) {
     case 's':
       return toText(value)
@@ -195,22 +195,22 @@ function clause(verb: string, value: Value, precision: number): string {
       if (typeof value === 'bigint') return String(value)
       if (value instanceof Uint) return String(value.value)
       if (typeof value === 'number' && !Number.isFinite(value)) return formatDouble(value)
-      throw refuse()
+      throw formatError()
     case 'f':
-      if (typeof value !== 'number') throw refuse()
+      if (typeof value !== 'number') throw formatError()
       return fixed(value, precision)
     case 'e':
-      if (typeof value !== 'number') throw refuse()
+      if (typeof value !== 'number') throw formatError()
       return value.toExponential(Math.min(precision, 100)).replace(/e([+-])(\d)$/, 'e$10$2')
     case 'b':
       if (typeof value === 'boolean') return value ? '1' : '0'
-      return toInteger(value, refuse).toString(2)
+      return toInteger(value, formatError).toString(2)
     case 'o':
-      return toInteger(value, refuse).toString(8)
+      return toInteger(value, formatError).toString(8)
     case 'x':
     case 'X': {
       const text = value instanceof Uint8Array ? hex(value) : typeof value === 'string' ? hex(new TextEncoder().encode(value)) : undefined
-      const digits = text ?? toInteger(value, refuse).toString(16)
+      const digits = text ?? toInteger(value, formatError).toString(16)
       return verb === 'X' ? digits.toUpperCase() : digits
     }
   }
@@ -227,10 +227,10 @@ const kinds: Record<string, string> = {
   X: 'only integers, byte buffers, and strings can be formatted as hex',
 }
 
-function toInteger(value: Value, refuse: () => CelError): bigint {
+function toInteger(value: Value, formatError: () => CelError): bigint {
   if (typeof value === 'bigint') return value
   if (value instanceof Uint) return value.value
-  throw refuse()
+  throw formatError()
 }
 
 // As Go's printer for English formats numbers: 1,234.5.

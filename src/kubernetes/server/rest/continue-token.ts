@@ -24,13 +24,13 @@ export function readContinueToken(text: string): ContinueToken {
   } catch {
     // Reported below.
   }
-  if (!isJsonObject(value)) throw refuse(JSON.stringify(text.slice(0, 80)))
+  if (!isJsonObject(value)) throw invalid(JSON.stringify(text.slice(0, 80)))
   const { v, rv, start, snapshot } = value
-  if (v !== version) throw refuse(`server does not recognize this encoded version ${String(v).slice(0, 80)}`)
+  if (v !== version) throw invalid(`server does not recognize this encoded version ${String(v).slice(0, 80)}`)
   if (typeof rv !== 'number' || !Number.isSafeInteger(rv) || rv === 0) {
-    throw refuse(`incorrect encoded start resourceVersion (version ${version})`)
+    throw invalid(`incorrect encoded start resourceVersion (version ${version})`)
   }
-  if (typeof start !== 'string' || start === '') throw refuse(`encoded start key empty (version ${version})`)
+  if (typeof start !== 'string' || start === '') throw invalid(`encoded start key empty (version ${version})`)
   return { revision: rv, start, snapshot: typeof snapshot === 'string' ? snapshot : undefined }
 }
 
@@ -39,6 +39,6 @@ export function keyAfter(key: string, namespace: string): string {
   return `${namespace ? key.slice(namespace.length + 1) : key}\0`
 }
 
-function refuse(why: string): StatusError {
+function invalid(why: string): StatusError {
   return badRequest(`invalid continue token: continue key is not valid: ${why}`)
 }

@@ -113,10 +113,10 @@ function decideDelete(kind: Kind, object: KubeObject, options: DeleteOptions, no
       `the ResourceVersion in the precondition (${options.resourceVersion}) does not match the ResourceVersion in record (${metadata.resourceVersion}). The object might have been modified`,
     )
   }
-  const refusal = kind.strategy.validateDelete?.(object)
-  if (refusal) {
+  const rejection = kind.strategy.validateDelete?.(object)
+  if (rejection) {
     const what = kind.group ? `${kind.plural}.${kind.group}` : kind.plural
-    throw new StatusError('Forbidden', `${what} "${metadata.name}" is forbidden: ${refusal}`, {
+    throw new StatusError('Forbidden', `${what} "${metadata.name}" is forbidden: ${rejection}`, {
       details: { name: metadata.name, group: kind.group || undefined, kind: kind.plural },
     })
   }

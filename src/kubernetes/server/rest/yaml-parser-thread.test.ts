@@ -39,7 +39,7 @@ test('a text that takes too long is rejected, and the next one is parsed', async
 test('texts beyond the queue limit get 429', async () => {
   const yaml = new YamlParserThread()
   const all = await Promise.allSettled(Array.from({ length: 70 }, () => yaml.toJson('a: b')))
-  const refused = all.filter(result => result.status === 'rejected')
-  equal(refused.length, 5)
-  equal(refused[0]?.reason.code, 429)
+  const rejected = all.filter(result => result.status === 'rejected')
+  equal(rejected.length, 5)
+  equal(rejected[0]?.reason.code, 429)
 })

@@ -69,7 +69,7 @@ test('an expensive validation rule of a definition does not block the server', a
 
 test('rejects hostile definitions', async () => {
   const rules = (list: unknown) => ({ type: 'object', 'x-kubernetes-validations': list })
-  const refusals: unknown[] = []
+  const rejections: unknown[] = []
   for (const [index, spec] of [
     rules('self'),
     rules([1]),
@@ -80,9 +80,9 @@ test('rejects hostile definitions', async () => {
     { type: 'string', pattern: '(?=a)' },
     { type: 'object', properties: { a: rules([{ rule: 'true', fieldPath: `.${'a.'.repeat(10_000)}` }]) } },
   ].entries()) {
-    refusals.push((await api.call(crds, { body: definition(`bad${index}`, spec) })).code)
+    rejections.push((await api.call(crds, { body: definition(`bad${index}`, spec) })).code)
   }
-  deepEqual(refusals, Array(8).fill(422))
+  deepEqual(rejections, Array(8).fill(422))
 })
 
 test('a default that was added to a definition applies to older objects, before and after a restart', async () => {

@@ -45,7 +45,7 @@ class Former {
         if (typeof value !== 'string') throw this.#mismatch(value, 'string', struct)
         if (schema.format === 'date-time') return this.#time(schema, value, struct, 0)
         if (schema.format === 'byte' && !hasStringFormat(value, 'byte'))
-          throw this.#refuse(`illegal base64 data at input byte ${firstIllegal(value)}`)
+          throw this.#invalid(`illegal base64 data at input byte ${firstIllegal(value)}`)
         return value
       case 'boolean':
         if (typeof value !== 'boolean') throw this.#mismatch(value, 'bool', struct)
@@ -123,13 +123,13 @@ class Former {
   #quantity(value: unknown): string {
     const text = typeof value === 'number' ? String(value) : value
     if (typeof text !== 'string') {
-      throw this.#refuse("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")
+      throw this.#invalid("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")
     }
     if (plainQuantity.test(text)) return text
     try {
       return formatQuantity(parseQuantity(text))
     } catch {
-      throw this.#refuse("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")
+      throw this.#invalid("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")
     }
   }
 
@@ -137,19 +137,19 @@ class Former {
     if (typeof value !== 'string') throw this.#mismatch(value, schema.form === 'micro-time' ? 'v1.MicroTime' : 'v1.Time', struct)
     if (plainTime.test(value) && digits === 0 && hasStringFormat(value, 'date-time')) return value
     if (value === '' || !hasStringFormat(value, 'date-time'))
-      throw this.#refuse(`parsing time ${JSON.stringify(value.slice(0, 80))} as RFC 3339: it must look like 2006-01-02T15:04:05Z`)
+      throw this.#invalid(`parsing time ${JSON.stringify(value.slice(0, 80))} as RFC 3339: it must look like 2006-01-02T15:04:05Z`)
     const fraction = /\.(\d+)/.exec(value)?.[1] ?? ''
     const seconds = new Date(value.replace(/\.\d+/, '').toUpperCase()).toISOString().slice(0, 19)
     return digits === 0 ? `${seconds}Z` : `${seconds}.${fraction.slice(0, digits).padEnd(digits, '0')}Z`
   }
 
   #mismatch(value: unknown, desired: string, struct: string): StatusError {
-    return this.#refuse(
+    return this.#invalid(
       `json: cannot unmarshal ${formatGoJson(value)} into Go struct field ${struct}.${this.#path.join('.')} of type ${desired}`,
     )
   }
 
-  #refuse(reason: string): StatusError {
+  #invalid(reason: string): StatusError {
     const { kind, version } = this.#of
     return badRequest(`${kind} in version "${version}" cannot be handled as a ${kind}: ${reason}`)
   }

@@ -181,15 +181,15 @@ function policyPortErrors({ protocol, port, endPort }: Fields, path: string): St
   const causes: StatusCause[] = []
   if (!protocols.includes(String(protocol))) causes.push(unsupportedValue(`${path}.protocol`, protocol, protocols))
   const hasEnd = typeof endPort === 'number'
-  const refuseEnd = (reason: string) => causes.push(invalidValue(`${path}.endPort`, endPort, reason))
+  const rejectEnd = (reason: string) => causes.push(invalidValue(`${path}.endPort`, endPort, reason))
   if (typeof port === 'number') {
     causes.push(...portNumber(`${path}.port`, port))
     // Kubernetes reports the port here, not the end port.
     if (hasEnd && endPort < port) causes.push(invalidValue(`${path}.endPort`, port, 'must be greater than or equal to `port`'))
     if (hasEnd) causes.push(...portNumber(`${path}.endPort`, endPort))
   } else if (typeof port === 'string') {
-    if (hasEnd) refuseEnd('may not be specified when `port` is non-numeric')
+    if (hasEnd) rejectEnd('may not be specified when `port` is non-numeric')
     causes.push(...portName(`${path}.port`, port))
-  } else if (hasEnd) refuseEnd('may not be specified when `port` is not specified')
+  } else if (hasEnd) rejectEnd('may not be specified when `port` is not specified')
   return causes
 }
