@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { seededRandom } from '../../src/kubernetes/util/index.ts'
 import { check, type Operation, type Version, type WatchedEvent, type WatchLog } from './history.ts'
 import { type Item, type ServerChild, spawnServer, startServerChild } from './server-child.ts'
 
@@ -15,16 +16,8 @@ const keys = Array.from({ length: 24 }, (_, index) => `k${index}`)
 const maps = '/api/v1/namespaces/default/configmaps'
 const seed = Number(process.env.OARLOCK_TEST_SEED ?? Date.now() % 1e9)
 
-/** A small generator (mulberry32), so that a seed reproduces the same choices. */
-function makeRandom(state: number): () => number {
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let t = Math.imul(state ^ (state >>> 15), 1 | state)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
-  }
-}
-const random = makeRandom(seed)
+// A seed reproduces the same choices.
+const random = seededRandom(seed)
 const below = (limit: number) => Math.floor(random() * limit)
 
 const toVersion = ({ metadata, data }: Item): Version => ({
