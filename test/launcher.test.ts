@@ -123,3 +123,37 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     match(stdout, new RegExp(`\n${signal}\n`))
   })
 }
+
+test('a readlink and a node earlier on PATH do not decide which Node runs when a pinned one exists', async () => {
+  const evil = join(directory, 'evil')
+  mkdirSync(evil)
+  for (const name of ['readlink', 'node']) {
+    writeFileSync(join(evil, name), `#!/bin/sh\necho evil-${name} >&2\nexit 9\n`)
+    chmodSync(join(evil, name), 0o755)
+  }
+  symlinkSync(join(checkout, 'bin', 'oarlock'), join(directory, 'linked'))
+  const { code, stderr } = await start(join(directory, 'linked'), ['exit', '0'], { path: `${evil}:${process.env.PATH}` }).ended
+  deepEqual([code, stderr], [0, ''])
+})
+
+test('links whose target starts with a dash or ends in a newline are followed exactly', async () => {
+  for (const [index, name] of ['-o', 'oarlock\n'].entries()) {
+    const folder = join(checkout, 'bin')
+    cpSync(join(folder, 'oarlock'), join(folder, name))
+    const link = join(folder, `link-${index}`)
+    symlinkSync(name, link)
+    const { code } = await start(link, ['exit', '5']).ended
+    equal(code, 5)
+    rmSync(join(folder, name))
+    rmSync(link)
+  }
+})
+
+test('an empty element of PATH does not run a node of the current directory', async () => {
+  const here = makePath('here', 'echo from-here')
+  const unpinned = makeCheckout('unpinned here', { pinned: false })
+  const { code, stdout, stderr } = await start(join(unpinned, 'bin', 'oarlock'), ['exit', '0'], { path: ':/nonexistent', cwd: here }).ended
+  equal(code, 1)
+  equal(stdout, '')
+  match(stderr, /Node\.js was not found/)
+})
