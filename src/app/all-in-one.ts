@@ -1,4 +1,3 @@
-import { mkdirSync } from 'node:fs'
 import { delimiter, join, resolve } from 'node:path'
 import {
   apiGroup,
@@ -19,6 +18,7 @@ import { validateSource } from '../execution/workspace/index.ts'
 import { type Client, createClient, installKinds, namespaceResource } from '../kubernetes/client/index.ts'
 import { type Informer, type Log, Manager, silentLog } from '../kubernetes/controller/index.ts'
 import { type ApiServer, startServer } from '../kubernetes/server/index.ts'
+import { makeDirectories } from '../kubernetes/util/index.ts'
 import { createLogHandler, openLogStore } from '../stores/log/index.ts'
 import { createStateHandler, openStateStore, type StateStore } from '../stores/state/index.ts'
 import { type Address, formatAddress } from './address.ts'
@@ -323,7 +323,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
 }
 
 async function openState(dataDir: string): Promise<StateStore> {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+  makeDirectories(dataDir, 0o700)
   return await openStateStore({ directory: join(dataDir, 'state'), key: readStateKey(dataDir) })
 }
 

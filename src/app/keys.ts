@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
+import { makeDirectories } from '../kubernetes/util/index.ts'
 import { AppStartError } from './app-start-error.ts'
 
 const keyBytes = 32
@@ -9,7 +10,7 @@ const keyBytes = 32
 export function readStateKey(dataDir: string): Buffer {
   const directory = join(dataDir, 'keys')
   const path = join(directory, 'state.key')
-  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  makeDirectories(directory, 0o700)
   let text: string
   try {
     text = readFileSync(path, 'utf8')

@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { closeSync, openSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { WorkerPool } from '../api/index.ts'
 import { type DriverListener, type DriverWorker, type PoolDriver, workerEnvironment } from '../controllers/dispatch/index.ts'
 import type { Log } from '../kubernetes/controller/index.ts'
+import { makeDirectories } from '../kubernetes/util/index.ts'
 import { findOrphanWorkers, isRunning, type OrphanWorker, signalOrphan } from './orphan-workers.ts'
 
 export type ProcessPoolOptions = {
@@ -42,7 +43,7 @@ export class ProcessPool implements PoolDriver {
 
   constructor(options: ProcessPoolOptions) {
     this.#options = options
-    mkdirSync(options.outputDirectory, { recursive: true, mode: 0o700 })
+    makeDirectories(options.outputDirectory, 0o700)
     this.#orphans = findOrphanWorkers(options.outputDirectory)
     for (const worker of this.#orphans) {
       const { name, pool } = worker

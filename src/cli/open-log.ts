@@ -1,7 +1,7 @@
-import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pino } from 'pino'
 import { openLogFile } from '../app/index.ts'
+import { makeDirectories } from '../kubernetes/util/index.ts'
 import { CliError } from './cli-error.ts'
 import { exitCodes } from './exit-codes.ts'
 
@@ -11,7 +11,7 @@ export function openLog({ log, logLevel }: { log?: string; logLevel: string }, d
   if (log === '-') return { logger: pino(settings, pino.destination({ fd: 2, sync: true })), close: () => {} }
   const path = log ?? join(dataDir, 'oarlock.log')
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    makeDirectories(dirname(path), 0o700)
     const file = openLogFile(path)
     return { logger: pino(settings, file), close: file.close }
   } catch (error) {

@@ -11,7 +11,7 @@ export type DeclareCommand = (program: Command, exitWith: ExitWith) => void
 export function accessOptions(command: Command, { allNamespaces = false } = {}): Command {
   command
     .option('-n, --namespace <namespace>', 'namespace (default: that of the kubeconfig context)')
-    .option('--kubeconfig <file>', 'kubeconfig (default: $KUBECONFIG, <data>/kubeconfig or ~/.kube/config)')
+    .option('--kubeconfig <file>', 'kubeconfig (default: $KUBECONFIG, $OARLOCK_DATA/kubeconfig,\n.oarlock/kubeconfig or ~/.kube/config)')
     .option('--context <name>', 'kubeconfig context (default: the current context)')
   return allNamespaces ? command.option('-A, --all-namespaces', 'list objects of all namespaces') : command
 }
@@ -19,8 +19,8 @@ export function accessOptions(command: Command, { allNamespaces = false } = {}):
 /** `--wait` or `--no-wait`, whichever is not the default, and `--timeout`. */
 export function waitOptions(command: Command, waitsByDefault: boolean): Command {
   const option = waitsByDefault
-    ? new Option('--no-wait', 'return immediately instead of waiting for the end')
-    : new Option('--wait', 'wait for the end').default(false)
+    ? new Option('--no-wait', 'return immediately instead of waiting')
+    : new Option('--wait', 'wait until the Run finishes').default(false)
   return command.addOption(option).option('--timeout <duration>', 'maximum time to wait', duration, '1h')
 }
 

@@ -1,8 +1,9 @@
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { cp, mkdir } from 'node:fs/promises'
+import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { makeDirectories } from '../kubernetes/util/index.ts'
 import { packageRoot } from './package-root.ts'
 
 export const sampleDirectory = join(packageRoot, 'examples', 'stacks')
@@ -16,7 +17,7 @@ const git = promisify(execFile)
 export async function makeSampleRepository(directory: string): Promise<void> {
   const path = join(directory, 'site')
   if (existsSync(join(path, '.git', 'HEAD'))) return
-  await mkdir(directory, { recursive: true, mode: 0o700 })
+  makeDirectories(directory, 0o700)
   await cp(join(sampleDirectory, 'repository', 'site'), path, { recursive: true })
   // The user's git configuration (signing, hooks, templates) must not apply.
   const env = { ...process.env, GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_SYSTEM: '/dev/null' }

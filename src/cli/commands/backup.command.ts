@@ -6,7 +6,7 @@ export const declare: DeclareCommand = program => {
     .description('copy the database of an API server to a file, also while it runs')
     .requiredOption('--to <file>', 'backup file to create, readable only by you: it holds every Secret')
     .addOption(dataOption())
-    .option('--kubeconfig <file>', 'back up the server of this kubeconfig instead of --data')
+    .option('--kubeconfig <file>', 'back up the server that this kubeconfig points to, instead of --data')
     .option('--context <name>', 'kubeconfig context (default: the current context)')
     .option('--force', 'overwrite an existing file')
     .addOption(outputOption(['json', 'yaml']))

@@ -2,7 +2,7 @@ import { accessOptions, collect, type DeclareCommand, waitOptions } from '../opt
 
 export const declare: DeclareCommand = (program, exitWith) => {
   waitOptions(accessOptions(program.command('delete')), true)
-    .description('delete objects; spec.deletion decides about resources of a Stack')
+    .description("delete objects; spec.deletion determines whether a Stack's resources are destroyed")
     .argument('[type]', 'type such as stack, or TYPE/NAME')
     .argument('[name...]', 'names of objects')
     .option('-f, --filename <file>', 'objects to delete: a file, a directory, or - for stdin (repeatable)', collect)

@@ -27,10 +27,7 @@ export async function remove(args: string[], options: DeleteOptions): Promise<nu
       const [first = '', ...rest] = args
       const pairs = first.includes('/') ? args.map(arg => parseTarget(arg, '')) : rest.map(name => ({ type: first, name }))
       if (pairs.length === 0)
-        throw usageError(
-          'no object to delete was named',
-          'use oarlock delete TYPE NAME, oarlock delete TYPE/NAME or oarlock delete -f FILE',
-        )
+        throw usageError('specify the object to delete', 'use oarlock delete TYPE NAME, oarlock delete TYPE/NAME or oarlock delete -f FILE')
       for (const { type, name } of pairs) for (const resource of findTypes(type, types)) add(resource, name)
     }
     let exitCode = 0

@@ -109,19 +109,19 @@ export async function versions(target: string, options: AccessOptions & OutputOp
 /** `oarlock state rollback STACK --to N`: makes an older version the current one, as a new version. */
 export async function rollback(target: string, options: AccessOptions & ConfirmOptions & { to: string }): Promise<void> {
   const number = wholeNumber(options.to)!
-  await withState(target, options, async ({ state, name }) => {
+  await withState(target, options, async ({ state, name, namespace }) => {
     const version = (await state.versions()).find(({ version }) => version === number)
     if (version?.kind === 'inventory') throw new CliError(`version ${number} is an inventory of the engine, which cannot be rolled back`)
     const content = await state.read(number)
     if (content === '') throw new CliError(`version ${number} is a deletion of the state; roll back to another version`)
-    await replaceState(state, name, `version ${number}`, content, options)
+    await replaceState(state, { name, namespace }, `version ${number}`, content, options)
   })
 }
 
 /** `oarlock state recover STACK`: makes an orphaned version the current one. */
 export async function recover(target: string, options: AccessOptions & ConfirmOptions & OutputOptions & VersionOptions): Promise<void> {
   const number = wholeNumber(options.version)
-  await withState(target, options, async ({ state, name }) => {
+  await withState(target, options, async ({ state, name, namespace }) => {
     const orphans = await state.orphans()
     if (orphans.length === 0) return note(`stack/${name} has no orphaned versions`)
     const chosen = number === undefined ? (newestOrphan(orphans) ?? orphans[0]) : orphans.find(({ version }) => version === number)
@@ -144,7 +144,7 @@ export async function recover(target: string, options: AccessOptions & ConfirmOp
       `orphaned version ${chosen.version} of ${chosen.author} (epoch ${chosen.epoch}, ${ageOf(chosen)} old), rejected with reason ${chosen.reason}`,
     )
     for (const line of differences(content, current)) note(`  ${line}`)
-    await replaceState(state, name, `orphaned version ${chosen.version}`, content, options)
+    await replaceState(state, { name, namespace }, `orphaned version ${chosen.version}`, content, options)
   })
 }
 
@@ -169,19 +169,26 @@ function differences(content: string, current: string): string[] {
   return lines.length > 40 ? [...lines.slice(0, 40), `… and ${lines.length - 40} more`] : lines
 }
 
-async function replaceState(state: StateApi, name: string, what: string, content: string, options: ConfirmOptions): Promise<void> {
+async function replaceState(
+  state: StateApi,
+  { name, namespace }: Pick<StateTarget, 'name' | 'namespace'>,
+  what: string,
+  content: string,
+  options: ConfirmOptions,
+): Promise<void> {
   await confirm(`make ${what} the current state of stack/${name}? The present state is kept as a version.`, options)
   const version = await state.write(`oarlock state: ${what}`, async () => withNewerSerial(content, await state.read()))
   print(`stack/${name}: ${what} is the current state, stored as version ${version}`)
-  note(`hint: the resources may differ from it until "oarlock run ${name}"`)
+  note(`hint: the resources may differ from it until "oarlock run ${name} -n ${namespace}"`)
 }
 
-/** `oarlock state lock STACK`: prevents Runs until `unlock`. */
+/** `oarlock state lock STACK`: Runs fail with StateLocked until `unlock`. */
 export async function lock(target: string, options: AccessOptions & { reason?: string }): Promise<void> {
-  await withState(target, options, async ({ state, name }) => {
+  await withState(target, options, async ({ state, name, namespace }) => {
     const { ID } = await state.lock(options.reason ?? 'oarlock state lock')
     print(ID)
-    note(`stack/${name} is locked: its Runs wait until the lock is released with "oarlock state unlock ${name}"`)
+    note(`stack/${name} is locked: its Runs fail with StateLocked while it is locked`)
+    note(`hint: release it with "oarlock state unlock ${name} -n ${namespace}", then continue with "oarlock run ${name} -n ${namespace}"`)
   })
 }
 
@@ -197,7 +204,7 @@ export async function unlock(target: string, options: AccessOptions & ConfirmOpt
       if (run && !isEnded(run)) {
         throw new CliError(`the lock of stack/${name} is held by ${description} (phase ${run.status?.phase ?? 'Queued'})`, {
           exitCode: exitCodes.rejected,
-          hint: unlockHint(held),
+          hint: unlockHint(held, `${namespace}/${name}`),
         })
       }
       await confirm(`release the lock of stack/${name}? It is held by ${description}, which has ended.`, options)
@@ -214,6 +221,7 @@ export async function unlock(target: string, options: AccessOptions & ConfirmOpt
       await state.unlock(holder.id)
     }
     print(`stack/${name} is unlocked`)
+    note(`hint: "oarlock run ${name} -n ${namespace}" continues if Runs failed while it was locked`)
   })
 }
 

@@ -11,7 +11,7 @@ export const declare: DeclareCommand = (program, exitWith) => {
     .option('--max-running <n>', 'maximum concurrent Runs across all pools (default: unlimited)', positiveInteger)
     .option('--sample', 'apply the sample Stacks of examples/stacks')
     .option('--apply <file>', 'file or directory to apply after the start (repeatable)', collect, [])
-    .option('--exit-when-ready', 'exit when every applied Stack has its expected state')
+    .option('--exit-when-ready', 'exit when every applied Stack is in its expected state')
     .option('--timeout <duration>', 'maximum time for --exit-when-ready to wait', duration, '120s')
     .option('--grace <duration>', 'time for Runs to finish on shutdown before they are interrupted', duration, '30s')
     .action(async options => {

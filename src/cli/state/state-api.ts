@@ -110,7 +110,7 @@ export class StateApi {
       const holder = lock ? `: held by ${describeHolder(lock.holder)}` : ', but the lock has been released meanwhile'
       return new CliError(`the state of stack ${this.#name} is locked${holder}`, {
         exitCode: exitCodes.rejected,
-        hint: unlockHint(lock),
+        hint: unlockHint(lock, this.#name),
       })
     }
     const body = error.details?.causes?.[0]?.message ?? ''
@@ -121,9 +121,11 @@ export class StateApi {
   }
 }
 
-export function unlockHint(lock: CurrentLock | undefined): string {
+/** @param key NAMESPACE/NAME of the Stack. */
+export function unlockHint(lock: CurrentLock | undefined, key: string): string {
   if (lock === undefined) return 'retry the command'
+  const [namespace, name] = key.split('/')
   return lock.holder.kind === 'Run'
-    ? `wait for the run, or cancel it: oarlock cancel run/${lock.holder.runName}`
-    : 'wait for the holder, or release the lock with "oarlock state unlock"'
+    ? `wait for the Run, or cancel it: oarlock cancel run/${lock.holder.runName} -n ${namespace}`
+    : `wait for the holder, or release the lock: oarlock state unlock ${name} -n ${namespace}`
 }

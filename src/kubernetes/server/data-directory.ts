@@ -1,10 +1,10 @@
-import { mkdirSync } from 'node:fs'
+import { makeDirectories } from '../util/index.ts'
 import { ServerStartError } from './storage/index.ts'
 
 export function createDirectories(dataDir: string, pkiDir: string): void {
   withWriteErrors(dataDir, () => {
-    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
-    mkdirSync(pkiDir, { recursive: true, mode: 0o700 })
+    makeDirectories(dataDir, 0o700)
+    makeDirectories(pkiDir, 0o700)
   })
 }
 

@@ -1,6 +1,6 @@
-import { mkdirSync } from 'node:fs'
 import { mkdir, rm, rmdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { makeDirectories } from '../../kubernetes/util/index.ts'
 import { decideAppend, decideEnd, emptyLog, type LogState } from './decide-append.ts'
 import { appendToLog, findTail, readLog, recoverLog } from './log-file.ts'
 import { LogUsage } from './log-usage.ts'
@@ -78,7 +78,7 @@ export class LogStore {
 
   /** Use {@link openLogStore}. */
   constructor(directory: string, limits: LogLimits, nowMs: () => number) {
-    mkdirSync(directory, { recursive: true, mode: 0o700 })
+    makeDirectories(directory, 0o700)
     this.#directory = directory
     this.limits = limits
     this.#nowMs = nowMs

@@ -1,6 +1,7 @@
-import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
+import { closeSync, existsSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { makeDirectories } from '../../kubernetes/util/index.ts'
 import type { Encryption } from './encryption.ts'
 import { StateStoreError, toStateStoreError } from './state-store-error.ts'
 import type { StateLimits } from './state-types.ts'
@@ -25,7 +26,7 @@ export class StateFile {
     const path = join(directory, 'state.db')
     let db: DatabaseSync | undefined
     try {
-      mkdirSync(directory, { recursive: true, mode: 0o700 })
+      makeDirectories(directory, 0o700)
       // Created here with mode 0600 from its first byte; SQLite gives its journal the same mode.
       if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
       db = new DatabaseSync(path, { timeout: 0 })

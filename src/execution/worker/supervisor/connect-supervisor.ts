@@ -1,10 +1,11 @@
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdirSync, readFileSync, readlinkSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { readFileSync, readlinkSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { makeDirectories } from '../../../kubernetes/util/index.ts'
 import { modulePath } from '../../../kubernetes/util/worker-thread.ts'
 import { readStartTime } from '../../workspace/process/index.ts'
 
@@ -29,7 +30,7 @@ export function supervisorDirectory(cacheDir: string): string {
   const preferred = join(cacheDir, 'supervisor')
   const short = join(tmpdir(), `oarlock-supervisor-${userInfo().uid}-${createHash('sha256').update(preferred).digest('hex').slice(0, 12)}`)
   const directory = preferred.length <= maxDirectoryLength ? preferred : short
-  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  makeDirectories(directory, 0o700)
   // The short path is in a directory that every user can write to.
   if (statSync(directory).uid !== userInfo().uid) throw new Error(`${directory} belongs to another user; remove it`)
   return directory

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { chmodSync, copyFileSync, constants as copyMode, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
+import { chmodSync, copyFileSync, constants as copyMode, existsSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { makeDirectories } from '../../util/index.ts'
 import { syncPath } from './backup.ts'
 import { Database, toStartError } from './database.ts'
 import { type Inspection, inspect } from './inspect.ts'
@@ -46,7 +47,7 @@ export type RestoreSummary = {
 export function restoreBackup({ file, dataDir, force = false, salvage = false, nowMs = Date.now() }: RestoreOptions): RestoreSummary {
   const target = join(resolve(dataDir), 'oarlock.db')
   if (!existsSync(file)) throw new ServerStartError('DataMissing', `${file} does not exist: pass a file that "oarlock backup" created`)
-  mkdirSync(dirname(target), { recursive: true, mode: 0o700 })
+  makeDirectories(dirname(target), 0o700)
   const exists = existsSync(target) || existsSync(`${target}-wal`)
   if (exists && !force) {
     throw new ServerStartError(
