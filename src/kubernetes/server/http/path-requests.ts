@@ -63,8 +63,7 @@ function authorizePath(authorize: Authorizer, { path, user }: PathRequest, verb:
 }
 
 async function sendMetrics({ metrics }: HandlerOptions, { headers }: HttpRequest, response: Reply): Promise<void> {
-  const body = (await metrics.server()) + (await metrics.process())
-  const document = { code: 200, contentType: 'text/plain; version=0.0.4; charset=utf-8', headers: {}, body }
+  const document = { code: 200, contentType: 'text/plain; version=0.0.4; charset=utf-8', headers: {}, body: await metrics.all() }
   await sendDocument(response, document, String(headers['accept-encoding'] ?? ''))
 }
 

@@ -27,7 +27,7 @@ export async function withRequestMetrics(
     throw error
   } finally {
     metrics.requestFinished(isMutating)
-    const labels = labelsOf(registry, resourceRequest)
+    const labels = labelsOf(registry, resourceRequest, code)
     const observe = () => metrics.observe(labels, code, (performance.now() - startedMs) / 1_000)
     // There is no code when the client disconnected before the response.
     if (labels.verb !== 'WATCH' || code !== 200 || response.closed) {
@@ -44,13 +44,21 @@ export async function withRequestMetrics(
 
 const subresources = new Set(['status', 'scale', 'finalize', 'token'])
 
-/** Requests for resources that are not served are counted without their names, which clients can invent without bound. */
-function labelsOf(registry: Registry, { route, query, request }: ResourceRequest): RequestLabels {
+/** The rejections that a caller without any right can get. */
+const codesWithoutRights = new Set([401, 403, 404, 405, 429])
+
+/**
+ * Requests for resources that are not served are counted without their names, which clients can invent without bound. So are rejected
+ * requests: otherwise a caller without rights could create a series for every resource that is served.
+ */
+function labelsOf(registry: Registry, { route, query, request }: ResourceRequest, code: number): RequestLabels {
   const { group, version, plural, namespace, name, subresource } = route
   const verb = verbOf(request, name, query)
   const scope = name !== '' || verb === 'POST' ? 'resource' : namespace !== '' ? 'namespace' : 'cluster'
   const isDryRun = query?.has('dryRun') ?? false
-  if (!registry.find(group, version, plural)) return { verb, group: '', version: '', resource: '', subresource: '', scope, isDryRun }
+  if (codesWithoutRights.has(code) || !registry.find(group, version, plural)) {
+    return { verb, group: '', version: '', resource: '', subresource: '', scope: '', isDryRun }
+  }
   return { verb, group, version, resource: plural, subresource: subresources.has(subresource) ? subresource : '', scope, isDryRun }
 }
 

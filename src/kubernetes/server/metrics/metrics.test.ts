@@ -24,6 +24,7 @@ describe('/metrics', () => {
     await server.call(`${base}/a`)
     await server.call(`${base}/a?fieldManager=me`, { method: 'PATCH', body: configMap('a'), type: 'application/apply-patch+yaml' })
     await server.call(`${base}/b?dryRun=All`, { method: 'DELETE' })
+    await server.call(`${base}/a?dryRun=All`, { method: 'DELETE' })
     await server.call('/api/v1/namespaces/default/inventions/x')
     const text = await scrape()
     const of = (code: number, verb: string, scope: string, dryRun = '', resource = 'configmaps', version = 'v1') =>
@@ -35,8 +36,9 @@ describe('/metrics', () => {
       of(200, 'LIST', 'cluster'),
       of(200, 'GET', 'resource'),
       of(200, 'APPLY', 'resource'),
-      of(404, 'DELETE', 'resource', 'All'),
-      of(404, 'GET', 'resource', '', '', ''),
+      of(200, 'DELETE', 'resource', 'All'),
+      of(404, 'DELETE', '', 'All', '', ''),
+      of(404, 'GET', '', '', '', ''),
     ]) {
       assert.ok(text.includes(line), `${line} in\n${text}`)
     }
@@ -48,6 +50,28 @@ describe('/metrics', () => {
     assert.match(text, /^oarlock_apiserver_writes_total \d+$/m)
     const names = [...text.matchAll(/^# TYPE (\S+) /gm)].map(([, name]) => name)
     assert.equal(new Set(names).size, names.length, 'every name is unique')
+  })
+
+  test('a caller without rights creates no series for a resource', async () => {
+    const token = server.server.issueToken({ name: 'nobody', groups: [], ttlMs: 60_000 })
+    for (const path of [
+      'pods',
+      'pods/x',
+      'pods/x/status',
+      'pods?dryRun=All',
+      'pods?watch=true',
+      'pods?watch=maybe',
+      'unknown',
+      'pods/x/y',
+    ]) {
+      for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
+        assert.equal((await server.call(`/api/v1/namespaces/default/${path}`, { method, token })).code, 403)
+      }
+    }
+    const text = await scrape()
+    assert.equal(/^apiserver_(request|longrunning).*("pods"|"unknown").*$/m.exec(text)?.[0], undefined)
+    const scopes = [...text.matchAll(/^apiserver_request_total\{code="403".*scope="([^"]*)"/gm)].map(([, scope]) => scope)
+    assert.deepEqual([...new Set(scopes)], [''])
   })
 
   test('an open watch is a long-running request, and is counted when it ends', async () => {
@@ -164,5 +188,5 @@ test('values are read at each scrape, and the peak of requests in flight restart
   assert.equal(await peak(), 1)
   stats.writes = 8
   assert.match(await metrics.server(), /^oarlock_apiserver_writes_total 8$/m)
-  assert.match(await metrics.process(), /^process_cpu_seconds_total [\d.]+$/m)
+  assert.match((await metrics.all()).toString(), /^process_cpu_seconds_total [\d.]+$/m)
 })

@@ -1,5 +1,5 @@
-import type { Metric, Registry } from 'prom-client'
-import { bucketSeconds, type RequestLabels, type RequestMetrics, type RequestSeries } from './request-metrics.ts'
+import type { Registry } from 'prom-client'
+import type { RequestMetrics } from './request-metrics.ts'
 import type { ResourceCount, ServerStats } from './server-stats.ts'
 
 export type MetricSources = {
@@ -11,82 +11,27 @@ export type MetricSources = {
 
 type Prom = typeof import('prom-client')
 
-const requestLabels = ['component', 'group', 'resource', 'scope', 'subresource', 'verb', 'version'] as const
-
-/** A registry with the metrics of a server. Every value is read from `sources` at a scrape. */
+/** A registry with the metrics of a server, except those of `request-metrics-text.ts`. Every value is read from `sources` at a scrape. */
 export function serverRegistry(prom: Prom, sources: MetricSources): Registry {
   const registry = new prom.Registry()
-  addRequestMetrics(prom, registry, sources.requests)
+  addRequestsInFlight(prom, registry, sources.requests)
   addObjectCounts(prom, registry, sources)
   addServerStats(prom, registry, sources.stats)
   return registry
 }
 
-function addRequestMetrics({ Counter, Gauge }: Prom, registry: Registry, requests: RequestMetrics): void {
-  const registers = [registry]
-  new Counter({
-    name: 'apiserver_request_total',
-    help: 'Requests for resources by verb, dry run, group, version, resource, scope and HTTP code.',
-    labelNames: ['code', 'dry_run', ...requestLabels],
-    registers,
-    collect() {
-      this.reset()
-      for (const { labels, countByCode } of requests.series()) {
-        for (const [code, count] of countByCode) this.inc({ code, dry_run: dryRun(labels), ...labelsOf(labels) }, count)
-      }
-    },
-  })
-  registry.registerMetric(requestDurations(requests))
+function addRequestsInFlight({ Gauge }: Prom, registry: Registry, requests: RequestMetrics): void {
   new Gauge({
     name: 'apiserver_current_inflight_requests',
     help: 'Maximum number of requests in flight since the last scrape.',
     labelNames: ['request_kind'],
-    registers,
+    registers: [registry],
     collect() {
       const { mutating, readOnly } = requests.takePeaks()
       this.set({ request_kind: 'mutating' }, mutating)
       this.set({ request_kind: 'readOnly' }, readOnly)
     },
   })
-  new Gauge({
-    name: 'apiserver_longrunning_requests',
-    help: 'Open watches.',
-    labelNames: requestLabels,
-    registers,
-    collect() {
-      this.reset()
-      for (const { labels, openWatches } of requests.series()) if (labels.verb === 'WATCH') this.set(labelsOf(labels), openWatches)
-    },
-  })
-}
-
-/** A histogram of counts that were collected elsewhere, which prom-client's Histogram cannot be set to. */
-function requestDurations(requests: RequestMetrics): Metric<string> {
-  const name = 'apiserver_request_duration_seconds'
-  const help = 'Duration of requests for resources in seconds; for watches, until their end.'
-  const metric = {
-    name,
-    async get() {
-      const values = []
-      for (const series of requests.series()) if (series.countByCode.size > 0) values.push(...durationValues(name, series))
-      return { name, help, type: 'histogram', aggregator: 'sum', values }
-    },
-    reset() {},
-  }
-  return metric as unknown as Metric<string>
-}
-
-function* durationValues(name: string, { labels, buckets, sumSeconds }: RequestSeries) {
-  const all = { dry_run: dryRun(labels), ...labelsOf(labels) }
-  let count = 0
-  for (const [i, le] of bucketSeconds.entries()) {
-    count += buckets[i]!
-    yield { metricName: `${name}_bucket`, labels: { ...all, le }, value: count }
-  }
-  count += buckets[bucketSeconds.length]!
-  yield { metricName: `${name}_bucket`, labels: { ...all, le: '+Inf' }, value: count }
-  yield { metricName: `${name}_sum`, labels: all, value: sumSeconds }
-  yield { metricName: `${name}_count`, labels: all, value: count }
 }
 
 function addObjectCounts({ Gauge }: Prom, registry: Registry, { kubernetesVersion, resourceCounts }: MetricSources): void {
@@ -157,9 +102,3 @@ function addServerStats({ Counter, Gauge }: Prom, registry: Registry, stats: () 
     ({ rejectedRequests }) => rejectedRequests,
   )
 }
-
-function labelsOf({ group, resource, scope, subresource, verb, version }: RequestLabels) {
-  return { component: 'apiserver', group, resource, scope, subresource, verb, version }
-}
-
-const dryRun = ({ isDryRun }: RequestLabels) => (isDryRun ? 'All' : '')
