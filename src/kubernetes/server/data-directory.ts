@@ -13,16 +13,27 @@ export function withWriteErrors<T>(dataDir: string, write: () => T): T {
   try {
     return write()
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    if (code === 'ENOSPC') {
-      throw new ServerStartError('DiskFull', `the disk of ${dataDir} is full: free some space and restart`, { cause: error })
-    }
-    throw new ServerStartError(
-      'DataDirectoryUnwritable',
-      `${dataDir} cannot be written (${message}): check its owner and mode, or choose another data directory`,
-      {
-        cause: error,
-      },
-    )
+    throw writeErrorOf(dataDir, error as NodeJS.ErrnoException)
   }
+}
+
+/** Runs `write` and converts errors of the file system as {@link withWriteErrors} does; others, such as a key that cannot be parsed, stay. */
+export async function withFileErrors<T>(dataDir: string, write: () => Promise<T>): Promise<T> {
+  try {
+    return await write()
+  } catch (error) {
+    const { syscall } = error as NodeJS.ErrnoException
+    throw syscall === undefined ? error : writeErrorOf(dataDir, error as NodeJS.ErrnoException)
+  }
+}
+
+function writeErrorOf(dataDir: string, error: NodeJS.ErrnoException): ServerStartError {
+  const { code, message } = error
+  if (code === 'ENOSPC')
+    return new ServerStartError('DiskFull', `the disk of ${dataDir} is full: free some space and restart`, { cause: error })
+  return new ServerStartError(
+    'DataDirectoryUnwritable',
+    `${dataDir} cannot be written (${message}): check its owner and mode, or choose another data directory`,
+    { cause: error },
+  )
 }

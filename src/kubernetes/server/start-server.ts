@@ -19,7 +19,7 @@ import {
   Tokens,
   writeSecretFile,
 } from './auth/index.ts'
-import { createDirectories, withWriteErrors } from './data-directory.ts'
+import { createDirectories, withFileErrors, withWriteErrors } from './data-directory.ts'
 import { Discovery, kubernetesVersion } from './discovery/index.ts'
 import { Fairness, type FairnessLimits } from './fairness/index.ts'
 import {
@@ -127,7 +127,8 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       withWriteErrors(dataDir, () => new SigningKey(pkiDir)),
     )
     const tokens = withWriteErrors(dataDir, () => new Tokens(pkiDir, serviceAccounts, store.table('secrets')))
-    const certificates = await readCertificates(pkiDir, host, store.nowMs, [...kubernetesServiceNames, ...(options.tlsNames ?? [])])
+    const names = [...kubernetesServiceNames, ...(options.tlsNames ?? [])]
+    const certificates = await withFileErrors(dataDir, () => readCertificates(pkiDir, host, store.nowMs, names))
     lifecycle = new Lifecycle(store, registry, {
       serviceAccounts,
       quotas,
