@@ -30,7 +30,7 @@ describe('oarlock up fails to start', { concurrency: 3 }, () => {
       match(stderr, /newer/)
       match(stderr, /99/)
       match(stderr, new RegExp(`\\b${version}\\b`), 'the supported version')
-      match(stderr, /use the newer version of oarlock/)
+      match(stderr, /run the newer version again/)
       ok(before.equals(readFileSync(path)), 'the file was written to')
 
       setVersion(path, version)
@@ -84,7 +84,7 @@ describe('oarlock up fails to start', { concurrency: 3 }, () => {
     const { code, stderr } = await up(dataDir)
     equal(code, exitCodes.dataDirectory, stderr)
     match(stderr, new RegExp(`${dataDir}.* in use`))
-    match(stderr, /stop the other process, or choose another directory with --data/)
+    match(stderr, /stop it first, or choose another data directory/)
     equal(readFileSync(first.kubeconfig, 'utf8'), kubeconfig)
     const stacks = new StackFixture(first.client)
     await stacks.create('after', validSpec)

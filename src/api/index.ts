@@ -24,6 +24,7 @@ export {
   workPhases,
 } from './duration-distribution.ts'
 export { annotations, apiGroup, defaults, labels, outputsSecretName, outputsSecretType, systemNamespace } from './names.ts'
+export { oarlockCommand } from './oarlock-command.ts'
 export { raisedMemory } from './raise-memory.ts'
 export {
   clearedPendingStatus,

@@ -1,13 +1,13 @@
 /** The cause: the data directory, or an address to listen on. */
 export type AppStartErrorKind = 'DataDirectory' | 'Listen'
 
-/** The all-in-one process cannot start. The message states the cause, `hint` the remedy. */
+/** The all-in-one process cannot start. The message states the cause, `hint` the remedy unless the message has it. */
 export class AppStartError extends Error {
   override readonly name = 'AppStartError'
   readonly kind: AppStartErrorKind
-  readonly hint: string
+  readonly hint: string | undefined
 
-  constructor(kind: AppStartErrorKind, message: string, hint: string, cause?: unknown) {
+  constructor(kind: AppStartErrorKind, message: string, hint: string | undefined, cause?: unknown) {
     super(message, { cause })
     this.kind = kind
     this.hint = hint

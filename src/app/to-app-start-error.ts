@@ -6,7 +6,8 @@ import { AppStartError } from './app-start-error.ts'
 export function toAppStartError(error: unknown, { dataDir, listen }: { dataDir: string; listen: string }): unknown {
   if (error instanceof ServerStartError) {
     if (error.isAddressError) return listenError('API server', '--listen', listen, error)
-    return new AppStartError('DataDirectory', error.message, dataHints[error.code] ?? 'choose another data directory with --data', error)
+    // Its message contains the remedy.
+    return new AppStartError('DataDirectory', error.message, undefined, error)
   }
   if (error instanceof StateStoreError) {
     return new AppStartError(
@@ -18,7 +19,7 @@ export function toAppStartError(error: unknown, { dataDir, listen }: { dataDir: 
   }
   const { code } = error as NodeJS.ErrnoException
   if (code === 'ENOSPC') return new AppStartError('DataDirectory', `the disk of ${dataDir} is full`, dataHints.DiskFull, error)
-  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS' || code === 'ENOTDIR') {
+  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS' || code === 'ENOTDIR' || code === 'ENOENT') {
     return new AppStartError('DataDirectory', `failed to write to ${dataDir} (${code})`, dataHints.DataDirectoryUnwritable, error)
   }
   return error
@@ -26,11 +27,8 @@ export function toAppStartError(error: unknown, { dataDir, listen }: { dataDir: 
 
 const dataHints: Record<string, string> & { DiskFull: string; DataDirectoryUnwritable: string } = {
   DataTooNew: 'nothing was changed: use the newer version of oarlock that wrote it, or choose another directory with --data',
-  DataInUse: 'stop the other process, or choose another directory with --data',
   InUse: 'stop the other process, or choose another directory with --data',
   DiskFull: 'free some space and start again: no acknowledged write is lost',
-  DataCorrupt: 'nothing was changed: follow the message',
-  DataMissing: 'nothing was changed: follow the message',
   Corrupt: 'restore the directory from a backup, or choose another directory with --data',
   StateKeyMismatch: 'restore the file keys/state.key of this data directory',
   DataDirectoryUnwritable: 'check its owner and mode, or choose another directory with --data',

@@ -1,5 +1,5 @@
 import { userInfo } from 'node:os'
-import { annotations, runResource, type Stack, stackResource } from '../../api/index.ts'
+import { annotations, oarlockCommand, runResource, type Stack, stackResource } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { isConditionTrue, parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
@@ -42,7 +42,7 @@ function pendingPlan(stack: Stack): PendingPlan {
   if (plan && isConditionTrue(conditions, 'AwaitingApproval')) return plan
   const hint =
     stack.spec.approval === 'Manual'
-      ? `"oarlock describe stack/${stack.metadata.name}" shows its state`
+      ? `"${oarlockCommand('describe stack', stack.metadata)}" shows its state`
       : 'only a Stack with spec.approval Manual awaits approval'
   throw new CliError(`stack/${stack.metadata.name} has no plan awaiting approval`, { exitCode: exitCodes.failed, hint })
 }
@@ -71,7 +71,7 @@ async function whenApplied(client: Client, stack: Stack, timeoutMs: number): Pro
     if (!now) throw new CliError(`stack/${name} was deleted`, { exitCode: exitCodes.notFound })
     const { conditions } = now.status ?? {}
     if (isConditionTrue(conditions, 'Stalled'))
-      throw new CliError(`stack/${name} failed`, { hint: `"oarlock describe stack/${name} -n ${namespace}" shows why` })
+      throw new CliError(`stack/${name} failed`, { hint: `"${oarlockCommand('describe stack', stack.metadata)}" shows why` })
     return isConditionTrue(conditions, 'Ready') ? true : undefined
   })
   print(`stack/${name} is Ready`)

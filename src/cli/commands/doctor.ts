@@ -55,7 +55,7 @@ async function engines(): Promise<DoctorFinding[]> {
       : {
           what: `engine ${name}`,
           state: 'missing',
-          detail: `not found (searched for ${found.lookedFor.join(', ')})`,
+          detail: `not found (${found.reasons.join(', ')})`,
           fix: found.howToInstall,
         },
   )

@@ -1,5 +1,5 @@
 import type { Run } from '../../api/index.ts'
-import { isEnded, runResource } from '../../api/index.ts'
+import { isEnded, oarlockCommand, runResource } from '../../api/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
 import { note } from '../console.ts'
@@ -21,7 +21,7 @@ export async function logs(target: string, options: LogsOptions): Promise<void> 
       if (!run)
         throw new CliError(`stack "${found.stack.metadata.name}" has no Run yet`, {
           exitCode: exitCodes.notFound,
-          hint: `"oarlock describe stack/${found.stack.metadata.name}" shows why`,
+          hint: `"${oarlockCommand('describe stack', found.stack.metadata)}" shows why`,
         })
       note(`run/${run.metadata.name}`)
     }

@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs'
-import { isEnded, runResource, type Stack, stackResource } from '../../api/index.ts'
+import { isEnded, oarlockCommand, runResource, type Stack, stackResource } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { formatDuration } from '../../kubernetes/object/index.ts'
 import { formatBytes } from '../../kubernetes/util/index.ts'
@@ -179,7 +179,7 @@ async function replaceState(
   await confirm(`make ${what} the current state of stack/${name}? The present state is kept as a version.`, options)
   const version = await state.write(`oarlock state: ${what}`, async () => withNewerSerial(content, await state.read()))
   print(`stack/${name}: ${what} is the current state, stored as version ${version}`)
-  note(`hint: the resources may differ from it until "oarlock run ${name} -n ${namespace}"`)
+  note(`hint: the resources may differ from it until "${oarlockCommand('run', { name, namespace })}"`)
 }
 
 /** `oarlock state lock STACK`: Runs fail with StateLocked until `unlock`. */
@@ -188,7 +188,9 @@ export async function lock(target: string, options: AccessOptions & { reason?: s
     const { ID } = await state.lock(options.reason ?? 'oarlock state lock')
     print(ID)
     note(`stack/${name} is locked: its Runs fail with StateLocked while it is locked`)
-    note(`hint: release it with "oarlock state unlock ${name} -n ${namespace}", then continue with "oarlock run ${name} -n ${namespace}"`)
+    note(
+      `hint: release it with "${oarlockCommand('state unlock', { name, namespace })}", then continue with "${oarlockCommand('run', { name, namespace })}"`,
+    )
   })
 }
 
@@ -221,7 +223,7 @@ export async function unlock(target: string, options: AccessOptions & ConfirmOpt
       await state.unlock(holder.id)
     }
     print(`stack/${name} is unlocked`)
-    note(`hint: "oarlock run ${name} -n ${namespace}" continues if Runs failed while it was locked`)
+    note(`hint: "${oarlockCommand('run', { name, namespace })}" continues if Runs failed while it was locked`)
   })
 }
 

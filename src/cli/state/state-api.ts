@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { hostname, userInfo } from 'node:os'
+import { oarlockCommand } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { StatusError } from '../../kubernetes/object/index.ts'
 import { describeHolder, type HeldLock, type LockInfo, type OrphanInfo, type VersionInfo } from '../../stores/state/index.ts'
@@ -124,8 +125,8 @@ export class StateApi {
 /** @param key NAMESPACE/NAME of the Stack. */
 export function unlockHint(lock: CurrentLock | undefined, key: string): string {
   if (lock === undefined) return 'retry the command'
-  const [namespace, name] = key.split('/')
+  const [namespace, name = ''] = key.split('/')
   return lock.holder.kind === 'Run'
-    ? `wait for the Run, or cancel it: oarlock cancel run/${lock.holder.runName} -n ${namespace}`
-    : `wait for the holder, or release the lock: oarlock state unlock ${name} -n ${namespace}`
+    ? `wait for the Run, or cancel it: ${oarlockCommand('cancel', { name: `run/${lock.holder.runName}`, namespace })}`
+    : `wait for the holder, or release the lock: ${oarlockCommand('state unlock', { name, namespace })}`
 }

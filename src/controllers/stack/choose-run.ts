@@ -1,4 +1,13 @@
-import { annotations, isEnded, type Run, type RunSpec, type RunType, type Stack, type StackStatus } from '../../api/index.ts'
+import {
+  annotations,
+  isEnded,
+  oarlockCommand,
+  type Run,
+  type RunSpec,
+  type RunType,
+  type Stack,
+  type StackStatus,
+} from '../../api/index.ts'
 import { isOutdatedPlan } from './aggregate-runs.ts'
 import { engineRecheckMs, lostRunLimit } from './constants.ts'
 import { changeReason, type Inputs, inputsOf, sameInputs } from './inputs.ts'
@@ -67,7 +76,7 @@ export function chooseRun(input: ChooseRunInput): RunChoice {
   }
   const equalFailures = poisonCount(status, settings)
   if (equalFailures !== undefined && !recovery && last && phaseOf(last) === 'Failed') {
-    const hint = `No further Run is created; fix the cause, then change the Stack or request a Run: oarlock run ${stack.metadata.name}`
+    const hint = `No further Run is created; fix the cause, then change the Stack or request a Run: ${oarlockCommand('run', stack.metadata)}`
     return {
       kind: 'stalled',
       reason: 'Poisoned',
@@ -80,7 +89,7 @@ export function chooseRun(input: ChooseRunInput): RunChoice {
   if (isCurrent && phaseOf(last) === 'Failed') return retryFailedRun(input, last, repeatType)
   if (!inSync) {
     if (isCurrent && phaseOf(last) === 'Canceled' && last.spec.cancelReason !== 'Outdated') {
-      const message = `Run ${last.metadata.name} was canceled; change the Stack or request another Run: oarlock run ${stack.metadata.name}`
+      const message = `Run ${last.metadata.name} was canceled; change the Stack or request another Run: ${oarlockCommand('run', stack.metadata)}`
       return { kind: 'stalled', reason: 'RunCanceled', message }
     }
     const applied = last && !isCurrent ? inputsOf(last) : status.applied
@@ -106,7 +115,7 @@ function retryFailedRun({ stack, status, settings }: ChooseRunInput, last: Run, 
     return { kind: 'stalled', reason, message: `${failure}. It is not retried because the same inputs would fail again` }
   }
   if (failures > settings.retryLimit) {
-    const message = `${failure}. ${formatRetriesExhausted(settings.retryLimit)}; request another Run: oarlock run ${stack.metadata.name}`
+    const message = `${failure}. ${formatRetriesExhausted(settings.retryLimit)}; request another Run: ${oarlockCommand('run', stack.metadata)}`
     return { kind: 'stalled', reason: 'RetriesExhausted', message }
   }
   const atMs = failedAtMs + retryDelayMs(settings, failures)

@@ -1,4 +1,4 @@
-import { annotations, isEnded, isMutating, type Run, type Stack, type StackStatus } from '../../api/index.ts'
+import { annotations, isEnded, isMutating, oarlockCommand, type Run, type Stack, type StackStatus } from '../../api/index.ts'
 import type { PlannedRun } from './choose-run.ts'
 import { reconcilingCondition, type StackConditions, stalledCondition, suspendedCondition } from './conditions.ts'
 import { engineRecheckMs, lostRunLimit } from './constants.ts'
@@ -67,7 +67,7 @@ export function decideDeletion(input: DeletionInput): DeletionStep {
 function retryDestroy({ stack, status, runs, settings, nowMs }: DeletionInput, last: Run): DeletionStep {
   const { name } = last.metadata
   if (phaseOf(last) === 'Canceled') {
-    const message = `Deletion is waiting: Run ${name} was canceled; request another Run with oarlock run ${stack.metadata.name}, or ${orphanHint}`
+    const message = `Deletion is waiting: Run ${name} was canceled; request another Run with ${oarlockCommand('run', stack.metadata)}, or ${orphanHint}`
     return { kind: 'wait', conditions: stalledCondition('RunCanceled', message) }
   }
   if (isLost(last)) {

@@ -13,15 +13,15 @@ test('loads every engine by name, and rejects an unknown name with the list of n
   )
 })
 
-test('detection reports for each engine where it was searched for', async () => {
+test('detection reports for each engine why it was not found', async () => {
   const found = await detectEngines({ PATH: '/nowhere', OARLOCK_TOFU: '/also/nowhere/tofu' })
   assert.deepEqual(Object.keys(found), [...engineNames])
   assert.deepEqual(found.command, { found: true, version: 'built in', path: '' })
-  assert.deepEqual(found.terraform?.found === false && found.terraform.lookedFor, [
-    'OARLOCK_TERRAFORM (not set)',
-    'terraform on PATH (/nowhere)',
+  assert.deepEqual(found.terraform?.found === false && found.terraform.reasons, [
+    'terraform is not on the PATH',
+    'OARLOCK_TERRAFORM is not set',
   ])
-  assert.deepEqual(found.opentofu?.found === false && found.opentofu.lookedFor, ['OARLOCK_TOFU=/also/nowhere/tofu'])
+  assert.deepEqual(found.opentofu?.found === false && found.opentofu.reasons, ['OARLOCK_TOFU=/also/nowhere/tofu is not an executable file'])
 })
 
 test('invariant 9: strings nested in sensitive values are masked, longest first, also in JSON', () => {

@@ -62,7 +62,7 @@ export type ApplyResult = { outputs: Record<string, Output>; resources: number; 
 
 export type PlanOptions = { destroy?: boolean; refreshOnly?: boolean }
 
-export type Detection = { found: true; version: string; path: string } | { found: false; lookedFor: string[]; howToInstall: string }
+export type Detection = { found: true; version: string; path: string } | { found: false; reasons: string[]; howToInstall: string }
 
 /** A tool that manages infrastructure. The calls of one Run come in this order: prepare, plan (or readPlan), apply. */
 export interface Engine {

@@ -3,7 +3,8 @@ import { constants } from 'node:fs'
 import { access, stat } from 'node:fs/promises'
 import { delimiter, isAbsolute, join } from 'node:path'
 
-export type ExecutableLookup = { path: string | undefined; lookedFor: string[] }
+/** `reasons`: why nothing was found. */
+export type ExecutableLookup = { path: string | undefined; reasons: string[] }
 
 /**
  * Looks for `name` at the path in the environment variable `overrideName`, or else on PATH.
@@ -16,15 +17,15 @@ export async function findExecutable(
 ): Promise<ExecutableLookup> {
   const override = env[overrideName]
   if (override) {
-    const lookedFor = [`${overrideName}=${override}`]
-    return { path: isAbsolute(override) && (await isExecutable(override)) ? override : undefined, lookedFor }
+    const reasons = [`${overrideName}=${override} is not an executable file`]
+    return { path: isAbsolute(override) && (await isExecutable(override)) ? override : undefined, reasons }
   }
   const directories = (env.PATH ?? '').split(delimiter).filter(isAbsolute)
   for (const directory of directories) {
     const path = join(directory, name)
-    if (await isExecutable(path)) return { path, lookedFor: [path] }
+    if (await isExecutable(path)) return { path, reasons: [] }
   }
-  return { path: undefined, lookedFor: [`${overrideName} (not set)`, `${name} on PATH (${directories.join(delimiter) || 'empty'})`] }
+  return { path: undefined, reasons: [`${name} is not on the PATH`, `${overrideName} is not set`] }
 }
 
 async function isExecutable(path: string): Promise<boolean> {

@@ -44,7 +44,7 @@ test('lists only the engines that were found', () => {
   assert.deepEqual(
     engineVersions({
       terraform: { found: true, version: '1.11.4', path: '/usr/bin/terraform' },
-      opentofu: { found: false, lookedFor: ['tofu'], howToInstall: '' },
+      opentofu: { found: false, reasons: ['tofu'], howToInstall: '' },
     }),
     { terraform: '1.11.4' },
   )

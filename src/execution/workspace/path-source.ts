@@ -18,10 +18,9 @@ type TreeEntry = { path: string; kind: 'directory' | 'file' | 'link'; stats: Sta
  */
 export async function allowedDirectory(path: string, allowPaths: readonly string[], where = field): Promise<string> {
   const roots = (await Promise.all(allowPaths.map(root => realpath(root).catch(() => undefined)))).filter(root => root !== undefined)
-  const allowed =
-    allowPaths.length === 0 ? 'this worker allows none (start it with --allow-path DIR)' : `allowed: below ${allowPaths.join(', ')}`
-  const outside = (): SourceError =>
-    new SourceError('SourceNotAllowed', where, `${JSON.stringify(path)} is not below an allowed directory; ${allowed}`)
+  const allowed = allowPaths.length === 0 ? 'none is allowed' : `allowed: ${allowPaths.join(', ')}`
+  const message = `${JSON.stringify(path)} is not below an allowed directory (${allowed}); allow it with --allow-path DIR`
+  const outside = (): SourceError => new SourceError('SourceNotAllowed', where, message)
   let real: string
   try {
     real = await realpath(path)

@@ -1,4 +1,4 @@
-import { equal, throws } from 'node:assert/strict'
+import { deepEqual, equal, throws } from 'node:assert/strict'
 import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,8 +9,8 @@ test('creates the missing ancestors with the mode, and accepts an existing direc
   const root = mkdtempSync(join(tmpdir(), 'oarlock-mkdir-'))
   t.after(() => rmSync(root, { recursive: true }))
   const path = join(root, 'a', 'b', 'c')
-  makeDirectories(path, 0o700)
-  makeDirectories(path, 0o700)
+  deepEqual(makeDirectories(path, 0o700), [join(root, 'a'), join(root, 'a', 'b'), path])
+  deepEqual(makeDirectories(path, 0o700), [])
   for (const each of [path, join(root, 'a')]) equal(statSync(each).mode & 0o777, 0o700)
 })
 

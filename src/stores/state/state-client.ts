@@ -176,8 +176,8 @@ function toError(method: string, path: string, { status, body }: HttpResponse): 
   }
   const { code = 'InvalidResponse', message = `response status ${status}` } = content.error ?? {}
   const text = `${method} ${path}: ${message}`
-  if (code === 'StaleEpoch') return new StaleEpochError(text, content.orphan)
-  if (code === 'Locked' || code === 'NotLockHolder') return new LockedError(status, text, content.holder, content.orphan)
+  if (code === 'StaleEpoch') return new StaleEpochError(message, content.orphan)
+  if (code === 'Locked' || code === 'NotLockHolder') return new LockedError(status, message, content.holder, content.orphan)
   return new StateClientError(status, code, text)
 }
 

@@ -48,7 +48,7 @@ for (const flavor of [terraformFlavor, opentofuFlavor]) {
   const detection = await createTerraformEngine(flavor, engineTestEnv()).detect(engineTestEnv())
   const skip = !hasMirror
     ? `${mirror} is missing: run scripts/build-provider-time.sh`
-    : !detection.found && `${flavor.title} was not found: ${detection.lookedFor.join(', ')}`
+    : !detection.found && `${flavor.title} was not found: ${detection.reasons.join(', ')}`
   test(`${flavor.name}: two concurrent Runs with a real provider share one cache`, { skip }, async t => {
     const files = {
       'main.tf': 'terraform {\n  required_providers {\n    time = { source = "hashicorp/time" }\n  }\n}\nresource "time_static" "now" {}\n',

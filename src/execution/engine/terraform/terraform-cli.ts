@@ -44,8 +44,8 @@ export class TerraformCli {
 
   async detect(env: Record<string, string | undefined>, { isFresh = false } = {}): Promise<Detection> {
     const { binary, override, howToInstall } = this.#flavor
-    const { path, lookedFor } = await findExecutable(binary, override, env)
-    if (path === undefined) return { found: false, lookedFor, howToInstall }
+    const { path, reasons } = await findExecutable(binary, override, env)
+    if (path === undefined) return { found: false, reasons, howToInstall }
     const known = this.#versions.get(path)
     const file = await fileIdentity(path)
     if (!isFresh && known?.file === file) return { found: true, version: known.version, path }
@@ -56,7 +56,7 @@ export class TerraformCli {
       return { found: true, version: output.terraform_version, path }
     } catch (error) {
       const failure = `${path} (found, but "${binary} version -json" failed: ${(error as Error).message.split('\n')[0]})`
-      return { found: false, lookedFor: [failure], howToInstall }
+      return { found: false, reasons: [failure], howToInstall }
     }
   }
 
@@ -64,8 +64,8 @@ export class TerraformCli {
   async find(): Promise<Binary> {
     const detection = await this.detect(this.#env)
     if (detection.found) return detection
-    const { lookedFor, howToInstall } = detection
-    throw new EngineError('EngineNotFound', `${this.#flavor.title} was not found: looked for ${lookedFor.join(', ')}; ${howToInstall}`, {
+    const { reasons, howToInstall } = detection
+    throw new EngineError('EngineNotFound', `${this.#flavor.title} was not found: ${reasons.join(', ')}; ${howToInstall}`, {
       retryable: false,
     })
   }

@@ -47,7 +47,7 @@ for (const flavor of [terraformFlavor, opentofuFlavor] satisfies Flavor[]) {
   const env = engineTestEnv()
   const engine = createTerraformEngine(flavor, env)
   const detection = await engine.detect(env)
-  const skip = detection.found ? false : `${flavor.title} was not found: ${detection.lookedFor.join(', ')}`
+  const skip = detection.found ? false : `${flavor.title} was not found: ${detection.reasons.join(', ')}`
   const nameOf = (what: string) => `${flavor.name}: ${what}`
   const planned = async (context: EngineContext, options = {}) => {
     await engine.prepare(context)
@@ -128,7 +128,7 @@ for (const flavor of [terraformFlavor, opentofuFlavor] satisfies Flavor[]) {
         want: {
           reason: 'InvalidConfiguration',
           retryable: false,
-          message: /^spec.variables.siez is not declared by the configuration: it declares password, size;/,
+          message: /^spec.variables.siez is not declared in the configuration \(declared: password, size\);/,
         },
       },
       {
@@ -281,8 +281,7 @@ test('a missing binary is EngineNotFound, and the message names the places that 
     rejectsWith({
       reason: 'EngineNotFound',
       retryable: false,
-      message:
-        /^Terraform was not found: looked for OARLOCK_TERRAFORM \(not set\), terraform on PATH \(\/nowhere\); install it from https:/,
+      message: /^Terraform was not found: terraform is not on the PATH, OARLOCK_TERRAFORM is not set; install it from https:/,
     }),
   )
   const override = createTerraformEngine(terraformFlavor, { PATH: process.env.PATH, OARLOCK_TERRAFORM: '/nowhere/terraform' })

@@ -13,11 +13,12 @@ export function variablesFile(variables: Record<string, Json>, declared: Readonl
   const unknown = explicit.filter(name => Object.hasOwn(variables, name) && !declared.has(name)).sort()
   if (unknown.length > 0) {
     const known = [...declared].sort()
-    const declaredNames = known.length > 0 ? `it declares ${known.join(', ')}` : 'it declares none'
+    const declaredNames = known.join(', ') || 'none'
+    const them = unknown.length > 1 ? 'them' : 'it'
     const fields = unknown.map(name => `spec.variables.${name}`).join(', ')
     throw new EngineError(
       'InvalidConfiguration',
-      `${fields} ${unknown.length > 1 ? 'are' : 'is'} not declared by the configuration: ${declaredNames}; add a variable block or remove ${unknown.length > 1 ? 'them' : 'it'}`,
+      `${fields} ${unknown.length > 1 ? 'are' : 'is'} not declared in the configuration (declared: ${declaredNames}); declare ${them} or remove ${them} from the Stack`,
       { retryable: false },
     )
   }

@@ -67,7 +67,7 @@ function formatOutOfMemory({ used, limit, raise }: Extract<StopCause, { kind: 'O
 /** The result of a Run whose work failed with `error`. The caller masks the message. */
 export function failureOf(error: unknown): Failure {
   if (error instanceof LockedError) {
-    return failed('StateLocked', `${error.message}; the next Run retries`, true)
+    return failed('StateLocked', error.message, true)
   }
   if (error instanceof StateClientError) return failed('StateUnavailable', `the state store is unavailable: ${error.message}`, true)
   if (error instanceof SpawnError) return failed(error.reason, error.message, error.reason === 'SpawnFailed')

@@ -7,7 +7,7 @@ import { findEngine } from './find-engine.ts'
 const runOf = (engineVersion?: string) =>
   ({ spec: { stack: { engine: 'opentofu', ...(engineVersion && { placement: { engineVersion } }) } } }) as unknown as Run
 const installed: Detection = { found: true, version: '1.8.0', path: '/usr/bin/tofu' }
-const missing: Detection = { found: false, lookedFor: ['tofu'], howToInstall: 'install OpenTofu' }
+const missing: Detection = { found: false, reasons: ['tofu is not on the PATH'], howToInstall: 'install OpenTofu' }
 
 async function find(engineVersion: string | undefined, detection: Detection) {
   const reported: unknown[] = []
@@ -40,7 +40,7 @@ test('rejects an engine that is not installed: no retry on this worker will find
   await rejects(finding, {
     reason: 'EngineNotFound',
     retryable: false,
-    message: 'engine opentofu was not found on worker w1; looked for tofu; install OpenTofu',
+    message: 'engine opentofu was not found on worker w1: tofu is not on the PATH; install OpenTofu',
   })
   deepEqual(reported, [['opentofu', undefined]])
 })

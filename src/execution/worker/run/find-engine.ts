@@ -18,7 +18,7 @@ export async function findEngine(run: Run, engine: Pick<Engine, 'detect'>, { wor
   const found = await engine.detect(process.env, { isFresh: required !== undefined })
   onEngine?.(name, found.found ? found.version : undefined)
   if (!found.found) {
-    const message = `engine ${name} was not found on worker ${workerName}; looked for ${found.lookedFor.join(', ')}; ${found.howToInstall}`
+    const message = `engine ${name} was not found on worker ${workerName}: ${found.reasons.join(', ')}; ${found.howToInstall}`
     throw new EngineError('EngineNotFound', message, { retryable: false })
   }
   if (required !== undefined && !satisfiesVersion(found.version, required)) {

@@ -39,7 +39,7 @@ function inspectOpen(db: DatabaseSync, file: string): Inspection {
       `${file} has data format ${format}, this version of oarlock reads up to ${formatVersion}: use the newer version of oarlock`,
     )
   }
-  if (format < 1) throw new ServerStartError('DataCorrupt', `${file} is not an oarlock database: pass a file that "oarlock backup" created`)
+  if (format < 1) throw new ServerStartError('DataCorrupt', `${file} is not an oarlock backup: pass a file that "oarlock backup" created`)
   const corruption = new CorruptionReport()
   const objects = new Map<string, number>()
   let newestRevision = newestKnown(db, format)

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { chmodSync, copyFileSync, constants as copyMode, existsSync, renameSync, rmSync } from 'node:fs'
+import { chmodSync, copyFileSync, constants as copyMode, existsSync, renameSync, rmdirSync, rmSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { makeDirectories } from '../../util/index.ts'
@@ -8,7 +8,7 @@ import { Database, toStartError } from './database.ts'
 import { type Inspection, inspect } from './inspect.ts'
 import type { Row } from './protocol.ts'
 import { nextRevision, readRevision } from './revision.ts'
-import { sqliteBusy, sqliteCode } from './sqlite-codes.ts'
+import { sqliteBusy, sqliteCode, sqliteNotADatabase } from './sqlite-codes.ts'
 import { ServerStartError } from './start-error.ts'
 import { validRows } from './valid-rows.ts'
 
@@ -47,7 +47,6 @@ export type RestoreSummary = {
 export function restoreBackup({ file, dataDir, force = false, salvage = false, nowMs = Date.now() }: RestoreOptions): RestoreSummary {
   const target = join(resolve(dataDir), 'oarlock.db')
   if (!existsSync(file)) throw new ServerStartError('DataMissing', `${file} does not exist: pass a file that "oarlock backup" created`)
-  makeDirectories(dirname(target), 0o700)
   const exists = existsSync(target) || existsSync(`${target}-wal`)
   if (exists && !force) {
     throw new ServerStartError(
@@ -58,6 +57,8 @@ export function restoreBackup({ file, dataDir, force = false, salvage = false, n
   const stamp = `${new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, '')}-${randomBytes(2).toString('hex')}`
   const copy = `${target}.${stamp}.tmp`
   const fresh = `${target}.${stamp}.new.tmp`
+  let failure: unknown
+  const created = createDirectory(dirname(target))
   try {
     copyWithLog(file, copy)
     const found = inspect(copy)
@@ -80,10 +81,45 @@ export function restoreBackup({ file, dataDir, force = false, salvage = false, n
       replacedPath: replaced,
     }
   } catch (error) {
-    throw toStartError(error, file)
+    failure = toRestoreError(error, file, copy)
+    throw failure
   } finally {
     for (const path of [copy, fresh]) for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(path + suffix, { force: true })
+    if (failure) removeEmpty(created)
   }
+}
+
+function createDirectory(directory: string): string[] {
+  try {
+    return makeDirectories(directory, 0o700)
+  } catch (error) {
+    throw new ServerStartError(
+      'DataDirectoryUnwritable',
+      `${directory} cannot be created (${(error as Error).message}): check the owner and mode of its parent, or choose another with --data`,
+      { cause: error },
+    )
+  }
+}
+
+function removeEmpty(directories: readonly string[]): void {
+  for (const directory of directories.toReversed()) {
+    try {
+      rmdirSync(directory)
+    } catch {
+      return // Not empty: another process uses it.
+    }
+  }
+}
+
+/** The error names the file that the user passed, not its temporary copy. */
+function toRestoreError(error: unknown, file: string, copy: string): unknown {
+  const startError = toStartError(error, file)
+  if (!(startError instanceof ServerStartError)) return startError
+  const { code, cause, message } = startError
+  if (sqliteCode(cause) === sqliteNotADatabase) {
+    return new ServerStartError('DataCorrupt', `${file} is not an oarlock backup: pass a file that "oarlock backup" created`, { cause })
+  }
+  return new ServerStartError(code, message.replaceAll(copy, file), { cause })
 }
 
 /** Copies the write-ahead log too: after a kill it holds the newest writes. */
