@@ -2,7 +2,11 @@ import { deepEqual, equal, match, notEqual, ok } from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { after, before, test } from 'node:test'
 import type { KubeObject } from '../../object/index.ts'
+import { Registry } from '../registry/index.ts'
 import { makeDataDir, startTestServer, type TestServer } from '../server.testing.ts'
+import { Store } from '../storage/index.ts'
+import { KubernetesServiceController } from './kubernetes-service-controller.ts'
+import { TaskQueue } from './task-queue.ts'
 
 const servicePath = '/api/v1/namespaces/default/services/kubernetes'
 const endpointsPath = '/api/v1/namespaces/default/endpoints/kubernetes'
@@ -100,6 +104,60 @@ test('the address of the Service is not allocated to another Service', async () 
   match(String(body.message), /provided IP is already allocated/)
 })
 
+/** Sends `write` and returns the next version of the Service after it that `accept` accepts. */
+async function serviceAfter(
+  write: () => Promise<{ code: number; body: unknown }>,
+  accept: (service: KubeObject) => boolean,
+): Promise<KubeObject> {
+  const events = await server.watch('/api/v1/namespaces/default/services?watch=true&fieldSelector=metadata.name=kubernetes')
+  const { code, body } = await write()
+  ok(code < 300, JSON.stringify(body))
+  try {
+    for (let event = await events.next(); event; event = await events.next()) {
+      const object = event.object as KubeObject
+      if (BigInt(object.metadata.resourceVersion) > BigInt((body as KubeObject).metadata.resourceVersion) && accept(object)) return object
+    }
+    throw new Error('the watch ended')
+  } finally {
+    events.stop()
+  }
+}
+
+test('a Service without its address is rebuilt as a valid one', async () => {
+  const initial = (await get(servicePath)).spec
+  const body = {
+    spec: { type: 'ExternalName', externalName: 'db.example', selector: { app: 'db' }, clusterIP: null, clusterIPs: null },
+  }
+  const patch = () => server.call(servicePath, { method: 'PATCH', type: 'application/merge-patch+json', body })
+  deepEqual((await serviceAfter(patch, () => true)).spec, initial)
+})
+
+test('a Service that became a LoadBalancer is rebuilt at the next start', async () => {
+  const initial = (await get(servicePath)).spec
+  const body = {
+    spec: { type: 'LoadBalancer', externalTrafficPolicy: 'Local', selector: { app: 'db' }, loadBalancerClass: 'example.com/lb' },
+  }
+  equal((await server.call(servicePath, { method: 'PATCH', type: 'application/merge-patch+json', body })).code, 200)
+  const { port } = server.server
+  await server.close()
+  server = await startTestServer({ dataDir, listen: { port } })
+  deepEqual((await get(servicePath)).spec, initial)
+  const annotate = { method: 'PATCH', type: 'application/merge-patch+json', body: { metadata: { annotations: { a: 'b' } } } }
+  equal((await server.call(servicePath, annotate)).code, 200)
+})
+
+test('no other Service gets the address while default/kubernetes does not have it', async () => {
+  const other = { apiVersion: 'v1', kind: 'Service', metadata: { name: 'other' }, spec: { clusterIP: '10.96.0.1', ports: [{ port: 80 }] } }
+  const codes: number[] = []
+  const removeThenClaim = async () => {
+    const removed = await server.call(servicePath, { method: 'DELETE' })
+    codes.push((await server.call('/api/v1/namespaces/default/services', { body: other })).code)
+    return removed
+  }
+  await nextVersion(servicePath, removeThenClaim)
+  deepEqual(codes, [422])
+})
+
 test('a restart with the same address writes nothing; with another port it updates the port, and keeps what an administrator added', async () => {
   const { port } = server.server
   const patch = { method: 'PATCH', type: 'application/merge-patch+json', body: { metadata: { labels: { team: 'platform' } } } }
@@ -123,4 +181,39 @@ test('a restart with the same address writes nothing; with another port it updat
   equal((endpoints.subsets as { ports: { port: number }[] }[])[0]?.ports[0]?.port, now)
   equal((slice.ports as { port: number }[])[0]?.port, now)
   equal(slice.metadata.generation, (before[2]?.metadata.generation ?? 0) + 1)
+})
+
+test('a conflict with a stored Service is reported once and resolved when that Service is deleted', async t => {
+  const directory = makeDataDir()
+  const store = await Store.open({ dataDir: directory, synchronous: 'OFF' })
+  const failures: unknown[] = []
+  const queue = new TaskQueue(error => failures.push(error))
+  t.after(async () => {
+    await queue.stop()
+    await store.close()
+    rmSync(directory, { recursive: true, force: true })
+  })
+  const registry = new Registry(store)
+  const services = store.table(registry.find('', 'v1', 'services')!.storageName)
+  const spec = { type: 'ClusterIP', clusterIP: '10.96.0.1', clusterIPs: ['10.96.0.1'], ports: [{ port: 80, protocol: 'TCP' }] }
+  const serviceOf = (name: string, spec: object): KubeObject => {
+    const metadata = { name, namespace: 'default', uid: name, resourceVersion: '', creationTimestamp: '2026-01-01T00:00:00Z' }
+    return { apiVersion: 'v1', kind: 'Service', metadata, spec }
+  }
+  const old = await store.put(services, undefined, serviceOf('old', spec))
+  const conflicts: string[] = []
+  const controller = new KubernetesServiceController(store, registry, queue, message => conflicts.push(message))
+  const { promise: isCreated, resolve: created } = Promise.withResolvers<void>()
+  store.onCommit((table, events) => {
+    controller.observe(table, events)
+    if (events.some(({ entry }) => entry.key === 'default/kubernetes') && table === services) created()
+  })
+  await controller.publish({ address: '192.0.2.1', port: 6443 })
+  await store.put(services, undefined, serviceOf('unrelated', { type: 'ExternalName', externalName: 'db.example' }))
+  equal(services.get('default/kubernetes'), undefined)
+  await store.remove(services, old, serviceOf('old', spec))
+  await isCreated
+  equal(conflicts.length, 1)
+  match(conflicts[0]!, /10\.96\.0\.1: provided IP is already allocated/)
+  deepEqual(failures, [])
 })

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { trackUpdate } from '../../apply/index.ts'
-import { equalJson, invalid, type KubeObject, rfc3339 } from '../../object/index.ts'
+import { equalJson, invalid, isReason, type KubeObject, rfc3339 } from '../../object/index.ts'
 import { type Kind, kubernetesServiceIp, type Registry } from '../registry/index.ts'
 import { mutate } from '../rest/index.ts'
 import { parseEntry, type Store, type StoredEvent, type Table } from '../storage/index.ts'
@@ -31,7 +31,7 @@ export const kubernetesServiceNames: readonly string[] = [
 /**
  * Keeps the Service `default/kubernetes`, its Endpoints and its EndpointSlice, from which clients in Pods find this server. As in
  * kube-apiserver, a deleted object is recreated, the endpoints always name the current address, and the ports and the type of the Service
- * are restored at start only, so that an administrator may change the others.
+ * are restored at start only, so that an administrator may change the others. A Service without its reserved address is rebuilt at any time.
  */
 export class KubernetesServiceController {
   readonly #store: Store
@@ -40,10 +40,15 @@ export class KubernetesServiceController {
   readonly #endpoints: Kind
   readonly #slices: Kind
   readonly #tables: ReadonlyMap<Table, () => Promise<unknown>>
+  readonly #onConflict: (message: string) => void
   #endpoint: ApiServerEndpoint | undefined
+  /** Why the Service cannot be written: another Service has its address. */
+  #conflict: string | undefined
 
-  constructor(store: Store, registry: Registry, queue: TaskQueue) {
+  /** `onConflict` is called once for each reason why the Service cannot be written. */
+  constructor(store: Store, registry: Registry, queue: TaskQueue, onConflict: (message: string) => void) {
     this.#store = store
+    this.#onConflict = onConflict
     this.#queue = queue
     this.#services = registry.find('', 'v1', 'services')!
     this.#endpoints = registry.find('', 'v1', 'endpoints')!
@@ -66,7 +71,9 @@ export class KubernetesServiceController {
   observe(table: Table, events: readonly StoredEvent[]): void {
     const task = this.#tables.get(table)
     if (!task || !this.#endpoint) return
-    if (events.some(({ entry }) => entry.key === key)) this.#enqueue(table, task)
+    // Any Service may have released the address.
+    const isReleased = this.#conflict !== undefined && table === this.#tableOf(this.#services)
+    if (isReleased || events.some(({ entry }) => entry.key === key)) this.#enqueue(table, task)
   }
 
   #enqueue(table: Table, task: () => Promise<unknown>): void {
@@ -77,17 +84,31 @@ export class KubernetesServiceController {
     return this.#store.table(kind.storageName)
   }
 
-  #ensureService(isStart: boolean): Promise<unknown> {
-    const { port } = this.#endpoint!
-    const ports = [{ name: portName, protocol: 'TCP', port: servicePort, targetPort: port }]
+  async #ensureService(isStart: boolean): Promise<void> {
+    try {
+      await this.#writeService(isStart)
+      this.#conflict = undefined
+    } catch (error) {
+      if (!isReason(error, 'Invalid')) throw error
+      const { message } = error as Error
+      if (message !== this.#conflict) this.#onConflict(message)
+      this.#conflict = message
+    }
+  }
+
+  #writeService(isStart: boolean): Promise<void> {
+    const ports = [{ name: portName, protocol: 'TCP', port: servicePort, targetPort: this.#endpoint!.port }]
     const type = 'ClusterIP'
+    const labels = { component: 'apiserver', provider: name }
+    const spec = { ports, clusterIP: kubernetesServiceIp, type, sessionAffinity: 'None', ipFamilyPolicy: 'SingleStack' }
     return this.#ensure(this.#services, live => {
-      if (!live) {
-        const labels = { component: 'apiserver', provider: name }
-        return { labels, spec: { ports, clusterIP: kubernetesServiceIp, type, sessionAffinity: 'None', ipFamilyPolicy: 'SingleStack' } }
+      if (!live) return { labels, spec }
+      const current = live.spec as { ports?: unknown; type?: string; clusterIP?: string; selector?: object; externalName?: string }
+      const isOwn = current.type === type && current.selector === undefined && current.externalName === undefined
+      if (current.clusterIP !== kubernetesServiceIp || (isStart && !isOwn)) {
+        return { labels: { ...live.metadata.labels, ...labels }, spec, status: { loadBalancer: {} } }
       }
-      const spec = live.spec as { ports?: unknown; type?: string }
-      return isStart && !(equalJson(spec.ports, ports) && spec.type === type) ? { spec: { ...spec, ports, type } } : undefined
+      return isStart && !equalJson(current.ports, ports) ? { spec: { ...current, ports } } : undefined
     })
   }
 
@@ -141,9 +162,7 @@ export class KubernetesServiceController {
     strategy.prepareForWrite?.(object, undefined)
     const owned = { ...object, ...(kind.hasStatus && { status: strategy.zeroValue?.status }) }
     strategy.prepareForCreate?.(object)
-    // Only a Service is validated, which claims its address. Endpoints of users may not be loopback addresses; this one may.
-    const causes = kind === this.#services ? strategy.validate!(object, undefined) : []
-    if (causes.length > 0) throw invalid(kind, name, causes)
+    this.#validate(kind, object)
     object.metadata = { ...metadata, managedFields: this.#track(kind, undefined, owned) }
     return object
   }
@@ -155,9 +174,20 @@ export class KubernetesServiceController {
       ...fields,
       metadata: { ...metadata, ...(generation !== undefined && { generation: generation + 1 }), ...(labels && { labels }) },
     }
+    if (kind === this.#services) {
+      kind.strategy.prepareForWrite?.(object, undefined)
+      kind.strategy.prepareForCreate?.(object)
+    }
+    this.#validate(kind, object)
     const managedFields = this.#track(kind, live, object)
     if (managedFields.length > 0) object.metadata.managedFields = managedFields
     return object
+  }
+
+  /** Only a Service is validated, which claims its address. Endpoints of users may not be loopback addresses; this one may. */
+  #validate(kind: Kind, object: KubeObject): void {
+    const causes = kind === this.#services ? kind.strategy.validate!(object, undefined) : []
+    if (causes.length > 0) throw invalid(kind, name, causes)
   }
 
   #track(kind: Kind, before: KubeObject | undefined, after: KubeObject) {

@@ -53,7 +53,9 @@ export class Lifecycle {
     if (namespaceDefaults) this.#namespaceDefaults = new NamespaceDefaultsController(store, this.#queue, caCertificate)
     this.#tokenSecrets = new TokenSecretController(store, this.#queue, serviceAccounts, caCertificate)
     this.#resourceQuotas = new ResourceQuotaController(store, this.#queue, quotas)
-    this.#kubernetesService = new KubernetesServiceController(store, registry, this.#queue)
+    this.#kubernetesService = new KubernetesServiceController(store, registry, this.#queue, message =>
+      onError(undefined, `failed to write the Service default/kubernetes, retrying when a Service changes: ${message}`),
+    )
   }
 
   /** Resolves when the namespaces, roles and PriorityClasses that every cluster has are durable. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { KubeObject } from '../../../object/index.ts'
-import { allocationOf, isInRange, portKey } from './service-allocation.ts'
+import { allocationOf, isInRange, kubernetesServiceIp, portKey } from './service-allocation.ts'
 
 function service(name: string, spec: object): KubeObject {
   return { apiVersion: 'v1', kind: 'Service', metadata: { name, namespace: 'a' } as KubeObject['metadata'], spec }
@@ -28,6 +28,20 @@ test('an allocation whose Service was never stored is released', () => {
   const allocation = allocationOf(storedOf())
   assert.equal(allocation.claim('10.96.1.1', service('failed', {})), true)
   assert.equal(allocation.claim('10.96.1.1', service('next', {})), true)
+})
+
+test('the first address is reserved for default/kubernetes, except for a Service that already has it', () => {
+  const kubernetes = { ...service('kubernetes', {}), metadata: { name: 'kubernetes', namespace: 'default' } as KubeObject['metadata'] }
+  const old = service('old', { clusterIPs: [kubernetesServiceIp] })
+  const stored = storedOf(old)
+  const allocation = allocationOf(stored)
+  assert.equal(allocation.claim(kubernetesServiceIp, old), true)
+  assert.equal(allocation.claim(kubernetesServiceIp, service('new', {})), false)
+  assert.equal(allocation.claim(kubernetesServiceIp, kubernetes), false)
+  stored.byKey.clear()
+  assert.equal(allocation.claim(kubernetesServiceIp, old), false)
+  assert.equal(allocation.claim(kubernetesServiceIp, service('new', {})), false)
+  assert.equal(allocation.claim(kubernetesServiceIp, kubernetes), true)
 })
 
 test('allocates each port once until none is left', () => {

@@ -30,6 +30,8 @@ export class ServiceAllocation {
     this.#readServices()
     const key = keyOf(service)
     const owner = this.#owners.get(what)
+    // A Service that had the reserved address before it was reserved keeps it.
+    if (what === kubernetesServiceIp && key !== kubernetesServiceKey && !(owner === key && this.#isClaimedBy(key, what))) return false
     if (owner !== undefined && owner !== key && this.#isClaimedBy(owner, what)) return false
     this.#owners.set(what, key)
     return true
@@ -90,7 +92,9 @@ export function isInRange(address: string): boolean {
   return address.includes('.') && offset > 0 && offset < addressCount - 1
 }
 
-/** The ClusterIP of the Service `default/kubernetes`: the first address of the range. */
+const kubernetesServiceKey = 'default/kubernetes'
+
+/** The ClusterIP of the Service `default/kubernetes`: the first address of the range, reserved for it. */
 export const kubernetesServiceIp = addressAt(1)
 
 function addressAt(offset: number): string {
