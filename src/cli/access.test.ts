@@ -1,6 +1,6 @@
-import { equal } from 'node:assert/strict'
+import { equal, match } from 'node:assert/strict'
 import { test } from 'node:test'
-import { dataDirectory, findKubeconfig } from './access.ts'
+import { dataDirectory, findKubeconfig, noKubeconfigError } from './access.ts'
 
 const environment = (env: Record<string, string>, present: string[], checkout: string | undefined = '/checkout') => ({
   env,
@@ -30,3 +30,9 @@ for (const [name, option, env, present, want] of [
 ] as const) {
   test(`kubeconfig: ${name}`, () => equal(findKubeconfig(option, environment(env, [...present])), want))
 }
+
+test('the error without a kubeconfig lists every place that was searched, and a hint', () => {
+  const error = noKubeconfigError(environment({}, []))
+  match(error.message, /KUBECONFIG is not set.*: \/cwd\/\.oarlock\/kubeconfig, \/checkout\/\.oarlock\/kubeconfig, .*\.kube\/config$/)
+  match(error.hint ?? '', /OARLOCK_DATA/)
+})

@@ -1,7 +1,9 @@
 import { existsSync } from 'node:fs'
+import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { Client } from '../kubernetes/client/index.ts'
-import { usageError } from './cli-error.ts'
+import { CliError, usageError } from './cli-error.ts'
+import { exitCodes } from './exit-codes.ts'
 import { packageRoot } from './package-root.ts'
 
 /** The options of every command that talks to an API server. */
@@ -40,8 +42,26 @@ export function findKubeconfig(option: string | undefined, environment = current
   const { env, cwd, exists } = environment
   if (option) return resolve(cwd, option)
   if (env.KUBECONFIG) return undefined
-  const candidates = [...(env.OARLOCK_DATA ? [] : [join(cwd, '.oarlock')]), dataDirectory(undefined, environment)]
-  return candidates.map(directory => join(directory, 'kubeconfig')).find(exists)
+  return localKubeconfigs(environment).find(exists)
+}
+
+/** Where the kubeconfig of a local server can be. */
+function localKubeconfigs(environment: CliEnvironment): string[] {
+  const { env, cwd } = environment
+  const directories = [...(env.OARLOCK_DATA ? [] : [join(cwd, '.oarlock')]), dataDirectory(undefined, environment)]
+  return [...new Set(directories)].map(directory => join(directory, 'kubeconfig'))
+}
+
+/** The error when {@link findKubeconfig} and the client found nothing. It lists the places that were searched. */
+export function noKubeconfigError(environment = currentEnvironment()): CliError {
+  const places = [...localKubeconfigs(environment), join(homedir(), '.kube', 'config')]
+  return new CliError(
+    `no kubeconfig found: KUBECONFIG is not set, there is no service account of a Pod, and none of these files exists: ${places.join(', ')}`,
+    {
+      exitCode: exitCodes.unreachable,
+      hint: 'start a server with "oarlock up", choose its data directory with OARLOCK_DATA, or a kubeconfig with --kubeconfig',
+    },
+  )
 }
 
 /** A client for the server that the options select. The caller closes it. */
@@ -49,7 +69,13 @@ export async function connect(options: AccessOptions): Promise<Client> {
   const { context } = options
   // Loaded here: servers import this module for their data directory only.
   const { createClient } = await import('../kubernetes/client/index.ts')
-  return createClient({ kubeconfig: findKubeconfig(options.kubeconfig), context, fieldManager: 'oarlock-cli', userAgent: 'oarlock-cli' })
+  const kubeconfig = findKubeconfig(options.kubeconfig)
+  try {
+    return await createClient({ kubeconfig, context, fieldManager: 'oarlock-cli', userAgent: 'oarlock-cli' })
+  } catch (error) {
+    if (error instanceof TypeError && error.message.startsWith('no kubeconfig found')) throw noKubeconfigError()
+    throw error
+  }
 }
 
 /** Calls `work` with a client that is closed afterwards. */

@@ -11,7 +11,7 @@ export type DeclareCommand = (program: Command, exitWith: ExitWith) => void
 export function accessOptions(command: Command, { allNamespaces = false } = {}): Command {
   command
     .option('-n, --namespace <namespace>', 'namespace (default: that of the kubeconfig context)')
-    .option('--kubeconfig <file>', 'kubeconfig (default: $KUBECONFIG, $OARLOCK_DATA/kubeconfig,\n.oarlock/kubeconfig or ~/.kube/config)')
+    .option('--kubeconfig <file>', 'kubeconfig (default: $KUBECONFIG, $OARLOCK_DATA/kubeconfig or .oarlock/kubeconfig, ~/.kube/config)')
     .option('--context <name>', 'kubeconfig context (default: the current context)')
   return allNamespaces ? command.option('-A, --all-namespaces', 'list objects of all namespaces') : command
 }

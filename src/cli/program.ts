@@ -68,16 +68,25 @@ export async function makeProgram(name: string | undefined, exitWith: ExitWith):
     .version(`oarlock ${packageVersion()}`, '--version', 'print the version')
     .helpOption('-h, --help', 'show help')
     .helpCommand('help [command]', 'show help for a command')
-    .showHelpAfterError('(oarlock --help lists the commands)')
     .showSuggestionAfterError()
     .enablePositionalOptions()
+    // The same style as every other error.
+    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, `${errPaint()('red', 'oarlock:')} `)) })
     .configureHelp({ showGlobalOptions: false, optionDescription, subcommandTerm: command => command.name() })
     .exitOverride()
     .addHelpText('after', `\nExit codes:\n${exitCodeHelp.map(([code, meaning]) => `  ${String(code).padStart(3)}  ${meaning}`).join('\n')}`)
   const isOne = name !== undefined && name !== 'completion' && Object.hasOwn(commands, name)
   const load = isOne ? [commands[name as keyof typeof commands]] : Object.values(commands)
   for (const { declare } of await Promise.all(load.map(each => each()))) declare(program, exitWith)
+  addHelpHint(program, 'oarlock')
   return program
+}
+
+/** After an error, each command refers to its own help. */
+function addHelpHint(command: Command, path: string): void {
+  const content = command.commands.length > 0 ? 'lists the commands' : 'describes the arguments and options'
+  command.showHelpAfterError(`  ${errPaint()('dim', `hint: "${path} --help" ${content}`)}`)
+  for (const child of command.commands) addHelpHint(child, `${path} ${child.name()}`)
 }
 
 /** As commander has it, without quotes around a default, and without a default that is empty. */

@@ -18,7 +18,7 @@ export async function parseManifests(text: string, from: string, values: Record<
     const [error] = document.errors ?? []
     if (error) {
       const { line, col } = lines.linePos(error.pos[0])
-      throw new CliError(`${from}:${line}:${col}: ${error.message}`, { exitCode: exitCodes.rejected })
+      throw new CliError(`${from}:${line}:${col} is not valid YAML: ${error.message}`, { exitCode: exitCodes.usage })
     }
     const location = `${from}:${lines.linePos(document.range?.[0] ?? 0).line}`
     const value: unknown = document.toJS()

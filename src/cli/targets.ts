@@ -14,7 +14,7 @@ export async function getStack(client: Client, text: string, namespace: string):
   if (!stackTypes.includes(type.toLowerCase())) throw usageError(`expected a Stack, got ${JSON.stringify(text)}`, 'use NAME or stack/NAME')
   const found = await client.resource(stackResource).getOrUndefined(name, { namespace })
   if (found) return found
-  throw await missing(client, `stack "${name}" not found in namespace ${namespace}`, name)
+  throw await missing(client, 'stack', name, namespace)
 }
 
 export type StackOrRun = { kind: 'stack'; stack: Stack } | { kind: 'run'; run: Run }
@@ -34,11 +34,16 @@ export async function getStackOrRun(client: Client, text: string, namespace: str
     const run = await client.resource(runResource).getOrUndefined(name, { namespace })
     if (run) return { kind: 'run', run }
   }
-  throw await missing(client, `${typed === '' ? 'stack or run' : typed} "${name}" not found in namespace ${namespace}`, name)
+  throw await missing(client, typed || 'stack or run', name, namespace)
 }
 
-async function missing(client: Client, message: string, name: string): Promise<CliError> {
-  const { items } = await client.resource(stackResource).listAll()
+export const stackNotFound = (client: Client, name: string, namespace: string): Promise<CliError> =>
+  missing(client, 'stack', name, namespace)
+
+async function missing(client: Client, typed: string, name: string, namespace: string): Promise<CliError> {
+  const isRun = runTypes.includes(typed)
+  const message = `${typed} "${name}" not found in namespace ${namespace}`
+  const { items } = isRun ? { items: [] } : await client.resource(stackResource).listAll()
   const elsewhere = items.find(({ metadata }) => metadata.name === name)
   const close = suggest(
     name,
@@ -48,7 +53,9 @@ async function missing(client: Client, message: string, name: string): Promise<C
     ? `a Stack of this name is in namespace ${elsewhere.metadata.namespace}: add -n ${elsewhere.metadata.namespace}`
     : close
       ? `did you mean ${close}?`
-      : '"oarlock get stacks -A" lists all Stacks'
+      : isRun
+        ? `"oarlock get runs -n ${namespace}" lists the Runs`
+        : '"oarlock get stacks -A" lists all Stacks'
   return new CliError(message, { exitCode: exitCodes.notFound, hint })
 }
 

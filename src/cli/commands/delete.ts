@@ -3,9 +3,11 @@ import { parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { formatError, usageError } from '../cli-error.ts'
 import { note, print } from '../console.ts'
+import { exitCodes } from '../exit-codes.ts'
 import { discoverTypes, findTypes, parseTarget } from '../find-types.ts'
 import { objectName } from '../output/print-objects.ts'
 import { readManifests } from '../read-manifests.ts'
+import { stackNotFound } from '../targets.ts'
 import { waitFor } from '../wait-for.ts'
 
 export type DeleteOptions = AccessOptions & { filename?: string[]; wait: boolean; timeout: string; ignoreNotFound?: boolean }
@@ -28,6 +30,11 @@ export async function remove(args: string[], options: DeleteOptions): Promise<nu
       const pairs = first.includes('/') ? args.map(arg => parseTarget(arg, '')) : rest.map(name => ({ type: first, name }))
       if (pairs.length === 0)
         throw usageError('specify the object to delete', 'use oarlock delete TYPE NAME, oarlock delete TYPE/NAME or oarlock delete -f FILE')
+      const malformed = pairs.find(({ type, name }) => type === '' || name === '' || name.includes('/'))
+      if (malformed) {
+        const text = `${malformed.type}/${malformed.name}`
+        throw usageError(`expected TYPE NAME or TYPE/NAME, got ${JSON.stringify(text)}`, '"oarlock delete --help" describes the arguments')
+      }
       for (const { type, name } of pairs) for (const resource of findTypes(type, types)) add(resource, name)
     }
     let exitCode = 0
@@ -40,9 +47,12 @@ export async function remove(args: string[], options: DeleteOptions): Promise<nu
         }
         print(`${objectName(resource, name)} ${options.wait ? 'deleted' : 'is being deleted'}`)
       } catch (error) {
-        const { message, exitCode: code } = formatError(error)
-        if (options.ignoreNotFound && code === 3) continue
+        const { exitCode: code } = formatError(error)
+        if (options.ignoreNotFound && code === exitCodes.notFound) continue
+        const isMissingStack = code === exitCodes.notFound && resource.kind === 'Stack' && namespace !== undefined
+        const { message, hint } = formatError(isMissingStack ? await stackNotFound(client, name, namespace) : error)
         note(`oarlock: ${message}`)
+        if (hint) note(`  hint: ${hint}`)
         exitCode ||= code
       }
     }

@@ -1,27 +1,50 @@
 import { labels, type Run, runResource, type Stack } from '../../api/index.ts'
 import { type Client, type EventBody, eventResource } from '../../kubernetes/client/index.ts'
-import { formatDuration, type KubeObject, type Resource } from '../../kubernetes/object/index.ts'
+import { formatDuration, isReason, type KubeObject, type Resource } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
-import { usageError } from '../cli-error.ts'
+import { CliError, usageError } from '../cli-error.ts'
 import { print } from '../console.ts'
-import { discoverTypes, findTypes, parseTarget } from '../find-types.ts'
+import { exitCodes } from '../exit-codes.ts'
+import { discoverTypes, findTypes, type KnownType, parseTarget } from '../find-types.ts'
 import { renderTable } from '../output/table.ts'
 import { planText } from '../request-run.ts'
+import { stackNotFound } from '../targets.ts'
 
 /** `oarlock describe TYPE NAME` or `TYPE/NAME`: prints an object with its conditions, the Runs of a Stack, and events. */
 export async function describe(typed: string, name: string | undefined, options: AccessOptions): Promise<void> {
   const target = name === undefined ? parseTarget(typed, '') : { type: typed, name }
-  if (target.type === '')
-    throw usageError(`the type of ${JSON.stringify(typed)} is missing`, `use for example: oarlock describe stack ${typed}`)
   await withClient(options, async client => {
-    for (const resource of findTypes(target.type, await discoverTypes(client))) {
+    const types = await discoverTypes(client)
+    if (target.type === '' || target.name === '') throw incompleteTarget(target.type || target.name, types)
+    for (const resource of findTypes(target.type, types)) {
       const namespace = resource.scope === 'Namespaced' ? namespaceOf(client, options) : undefined
-      const object = await client.resource(resource).get(target.name, { namespace })
+      const object = await getObject(client, resource, target.name, namespace)
       const runs = isStack(resource) ? await listRuns(client, object) : []
       const events = await listEvents(client, object)
       for (const line of await describeLines(resource, object, runs, events, Date.now())) print(line)
     }
   })
+}
+
+/** `oarlock describe stack` lacks the name, `oarlock describe hello` the type. */
+function incompleteTarget(typed: string, types: readonly KnownType[]): CliError {
+  const isType = types.some(({ names }) => names.includes(typed.toLowerCase()))
+  return isType
+    ? usageError('a name is missing', `use oarlock describe ${typed} NAME`)
+    : usageError(`the type of ${JSON.stringify(typed)} is missing`, `use for example: oarlock describe stack ${typed}`)
+}
+
+async function getObject(client: Client, resource: Resource, name: string, namespace: string | undefined): Promise<KubeObject> {
+  try {
+    return await client.resource(resource).get(name, { namespace })
+  } catch (error) {
+    if (namespace === undefined || !isReason(error, 'NotFound')) throw error
+    if (isStack(resource)) throw await stackNotFound(client, name, namespace)
+    throw new CliError(`${resource.kind.toLowerCase()} "${name}" not found in namespace ${namespace}`, {
+      exitCode: exitCodes.notFound,
+      cause: error,
+    })
+  }
 }
 
 const isStack = ({ group, kind }: Resource<unknown>) => group === 'oarlock.dev' && kind === 'Stack'

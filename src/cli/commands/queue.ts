@@ -3,6 +3,7 @@ import { formatDuration, isReason } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
 import { note, print } from '../console.ts'
+import { exitCodes } from '../exit-codes.ts'
 import { serialize } from '../output/print-objects.ts'
 import { renderTable } from '../output/table.ts'
 
@@ -18,6 +19,12 @@ export async function queue(options: QueueOptions): Promise<void> {
       const response = await client.request({ method: 'GET', path: '/queue', query })
       report = (await response.json()) as QueueReport
     } catch (error) {
+      if (isReason(error, 'Forbidden') && namespace === undefined) {
+        throw new CliError((error as Error).message, {
+          exitCode: exitCodes.rejected,
+          hint: 'list the queue of a namespace that you may read: oarlock queue -n NAMESPACE',
+        })
+      }
       if (!isReason(error, 'NotFound')) throw error
       throw new CliError('this server does not serve /queue', {
         hint: '"oarlock get runs -A" shows the last reported reason and position of each Run',

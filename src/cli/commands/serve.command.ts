@@ -2,9 +2,9 @@ import { beginLeanStart } from '../lean-start.ts'
 import { type DeclareCommand, duration, serverOptions } from '../options.ts'
 
 const notes = `
-The administrator's kubeconfig is <data>/kubeconfig. The server is ready when its
-addresses are printed; /readyz returns "ok" without credentials. SIGTERM or Ctrl-C
-shuts it down: watches end, and pending requests are answered.`
+The administrator's kubeconfig is <data>/kubeconfig. The server is ready when
+its addresses are printed; /readyz returns "ok" without credentials. SIGTERM or
+Ctrl-C shuts it down: watches end, and pending requests are answered.`
 
 export const declare: DeclareCommand = (program, exitWith) => {
   serverOptions(program.command('serve'))

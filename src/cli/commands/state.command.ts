@@ -1,10 +1,7 @@
 import { accessOptions, type DeclareCommand, outputOption, yesOption } from '../options.ts'
 
 export const declare: DeclareCommand = program => {
-  const state = program
-    .command('state')
-    .description('show, lock, roll back and recover the state of Stacks')
-    .showHelpAfterError('(oarlock state --help lists the commands)')
+  const state = program.command('state').description('show, lock, roll back and recover the state of Stacks')
   const command = (name: string, description: string) =>
     accessOptions(state.command(name)).description(description).argument('<stack>', 'NAME or stack/NAME')
   const load = () => import('./state.ts')

@@ -26,8 +26,17 @@ export async function create({ pool, ttl, uses, label = [], allowLabel = [], ...
     note(
       `token ${token.id} for pool ${pool} expires ${rfc3339(token.expiresAtMs)}${uses ? `, valid for ${uses} uses` : ''}; it cannot be shown again`,
     )
-    note(`run on the other machine: oarlock worker --server ${client.server} --token-file FILE`)
+    note(
+      isLoopback(client.server)
+        ? 'this server listens on loopback only; start it with --listen 0.0.0.0:7466 --tls-san NAME (docs/pools.md)'
+        : `run on the other machine: oarlock worker --server ${client.server} --token-file FILE`,
+    )
   })
+}
+
+function isLoopback(server: string): boolean {
+  const { hostname } = new URL(server)
+  return hostname === 'localhost' || hostname === '[::1]' || hostname.startsWith('127.')
 }
 
 function parseLabels(texts: readonly string[]): Record<string, string> {

@@ -1,8 +1,8 @@
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import type { pino } from 'pino'
 import { type AllInOne, AppStartError, parseAddress, startAllInOne } from '../../app/index.ts'
 import { objectKey, parseDuration } from '../../kubernetes/object/index.ts'
-import { dataDirectory } from '../access.ts'
+import { dataDirectory, findKubeconfig } from '../access.ts'
 import { applyManifest } from '../apply-manifests.ts'
 import { CliError, formatError, usageError } from '../cli-error.ts'
 import { errPaint, note, outPaint, print } from '../console.ts'
@@ -91,7 +91,8 @@ export async function up(options: UpOptions): Promise<number> {
       if (showsFleet) {
         const settled = await Promise.race([watch.whenSettled, stopRequested.promise])
         watch.freeze()
-        if (settled !== 'signal') for (const line of [...settledLines(watch, settled, paint), ...nextSteps(settled, paint)]) print(line)
+        if (settled !== 'signal')
+          for (const line of [...settledLines(watch, settled, paint), ...nextSteps(settled, dataDir, paint)]) print(line)
       }
       await stopRequested.promise
     }
@@ -208,10 +209,20 @@ function settledLines(watch: FleetWatch, rows: readonly FleetRow[], paint: Paint
   ]
 }
 
-function nextSteps(rows: readonly FleetRow[], paint: Paint): string[] {
-  const oarlock = './bin/oarlock'
+/** The path of the launcher, in a form that works in the directory where the user started this process. */
+function launcherPath(): string {
+  const path = join(packageRoot, 'bin', 'oarlock')
+  const fromHere = relative(process.cwd(), path)
+  return fromHere.startsWith('..') ? path : `./${fromHere}`
+}
+
+function nextSteps(rows: readonly FleetRow[], dataDir: string, paint: Paint): string[] {
+  const oarlock = launcherPath()
+  const kubeconfig = join(dataDir, 'kubeconfig')
   const keys = new Set(rows.map(({ key }) => key))
   const steps: [command: string, purpose: string, requires?: string][] = [
+    // Without it, another command would find another server, or none.
+    ...(findKubeconfig(undefined) === kubeconfig ? [] : [[`export KUBECONFIG=${kubeconfig}`, 'use this server'] as [string, string]]),
     [`${oarlock} get stacks -A`, 'list the Stacks'],
     [`${oarlock} logs stack/network -n shop`, 'show the output of terraform', 'shop/network'],
     [`${oarlock} approve stack/database -n shop`, 'approve a plan', 'shop/database'],
