@@ -95,6 +95,17 @@ test('endpoints that a client changed are restored', async () => {
   events.stop()
 })
 
+test('a client can annotate the endpoints, but not set a loopback address', async () => {
+  const patch = (path: string, body: object) =>
+    server.call<KubeObject>(path, { method: 'PATCH', type: 'application/merge-patch+json', body })
+  for (const path of [endpointsPath, slicePath]) {
+    const { code, body } = await patch(path, { metadata: { annotations: { note: 'a' } } })
+    equal(code, 200, JSON.stringify(body))
+  }
+  equal((await patch(endpointsPath, { subsets: [{ addresses: [{ ip: '127.0.0.2' }] }] })).code, 422)
+  equal((await patch(slicePath, { endpoints: [{ addresses: ['127.0.0.2'] }] })).code, 422)
+})
+
 test('the address of the Service is not allocated to another Service', async () => {
   const spec = { clusterIP: '10.96.0.1', ports: [{ port: 80 }] }
   const { code, body } = await server.call('/api/v1/namespaces/default/services', {

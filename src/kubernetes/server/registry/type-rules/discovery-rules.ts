@@ -1,6 +1,7 @@
 import { isIPv4, isIPv6 } from 'node:net'
 import {
   duplicateValue,
+  equalJson,
   invalidValue,
   labelErrors,
   labelValueErrors,
@@ -22,12 +23,14 @@ const maxHints = 8
 export const discoveryRules: RuleTable = {
   'discovery.v1.EndpointSlice': {
     required: { addressType: '' },
-    validate: ({ addressType, endpoints, ports }) => {
+    validate: ({ addressType, endpoints, ports }, { before }) => {
       const causes: StatusCause[] = []
       const list = (endpoints ?? []) as Fields[]
       const portList = (ports ?? []) as Fields[]
       if (list.length > maxEndpoints) causes.push(tooMany('endpoints', list.length, maxEndpoints))
-      else causes.push(...list.flatMap((endpoint, index) => addressErrors(endpoint, addressType, `endpoints[${index}].addresses`)))
+      // The server itself may store a loopback address, in the EndpointSlice `default/kubernetes`, which clients may annotate.
+      else if (!before || !equalJson(endpoints, before.endpoints) || addressType !== before.addressType)
+        causes.push(...list.flatMap((endpoint, index) => addressErrors(endpoint, addressType, `endpoints[${index}].addresses`)))
       if (portList.length > maxPorts) return [...causes, tooMany('ports', portList.length, maxPorts)]
       const names = portList.map(({ name }) => String(name))
       for (const index of duplicateIndexes(names)) causes.push(duplicateValue(`ports[${index}].name`, names[index]))

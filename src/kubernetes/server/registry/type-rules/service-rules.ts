@@ -1,4 +1,4 @@
-import { nameErrors, requiredValue, type StatusCause } from '../../../object/index.ts'
+import { equalJson, nameErrors, requiredValue, type StatusCause } from '../../../object/index.ts'
 import { fieldsOf, invalidName, itemsOf, optionalName, portNumber, textOf } from './checks.ts'
 import { endpointIpErrors, ipErrors } from './ip-address.ts'
 import type { Fields, RuleTable, ValidationContext } from './type-rules.ts'
@@ -18,12 +18,13 @@ function subsetErrors({ addresses, notReadyAddresses, ports }: Fields, { path }:
   return causes
 }
 
-function addressErrors({ ip, hostname, nodeName }: Fields, { path }: ValidationContext): StatusCause[] {
+function addressErrors({ ip, hostname, nodeName }: Fields, { path, object, before }: ValidationContext): StatusCause[] {
   const text = textOf(ip)
   const causes = ipErrors(text, `${path}.ip`)
   // Kubernetes reports the error twice.
   if (causes.length > 0) causes.push({ ...causes[0]!, message: `Invalid value: ${JSON.stringify(text)}: must be a valid IP address` })
-  else causes.push(...endpointIpErrors(text, `${path}.ip`))
+  // The server itself may store a loopback address, in the Endpoints `default/kubernetes`, which clients may annotate.
+  else if (!before || !equalJson(object.subsets, before.subsets)) causes.push(...endpointIpErrors(text, `${path}.ip`))
   causes.push(...optionalName(`${path}.hostname`, hostname, 'dns1123Label'))
   if (nodeName !== undefined && nameErrors(textOf(nodeName), 'dns1123Subdomain').length > 0) {
     causes.push(...invalidName(`${path}.nodeName`, textOf(nodeName), 'dns1123Subdomain'))
