@@ -7,6 +7,7 @@ import { dataDirectory, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
 import { print } from '../console.ts'
 import { dataError } from '../data-error.ts'
+import { exitCodes } from '../exit-codes.ts'
 import { serialize } from '../output/print-objects.ts'
 
 export type BackupOptions = { to: string; data?: string; kubeconfig?: string; context?: string; force?: boolean; output?: string }
@@ -23,8 +24,16 @@ export async function backup(options: BackupOptions): Promise<void> {
     const isRemote = kubeconfig !== undefined || context !== undefined
     await printSummary(isRemote ? await backUpServer(path, { kubeconfig, context }) : await backUpDirectory(dataDir, path), options.output)
   } catch (error) {
-    throw dataError(error)
+    throw dataError(toTargetError(error, path))
   }
+}
+
+/** A directory that does not exist is not created: it may be an unmounted disk. */
+function toTargetError(error: unknown, path: string): unknown {
+  const { code, path: failedPath } = error as NodeJS.ErrnoException
+  if (code !== 'ENOSPC' && !failedPath?.startsWith(path)) return error
+  const hint = code === 'ENOSPC' ? 'free some space' : 'choose another file in an existing, writable directory with --to'
+  return new CliError(`${path} cannot be written (${code})`, { exitCode: exitCodes.dataDirectory, hint, cause: error })
 }
 
 async function backUpDirectory(dataDir: string, path: string): Promise<BackupSummary> {
