@@ -1,7 +1,7 @@
 import { labels } from '../../api/index.ts'
 import type { SecretBody } from '../../kubernetes/client/index.ts'
-import { type KubeObject, rfc3339 } from '../../kubernetes/object/index.ts'
-import { type LabelPolicy, workerLabelsAnnotation } from './worker-labels.ts'
+import { isJsonObject, type KubeObject, labelErrors, nameErrors, rfc3339 } from '../../kubernetes/object/index.ts'
+import { type LabelPolicy, labelPolicyError, workerLabelsAnnotation } from './worker-labels.ts'
 
 /** Both are Secrets in `oarlock-system`, which only administrators can read. Neither contains a usable credential. */
 const joinTokenType = 'oarlock.dev/join-token'
@@ -37,15 +37,48 @@ export function joinTokenSecret({ id, hash, pool, expiresAtMs, uses, worker, lab
   return { metadata: { name: joinTokenName(id), labels: { [joinTokenLabel]: id, [labels.pool]: pool } }, type: joinTokenType, stringData }
 }
 
-/** Undefined for a Secret that is not a join token. */
+/**
+ * Undefined for a Secret that is not a join token. A malformed record is none either: with a value that cannot be read, the token must not
+ * get more rights than were granted, such as any label or unlimited uses.
+ */
 export function joinTokenFromSecret({ metadata, type, data = {} }: KubeObject<SecretBody>): JoinTokenRecord | undefined {
   const text = (key: string) => (data[key] === undefined ? undefined : Buffer.from(data[key], 'base64').toString('utf8'))
-  const [hash, pool, expiresAt, uses] = ['hash', 'pool', 'expiresAt', 'uses'].map(text)
   const id = metadata.labels?.[joinTokenLabel]
-  if (type !== joinTokenType || !id || !hash || !pool || !expiresAt) return undefined
-  const remainingUses = uses === undefined ? undefined : Number(uses)
-  const policy: LabelPolicy = { labels: {}, allowLabels: [], ...(JSON.parse(text('labelPolicy') ?? '{}') as Partial<LabelPolicy>) }
-  return { id, hash, pool, expiresAtMs: Date.parse(expiresAt), uses: remainingUses, worker: text('worker'), ...policy }
+  const [hash, pool, worker] = [text('hash'), text('pool'), text('worker')]
+  if (type !== joinTokenType || !id || metadata.name !== joinTokenName(id) || !hash || !pool) return undefined
+  const expiresAtMs = Date.parse(text('expiresAt') ?? '')
+  const uses = parseUses(text('uses'))
+  const policy = parseLabelPolicy(text('labelPolicy'))
+  const isValid =
+    !Number.isNaN(expiresAtMs) &&
+    !Number.isNaN(uses) &&
+    labelErrors({ [labels.pool]: pool }, 'labels').length === 0 &&
+    (worker === undefined || (worker !== '' && nameErrors(workerCredentialName(worker), 'dns1123Subdomain').length === 0))
+  return isValid && policy ? { id, hash, pool, expiresAtMs, uses, worker, ...policy } : undefined
+}
+
+/** Undefined: unlimited; NaN: malformed. */
+function parseUses(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const uses = /^\d+$/.test(text) ? Number(text) : Number.NaN
+  return Number.isSafeInteger(uses) ? uses : Number.NaN
+}
+
+/** Undefined if it is malformed. A token without a policy, or with a part of one, has no labels and allows none. */
+function parseLabelPolicy(text = '{}'): LabelPolicy | undefined {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return undefined
+  }
+  if (!isJsonObject(value)) return undefined
+  const { labels = {}, allowLabels = [] } = value
+  const isText = (each: unknown) => typeof each === 'string'
+  if (!isJsonObject(labels) || !Object.values(labels).every(isText)) return undefined
+  if (!Array.isArray(allowLabels) || !allowLabels.every(isText)) return undefined
+  const policy = { labels: labels as Record<string, string>, allowLabels: allowLabels as string[] }
+  return labelPolicyError(policy) === undefined ? policy : undefined
 }
 
 export const expiresAtAnnotation = 'oarlock.dev/expires-at'

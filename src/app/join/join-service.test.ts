@@ -9,9 +9,10 @@ import { type Client, createClient, installKinds, namespaceResource, secretResou
 import { type ApiServer, startServer } from '../../kubernetes/server/index.ts'
 import { Credential } from './credential.ts'
 import { createJoinHandler } from './join-handler.ts'
-import { workerCredentialName } from './join-secrets.ts'
+import { joinTokenName, workerCredentialName } from './join-secrets.ts'
 import { JoinService } from './join-service.ts'
-import { createJoinToken } from './manage-tokens.ts'
+import { parseJoinToken } from './join-token.ts'
+import { createJoinToken, listJoinTokens } from './manage-tokens.ts'
 
 const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-join-'))
 /** Short enough to be renewed during the test. */
@@ -73,6 +74,17 @@ test('rejects invalid tokens with 401, invalid names with 422, and expired token
   deepEqual(await Promise.all([undefined, 7, '', 'x', text.slice(0, -1)].map(wrong => rejection(wrong))), [401, 401, 401, 401, 401])
   deepEqual(await Promise.all(['Not Good', 'a'.repeat(201), 7, {}].map(name => rejection(text, name))), [422, 422, 422, 422])
   equal(await rejection(await token({ nowMs: Date.now() - 61_000 })), 401)
+})
+
+test('a malformed token Secret is rejected with 401 and does not break the list of tokens', async () => {
+  const [text, valid] = [await token(), await token()]
+  const id = parseJoinToken(text)!.id
+  const secrets = client.resource(secretResource)
+  await secrets.patch(joinTokenName(id), { stringData: { labelPolicy: '{bad' } }, { type: 'merge', namespace: systemNamespace })
+  equal(await rejection(text), 401)
+  const ids = (await listJoinTokens(client)).map(each => each.id)
+  deepEqual([ids.includes(id), ids.includes(parseJoinToken(valid)!.id)], [false, true])
+  equal(await rejection(valid), 200)
 })
 
 test('rejects a valid token with 429 after twenty invalid ones in a second', async () => {
