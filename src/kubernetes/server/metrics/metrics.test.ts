@@ -53,7 +53,7 @@ describe('/metrics', () => {
   })
 
   test('a caller without rights creates no series for a resource', async () => {
-    const token = server.server.issueToken({ name: 'nobody', groups: [], ttlMs: 60_000 })
+    const token = server.server.issueToken({ name: 'unprivileged', groups: [], ttlMs: 60_000 })
     for (const path of [
       'pods',
       'pods/x',

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { bucketSeconds, type RequestLabels, type RequestMetrics, type RequestSeries } from './request-metrics.ts'
 
-/** About 1 MB of text, which takes about 10 ms: so long other requests wait. */
+/** About 1 MB of text. It takes 2 to 10 ms, during which other requests wait. */
 const seriesPerTurn = 200
 
 /**
