@@ -39,7 +39,9 @@ command: { apply: [sh, -c, 'cat a.txt; echo "{ \\"text\\": \\"${text}\\" }" > "$
 describe('without a server', () => {
   for (const [name, args, code, stderr] of [
     ['an unknown command, with a suggestion', ['aply'], 2, /Did you mean apply\?/],
-    ['an unknown option', ['get', 'stacks', '--bogus'], 2, /unknown option '--bogus'/],
+    ['an unknown option', ['get', 'stacks', '--bogus'], 2, /unknown option '--bogus'\n.*"oarlock get --help" describes/],
+    ['an unknown subcommand', ['token', 'rotate'], 2, /unknown command 'rotate'\n.*"oarlock token --help" lists/],
+    ['a data directory that cannot be created', ['up', '--data', '/proc/oarlock'], 7, /\/proc\/oarlock/],
     ['a missing argument', ['describe'], 2, /missing required argument 'type'/],
     ['a wrong output format', ['get', 'stacks', '-o', 'xml'], 2, /Allowed choices are json, yaml, wide, name/],
     ['a wrong duration', ['run', 'a', '--timeout', 'soon'], 2, /A duration is expected, such as 90s/],
@@ -216,12 +218,23 @@ describe('with a server', () => {
       [['logs', 'neraby'], /did you mean nearby\?/],
       [['plan', 'nearby', '-n', 'kube-system'], /add -n default/],
       [['get', 'stcks'], /did you mean stacks\?/],
-      [['describe', 'stack/nope'], /"nope" not found/],
+      [['describe', 'stack/nope'], /"nope" not found in namespace default/],
+      [['describe', 'run/nope'], /run "nope" not found in namespace default/],
+      [['delete', 'stack', 'neraby'], /did you mean nearby\?/],
+      [['logs', 'run/nope'], /oarlock get runs -n default/],
       [['destroy', 'nope', '--yes'], /"nope" not found/],
     ] as const) {
       const { code, stderr } = await oarlock([...args])
       equal(code, 3, `${args.join(' ')}: ${stderr}`)
       match(stderr, hint)
+    }
+    for (const [args, problem] of [
+      [['describe', 'stack'], /a name is missing/],
+      [['delete', 'stack/nearby/x'], /expected TYPE NAME or TYPE\/NAME/],
+    ] as const) {
+      const { code, stderr } = await oarlock([...args])
+      equal(code, 2, `${args.join(' ')}: ${stderr}`)
+      match(stderr, problem)
     }
     const destroyed = await oarlock(['destroy', 'nearby', '--yes', '--timeout', '60s'])
     deepEqual([destroyed.code, destroyed.stdout], [0, 'stack/nearby destroyed\n'], destroyed.stderr)

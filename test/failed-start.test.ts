@@ -30,7 +30,7 @@ describe('oarlock up fails to start', { concurrency: 3 }, () => {
       match(stderr, /newer/)
       match(stderr, /99/)
       match(stderr, new RegExp(`\\b${version}\\b`), 'the supported version')
-      match(stderr, /run the newer version again/)
+      match(stderr, /(run the|use the) newer version/)
       ok(before.equals(readFileSync(path)), 'the file was written to')
 
       setVersion(path, version)

@@ -326,7 +326,7 @@ describe('an invalid Stack', { concurrency: 4 }, () => {
   const head = 'apiVersion: oarlock.dev/v1alpha1\nkind: Stack\n'
   for (const [name, input, code, want] of [
     ['invalid YAML', 'a: [b\n', exitCodes.usage, /stdin:2:1 is not valid YAML: .*must be sufficiently indented/],
-    ['a duplicate key', 'a: 1\na: 2\n', exitCodes.rejected, /stdin:2:1: Map keys must be unique/],
+    ['a duplicate key', 'a: 1\na: 2\n', exitCodes.usage, /stdin:2:1 is not valid YAML: Map keys must be unique/],
     ['empty input', '', exitCodes.usage, /no object found in stdin/],
     ['plain text', 'just text', exitCodes.rejected, /stdin:1: must be a Kubernetes object, got "just text"/],
     ['a manifest without apiVersion', 'kind: Stack\n', exitCodes.rejected, /stdin:1: apiVersion must be a non-empty string, got nothing/],

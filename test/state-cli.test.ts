@@ -107,8 +107,9 @@ test('errors report the cause and the available values', async () => {
   }
 })
 
-test('lock prevents Runs and names the holder, unlock releases them', async () => {
-  const { stdout } = await cli('lock', 'net', '--reason', 'surgery')
+test('Runs fail with StateLocked while a user holds the lock, and continue after unlock', async () => {
+  const { stdout, stderr } = await cli('lock', 'net', '--reason', 'surgery')
+  match(stderr, /fail with StateLocked[\s\S]*oarlock run net -n \S+"/)
   const id = stdout.trim()
   match((await cli('list')).stdout, /for surgery \(lock id/)
   const second = await cli('lock', 'net')

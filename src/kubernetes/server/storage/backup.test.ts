@@ -178,3 +178,13 @@ test('a failed backup leaves the previous file unchanged and no temporary files'
     assert.throws(() => restoreBackup({ file: path, dataDir: join(directory!, 'x') }), { code: 'DataCorrupt' })
   })
 })
+
+test('a restore of a file that is no backup names the file, and removes the directory it created', async () => {
+  await withDirectories(1, async directory => {
+    const file = join(directory, 'bad.yaml')
+    const dataDir = join(directory, 'new', 'data')
+    writeFileSync(file, 'a: b\n')
+    assert.throws(() => restoreBackup({ file, dataDir }), { message: new RegExp(`^${file} is not an oarlock backup: `) })
+    assert.deepEqual(readdirSync(directory), ['bad.yaml'])
+  })
+})
