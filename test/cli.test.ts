@@ -40,7 +40,7 @@ describe('without a server', () => {
   for (const [name, args, code, stderr] of [
     ['an unknown command, with a suggestion', ['aply'], 2, /Did you mean apply\?/],
     ['an unknown option', ['get', 'stacks', '--bogus'], 2, /unknown option '--bogus'\n.*"oarlock get --help" describes/],
-    ['an unknown subcommand', ['token', 'rotate'], 2, /unknown command 'rotate'\n.*"oarlock token --help" lists/],
+    ['an unknown subcommand', ['token', 'rotate'], 2, /unknown command 'rotate'[\s\S]*"oarlock token --help" lists/],
     ['a data directory that cannot be created', ['up', '--data', '/proc/oarlock'], 7, /\/proc\/oarlock/],
     ['a missing argument', ['describe'], 2, /missing required argument 'type'/],
     ['a wrong output format', ['get', 'stacks', '-o', 'xml'], 2, /Allowed choices are json, yaml, wide, name/],
