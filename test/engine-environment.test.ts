@@ -112,7 +112,7 @@ describe('environment of engines', () => {
   for (const [pattern, message] of [
     ['*', /spec\.engineEnvironment\[0\].*should match/],
     ['AWS-*', /spec\.engineEnvironment\[0\].*should match/],
-    ['OARLOCK_TOKEN', /spec\.engineEnvironment\[0\].*must not validate the schema \(not\)/],
+    ['OARLOCK_TOKEN', /spec\.engineEnvironment\[0\].*must not select HOME, TMPDIR or OARLOCK_\*, which are never passed to engines/],
   ] as const) {
     test(`rejects a WorkerPool with engineEnvironment ${pattern}`, async () => {
       const pools = oarlock.client.resource(workerPoolResource)

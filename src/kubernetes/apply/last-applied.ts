@@ -22,7 +22,7 @@ export function inheritedFields(manager: string, live: JsonObject | undefined, s
   try {
     value = JSON.parse(text)
   } catch {
-    // Edited by hand: ignored.
+    // Edited manually: ignored.
   }
   if (!isJsonObject(value) || value.apiVersion !== apiVersion) return undefined
   const { changed, removed } = compareObjects(schema, value, live)

@@ -70,7 +70,6 @@ const copied = [
   'uniqueItems',
   'minProperties',
   'maxProperties',
-  'not',
   'x-kubernetes-preserve-unknown-fields',
   'x-kubernetes-int-or-string',
   'x-kubernetes-embedded-resource',

@@ -14,7 +14,7 @@ export type DriverWorker = {
 export type DriverListener = {
   /** A worker has ended. `exitCode` is undefined if it was killed or evicted; `failure` is more specific than the exit code. */
   exited(worker: string, exitCode: number | undefined, failure?: StartFailure): void
-  /** The start of a worker is failing, but may still succeed; undefined when the failure is over. */
+  /** The start of a worker is failing, but may still succeed; undefined when it no longer fails. */
   startFailing(worker: string, failure: StartFailure | undefined): void
 }
 

@@ -74,7 +74,7 @@ export function withFailed(state: StartState, name: string, failure: StartFailur
   }
 }
 
-/** The start of a worker is failing but may still succeed, for example when a registry is unavailable. Undefined: the failure is over. */
+/** The start of a worker is failing but may still succeed, for example when a registry is unavailable. Undefined: it no longer fails. */
 export function withStartFailing(state: StartState, name: string, failure: StartFailure | undefined): StartState {
   const one = state.starting.find(starting => starting.name === name)
   if (!one || (one.failure?.reason === failure?.reason && one.failure?.message === failure?.message)) return state

@@ -28,7 +28,7 @@ const maxBatchedLength = 64 * 1024
 
 /**
  * HTTP/1.1 in the simple form that API clients use: one buffer in, one string out, pipelining, and no allocation that a request does not
- * need. Requests are parsed by {@link readHead}; the first request that is not simple hands the connection over to node:http for good.
+ * need. Requests are parsed by {@link readHead}; the first request that is not simple passes the connection to node:http permanently.
  * Responses that are ready in one tick are sent in one write: one TLS record, one system call.
  */
 export class Http1Connection implements ReplyConnection {

@@ -124,7 +124,7 @@ class LocalReply extends EventEmitter implements Reply {
   destroyed = false
   /** What the reader has not processed: bytes, or characters of strings. */
   writableLength = 0
-  /** Callbacks for when the reader has processed enough, or is gone. */
+  /** Callbacks for when the reader has processed enough or has disconnected. */
   #onDrained: (() => void)[] = []
 
   constructor(sink: LocalSink, isHead: boolean) {
