@@ -1,6 +1,6 @@
 /**
  * Time from a change of a Stack until its Run is assigned to a Worker. `--hollow`: at a constant rate, with hollow workers that report Runs to their
- * end: `--workers N`, `--runs-per-second R`, `--stacks N`, `--duration S`.
+ * end: `--workers N`, `--runs-per-second R`, `--stacks N`, `--duration S`. `--sketch`: afterwards the same writes and watches without Oarlock.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { loadavg, tmpdir } from 'node:os'
@@ -10,9 +10,11 @@ import { parseArgs } from 'node:util'
 import { labels, runResource, stackResource, systemNamespace, workerPoolResource, workerResource } from '../src/api/index.ts'
 import { type Client, leaseResource } from '../src/kubernetes/client/index.ts'
 import { rfc3339Micro } from '../src/kubernetes/object/index.ts'
+import { type SketchResult, sketch } from './dispatch-sketch.ts'
 import { startHollow } from './leases.ts'
 import { up } from './oarlock-up.ts'
 import type { Bench } from './run.ts'
+import { cpuSecondsOf } from './server-process.ts'
 
 const rounds = 200
 const concurrencies = [1, 20]
@@ -24,7 +26,10 @@ export async function bench(args: string[]): Promise<Bench> {
 /** All roles of Oarlock in one process; the hollow workers and the changes of Stacks in another. */
 async function benchHollow(args: string[]): Promise<Bench> {
   const text = (value: string) => ({ type: 'string', default: value }) as const
-  const options = { workers: text('2000'), 'runs-per-second': text('1000'), stacks: text('4000'), duration: text('60') } as const
+  const options = {
+    ...{ workers: text('2000'), 'runs-per-second': text('1000'), stacks: text('4000'), duration: text('60') },
+    sketch: { type: 'boolean', default: false },
+  } as const
   const { values } = parseArgs({ args, strict: false, allowPositionals: true, options })
   const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-bench-'))
   const app = await up(dataDir)
@@ -36,11 +41,26 @@ async function benchHollow(args: string[]): Promise<Bench> {
       ...['--runs-per-second', String(values['runs-per-second']), '--duration', `${values.duration}s`, '--connections', '2', '-o', 'json'],
     ])
     let highestMb = 0
+    // Of the workers and the load: the last sample before that process exits.
+    let fleetCpuSeconds = 0
     const sampling = setInterval(() => {
       highestMb = Math.max(highestMb, app.rssMb())
+      fleetCpuSeconds = cpuSecondsOf(fleet.pid)
     }, 500)
     const { workers, runs, renewals, loadSeconds, errors } = await fleet.ended.finally(() => clearInterval(sampling))
     if (!runs) throw new Error('bug: oarlock hollow was asked for Runs and reports none')
+    if (values.sketch) {
+      const [stacks, runsPerSecond, seconds] = [values.stacks, values['runs-per-second'], values.duration].map(Number) as [
+        number,
+        number,
+        number,
+      ]
+      const serverCpuMs = ((app.cpuSeconds() - cpuBefore) * 1_000) / Math.max(1, runs.succeeded)
+      const clientCpuMs = (fleetCpuSeconds * 1_000) / Math.max(1, runs.succeeded)
+      const { p50Ms, p99Ms } = runs.changeToAssigned
+      const real = { what: 'oarlock up', 'runs/s': runs.succeeded / loadSeconds, 'assigned p50 ms': p50Ms, 'p99 ms': p99Ms }
+      return comparison({ ...real, ...cpuColumns(serverCpuMs, clientCpuMs) }, await sketch({ stacks, runsPerSecond, seconds }))
+    }
     return {
       title: `Stack change → Run assigned → Succeeded, ${values['runs-per-second']} changes per second requested`,
       about:
@@ -70,6 +90,29 @@ async function benchHollow(args: string[]): Promise<Bench> {
   } finally {
     await app.stop()
     rmSync(dataDir, { recursive: true, force: true })
+  }
+}
+
+const cpuColumns = (serverMs: number, clientMs: number) => ({
+  'server cpu ms/run': serverMs,
+  'clients cpu ms/run': clientMs,
+  'all cpu ms/run': serverMs + clientMs,
+})
+
+/** How far Oarlock is from the writes and watches that it needs. */
+function comparison(real: Bench['rows'][number], { succeeded, seconds, assignedMs, serverCpuMs, clientCpuMs }: SketchResult): Bench {
+  const at = (share: number) => assignedMs[Math.min(assignedMs.length - 1, Math.floor(assignedMs.length * share))] ?? 0
+  const sketched = { what: 'sketch', 'runs/s': succeeded / seconds, 'assigned p50 ms': at(0.5), 'p99 ms': at(0.99) }
+  const rows: Bench['rows'] = [real, { ...sketched, ...cpuColumns(serverCpuMs, clientCpuMs) }]
+  const ratio = (column: string) => Number(rows[0]?.[column]) / Number(rows[1]?.[column])
+  const columns = ['runs/s', 'assigned p50 ms', 'p99 ms', 'server cpu ms/run', 'clients cpu ms/run', 'all cpu ms/run']
+  rows.push({ what: 'ratio', ...Object.fromEntries(columns.map(column => [column, ratio(column)])) })
+  return {
+    title: 'Dispatch and the same writes and watches without Oarlock',
+    about:
+      'oarlock up: server and controllers are one process; clients: hollow workers and the load, with their registration and renewals. ' +
+      'sketch: the embedded server alone, and one process with raw requests.',
+    rows,
   }
 }
 

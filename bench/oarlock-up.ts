@@ -8,6 +8,7 @@ import { cpuSecondsOf, rssMbOf } from './server-process.ts'
 
 export type Up = {
   startedAtMs: number
+  pid: number
   client: Client
   rssMb(): number
   cpuSeconds(): number
@@ -18,8 +19,9 @@ export type Up = {
 /** Starts `oarlock up` on free ports in its own process; resolves when its API responds. Times are measured from before the spawn. */
 export async function up(dataDir: string, args: string[] = []): Promise<Up> {
   const startedAtMs = performance.now()
-  const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock.js')
-  const child = spawn(process.execPath, [launcher, 'up', '--data', dataDir, '--listen', '127.0.0.1:0', '--http', '127.0.0.1:0', ...args], {
+  // The shell script, because it sets the environment and then becomes Node.
+  const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock')
+  const child = spawn(launcher, ['up', '--data', dataDir, '--listen', '127.0.0.1:0', '--http', '127.0.0.1:0', ...args], {
     stdio: ['ignore', 'ignore', 'inherit'],
   })
   const pid = child.pid as number
@@ -41,6 +43,7 @@ export async function up(dataDir: string, args: string[] = []): Promise<Up> {
   const ready = client
   return {
     startedAtMs,
+    pid,
     client: ready,
     rssMb: () => rssMbOf(pid),
     cpuSeconds: () => cpuSecondsOf(pid),

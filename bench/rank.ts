@@ -1,14 +1,6 @@
 /** Ranking a long queue: one change, one decision. */
 import type { Run } from '../src/api/index.ts'
-import {
-  decidePlacement,
-  previewQueueOrder,
-  RunQueue,
-  requestOf,
-  SchedulerState,
-  TenantIndex,
-  WorkerInventory,
-} from '../src/controllers/dispatch/index.ts'
+import { DispatchCore, previewQueueOrder, requestOf, Scheduler, TenantIndex } from '../src/controllers/dispatch/index.ts'
 import { rfc3339 } from '../src/kubernetes/object/index.ts'
 import type { Bench } from './run.ts'
 
@@ -73,7 +65,8 @@ function measure(runs: number, tenants: number): Bench['rows'] {
   const random = seededRandom()
   global.gc?.()
   const heapBefore = process.memoryUsage().heapUsed
-  const queue = new RunQueue()
+  const scheduler = new Scheduler()
+  const { queue } = scheduler
   queue.setTenants(new TenantIndex())
   const requests = Array.from({ length: runs }, (_, i) => requestOf(makeRun(i, tenants, random)))
   const fillingMs = performance.now()
@@ -117,20 +110,17 @@ function measure(runs: number, tenants: number): Bench['rows'] {
     'max ms': max,
   })
   const previewMs = times(20, () => previewQueueOrder(queue, 'default', 200, nowMs))
-  const workers = Array.from({ length: 1 }, () => ({
-    apiVersion: 'oarlock.dev/v1alpha1',
-    kind: 'Worker',
-    metadata: { name: 'w', uid: 'w', resourceVersion: '1', creationTimestamp: rfc3339(startMs) },
-    spec: { pool: 'default', slots: 1, lifecycle: 'Warm' as const },
-    status: { phase: 'Ready' as const },
-  }))
-  const state = new SchedulerState()
+  scheduler.inventory.set(worker)
   const decisionMs = times(2_000, () => {
-    const [assigned] = decidePlacement({ queue, state, inventory: WorkerInventory.of(workers, new Map(), () => 0.5), nowMs })
-    if (assigned) queue.end(assigned.key, nowMs)
+    const [assigned] = scheduler.schedule({ nowMs, random: () => 0.5 })
+    if (!assigned) return
+    queue.end(assigned.key, nowMs)
+    scheduler.inventory.setLoad('w')
   })
   const bytes = Math.max(0, process.memoryUsage().heapUsed - heapBefore) / runs
+  const coreMs = measureCore(runs, tenants, random)
   return [
+    row('one change, and the decision of the core', ...coreMs),
     row('one change', at(0.5), at(0.99), at(1)),
     row('one decision (placement)', ...decisionMs),
     row('preview of 200', ...previewMs),
@@ -140,6 +130,53 @@ function measure(runs: number, tenants: number): Bench['rows'] {
     'cpu ms': 'cpu ms' in one ? one['cpu ms'] : '',
     'bytes per Run': 'bytes per Run' in one ? one['bytes per Run'] : '',
   }))
+}
+
+const worker = {
+  apiVersion: 'oarlock.dev/v1alpha1',
+  kind: 'Worker',
+  metadata: { name: 'w', uid: 'w', resourceVersion: '1', creationTimestamp: rfc3339(startMs) },
+  spec: { pool: 'default', slots: 1, lifecycle: 'Warm' as const },
+  status: { phase: 'Ready' as const },
+}
+
+/** The whole core: a Run is created, the one of the only worker ends, and the next one is assigned and acknowledged. */
+function measureCore(runs: number, tenants: number, random: (below: number) => number): [p50: number, p99: number, max: number] {
+  const now = { wallMs: startMs + 3_600_000, monotonicMs: 0 }
+  // Its worker never renews its Lease.
+  const core = new DispatchCore({ leaseDurationMs: 1e9 }, now)
+  core.observe({ kind: 'WorkerChanged', worker }, now)
+  const byKey = new Map<string, Run>()
+  let count = 0
+  const create = () => {
+    const run = makeRun(count++, tenants, random)
+    byKey.set(`${run.metadata.namespace}/${run.metadata.name}`, run)
+    core.observe({ kind: 'SubjectChanged', uid: run.spec.stackRef.uid }, now)
+    core.observe({ kind: 'RunChanged', run, isInitial: true }, now)
+  }
+  for (let i = 0; i < runs; i++) create()
+  let active: Run | undefined
+  return times(5_000, () => {
+    now.wallMs += 50
+    now.monotonicMs += 50
+    create()
+    if (active)
+      core.observe({ kind: 'RunChanged', run: { ...active, status: { phase: 'Succeeded', finishedAt: rfc3339(now.wallMs) } } }, now)
+    active = undefined
+    for (const action of core.decide(now, () => 0.5).actions) {
+      if (action.kind !== 'AssignRun') {
+        if ('object' in action) core.observe({ kind: 'WriteSettled', object: action.object, outcome: 'Written' }, now)
+        continue
+      }
+      const { object } = action
+      const run = byKey.get(`${object.namespace}/${object.name}`)!
+      byKey.delete(`${object.namespace}/${object.name}`)
+      active = { ...run, spec: { ...run.spec, workerName: action.worker, assignedAt: rfc3339(now.wallMs) }, status: { phase: 'Applying' } }
+      core.observe({ kind: 'RunChanged', run: active }, now)
+      core.observe({ kind: 'WriteSettled', object, outcome: 'Written' }, now)
+    }
+    if (!active) throw new Error('bug: no Run was assigned')
+  })
 }
 
 function times(count: number, act: () => unknown): [p50: number, p99: number, max: number] {

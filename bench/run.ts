@@ -23,6 +23,7 @@ const benches: Record<string, () => Promise<{ bench(args: string[]): Promise<Ben
   'kyma-curves': () => import('./kyma-curves.ts'),
   kill: () => import('./faults/kill.ts'),
   pause: () => import('./faults/pause.ts'),
+  failover: () => import('./faults/failover.ts'),
   simulate: () => import('./simulate.ts'),
   soak: () => import('./soak.ts'),
 }

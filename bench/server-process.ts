@@ -6,8 +6,13 @@ import { join } from 'node:path'
 export type ServerProcess = { pid: number; kubeconfigPath: string; rssMb(): number; cpuSeconds(): number; stop(): Promise<void> }
 
 /** Resident memory of a process in MB (10^6 bytes), from /proc. */
-export function rssMbOf(pid: number): number {
-  const kib = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
+export const rssMbOf = (pid: number): number => memoryMbOf(pid, 'VmRSS')
+
+/** Of the resident memory, what is not a mapped file: processes share the pages of Node's program. */
+export const privateMbOf = (pid: number): number => memoryMbOf(pid, 'RssAnon')
+
+function memoryMbOf(pid: number, line: string): number {
+  const kib = new RegExp(`^${line}:\\s+(\\d+) kB$`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
   return (Number(kib) * 1024) / 1e6
 }
 

@@ -71,7 +71,7 @@ function report(tests, problem) {
 function run(command, argv) {
   const { status, error } = spawnSync(command, argv, {
     stdio: 'inherit',
-    env: { ...process.env, NODE_COMPILE_CACHE: 'node_modules/.cache/node' },
+    env: { ...process.env, NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'node') },
   })
   if (error) console.error(`${command}: ${error.message}`)
   if (status !== 0) process.exit(status ?? 1)

@@ -8,7 +8,7 @@ import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Run, runResource, type Stack, stackResource, workerPoolResource, workerResource } from '../src/api/index.ts'
+import { isEnded, type Run, runResource, type Stack, stackResource, workerPoolResource, workerResource } from '../src/api/index.ts'
 import { isConditionTrue } from '../src/kubernetes/object/index.ts'
 import { eventually } from './support/eventually.ts'
 import { readLedger, record } from './support/ledger.ts'
@@ -74,7 +74,8 @@ describe('a worker killed in the middle of an apply', {
       const [first] = (await oarlock.client.resource(runResource).list({ namespace: 'default', labelSelector })).items as [Run]
       const worker = await oarlock.client.resource(workerResource).getOrUndefined(first.spec.workerName as string)
       const workerPid = worker?.status?.pid
-      if (first.status?.phase === 'Applying' && workerPid !== undefined) return { name, ledger, first, workerPid }
+      // Its phase may not be written yet.
+      if (!isEnded(first) && workerPid !== undefined) return { name, ledger, first, workerPid }
       context.diagnostic(`${name} was not applying any more (${first.status?.phase}, ${first.status?.reason}); using another Stack`)
     }
     throw new Error(`5 Stacks named ${prefix}-N ended before their worker was killed: the machine is too slow for this test`)

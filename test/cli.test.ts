@@ -5,6 +5,7 @@ import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { parseAllDocuments } from 'yaml'
 import { eventually } from './support/eventually.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
 
@@ -43,9 +44,9 @@ describe('without a server', () => {
     ['an unknown subcommand', ['token', 'rotate'], 2, /unknown command 'rotate'[\s\S]*"oarlock token --help" lists/],
     ['a data directory that cannot be created', ['up', '--data', '/proc/oarlock'], 7, /\/proc\/oarlock/],
     ['a missing argument', ['describe'], 2, /missing required argument 'type'/],
-    ['a wrong output format', ['get', 'stacks', '-o', 'xml'], 2, /Allowed choices are json, yaml, wide, name/],
-    ['a wrong duration', ['run', 'a', '--timeout', 'soon'], 2, /A duration is expected, such as 90s/],
-    ['a wrong address', ['up', '--listen', 'nowhere'], 2, /address "nowhere" must be HOST:PORT/],
+    ['an unknown output format', ['get', 'stacks', '-o', 'xml'], 2, /Allowed choices are json, yaml, wide, name/],
+    ['an invalid duration', ['run', 'a', '--timeout', 'soon'], 2, /A duration is expected, such as 90s/],
+    ['an invalid address', ['up', '--listen', 'nowhere'], 2, /address "nowhere" must be HOST:PORT/],
     ['a missing kubeconfig', ['get', 'stacks', '--kubeconfig', '/nowhere/kubeconfig'], 5, /cannot read kubeconfig \/nowhere\/kubeconfig/],
     ['a descending range of workers', ['simulate', '--workers', '20..10'], 2, /A range such as 20\.\.200, the smaller number first/],
     ['more tenants than Stacks', ['simulate', '--stacks', '5', '--tenants', '6'], 2, /--tenants 6 must not exceed --stacks 5/],
@@ -100,13 +101,22 @@ describe('without a server', () => {
     })
   }
 
-  test('version -o json', async () => {
+  test('manifests prints the objects of an installation as YAML, policies after the CRDs', async () => {
+    const { code, stdout } = await oarlock(['manifests'])
+    equal(code, 0)
+    const objects = parseAllDocuments(stdout).map(document => document.toJS() as { kind: string; metadata: { name: string } })
+    const kinds = objects.map(({ kind }) => kind)
+    deepEqual([...new Set(kinds)].slice(0, 3), ['Namespace', 'CustomResourceDefinition', 'ValidatingAdmissionPolicy'])
+    ok(objects.some(({ kind, metadata }) => kind === 'ClusterRole' && metadata.name === 'oarlock:view'))
+  })
+
+  test('version -o json prints the version as JSON', async () => {
     const { stdout } = await oarlock(['version', '-o', 'json'])
     match(JSON.parse(stdout).version, /^\d+\.\d+\.\d+$/)
   })
 })
 
-describe('up that cannot start', () => {
+describe('oarlock up that cannot start', () => {
   const up = (directory: string, ...args: string[]) =>
     oarlock(['up', '--data', directory, '--listen', '127.0.0.1:0', '--http', '127.0.0.1:0', ...args])
 
@@ -181,7 +191,7 @@ describe('with a server', () => {
     equal((await oarlock(['delete', 'stack', 'waits'])).code, 0)
   })
 
-  test('apply, get, run, logs, describe, delete', async () => {
+  test('apply, get, run, logs, describe and delete report what they did', async () => {
     const applied = await oarlock(['apply', '-f', '-'], { input: stack('hello', echo('ahoy')) })
     deepEqual([applied.code, applied.stdout], [0, 'stack.oarlock.dev/hello created\n'], applied.stderr)
     equal((await oarlock(['apply', '-f', '-'], { input: stack('hello', echo('ahoy')) })).stdout, 'stack.oarlock.dev/hello unchanged\n')

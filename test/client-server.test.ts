@@ -37,7 +37,7 @@ let server: ApiServer
 let client: Client
 
 before(async () => {
-  server = await startServer({ dataDir, listen: { port: 0 }, storage: { synchronous: 'OFF' } })
+  server = await startServer({ dataDir, listen: { port: 0 }, unixSocket: join(dataDir, 'api.sock'), storage: { synchronous: 'OFF' } })
   client = await createClient({ kubeconfig: server.kubeconfigPath })
   await installKinds(client, [boatResource])
 })
@@ -159,7 +159,7 @@ test('an informer has the state of the server after the server restarts', async 
     )
     const { port } = server
     await server.close({ graceMs: 100 })
-    server = await startServer({ dataDir, listen: { port }, storage: { synchronous: 'OFF' } })
+    server = await startServer({ dataDir, listen: { port }, unixSocket: join(dataDir, 'api.sock'), storage: { synchronous: 'OFF' } })
     // The client may not have noticed the broken connection yet, and does not retry a create.
     const two = { metadata: { name: 'two', labels: { set: 'a' } } }
     await secrets.create(two).catch(error => (error instanceof ConnectionError ? secrets.apply(two) : Promise.reject(error)))
@@ -324,4 +324,37 @@ test('two shards by shardSelector contain all objects, whether the server suppor
   }
   const list = await handle.list({ shardSelector: halves[0] })
   ok(list.items.length > 0 && list.items.length < 20 + 10)
+})
+
+test('a client of the Unix socket sends pipelined and long requests and reads a watch, and explains a socket that does not exist', async () => {
+  const cluster = { server: server.unixSocketUrl ?? '', token: server.adminToken }
+  const local = await createClient({ cluster })
+  try {
+    const maps = local.resource(configMapResource)
+    const { metadata } = await maps.create({ metadata: { name: 'over-unix', namespace: 'default' }, data: { a: '1' } })
+    const watching = maps.watch({ namespace: 'default', resourceVersion: metadata.resourceVersion })[Symbol.asyncIterator]()
+    const names = await Promise.all(Array.from({ length: 50 }, () => maps.get('over-unix')))
+    equal(new Set(names.map(each => each.metadata.uid)).size, 1)
+    const big = 'x'.repeat(300_000)
+    await maps.patch('over-unix', { data: { big } }, { type: 'merge' })
+    const { value } = await watching.next()
+    deepEqual([value?.type, value?.object.data?.big?.length], ['MODIFIED', big.length])
+    await watching.return?.()
+    ok((await maps.listAll()).items.some(each => each.metadata.name === 'over-unix'))
+  } finally {
+    await local.close()
+  }
+  await rejects(createClient({ cluster: { ...cluster, server: 'unix://api.sock' } }), {
+    name: 'TypeError',
+    message: /^cluster\.server: URL .* must be/,
+  })
+  const missing = await createClient({ cluster: { ...cluster, server: `unix://${dataDir}/missing.sock` }, random: () => 0 })
+  await rejects(missing.request({ method: 'GET', path: '/version' }), {
+    name: 'ConnectionError',
+    code: 'ENOENT',
+    message: new RegExp(
+      `^GET /version on unix://${dataDir}/missing\\.sock: the Unix socket does not exist \\(ENOENT\\): is the server running`,
+    ),
+  })
+  await missing.close()
 })

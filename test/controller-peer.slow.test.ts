@@ -34,7 +34,9 @@ after(async () => {
   await peer?.close()
 })
 
-test('kube-apiserver: caches fill over the watch, in pages and as metadata alone, and shards are cut on this side', { skip }, async () => {
+test('kube-apiserver: caches fill by a watch, by pages and with metadata only, and the client selects the objects of its shard', {
+  skip,
+}, async () => {
   const maps = client.resource(configMapResource)
   const names = Array.from({ length: 40 }, (_, index) => `map-${String(index).padStart(2, '0')}`)
   await Promise.all(names.map(name => maps.create({ metadata: { name, labels: { set: 'a' } }, data: { x: 'y' } })))

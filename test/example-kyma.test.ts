@@ -39,7 +39,7 @@ test('a component goes through its steps at the expected times', () => {
   )
 })
 
-test('18 components, of which the slowest needs 67 s', () => {
+test('there are 18 components by default, and the slowest takes 67 s', () => {
   equal(defaultComponents.length, 18)
   equal(Math.max(...defaultComponents.map(({ name }) => leftSeconds(undefined, name))), 67)
 })

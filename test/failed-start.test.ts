@@ -1,7 +1,7 @@
 /** Starts of `oarlock up` that fail. Each reports the reason and the remedy, exits as documented, and corrupts nothing. */
-import { equal, match, ok } from 'node:assert/strict'
+import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { once } from 'node:events'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -9,6 +9,7 @@ import { describe, test } from 'node:test'
 import { exitCodes } from '../src/cli/exit-codes.ts'
 import { checkMarker, storeMarker, up, validSpec } from './support/data-directory.ts'
 import { makeDataDir, removeDirectory, startOarlock } from './support/oarlock-process.ts'
+import { runOarlock } from './support/run-program.ts'
 import { StackFixture } from './support/stacks.ts'
 
 describe('oarlock up fails to start', { concurrency: 3 }, () => {
@@ -151,6 +152,36 @@ describe('oarlock up fails to start', { concurrency: 3 }, () => {
     equal(code, exitCodes.listen, stderr)
     match(stderr, /failed to listen on 192\.0\.2\.1:0, .*\(EADDRNOTAVAIL\)/)
     removeDirectory(dataDir)
+  })
+})
+
+describe('a role fails to start', () => {
+  test('rejects an empty --data instead of filling the working directory', async () => {
+    const cwd = makeDataDir()
+    mkdirSync(cwd, { recursive: true })
+    for (const role of ['stores', 'join-service', 'controller', 'pool']) {
+      const { code, text } = await runOarlock([role, '--data', ''], { cwd })
+      equal(code, exitCodes.usage, text)
+      match(text, /--data must not be empty/)
+    }
+    deepEqual(readdirSync(cwd), [])
+    removeDirectory(cwd)
+  })
+
+  test('searches the kubeconfigs that its help names, and reports exactly these', async () => {
+    const cwd = makeDataDir()
+    // Commands would find this one.
+    mkdirSync(join(cwd, '.oarlock'), { recursive: true })
+    writeFileSync(join(cwd, '.oarlock', 'kubeconfig'), '')
+    const env = { HOME: cwd, KUBECONFIG: undefined, KUBERNETES_SERVICE_HOST: undefined }
+    const { code, text } = await runOarlock(['stores', '--data', 'stores'], { cwd, env })
+    equal(code, exitCodes.unreachable, text)
+    const file = join(cwd, '.kube', 'config')
+    const want = `no kubeconfig found: KUBECONFIG is not set, there is no service account of a Pod, and ${file} does not exist`
+    ok(text.includes(want), text)
+    const help = await runOarlock(['stores', '--help'])
+    match(help.text.replace(/\s+/g, ' '), /default: \$KUBECONFIG, the service account of the Pod, ~\/\.kube\/config/)
+    removeDirectory(cwd)
   })
 })
 

@@ -39,7 +39,7 @@ const rejected: ({ name: string; spec: object; kubectlAllowed?: RegExp } & Expec
     kubectlAllowed: /strict decoding error/,
   },
   {
-    name: 'a wrong enum',
+    name: 'an invalid enum value',
     spec: { ...validSpec, engine: 'terrafrom' },
     field: 'spec.engine',
     value: /"terrafrom"/,
@@ -53,7 +53,7 @@ const rejected: ({ name: string; spec: object; kubectlAllowed?: RegExp } & Expec
     allowed: /must be of type boolean/,
   },
   {
-    name: 'a wrong duration',
+    name: 'an invalid duration',
     spec: { ...validSpec, timeout: 'soon' },
     field: 'spec.timeout',
     value: /"soon"/,

@@ -82,7 +82,7 @@ for (const [name, start, skip] of [
       registry = new Registry()
       manager = new Manager({ client })
       const podWorkers = {
-        environment: { OARLOCK_SERVER: 'https://oarlock.example:7466' },
+        environment: async () => ({ OARLOCK_SERVER: 'https://oarlock.example:7466' }),
         credentialOf: async (_: WorkerPool, name: string) => `token-of-${name}`,
       }
       addDispatchController(manager, {
@@ -226,6 +226,8 @@ for (const [name, start, skip] of [
       equal((await podsOf('images')).length, 1)
       await playWorker(pod)
       await readyWith('images', 'Ready')
+      // The controller's clock is a minute ahead. The quota of the next test counts the Pods that remain.
+      await eventually(async () => (await podsOf('images')).length === 0, 'the Pod to be removed')
     })
 
     test('an exhausted quota is reported, the start is retried after a backoff, and no number is used twice', async () => {

@@ -94,10 +94,10 @@ describe('queued Runs', () => {
     assert.equal(run?.status?.message, 'worker plain of pool joined lacks label gpu=a100')
     const placed = await eventually(
       () => runsOf('a'),
-      runs => runs.some(({ spec }) => spec.workerName === name),
+      runs => runs.some(({ spec, status }) => spec.workerName === name && status?.queuePosition === undefined),
     )
     assert.equal(placed.find(({ spec }) => spec.workerName)?.spec.stackRef.name, 'second', 'a blocked Run does not delay other Runs')
-    assert.equal(placed.find(({ spec }) => spec.workerName)?.status?.queuePosition, undefined)
+    assert.equal(placed.find(({ spec }) => spec.workerName)?.status?.phase, 'Assigned')
   })
 })
 

@@ -54,7 +54,7 @@ async function startControllers(): Promise<void> {
       spec.source.inline
         ? []
         : [{ reason: 'FieldValueRequired', field: 'spec.source', message: 'Required value: one of inline, path, git' }],
-    removeStackData: async uid => {
+    removeStackData: async ({ uid }) => {
       removedData.push(uid)
     },
   })
@@ -150,6 +150,26 @@ describe('from a Stack to Ready', () => {
     assert.match(metrics, /oarlock_runs_total\{pool="default",tenant="default",type="Apply",phase="Succeeded"\} 1/)
     assert.match(metrics, /oarlock_runs_queued\{pool="default"\} 0/)
     assert.match(metrics, /oarlock_run_queue_seconds_count\{pool="default"\} 1/)
+  })
+
+  test('a Run in another namespace with the UID of the Stack is no Run of it', async () => {
+    await make('victim')
+    await ready('victim')
+    const [run] = await runsOf('victim')
+    const namespace = 'evil'
+    await client.resource(namespaceResource).create({ metadata: { name: namespace } })
+    // Counted as a Run of the Stack, it would make the Stack fail, and its epoch would be the last one.
+    await runs().create({ metadata: { name: 'steal', namespace }, spec: { ...run!.spec, epoch: 99_999, workerName: 'w0' } })
+    await runs().patchStatus('steal', { status: { phase: 'Failed', finishedAt: new Date().toISOString() } }, { namespace })
+    await stacks().patch('victim', { spec: { priority: 1, command: { apply: ['true', '2'] } } }, { type: 'merge' })
+    const stack = await ready('victim')
+    assert.equal(stack.status?.lastRunNumber, 2)
+    assert.deepEqual(await runHistory('victim'), ['Apply NewGeneration Succeeded', 'Apply NewGeneration Succeeded'])
+    assert.equal((await runs().get('steal', { namespace })).spec.epoch, 99_999)
+    await assert.rejects(
+      runs().create({ metadata: { name: 'huge', namespace }, spec: { ...run!.spec, epoch: Number.MAX_SAFE_INTEGER } }),
+      /spec\.epoch/,
+    )
   })
 
   test('outputs are passed to dependents, and a changed output is applied downstream', async () => {

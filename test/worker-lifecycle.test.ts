@@ -25,6 +25,41 @@ test('a one-shot worker without a Run exits after its idle timeout; a second wor
   equal(await first.done, 0)
 })
 
+/** The request of a controller to start a worker on some host. */
+const requestWorker = async (name: string) =>
+  (
+    await harness.client
+      .resource(workerResource)
+      .create({ metadata: { name }, spec: { pool: 'default', slots: 1, lifecycle: 'OneShot', start: true } })
+  ).metadata.uid
+
+test('a worker takes over the Worker that requested its start; a second process for the request is rejected', async t => {
+  const workerUid = await requestWorker('requested')
+  const capabilities = { labels: { site: 'west' }, engines: undefined, capacity: undefined, isolation: undefined }
+  const first = startWorker(t, { name: 'requested', workerUid, capabilities, idleTimeoutMs: 2_000 })
+  await harness.untilReady('requested')
+  const second = startWorker(t, { name: 'requested', workerUid })
+  equal(await second.done, 4)
+  const { metadata, status } = (await getWorker('requested'))!
+  equal(metadata.uid, workerUid)
+  equal(metadata.labels?.site, 'west')
+  equal(status?.phase, 'Ready')
+  equal(await first.done, 0)
+  equal(await getWorker('requested'), undefined)
+})
+
+test('a worker whose request was withdrawn, or made again, does not register', async t => {
+  const workerUid = await requestWorker('withdrawn')
+  await harness.client.resource(workerResource).delete('withdrawn')
+  const late = startWorker(t, { name: 'withdrawn', workerUid })
+  equal(await late.done, 4)
+  match(late.logLines.join('\n'), /the request to start worker \\"withdrawn\\" was withdrawn/)
+  equal(await harness.client.resource(leaseResource).getOrUndefined('withdrawn', { namespace: systemNamespace }), undefined)
+  await requestWorker('withdrawn')
+  equal(await startWorker(t, { name: 'withdrawn', workerUid }).done, 4)
+  equal((await getWorker('withdrawn'))?.status?.phase, 'Pending')
+})
+
 test('a warm worker executes one Run after another', async t => {
   const worker = startWorker(t, { once: false })
   for (let round = 0; round < 3; round++) await untilSucceeded(await assignRun(worker.name, { stack: { command: { apply: ['true'] } } }))

@@ -63,7 +63,7 @@ test('a draining worker exits when it is idle, and after its Run when it is busy
   await untilExists(started)
   busy.drain.abort()
   await eventually(async () => (await getWorker(busy.name))?.status?.phase === 'Draining', 'the worker to report that it drains')
-  equal((await getRun(run)).status?.phase, 'Applying')
+  equal((await getRun(run)).status?.finishedAt, undefined)
   writeFileSync(stop, '')
   equal(await busy.done, 0)
   equal((await getRun(run)).status?.phase, 'Succeeded')

@@ -23,7 +23,19 @@ export {
   type WorkPhase,
   workPhases,
 } from './duration-distribution.ts'
-export { annotations, apiGroup, defaults, labels, outputsSecretName, outputsSecretType, systemNamespace } from './names.ts'
+export { isCounted } from './is-counted.ts'
+export {
+  annotations,
+  apiGroup,
+  assignedFinalizer,
+  defaults,
+  labels,
+  outputsSecretName,
+  outputsSecretType,
+  stackFinalizer,
+  systemNamespace,
+  workersNamespace,
+} from './names.ts'
 export { oarlockCommand } from './oarlock-command.ts'
 export { raisedMemory } from './raise-memory.ts'
 export {
@@ -31,6 +43,7 @@ export {
   endedPhases,
   isEnded,
   isMutating,
+  phaseOf,
   type Run,
   type RunPhase,
   type RunSpec,
@@ -49,9 +62,10 @@ export {
   type StackStatus,
   stackResource,
 } from './stack.ts'
+export { type Subject, subjectOf } from './subject.ts'
 export { type Tenant, type TenantSpec, type TenantStatus, tenantResource } from './tenant.ts'
 export { satisfiesVersion } from './version-constraint.ts'
-export { type Worker, type WorkerSpec, type WorkerStatus, workerResource } from './worker.ts'
+export { hasRegistered, isStartRequested, type Worker, type WorkerSpec, type WorkerStatus, workerResource } from './worker.ts'
 export {
   type PoolWindow,
   type WorkerPool,

@@ -4,6 +4,9 @@ export const apiVersion = 'v1alpha1'
 /** The namespace of objects that belong to no user: Leases of workers and controllers. */
 export const systemNamespace = 'oarlock-system'
 
+/** The namespace of the ServiceAccounts of workers that joined, and of nothing else: a user who may create tokens there can act as any worker. */
+export const workersNamespace = 'oarlock-workers'
+
 export const labels = {
   /** On a Run: the name of its Stack. */
   stack: 'oarlock.dev/stack',
@@ -19,6 +22,16 @@ export const annotations = {
   /** On a Stack: each new value requests a Run: `plan:<id>` a Plan, `refresh:<id>` a Refresh, any other value an Apply. */
   requestedRun: 'oarlock.dev/requested-run',
 } as const
+
+/**
+ * Finalizer of a Run from its assignment on. Deleting an assigned Run cancels it, and the object remains until its engine has stopped and
+ * the status of its subject includes its end. Otherwise the next Run of its subject could start while the engine still runs (invariant 1),
+ * or have the same epoch (invariant 3).
+ */
+export const assignedFinalizer = 'oarlock.dev/assigned'
+
+/** Set on a Stack from its first reconcile until its resources are destroyed or orphaned on purpose. */
+export const stackFinalizer = 'oarlock.dev/finalizer'
 
 /** The values of omitted fields, used by the schemas and by the code that reads them. */
 export const defaults = {

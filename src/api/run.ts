@@ -26,6 +26,8 @@ const spec = Type.Object({
   ),
   epoch: Type.Integer({
     minimum: 1,
+    // The next one must be exact, too.
+    maximum: Number.MAX_SAFE_INTEGER - 1,
     description: 'Sequence number of the Run within its Stack. Writes with an older epoch are rejected (invariant 3).',
   }),
   stack: stackSpecSchema,
@@ -200,13 +202,28 @@ export type RunSpec = Static<typeof spec>
 export type RunStatus = Static<typeof status>
 export type Run = ObjectOf<typeof runResource>
 
-/** True for Run types that may write: at most one such Run of a Stack is active at a time (invariant 1). */
+/** True for Run types that may write: at most one such Run of a subject is active at a time (invariant 1). */
 export function isMutating(type: RunType): boolean {
   return type !== 'Plan'
 }
 
 /** A status patch that removes what was reported while the Run was queued; part of the first status write after that. */
 export const clearedPendingStatus = { reason: null, message: null, queuePosition: null } as const
+
+/**
+ * The phase to show. A Run without a status is Queued, and one that has a worker is Assigned at least: dispatch does not write that phase for a worker
+ * that soon writes the next one.
+ */
+export function phaseOf({
+  spec,
+  status,
+}: {
+  readonly spec: Pick<RunSpec, 'workerName'>
+  readonly status?: Pick<RunStatus, 'phase'> | undefined
+}): RunPhase {
+  const phase = status?.phase ?? 'Queued'
+  return phase === 'Queued' && spec.workerName !== undefined ? 'Assigned' : phase
+}
 
 /** True when the Run has reached one of {@link endedPhases}. A Run without a status is Queued. */
 export function isEnded(run: Pick<Run, 'status'>): boolean {

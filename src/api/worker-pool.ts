@@ -42,7 +42,7 @@ const spec = Type.Object({
   mode: Type.Enum(['Process', 'Pod', 'External'], {
     default: 'Process',
     description:
-      'How workers are started. Process: child processes of the pool controller. Pod: one Pod per worker. External: workers are started elsewhere and join with a token.',
+      'How workers are started. Process: processes on the host of `oarlock up`, or on hosts that run `oarlock pool`. Pod: one Pod per worker. External: workers are started elsewhere and join with a token.',
   }),
   lifecycle: Type.Optional(
     Type.Enum(['OneShot', 'Warm'], {
@@ -136,7 +136,10 @@ const status = Type.Object({
     Type.Integer({ description: 'Desired number of workers: busy + ceil(queued / slots), at least min and at most max.' }),
   ),
   started: Type.Optional(
-    Type.Integer({ description: 'Sequence number of the newest worker Pod. It is part of the name of the Pod and is never reused.' }),
+    Type.Integer({
+      description:
+        'Sequence number of the newest worker that is a Pod or was requested of another host. It is part of its name and is never reused.',
+    }),
   ),
 })
 

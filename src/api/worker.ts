@@ -10,6 +10,12 @@ const spec = Type.Object({
     default: 'OneShot',
     description: 'OneShot: the worker executes one Run per slot and exits. Warm: it executes Runs until it is drained.',
   }),
+  start: Type.Optional(
+    Type.Boolean({
+      description:
+        'Requests the start of the worker by an `oarlock pool` process of its pool. Set by the dispatch controller. Default: false, for a worker that registers itself.',
+    }),
+  ),
   drain: Type.Optional(
     Type.Boolean({
       description:
@@ -18,50 +24,62 @@ const spec = Type.Object({
   ),
 })
 
-const status = Type.Object({
-  phase: Type.Enum(['Ready', 'Busy', 'Draining'], {
-    default: 'Ready',
-    description: 'Ready: it has a free slot. Busy: all slots are in use. Draining: it accepts no new Run and will exit.',
-  }),
-  reason: Type.Optional(
-    Type.String({
-      description: 'Why the worker drains: DrainRequested (spec.drain), Signal, Idle, RunLimitReached, MemoryLimitReached, Fenced.',
+const status = Type.Object(
+  {
+    phase: Type.Enum(['Pending', 'Starting', 'Ready', 'Busy', 'Draining', 'Failed'], {
+      default: 'Pending',
+      description:
+        'Pending: it has not registered, and no host has claimed it. Starting: a host has claimed it and starts its process. Ready: it has a free slot. Busy: all slots are in use. Draining: it accepts no new Run and will exit. Failed: its process did not start, or ended without deregistering.',
     }),
-  ),
-  idleSince: Type.Optional(
-    Type.String({ format: 'date-time', description: 'When its last Run ended, by the clock of the worker. Unset while it has a Run.' }),
-  ),
-  host: Type.Optional(Type.String({ description: 'Host name of the machine or Pod.' })),
-  pid: Type.Optional(Type.Integer({ description: 'Process id on that host.' })),
-  version: Type.Optional(Type.String({ description: 'Oarlock version of the worker.' })),
-  engines: Type.Optional(Type.Record(Type.String(), Type.String(), { description: 'Installed engines and their versions.' })),
-  isolation: Type.Optional(
-    Type.Array(Type.Enum(isolationLevels), {
-      description: 'Isolation levels that the worker supports. Runs that require another level are assigned to other workers.',
-    }),
-  ),
-  runs: Type.Optional(Type.Array(Type.String(), { description: 'The Runs of the worker, as namespace/name.' })),
-  caches: Type.Optional(
-    Type.Array(Type.String(), {
-      description: 'Keys of the sources whose dependencies are cached, the most recently used last, at most 64.',
-    }),
-  ),
-  capacity: Type.Optional(
-    Type.Object(
-      { cpu: Type.Optional(Type.String()), memory: Type.Optional(Type.String()) },
-      { description: 'Total CPU and memory available to its Runs, as Kubernetes quantities. Default: limited by slots only.' },
+    reason: Type.Optional(
+      Type.String({
+        description:
+          'Why the worker drains: DrainRequested (spec.drain), Signal, Idle, RunLimitReached, MemoryLimitReached, Fenced. Or why it failed: CreateFailed, CredentialRejected, CrashedOnStartup, RegistrationFailed.',
+      }),
     ),
-  ),
-})
+    message: Type.Optional(Type.String({ maxLength: 1_024, description: 'Details of a failure.' })),
+    exitCode: Type.Optional(Type.Integer({ description: 'Exit code of a process that failed. Unset if a signal ended it.' })),
+    agent: Type.Optional(Type.String({ maxLength: 253, description: 'The `oarlock pool` process that claimed the start of the worker.' })),
+    idleSince: Type.Optional(
+      Type.String({ format: 'date-time', description: 'When its last Run ended, by the clock of the worker. Unset while it has a Run.' }),
+    ),
+    host: Type.Optional(Type.String({ description: 'Host name of the machine or Pod.' })),
+    pid: Type.Optional(Type.Integer({ description: 'Process id on that host.' })),
+    version: Type.Optional(Type.String({ description: 'Oarlock version of the worker.' })),
+    engines: Type.Optional(Type.Record(Type.String(), Type.String(), { description: 'Installed engines and their versions.' })),
+    isolation: Type.Optional(
+      Type.Array(Type.Enum(isolationLevels), {
+        description: 'Isolation levels that the worker supports. Runs that require another level are assigned to other workers.',
+      }),
+    ),
+    runs: Type.Optional(Type.Array(Type.String(), { description: 'The Runs of the worker, as namespace/name.' })),
+    caches: Type.Optional(
+      Type.Array(Type.String(), {
+        description: 'Keys of the sources whose dependencies are cached, the most recently used last, at most 64.',
+      }),
+    ),
+    capacity: Type.Optional(
+      Type.Object(
+        { cpu: Type.Optional(Type.String()), memory: Type.Optional(Type.String()) },
+        { description: 'Total CPU and memory available to its Runs, as Kubernetes quantities. Default: limited by slots only.' },
+      ),
+    ),
+  },
+  { default: { phase: 'Pending' } },
+)
 
-/** A registered worker process. Its heartbeat is the Lease of the same name in oarlock-system (invariant 2). */
+/**
+ * A worker process. Its heartbeat is the Lease of the same name in oarlock-system (invariant 2). A worker registers itself, or takes over the
+ * Worker with which the dispatch controller requested its start (`spec.start`).
+ */
 export const workerResource = defineResource({
   group: apiGroup,
   version: apiVersion,
   kind: 'Worker',
   plural: 'workers',
   scope: 'Cluster',
-  description: 'Worker is a registered worker process that executes Runs. Its heartbeat is the Lease of the same name in oarlock-system.',
+  description:
+    'Worker is a worker process that executes Runs, or the request to start one. Its heartbeat is the Lease of the same name in oarlock-system.',
   categories: ['oarlock'],
   spec,
   status,
@@ -69,7 +87,7 @@ export const workerResource = defineResource({
     { name: 'Pool', jsonPath: '.spec.pool' },
     { name: 'Phase', jsonPath: '.status.phase' },
     { name: 'Run', jsonPath: '.status.runs[0]' },
-    { name: 'Host', jsonPath: '.status.host', priority: 1 },
+    { name: 'Host', jsonPath: '.status.host' },
     { name: 'Age', jsonPath: '.metadata.creationTimestamp', type: 'date' },
   ],
 })
@@ -77,3 +95,16 @@ export const workerResource = defineResource({
 export type WorkerSpec = Static<typeof spec>
 export type WorkerStatus = Static<typeof status>
 export type Worker = ObjectOf<typeof workerResource>
+
+/** Reports whether the worker has reported that it accepts Runs, and has not failed since. Only then does it get Runs and count as a worker of its pool. */
+export function hasRegistered({ status }: { readonly status?: Pick<WorkerStatus, 'phase'> | undefined }): boolean {
+  return status !== undefined && (status.phase === 'Ready' || status.phase === 'Busy' || status.phase === 'Draining')
+}
+
+/** Reports whether the worker is one that a host is to start, or starts, and that has not registered. It has no Lease yet. */
+export function isStartRequested(worker: {
+  readonly spec: WorkerSpec
+  readonly status?: Pick<WorkerStatus, 'phase'> | undefined
+}): boolean {
+  return worker.spec.start === true && !hasRegistered(worker)
+}

@@ -17,3 +17,9 @@ export const formatAddress = ({ host, port }: Address) => `${host.includes(':') 
 
 /** Whether only this machine can reach the address. */
 export const isLoopback = ({ host }: Address) => host === 'localhost' || host === '::1' || /^127\./.test(host)
+
+/** The URL that reaches a listener on `address` from this machine; a wildcard address becomes loopback. */
+export function urlOf(scheme: 'http' | 'https', { host, port }: Address): string {
+  const reachable = host === '' || host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
+  return `${scheme}://${formatAddress({ host: reachable, port })}`
+}

@@ -1,41 +1,23 @@
-import { delimiter, join, resolve } from 'node:path'
-import {
-  apiGroup,
-  isEnded,
-  oarlockResources,
-  type Run,
-  runResource,
-  type Stack,
-  stackResource,
-  systemNamespace,
-  type Worker,
-  workerResource,
-} from '../api/index.ts'
-import { renderStatusPage } from '../console/index.ts'
-import { addDispatchController } from '../controllers/dispatch/index.ts'
-import { addStackController } from '../controllers/stack/index.ts'
-import { validateSource } from '../execution/workspace/index.ts'
-import { type Client, createClient, installKinds, namespaceResource } from '../kubernetes/client/index.ts'
-import { type Informer, type Log, Manager, silentLog } from '../kubernetes/controller/index.ts'
-import { type ApiServer, startServer } from '../kubernetes/server/index.ts'
-import { makeDirectories } from '../kubernetes/util/index.ts'
-import { createLogHandler, openLogStore } from '../stores/log/index.ts'
-import { createStateHandler, openStateStore, type StateStore } from '../stores/state/index.ts'
+import { cpus } from 'node:os'
+import { join, resolve } from 'node:path'
+import type { Run, Stack } from '../api/index.ts'
+import type { Client } from '../kubernetes/client/index.ts'
+import { type Informer, type Log, silentLog } from '../kubernetes/controller/index.ts'
+import type { ApiServer } from '../kubernetes/server/index.ts'
 import { type Address, formatAddress } from './address.ts'
-import { startOnPreviousPort } from './api-port.ts'
-import { type AuthorizerFacts, makeAuthorizer, workerOf, workersGroup, workerUserName } from './authorize.ts'
-import { joinedAdmission } from './authorize-joined.ts'
-import { ensureDefaultPool } from './default-pool.ts'
-import { HostCapabilities } from './host-capabilities.ts'
-import { startHttpListener } from './http-listener.ts'
+import { startApiServer } from './api-server/api-server.ts'
+import { makeControllers } from './controllers/controllers.ts'
+import { ensureDefaultPool } from './controllers/default-pool.ts'
+import { installOarlock } from './controllers/install.ts'
+import { claimStores, readStoresId, withdrawEndpoints } from './discovery/index.ts'
+import { startEndpoints } from './endpoints/endpoints.ts'
+import { makeRegistry } from './endpoints/metrics.ts'
+import { createQueueHandler } from './endpoints/queue-endpoint.ts'
 import { collectGarbageWhenIdle } from './idle-gc.ts'
-import { anyLabel, createJoinHandler, createJoinToken, credentialLabels, JoinService, workerCredentialName } from './join/index.ts'
-import { readStateKey } from './keys.ts'
-import { brokenLocksCounter, makeRegistry } from './metrics.ts'
-import { ProcessPool } from './process-pool.ts'
-import { createQueueHandler, queueResponse } from './queue-endpoint.ts'
-import { currentRevision } from './source-revision.ts'
-import { authorizeLog, authorizeState, lockAbandonedCheck, type StoreFacts } from './store-access.ts'
+import { createJoinHandler, createPodCredential, JoinService, serverTokenIssuer } from './join/index.ts'
+import { drainProcessPool, openProcessPool } from './process-pool/local-pool.ts'
+import { otherStoresError } from './stores/keep-claim.ts'
+import { openStores, serveStores } from './stores/stores.ts'
 import { toAppStartError } from './to-app-start-error.ts'
 
 export type AllInOneOptions = {
@@ -53,6 +35,8 @@ export type AllInOneOptions = {
   pool?: { max?: number }
   /** Maximum concurrent Runs over all pools. Default: unlimited. */
   maxRunning?: number
+  /** Makes the stores of `dataDir` those of the installation, although stores that ran apart are. Default false. */
+  replaceStores?: boolean
   /** Program and leading arguments that start a worker, such as Node and bin/oarlock.js. */
   launcher: readonly string[]
   version: string
@@ -77,19 +61,12 @@ export type AllInOne = {
   interrupt(): void
 }
 
-/** A worker's token outlives the longest Run. It grants access only to the Runs of its Worker (authorize.ts, store-access.ts). */
-const workerTokenTtlMs = 30 * 24 * 3_600_000
-/** Longer than dispatch waits for a Pod to register (10 minutes, unless its pool has another limit). */
-const podTokenTtlMs = 60 * 60_000
-const controllerTokenTtlMs = 10 * 365 * 24 * 3_600_000
-/** An interrupted engine gets SIGINT, after 60 s SIGTERM and after 10 more SIGKILL; then its worker reports. */
-const interruptTimeoutMs = 80_000
-/** Workers that have finished exit within this time, so that they are not reported as running. */
-const exitDelayMs = 500
+/** How long running reconciles may take on shutdown. */
 const controllersGraceMs = 5_000
 
 /**
- * Starts API server, stores, controllers and status page in this process. Workers are its child processes.
+ * Starts every role in this process: API server, stores, controllers, process pool, join service and HTTP endpoints. Roles use each
+ * other through their typed handles only; `oarlock serve`, `stores`, `controller`, `join-service` and `pool` run one each.
  * @throws {AppStartError} if the data directory or an address cannot be used.
  */
 export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne> {
@@ -105,188 +82,86 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
   }
 
   try {
-    // Handlers are mounted before the parts that they serve have started; until then they respond with 503.
-    const parts: {
-      stateHandler?: Mounted
-      logHandler?: Mounted
-      queueHandler?: ReturnType<typeof createQueueHandler>
-      joinHandler?: ReturnType<typeof createJoinHandler>
-      getObject?: ApiServer['getObject']
-      runs?: Informer<Pick<Run, 'spec' | 'status'>>
-    } = {}
-    const authorizerFacts: AuthorizerFacts = {
-      assignedTo: (namespace, name) => parts.runs?.get(`${namespace}/${name}`)?.spec.workerName,
-      run: (namespace, name) =>
-        name === undefined ? undefined : (parts.getObject?.(`runs.${apiGroup}`, namespace, name) as Run | undefined),
-      labelsOf: worker => credentialLabels(parts.getObject?.('secrets', systemNamespace, workerCredentialName(worker))),
-      runsOf: worker => parts.runs?.byIndex('ofWorker', worker) ?? [],
-    }
-    const startingServer = startOnPreviousPort(listen, join(dataDir, 'kubeconfig'), address =>
-      startServer({
-        dataDir,
-        listen: address,
-        log,
-        tlsNames: options.names,
-        authorize: makeAuthorizer(authorizerFacts),
-        admissionPlugins: joinedAdmission(workerOf, authorizerFacts),
-        mounts: [
-          { prefix: '/state/', handler: (request, response, { user }) => serveWhenReady(parts.stateHandler, request, response, user) },
-          { prefix: '/logs/', handler: (request, response, { user }) => serveWhenReady(parts.logHandler, request, response, user) },
-          {
-            prefix: '/queue',
-            handler: async (request, response, { user }) => {
-              if (parts.queueHandler) await parts.queueHandler(request, response, user)
-              else response.writeHead(503, { 'Retry-After': '1' }).end()
-            },
-          },
-          { prefix: '/join', handler: (request, response, { user }) => serveWhenReady(parts.joinHandler, request, response, user) },
-        ],
-      }),
-    )
-    const openingState = openState(dataDir)
-    const [serverStart, stateStart] = await Promise.allSettled([startingServer, openingState])
-    if (serverStart.status === 'fulfilled') cleanups.push(() => serverStart.value.close())
-    if (stateStart.status === 'fulfilled') cleanups.push(() => stateStart.value.close())
+    const startingApi = startApiServer({ dataDir, listen, names: options.names, mounts: ['/state/', '/logs/', '/queue', '/join'], log })
+    const openingStores = openStores({ dataDir, log })
+    const [apiStart, storesStart] = await Promise.allSettled([startingApi, openingStores])
+    if (apiStart.status === 'fulfilled') cleanups.push(() => apiStart.value.server.close())
+    if (storesStart.status === 'fulfilled') cleanups.push(() => storesStart.value.close())
     // If both fail, for example on a data directory in use, the error of the server is the more helpful one.
-    const server = await startingServer
-    parts.getObject = server.getObject
-    const stateStore = await openingState
-    const logStore = openLogStore({ directory: join(dataDir, 'logs') })
-    cleanups.push(() => logStore.close())
+    const api = await startingApi
+    const stores = await openingStores
+    const { server, mounts } = api
+    const { url, caCertificate } = server
 
-    const token = server.issueToken({ name: 'oarlock:controllers', groups: ['system:masters'], ttlMs: controllerTokenTtlMs })
-    const client = await createClient({
-      cluster: { server: server.url, caCertificate: server.caCertificate, token },
-      local: server.connect(),
-      userAgent: 'oarlock-controllers',
-    })
+    const client = await api.connect({ name: 'oarlock:controllers', groups: ['system:masters'] }, 'oarlock-controllers')
     cleanups.push(() => client.close())
-    await Promise.all([
-      installKinds(client, oarlockResources),
-      client.resource(namespaceResource).apply({ metadata: { name: systemNamespace } }, { force: true }),
-    ])
-    await ensureDefaultPool(client, options.pool?.max)
-    const joinService = new JoinService({ client, issueToken: user => server.issueToken(user) })
-    parts.joinHandler = createJoinHandler({ joinService, caCertificate: server.caCertificate })
+    await installOarlock(client)
+    const otherStores = await readStoresId(client)
+    if (otherStores !== undefined && otherStores !== stores.id) {
+      if (!options.replaceStores) throw otherStoresError(dataDir, otherStores, stores.id)
+      await claimStores(client, stores.id, { replace: true })
+    }
+    await withdrawEndpoints(client)
+    await ensureDefaultPool(client, { max: options.pool?.max, newMax: Math.max(2, cpus().length) })
+    const joinService = new JoinService({ client, issueCredential: serverTokenIssuer(server) })
+    mounts.set('/join', createJoinHandler({ joinService, caCertificate }))
 
-    const hostCapabilities = new HostCapabilities()
-    const pool = new ProcessPool({
+    const pool = openProcessPool({
+      dataDir,
       launcher,
-      outputDirectory: join(dataDir, 'workers'),
+      allowPaths,
       log,
-      environmentOf: workerName => ({
-        ...process.env,
-        OARLOCK_TOKEN_FILE: undefined,
-        OARLOCK_WORKER_NAME: undefined,
-        OARLOCK_POOL: undefined,
-        OARLOCK_DATA: undefined,
-        OARLOCK_SERVER: server.url,
-        OARLOCK_CA_FILE: join(dataDir, 'pki', 'ca.crt'),
-        OARLOCK_TOKEN: server.issueToken({ name: workerUserName(workerName), groups: [workersGroup], ttlMs: workerTokenTtlMs }),
-        OARLOCK_STORE_URL: server.url,
-        OARLOCK_RUNS_DIR: join(dataDir, 'runs'),
-        OARLOCK_CACHE_DIR: join(dataDir, 'cache'),
-        OARLOCK_ALLOW_PATHS: allowPaths.join(delimiter),
-        ...hostCapabilities.environment(),
+      connection: workerName => ({
+        OARLOCK_SERVER: server.unixSocketUrl ?? url,
+        OARLOCK_STORE_URL: undefined,
+        OARLOCK_CA_FILE: server.unixSocketUrl ? undefined : join(dataDir, 'pki', 'ca.crt'),
+        OARLOCK_TOKEN: api.issueWorkerToken(workerName),
       }),
     })
     const registry = makeRegistry({ workers: () => pool.running().length })
-    const locks = brokenLocksCounter(registry)
-    const manager = new Manager({ client, log, registry })
-    addStackController(manager, {
-      checkSource: stack => validateSource(stack.spec.source),
-      resolveRevision: stack => currentRevision(client, stack, { allowPaths, cacheDir: join(dataDir, 'cache') }),
-      removeStackData: stackUid => stateStore.deleteStack(stackUid),
-    })
-    const dispatch = addDispatchController(manager, {
+    const controllers = makeControllers({
+      client,
       poolDriver: pool,
       podWorkers: {
-        environment: { OARLOCK_SERVER: server.url, OARLOCK_STORE_URL: server.url },
-        // The token is in a Secret of the Pod, so it is valid for one use, one name and an hour: once the worker has joined it is useless.
-        // It allows any label, because the template of the pool sets them.
-        credentialOf: async ({ metadata }, worker) =>
-          (
-            await createJoinToken(client, server.caCertificate, {
-              pool: metadata.name,
-              worker,
-              uses: 1,
-              ttlMs: podTokenTtlMs,
-              allowLabels: [anyLabel],
-            })
-          ).text,
+        environment: async () => ({ OARLOCK_SERVER: url, OARLOCK_STORE_URL: url }),
+        credentialOf: (pool, worker, client) => createPodCredential(client, caCertificate, { pool, worker }),
       },
+      removeStackData: ({ uid }) => stores.state.deleteStack(uid),
+      allowPaths,
+      cacheDir: join(dataDir, 'cache'),
       maxRunning: options.maxRunning,
       registry,
       log,
     })
-    const stacks = manager.informer(stackResource)
-    const runs = manager.informer(runResource, {
-      indexes: { ofWorker: ({ spec, status }) => (spec.workerName && !isEnded({ status }) ? [spec.workerName] : []) },
-    })
-    const workers = manager.informer(workerResource)
-    runs.onChange({ deleted: run => void removeLog(run) })
+    const { manager, dispatch, stacks, runs } = controllers
+    api.setRunsOfWorker(controllers.runsOfWorker)
+    const handlers = serveStores(stores, { client, manager, registry, log })
+    mounts.set('/state/', handlers.state)
+    mounts.set('/logs/', handlers.log)
+    mounts.set('/queue', createQueueHandler(client, dispatch.queue))
 
-    const facts: StoreFacts = {
-      client,
-      cachedRun: (namespace, name) => runs.get(`${namespace}/${name}`),
-      cachedStack: (namespace, name) => stacks.get(`${namespace}/${name}`),
-      checkStackToken: (stackUid, token) => stateStore.checkStackToken(stackUid, token),
-    }
-    parts.queueHandler = createQueueHandler(client, dispatch.queue)
-    parts.runs = runs
-    parts.stateHandler = createStateHandler({
-      store: stateStore,
-      authorize: request => authorizeState(facts, request),
-      isLockAbandoned: lockAbandonedCheck(client),
-      onError: error => log.error({ err: error }, 'request to the state store failed'),
-      onLockBroken: () => locks.inc(),
-    })
-    parts.logHandler = createLogHandler({ store: logStore, authorize: request => authorizeLog(facts, request) })
-
-    let hasStarted = false
     let isStopping = false
-    const readiness = (): string[] => {
-      // Load balancers must stop sending requests as soon as the shutdown begins.
-      const reasons = isStopping ? ['oarlock is shutting down'] : manager.readyz().reasons
-      hasStarted ||= reasons.length === 0
-      return reasons
-    }
-    const listener = await startHttpListener({
+    const listener = await startEndpoints({
       address: http,
-      healthz: () => manager.healthz().reasons,
-      readyz: () => readiness(),
-      startupz: () => (hasStarted ? [] : readiness()),
-      metrics: async () => ({ contentType: registry.contentType, text: (await registry.metrics()) + (await server.metrics()) }),
-      page: () =>
-        renderStatusPage({
-          stacks: stacks.list(),
-          runs: runs.list(),
-          workers: workers.list() as Worker[],
-          version,
-          apiUrl: server.url,
-          nowMs: Date.now(),
-        }),
-      queue: url => queueResponse(url, dispatch.queue),
+      controllers,
+      registry,
+      moreMetrics: () => server.metrics(),
       mounts: [
-        { prefix: '/state/', handler: (request, response, context) => parts.stateHandler!(request, response, context) },
-        { prefix: '/logs/', handler: (request, response, context) => parts.logHandler!(request, response, context) },
+        { prefix: '/state/', handler: handlers.state },
+        { prefix: '/logs/', handler: handlers.log },
       ],
       adminToken: server.adminToken,
-      onError: error => log.error({ err: error }, 'request to the status page failed'),
+      apiUrl: url,
+      version,
+      // Load balancers must stop sending requests as soon as the shutdown begins.
+      notReady: () => (isStopping ? ['oarlock is shutting down'] : []),
+      log,
     })
     cleanups.push(() => listener.close())
     cleanups.push(() => manager.stop({ graceMs: controllersGraceMs }))
     await manager.start()
     cleanups.push(collectGarbageWhenIdle())
-    log.info({ api: server.url, http: formatAddress(listener.address), dataDir }, 'oarlock is ready')
-
-    async function removeLog({ metadata }: { metadata: { namespace?: string; name: string } }): Promise<void> {
-      try {
-        await logStore.remove({ namespace: metadata.namespace ?? '', run: metadata.name })
-      } catch (error) {
-        log.warn({ err: error, run: metadata.name }, 'failed to remove the log of a deleted Run')
-      }
-    }
+    log.info({ api: url, http: formatAddress(listener.address), dataDir }, 'oarlock is ready')
 
     let stopping: Promise<void> | undefined
     return {
@@ -294,7 +169,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       client,
       stacks,
       runs,
-      apiUrl: server.url,
+      apiUrl: url,
       httpUrl: `http://${formatAddress(listener.address)}`,
       kubeconfigPath: server.kubeconfigPath,
       interrupt: () => pool.interrupt(),
@@ -302,15 +177,9 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
         isStopping = true
         stopping ??= (async () => {
           // Controllers stop first, so that no Run is assigned. The API server runs until the workers have reported.
-          const controllers = manager.stop({ graceMs: controllersGraceMs })
-          pool.drain()
-          if (!(await pool.whenEmpty(Math.min(graceMs, exitDelayMs)))) onProgress?.(pool.running().length)
-          if (!(await pool.whenEmpty(Math.max(0, graceMs - exitDelayMs)))) {
-            pool.interrupt()
-            if (!(await pool.whenEmpty(interruptTimeoutMs)))
-              log.error({ workers: pool.running() }, 'workers did not exit in time; they end when their Leases expire')
-          }
-          await controllers
+          const controllersStopped = manager.stop({ graceMs: controllersGraceMs })
+          await drainProcessPool(pool, { graceMs, onProgress, log })
+          await controllersStopped
           await cleanUp()
         })()
         return stopping
@@ -320,26 +189,4 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     await cleanUp()
     throw toAppStartError(error, { dataDir, listen: formatAddress(listen) })
   }
-}
-
-async function openState(dataDir: string): Promise<StateStore> {
-  makeDirectories(dataDir, 0o700)
-  return await openStateStore({ directory: join(dataDir, 'state'), key: readStateKey(dataDir) })
-}
-
-type Mounted = ReturnType<typeof createStateHandler>
-type HandlerArguments = Parameters<Mounted>
-
-/** Responds with 503 as long as there is no handler. */
-async function serveWhenReady(
-  handler: Mounted | undefined,
-  request: HandlerArguments[0],
-  response: HandlerArguments[1],
-  user: { name: string; groups: readonly string[] } | undefined,
-): Promise<void> {
-  if (!handler) {
-    response.writeHead(503, { 'Retry-After': '1' }).end()
-    return
-  }
-  await handler(request, response, { user: user && { name: user.name, groups: [...user.groups] } })
 }

@@ -1,7 +1,7 @@
-/** The cause: the data directory, or an address to listen on. */
-export type AppStartErrorKind = 'DataDirectory' | 'Listen'
+/** The cause: the data directory, an address to listen on, or the CRDs of the API server. */
+export type AppStartErrorKind = 'DataDirectory' | 'Listen' | 'Crds'
 
-/** The all-in-one process cannot start. The message states the cause, `hint` the remedy unless the message has it. */
+/** A process cannot start. The message states the cause, `hint` the remedy unless the message has it. */
 export class AppStartError extends Error {
   override readonly name = 'AppStartError'
   readonly kind: AppStartErrorKind

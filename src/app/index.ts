@@ -1,14 +1,31 @@
 /**
- * @module app: composes modules into processes. Start reading at `all-in-one.ts`; the worker's process is `worker-process.ts`.
+ * @module app: composes modules into processes. Start reading at `all-in-one.ts`: it starts each role and hands it what it needs of the others.
  * In: a data directory, addresses, limits. Out: a running control plane, or an error with its cause and a remedy.
- * This module decides who may do what (`authorize.ts`, `authorize-joined.ts`, `store-access.ts`), how workers on other machines join
- * (`join/`), how worker processes are started (`process-pool.ts`), and the order of startup and shutdown.
- * Out of scope: any decision about Stacks, Runs or Workers.
+ *
+ * | folder | role |
+ * |---|---|
+ * | `api-server/` | the API server, and who may do what on it (`authorize.ts`, `authorize-joined.ts`) |
+ * | `stores/` | state store and log store, and who may read and write them (`store-access.ts`) |
+ * | `controllers/` | the stack and dispatch controllers |
+ * | `pool/` | starts worker processes that a controller elsewhere requests |
+ * | `join/` | how workers on other machines join |
+ * | `worker/` | the process of one worker |
+ *
+ * | folder | what several roles use |
+ * |---|---|
+ * | `process-pool/` | worker processes on this machine |
+ * | `endpoints/` | health, metrics, queue and status page over plain HTTP |
+ * | `listener/` | the HTTPS listener of a role that runs apart from the API server |
+ * | `discovery/` | where the roles are reached |
+ * | `reviews/` | authentication and authorization by the API server: TokenReview, SubjectAccessReview |
+ * | `manifests/` | roles, bindings and admission policies on a Kubernetes API server |
+ *
+ * No role reads the files or the memory of another one. Out of scope: any decision about Stacks, Runs or Workers.
  */
 
 export { type Address, parseAddress } from './address.ts'
 export type { AllInOne, AllInOneOptions } from './all-in-one.ts'
 export { AppStartError, type AppStartErrorKind } from './app-start-error.ts'
 export { openLogFile } from './log-file.ts'
-export { joinTokens, runWorkerProcess, startAllInOne } from './processes.ts'
-export type { WorkerProcessOptions } from './worker-process.ts'
+export { discovery, installation, joinTokens, roles, runWorkerProcess, startAllInOne } from './processes.ts'
+export type { WorkerProcessOptions } from './worker/worker-process.ts'

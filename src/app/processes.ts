@@ -1,5 +1,5 @@
 import type { AllInOne, AllInOneOptions } from './all-in-one.ts'
-import type { WorkerProcessOptions } from './worker-process.ts'
+import type { WorkerProcessOptions } from './worker/worker-process.ts'
 
 // Each process loads only its own modules: a worker is started for every Run, and must not wait for those of the server.
 
@@ -11,10 +11,25 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
   return await (await import('./all-in-one.ts')).startAllInOne(options)
 }
 
+/** The roles that run in processes of their own; each is loaded when it is started. */
+export const roles = {
+  apiServer: async () => await import('./api-server/api-server.ts'),
+  stores: async () => await import('./stores/stores-process.ts'),
+  joinService: async () => await import('./join/join-process.ts'),
+  pool: async () => await import('./pool/index.ts'),
+  controller: async () => await import('./controllers/controller-process.ts'),
+}
+
+/** What an installation consists of on a Kubernetes API server. */
+export const installation = async () => await import('./controllers/install.ts')
+
+/** Where the roles of an installation are reached. */
+export const discovery = async () => await import('./discovery/index.ts')
+
 /** Functions that create, list and revoke join tokens. */
 export const joinTokens = async () => await import('./join/index.ts')
 
 /** Runs a worker with the settings of its environment until it has finished or a signal ends it. Returns the exit code. */
 export async function runWorkerProcess(options: WorkerProcessOptions): Promise<number> {
-  return await (await import('./worker-process.ts')).runWorkerProcess(options)
+  return await (await import('./worker/worker-process.ts')).runWorkerProcess(options)
 }

@@ -30,7 +30,7 @@ export const currentEnvironment = (): CliEnvironment => ({
  */
 export function dataDirectory(option: string | undefined, { env, cwd, checkout } = currentEnvironment()): string {
   // `--data "$UNSET"` would resolve to the working directory, and fill it.
-  if (option === '') throw usageError('--data must not be empty', 'name a directory, or omit --data')
+  if (option === '') throw usageError('--data must not be empty', 'name a directory')
   return resolve(cwd, option ?? (env.OARLOCK_DATA || undefined) ?? join(checkout ?? cwd, '.oarlock'))
 }
 
@@ -68,10 +68,11 @@ export function noKubeconfigError(environment = currentEnvironment()): CliError 
 export async function connect(options: AccessOptions): Promise<Client> {
   const { context } = options
   // Loaded here: servers import this module for their data directory only.
-  const { createClient } = await import('../kubernetes/client/index.ts')
+  const [{ createClient }, { RoutedClient }] = await Promise.all([import('../kubernetes/client/index.ts'), import('./routed-client.ts')])
   const kubeconfig = findKubeconfig(options.kubeconfig)
   try {
-    return await createClient({ kubeconfig, context, fieldManager: 'oarlock-cli', userAgent: 'oarlock-cli' })
+    const client = await createClient({ kubeconfig, context, fieldManager: 'oarlock-cli', userAgent: 'oarlock-cli' })
+    return new RoutedClient(client, { kubeconfig, context })
   } catch (error) {
     if (error instanceof TypeError && error.message.startsWith('no kubeconfig found')) throw noKubeconfigError()
     throw error

@@ -32,6 +32,6 @@ export const exitCodeHelp: readonly (readonly [code: number, meaning: string])[]
   [exitCodes.unreachable, 'API server unreachable, or no kubeconfig'],
   [exitCodes.timedOut, '--wait reached --timeout; the operation continues'],
   [exitCodes.dataDirectory, 'data directory in use, too new, damaged, full or not writable'],
-  [exitCodes.listen, 'up, serve: port in use, or not permitted'],
+  [exitCodes.listen, 'an address to listen on is in use, or not permitted'],
   [exitCodes.interrupted, 'interrupted'],
 ]

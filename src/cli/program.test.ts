@@ -21,7 +21,8 @@ test('help of every command fits 80 columns, and describes every argument and op
 
 test('oarlock --help has one line for each command', () => {
   const lines = all.helpInformation().split('\n')
-  for (const command of all.commands) ok(lines.includes(`  ${command.name().padEnd(10)}  ${command.description()}`), command.name())
+  const width = Math.max(...all.commands.map(command => command.name().length))
+  for (const command of all.commands) ok(lines.includes(`  ${command.name().padEnd(width)}  ${command.description()}`), command.name())
 })
 
 test('only the command that is named is declared, under its own name', async () => {

@@ -9,6 +9,11 @@ import { packageVersion } from './version.ts'
 const commands = {
   up: () => import('./commands/up.command.ts'),
   serve: () => import('./commands/serve.command.ts'),
+  stores: () => import('./commands/stores.command.ts'),
+  controller: () => import('./commands/controller.command.ts'),
+  pool: () => import('./commands/pool.command.ts'),
+  manifests: () => import('./commands/manifests.command.ts'),
+  'join-service': () => import('./commands/join-service.command.ts'),
   backup: () => import('./commands/backup.command.ts'),
   restore: () => import('./commands/restore.command.ts'),
   worker: () => import('./commands/worker.command.ts'),

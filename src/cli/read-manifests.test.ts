@@ -16,7 +16,7 @@ test('parses several documents, skips empty ones and expands lists', async () =>
 })
 
 for (const [name, text, want] of [
-  ['broken YAML, with its location', 'a: [1\nb: 2', /^x\.yaml:2:1 is not valid YAML: /],
+  ['invalid YAML with its location', 'a: [1\nb: 2', /^x\.yaml:2:1 is not valid YAML: /],
   ['a list', '- 1', /^x\.yaml:1: must be a Kubernetes object, got an array$/],
   ['a missing kind', 'apiVersion: v1', /^x\.yaml:1: kind must be a non-empty string, got nothing$/],
   ['a missing name', 'apiVersion: v1\nkind: Secret', /^x\.yaml:1: metadata\.name must be/],

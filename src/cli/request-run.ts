@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { annotations, isEnded, type Run, runResource, type Stack, stackResource } from '../api/index.ts'
+import { annotations, isEnded, phaseOf, type Run, runResource, type Stack, stackResource } from '../api/index.ts'
 import type { Client } from '../kubernetes/client/index.ts'
 import { CliError } from './cli-error.ts'
 import { exitCodes } from './exit-codes.ts'
@@ -31,7 +31,7 @@ export async function whenEnded(client: Client, run: Run, timeoutMs: number, onP
   let last = ''
   const ended = await waitFor(client, runResource, { namespace, name, timeoutMs, what: `run/${name} to end` }, now => {
     if (!now) throw new CliError(`run/${name} was deleted`, { exitCode: exitCodes.notFound })
-    const phase = now.status?.phase ?? 'Queued'
+    const phase = phaseOf(now)
     if (phase !== last) onPhase(now)
     last = phase
     return isEnded(now) ? now : undefined

@@ -1,5 +1,5 @@
 import type { Run, Stack, Worker } from '../api/index.ts'
-import { isEnded } from '../api/index.ts'
+import { isEnded, phaseOf } from '../api/index.ts'
 import { findCondition, formatDuration, isConditionTrue } from '../kubernetes/object/index.ts'
 
 export type StatusPageFacts = {
@@ -35,7 +35,7 @@ export function renderStatusPage(facts: StatusPageFacts): string {
     ]
   })
   const runRows = [...runs].sort(newestFirst).map(({ metadata, spec, status }) => {
-    const phase = status?.phase ?? 'Queued'
+    const phase = phaseOf({ spec, status })
     const progress = status?.progress && !isEnded({ status }) ? `${status.progress.done} of ${status.progress.total}` : ''
     return [
       metadata.namespace,

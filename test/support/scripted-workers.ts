@@ -29,8 +29,8 @@ export class ScriptedWorkers implements PoolDriver {
   readonly #running = new Map<string, { pool: string; stop: AbortController }>()
   readonly #ended: Promise<void>[] = []
   #listener: DriverListener | undefined
-  /** Chooses the script of each Run. */
-  script: (run: Run) => RunScript = () => succeeds()
+  /** Chooses the script of each Run. A promise keeps the Run in phase Applying until it resolves. */
+  script: (run: Run) => RunScript | Promise<RunScript> = () => succeeds()
   /** If set, starting a worker fails with this error. */
   startError: Error | undefined
   /** Accepted Runs in order. */
@@ -110,7 +110,7 @@ export class ScriptedWorkers implements PoolDriver {
         this.accepted.push(run)
         await report({ phase: 'Preparing', startedAt: rfc3339(Date.now()) })
         await report({ phase: run.spec.type === 'Plan' ? 'Planning' : 'Applying' })
-        const script = this.script(run)
+        const script = await this.script(run)
         if (script === 'crash') {
           stopRenewing()
           return 'crashed'

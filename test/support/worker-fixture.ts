@@ -1,7 +1,9 @@
 import { join } from 'node:path'
 import { apiGroup, oarlockResources, type Run, systemNamespace } from '../../src/api/index.ts'
-import { type AuthorizerFacts, makeAuthorizer, workersGroup, workerUserName } from '../../src/app/authorize.ts'
-import { authorizeLog, authorizeState, type StoreFacts } from '../../src/app/store-access.ts'
+import { type AuthorizerFacts, makeAuthorizer } from '../../src/app/api-server/authorize.ts'
+import { AccessReviewer } from '../../src/app/reviews/access-reviewer.ts'
+import { authorizeLog, authorizeState, type StoreFacts } from '../../src/app/stores/store-access.ts'
+import { workersGroup, workerUserName } from '../../src/app/worker-identity.ts'
 import { type Client, createClient, installKinds, namespaceResource } from '../../src/kubernetes/client/index.ts'
 import { type ApiServer, startServer } from '../../src/kubernetes/server/index.ts'
 import { createLogHandler, type LogStore, openLogStore } from '../../src/stores/log/index.ts'
@@ -35,11 +37,13 @@ export async function startWorkerFixture(
   const facts: AuthorizerFacts = {
     assignedTo: (namespace, name) => runOf(namespace, name)?.spec.workerName,
     run: runOf,
+    poolOf: () => undefined,
     labelsOf: () => ({}),
     runsOf: () => [],
   }
   const storeFacts = (): StoreFacts => ({
     client: started.client as Client,
+    access: new AccessReviewer(started.client as Client),
     cachedRun: () => undefined,
     cachedStack: () => undefined,
     checkStackToken: () => false,
@@ -50,15 +54,14 @@ export async function startWorkerFixture(
     isLockAbandoned: async () => isLockAbandoned,
   })
   const logHandler = createLogHandler({ store: logs, authorize: request => authorizeLog(storeFacts(), request) })
-  const userOf = (user: { name: string; groups: readonly string[] } | undefined) => user && { name: user.name, groups: [...user.groups] }
   const server = await startServer({
     dataDir: join(directory, 'server'),
     listen: { host, port: 0 },
     storage: { synchronous: 'OFF' },
     authorize: makeAuthorizer(facts),
     mounts: [
-      { prefix: '/state/', handler: (request, response, { user }) => stateHandler(request, response, { user: userOf(user) }) },
-      { prefix: '/logs/', handler: (request, response, { user }) => logHandler(request, response, { user: userOf(user) }) },
+      { prefix: '/state/', handler: (request, response, { user }) => stateHandler(request, response, { user }) },
+      { prefix: '/logs/', handler: (request, response, { user }) => logHandler(request, response, { user }) },
     ],
   })
   const client = await createClient({ kubeconfig: server.kubeconfigPath })

@@ -72,8 +72,9 @@ function parseObject(text: string): Record<string, unknown> | undefined {
 }
 
 function isJoinResponse(value: unknown): value is JoinResponse {
-  const { worker, pool, credential, ttlMs, labels } = (value ?? {}) as Partial<JoinResponse>
+  const { worker, pool, credential, ttlMs, labels, server, stores } = (value ?? {}) as Partial<JoinResponse>
   if (typeof labels !== 'object' || labels === null) return false
+  if (![server, stores].every(each => each === undefined || typeof each?.url === 'string')) return false
   return typeof worker === 'string' && typeof pool === 'string' && typeof credential === 'string' && typeof ttlMs === 'number'
 }
 

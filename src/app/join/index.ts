@@ -3,13 +3,17 @@
  * (`join-token.ts`, created by `oarlock token create` through `manage-tokens.ts`) for the credential of one worker. The worker renews
  * it (`credential.ts`). The token decides about the labels of the worker (`worker-labels.ts`).
  * In: a join token. Out: a name, a pool, labels, and a credential for some hours.
- * Out of scope: what the credential permits (`../authorize-joined.ts`).
+ * Out of scope: what the credential permits (`../api-server/authorize-joined.ts`, `../manifests/`).
  */
 export { bootstrapWorker, fetchPinnedCa, JoinError } from './bootstrap.ts'
 export { Credential } from './credential.ts'
 export { createJoinHandler } from './join-handler.ts'
 export { workerCredentialName } from './join-secrets.ts'
 export { type JoinResponse, JoinService, type JoinServiceOptions } from './join-service.ts'
-export { looksLikeJoinToken, parseJoinToken } from './join-token.ts'
+export { parseJoinToken } from './join-token.ts'
+export { looksLikeJoinToken } from './looks-like-join-token.ts'
 export { createJoinToken, listJoinTokens, revokeJoinToken, revokeWorker } from './manage-tokens.ts'
-export { anyLabel, credentialLabels } from './worker-labels.ts'
+export { createPodCredential } from './pod-credentials.ts'
+export { serverTokenIssuer } from './server-token-issuer.ts'
+export { serviceAccountIssuer } from './service-account-issuer.ts'
+export { credentialLabels } from './worker-labels.ts'

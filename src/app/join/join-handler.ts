@@ -1,16 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { MountHandler } from '../mount.ts'
 import type { JoinRejection, JoinResponse, JoinService } from './join-service.ts'
 
 const maxBodyBytes = 16_384
-
-export type JoinUser = { name: string; groups: readonly string[] }
+const bodyTimeoutMs = 60_000
 
 /**
  * `GET /join/ca` returns the certificate authority, for clients that have its pin. `POST /join` with `{"token", "name", "labels"}` returns
  * a credential. `POST /join/renew` with the current credential returns a new one. Proxies must not store the responses.
  */
-export function createJoinHandler({ joinService, caCertificate }: { joinService: JoinService; caCertificate: string }) {
-  return async (request: IncomingMessage, response: ServerResponse, { user }: { user: JoinUser | undefined }): Promise<void> => {
+export function createJoinHandler({ joinService, caCertificate }: { joinService: JoinService; caCertificate: string }): MountHandler {
+  return async (request, response, { user }) => {
     const path = (request.url ?? '').split('?')[0]
     response.setHeader('Cache-Control', 'no-store')
     if (path === '/join/ca') {
@@ -21,10 +21,14 @@ export function createJoinHandler({ joinService, caCertificate }: { joinService:
     if (path !== '/join' && path !== '/join/renew')
       return sendJson(response, { code: 404, message: 'not found: use /join, /join/renew or /join/ca' })
     if (request.method !== 'POST') return sendJson(response, { code: 405, message: 'method not allowed: use POST' })
+    // It needs no body: a client without a valid credential gets 401 immediately.
+    if (path === '/join/renew') return sendJson(response, await joinService.renew(user))
     const body = await readJson(request)
+    // The rest of the body is not read: Node closes the connection after the response.
+    if (!request.complete) response.setHeader('Connection', 'close')
     if (body === undefined)
       return sendJson(response, { code: 400, message: `the body must be a JSON object of at most ${maxBodyBytes} bytes` })
-    sendJson(response, path === '/join' ? await joinService.join(body.token, body.name, body.labels) : await joinService.renew(user))
+    sendJson(response, await joinService.join(body.token, body.name, body.labels, request.socket.remoteAddress))
   }
 }
 
@@ -34,14 +38,22 @@ function sendJson(response: ServerResponse, body: JoinResponse | JoinRejection |
 }
 
 async function readJson(request: IncomingMessage): Promise<Record<string, unknown> | undefined> {
+  if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) return undefined
   const chunks: Buffer[] = []
   let size = 0
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    size += chunk.length
-    // The rest is read and discarded, so that the client gets the response.
-    if (size <= maxBodyBytes) chunks.push(chunk)
+  const timer = setTimeout(() => request.destroy(), bodyTimeoutMs)
+  try {
+    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      size += chunk.length
+      if (size > maxBodyBytes) return undefined
+      chunks.push(chunk)
+    }
+  } catch {
+    // The client disconnected, or the time is over.
+    return undefined
+  } finally {
+    clearTimeout(timer)
   }
-  if (size > maxBodyBytes) return undefined
   if (size === 0) return {}
   try {
     const value: unknown = JSON.parse(Buffer.concat(chunks).toString('utf8'))

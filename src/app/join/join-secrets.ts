@@ -1,9 +1,12 @@
-import { labels } from '../../api/index.ts'
-import type { SecretBody } from '../../kubernetes/client/index.ts'
+import { labels, systemNamespace, workersNamespace } from '../../api/index.ts'
+import { type Client, type SecretBody, secretResource } from '../../kubernetes/client/index.ts'
 import { isJsonObject, type KubeObject, labelErrors, nameErrors, rfc3339 } from '../../kubernetes/object/index.ts'
 import { type LabelPolicy, labelPolicyError, workerLabelsAnnotation } from './worker-labels.ts'
 
-/** Both are Secrets in `oarlock-system`, which only administrators can read. Neither contains a usable credential. */
+/**
+ * Both are Secrets, which only administrators can read: a join token in `oarlock-system`, the record of a credential in `oarlock-workers`.
+ * Neither contains a usable credential.
+ */
 const joinTokenType = 'oarlock.dev/join-token'
 export const workerCredentialType = 'oarlock.dev/worker-credential'
 
@@ -96,7 +99,7 @@ export function workerCredentialSecret(record: {
     metadata: {
       name: workerCredentialName(worker),
       labels: { [joinTokenLabel]: tokenId, [labels.pool]: pool },
-      annotations: { [expiresAtAnnotation]: rfc3339(expiresAtMs), ...workerLabelsAnnotation(record.labels) },
+      annotations: { [expiresAtAnnotation]: rfc3339(expiresAtMs), [workerLabelsAnnotation]: JSON.stringify(record.labels) },
     },
     type: workerCredentialType,
     stringData: { worker },
@@ -105,4 +108,11 @@ export function workerCredentialSecret(record: {
 
 export function credentialExpiresAtMs({ metadata }: KubeObject<SecretBody>): number {
   return Date.parse(metadata.annotations?.[expiresAtAnnotation] ?? '')
+}
+
+/** Join tokens and credentials of workers. */
+export async function listJoinSecrets(client: Client): Promise<KubeObject<SecretBody>[]> {
+  const secrets = client.resource(secretResource)
+  const lists = [systemNamespace, workersNamespace].map(namespace => secrets.listAll({ namespace, labelSelector: joinTokenLabel }))
+  return (await Promise.all(lists)).flatMap(({ items }) => items)
 }

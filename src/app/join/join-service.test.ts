@@ -1,18 +1,23 @@
 import { deepEqual, equal, match, notEqual, ok } from 'node:assert/strict'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
+import { request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { eventually } from '../../../test/support/eventually.ts'
-import { oarlockResources, systemNamespace, workerPoolResource } from '../../api/index.ts'
+import { oarlockResources, systemNamespace, workerPoolResource, workersNamespace } from '../../api/index.ts'
 import { type Client, createClient, installKinds, namespaceResource, secretResource } from '../../kubernetes/client/index.ts'
 import { type ApiServer, startServer } from '../../kubernetes/server/index.ts'
+import { joinedGroup, workersGroup, workerUserName } from '../worker-identity.ts'
 import { Credential } from './credential.ts'
 import { createJoinHandler } from './join-handler.ts'
 import { joinTokenName, workerCredentialName } from './join-secrets.ts'
 import { JoinService } from './join-service.ts'
 import { parseJoinToken } from './join-token.ts'
 import { createJoinToken, listJoinTokens } from './manage-tokens.ts'
+import { serverTokenIssuer } from './server-token-issuer.ts'
+import { workerLabelsAnnotation } from './worker-labels.ts'
 
 const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-join-'))
 /** Short enough to be renewed during the test. */
@@ -36,9 +41,10 @@ before(async () => {
   })
   client = await createClient({ kubeconfig: server.kubeconfigPath })
   await installKinds(client, oarlockResources)
-  await client.resource(namespaceResource).apply({ metadata: { name: systemNamespace } }, { force: true })
+  for (const name of [systemNamespace, workersNamespace])
+    await client.resource(namespaceResource).apply({ metadata: { name } }, { force: true })
   await client.resource(workerPoolResource).create({ metadata: { name: 'edge' }, spec: { mode: 'External' } })
-  joinService = new JoinService({ client, issueToken: user => server.issueToken(user), ttlMs })
+  joinService = new JoinService({ client, issueCredential: serverTokenIssuer(server), ttlMs })
   handler = createJoinHandler({ joinService, caCertificate: server.caCertificate })
 })
 after(async () => {
@@ -76,6 +82,24 @@ test('rejects invalid tokens with 401, invalid names with 422, and expired token
   equal(await rejection(await token({ nowMs: Date.now() - 61_000 })), 401)
 })
 
+test('rejects names that are reserved for components with 422, without a use of the token', async () => {
+  const reserved = ['default', 'oarlock-controller', 'oarlock-later']
+  for (const worker of reserved) equal(await rejection(await token({ worker, uses: 1 })), 422)
+  const text = await token({ uses: 1 })
+  equal(await rejection(text, 'oarlock-controller'), 422)
+  match((await joinWith(text, 'default')).worker, /^default-/)
+})
+
+test('workers of a pool whose name begins with oarlock- can join, but not under the name of a component', async () => {
+  await client.resource(workerPoolResource).create({ metadata: { name: 'oarlock-edge' }, spec: { mode: 'External' } })
+  const tokenOf = async (worker?: string, pool = 'oarlock-edge') =>
+    (await createJoinToken(client, server.caCertificate, { pool, worker, ttlMs: 60_000 })).text
+  match((await joinWith(await tokenOf())).worker, /^oarlock-edge-/)
+  equal((await joinWith(await tokenOf('oarlock-edge-1'))).worker, 'oarlock-edge-1')
+  equal(await rejection(await tokenOf('oarlock-controller')), 422)
+  equal(await rejection(await tokenOf('oarlock-controller', 'oarlock')), 422)
+})
+
 test('a malformed token Secret is rejected with 401 and does not break the list of tokens', async () => {
   const [text, valid] = [await token(), await token()]
   const id = parseJoinToken(text)!.id
@@ -87,12 +111,68 @@ test('a malformed token Secret is rejected with 401 and does not break the list 
   equal(await rejection(valid), 200)
 })
 
-test('rejects a valid token with 429 after twenty invalid ones in a second', async () => {
+test('invalid tokens, malformed or well-formed, do not stop a join with a valid one', async () => {
   const nowMs = Date.now()
-  const own = new JoinService({ client, issueToken: user => server.issueToken(user), nowMs: () => nowMs })
+  const own = new JoinService({ client, issueCredential: serverTokenIssuer(server), nowMs: () => nowMs })
   const text = await token()
-  for (let i = 0; i < 20; i++) equal(((await own.join('x', 'vm')) as { code: number }).code, 401)
-  equal(((await own.join(text, 'vm')) as { code: number }).code, 429)
+  const codes = async (wrong: string) =>
+    await Promise.all(Array.from({ length: 100 }, async () => ((await own.join(wrong, 'vm')) as { code: number }).code))
+  deepEqual(new Set(await codes('x')), new Set([401]))
+  deepEqual(new Set(await codes(text.replace(/[a-z0-9]{10}/, '0123456789'))), new Set([401]))
+  ok('worker' in (await own.join(text, 'vm')))
+})
+
+test('a client with too many lookups of tokens gets 429, and a client at another address joins meanwhile', async () => {
+  const own = new JoinService({ client, issueCredential: serverTokenIssuer(server) })
+  const text = await token()
+  const wrong = text.replace(/[a-z0-9]{10}/, '0123456789')
+  const attempts = Array.from({ length: 300 }, async () => ((await own.join(wrong, 'vm', undefined, '10.0.0.9')) as { code: number }).code)
+  ok('worker' in (await own.join(text, 'vm', undefined, '10.0.0.1')))
+  const codes = await Promise.all(attempts)
+  deepEqual(
+    [401, 429].map(code => codes.filter(each => each === code).length),
+    [8 + 256, 300 - 8 - 256],
+  )
+})
+
+for (const { name, path, headers, chunk, want } of [
+  {
+    name: 'a body above the limit is rejected by its length',
+    path: '/join',
+    headers: { 'content-length': 9_999_999_999 },
+    chunk: '{',
+    want: 400,
+  },
+  { name: 'a body above the limit without a length is rejected', path: '/join', headers: {}, chunk: 'x'.repeat(20_000), want: 400 },
+  {
+    name: 'a renewal without a credential is rejected before its body',
+    path: '/join/renew',
+    headers: { 'content-length': 9 },
+    chunk: '{',
+    want: 401,
+  },
+]) {
+  test(`${name}, while the client still sends it`, async () => {
+    const sent = request(`${server.url}${path}`, { method: 'POST', headers, ca: server.caCertificate, agent: false })
+    sent.on('error', () => {})
+    sent.write(chunk)
+    const [response] = await once(sent, 'response')
+    equal(response.statusCode, want)
+    sent.destroy()
+  })
+}
+
+test('a worker whose labels annotation is malformed gets 403, and no other worker is affected', async () => {
+  const renew = async (worker: string) => {
+    const outcome = await joinService.renew({ name: workerUserName(worker), groups: [workersGroup, joinedGroup] })
+    return 'code' in outcome ? `${outcome.code} ${outcome.message}` : outcome.labels
+  }
+  const [one, other] = [await joinWith(await token(), 'malformed'), await joinWith(await token(), 'intact')]
+  const name = workerCredentialName(one.worker)
+  const patch = { metadata: { annotations: { [workerLabelsAnnotation]: '{' } } }
+  await client.resource(secretResource).patch(name, patch, { type: 'merge', namespace: workersNamespace })
+  equal(await renew(one.worker), `403 the annotation ${workerLabelsAnnotation} of Secret ${name} is malformed: delete it and join again`)
+  deepEqual(await renew(other.worker), {})
 })
 
 test('renews a credential until it is revoked, while the previous one expires', async () => {
@@ -117,7 +197,7 @@ test('renews a credential until it is revoked, while the previous one expires', 
   await eventually(async () => !(await isAccepted(old)), 'the previous credential to expire')
   notEqual(credential.get(), response.credential)
   ok(await isAccepted(own))
-  await client.resource(secretResource).delete(workerCredentialName(response.worker), { namespace: systemNamespace })
+  await client.resource(secretResource).delete(workerCredentialName(response.worker), { namespace: workersNamespace })
   equal(await isAccepted(own), false)
   await eventually(() => errors.length > 0, 'the error to be reported')
   match(errors[0]!.message, /returned 401/)

@@ -1,48 +1,65 @@
 import { randomInt } from 'node:crypto'
-import { labels, systemNamespace, workerPoolResource, workerResource } from '../../api/index.ts'
+import { labels, systemNamespace, workerPoolResource, workerResource, workersNamespace } from '../../api/index.ts'
 import { type Client, type SecretBody, secretResource } from '../../kubernetes/client/index.ts'
 import { isReason, type KubeObject, nameErrors, rfc3339 } from '../../kubernetes/object/index.ts'
-import { workerOf, workersGroup, workerUserName } from '../authorize.ts'
-import { joinedGroup, poolGroup } from '../authorize-joined.ts'
+import type { Endpoint } from '../discovery/index.ts'
+import { AddressLimiter, type AddressLimits } from '../limits/address-limiter.ts'
+import { hasJoined, isReservedWorkerName, workerOf } from '../worker-identity.ts'
 import {
   credentialExpiresAtMs,
   expiresAtAnnotation,
   type JoinTokenRecord,
   joinTokenFromSecret,
-  joinTokenLabel,
   joinTokenName,
+  listJoinSecrets,
   workerCredentialName,
   workerCredentialSecret,
   workerCredentialType,
 } from './join-secrets.ts'
-import { parseJoinToken, verifySecret } from './join-token.ts'
-import { allowedLabels, credentialLabels } from './worker-labels.ts'
+import { type JoinToken, parseJoinToken, verifySecret } from './join-token.ts'
+import { allowedLabels, credentialLabels, workerLabelsAnnotation } from './worker-labels.ts'
 
 /** A credential is renewed after a third of this, so a Run that starts just before has two thirds left. */
 const credentialTtlMs = 12 * 3_600_000
 /** Unexpired credentials of workers that joined (invariant 10). */
 const maxCredentials = 10_000
-/** Failed attempts from all clients together; further ones within the same second are rejected unchecked. */
-const maxFailuresPerSecond = 20
+/**
+ * The lookups of tokens, each one request to the API server, are limited per address of the client. Attempts are not: the secret of a
+ * token has 256 random bits, which cannot be guessed, and a limit that is shared would let anyone stop the joins of others.
+ */
+const lookupLimits: AddressLimits = { concurrent: 32, concurrentPerAddress: 8, waitingPerAddress: 256, waiting: 2_048 }
 const sweepEveryMs = 10 * 60_000
 
-export type IssueToken = (user: {
-  name: string
-  groups: string[]
+/**
+ * Issues a credential that is valid for about `ttlMs` and only as long as `record`, the Secret in `oarlock-workers` that records it, exists.
+ * There are two: {@link serverTokenIssuer} and {@link serviceAccountIssuer}.
+ */
+export type IssueCredential = (request: {
+  worker: string
+  pool: string
   ttlMs: number
-  boundTo: { namespace: string; name: string; uid: string }
-}) => string
+  record: KubeObject<SecretBody>
+}) => Promise<{ credential: string; expiresAtMs: number }>
+
+/** Where a worker that has joined finds the API server and the stores. */
+export type Destinations = {
+  /** The API server. Default: the address that the worker joined at. */
+  readonly server?: Endpoint
+  /** The state and log stores. Default: the API server. */
+  readonly stores?: Endpoint
+}
 
 export type JoinServiceOptions = {
   client: Client
-  issueToken: IssueToken
+  issueCredential: IssueCredential
+  destinations?(): Promise<Destinations>
   nowMs?: () => number
   /** Default: {@link credentialTtlMs}. */
   ttlMs?: number
 }
 
 /** The response to a worker that joins, or renews its credential. */
-export type JoinResponse = {
+export type JoinResponse = Destinations & {
   readonly worker: string
   readonly pool: string
   /** The labels of its Worker, which can have no others. */
@@ -54,15 +71,17 @@ export type JoinResponse = {
 
 export type JoinRejection = { readonly code: 401 | 403 | 404 | 409 | 422 | 429; readonly message: string }
 
+const credentialRevoked: JoinRejection = { code: 401, message: 'the credential is revoked' }
+
 /**
  * Exchanges join tokens for credentials of single workers, and credentials for new ones. A credential is valid for some hours, grants
- * what `authorize-joined.ts` permits, and is bound to a Secret: deleting the Secret revokes it.
+ * what `authorize-joined.ts` permits, and is bound to a Secret in `oarlock-workers`: deleting the Secret revokes it.
  */
 export class JoinService {
   readonly #options: JoinServiceOptions
   readonly #nowMs: () => number
   readonly #ttlMs: number
-  #failures = { sinceMs: 0, count: 0 }
+  readonly #lookups = new AddressLimiter(lookupLimits)
   #sweptAtMs = Number.NEGATIVE_INFINITY
   /** Unexpired credentials, counted at the last sweep and since. */
   #credentials = 0
@@ -78,13 +97,28 @@ export class JoinService {
    * that it cannot take the name, and with it the permissions, of an existing worker. A token for one name assigns that name. Its labels
    * are those of the token, and those of `requestedLabels` that the token allows.
    */
-  async join(token: unknown, requestedName: unknown, requestedLabels?: unknown): Promise<JoinResponse | JoinRejection> {
-    if (this.#isOverFailureLimit()) return { code: 429, message: 'too many attempts with invalid join tokens: try again in a second' }
-    const record = typeof token === 'string' ? await this.#find(token) : undefined
-    if (!record) return this.#failed('join token is invalid, expired, exhausted or revoked: create one with "oarlock token create"')
+  async join(
+    token: unknown,
+    requestedName: unknown,
+    requestedLabels?: unknown,
+    remoteAddress?: string,
+  ): Promise<JoinResponse | JoinRejection> {
+    const parsed = typeof token === 'string' ? parseJoinToken(token) : undefined
+    let record: JoinTokenRecord | undefined
+    try {
+      record = parsed && (await this.#lookups.run(remoteAddress, () => this.#find(parsed)))
+    } catch (error) {
+      if (!isReason(error, 'TooManyRequests')) throw error
+      return { code: 429, message: 'too many join tokens are being looked up: try again in a second' }
+    }
+    if (!record) return unauthorized('join token is invalid, expired, exhausted or revoked: create one with "oarlock token create"')
     const base = requestedName === undefined || requestedName === '' ? record.pool : requestedName
     if (typeof base !== 'string' || base.length > 200 || nameErrors(base, 'dns1123Subdomain').length > 0) {
       return { code: 422, message: 'name must be a lowercase RFC 1123 subdomain of at most 200 characters' }
+    }
+    const worker = record.worker ?? `${base}-${randomSuffix(6)}`
+    if (isReservedWorkerName(worker, record.pool)) {
+      return { code: 422, message: `name ${worker} is reserved for components of Oarlock: use one that does not begin with "oarlock-"` }
     }
     const outcome = allowedLabels(record, requestedLabels)
     if ('rejected' in outcome) return { code: 403, message: outcome.rejected }
@@ -93,28 +127,37 @@ export class JoinService {
     }
     await this.#sweep()
     if (this.#credentials >= maxCredentials) return { code: 429, message: `the limit of ${maxCredentials} joined workers is reached` }
-    if (!(await this.#consume(record))) return this.#failed('join token is exhausted: create one with "oarlock token create"')
-    return await this.#createCredential(record.worker ?? `${base}-${randomSuffix(6)}`, record, outcome.labels)
+    if (!(await this.#consume(record))) return unauthorized('join token is exhausted: create one with "oarlock token create"')
+    return await this.#createCredential(worker, record, outcome.labels)
   }
 
   /** Issues a new credential to a worker that has joined; `user` is the user of the current credential. */
   async renew(user: { name: string; groups: readonly string[] } | undefined): Promise<JoinResponse | JoinRejection> {
     const worker = workerOf(user)
-    if (worker === undefined || !user?.groups.includes(joinedGroup)) {
+    if (worker === undefined || !user || !hasJoined(user)) {
       return { code: 401, message: 'only a worker that joined can renew its credential, while it is valid' }
     }
     const secrets = this.#options.client.resource(secretResource)
-    const found = await secrets.getOrUndefined(workerCredentialName(worker), { namespace: systemNamespace })
+    const found = await secrets.getOrUndefined(workerCredentialName(worker), { namespace: workersNamespace })
     const pool = found?.metadata.labels?.[labels.pool]
-    if (found?.type !== workerCredentialType || !pool) return { code: 401, message: 'the credential is revoked' }
+    if (found?.type !== workerCredentialType || !pool) return credentialRevoked
+    const ownLabels = credentialLabels(found)
+    if (!ownLabels)
+      return {
+        code: 403,
+        message: `the annotation ${workerLabelsAnnotation} of Secret ${found.metadata.name} is malformed: delete it and join again`,
+      }
     const patch = { metadata: { annotations: { [expiresAtAnnotation]: rfc3339(this.#nowMs() + this.#ttlMs) } } }
-    await secrets.patch(found.metadata.name, patch, { type: 'merge', namespace: systemNamespace })
-    return this.#issue(worker, pool, found)
+    try {
+      await secrets.patch(found.metadata.name, patch, { type: 'merge', namespace: workersNamespace })
+    } catch (error) {
+      if (isReason(error, 'NotFound')) return credentialRevoked
+      throw error
+    }
+    return await this.#issue(worker, pool, found, ownLabels)
   }
 
-  async #find(text: string): Promise<JoinTokenRecord | undefined> {
-    const token = parseJoinToken(text)
-    if (!token) return undefined
+  async #find(token: JoinToken): Promise<JoinTokenRecord | undefined> {
     const secret = await this.#options.client
       .resource(secretResource)
       .getOrUndefined(joinTokenName(token.id), { namespace: systemNamespace })
@@ -155,26 +198,25 @@ export class JoinService {
     const record = workerCredentialSecret({ worker, pool, tokenId: id, expiresAtMs: this.#nowMs() + this.#ttlMs, labels })
     try {
       this.#credentials++
-      const made = await secrets.create({ ...record, metadata: { ...record.metadata, namespace: systemNamespace } })
-      return this.#issue(worker, pool, made)
+      const made = await secrets.create({ ...record, metadata: { ...record.metadata, namespace: workersNamespace } })
+      return await this.#issue(worker, pool, made, labels)
     } catch (error) {
       if (isReason(error, 'AlreadyExists')) return { code: 409, message: `worker ${worker} has already joined` }
       throw error
     }
   }
 
-  #issue(worker: string, pool: string, secret: KubeObject<SecretBody>): JoinResponse {
-    const { metadata } = secret
-    const boundTo = { namespace: systemNamespace, name: metadata.name, uid: metadata.uid }
-    const groups = [workersGroup, joinedGroup, poolGroup(pool)]
-    const credential = this.#options.issueToken({ name: workerUserName(worker), groups, ttlMs: this.#ttlMs, boundTo })
+  async #issue(worker: string, pool: string, record: KubeObject<SecretBody>, labels: Record<string, string>): Promise<JoinResponse> {
+    const { issueCredential, destinations } = this.#options
+    const { credential, expiresAtMs } = await issueCredential({ worker, pool, ttlMs: this.#ttlMs, record })
     return {
       worker,
       pool,
-      labels: credentialLabels(secret),
+      labels,
       credential,
-      expiresAt: rfc3339(this.#nowMs() + this.#ttlMs),
-      ttlMs: this.#ttlMs,
+      expiresAt: rfc3339(expiresAtMs),
+      ttlMs: expiresAtMs - this.#nowMs(),
+      ...(await destinations?.()),
     }
   }
 
@@ -185,10 +227,7 @@ export class JoinService {
     this.#sweptAtMs = nowMs
     const { client } = this.#options
     const secrets = client.resource(secretResource)
-    const [{ items }, workers] = await Promise.all([
-      secrets.listAll({ namespace: systemNamespace, labelSelector: joinTokenLabel }),
-      client.resource(workerResource).listAll(),
-    ])
+    const [items, workers] = await Promise.all([listJoinSecrets(client), client.resource(workerResource).listAll()])
     const existing = new Set(workers.items.map(({ metadata }) => workerCredentialName(metadata.name)))
     const isExpired = (secret: KubeObject<SecretBody>): boolean => {
       if (secret.type !== workerCredentialType) return (joinTokenFromSecret(secret)?.expiresAtMs ?? nowMs) < nowMs
@@ -197,24 +236,17 @@ export class JoinService {
     }
     const expired = items.filter(isExpired)
     for (const { metadata } of expired) {
-      await secrets.delete(metadata.name, { namespace: systemNamespace, preconditions: { uid: metadata.uid } }).catch((error: unknown) => {
-        if (!isReason(error, 'NotFound', 'Conflict')) throw error
-      })
+      await secrets
+        .delete(metadata.name, { namespace: metadata.namespace, preconditions: { uid: metadata.uid } })
+        .catch((error: unknown) => {
+          if (!isReason(error, 'NotFound', 'Conflict')) throw error
+        })
     }
     this.#credentials = items.filter(secret => secret.type === workerCredentialType && !isExpired(secret)).length
   }
-
-  #isOverFailureLimit(): boolean {
-    return this.#nowMs() - this.#failures.sinceMs < 1_000 && this.#failures.count >= maxFailuresPerSecond
-  }
-
-  #failed(message: string): JoinRejection {
-    const nowMs = this.#nowMs()
-    if (nowMs - this.#failures.sinceMs >= 1_000) this.#failures = { sinceMs: nowMs, count: 0 }
-    this.#failures.count++
-    return { code: 401, message }
-  }
 }
+
+const unauthorized = (message: string): JoinRejection => ({ code: 401, message })
 
 const randomSuffix = (count: number): string =>
   Array.from({ length: count }, () => 'abcdefghijklmnopqrstuvwxyz0123456789'[randomInt(36)]).join('')

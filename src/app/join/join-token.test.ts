@@ -1,6 +1,7 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { test } from 'node:test'
-import { formatJoinToken, hashSecret, looksLikeJoinToken, parseJoinToken, verifySecret } from './join-token.ts'
+import { formatJoinToken, hashSecret, parseJoinToken, verifySecret } from './join-token.ts'
+import { looksLikeJoinToken } from './looks-like-join-token.ts'
 
 const token = { id: 'abcdefghi0', secret: 'A'.repeat(43), pin: 'b'.repeat(43) }
 

@@ -1,4 +1,5 @@
 import { createHash, randomBytes, randomInt, timingSafeEqual, X509Certificate } from 'node:crypto'
+import { joinTokenPrefix } from './looks-like-join-token.ts'
 
 /**
  * A join token: `oarlock1.<id>.<secret>.<pin>`. The id identifies it in lists and logs. The secret is 256 random bits, of which the server
@@ -7,19 +8,15 @@ import { createHash, randomBytes, randomInt, timingSafeEqual, X509Certificate } 
  */
 export type JoinToken = { readonly id: string; readonly secret: string; readonly pin: string }
 
-const prefix = 'oarlock1'
 const pattern = /^oarlock1\.([a-z0-9]{10})\.([A-Za-z0-9_-]{43})\.([A-Za-z0-9_-]{43})$/
 const idCharacters = 'abcdefghijklmnopqrstuvwxyz0123456789'
-
-/** Whether a text is a join token, also a truncated one, and no other kind of credential. */
-export const looksLikeJoinToken = (text: string): boolean => text.startsWith(`${prefix}.`)
 
 export function parseJoinToken(text: string): JoinToken | undefined {
   const [, id, secret, pin] = pattern.exec(text.trim()) ?? []
   return id !== undefined && secret !== undefined && pin !== undefined ? { id, secret, pin } : undefined
 }
 
-export const formatJoinToken = ({ id, secret, pin }: JoinToken): string => `${prefix}.${id}.${secret}.${pin}`
+export const formatJoinToken = ({ id, secret, pin }: JoinToken): string => `${joinTokenPrefix}.${id}.${secret}.${pin}`
 
 export function makeJoinToken(caCertificate: string): JoinToken {
   const id = Array.from({ length: 10 }, () => idCharacters[randomInt(idCharacters.length)]).join('')

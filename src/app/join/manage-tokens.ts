@@ -1,4 +1,4 @@
-import { systemNamespace } from '../../api/index.ts'
+import { systemNamespace, workersNamespace } from '../../api/index.ts'
 import { type Client, type SecretBody, secretResource } from '../../kubernetes/client/index.ts'
 import { isReason, type KubeObject } from '../../kubernetes/object/index.ts'
 import {
@@ -7,6 +7,7 @@ import {
   joinTokenLabel,
   joinTokenName,
   joinTokenSecret,
+  listJoinSecrets,
   workerCredentialName,
   workerCredentialType,
 } from './join-secrets.ts'
@@ -70,18 +71,18 @@ export async function revokeJoinToken(
   const secrets = (await listJoinSecrets(client)).filter(({ metadata }) => metadata.labels?.[joinTokenLabel] === id)
   if (secrets.length === 0) return undefined
   // The token first, so that no worker joins meanwhile.
-  await remove(client, joinTokenName(id))
+  await remove(client, joinTokenName(id), systemNamespace)
   const credentials = keepWorkers ? [] : secrets.filter(({ type }) => type === workerCredentialType)
   // A worker that was joining while the token was deleted has a credential by now.
   const joinedMeanwhile = keepWorkers ? [] : (await listJoinSecrets(client)).filter(isCredentialOf(id))
   const all = new Map([...credentials, ...joinedMeanwhile].map(secret => [secret.metadata.name, secret]))
-  for (const name of all.keys()) await remove(client, name)
+  for (const name of all.keys()) await remove(client, name, workersNamespace)
   return { workers: [...all.values()].map(workerNameOf) }
 }
 
 /** Revokes the credential of a worker. Returns false if it has none. */
 export async function revokeWorker(client: Client, worker: string): Promise<boolean> {
-  return await remove(client, workerCredentialName(worker))
+  return await remove(client, workerCredentialName(worker), workersNamespace)
 }
 
 const isCredentialOf =
@@ -89,13 +90,9 @@ const isCredentialOf =
   ({ type, metadata }: KubeObject<SecretBody>): boolean =>
     type === workerCredentialType && metadata.labels?.[joinTokenLabel] === id
 
-async function listJoinSecrets(client: Client): Promise<KubeObject<SecretBody>[]> {
-  return (await client.resource(secretResource).listAll({ namespace: systemNamespace, labelSelector: joinTokenLabel })).items
-}
-
-async function remove(client: Client, name: string): Promise<boolean> {
+async function remove(client: Client, name: string, namespace: string): Promise<boolean> {
   try {
-    await client.resource(secretResource).delete(name, { namespace: systemNamespace })
+    await client.resource(secretResource).delete(name, { namespace })
     return true
   } catch (error) {
     if (isReason(error, 'NotFound')) return false

@@ -1,6 +1,6 @@
 import { deepEqual, equal, match } from 'node:assert/strict'
 import { test } from 'node:test'
-import { allowedLabels, labelPolicyError } from './worker-labels.ts'
+import { allowedLabels, credentialLabels, labelPolicyError, workerLabelsAnnotation } from './worker-labels.ts'
 
 const policy = { labels: { site: 'west' }, allowLabels: ['gpu', 'disk=ssd'] }
 
@@ -35,3 +35,17 @@ test('labelPolicyError() rejects invalid labels and the label of the pool', () =
   match(labelPolicyError({ labels: {}, allowLabels: ['a=b c'] }) ?? '', /^label labels/)
   match(labelPolicyError({ labels: {}, allowLabels: ['oarlock.dev/pool'] }) ?? '', /the pool of the token sets the label/)
 })
+
+const credentialWith = (annotations: Record<string, string> | undefined) => ({
+  metadata: { name: 'worker-credential-w1', annotations } as never,
+})
+
+test('credentialLabels() returns the labels of the annotation, and none without it', () => {
+  deepEqual(credentialLabels(credentialWith({ [workerLabelsAnnotation]: '{"gpu":"a100"}' })), { gpu: 'a100' })
+  for (const secret of [undefined, credentialWith(undefined), credentialWith({ other: '{' })]) deepEqual(credentialLabels(secret), {})
+})
+
+for (const text of ['', '{', 'null', '[]', '"gpu"', '7', '{"gpu":7}', '{"gpu":null}', '{"a b":"c"}', '{"gpu":"a b"}']) {
+  test(`credentialLabels() returns undefined if the annotation is ${JSON.stringify(text)}`, () =>
+    equal(credentialLabels(credentialWith({ [workerLabelsAnnotation]: text })), undefined))
+}

@@ -54,12 +54,22 @@ function parseLabel(text: string): [key: string, value: string | undefined] {
   return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)]
 }
 
-const labelsAnnotationKey = 'oarlock.dev/worker-labels'
+/** On the Secret of a worker's credential: the labels that the worker joined with, as JSON. */
+export const workerLabelsAnnotation = 'oarlock.dev/worker-labels'
 
-export const workerLabelsAnnotation = (labels: Readonly<Record<string, string>>) => ({ [labelsAnnotationKey]: JSON.stringify(labels) })
-
-/** The labels that a worker joined with, from the Secret of its credential; none without the annotation. */
-export function credentialLabels(secret: Pick<KubeObject, 'metadata'> | undefined): Record<string, string> {
-  const text = secret?.metadata.annotations?.[labelsAnnotationKey]
-  return text === undefined ? {} : (JSON.parse(text) as Record<string, string>)
+/**
+ * The labels that a worker joined with, from the Secret of its credential; none without the annotation. Undefined if the annotation is
+ * malformed: the worker must then get no labels, and no error of another kind than a rejection.
+ */
+export function credentialLabels(secret: Pick<KubeObject, 'metadata'> | undefined): Record<string, string> | undefined {
+  const text = secret?.metadata.annotations?.[workerLabelsAnnotation]
+  if (text === undefined) return {}
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return undefined
+  }
+  if (!isJsonObject(value) || labelErrors(value, 'labels').length > 0) return undefined
+  return value as Record<string, string>
 }

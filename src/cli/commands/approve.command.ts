@@ -2,7 +2,7 @@ import { accessOptions, type DeclareCommand, waitOptions, yesOption } from '../o
 
 export const declare: DeclareCommand = program => {
   waitOptions(accessOptions(program.command('approve')), false)
-    .description('show the plan that awaits approval, and approve exactly that plan')
+    .description('show the plan that awaits approval, and approve that plan')
     .argument('<stack>', 'NAME or stack/NAME')
     .option('--plan <digest>', 'fail unless this plan awaits approval')
     .addOption(yesOption())

@@ -1,4 +1,3 @@
-import { userInfo } from 'node:os'
 import { annotations, oarlockCommand, runResource, type Stack, stackResource } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { isConditionTrue, parseDuration } from '../../kubernetes/object/index.ts'
@@ -9,6 +8,7 @@ import { exitCodes } from '../exit-codes.ts'
 import { streamLog } from '../follow-log.ts'
 import { planText } from '../request-run.ts'
 import { getStack } from '../targets.ts'
+import { userName } from '../user-name.ts'
 import { waitFor } from '../wait-for.ts'
 
 export type ApproveOptions = AccessOptions & { plan?: string; yes?: boolean; wait: boolean; timeout: string }
@@ -28,7 +28,7 @@ export async function approve(target: string, options: ApproveOptions): Promise<
     await confirm(`approve this plan of stack/${name}?`, options)
     await client.resource(stackResource).patch(
       name,
-      { metadata: { annotations: { [annotations.approvedPlan]: plan.digest, [annotations.approvedBy]: userInfo().username } } },
+      { metadata: { annotations: { [annotations.approvedPlan]: plan.digest, [annotations.approvedBy]: userName() } } },
       // Only the plan that was shown is approved: if the Stack has changed since, the server returns Conflict (invariant 11).
       { type: 'merge', namespace, resourceVersion },
     )

@@ -1,4 +1,4 @@
-import { isEnded, type Run, runResource } from '../../api/index.ts'
+import { isEnded, phaseOf, type Run, runResource } from '../../api/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
@@ -27,7 +27,7 @@ export async function cancel(target: string, options: CancelOptions): Promise<vo
     }
     if (!options.wait) return
     for (const run of active) {
-      const ended = await whenEnded(client, run, parseDuration(options.timeout), ({ status }) => note(`  ${status?.phase ?? 'Queued'}`))
+      const ended = await whenEnded(client, run, parseDuration(options.timeout), one => note(`  ${phaseOf(one)}`))
       print(`run/${ended.metadata.name} ended as ${ended.status?.phase}`)
     }
   })

@@ -1,4 +1,4 @@
-import { labels, type Run, runResource, type Stack } from '../../api/index.ts'
+import { labels, phaseOf, type Run, runResource, type Stack } from '../../api/index.ts'
 import { type Client, type EventBody, eventResource } from '../../kubernetes/client/index.ts'
 import { formatDuration, isReason, type KubeObject, type Resource } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
@@ -111,7 +111,7 @@ async function describeLines(
     const rows = runs.map(({ metadata, spec, status }) => [
       `  ${metadata.name}`,
       spec.type,
-      status?.phase ?? 'Queued',
+      phaseOf({ spec, status }),
       spec.reason,
       age(metadata.creationTimestamp),
       status?.message ?? '',

@@ -1,4 +1,4 @@
-import { isEnded, type Stack, stackResource } from '../../api/index.ts'
+import { isEnded, phaseOf, type Stack, stackResource } from '../../api/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
@@ -45,7 +45,7 @@ export async function destroy(target: string, options: DestroyOptions): Promise<
       },
     ).catch(async error => {
       const run = (await runsOf(client, stack).catch(() => [])).find(run => !isEnded(run))
-      if (run) note(`  run/${run.metadata.name} is ${run.status?.phase ?? 'Queued'}`)
+      if (run) note(`  run/${run.metadata.name} is ${phaseOf(run)}`)
       throw error
     })
     print(`stack/${name} destroyed`)

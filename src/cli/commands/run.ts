@@ -1,3 +1,4 @@
+import { phaseOf } from '../../api/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
@@ -22,7 +23,7 @@ export async function requestAndWait(type: 'plan' | 'apply', target: string, opt
       )
     const run = await whenRequested(client, stack, request, timeoutMs)
     note(`run/${run.metadata.name}`)
-    const ended = await whenEnded(client, run, timeoutMs, ({ status }) => note(`  ${status?.phase ?? 'Queued'}`))
+    const ended = await whenEnded(client, run, timeoutMs, one => note(`  ${phaseOf(one)}`))
     if (type === 'plan') {
       await streamLog(client, ended, { follow: false }, bytes => process.stdout.write(bytes)).catch(error => {
         if (!(error instanceof CliError)) throw error

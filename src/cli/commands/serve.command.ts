@@ -1,5 +1,5 @@
 import { beginLeanStart } from '../lean-start.ts'
-import { type DeclareCommand, duration, serverOptions } from '../options.ts'
+import { collect, type DeclareCommand, duration, serverOptions } from '../options.ts'
 
 const notes = `
 The administrator's kubeconfig is <data>/kubeconfig. The server is ready when
@@ -9,6 +9,7 @@ Ctrl-C shuts it down: watches end, and pending requests are answered.`
 export const declare: DeclareCommand = (program, exitWith) => {
   serverOptions(program.command('serve'))
     .description('run only the Kubernetes-compatible API server')
+    .option('--tls-san <name>', 'additional host name or IP address for the TLS certificate, repeatable', collect, [])
     .option('--grace <duration>', 'time for pending requests to finish on shutdown', duration, '5s')
     .addHelpText('after', notes)
     .action(async options => {

@@ -1,20 +1,19 @@
-import { parseAddress } from '../../app/index.ts'
+import { parseAddress, roles } from '../../app/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
-import { type ApiServer, startServer } from '../../kubernetes/server/index.ts'
+import type { ApiServer } from '../../kubernetes/server/index.ts'
 import type { Log } from '../../kubernetes/util/index.ts'
 import { dataDirectory } from '../access.ts'
-import { usageError } from '../cli-error.ts'
 import { note, outPaint, print } from '../console.ts'
-import { dataError } from '../data-error.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { endLeanStart } from '../lean-start.ts'
 import { openLog } from '../open-log.ts'
 import { onShutdownSignal } from '../shutdown-signals.ts'
+import { startError } from '../start-error.ts'
 import { packageVersion } from '../version.ts'
 
-export type ServeOptions = { data?: string; listen: string; grace: string; log?: string; logLevel: string }
+export type ServeOptions = { data?: string; listen: string; tlsSan: string[]; grace: string; log?: string; logLevel: string }
 
-/** `oarlock serve`: runs only the API server, until a signal ends it. Returns the exit code. */
+/** `oarlock serve`: runs only the API server, with the rules for Oarlock's workers, until a signal ends it. Returns the exit code. */
 export async function serve(options: ServeOptions): Promise<number> {
   const stopRequested = Promise.withResolvers<void>()
   const removeSignalHandlers = onShutdownSignal(count => {
@@ -44,11 +43,12 @@ export async function serve(options: ServeOptions): Promise<number> {
   }
 }
 
-async function start({ listen }: ServeOptions, dataDir: string, log: Log): Promise<ApiServer> {
+async function start({ listen, tlsSan }: ServeOptions, dataDir: string, log: Log): Promise<ApiServer> {
   try {
-    return await startServer({ dataDir, listen: parseAddress(listen), log })
+    const { startApiServer } = await roles.apiServer()
+    const { server } = await startApiServer({ dataDir, listen: parseAddress(listen), names: tlsSan, log })
+    return server
   } catch (error) {
-    if (error instanceof RangeError && error.message.startsWith('address ')) throw usageError(error.message, 'oarlock serve --help')
-    throw dataError(error)
+    throw startError(error, 'serve')
   }
 }

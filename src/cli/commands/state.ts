@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs'
-import { isEnded, oarlockCommand, runResource, type Stack, stackResource } from '../../api/index.ts'
+import { isEnded, oarlockCommand, phaseOf, runResource, type Stack, stackResource } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { formatDuration } from '../../kubernetes/object/index.ts'
 import { formatBytes } from '../../kubernetes/util/index.ts'
@@ -204,7 +204,7 @@ export async function unlock(target: string, options: AccessOptions & ConfirmOpt
     if (holder.kind === 'Run') {
       const run = await client.resource(runResource).getOrUndefined(holder.runName, { namespace })
       if (run && !isEnded(run)) {
-        throw new CliError(`the lock of stack/${name} is held by ${description} (phase ${run.status?.phase ?? 'Queued'})`, {
+        throw new CliError(`the lock of stack/${name} is held by ${description} (phase ${phaseOf(run)})`, {
           exitCode: exitCodes.rejected,
           hint: unlockHint(held, `${namespace}/${name}`),
         })

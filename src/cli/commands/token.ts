@@ -1,13 +1,14 @@
 import { workerPoolResource } from '../../api/index.ts'
 import { joinTokens } from '../../app/index.ts'
-import type { Client } from '../../kubernetes/client/index.ts'
 import { formatDuration, parseDuration, rfc3339 } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
 import { note, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
+import { joinEndpoint } from '../join-endpoint.ts'
 import { serialize } from '../output/print-objects.ts'
 import { renderTable } from '../output/table.ts'
+import { parseLabels } from '../parse-labels.ts'
 
 export type CreateOptions = AccessOptions & { pool: string; ttl: string; uses?: number; label?: string[]; allowLabel?: string[] }
 
@@ -18,8 +19,9 @@ export async function create({ pool, ttl, uses, label = [], allowLabel = [], ...
       throw new CliError(`WorkerPool "${pool}" not found`, { exitCode: exitCodes.notFound, hint: '"oarlock get pools" lists all pools' })
     }
     const { createJoinToken } = await joinTokens()
-    const terms = { labels: parseLabels(label), allowLabels: allowLabel }
-    const token = await createJoinToken(client, await caOf(client), { pool, ttlMs: parseDuration(ttl), uses, ...terms }).catch(
+    const { url, caCertificate } = await joinEndpoint(client)
+    const terms = { labels: parseLabels(label, 'token create'), allowLabels: allowLabel }
+    const token = await createJoinToken(client, caCertificate, { pool, ttlMs: parseDuration(ttl), uses, ...terms }).catch(
       rethrowAsUsageError,
     )
     print(token.text)
@@ -27,9 +29,9 @@ export async function create({ pool, ttl, uses, label = [], allowLabel = [], ...
       `token ${token.id} for pool ${pool} expires ${rfc3339(token.expiresAtMs)}${uses ? `, valid for ${uses} uses` : ''}; it cannot be shown again`,
     )
     note(
-      isLoopback(client.server)
+      isLoopback(url)
         ? 'this server listens on loopback only; start it with --listen 0.0.0.0:7466 --tls-san NAME (docs/pools.md)'
-        : `run on the other machine: oarlock worker --server ${client.server} --token-file FILE`,
+        : `run on the other machine: oarlock worker --server ${url} --token-file FILE`,
     )
   })
 }
@@ -37,16 +39,6 @@ export async function create({ pool, ttl, uses, label = [], allowLabel = [], ...
 function isLoopback(server: string): boolean {
   const { hostname } = new URL(server)
   return hostname === 'localhost' || hostname === '[::1]' || hostname.startsWith('127.')
-}
-
-function parseLabels(texts: readonly string[]): Record<string, string> {
-  return Object.fromEntries(
-    texts.map(text => {
-      const at = text.indexOf('=')
-      if (at <= 0) throw new CliError(`--label must be key=value, got "${text}"`, { exitCode: exitCodes.usage })
-      return [text.slice(0, at), text.slice(at + 1)]
-    }),
-  )
 }
 
 const listText = (texts: readonly string[]) => texts.join(', ') || '<none>'
@@ -109,8 +101,4 @@ export async function revoke(
       print(`worker/${name}: credential revoked`)
     }
   })
-}
-
-async function caOf(client: Client): Promise<string> {
-  return await (await client.request({ method: 'GET', path: '/join/ca' })).text()
 }

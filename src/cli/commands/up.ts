@@ -1,10 +1,10 @@
 import { join, relative } from 'node:path'
 import type { pino } from 'pino'
-import { type AllInOne, AppStartError, parseAddress, startAllInOne } from '../../app/index.ts'
+import { type AllInOne, parseAddress, startAllInOne } from '../../app/index.ts'
 import { objectKey, parseDuration } from '../../kubernetes/object/index.ts'
 import { dataDirectory, findKubeconfig } from '../access.ts'
 import { applyManifest } from '../apply-manifests.ts'
-import { CliError, formatError, usageError } from '../cli-error.ts'
+import { formatError } from '../cli-error.ts'
 import { errPaint, note, outPaint, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { type FleetRow, formatSeconds, summaryText } from '../fleet/fleet-view.ts'
@@ -16,7 +16,9 @@ import { packageRoot } from '../package-root.ts'
 import { applyGroups, type Manifest, readManifests } from '../read-manifests.ts'
 import { makeSampleRepository, sampleDirectory } from '../sample-repository.ts'
 import { onShutdownSignal } from '../shutdown-signals.ts'
+import { startError } from '../start-error.ts'
 import { packageVersion } from '../version.ts'
+import { workerLauncher } from '../worker-launcher.ts'
 import { definesKinds } from './apply.ts'
 
 export type UpOptions = {
@@ -27,6 +29,7 @@ export type UpOptions = {
   allowPath: string[]
   maxWorkers?: number
   maxRunning?: number
+  replaceStores?: boolean
   sample?: boolean
   apply: string[]
   exitWhenReady?: boolean
@@ -38,12 +41,6 @@ export type UpOptions = {
 
 /** After --exit-when-ready only drift checks and Runs that missed --timeout can still be active. */
 const readyGraceMs = 5_000
-
-/**
- * Starts with a young generation larger than 1 MB, so that nothing is collected before the engine of a worker starts. The collections
- * took 10 ms of 150 ms. Measured: the worker then uses the same memory.
- */
-const workerFlags = ['--min-semi-space-size=8']
 
 /** The start of the process: the user waits for the modules to load, too. */
 const startedMs = performance.timeOrigin
@@ -123,15 +120,13 @@ async function start(options: UpOptions, dataDir: string, ownPaths: string[], lo
       allowPaths: [...options.allowPath, ...ownPaths],
       pool: { max: options.maxWorkers },
       maxRunning: options.maxRunning,
-      launcher: [process.execPath, ...workerFlags, join(packageRoot, 'bin', 'oarlock.js')],
+      replaceStores: options.replaceStores === true,
+      launcher: workerLauncher,
       version: packageVersion(),
       log,
     })
   } catch (error) {
-    if (error instanceof RangeError && error.message.startsWith('address ')) throw usageError(error.message, 'oarlock up --help')
-    if (!(error instanceof AppStartError)) throw error
-    const exitCode = error.kind === 'Listen' ? exitCodes.listen : exitCodes.dataDirectory
-    throw new CliError(error.message, { exitCode, hint: error.hint, cause: error })
+    throw startError(error, 'up')
   }
 }
 

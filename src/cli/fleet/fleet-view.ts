@@ -1,4 +1,4 @@
-import type { Run, Stack } from '../../api/index.ts'
+import { phaseOf, type Run, type Stack } from '../../api/index.ts'
 import { formatDuration, objectKey } from '../../kubernetes/object/index.ts'
 import { type Color, oneLine, type Paint, pad, truncate } from '../output/style.ts'
 import { fleetOutcomes, type StackOutcome } from './expectation.ts'
@@ -31,7 +31,7 @@ function fleetRow(stack: Stack, runs: readonly Run[], outcome: StackOutcome, now
   const run = activeRun(runs)
   if (run) {
     const startedMs = Date.parse(run.status?.startedAt ?? run.metadata.creationTimestamp)
-    const phase = run.status?.phase ?? 'Queued'
+    const phase = phaseOf(run)
     const label = run.spec.type === 'Destroy' && phase === 'Applying' ? 'Destroying' : phase
     return {
       ...row,

@@ -1,5 +1,3 @@
-import { stripVTControlCharacters } from 'node:util'
-
 export type Color = 'red' | 'green' | 'yellow' | 'blue' | 'cyan' | 'dim' | 'bold'
 const codes: Record<Color, [open: number, close: number]> = {
   red: [31, 39],
@@ -26,7 +24,7 @@ export function choosePaint(stream: { isTTY?: boolean }, env: Record<string, str
 
 /** How many columns `text` takes, not counting color codes. */
 export function visibleWidth(text: string): number {
-  return [...stripVTControlCharacters(text)].length
+  return [...process.getBuiltinModule('node:util').stripVTControlCharacters(text)].length
 }
 
 /** Truncates plain text to `width` columns; the last one shows `…`, which is never doubled. */

@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import { hostname, userInfo } from 'node:os'
+import { hostname } from 'node:os'
 import { oarlockCommand } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { StatusError } from '../../kubernetes/object/index.ts'
 import { describeHolder, type HeldLock, type LockInfo, type OrphanInfo, type VersionInfo } from '../../stores/state/index.ts'
 import { CliError } from '../cli-error.ts'
 import { exitCodes } from '../exit-codes.ts'
+import { storeErrorMessage } from '../store-error-message.ts'
+import { userName } from '../user-name.ts'
 
 export type CurrentLock = HeldLock & { info: LockInfo }
 
@@ -60,7 +62,7 @@ export class StateApi {
     const info: LockInfo = {
       ID: randomUUID(),
       Operation: operation,
-      Who: `${userInfo().username}@${hostname()}`,
+      Who: `${userName()}@${hostname()}`,
       Created: new Date().toISOString(),
       Path: this.#name,
     }
@@ -114,11 +116,10 @@ export class StateApi {
         hint: unlockHint(lock, this.#name),
       })
     }
-    const body = error.details?.causes?.[0]?.message ?? ''
-    const [, message] = /"message":"((?:[^"\\]|\\.)*)"/.exec(body) ?? []
+    const message = storeErrorMessage(error)
     if (message === undefined) return error
     const exitCode = error.code === 404 ? exitCodes.notFound : exitCodes.rejected
-    return new CliError(`state of stack ${this.#name}: ${JSON.parse(`"${message}"`)}`, { exitCode })
+    return new CliError(`state of stack ${this.#name}: ${message}`, { exitCode })
   }
 }
 

@@ -1,34 +1,26 @@
 /**
  * @module dispatch: assigns Runs to Workers, sizes pools, and declares workers lost.
  * In: queued Runs, Workers, their Leases as observed, WorkerPools, Tenants. Out: Runs with `spec.workerName`, workers to start or drain, Lost Runs.
- * Start reading at `decide-dispatch.ts`; then `queue/` (order of Runs), `placement/` (which Worker gets which Run), `pool/` (starting and
- * draining workers) and `failure-detection/` (lost workers), each with pure deciders and one thin shell. `dispatcher.ts` composes the four.
+ * Start reading at `dispatch-core.ts`: events go in (`dispatch-event.ts`), actions come out (`dispatch-action.ts`). It is composed of `queue/` (order of
+ * Runs), `placement/` (which Worker gets which Run), `pool-autoscaler.ts` and `pool/` (starting and draining workers), `failure-detection/` (lost workers),
+ * `run-cleanup.ts` (canceling and ending Runs) and `status/` (what people read). All of that is pure: times and randomness are arguments, and Leases are judged by a
+ * monotonic clock only (invariant 2). `shell/` is all I/O: it feeds the core from the caches and executes what it decides.
+ * `testdata/` plays the same core on virtual time, and so does `controllers/simulate/`.
  * Not done here: which Run a Stack needs (`controllers/stack/`), starting processes (`app/`, passed in), executing Runs (`execution/`).
- * Deciders take times as arguments; Leases are judged by a monotonic clock only (invariant 2).
  */
 
-export { assignedFinalizer } from './caches.ts'
-export { type DispatchDecision, type DispatchInput, decideDispatch } from './decide-dispatch.ts'
-export { addDispatchController, type Dispatch, type DispatchOptions } from './dispatch-controller.ts'
-export { decideLost, LeaseObserver, type LostDecision, type LostInput, type LostWorker } from './failure-detection/index.ts'
-export {
-  type Assignment,
-  decidePlacement,
-  type PendingReasonCode,
-  PendingReasons,
-  SchedulerState,
-  sample,
-  sampleSize,
-  starvedAfterMs,
-  starvedEvery,
-  WorkerInventory,
-} from './placement/index.ts'
+export type { DispatchAction, DispatchDecision } from './dispatch-action.ts'
+export { DispatchCore, type DispatchCoreOptions } from './dispatch-core.ts'
+export type { DispatchEvent, Now } from './dispatch-event.ts'
+export { type Assignment, Scheduler, sample, sampleSize, starvedAfterMs, starvedEvery, WorkerInventory } from './placement/index.ts'
 export {
   type DriverListener,
   type DriverWorker,
+  decideOrphans,
   decidePoolSize,
   idleTimeoutMs,
   initialStartState,
+  type OrphanSince,
   type PodWorkerOptions,
   type PoolDriver,
   type PoolSize,
@@ -37,19 +29,11 @@ export {
   StartError,
   type StartFailure,
   type StartState,
-  withFailed,
-  withRegistered,
-  withStarted,
-  withTimeouts,
   workerEnvironment,
 } from './pool/index.ts'
 export {
   countStartable,
-  maxReportedRuns,
   previewQueueOrder,
-  type QueuedRun,
-  type QueueReport,
-  type QueueReportOptions,
   RunQueue,
   type RunQueueOptions,
   type RunRequest,
@@ -58,4 +42,13 @@ export {
   TenantIndex,
   UsageScale,
 } from './queue/index.ts'
+export { addDispatchController, type Dispatch, type DispatchOptions } from './shell/index.ts'
+export {
+  maxReportedRuns,
+  type PendingReasonCode,
+  PendingReasons,
+  type QueuedRun,
+  type QueueReport,
+  type QueueReportOptions,
+} from './status/index.ts'
 export { type WorkerLoad, type WorkerLoads, withRun } from './worker-load.ts'

@@ -1,4 +1,4 @@
-import type { Worker } from '../../api/index.ts'
+import { hasRegistered, type Worker } from '../../api/index.ts'
 
 /** The Runs that a Worker executes now, the resources they requested, and how many Runs it was ever assigned. */
 export type WorkerLoad = {
@@ -17,7 +17,7 @@ export const noLoad: WorkerLoad = { active: 0, total: 0 }
 
 /** Reports whether the Worker accepts Runs at all. */
 export function isSchedulable(worker: Worker): boolean {
-  return !worker.spec.drain && !worker.metadata.deletionTimestamp && (worker.status?.phase ?? 'Ready') !== 'Draining'
+  return !worker.spec.drain && !worker.metadata.deletionTimestamp && worker.status?.phase !== 'Draining'
 }
 
 /** A one-shot worker executes at most as many Runs as it has slots; after that it exits. */
@@ -40,9 +40,9 @@ export function withRun(
   }
 }
 
-/** How many more Runs the Worker can accept now. A Worker without a status is not ready. */
+/** How many more Runs the Worker can accept now. */
 export function freeSlots(worker: Worker, { active, total }: WorkerLoad): number {
-  if (!worker.status || !isSchedulable(worker)) return 0
+  if (!worker.status || !hasRegistered(worker) || !isSchedulable(worker)) return 0
   const { slots, lifecycle } = worker.spec
   // A warm worker in phase Busy may have free slots; a one-shot worker in phase Busy has been assigned its Runs.
   const free = lifecycle === 'OneShot' ? (worker.status.phase === 'Ready' ? slots - total : 0) : slots - active

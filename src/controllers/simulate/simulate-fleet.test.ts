@@ -1,5 +1,6 @@
 import { deepEqual, equal, notDeepEqual, ok, throws } from 'node:assert/strict'
 import { test } from 'node:test'
+import { WorkerInventory } from '../dispatch/index.ts'
 import { settingsOf } from '../stack/index.ts'
 import { Simulator } from '../stack/simulator.testing.ts'
 import { defaultProfile, parseSimulationProfile, simulateFleet, simulateSizes } from './index.ts'
@@ -58,7 +59,7 @@ test('where the simulation skips sizing the pool, the decision would be to start
     { max: 9, min: 2, started: 2 },
     { max: 9, min: 0, started: 0 },
   ]) {
-    const workers = new WorkerFleet({ mode: 'Process', max, min }, 0)
+    const workers = new WorkerFleet({ mode: 'Process', max, min }, new WorkerInventory(), 0)
     const names = Array.from({ length: started }, () => workers.start(0))
     for (const startable of started === max ? [0, 1, 50] : [0]) {
       equal(workers.size(startable, 0).start, 0)

@@ -1,6 +1,6 @@
 import { defaults, durationSampler, type WorkerPoolSpec } from '../../api/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
-import { countStartable, decidePlacement, RunQueue, SchedulerState, sample, sampleSize, WorkerInventory } from '../dispatch/index.ts'
+import { countStartable, type RunQueue, Scheduler } from '../dispatch/index.ts'
 import { settingsOf } from '../stack/index.ts'
 import { EventQueue } from './event-queue.ts'
 import { Measurements, type SimulationResult } from './measurements.ts'
@@ -56,8 +56,8 @@ export function simulateFleet(fleet: FleetSpec, pool: PoolConfig): SimulationRes
 class Simulation {
   readonly #fleet: FleetSpec
   readonly #workers: WorkerFleet
-  readonly #queue = new RunQueue()
-  readonly #schedulerState = new SchedulerState()
+  readonly #scheduler = new Scheduler()
+  readonly #queue: RunQueue = this.#scheduler.queue
   readonly #events = new EventQueue<SimulationEvent>()
   readonly #stacks: StackLoad[]
   readonly #settings
@@ -92,7 +92,7 @@ class Simulation {
     this.#warmUpMs = fleet.warmUpMs ?? (initialState === 'New' ? 0 : hourMs / 2)
     this.#endMs = this.#warmUpMs + hours * hourMs
     this.#settings = { ...settingsOf({ engine: 'command', source: {} }), intervalMs }
-    this.#workers = new WorkerFleet({ mode: 'Process', ...pool }, epochMs)
+    this.#workers = new WorkerFleet({ mode: 'Process', ...pool }, this.#scheduler.inventory, epochMs)
     this.#measurements = new Measurements(this.#warmUpMs, tenants)
     this.#serviceTimes = serviceTimesOf(profile)
     this.#startMs = durationSampler('profile.workerStart', profile.workerStart)
@@ -167,26 +167,18 @@ class Simulation {
   }
 
   #assign(): void {
-    const { free, loads } = this.#workers
-    // Placement considers a sample of a large pool. All workers here are alike, so it gets only a sample.
-    const offered = this.#queue.size <= sampleSize ? sample(free, this.#placementRandom.next) : free
-    const assignments = decidePlacement({
-      queue: this.#queue,
-      state: this.#schedulerState,
-      inventory: WorkerInventory.of(
-        offered.map(({ object }) => object),
-        loads,
-        this.#placementRandom.next,
-      ),
-      nowMs: epochMs + this.#nowMs,
-    })
+    const assignments = this.#scheduler.schedule({ nowMs: epochMs + this.#nowMs, random: this.#placementRandom.next })
+    const started = new Set<SimulatedWorker>()
     for (const { key, worker } of assignments) {
       const stack = this.#stacks[Number(key.slice(key.lastIndexOf('-') + 1))]!
       stack.phase = 'Running'
       this.#measurements.runStarted(stack, this.#nowMs)
       const tookMs = Math.min(this.#timeoutMs, this.#serviceTimes[stack.cause](this.#runRandom.next))
-      this.#events.add(this.#nowMs + tookMs, { kind: 'Ended', stack, worker: this.#workers.assign(worker) })
+      const assigned = this.#workers.assign(worker)
+      started.add(assigned)
+      this.#events.add(this.#nowMs + tookMs, { kind: 'Ended', stack, worker: assigned })
     }
+    for (const worker of started) this.#workers.markBusy(worker)
   }
 
   #resize(): void {

@@ -1,6 +1,14 @@
 import type { Worker, WorkerPoolSpec } from '../../api/index.ts'
 import { rfc3339 } from '../../kubernetes/object/index.ts'
-import { decidePoolSize, idleTimeoutMs, initialStartState, type PoolSize, type WorkerLoad, withRun } from '../dispatch/index.ts'
+import {
+  decidePoolSize,
+  idleTimeoutMs,
+  initialStartState,
+  type PoolSize,
+  type WorkerInventory,
+  type WorkerLoad,
+  withRun,
+} from '../dispatch/index.ts'
 import { poolName } from './stack-load.ts'
 
 /** A worker of the simulation. */
@@ -24,7 +32,8 @@ export class WorkerFleet {
   readonly slots: number
   readonly max: number
   readonly free: SimulatedWorker[] = []
-  readonly loads = new Map<string, WorkerLoad>()
+  readonly #inventory: WorkerInventory
+  readonly #loads = new Map<string, WorkerLoad>()
   readonly #workers = new Map<string, SimulatedWorker>()
   readonly #starting: { name: string; sinceMs: number }[] = []
   readonly #idleTimeoutMs: number
@@ -33,8 +42,10 @@ export class WorkerFleet {
   #busy = 0
   #startedCount = 0
 
-  constructor(spec: WorkerPoolSpec, epochMs: number) {
+  /** @param inventory the scheduler's. It is kept up to date here. */
+  constructor(spec: WorkerPoolSpec, inventory: WorkerInventory, epochMs: number) {
     this.spec = spec
+    this.#inventory = inventory
     this.slots = spec.slots ?? 1
     this.max = spec.max ?? 4
     this.#idleTimeoutMs = idleTimeoutMs({ spec })
@@ -96,19 +107,26 @@ export class WorkerFleet {
       freeIndex: -1,
     }
     this.#workers.set(name, worker)
+    this.#inventory.set(worker.object)
     this.#setFree(worker, true)
   }
 
-  /** Adds a Run to the worker. */
+  /** Adds a Run that the scheduler has assigned to the worker. */
   assign(name: string): SimulatedWorker {
     const worker = this.#workers.get(name)
     if (!worker) throw new Error(`bug: a Run was assigned to unknown worker ${name}`)
     if (worker.active++ === 0) this.#busy++
     worker.total++
-    this.loads.set(name, withRun(this.loads.get(name), 1, noNeeds))
-    // A one-shot worker gets all its Runs in one decision; after that it is in phase Busy.
+    const load = withRun(this.#loads.get(name), 1, noNeeds)
+    this.#loads.set(name, load)
     if (this.#isOneShot || worker.active >= this.slots) this.#setFree(worker, false)
     return worker
+  }
+
+  /** A one-shot worker gets all its Runs in one decision; after that it is in phase Busy. To be called after each decision that assigned it Runs. */
+  markBusy({ object }: SimulatedWorker): void {
+    if (this.#isOneShot && this.slots > 1)
+      this.#inventory.set({ ...object, status: { phase: 'Busy' } }, this.#loads.get(object.metadata.name))
   }
 
   /** Removes an ended Run from the worker. */
@@ -116,11 +134,13 @@ export class WorkerFleet {
     const { name } = worker.object.metadata
     worker.active--
     if (worker.active === 0) this.#busy--
-    this.loads.set(name, withRun(this.loads.get(name), -1, noNeeds))
+    const load = withRun(this.#loads.get(name), -1, noNeeds)
+    this.#loads.set(name, load)
     if (this.#isOneShot) {
       if (worker.active === 0) this.#remove(worker)
       return
     }
+    this.#inventory.setLoad(name, load)
     if (worker.active === 0) worker.idleSinceMs = nowMs
     this.#setFree(worker, true)
   }
@@ -152,7 +172,8 @@ export class WorkerFleet {
     const { name } = worker.object.metadata
     this.#setFree(worker, false)
     this.#workers.delete(name)
-    this.loads.delete(name)
+    this.#loads.delete(name)
+    this.#inventory.delete(name)
   }
 
   #setFree(worker: SimulatedWorker, isFree: boolean): void {

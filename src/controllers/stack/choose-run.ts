@@ -1,21 +1,11 @@
-import {
-  annotations,
-  isEnded,
-  oarlockCommand,
-  type Run,
-  type RunSpec,
-  type RunType,
-  type Stack,
-  type StackStatus,
-} from '../../api/index.ts'
-import { isOutdatedPlan } from './aggregate-runs.ts'
+import { annotations, isEnded, type Run, type RunSpec, type RunType } from '../../api/index.ts'
 import { engineRecheckMs, lostRunLimit } from './constants.ts'
+import { changeType, requestedType, type StackFacts } from './facts.ts'
 import { changeReason, type Inputs, inputsOf, sameInputs } from './inputs.ts'
 import { jitteredIntervalMs } from './jitter.ts'
-import { formatFailure, formatTime } from './messages.ts'
 import { poisonCount } from './repeated-failure.ts'
-import { consecutiveLostRuns, endedAtMs, isAdHocRun, isLifecycleRun, isLost, isSuperseded, phaseOf } from './run-status.ts'
-import { retryDelayMs, type Settings } from './settings.ts'
+import { consecutiveLostRuns, endedAtMs, isAdHocRun, isLost, isOutdatedPlan, isSuperseded, phaseOf } from './run-status.ts'
+import { retryDelayMs } from './settings.ts'
 
 /** A Run that the Stack needs, not before `atMs`. */
 export type PlannedRun = {
@@ -26,141 +16,98 @@ export type PlannedRun = {
   readonly request?: string
   readonly approvedPlan?: RunSpec['approvedPlan']
   readonly recoveredFrom?: string
-  /** Why the Stack is not Ready until then; undefined for a check of a Stack that is in sync. */
-  readonly notReady?: { readonly reason: string; readonly message: string; readonly isStalled?: boolean }
+  /** Why the Stack is not Ready until then; undefined for a new change, and for a check of a Stack that is in sync. */
+  readonly after?: RunFailure
 }
+
+/** The Run that failed, and what repeats it. */
+export type RunFailure =
+  | { readonly kind: 'lost'; readonly run: Run /** Number of consecutive lost Runs. */; readonly count: number }
+  | { readonly kind: 'planOutdated'; readonly run: Run }
+  | { readonly kind: 'engineNotFound'; readonly run: Run }
+  | { readonly kind: 'failed'; readonly run: Run }
 
 export type RunChoice =
   | { readonly kind: 'run'; readonly planned: PlannedRun }
   /** The applied inputs are current, and no drift check is scheduled. */
   | { readonly kind: 'inSync' }
-  /** The plan in the status waits for approval by a user. */
+  /** The plan in the record waits for approval by a user. */
   | { readonly kind: 'awaitApproval' }
   /** No Run would succeed until a user changes something. */
-  | { readonly kind: 'stalled'; readonly reason: string; readonly message: string }
+  | { readonly kind: 'poisoned'; readonly last: Run; readonly count: number }
+  | { readonly kind: 'canceled' | 'notRetryable' | 'retriesExhausted'; readonly last: Run }
 
-export type ChooseRunInput = {
-  readonly stack: Stack
-  readonly status: StackStatus
-  /** The Stack's own, oldest first. */
-  readonly runs: readonly Run[]
-  readonly settings: Settings
-  readonly inputs: Inputs
-  readonly nowMs: number
-  readonly jitter: number
-}
-
-/** Chooses the next Run of a Stack that is not being deleted. Whether it may start now is decided by `next-step.ts`. */
-export function chooseRun(input: ChooseRunInput): RunChoice {
-  const { stack, status, runs, settings, inputs, nowMs } = input
-  const changeType: RunType = settings.manualApproval ? 'Plan' : 'Apply'
-  const inSync = sameInputs(status.applied, inputs)
-  const last = runs.findLast(run => isEnded(run) && isLifecycleRun(run))
+/** Chooses the next Run of a Stack that is not being deleted. Whether it may start now is decided by `choose-next.ts`. */
+export function chooseRun(facts: StackFacts, inputs: Inputs): RunChoice {
+  const { input, record, runs, settings, inSync, request, last } = facts
+  const { stack, nowMs } = input
+  const type = changeType(settings)
   const isCurrent = last !== undefined && sameInputs(inputsOf(last), inputs)
 
-  const request = pendingRequest(stack, status)
   if (request) {
-    const type = request.type === 'Apply' ? changeType : request.type
-    return { kind: 'run', planned: { type, reason: 'Requested', atMs: nowMs, request: request.value } }
+    const planned = { type: requestedType(request, settings), reason: 'Requested', atMs: nowMs, request: request.value }
+    return { kind: 'run', planned }
   }
   const adHoc = repeatAdHocRun(runs, nowMs)
-  if (adHoc) return adHoc
+  if (adHoc) return { kind: 'run', planned: adHoc }
 
   const lost = consecutiveLostRuns(runs, run => !isAdHocRun(run))
-  const recovery = lost === 0 || !last ? undefined : recoverLostRun(last, lost, settings, nowMs)
+  const recovery = lost === 0 || !last ? undefined : recoverLostRun(facts, last, lost)
 
-  if (status.plan && settings.manualApproval && sameInputs(status.plan, inputs)) {
-    const { digest, runName } = status.plan
+  if (record.plan && settings.manualApproval && sameInputs(record.plan, inputs)) {
+    const { digest, runName } = record.plan
     if (stack.metadata.annotations?.[annotations.approvedPlan] !== digest) return { kind: 'awaitApproval' }
     return { kind: 'run', planned: { type: 'Apply', reason: 'Approved', atMs: nowMs, approvedPlan: { digest, runName }, ...recovery } }
   }
-  const equalFailures = poisonCount(status, settings)
-  if (equalFailures !== undefined && !recovery && last && phaseOf(last) === 'Failed') {
-    const hint = `No further Run is created; fix the cause, then change the Stack or request a Run: ${oarlockCommand('run', stack.metadata)}`
-    return {
-      kind: 'stalled',
-      reason: 'Poisoned',
-      message: `The last ${equalFailures} Runs failed the same way. ${formatFailure(last)}. ${hint}`,
-    }
-  }
+  const equalFailures = poisonCount(record, settings)
+  if (equalFailures !== undefined && !recovery && last && phaseOf(last) === 'Failed')
+    return { kind: 'poisoned', last, count: equalFailures }
   // A lost or failed check of a Stack that is in sync is repeated as a check.
-  const repeatType = inSync && last?.spec.type === 'Plan' ? 'Plan' : changeType
+  const repeatType = inSync && last?.spec.type === 'Plan' ? 'Plan' : type
   if (recovery) return { kind: 'run', planned: { ...recovery, type: repeatType } }
-  if (isCurrent && phaseOf(last) === 'Failed') return retryFailedRun(input, last, repeatType)
-  if (!inSync) {
-    if (isCurrent && phaseOf(last) === 'Canceled' && last.spec.cancelReason !== 'Outdated') {
-      const message = `Run ${last.metadata.name} was canceled; change the Stack or request another Run: ${oarlockCommand('run', stack.metadata)}`
-      return { kind: 'stalled', reason: 'RunCanceled', message }
-    }
-    const applied = last && !isCurrent ? inputsOf(last) : status.applied
-    return { kind: 'run', planned: { type: changeType, reason: changeReason(applied, inputs), atMs: nowMs } }
-  }
-  return scheduleDriftCheck(input, last, changeType)
+  if (isCurrent && phaseOf(last) === 'Failed') return retryFailedRun(facts, last, repeatType)
+  if (inSync) return scheduleDriftCheck(facts)
+  if (isCurrent && phaseOf(last) === 'Canceled' && last.spec.cancelReason !== 'Outdated') return { kind: 'canceled', last }
+  const applied = last && !isCurrent ? inputsOf(last) : record.applied
+  return { kind: 'run', planned: { type, reason: changeReason(applied, inputs), atMs: nowMs } }
 }
 
-function retryFailedRun({ stack, status, settings }: ChooseRunInput, last: Run, type: RunType): RunChoice {
-  const failures = status.failures ?? 0
-  const reason = last.status?.reason ?? 'RunFailed'
-  const failure = formatFailure(last)
-  const failedAtMs = endedAtMs(last)
+function retryFailedRun({ record, settings }: StackFacts, last: Run, type: RunType): RunChoice {
+  const failures = record.failures ?? 0
   if (isOutdatedPlan(last)) {
-    return { kind: 'run', planned: { type, reason: 'PlanOutdated', atMs: 0, notReady: { reason, message: failure } } }
+    return { kind: 'run', planned: { type, reason: 'PlanOutdated', atMs: 0, after: { kind: 'planOutdated', run: last } } }
   }
-  if (reason === 'EngineNotFound') {
-    const atMs = failedAtMs + engineRecheckMs
-    const message = `${failure}. Next attempt at ${formatTime(atMs)}`
-    return { kind: 'run', planned: { type, reason: 'Retry', atMs, notReady: { reason, message, isStalled: true } } }
+  const retry = { type, reason: 'Retry' }
+  if (last.status?.reason === 'EngineNotFound') {
+    const atMs = endedAtMs(last) + engineRecheckMs
+    return { kind: 'run', planned: { ...retry, atMs, after: { kind: 'engineNotFound', run: last } } }
   }
-  if (last.status?.retryable === false) {
-    return { kind: 'stalled', reason, message: `${failure}. It is not retried because the same inputs would fail again` }
-  }
-  if (failures > settings.retryLimit) {
-    const message = `${failure}. ${formatRetriesExhausted(settings.retryLimit)}; request another Run: ${oarlockCommand('run', stack.metadata)}`
-    return { kind: 'stalled', reason: 'RetriesExhausted', message }
-  }
-  const atMs = failedAtMs + retryDelayMs(settings, failures)
-  const message = `${failure}. Retry ${Math.max(1, failures)} of ${settings.retryLimit} at ${formatTime(atMs)}`
-  return { kind: 'run', planned: { type, reason: 'Retry', atMs, notReady: { reason, message } } }
+  if (last.status?.retryable === false) return { kind: 'notRetryable', last }
+  if (failures > settings.retryLimit) return { kind: 'retriesExhausted', last }
+  const atMs = endedAtMs(last) + retryDelayMs(settings, failures)
+  return { kind: 'run', planned: { ...retry, atMs, after: { kind: 'failed', run: last } } }
 }
 
-function formatRetriesExhausted(limit: number): string {
-  if (limit === 0) return 'It is not retried because spec.retry.limit is 0'
-  return limit === 1 ? 'The only retry failed' : `All ${limit} retries failed`
+function recoverLostRun({ input, settings }: StackFacts, last: Run, count: number): Omit<PlannedRun, 'type'> {
+  const atMs = count < lostRunLimit ? input.nowMs : endedAtMs(last) + retryDelayMs(settings, count - lostRunLimit + 1)
+  return { reason: 'RecoveredFrom', recoveredFrom: last.metadata.name, atMs, after: { kind: 'lost', run: last, count } }
 }
 
-function recoverLostRun(last: Run, lost: number, settings: Settings, nowMs: number): Omit<PlannedRun, 'type'> {
-  const { name } = last.metadata
-  const base = { reason: 'RecoveredFrom', recoveredFrom: name }
-  if (lost < lostRunLimit) return { ...base, atMs: nowMs, notReady: { reason: 'RunLost', message: `Run ${name} was lost` } }
-  const atMs = endedAtMs(last) + retryDelayMs(settings, lost - lostRunLimit + 1)
-  const message = `The last ${lost} Runs were lost, most recently ${name}. Next attempt at ${formatTime(atMs)}`
-  return { ...base, atMs, notReady: { reason: 'RunLost', message } }
-}
-
-function scheduleDriftCheck({ status, settings, jitter }: ChooseRunInput, last: Run | undefined, changeType: RunType): RunChoice {
+function scheduleDriftCheck({ input, record, settings, last }: StackFacts): RunChoice {
   if (settings.drift === 'Off' || settings.intervalMs === undefined) return { kind: 'inSync' }
-  const checkedAtMs = Date.parse(status.checkedAt ?? status.applied!.at)
+  const checkedAtMs = Date.parse(record.checkedAt ?? record.applied!.at)
   // A canceled check is not repeated before the next interval.
   const sinceMs = last && phaseOf(last) === 'Canceled' ? Math.max(checkedAtMs, endedAtMs(last)) : checkedAtMs
-  const atMs = sinceMs + jitteredIntervalMs(settings.intervalMs, jitter)
-  return { kind: 'run', planned: { type: settings.drift === 'Report' ? 'Plan' : changeType, reason: 'DriftCheck', atMs } }
+  const atMs = sinceMs + jitteredIntervalMs(settings.intervalMs, input.jitter)
+  const type = settings.drift === 'Report' ? 'Plan' : changeType(settings)
+  return { kind: 'run', planned: { type, reason: 'DriftCheck', atMs } }
 }
 
 /** Repeats a requested Plan or Refresh that was lost or superseded, because a user waits for it; lost ones at most {@link lostRunLimit} times. */
-function repeatAdHocRun(runs: readonly Run[], nowMs: number): RunChoice | undefined {
+function repeatAdHocRun(runs: readonly Run[], nowMs: number): PlannedRun | undefined {
   const newest = runs.findLast(isEnded)
-  if (newest && isAdHocRun(newest) && isSuperseded(newest)) {
-    return { kind: 'run', planned: { type: newest.spec.type, reason: 'Requested', atMs: nowMs } }
-  }
+  if (newest && isAdHocRun(newest) && isSuperseded(newest)) return { type: newest.spec.type, reason: 'Requested', atMs: nowMs }
   const last = runs.findLast(run => isEnded(run) && !isSuperseded(run))
   if (!last || !isAdHocRun(last) || !isLost(last) || consecutiveLostRuns(runs, isAdHocRun) >= lostRunLimit) return undefined
-  return { kind: 'run', planned: { type: last.spec.type, reason: 'Requested', recoveredFrom: last.metadata.name, atMs: nowMs } }
-}
-
-/** The request in the annotation `oarlock.dev/requested-run`, unless it was handled already. */
-export function pendingRequest(stack: Stack, status: StackStatus): { value: string; type: 'Plan' | 'Apply' | 'Refresh' } | undefined {
-  const value = stack.metadata.annotations?.[annotations.requestedRun]
-  if (!value || value === status.handledRequest) return undefined
-  const [kind] = value.split(':', 1)
-  return { value, type: kind === 'plan' ? 'Plan' : kind === 'refresh' ? 'Refresh' : 'Apply' }
+  return { type: last.spec.type, reason: 'Requested', recoveredFrom: last.metadata.name, atMs: nowMs }
 }

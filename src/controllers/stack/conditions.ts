@@ -1,4 +1,3 @@
-import type { StackStatus } from '../../api/index.ts'
 import { type Condition, findCondition, setCondition } from '../../kubernetes/object/index.ts'
 
 export type StackEvent = { type: 'Normal' | 'Warning'; reason: string; message: string }
@@ -35,27 +34,26 @@ export function suspendedCondition(message: string): StackConditions {
 
 const ownedTypes = ['Ready', 'Reconciling', 'Stalled', 'AwaitingApproval'] as const
 
-/** Applies `update` to the conditions of `status`, and returns them with the events for the transitions. */
+/** The conditions after `previous` are updated, with the events for the transitions. */
 export function setConditions(
-  status: StackStatus,
+  previous: readonly Condition[],
   update: StackConditions,
   generation: number,
   nowMs: number,
 ): { conditions: Condition[]; events: StackEvent[] } {
-  const previous = status.conditions
   const details: Record<(typeof ownedTypes)[number], (ConditionDetail & { status: 'True' | 'False' }) | undefined> = {
     Ready: update.ready,
     Reconciling: update.reconciling && { status: 'True', ...update.reconciling },
     Stalled: update.stalled && { status: 'True', ...update.stalled },
     AwaitingApproval: update.awaitingApproval && { status: 'True', ...update.awaitingApproval },
   }
-  let conditions: Condition[] = previous ?? []
+  let conditions: readonly Condition[] = previous
   for (const type of ownedTypes) {
     const detail = details[type]
     if (detail) conditions = setCondition(conditions, { type, ...detail, observedGeneration: generation }, nowMs)
     else conditions = conditions.filter(condition => condition.type !== type)
   }
-  conditions = conditions.map(condition =>
+  const current = conditions.map(condition =>
     condition.observedGeneration === generation ? condition : { ...condition, observedGeneration: generation },
   )
 
@@ -70,7 +68,7 @@ export function setConditions(
   if (reconciling && blockedReasons.has(reconciling.reason) && isTransition('Reconciling', reconciling)) {
     events.push({ type: 'Warning', ...reconciling })
   }
-  return { conditions, events }
+  return { conditions: current, events }
 }
 
 // Reasons that may need a user to act. The others (a Run in progress, a retry) have events of their own.

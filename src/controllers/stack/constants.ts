@@ -18,6 +18,3 @@ export const reportProgressAfterMs = 2_000
 
 /** Maximum number of characters of a Run's message that a condition or an event quotes. */
 export const maxQuotedChars = 1_000
-
-/** Set on a Stack from its first reconcile until its resources are destroyed or orphaned on purpose. */
-export const stackFinalizer = 'oarlock.dev/finalizer'

@@ -116,8 +116,7 @@ function play(simulator: Simulator, next: Step, outputs: { count: number }): voi
       simulator.annotate(next.name, 'approvedPlan', (next.digest === 'newest' && stack?.status?.plan?.digest) || 'sha256:other')
       return
     case 'deleteRun': {
-      // The finalizer of a Run with a worker keeps it until it has ended.
-      const run = simulator.runsOf(next.name).find(one => isEnded(one) || !one.spec.workerName)
+      const run = simulator.runsOf(next.name).findLast(one => isEnded(one) || !one.spec.workerName)
       if (run) simulator.deleteRun(run.metadata.name)
       return
     }

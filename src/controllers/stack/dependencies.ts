@@ -4,6 +4,9 @@ import { findCondition } from '../../kubernetes/object/index.ts'
 /** A Stack that another one depends on; `stack` is undefined if it does not exist. */
 export type Dependency = { readonly name: string; readonly stack: Stack | undefined }
 
+/** Why a Stack must wait for its dependencies. */
+export type DependencyGate = { readonly reason: string; readonly message: string }
+
 /** The Stacks (same namespace) that must be Ready first: `dependsOn` and every `variablesFrom[].stackRef`, in order, without duplicates. */
 export function dependencyNames(spec: StackSpec): string[] {
   const names = (spec.dependsOn ?? []).map(({ name }) => name)
@@ -40,7 +43,7 @@ export function findCycle(name: string, specOf: (name: string) => StackSpec | un
 }
 
 /** Why a Stack must wait for its dependencies; undefined when all are Ready. Missing ones take precedence over those that are not Ready. */
-export function dependencyGate(spec: StackSpec, dependencies: readonly Dependency[]): { reason: string; message: string } | undefined {
+export function dependencyGate(spec: StackSpec, dependencies: readonly Dependency[]): DependencyGate | undefined {
   const missing = dependencies.filter(({ stack }) => !stack).map(({ name }) => name)
   if (missing.length > 0) {
     const causes = missing.map(name => `${fieldOf(spec, name)}: Stack "${name}" does not exist in this namespace`).join('; ')

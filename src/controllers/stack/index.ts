@@ -4,11 +4,18 @@
  * Output: the next status, at most one new Run (invariant 1), Runs to cancel or delete, events, when to requeue.
  * Out of scope: assigning a Run to a Worker (`controllers/dispatch/`), executing it (`execution/worker/`), resolving sources
  * (`execution/workspace/`, passed in as a function).
- * Everything except `stack-controller.ts` and `revision-cache.ts` is pure; `testdata/` holds the behavior as transcripts.
+ *
+ * A decision goes through three steps, each a file with what it consists of around it. None changes what it receives:
+ * - `facts.ts` (`fold-runs.ts`, `inputs.ts`): what happened. The Stack and its Runs become `StackFacts`.
+ * - `choose-next.ts` (`choose-run.ts`, `choose-deletion.ts`, `new-run.ts`): what is next. The facts become a `NextStep`.
+ * - `build-decision.ts` (`outlook-conditions.ts`, `deletion-conditions.ts`, `history-limit.ts`): the status and the actions. Texts are here.
+ *
+ * All of it is pure; `testdata/` holds the behavior as transcripts. Around it, `stack-controller.ts` connects `input-reader.ts` (what a decision
+ * sees, with `revision-cache.ts`) and `decision-executor.ts` (every write, and what makes it safe).
  */
 
+export { stackFinalizer } from '../../api/index.ts'
 export type { StackEvent } from './conditions.ts'
-export { stackFinalizer } from './constants.ts'
 export { decideStack } from './decide-stack.ts'
 export type { RevisionError, StackDecision, StackInput } from './decision.ts'
 export { type Dependency, dependencyGate, dependencyNames, findCycle } from './dependencies.ts'

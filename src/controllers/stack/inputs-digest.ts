@@ -64,7 +64,7 @@ export function resolveInputs(spec: StackSpec, sources: InputSources, namespace:
   if (git?.secretRef) secretKey('spec.source.git.secretRef', git.secretRef.name, undefined)
   const kubeconfig = spec.manifests?.kubeconfigSecretRef
   if (kubeconfig) secretKey('spec.manifests.kubeconfigSecretRef', kubeconfig.name, kubeconfig.key ?? 'kubeconfig')
-  return { digest: `sha256:${sha256(JSON.stringify(parts))}`, errors }
+  return { digest: parts.length === 0 ? digestOfNothing : digestOf(parts), errors }
 }
 
 /** Names of the Secrets and ConfigMaps that a Stack references, as `secret/<name>` and `configMap/<name>`. */
@@ -85,6 +85,13 @@ export function withoutValues(object: KubeObject<unknown>): KubeObject<KeyDigest
   const { data, binaryData } = object as KubeObject<{ data?: Record<string, string>; binaryData?: Record<string, string> }>
   const { managedFields: _, annotations: _a, ...metadata } = object.metadata
   return { apiVersion: object.apiVersion, kind: object.kind, metadata, keys: keyDigests({ ...binaryData, ...data }) }
+}
+
+/** Of a Stack without references, as most are. */
+const digestOfNothing = digestOf([])
+
+function digestOf(parts: readonly unknown[]): string {
+  return `sha256:${sha256(JSON.stringify(parts))}`
 }
 
 function sha256(text: string): string {

@@ -14,6 +14,11 @@ export function namespaceTerminating(stack: Stack, nowMs: number): { status: Sta
     `Namespace ${namespace} is being deleted and accepts no new Run, so the resources of the Stack cannot be destroyed. ` +
     'Set spec.deletion to Orphan to keep the resources and finish the deletion'
   const status = stack.status ?? {}
-  const { conditions, events } = setConditions(status, stalledCondition('NamespaceTerminating', message), generation, nowMs)
+  const { conditions, events } = setConditions(
+    status.conditions ?? [],
+    stalledCondition('NamespaceTerminating', message),
+    generation,
+    nowMs,
+  )
   return { status: { ...status, conditions, observedGeneration: generation }, events }
 }

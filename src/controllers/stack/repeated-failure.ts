@@ -8,23 +8,17 @@ export const poisonThreshold = 10
 /** Reasons that concern the worker's machine and that have a retry interval of their own. */
 const uncountedReasons = new Set(['EngineNotFound', 'EngineVersionMismatch'])
 
-/** Counts a failed Run in `status.sameFailure`. */
-export function countFailure(status: StackStatus, run: Run): void {
-  if (uncountedReasons.has(run.status?.reason ?? '')) return
+/** `status.sameFailure` once `run`, which failed, is counted. */
+export function countFailure(previous: StackStatus['sameFailure'], run: Run): StackStatus['sameFailure'] {
+  if (uncountedReasons.has(run.status?.reason ?? '')) return previous
   const digest = failureDigest(run)
   const { generation } = run.spec.stackRef
-  const previous = status.sameFailure
   const isSame = previous?.digest === digest && previous.generation === generation
-  status.sameFailure = { digest, count: isSame ? previous.count + 1 : 1, generation }
-}
-
-/** Resets the count of another generation: a change of the spec starts again at 0. */
-export function resetOutdatedFailures(status: StackStatus, generation: number): void {
-  if (status.sameFailure && status.sameFailure.generation !== generation) delete status.sameFailure
+  return { digest, count: isSame ? previous.count + 1 : 1, generation }
 }
 
 /** Number of equal consecutive failures if the Stack is poisoned. Never fewer than the retries that the Stack configures. */
-export function poisonCount(status: StackStatus, settings: Settings): number | undefined {
+export function poisonCount(status: Pick<StackStatus, 'sameFailure'>, settings: Settings): number | undefined {
   const { count } = status.sameFailure ?? { count: 0 }
   return count >= Math.max(poisonThreshold, settings.retryLimit + 1) ? count : undefined
 }

@@ -84,8 +84,9 @@ export class RevisionCache {
   }
 
   #intervalMs(stack: Stack, { revision, failures }: CachedRevision, isMutable: boolean): number | undefined {
+    if (typeof revision !== 'object' && !isMutable) return undefined
     const intervalMs = Math.max(1_000, parseDuration(stack.spec.source.interval ?? defaults.sourceInterval))
-    if (typeof revision !== 'object') return isMutable ? intervalMs : undefined
+    if (typeof revision !== 'object') return intervalMs
     if (!revision.error.retryable) return Math.max(intervalMs, 60_000)
     return exponentialDelayMs(failures, retryBackoff)
   }

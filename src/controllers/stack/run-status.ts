@@ -1,4 +1,4 @@
-import { isEnded, isMutating, type Run, type RunPhase } from '../../api/index.ts'
+import { isEnded, isMutating, type Run, type RunPhase, subjectOf } from '../../api/index.ts'
 
 /** The phase of a Run; Queued when it has no status yet. */
 export function phaseOf(run: Run): RunPhase {
@@ -24,6 +24,18 @@ export function isLifecycleRun(run: Run): boolean {
   return !isAdHocRun(run) && !isSuperseded(run)
 }
 
+/** Reasons of Runs that follow from a change of the Stack, its source or its inputs, or from its interval. */
+const routineReasons = new Set(['NewGeneration', 'SourceChanged', 'InputsChanged', 'DriftCheck'])
+
+/**
+ * True for a Run that happens as often as its Stack changes: not the first one, none that a user requested or approved, and no
+ * repetition. Its creation and its success are not reported as Events, because each would be a write, and the conditions of
+ * the Stack and the Run itself have the same information.
+ */
+export function isRoutine({ spec }: Pick<Run, 'spec'>): boolean {
+  return spec.epoch > 1 && routineReasons.has(spec.reason)
+}
+
 /** True when the Run may have changed resources: its type is mutating, and a worker had it. */
 export function mayHaveWritten(run: Run): boolean {
   return isMutating(run.spec.type) && (run.spec.workerName !== undefined || run.status?.startedAt !== undefined)
@@ -40,9 +52,9 @@ export function endedAtMs(run: Run): number {
   return Date.parse(run.status?.finishedAt ?? run.metadata.creationTimestamp)
 }
 
-/** The Stack's own Runs, oldest first. Runs of a deleted Stack of the same name have another uid. */
+/** The Runs of the subject with this uid, oldest first. Runs of a deleted Stack of the same name have another one. */
 export function ownRuns(runs: readonly Run[], uid: string): Run[] {
-  return runs.filter(run => run.spec.stackRef.uid === uid).sort((a, b) => a.spec.epoch - b.spec.epoch)
+  return runs.filter(run => subjectOf(run).uid === uid).sort((a, b) => a.spec.epoch - b.spec.epoch)
 }
 
 /** Failure reasons caused by the worker and not by the Stack. */
@@ -64,4 +76,9 @@ export function consecutiveLostRuns(runs: readonly Run[], filter: (run: Run) => 
     count++
   }
   return count
+}
+
+/** True when an approved plan no longer matched the resources: not a failure of the Stack, it is planned again. */
+export function isOutdatedPlan(run: Run): boolean {
+  return run.spec.approvedPlan !== undefined && run.status?.reason === 'PlanOutdated'
 }

@@ -1,5 +1,15 @@
 import assert from 'node:assert/strict'
-import { annotations, isEnded, isMutating, type Run, type RunPhase, type RunStatus, type Stack, type StackSpec } from '../../api/index.ts'
+import {
+  annotations,
+  isCounted,
+  isEnded,
+  isMutating,
+  type Run,
+  type RunPhase,
+  type RunStatus,
+  type Stack,
+  type StackSpec,
+} from '../../api/index.ts'
 import { type Condition, equalJson, formatDuration, rfc3339, type StatusCause } from '../../kubernetes/object/index.ts'
 import { decideStack } from './decide-stack.ts'
 import type { RevisionError, StackDecision, StackInput } from './decision.ts'
@@ -15,13 +25,17 @@ type StackEnvironment = { revision: StackInput['revision']; inputErrors: StatusC
 
 /**
  * Stacks and Runs on virtual time, driven by the real decider, for scenario and property tests. It acts as the shell does
- * (creates the Run, writes the status, deletes, requeues) and checks the invariants after every decision.
+ * (creates the Run, writes the status, deletes, requeues) and checks the invariants after every decision. The input is frozen.
  */
 export class Simulator {
   readonly #startMs = Date.parse('2026-06-01T10:00:00Z')
   readonly #stacks = new Map<string, Stack>()
   readonly #environments = new Map<string, StackEnvironment>()
-  readonly #createdRuns = new Map<string, string>()
+  #createdRuns = 0
+  /** Names of all Runs that ever had a worker. */
+  readonly #assignedRuns = new Set<string>()
+  /** Names of Runs that are deleted and may still have the finalizer of dispatch. */
+  readonly #deletedRuns = new Set<string>()
   #runs: Run[] = []
   #nowMs = this.#startMs
   #uids = 0
@@ -117,13 +131,24 @@ export class Simulator {
       spec: { ...run.spec, ...(phase !== 'Queued' && { workerName: run.spec.workerName ?? 'w1' }) },
       status: { ...run.status, ...status, phase, ...(isEnd && { finishedAt: rfc3339(this.#nowMs) }) },
     }
+    if (next.spec.workerName !== undefined) this.#assignedRuns.add(run.metadata.name)
     this.#runs = this.#runs.map(other => (other === run ? next : other))
     this.settle()
   }
 
+  /** Deletes a Run that has ended or that has no worker. The finalizer of dispatch keeps one that had a worker until it is counted. */
   deleteRun(runName: string): void {
-    this.#runs = this.#runs.filter(run => run.metadata.name !== runName)
+    const run = this.#runs.find(({ metadata }) => metadata.name === runName)
+    if (run?.spec.workerName === undefined) this.#runs = this.#runs.filter(other => other !== run)
+    else this.#deletedRuns.add(runName)
     this.settle()
+    this.#removeDeletedRuns()
+    this.settle()
+  }
+
+  #removeDeletedRuns(): void {
+    const statuses = new Map(this.stacks().map(({ metadata, status }) => [metadata.uid, status]))
+    this.#runs = this.#runs.filter(run => !this.#deletedRuns.has(run.metadata.name) || !isCounted(run, statuses.get(run.spec.stackRef.uid)))
   }
 
   /** Advances the clock, with the reconciles that were requeued for a time in between. */
@@ -155,10 +180,11 @@ export class Simulator {
     const stack = this.#stacks.get(name)
     if (!stack) return false
     const environment = this.#environments.get(name)!
-    const decision = decideStack(this.#input(name))
+    const decision = decideStack(frozen(this.#input(name)))
     environment.requeueAtMs = decision.requeueAfterMs === undefined ? undefined : this.#nowMs + decision.requeueAfterMs
     if (!isAction(decision) && equalJson(decision.status, stack.status ?? {})) return false
     this.#execute(name, stack, decision)
+    this.#removeDeletedRuns()
     return true
   }
 
@@ -169,7 +195,7 @@ export class Simulator {
     const outputs = (stack.spec.variablesFrom ?? []).map(({ stackRef }) => this.#stacks.get(stackRef?.name ?? '')?.status?.outputsDigest)
     return {
       stack,
-      runs: this.#runs,
+      runs: [...this.#runs],
       dependencies,
       dependents: this.stacks()
         .filter(other => dependencyNames(other.spec).includes(name))
@@ -188,7 +214,7 @@ export class Simulator {
     const { crash } = this
     for (const { type, reason, message } of decision.events) this.#log(name, `${type === 'Warning' ? '!' : '·'} ${reason}: ${message}`)
     if (decision.addFinalizer) this.#patchMetadata(name, { finalizers: [...(stack.metadata.finalizers ?? []), 'oarlock.dev/finalizer'] })
-    if (decision.supersedeRun) this.#supersede(decision.supersedeRun)
+    if (decision.supersedeRun) this.#supersede(decision.supersedeRun, name)
     if (decision.createRun) this.#create(name, stack, decision.createRun)
     if (decision.createRun && crash === 'afterRun') {
       this.#logCrash(name)
@@ -205,7 +231,7 @@ export class Simulator {
       this.#logCrash(name)
       return
     }
-    for (const run of decision.deleteRuns) {
+    for (const { name: run } of decision.deleteRuns) {
       assert.ok(isEnded(this.#runs.find(({ metadata }) => metadata.name === run)!), `${run} is deleted before it ended`)
       this.#log(name, `delete Run ${run}`)
       this.#runs = this.#runs.filter(({ metadata }) => metadata.name !== run)
@@ -221,7 +247,8 @@ export class Simulator {
     const active = this.activeRun(name)
     assert.ok(!active, `invariant 1: ${runName} is created while ${active?.metadata.name} is active`)
     assert.ok(this.#getStack(name).metadata.finalizers?.length, `${runName} is created before the finalizer is set`)
-    assert.ok(!this.#createdRuns.has(runName), `${runName} is created twice`)
+    // The name of a Run that was deleted before it had a worker may be used again.
+    assert.ok(!this.#assignedRuns.has(runName), `invariant 3: ${runName} is created after a worker had a Run of this name`)
     const epochs = ownRuns(this.#runs, stack.metadata.uid).map(run => run.spec.epoch)
     assert.ok(
       epochs.every(epoch => epoch < spec.epoch),
@@ -232,14 +259,15 @@ export class Simulator {
       assert.equal(stack.metadata.annotations?.[annotations.approvedPlan], spec.approvedPlan?.digest, `${runName} applies without approval`)
       assert.ok(spec.approvedPlan)
     }
-    this.#createdRuns.set(runName, name)
+    this.#createdRuns++
+    this.#log(name, `create Run ${runName} (${spec.type}): ${spec.reason}`)
     this.#runs.push({
       apiVersion: 'oarlock.dev/v1alpha1',
       kind: 'Run',
       metadata: {
         name: runName,
         namespace: 'default',
-        uid: `run-${this.#createdRuns.size}`,
+        uid: `run-${this.#createdRuns}`,
         resourceVersion: '1',
         creationTimestamp: rfc3339(this.#nowMs),
       },
@@ -247,7 +275,8 @@ export class Simulator {
     })
   }
 
-  #supersede({ name: runName, by }: NonNullable<StackDecision['supersedeRun']>): void {
+  #supersede({ name: runName, by }: NonNullable<StackDecision['supersedeRun']>, name: string): void {
+    this.#log(name, `supersede Run ${runName}`)
     this.#runs = this.#runs.map(run => {
       if (run.metadata.name !== runName) return run
       assert.equal(run.spec.workerName, undefined, `${runName} is superseded although it has a worker`)
@@ -266,7 +295,7 @@ export class Simulator {
   }
 
   #checkStable(name: string): void {
-    const repeated = decideStack(this.#input(name))
+    const repeated = decideStack(frozen(this.#input(name)))
     const now = this.#getStack(name).status ?? {}
     if (
       this.#runs.some(
@@ -310,6 +339,13 @@ export class Simulator {
     const ms = this.#nowMs - this.#startMs
     this.#lines.push(`${ms === 0 ? '0s' : formatDuration(ms)} ${name} ${text}`)
   }
+}
+
+/** Frozen with everything in it: a decision that changes its input throws. */
+function frozen<T>(value: T): T {
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value))
+    for (const field of Object.values(Object.freeze(value))) frozen(field)
+  return value
 }
 
 function isAction(decision: StackDecision): boolean {

@@ -19,9 +19,13 @@ export type RunWorkerOptions = {
   slots?: number
   /** What it registers with. Default: nothing. */
   capabilities?: WorkerCapabilities
+  /** The uid of the Worker with which a controller requested this process; it takes over that Worker. Default: it creates its own. */
+  workerUid?: string | undefined
   client: Client
   /** Base URL of the state and log stores, such as `https://127.0.0.1:7466`. */
   storeUrl: string
+  /** PEM of the certificate authority of the stores. Default: `caCertificate`. */
+  storeCaCertificate?: string | undefined
   caCertificate: string | undefined
   /** Credential for the API and both stores; a function if it changes, as a short-lived one does. */
   token: string | (() => string)

@@ -54,7 +54,7 @@ function start(t: TestContext, options: Partial<RunWorkerOptions> = {}, registra
         },
         reportStatus: async ({ phase, reason }) => void calls.push([`status ${phase}`, reason].filter(Boolean).join(' ')),
         useSupervisor: () => {},
-        deregister: async () => void calls.push('deregister'),
+        deregister: async ({ keepsWorker = false } = {}) => void calls.push(keepsWorker ? 'deregister, keeps the Worker' : 'deregister'),
       }
     },
     executeRun: async ({ run }) => {
@@ -106,7 +106,8 @@ test('a one-shot worker starts its Run, exits with 0 after it, and deregisters l
 })
 
 test('a warm worker starts Runs one after another, as slots become free', async t => {
-  const { calls, drain, done, assign, untilCalled, end } = start(t)
+  const { name, calls, drain, done, assign, untilCalled, end } = start(t)
+  await client.resource(workerResource).create({ metadata: { name }, spec: { pool: 'default', slots: 1, lifecycle: 'Warm' } })
   await assign('warm-1')
   await untilCalled('start warm-1')
   await assign('warm-2')
@@ -137,6 +138,7 @@ test('a deleted Run is stopped, and a worker with an abandoned Run drains and ex
   deepEqual(await done, { exitCode: 3 })
   equal(calls.includes('stop deleted OwnershipLost'), true)
   equal(calls.includes('status Draining Fenced'), true)
+  equal(calls.at(-1), 'deregister, keeps the Worker')
 })
 
 for (const [name, lose, cause] of [

@@ -1,5 +1,5 @@
-import type { Agent } from 'node:http'
-import { type Run, runResource } from '../../api/index.ts'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Run } from '../../api/index.ts'
 import { objectKey } from '../../kubernetes/object/index.ts'
 import { decideHealth, type WorkerHealth } from './decide-health.ts'
 import { type DrainReason, decideStep, type WorkerStep } from './decide-step.ts'
@@ -10,7 +10,7 @@ import { checkLeaseTimings, defaultLeaseTimings, type LeaseTimings } from './lea
 import { RegistrationError } from './lease/registration.ts'
 import { observeCredential } from './observe-credential.ts'
 import type { ExecuteResult, Execution } from './run/execution.ts'
-import { createStoreAgent, prewarmStoreConnection } from './run/store-connections.ts'
+import { StoreConnections } from './run/store-connections.ts'
 import { RunAssignments } from './run-assignments.ts'
 import { RunSlots } from './run-slots.ts'
 import {
@@ -25,7 +25,7 @@ import { onceAborted } from './signals.ts'
 import { bootMs } from './supervisor/index.ts'
 import { noCapabilities } from './worker-capabilities.ts'
 import { type WorkerActivity, WorkerStatusReporter } from './worker-status-reporter.ts'
-import { watchAssignedRuns, watchOwnWorker } from './worker-watches.ts'
+import { listAssignedRuns, watchAssignedRuns, watchOwnWorker } from './worker-watches.ts'
 
 const defaultDrainGraceMs = 600_000
 const maxTimerMs = 2 ** 31 - 1
@@ -46,7 +46,7 @@ class WorkerProcess {
   readonly #parts: WorkerParts
   readonly #supervisor: SupervisorPart
   readonly #heartbeat: HeartbeatPart
-  readonly #store: Agent
+  readonly #store: StoreConnections
   readonly #assignments: RunAssignments
   readonly #slots: RunSlots
   readonly #drain: Drain
@@ -58,6 +58,8 @@ class WorkerProcess {
   #isLeaseLost = false
   #isSupervisorLost = false
   #isRegistered = false
+  /** A Run has not ended and this worker does not continue it: dispatch ends it. */
+  #hasAbandonedRun = false
   #exitCode: number = workerExitCodes.ok
   #crash: unknown
   #idleSinceMs = performance.now()
@@ -96,13 +98,13 @@ class WorkerProcess {
       ...{ token, caCertificate, client, name, pool, once, slots, version, timings },
       worker: this.#supervisor.worker,
       capabilities: options.capabilities ?? noCapabilities,
-      // The Run will need the stores next; dispatch is still looking for one.
-      onRegistered: () => prewarmStoreConnection(this.#store, options.storeUrl),
+      workerUid: options.workerUid,
+      onRegistered: () => this.#store.prewarm(),
       onRenewed: atMs => this.#onRenewed(atMs),
       onLeaseLost: () => this.#onLeaseLost(),
       onError: error => log.warn({ worker: name, error: errorMessage(error) }, 'request to the API server failed'),
     })
-    this.#store = createStoreAgent(options.storeUrl, caCertificate)
+    this.#store = new StoreConnections(options.storeUrl, options.storeCaCertificate ?? caCertificate)
     this.#statusReporter = new WorkerStatusReporter(
       () => this.#activity(),
       status => this.#heartbeat.reportStatus(status),
@@ -112,9 +114,10 @@ class WorkerProcess {
   }
 
   async run(): Promise<{ exitCode: number }> {
-    // In parallel with the registration: the code of a Run, and the watch that delivers it, should be ready when the worker is.
     const registering = this.#heartbeat.start()
-    const watchingRuns = this.#watchRuns()
+    // In parallel with the registration, once that is sent: the watch that delivers a Run should be open when the worker is ready.
+    const watchingRuns = nextTurn().then(() => this.#watchRuns())
+    void this.#store.loadModules()
     import('./run/index.ts').catch(() => {})
     try {
       await registering
@@ -133,8 +136,10 @@ class WorkerProcess {
       unsubscribe()
       this.#stopWatches.abort()
       this.#supervisor.close()
+      // Its Worker remains for a while, and must get no further Run.
+      if (this.#hasAbandonedRun) await this.#startDrain('Fenced')
       await this.#statusReporter.close()
-      await this.#heartbeat.deregister()
+      await this.#heartbeat.deregister({ keepsWorker: this.#hasAbandonedRun })
       await Promise.all([watchingRuns, watchingWorker])
       this.#store.destroy()
     }
@@ -196,7 +201,8 @@ class WorkerProcess {
         // Dispatch assigns no Run to a worker that drains, or that has executed its Runs. One assigned just before is found here.
         if (!this.#mayHaveMore() || hasChecked) return
         hasChecked = true
-        await this.#listAssignedRuns()
+        const { client, name } = this.#options
+        for (const run of await listAssignedRuns(client, name)) this.#onRun(run)
         continue
       }
       hasChecked = false
@@ -260,20 +266,21 @@ class WorkerProcess {
   }
 
   async #execute(run: Run): Promise<Execution> {
-    const { name, sandboxBinds = [], engineEnvironment = [], log } = this.#options
+    const { name, sandboxBinds = [], engineEnvironment = [], log, caCertificate, storeCaCertificate = caCertificate } = this.#options
     await this.#supervisor.ready
     log.info({ worker: name, run: objectKey(run), type: run.spec.type }, 'run started')
     return await this.#parts.executeRun({
       ...this.#options,
+      caCertificate: storeCaCertificate,
       run,
       workerName: name,
-      storeAgent: this.#store,
+      storeAgent: this.#store.agent,
       sandboxBinds,
       engineEnvironment,
       times: this.#timings,
       sinceRenewalMs: () => bootMs() - this.#heartbeat.renewedAtMs,
       supervisor: this.#supervisor,
-      log: await openLog(this.#options, this.#store, run),
+      log: await openLog(this.#options, this.#store.agent, run),
       onEngine: (engine, version) => this.#capabilities.recordEngine(engine, version),
     })
   }
@@ -282,6 +289,7 @@ class WorkerProcess {
     const { log, name } = this.#options
     log.info({ worker: name, run: objectKey(run), result }, 'run ended')
     if (result !== 'abandoned') return
+    this.#hasAbandonedRun = true
     // Another process decided that a Run is not this worker's: it starts no further Run, and the others may finish.
     this.#exitCode = workerExitCodes.fenced
     void this.#startDrain('Fenced')
@@ -289,6 +297,7 @@ class WorkerProcess {
 
   #onCrash(error: unknown): void {
     this.#crash ??= error
+    this.#hasAbandonedRun = true
     // The engines of the other Runs stop as they intend before this process exits.
     this.#slots.stopAll({ kind: 'WorkerDrained' })
   }
@@ -348,16 +357,6 @@ class WorkerProcess {
   #onRunRemoved(run: Run): void {
     this.#assignments.remove(run)
     this.#slots.stop(run.metadata.uid, removedCause)
-  }
-
-  /** For an assignment that the watch has not delivered yet. */
-  async #listAssignedRuns(): Promise<void> {
-    const fieldSelector = `spec.workerName=${this.#options.name}`
-    const runs = await this.#options.client
-      .resource(runResource)
-      .listAll({ fieldSelector })
-      .catch(() => undefined)
-    for (const run of runs?.items ?? []) this.#onRun(run)
   }
 
   #watchRuns(): Promise<void> {

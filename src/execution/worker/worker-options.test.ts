@@ -30,7 +30,8 @@ test('reads what is set, and uses defaults for the rest', () => {
 
 for (const [variables, overrides, message] of [
   [{ OARLOCK_SERVER: '' }, {}, /^OARLOCK_SERVER is not set; it must be the address of the API server/],
-  [{ OARLOCK_SERVER: 'localhost' }, {}, /^OARLOCK_SERVER "localhost" must be an http:\/\/ or https:\/\/ URL/],
+  [{ OARLOCK_SERVER: 'unix://api.sock' }, {}, /^OARLOCK_SERVER: URL "unix:\/\/api\.sock" must be unix:\/\/ and an absolute path/],
+  [{ OARLOCK_SERVER: 'localhost' }, {}, /^OARLOCK_SERVER "localhost" must be an https:\/\/, http:\/\/ or unix:\/\/\/ URL/],
   [{ OARLOCK_TOKEN: undefined }, {}, /^OARLOCK_TOKEN is not set; .* OARLOCK_TOKEN_FILE/],
   [{ OARLOCK_CA_FILE: '/no/such' }, {}, /^OARLOCK_CA_FILE "\/no\/such" cannot be read/],
   [{ OARLOCK_ALLOW_PATHS: 'a' }, {}, /^OARLOCK_ALLOW_PATHS contains "a"; it must be absolute/],

@@ -3,6 +3,7 @@ import { hostname, tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { defaults } from '../../api/index.ts'
 import { nameErrors, parseDuration, parseQuantity, quantityValue } from '../../kubernetes/object/index.ts'
+import { isUnixUrl, parseServerAddress } from '../../kubernetes/util/index.ts'
 import { parseEngineEnvironment } from './engine-environment.ts'
 import { capabilitiesFromEnv, type WorkerCapabilities } from './worker-capabilities.ts'
 import { WorkerOptionError } from './worker-option-error.ts'
@@ -15,18 +16,22 @@ export type WorkerSettings = {
   lifecycle: 'OneShot' | 'Warm' | undefined
   slots: number | undefined
   capabilities: WorkerCapabilities
+  /** The uid of the Worker that requested this process; undefined: none did. */
+  workerUid: string | undefined
   /** The worker exits after this long without a Run; undefined: never. */
   idleTimeoutMs: number | undefined
   recycleAfterRuns: number | undefined
   recycleAboveBytes: number | undefined
   /** HOST:PORT of the health endpoints; undefined: none. */
   health: string | undefined
-  /** `https://host:port` of the API server. */
+  /** `https://host:port` or `unix:///path` of the API server. */
   server: string
   caCertificate: string | undefined
   token: string
   /** Base URL of the state and log stores. Default: the API server. */
   storeUrl: string
+  /** PEM of the certificate authority of the stores. Default: that of the API server. */
+  storeCaCertificate: string | undefined
   runsDir: string
   cacheDir: string
   allowPaths: string[]
@@ -54,7 +59,8 @@ export type WorkerOverrides = {
 
 /**
  * Reads the environment of a worker: OARLOCK_SERVER, OARLOCK_CA_FILE, OARLOCK_TOKEN or OARLOCK_TOKEN_FILE, OARLOCK_STORE_URL,
- * OARLOCK_WORKER_NAME, OARLOCK_POOL, OARLOCK_LIFECYCLE, OARLOCK_SLOTS, OARLOCK_HEALTH (HOST:PORT), OARLOCK_RUNS_DIR, OARLOCK_CACHE_DIR,
+ * OARLOCK_STORE_CA_FILE, OARLOCK_WORKER_NAME, OARLOCK_WORKER_UID (set by `oarlock pool`), OARLOCK_POOL, OARLOCK_LIFECYCLE, OARLOCK_SLOTS,
+ * OARLOCK_HEALTH (HOST:PORT), OARLOCK_RUNS_DIR, OARLOCK_CACHE_DIR,
  * OARLOCK_ALLOW_PATHS and OARLOCK_SANDBOX_BINDS (separated as in PATH), OARLOCK_ENGINE_ENVIRONMENT (separated by commas),
  * OARLOCK_DRAIN_GRACE and OARLOCK_IDLE_TIMEOUT (such as `10m`), OARLOCK_RECYCLE_AFTER_RUNS, OARLOCK_RECYCLE_ABOVE_MEMORY (such as
  * `512Mi`), and those of {@link capabilitiesFromEnv}.
@@ -68,20 +74,23 @@ export function workerOptionsFromEnv(env: Readonly<Record<string, string | undef
   const [error] = nameErrors(name, 'dns1123Subdomain')
   if (error) throw new WorkerOptionError(`--name ${JSON.stringify(name)}: ${error}`)
   const base = join(tmpdir(), 'oarlock-worker')
+  const caCertificate = readOptional('OARLOCK_CA_FILE', env.OARLOCK_CA_FILE)
   return {
     name,
     pool: overrides.pool ?? env.OARLOCK_POOL ?? defaults.pool,
     lifecycle: overrides.once ? 'OneShot' : parseLifecycle(env.OARLOCK_LIFECYCLE),
     capabilities: capabilitiesFromEnv(env, overrides.label),
+    workerUid: env.OARLOCK_WORKER_UID || undefined,
     slots: overrides.slots ?? parseCount('OARLOCK_SLOTS', env.OARLOCK_SLOTS, 64),
     idleTimeoutMs: parseOptionalDuration('OARLOCK_IDLE_TIMEOUT', overrides.idleTimeout ?? env.OARLOCK_IDLE_TIMEOUT),
     recycleAfterRuns: parseCount('OARLOCK_RECYCLE_AFTER_RUNS', env.OARLOCK_RECYCLE_AFTER_RUNS, 1_000_000),
     recycleAboveBytes: parseBytes('OARLOCK_RECYCLE_ABOVE_MEMORY', env.OARLOCK_RECYCLE_ABOVE_MEMORY),
     server: parseUrl('OARLOCK_SERVER', server),
-    caCertificate: env.OARLOCK_CA_FILE ? readSetting('OARLOCK_CA_FILE', env.OARLOCK_CA_FILE) : undefined,
+    caCertificate,
     token: token(env, overrides),
     health: overrides.health ?? (env.OARLOCK_HEALTH || undefined),
     storeUrl: parseUrl('OARLOCK_STORE_URL', env.OARLOCK_STORE_URL || server),
+    storeCaCertificate: readOptional('OARLOCK_STORE_CA_FILE', env.OARLOCK_STORE_CA_FILE) ?? caCertificate,
     runsDir: env.OARLOCK_RUNS_DIR || join(base, 'runs'),
     cacheDir: env.OARLOCK_CACHE_DIR || join(base, 'cache'),
     allowPaths: pathList(env, 'OARLOCK_ALLOW_PATHS'),
@@ -91,6 +100,8 @@ export function workerOptionsFromEnv(env: Readonly<Record<string, string | undef
   }
 }
 
+const readOptional = (name: string, path: string | undefined) => (path ? readSetting(name, path) : undefined)
+
 function requireVariable(env: Readonly<Record<string, string | undefined>>, name: string, what: string): string {
   const value = env[name]
   if (!value) throw new WorkerOptionError(`${name} is not set; it must be ${what}`)
@@ -98,9 +109,17 @@ function requireVariable(env: Readonly<Record<string, string | undefined>>, name
 }
 
 function parseUrl(name: string, text: string): string {
+  if (isUnixUrl(text)) {
+    try {
+      parseServerAddress(text)
+      return text
+    } catch (error) {
+      throw new WorkerOptionError(`${name}: ${(error as Error).message}`)
+    }
+  }
   const protocol = URL.canParse(text) ? new URL(text).protocol : ''
   if (protocol === 'https:' || protocol === 'http:') return text.replace(/\/+$/, '')
-  throw new WorkerOptionError(`${name} ${JSON.stringify(text)} must be an http:// or https:// URL`)
+  throw new WorkerOptionError(`${name} ${JSON.stringify(text)} must be an https://, http:// or unix:/// URL`)
 }
 
 function pathList(env: Readonly<Record<string, string | undefined>>, name: string): string[] {

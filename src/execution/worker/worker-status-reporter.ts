@@ -4,10 +4,10 @@ import { exponentialDelayMs } from '../../kubernetes/util/index.ts'
 import type { DrainReason } from './decide-step.ts'
 import type { WorkerStatusPatch } from './lease/registration.ts'
 
-/** A change is reported after this delay, so that short Runs do not cost a write each. */
-export const reportDelayMs = 500
+/** A change is reported after this delay, so that short Runs do not cost a write each. Dispatch counts Runs by their assignment, not by this. */
+export const reportDelayMs = 2_000
 /** `idleSince` is reported again when it is off by this much: pools choose by it which workers to remove. */
-const idleAccuracyMs = 5_000
+const idleAccuracyMs = 30_000
 /** The delay before a failed report is repeated. */
 const retryBackoff = { minMs: 2_000, maxMs: 60_000 }
 

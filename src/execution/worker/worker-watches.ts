@@ -43,3 +43,12 @@ export async function watchOwnWorker(
     onError,
   })
 }
+
+/** The Runs that are assigned to a worker, for an assignment that the watch has not delivered yet; empty if the server does not respond. */
+export async function listAssignedRuns(client: Client, name: string): Promise<readonly Run[]> {
+  const listing = client.resource(runResource).listAll({ fieldSelector: `spec.workerName=${name}` })
+  return await listing.then(
+    ({ items }) => items,
+    () => [],
+  )
+}

@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto'
 import { cp, link, mkdir, readdir, readFile, rename, stat, unlink, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { sha256 } from '../../kubernetes/util/index.ts'
 import type { Git } from './git-command.ts'
 import { gitError } from './git-error.ts'
 import { type GitUrl, redactUrl, remoteOf } from './git-url.ts'
@@ -34,7 +34,7 @@ export async function cachedCommit(
   commit: string,
   options: Pick<SourceOptions, 'cacheDir' | 'signal'>,
 ): Promise<string> {
-  const name = createHash('sha256').update(remoteOf(url)).digest('hex').slice(0, 32)
+  const name = sha256(remoteOf(url)).slice(0, 32)
   const parent = join(options.cacheDir, 'git', name)
   const cached = join(parent, `${commit}.git`)
   const touchIfCached = async (): Promise<boolean> => {

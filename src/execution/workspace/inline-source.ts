@@ -1,10 +1,10 @@
-import { createHash } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { createSha256 } from '../../kubernetes/util/index.ts'
 
 /** `sha256:<hex>` of names and contents, independent of the order of the files. */
 export function inlineRevision(files: Readonly<Record<string, string>>): string {
-  const hash = createHash('sha256')
+  const hash = createSha256()
   for (const name of Object.keys(files).sort()) {
     for (const text of [name, files[name]!]) {
       const bytes = Buffer.from(text)

@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto'
 import { constants, type Stats } from 'node:fs'
 import { lstat, mkdir, open, readdir, readlink, realpath, stat, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
+import { createSha256 } from '../../kubernetes/util/index.ts'
 import { SourceError } from './source-error.ts'
 import { maxSourceBytes, maxSourceFiles } from './source-options.ts'
 import { isWithin, resolveInside } from './symlinks.ts'
@@ -154,7 +154,7 @@ export function escapingSymlinkError(where: string, path: string, target: string
 }
 
 function digest(entries: readonly TreeEntry[]): string {
-  const hash = createHash('sha256')
+  const hash = createSha256()
   for (const { path, kind, stats, target } of entries) {
     const about = kind === 'file' ? [stats.size, stats.mtimeMs, stats.mode & 0o777] : [target ?? '']
     hash.update(`${JSON.stringify([path, kind, ...about])}\n`)

@@ -85,6 +85,30 @@ export function addFieldOwnership(entries: ManagedFieldsEntry[], key: EntryKey, 
   return entries.with(index, newEntry(key, owned, time))
 }
 
+/**
+ * The entries after the manager of `key` wrote a new value to the field at `path`, if it owns that field alone; otherwise undefined,
+ * because ownership has to be computed.
+ */
+export function touchOwnership(
+  entries: ManagedFieldsEntry[],
+  key: EntryKey,
+  path: readonly string[],
+  nowMs: number,
+): ManagedFieldsEntry[] | undefined {
+  let own = -1
+  for (const [index, entry] of entries.entries()) {
+    let node: FieldSet = entry.fieldsV1 as FieldSet
+    for (const element of path) node = node?.[element] as FieldSet
+    if (node === undefined) continue
+    if (own >= 0 || !isEntryOf(entry, key)) return undefined
+    own = index
+  }
+  if (own < 0) return undefined
+  const entry = entries[own]!
+  const time = rfc3339(nowMs)
+  return entry.time === time ? entries : sortEntries(entries.with(own, { ...entry, time }))
+}
+
 /** Sorts as Kubernetes does: appliers before updaters, then by time and name. */
 export function sortEntries(entries: ManagedFieldsEntry[]): ManagedFieldsEntry[] {
   for (let index = 1; index < entries.length; index++) {

@@ -33,7 +33,8 @@ export function trackUpdate(input: TrackUpdateInput): ManagedFieldsEntry[] {
   const sent = subresource ? undefined : managedFieldsOf(after)
   if (before !== undefined && isReset(sent)) return []
   const sentEntries = sent === stored || isReset(sent) ? undefined : readEntries(sent)
-  const start = sentEntries?.length ? sentEntries : (readEntries(stored) ?? [])
+  // Stored entries were checked when they were sent, or are ours.
+  const start = sentEntries?.length ? sentEntries : ((stored ?? []) as ManagedFieldsEntry[])
   if (start.length === 0 && before !== undefined) return start
 
   const { changed, removed } = compareObjects(rootSchema(input.schema), before ?? input.zeroValue ?? {}, after)

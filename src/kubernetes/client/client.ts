@@ -1,6 +1,8 @@
+import { readFile } from 'node:fs/promises'
 import type { Resource } from '../object/index.ts'
 import { Authenticator } from './authenticator.ts'
 import { type Clock, systemClock } from './clock.ts'
+import { type ClusterAccess, parseServer } from './cluster-access.ts'
 import { HttpClient } from './http-client.ts'
 import { HttpTransport } from './http-transport.ts'
 import { type LocalServer, LocalTransport } from './local-transport.ts'
@@ -12,6 +14,8 @@ import type { Query } from './resource-path.ts'
 import type { TransportResponse } from './transport.ts'
 
 export type ClientOptions = AccessOptions & {
+  /** Another server that accepts the same credentials, such as an extension API server. Default: the server of the cluster. */
+  endpoint?: { server: string; caCertificate?: string | undefined } | undefined
   /** Default `oarlock`. */
   userAgent?: string | undefined
   /** The manager that writes are attributed to in managedFields; default `oarlock`. */
@@ -94,7 +98,9 @@ export interface Client {
  * @throws {TypeError} naming the file and field if the configuration is incomplete.
  */
 export async function createClient(options: ClientOptions = {}): Promise<Client> {
-  const access = await resolveClusterAccess(options)
+  const { endpoint } = options
+  const cluster = await resolveClusterAccess(options)
+  const access = endpoint ? onEndpoint(cluster, endpoint) : cluster
   const { connections = 16 } = options
   if (!Number.isInteger(connections) || connections < 1) {
     throw new RangeError(`connections must be an integer >= 1, got ${connections}`)
@@ -117,4 +123,21 @@ export async function createClient(options: ClientOptions = {}): Promise<Client>
       ...(access.impersonate?.groups.length && { 'impersonate-group': access.impersonate.groups }),
     },
   })
+}
+
+/** The certificate authority of the cluster that {@link createClient} connects to, as PEM; undefined for those of the system. */
+export async function clusterCaCertificate(options: AccessOptions = {}): Promise<string | undefined> {
+  const { ca } = await resolveClusterAccess(options)
+  return ca?.kind === 'file' ? await readFile(ca.path, 'utf8') : ca?.text
+}
+
+/** The same credentials for another server. The settings of the connection to the cluster, such as its CA, do not apply to it. */
+function onEndpoint(cluster: ClusterAccess, { server, caCertificate }: NonNullable<ClientOptions['endpoint']>): ClusterAccess {
+  const { ca: _ca, tlsServerName: _name, proxyUrl: _proxy, ...access } = cluster
+  return {
+    ...access,
+    server: parseServer(server, 'the server of the endpoint'),
+    insecureSkipTlsVerify: false,
+    ...(caCertificate !== undefined && { ca: { kind: 'text', text: caCertificate } }),
+  }
 }

@@ -1,3 +1,5 @@
+import { isUnixUrl, parseServerAddress, unixSocketUrl } from '../util/server-address.ts'
+
 /** A command that prints credentials: `users[].user.exec` of a kubeconfig. */
 export type ExecPlugin = {
   apiVersion: string
@@ -22,7 +24,7 @@ export type Pem = { kind: 'text'; text: string } | { kind: 'file'; path: string 
 
 /** Everything needed to connect to one cluster, from a kubeconfig, a Pod's service account or a caller's options. */
 export type ClusterAccess = {
-  /** `https://host:port` with an optional path prefix, without a slash at the end. */
+  /** `https://host:port` with an optional path prefix, without a slash at the end, or `unix:///path`. */
   server: string
   defaultNamespace: string
   credentials: Credentials
@@ -37,8 +39,15 @@ export type ClusterAccess = {
   source: string
 }
 
-/** Validates the address and removes trailing slashes. @throws {TypeError} if it is not an http(s) URL. */
+/** Validates the address and removes trailing slashes. @throws {TypeError} if it is neither an http(s) URL nor `unix:///path`. */
 export function parseServer(server: string, field: string): string {
+  if (isUnixUrl(server)) {
+    try {
+      return unixSocketUrl(parseServerAddress(server).socketPath ?? '')
+    } catch (error) {
+      throw new TypeError(`${field}: ${(error as Error).message}`)
+    }
+  }
   let url: URL
   try {
     // kubectl accepts `host:port`; the scheme is then http, as in client-go.

@@ -44,6 +44,7 @@ export function isReset(code: string): boolean {
 
 const messages: Record<string, string> = {
   ECONNREFUSED: 'connection refused',
+  ENOENT: 'the Unix socket does not exist',
   ENOTFOUND: 'host not found',
   EAI_AGAIN: 'the name server does not respond',
   ECONNRESET: 'connection reset',
@@ -60,8 +61,11 @@ const plaintextHint = 'if the server expects TLS, its address must begin with ht
 
 const protocolHint = 'does the server expect TLS, and does its address begin with the right one of https:// and http://?'
 
+const serverHint = 'is the server running, and is its address correct?'
+
 const hints: Record<string, string> = {
-  ECONNREFUSED: 'is the server running, and is its address correct?',
+  ECONNREFUSED: serverHint,
+  ENOENT: serverHint,
   ENOTFOUND: 'is the host name in the kubeconfig correct?',
   ERR_CONNECT_TIMEOUT: 'is there a firewall or VPN in between?',
   ERR_RESPONSE_TIMEOUT: 'is the server overloaded? requestTimeoutMs sets how long to wait',

@@ -8,6 +8,8 @@ import type { TransportRequest, TransportResponse } from './transport.ts'
 export type ConnectionPoolOptions = {
   /** `https://host:port` or `http://host:port`. */
   origin: string
+  /** Connections use this Unix socket. Default: the host and port of `origin`. */
+  socketPath?: string | undefined
   tls: TlsOptions
   /** How many connections are opened before requests share one. */
   preferredConnections: number

@@ -59,6 +59,13 @@ export const configMapResource: Resource<ConfigMapBody> = describeResource({
   plural: 'configmaps',
   scope: 'Namespaced',
 })
+export type ServiceAccountBody = { automountServiceAccountToken?: boolean }
+export const serviceAccountResource: Resource<ServiceAccountBody> = describeResource({
+  ...core,
+  kind: 'ServiceAccount',
+  plural: 'serviceaccounts',
+  scope: 'Namespaced',
+})
 export const eventResource: Resource<EventBody> = describeResource({ ...core, kind: 'Event', plural: 'events', scope: 'Namespaced' })
 export const namespaceResource: Resource<NamespaceBody> = describeResource({
   ...core,

@@ -54,15 +54,16 @@ function unexpectedResponse(
 ): StatusError {
   if (status === 404 && body.trim() === '404 page not found') return resourceNotServed({ method, url })
   const type = String(headers['content-type'] ?? 'no content type').split(';')[0]
-  const excerpt = body.replace(/\s+/g, ' ').trim().slice(0, 200)
+  // The cause has more of it than the message: other services on this address have errors of their own, which callers can decode.
+  const text = body.replace(/\s+/g, ' ').trim().slice(0, 2_000)
   const redirect = status >= 300 && status < 400 && headers.location ? ` to ${String(headers.location).split('?')[0]}` : ''
   const message =
-    `${method} ${url} returned ${status}${redirect} with ${type} instead of a Kubernetes object: ${JSON.stringify(excerpt)}. ` +
+    `${method} ${url} returned ${status}${redirect} with ${type} instead of a Kubernetes object: ${JSON.stringify(text.slice(0, 200))}. ` +
     'is this the address of an API server, and is there a proxy or login page in between?'
   return new StatusError(reasons[status] ?? 'InternalError', message, {
     code: status < 400 ? 500 : status,
     details: {
-      causes: [{ reason: 'UnexpectedServerResponse', message: excerpt, field: '' }],
+      causes: [{ reason: 'UnexpectedServerResponse', message: text, field: '' }],
       ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
     },
   })

@@ -1,4 +1,5 @@
 import { type Resource, StatusError } from '../object/index.ts'
+import { parseServerAddress } from '../util/server-address.ts'
 import type { Authentication, Authenticator } from './authenticator.ts'
 import type { Client, RequestObserver, RequestOptions, Response, StreamResponse } from './client.ts'
 import type { Clock } from './clock.ts'
@@ -42,7 +43,7 @@ export class HttpClient implements Client {
     this.server = settings.server
     this.defaultNamespace = settings.defaultNamespace
     this.fieldManager = settings.fieldManager
-    this.#host = new URL(settings.server).host
+    this.#host = new URL(parseServerAddress(settings.server).baseUrl).host
     this.#transport = transport
     this.#authenticator = authenticator
     this.#settings = settings

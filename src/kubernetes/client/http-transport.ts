@@ -1,4 +1,5 @@
 import type { Agent, ClientRequest, request as httpRequest, OutgoingHttpHeaders } from 'node:http'
+import { parseServerAddress, socketAgentOptions } from '../util/server-address.ts'
 import type { Authentication } from './authenticator.ts'
 import type { ClusterAccess } from './cluster-access.ts'
 import { ClientClosedError, withCode } from './connection-error.ts'
@@ -6,7 +7,7 @@ import { ConnectionPool } from './connection-pool.ts'
 import { abortError, onAbort } from './on-abort.ts'
 import { restoreBundledRootCertificates } from './root-certificates.ts'
 import { StreamBody } from './stream-body.ts'
-import { loadTlsOptions } from './tls-options.ts'
+import { loadTlsOptions, type TlsOptions } from './tls-options.ts'
 import {
   maxResponseBytes,
   responseTooLarge,
@@ -16,11 +17,13 @@ import {
   type TransportStreamResponse,
 } from './transport.ts'
 
+type Agents = { send: typeof httpRequest; requests: Agent; streams: Agent }
+
 /** The connections of one client certificate. */
 type Connections = {
-  send: typeof httpRequest
-  requests: Agent
-  streams: Agent
+  tls: TlsOptions
+  /** Created on first use, because they load node:http: a worker registers without it, and loads it while it waits for the response. */
+  agents: Agents | undefined
   /** Undefined behind a proxy, which may not support pipelining. */
   pipelined: ConnectionPool | undefined
   certificate: Authentication['certificate']
@@ -45,6 +48,7 @@ const pauseAboveBytes = 1_048_576
 export class HttpTransport implements Transport {
   readonly #access: ClusterAccess
   readonly #origin: URL
+  readonly #socketPath: string | undefined
   readonly #pathPrefix: string
   readonly #preferredConnections: number
   #connections: Connections | undefined
@@ -57,7 +61,9 @@ export class HttpTransport implements Transport {
   constructor(access: ClusterAccess, preferredConnections: number) {
     this.#access = access
     this.#preferredConnections = preferredConnections
-    const url = new URL(access.server)
+    const { baseUrl, socketPath } = parseServerAddress(access.server)
+    const url = new URL(baseUrl)
+    this.#socketPath = socketPath
     this.#origin = new URL(url.origin)
     this.#pathPrefix = url.pathname.replace(/\/$/, '')
   }
@@ -72,7 +78,7 @@ export class HttpTransport implements Transport {
       return connections.pipelined.request(this.#pathPrefix ? { ...request, path: this.#pathPrefix + request.path } : request)
     }
     return new Promise<TransportResponse>((resolve, reject) => {
-      const clientRequest = this.#send(connections, connections.requests, request, request.timeoutMs, reject)
+      const clientRequest = this.#send(this.#agentsOf(connections), 'requests', request, request.timeoutMs, reject)
       clientRequest?.on('response', response => {
         let size = 0
         const chunks: Buffer[] = []
@@ -96,7 +102,7 @@ export class HttpTransport implements Transport {
   ): Promise<TransportStreamResponse> {
     const connections = await this.#open(certificate)
     return new Promise<TransportStreamResponse>((resolve, reject) => {
-      const clientRequest = this.#send(connections, connections.streams, request, request.idleTimeoutMs, reject)
+      const clientRequest = this.#send(this.#agentsOf(connections), 'streams', request, request.idleTimeoutMs, reject)
       clientRequest?.on('response', response => {
         let bufferedBytes = 0
         const body = new StreamBody({
@@ -131,13 +137,14 @@ export class HttpTransport implements Transport {
     const connections = this.#connections ?? (await this.#opening?.catch(() => undefined))
     connections?.pipelined?.destroy()
     for (const clientRequest of this.#active) clientRequest.destroy(new ClientClosedError())
-    for (const agent of [connections?.requests, connections?.streams]) agent?.destroy()
+    connections?.agents?.requests.destroy()
+    connections?.agents?.streams.destroy()
   }
 
   /** Writes a request. `fail` receives the error that ends it before its response. `pauseMs` bounds each pause within the response; 0 is no bound. */
   #send(
-    connections: Connections,
-    agent: Agent,
+    agents: Agents,
+    pool: 'requests' | 'streams',
     { method, path, headers, body, timeoutMs, signal }: TransportRequest,
     pauseMs: number,
     fail: (error: unknown) => void,
@@ -151,11 +158,11 @@ export class HttpTransport implements Transport {
     if (body !== undefined || method === 'POST' || method === 'PUT' || method === 'PATCH') {
       allHeaders['content-length'] = Buffer.byteLength(body ?? '')
     }
-    const clientRequest = connections.send({
+    const clientRequest = agents.send({
       protocol,
       hostname: hostname.startsWith('[') ? hostname.slice(1, -1) : hostname,
       port: port || undefined,
-      agent,
+      agent: agents[pool],
       method,
       path: this.#pathPrefix + path,
       headers: allHeaders,
@@ -219,34 +226,48 @@ export class HttpTransport implements Transport {
   }
 
   async #build(certificate: Authentication['certificate']): Promise<Connections> {
+    const socketPath = this.#socketPath
+    const tls = socketPath === undefined ? await loadTlsOptions(this.#access, certificate) : { rejectUnauthorized: true }
+    if (this.#isTls && tls.ca === undefined) restoreBundledRootCertificates()
+    const pipelined =
+      this.#access.proxyUrl && socketPath === undefined
+        ? undefined
+        : new ConnectionPool({
+            origin: this.#origin.origin,
+            socketPath,
+            tls,
+            preferredConnections: this.#preferredConnections,
+            maxPipelined,
+            maxConnections: maxRequestConnections,
+            connectTimeoutMs,
+            keepAliveMs,
+            maxResponseBytes,
+          })
+    return { tls, agents: undefined, pipelined, certificate }
+  }
+
+  #agentsOf(connections: Connections): Agents {
+    if (connections.agents) return connections.agents
+    const isTls = this.#isTls
+    const socketPath = this.#socketPath
     const { proxyUrl } = this.#access
-    const tls = await loadTlsOptions(this.#access, certificate)
-    const isTls = this.#origin.protocol === 'https:'
-    if (isTls && tls.ca === undefined) restoreBundledRootCertificates()
-    // Loaded on first use: many importers of types and kinds never send a request.
-    const { Agent, request: send } = isTls ? await import('node:https') : process.getBuiltinModule('node:http')
+    const { Agent, request: send } = process.getBuiltinModule(isTls ? 'node:https' : 'node:http')
     const newAgent = (maxSockets: number) =>
       new Agent({
-        ...tls,
+        ...connections.tls,
         keepAlive: true,
         keepAliveMsecs: 30_000,
         maxSockets,
         timeout: keepAliveMs,
-        ...(proxyUrl && { proxyEnv: { HTTP_PROXY: proxyUrl, HTTPS_PROXY: proxyUrl } }),
+        ...(socketPath !== undefined && socketAgentOptions(socketPath)),
+        ...(socketPath === undefined && proxyUrl && { proxyEnv: { HTTP_PROXY: proxyUrl, HTTPS_PROXY: proxyUrl } }),
       })
-    const pipelined = proxyUrl
-      ? undefined
-      : new ConnectionPool({
-          origin: this.#origin.origin,
-          tls,
-          preferredConnections: this.#preferredConnections,
-          maxPipelined,
-          maxConnections: maxRequestConnections,
-          connectTimeoutMs,
-          keepAliveMs,
-          maxResponseBytes,
-        })
-    return { send, requests: newAgent(maxRequestConnections), streams: newAgent(Number.POSITIVE_INFINITY), pipelined, certificate }
+    connections.agents = { send, requests: newAgent(maxRequestConnections), streams: newAgent(Number.POSITIVE_INFINITY) }
+    return connections.agents
+  }
+
+  get #isTls(): boolean {
+    return this.#origin.protocol === 'https:'
   }
 }
 

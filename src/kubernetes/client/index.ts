@@ -9,6 +9,7 @@ export { TokenBucket, type TokenRate } from '../util/token-bucket.ts'
 export {
   type Client,
   type ClientOptions,
+  clusterCaCertificate,
   createClient,
   type RequestObserver,
   type RequestOptions,
@@ -30,14 +31,16 @@ export {
   namespaceResource,
   type ObjectReference,
   type SecretBody,
+  type ServiceAccountBody,
   secretResource,
+  serviceAccountResource,
 } from './core-kinds.ts'
 export { type InstallOptions, installKinds } from './install-kinds.ts'
 export { LineSplitter, WatchDecodeError } from './line-splitter.ts'
 export { type ListWatchOptions, listWatch } from './list-watch.ts'
 export { isMetadataOnly, metadataOnly } from './metadata-only.ts'
 export type { RateLimitOptions } from './request-rate-limiter.ts'
-export type { ClusterOptions } from './resolve-cluster-access.ts'
+export type { AccessOptions, ClusterOptions } from './resolve-cluster-access.ts'
 export { ResourceClient, type WriteObserver } from './resource-client.ts'
 export type {
   ApplyOptions,

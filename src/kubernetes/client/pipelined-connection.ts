@@ -17,6 +17,7 @@ export type PendingRequest = {
 
 export type PipelinedConnectionOptions = {
   origin: string
+  socketPath?: string | undefined
   tls: TlsOptions
   connectTimeoutMs: number
   keepAliveMs: number
@@ -197,7 +198,8 @@ export class PipelinedConnection {
   }
 }
 
-function openSocket({ origin, tls }: PipelinedConnectionOptions): Socket {
+function openSocket({ origin, socketPath, tls }: PipelinedConnectionOptions): Socket {
+  if (socketPath !== undefined) return connectPlain({ path: socketPath })
   const { protocol, hostname, port } = new URL(origin)
   const host = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
   if (protocol === 'http:') return connectPlain({ host, port: Number(port || 80) })

@@ -1,4 +1,3 @@
-import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { Authentication } from './authenticator.ts'
 import type { ClusterAccess, Pem } from './cluster-access.ts'
@@ -31,7 +30,7 @@ export async function loadTlsOptions(access: ClusterAccess, certificate: Authent
 function checkCertificate(pem: string | undefined, what: string): string | undefined {
   if (pem === undefined) return undefined
   try {
-    new X509Certificate(pem)
+    ;new (process.getBuiltinModule('node:crypto').X509Certificate)(pem)
     return pem
   } catch (cause) {
     throw new TypeError(`${what} is not a PEM certificate: is it truncated, not base64-encoded, or encoded twice?`, { cause })

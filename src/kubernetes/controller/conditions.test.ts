@@ -38,7 +38,7 @@ for (const { name, object, want } of [
     want: 'Failed',
   },
   { name: 'being deleted', object: objectWith({}, { deletionTimestamp: '2026-01-01T00:00:00Z' }), want: 'Terminating' },
-  { name: 'conditions that are no list', object: objectWith({ conditions: 'x' as never }), want: 'Current' },
+  { name: 'conditions that are not a list', object: objectWith({ conditions: 'x' as never }), want: 'Current' },
 ]) {
   test(`kstatus of an object: ${name}`, () => equal(kstatusOf(object).status, want))
 }

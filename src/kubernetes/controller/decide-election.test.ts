@@ -13,16 +13,21 @@ const lease = (spec: LeaseBody['spec']): KubeObject<LeaseBody> => ({
 const held = { holder: 'one', record: 'r', durationMs: 15_000, seenMs: 1_000 }
 
 for (const { name, observation, nowMs, want } of [
-  { name: 'there is no lease: make it', observation: undefined, nowMs: 0, want: { kind: 'create' } },
-  { name: 'ours: renew it', observation: { ...held, holder: 'me' }, nowMs: 99_999, want: { kind: 'renew' } },
-  { name: 'released: take it immediately', observation: { ...held, holder: '' }, nowMs: 1_001, want: { kind: 'take-over' } },
+  { name: 'creates a missing Lease', observation: undefined, nowMs: 0, want: { kind: 'create' } },
+  { name: 'renews its own Lease', observation: { ...held, holder: 'me' }, nowMs: 99_999, want: { kind: 'renew' } },
+  { name: 'takes over a released Lease immediately', observation: { ...held, holder: '' }, nowMs: 1_001, want: { kind: 'take-over' } },
   {
-    name: 'held: wait until its duration has passed on our clock',
+    name: 'waits until the duration of a held Lease has elapsed on the local clock',
     observation: held,
     nowMs: 15_999,
     want: { kind: 'wait', untilMs: 16_000 },
   },
-  { name: 'invariant 2: expired since we saw its last change', observation: held, nowMs: 16_000, want: { kind: 'take-over' } },
+  {
+    name: 'invariant 2: takes over a Lease whose last observed change is a lease duration ago',
+    observation: held,
+    nowMs: 16_000,
+    want: { kind: 'take-over' },
+  },
 ]) {
   test(name, () => deepEqual(decideElection(observation, 'me', nowMs), want))
 }

@@ -107,15 +107,14 @@ export class LeaseHolder {
   /** Renews until the lease is lost or `signal` aborts. */
   async #lead(signal: AbortSignal): Promise<void> {
     const ended = new AbortController()
-    const onAbort = () => ended.abort()
-    signal.addEventListener('abort', onAbort, { once: true })
-    const renewing = this.#keep(ended.signal)
-    // Independent of the renewals, because one of them may hang past the deadline.
-    while (!signal.aborted && this.isHeld) await this.#clock.sleep(this.#validUntilMs - this.#clock.nowMs(), signal)
-    ended.abort()
-    signal.removeEventListener('abort', onAbort)
+    const end = () => ended.abort()
+    signal.addEventListener('abort', end, { once: true })
     // A hanging request is not awaited: the check in #try ignores its response.
-    void renewing.catch(() => undefined)
+    void this.#keep(ended.signal).then(end, end)
+    // Independent of the renewals, because one of them may hang past the deadline.
+    while (!ended.signal.aborted && this.isHeld) await this.#clock.sleep(this.#validUntilMs - this.#clock.nowMs(), ended.signal)
+    end()
+    signal.removeEventListener('abort', end)
   }
 
   async #keep(signal: AbortSignal): Promise<void> {
@@ -123,20 +122,25 @@ export class LeaseHolder {
       await this.#clock.sleep(this.#retryPeriodMs, signal)
       if (signal.aborted || !this.isHeld) return
       await this.#try()
+      if (!this.isHeld) return
     }
   }
 
   /** One round: read, decide, write. Returns whether the Lease is held for `renewDeadlineMs` from when the write was sent. */
-  async #try(): Promise<boolean> {
+  async #try(isSecond = false): Promise<boolean> {
     const { store, identity, wallMs = Date.now } = this.#parts
     const wasLeading = this.#isLeading
     try {
       // A leader overwrites its own last write without reading: one request per renewal.
       const current = wasLeading && this.#lease ? this.#lease : await store.read()
       if (current && current !== this.#lease) this.#observation = observeLease(this.#observation, current, this.#clock.nowMs())
-      if (!current) this.#observation = undefined
+      // The deletion of a Lease does not end the leadership of the process that held it: the observation stays.
       const action = decideElection(this.#observation, identity, this.#clock.nowMs())
-      if (action.kind === 'wait') return false
+      if (action.kind === 'wait') {
+        // Only possible if the Lease was deleted or edited: another process leads before our deadline.
+        if (wasLeading) this.#validUntilMs = Number.NEGATIVE_INFINITY
+        return false
+      }
       const sentMs = this.#clock.nowMs()
       const spec = nextLeaseSpec(current?.spec, { identity, durationMs: this.#leaseDurationMs, wallMs: wallMs() })
       const lease = current ? await store.update({ ...current, spec }) : await store.create({ ...this.#newLease(), spec })
@@ -153,8 +157,9 @@ export class LeaseHolder {
     } catch (thrown) {
       // Our copy is outdated: read before the next write.
       this.#lease = undefined
-      const isRace = isReason(thrown, 'Conflict', 'AlreadyExists')
-      if (!isRace)
+      // Something else has written or deleted the leader's Lease: it reads immediately whether it still leads.
+      if (this.isHeld && !isSecond && isReason(thrown, 'Conflict', 'NotFound')) return await this.#try(true)
+      if (!isReason(thrown, 'Conflict', 'AlreadyExists'))
         this.#log.warn(
           { err: coerceError(thrown) },
           wasLeading ? 'Lease was not renewed, retrying' : 'Lease could not be read or acquired, retrying',

@@ -3,12 +3,14 @@ const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as co
 /** The `pattern` of a duration field in a schema. */
 export const durationPattern = '^([0-9]+(\\.[0-9]+)?(ms|s|m|h|d))+$'
 
+const durationRegExp = new RegExp(durationPattern)
+
 /**
  * Parses a duration such as `90s`, `1h30m` or `250ms` (Go's notation plus `d` for 24 hours) into milliseconds.
  * @throws {RangeError} for other text.
  */
 export function parseDuration(text: string): number {
-  if (!new RegExp(durationPattern).test(text)) {
+  if (!durationRegExp.test(text)) {
     throw new RangeError(`duration ${JSON.stringify(text)} must be numbers with units ms, s, m, h or d, such as 90s or 1h30m`)
   }
   let ms = 0

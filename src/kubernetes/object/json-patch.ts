@@ -15,7 +15,7 @@ type ShiftBudget = { remaining: number }
 type Container = Json[] | { [key: string]: Json }
 
 /**
- * Applies an RFC 6902 JSON Patch and returns the new document; `document` is not changed.
+ * Applies an RFC 6902 JSON Patch as kube-apiserver does, and returns the new document; `document` is not changed.
  * @throws {StatusError} BadRequest when `operations` is not a patch or is too large, Invalid (422) when it does not apply
  * to the document: a failed `test`, a path that does not exist.
  */
@@ -35,7 +35,6 @@ export function applyJsonPatch(document: Json, operations: unknown): Json {
         remove(root, path, op, shifts)
         break
       case 'replace':
-        get(root, path, op)
         replace(root, path, cloneJson(value!), op)
         break
       case 'move': {
@@ -165,9 +164,10 @@ function add(root: { document: Json }, path: string[], value: Json, op: string, 
   }
 }
 
+/** As in kube-apiserver, and unlike RFC 6902, an absent field is added. */
 function replace(root: { document: Json }, path: string[], value: Json, op: string): void {
   const [parent, token] = parentOf(root, path, op)
-  if (Array.isArray(parent)) parent[Number(token)] = value
+  if (Array.isArray(parent)) parent[indexOf(parent, token, op, path, parent.length - 1)] = value
   else setOwn(parent, token, value)
 }
 

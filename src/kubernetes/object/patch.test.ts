@@ -11,6 +11,7 @@ for (const [name, document, patch, want] of [
   ['remove', { a: { b: 1, c: 2 } }, [{ op: 'remove', path: '/a/b' }], { a: { c: 2 } }],
   ['remove an item', [1, 2, 3], [{ op: 'remove', path: '/1' }], [1, 3]],
   ['replace', { a: 1 }, [{ op: 'replace', path: '/a', value: null }], { a: null }],
+  ['replace of an absent field', {}, [{ op: 'replace', path: '/a', value: 1 }], { a: 1 }],
   ['replace all', { a: 1 }, [{ op: 'replace', path: '', value: 5 }], 5],
   ['move', { a: { b: 1 } }, [{ op: 'move', from: '/a/b', path: '/c' }], { a: {}, c: 1 }],
   [
@@ -54,7 +55,8 @@ for (const [name, document, patch, reason, message] of [
   ['relative path', {}, [{ op: 'remove', path: 'a' }], 'BadRequest', /path "a" must start with "\/"/],
   ['missing path', {}, [{ op: 'remove', path: '/a' }], 'Invalid', /remove operation does not apply: doc is missing path: \/a/],
   ['missing parent', {}, [{ op: 'add', path: '/a/b', value: 1 }], 'Invalid', /doc is missing path: \/a/],
-  ['replace of an absent field', {}, [{ op: 'replace', path: '/a', value: 1 }], 'Invalid', /missing path: \/a/],
+  ['replace below an absent field', {}, [{ op: 'replace', path: '/a/b', value: 1 }], 'Invalid', /missing path: \/a:/],
+  ['replace after the end of a list', { a: [1] }, [{ op: 'replace', path: '/a/1', value: 1 }], 'Invalid', /index 1 of a list of 1/],
   ['inherited name', {}, [{ op: 'replace', path: '/constructor/prototype', value: 1 }], 'Invalid', /missing path/],
   ['__proto__ as parent', {}, [{ op: 'add', path: '/__proto__/admin', value: 1 }], 'Invalid', /missing path/],
   ['failed test', { a: 1 }, [{ op: 'test', path: '/a', value: 2 }], 'Invalid', /testing value \/a failed/],

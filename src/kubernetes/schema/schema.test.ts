@@ -110,7 +110,7 @@ for (const [name, schema, value, want, pruned] of [
   ],
   ['in lists', at({ type: 'array', items: at(string) }), { spec: [{ spec: 'a' }, { x: 1 }] }, { spec: [{ spec: 'a' }, {}] }, ['spec[1].x']],
   [
-    'nothing under preserve-unknown-fields',
+    'no field below x-kubernetes-preserve-unknown-fields',
     at({ type: 'object', 'x-kubernetes-preserve-unknown-fields': true, properties: { a: at(string) } }),
     { spec: { z: { y: 1 }, a: { q: 1 } } },
     { spec: { z: { y: 1 }, a: {} } },
@@ -130,7 +130,7 @@ for (const [name, schema, value, want, pruned] of [
     { spec: { apiVersion: 'v1', kind: 'A', metadata: { name: 'a' } } },
     ['spec.x'],
   ],
-  ['an own __proto__', at(string), JSON.parse('{"__proto__":{"a":1},"spec":"x"}'), { spec: 'x' }, ['__proto__']],
+  ['an own key __proto__', at(string), JSON.parse('{"__proto__":{"a":1},"spec":"x"}'), { spec: 'x' }, ['__proto__']],
   ['names of Object.prototype', at({ type: 'object' }), { spec: { toString: 1 } }, { spec: {} }, ['spec.toString']],
 ] as [string, StructuralSchema, unknown, unknown, string[]][]) {
   test(`prunes: ${name}`, () => assert.deepEqual(pruneUnknown(schema, value, ''), { value: want, pruned }))
@@ -138,8 +138,13 @@ for (const [name, schema, value, want, pruned] of [
 
 for (const [name, spec, value, want] of [
   ['a missing field', { type: 'object', properties: { a: { type: 'integer', default: 3 } } }, { spec: {} }, { spec: { a: 3 } }],
-  ['nothing within a missing object', { type: 'object', properties: { a: { type: 'integer', default: 3 } } }, {}, {}],
-  ['within a default', { type: 'object', default: {}, properties: { a: { type: 'integer', default: 3 } } }, {}, { spec: { a: 3 } }],
+  ['no defaults within a missing object', { type: 'object', properties: { a: { type: 'integer', default: 3 } } }, {}, {}],
+  [
+    'defaults within a default',
+    { type: 'object', default: {}, properties: { a: { type: 'integer', default: 3 } } },
+    {},
+    { spec: { a: 3 } },
+  ],
   ['null becomes the default', { type: 'string', default: 'x' }, { spec: null }, { spec: 'x' }],
   ['null is removed where it is not allowed', string, { spec: null }, {}],
   ['null is kept where it is allowed', { type: 'string', nullable: true, default: 'x' }, { spec: null }, { spec: null }],
@@ -219,12 +224,12 @@ for (const [name, schema, want] of [
   ['a root that is not an object', { type: 'string' }, ['s.type: Invalid value: "string": must be object at the root']],
   ['array without items', at({ type: 'array' }), ['s.properties[spec].items: Required value: must be specified']],
   [
-    'both kinds of properties',
+    'properties together with additionalProperties',
     at({ type: 'object', properties: {}, additionalProperties: string }),
     ['s.properties[spec].additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive'],
   ],
   [
-    'type in a junctor',
+    'a type within anyOf',
     at({ type: 'string', anyOf: [{ type: 'string' }] }),
     ['s.properties[spec].anyOf[0].type: Forbidden: must be empty to be structural'],
   ],

@@ -39,6 +39,8 @@ class Validator {
 
   check(schema: StructuralSchema, value: unknown, oldValue: unknown): void {
     if (this.causes.length > maxCauses) return
+    // An error would not be reported. A patch shares what it does not change with the stored object.
+    if (value === oldValue && oldValue !== undefined) return
     const before = this.causes.length
     this.#checkValue(schema, value, oldValue)
     if (oldValue !== undefined && this.causes.length > before && equalJson(value, oldValue)) this.causes.length = before

@@ -35,7 +35,7 @@ describe('authentication', () => {
     await agent.destroy()
   })
 
-  test('issued tokens: valid, expired, and without the right', async () => {
+  test('an issued token is accepted until it expires, and has only the permissions of its user', async () => {
     const { server: api } = server
     const admin = api.issueToken({ name: 'ann', groups: ['system:masters'], ttlMs: 60_000 })
     assert.equal((await server.call(configMapsPath('default'), { token: admin })).code, 200)

@@ -35,14 +35,14 @@ describe('create, read, update, delete', () => {
       message: 'configmaps "first" already exists',
     },
     {
-      name: 'an object that is not there',
+      name: 'an object that does not exist',
       path: configMapsPath('default', 'none'),
       code: 404,
       reason: 'NotFound',
       message: 'configmaps "none" not found',
     },
     {
-      name: 'a namespace that is not there',
+      name: 'a namespace that does not exist',
       path: configMapsPath('nowhere'),
       options: { body: configMap('x') },
       code: 404,
@@ -57,7 +57,7 @@ describe('create, read, update, delete', () => {
       message: /could not find the requested resource/,
     },
     {
-      name: 'broken JSON',
+      name: 'invalid JSON',
       path: configMapsPath('default'),
       options: { body: '{"a":' },
       code: 400,
@@ -65,7 +65,7 @@ describe('create, read, update, delete', () => {
       message: /not valid JSON/,
     },
     {
-      name: 'an array',
+      name: 'an array instead of an object',
       path: configMapsPath('default'),
       options: { body: [] },
       code: 400,
@@ -73,7 +73,7 @@ describe('create, read, update, delete', () => {
       message: /must be one ConfigMap object/,
     },
     {
-      name: 'another kind',
+      name: 'an object of another kind',
       path: configMapsPath('default'),
       options: { body: { ...configMap('x'), kind: 'Secret' } },
       code: 400,
@@ -81,7 +81,7 @@ describe('create, read, update, delete', () => {
       message: /kind in the data \(Secret\) does not match/,
     },
     {
-      name: 'a name with capitals',
+      name: 'a name with uppercase letters',
       path: configMapsPath('default'),
       options: { body: configMap('Bad_Name') },
       code: 422,
@@ -89,7 +89,7 @@ describe('create, read, update, delete', () => {
       message: /^ConfigMap "Bad_Name" is invalid: metadata.name: Invalid value: "Bad_Name"/,
     },
     {
-      name: 'a body of an unknown type',
+      name: 'a body with an unsupported media type',
       path: configMapsPath('default'),
       options: { body: 'x', type: 'text/csv' },
       code: 415,
@@ -97,7 +97,7 @@ describe('create, read, update, delete', () => {
       message: /accepted media types include: application\/json/,
     },
     {
-      name: 'an answer of an unknown type',
+      name: 'an Accept header with an unsupported media type',
       path: configMapsPath('default'),
       options: { headers: { accept: 'text/csv' } },
       code: 406,
@@ -105,7 +105,7 @@ describe('create, read, update, delete', () => {
       message: /representations: application\/json/,
     },
     {
-      name: 'a method that is none',
+      name: 'a method that the path does not support',
       path: configMapsPath('default', 'first'),
       options: { method: 'POST', body: {} },
       code: 405,
@@ -113,14 +113,14 @@ describe('create, read, update, delete', () => {
       message: /does not allow/,
     },
     {
-      name: 'an invalid percent-encoding',
+      name: 'invalid percent-encoding',
       path: configMapsPath('default', '%zz'),
       code: 400,
       reason: 'BadRequest',
       message: /percent-encoding/,
     },
     {
-      name: 'a resource version that is no number',
+      name: 'a resourceVersion that is not a number',
       path: `${configMapsPath('default')}?resourceVersion=abc`,
       code: 400,
       reason: 'BadRequest',
@@ -141,9 +141,9 @@ describe('create, read, update, delete', () => {
       reason: 'RequestEntityTooLarge',
       message: /at most 3145728 bytes/,
     },
-    { name: 'a URL without end', path: `/api/v1/${'x'.repeat(20_000)}`, code: 414, reason: 'RequestURITooLong', message: /at most/ },
+    { name: 'a URL that is too long', path: `/api/v1/${'x'.repeat(20_000)}`, code: 414, reason: 'RequestURITooLong', message: /at most/ },
     {
-      name: 'an unknown field, strictly',
+      name: 'an unknown field with fieldValidation=Strict',
       path: `${configMapsPath('default')}?fieldValidation=Strict`,
       options: { body: { ...configMap('x'), dta: {} } },
       code: 400,

@@ -1,5 +1,5 @@
 import { deepEqual, equal, rejects } from 'node:assert/strict'
-import fs, { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import fs, { chmodSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -41,8 +41,14 @@ test('a certificate authority that cannot be parsed is not reported as a directo
   const options = { dataDir, listen: { port: 0 }, storage: { synchronous: 'OFF' } } as const
   await (await startServer(options)).close()
   writeFileSync(join(dataDir, 'pki', 'ca.key'), 'no key')
-  await rejects(startServer({ ...options, tlsNames: ['new.example'] }), (error: unknown) => {
-    equal(error instanceof ServerStartError, false)
-    return true
-  })
+  const error = { code: 'DataCorrupt', message: /ca\.key is not a PEM key: restore it from a backup/ }
+  await rejects(startServer({ ...options, tlsNames: ['new.example'] }), error)
+})
+
+test('removes the write access of other users from its data directory', async t => {
+  const dataDir = makeDataDir()
+  t.after(() => rmSync(dataDir, { recursive: true, force: true }))
+  chmodSync(dataDir, 0o777)
+  await (await startServer({ dataDir, listen: { port: 0 }, storage: { synchronous: 'OFF' } })).close()
+  equal(statSync(dataDir).mode & 0o777, 0o755)
 })

@@ -1,9 +1,10 @@
-import { makeDirectories } from '../util/index.ts'
+import { InsecureDirectoryError, type Log, makeDataDirectory, makeDirectories } from '../util/index.ts'
 import { ServerStartError } from './storage/index.ts'
 
-export function createDirectories(dataDir: string, pkiDir: string): void {
+export function createDirectories(dataDir: string, pkiDir: string, log: Pick<Log, 'warn'>): void {
   withWriteErrors(dataDir, () => {
-    makeDirectories(dataDir, 0o700)
+    const changed = makeDataDirectory(dataDir)
+    if (changed !== undefined) log.warn({ dataDir }, changed)
     makeDirectories(pkiDir, 0o700)
   })
 }
@@ -29,6 +30,8 @@ export async function withFileErrors<T>(dataDir: string, write: () => Promise<T>
 
 function writeErrorOf(dataDir: string, error: NodeJS.ErrnoException): ServerStartError {
   const { code, message } = error
+  if (error instanceof InsecureDirectoryError)
+    return new ServerStartError('DataDirectoryUnwritable', `${message}: ${error.hint}`, { cause: error })
   if (code === 'ENOSPC')
     return new ServerStartError('DiskFull', `the disk of ${dataDir} is full: free some space and restart`, { cause: error })
   return new ServerStartError(

@@ -9,7 +9,7 @@ before(async () => {
 after(() => server.close())
 
 describe('discovery', () => {
-  test('aggregated discovery, with an ETag', async () => {
+  test('serves aggregated discovery with an ETag', async () => {
     const headers = { accept: 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json' }
     const first = await server.call<string>('/apis', { headers })
     assert.equal(first.headers.get('content-type'), 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList')

@@ -1,3 +1,4 @@
+import type { Server as HttpServer } from 'node:http'
 import type { Server } from 'node:https'
 import { ServerStartError, type ServerStartErrorCode } from './storage/index.ts'
 
@@ -29,12 +30,14 @@ const listenErrors: Readonly<Record<string, { code: ServerStartErrorCode; text: 
 }
 
 /** Counts open connections; `getConnections` of node:net is asynchronous. */
-export function countConnections(server: Server): () => number {
+export function countConnections(...servers: (HttpServer | Server)[]): () => number {
   let count = 0
-  server.on('connection', socket => {
-    count++
-    socket.once('close', () => count--)
-  })
+  for (const server of servers) {
+    server.on('connection', socket => {
+      count++
+      socket.once('close', () => count--)
+    })
+  }
   return () => count
 }
 

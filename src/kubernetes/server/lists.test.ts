@@ -29,7 +29,7 @@ describe('lists', () => {
     assert.equal((await server.call(`${configMapsPath(namespace)}?limit=2&continue=%%%`)).code, 400)
   })
 
-  test('selectors by label and field', async () => {
+  test('label and field selectors select objects', async () => {
     const namespace = await createNamespace(server, 'selected')
     for (const [name, tier] of Object.entries({ a: 'x', b: 'y', c: 'z' }))
       await server.call(configMapsPath(namespace), { body: configMap(name, {}, { labels: { tier } }) })
@@ -48,7 +48,7 @@ describe('lists', () => {
     }
   })
 
-  test('Tables and partial metadata', async () => {
+  test('objects are returned as Tables or as PartialObjectMetadata on request', async () => {
     await server.call(configMapsPath('default'), { body: configMap('tabled', { a: '1', b: '2' }) })
     type Table = { kind: string; columnDefinitions: { name: string }[]; rows: { cells: unknown[]; object: KubeObject }[] }
     const accept = (as: string) => ({ headers: { accept: `application/json;as=${as};g=meta.k8s.io;v=v1,application/json` } })

@@ -1,4 +1,3 @@
-import type { Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -24,6 +23,7 @@ import { Discovery, kubernetesVersion } from './discovery/index.ts'
 import { Fairness, type FairnessLimits } from './fairness/index.ts'
 import {
   backupMount,
+  type Listener,
   type LocalConnection,
   LocalConnections,
   type Mount,
@@ -39,6 +39,7 @@ import { Registry } from './registry/index.ts'
 import { PagedLists, type Services } from './rest/index.ts'
 import { Reviews, rbacAdmissionPlugins } from './review/index.ts'
 import { parseEntry, ServerStartError, Store, writeAtomically } from './storage/index.ts'
+import { listenOnUnixSocket } from './unix-socket.ts'
 import { WatchManager } from './watch/index.ts'
 
 export type ServerOptions = {
@@ -46,6 +47,12 @@ export type ServerOptions = {
   dataDir: string
   /** Default 127.0.0.1:7466; port 0 picks a free one. */
   listen?: { host?: string; port?: number }
+  /**
+   * Path of a Unix socket (mode 0600) for clients on this machine: the same API with the same credentials and limits, without TLS. It should
+   * be in `dataDir`, whose lock other servers respect; a socket at this path is replaced. If it cannot be used, for example because the path
+   * is longer than 107 bytes, the reason is logged and `unixSocketUrl` is undefined. Default: none.
+   */
+  unixSocket?: string
   /** 0 to 63, part of every resource version. Default 0. */
   partition?: number
   /** Default: silent. */
@@ -71,6 +78,8 @@ export type ServerOptions = {
 export type ApiServer = {
   readonly url: string
   readonly port: number
+  /** `unix:///path` of the option `unixSocket`. */
+  readonly unixSocketUrl: string | undefined
   /** PEM. */
   readonly caCertificate: string
   readonly kubeconfigPath: string
@@ -82,6 +91,8 @@ export type ApiServer = {
   issueToken(user: IssueTokenOptions): string
   /** The stored object; undefined when it does not exist. `table` is the plural with the group, except for core kinds: `leases.coordination.k8s.io`. */
   getObject(table: string, namespace: string | undefined, name: string): KubeObject | undefined
+  /** The stored objects of all namespaces whose selectable field has the value, such as `spec.workerName`. Only these are parsed. */
+  listObjects(table: string, selectableField: string, value: string): KubeObject[]
   stats(): ServerStats
   /** The content of `/metrics` in Prometheus' text format, without the metrics of the process. */
   metrics(): Promise<string>
@@ -105,7 +116,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
   const { listen: { host = '127.0.0.1', port = 7466 } = {}, partition, log = silentLog, mounts = [], storage } = options
   const dataDir = resolve(options.dataDir)
   const pkiDir = join(dataDir, 'pki')
-  createDirectories(dataDir, pkiDir)
+  createDirectories(dataDir, pkiDir, log)
 
   const store = await Store.open({
     dataDir,
@@ -113,7 +124,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     synchronous: storage?.synchronous,
     log: message => log.error({ dataDir }, message),
   })
-  let https: Server | undefined
+  let listener: Listener | undefined
   const watches = new WatchManager(store, error => log.error({ err: error }, 'a watch was ended by an error'))
   let lifecycle: Lifecycle | undefined
   try {
@@ -144,7 +155,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     let connections: (() => number) | undefined
     const requestMetrics = new RequestMetrics()
     const stats = (): ServerStats => {
-      const { objects, bytes, writes, commits, failedWrites, queued, lastCommitMs } = store.stats()
+      const { objects, bytes, writes, commits, failedWrites, queued, lastCommitMs, deferredWrites } = store.stats()
       const { inFlight, waiting, rejected } = fairness.stats()
       return {
         objects,
@@ -156,6 +167,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
         failedWrites,
         queuedWrites: queued,
         lastCommitMs,
+        deferredWrites,
         inFlight,
         waitingRequests: waiting,
         rejectedRequests: rejected,
@@ -199,7 +211,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       onInternalError: (error, request) =>
         log.error({ err: error, method: request.method, url: request.url?.split('?')[0] }, 'a request failed'),
     })
-    const listener = makeListener({
+    listener = makeListener({
       unauthenticated,
       tls: certificates,
       handler,
@@ -207,22 +219,24 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       onTlsError: error => log.debug({ err: error }, 'a TLS handshake failed'),
     })
     const locals = new LocalConnections(handler, path => allMounts.some(({ prefix }) => path.startsWith(prefix)))
-    https = listener.server
-    connections = countConnections(https)
+    const { server: https, plainServer } = listener
+    connections = countConnections(https, plainServer)
     await listenOn(https, host, port)
     const { address, port: actualPort } = https.address() as AddressInfo
     await lifecycle.publishEndpoint({ address: advertiseAddress(address, networkInterfaces()), port: actualPort })
     url = `https://${urlHost(host)}:${actualPort}`
+    const unixSocketUrl = options.unixSocket && (await listenOnUnixSocket(plainServer, resolve(options.unixSocket), log))
     const kubeconfigPath = join(dataDir, 'kubeconfig')
     withWriteErrors(dataDir, () => writeSecretFile(kubeconfigPath, kubeconfigText({ url, ca: certificates.ca, token: tokens.adminToken })))
     const { foundFormat = 0, compactedBytes = 0 } = store.report ?? {}
     log.info({ url, dataDir, objects: store.stats().objects, foundFormat, compactedBytes }, 'API server is listening')
 
-    const running = lifecycle
+    const running = { lifecycle, listener }
     let closing: Promise<void> | undefined
     return {
       url,
       port: actualPort,
+      unixSocketUrl,
       caCertificate: certificates.ca,
       kubeconfigPath,
       adminToken: tokens.adminToken,
@@ -231,6 +245,12 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       getObject(table, namespace, name) {
         const entry = store.table(table).get(namespace ? `${namespace}/${name}` : name)
         return entry && parseEntry(entry)
+      },
+      listObjects(table, selectableField, value) {
+        const found = store.table(table)
+        const index = found.fieldNames.indexOf(selectableField)
+        if (index < 0) return []
+        return [...found.values()].filter(({ fields }) => fields?.[index] === value).map(parseEntry)
       },
       stats,
       metrics: () => metrics.server(),
@@ -243,16 +263,17 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       close({ graceMs = 5_000 } = {}) {
         closing ??= (async () => {
           isStopping = true
-          await listener.stop(graceMs, () => watches.close())
+          await running.listener.stop(graceMs, () => watches.close())
           locals.close()
-          await running.stop()
+          await running.lifecycle.stop()
           await store.close()
         })()
         return closing
       },
     }
   } catch (error) {
-    https?.close()
+    listener?.server.close()
+    listener?.plainServer.close()
     watches.close()
     await lifecycle?.stop()
     await store.close()

@@ -98,37 +98,41 @@ export class Heap<T> {
 
   /** Moves `item` up from position `from`; returns its new position. */
   #up(from: number, item: T): number {
+    // Local variables: the loop would read the private fields again in each step.
     const items = this.#items
+    const positions = this.#positions
+    const isBefore = this.#isBefore
     let at = from
     while (at > 0) {
       const parent = (at - 1) >> 1
       const above = items[parent] as T
-      if (!this.#isBefore(item, above)) break
-      this.#set(at, above)
+      if (!isBefore(item, above)) break
+      items[at] = above
+      positions?.set(above, at)
       at = parent
     }
-    this.#set(at, item)
+    items[at] = item
+    positions?.set(item, at)
     return at
   }
 
   /** Moves `item` down from position `from`. */
   #down(from: number, item: T): void {
     const items = this.#items
+    const positions = this.#positions
+    const isBefore = this.#isBefore
     let at = from
     for (;;) {
       let child = 2 * at + 1
       if (child >= items.length) break
-      if (child + 1 < items.length && this.#isBefore(items[child + 1] as T, items[child] as T)) child++
+      if (child + 1 < items.length && isBefore(items[child + 1] as T, items[child] as T)) child++
       const below = items[child] as T
-      if (!this.#isBefore(below, item)) break
-      this.#set(at, below)
+      if (!isBefore(below, item)) break
+      items[at] = below
+      positions?.set(below, at)
       at = child
     }
-    this.#set(at, item)
-  }
-
-  #set(at: number, item: T): void {
-    this.#items[at] = item
-    this.#positions?.set(item, at)
+    items[at] = item
+    positions?.set(item, at)
   }
 }

@@ -48,7 +48,7 @@ test('a key that is added while it is processed is processed again, once', async
   deepEqual(await drain(queue), ['a'])
 })
 
-test('a delayed key is returned when it is due; an earlier due time replaces a later one, and an immediate add both', async () => {
+test('a delayed key is returned when it is due; an earlier due time replaces a later one, and an immediate add replaces any', async () => {
   const { queue, time } = make()
   queue.add('a', { delayMs: 100 })
   queue.add('a', { delayMs: 50 })

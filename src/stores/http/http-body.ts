@@ -1,5 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
+/** The authenticated user of a request. */
+export type HttpUser = {
+  readonly name: string
+  readonly groups: readonly string[]
+  readonly uid?: string | undefined
+  readonly extra?: Readonly<Record<string, readonly string[]>> | undefined
+}
+
 /** An error response with a status, a code and additional fields. */
 export class HttpError extends Error {
   override readonly name = 'HttpError'

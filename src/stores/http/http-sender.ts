@@ -16,7 +16,9 @@ export type HttpSenderOptions = {
   connections: number
   /** PEM of the CA of the server's certificate. Default: the system's CAs. */
   caCertificate?: string | undefined
-  /** Shared connections: `connections` and `caCertificate` are ignored, and {@link HttpSender.destroy} does not close them. */
+  /** Connections use this Unix socket instead of the host and port of the URL. */
+  socketPath?: string | undefined
+  /** Shared connections: the other options are ignored, and {@link HttpSender.destroy} does not close them. */
   agent?: Agent | undefined
 }
 
@@ -37,10 +39,14 @@ export class HttpSender {
   async send({ method, url, headers, body, signal, idleTimeoutMs }: HttpStoreRequest): Promise<HttpResponse> {
     signal?.throwIfAborted()
     const { Agent, request } = url.startsWith('https:') ? await import('node:https') : process.getBuiltinModule('node:http')
-    const { connections, caCertificate } = this.#options
+    const { connections, caCertificate, socketPath } = this.#options
     this.#agent ??=
       this.#options.agent ??
-      new Agent({ keepAlive: true, maxSockets: connections, timeout: 30_000, ...(caCertificate && { ca: caCertificate }) })
+      new Agent({
+        ...{ keepAlive: true, maxSockets: connections, timeout: 30_000 },
+        ...(caCertificate && { ca: caCertificate }),
+        ...(socketPath !== undefined && { socketPath }),
+      })
     const agent = this.#agent
     return await new Promise<HttpResponse>((resolve, reject) => {
       // Without content-length Node would send the body in chunks, but the stores need its size first.

@@ -4,5 +4,5 @@
  * side requests over persistent connections (`HttpSender`).
  * Out of scope: paths, authorization, and everything about states and logs. The API server and its clients have their own HTTP code.
  */
-export { BodyBudget, HttpError, readBody, send, sendError, sendJson } from './http-body.ts'
+export { BodyBudget, HttpError, type HttpUser, readBody, send, sendError, sendJson } from './http-body.ts'
 export { type HttpResponse, HttpSender } from './http-sender.ts'

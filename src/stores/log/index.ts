@@ -7,7 +7,14 @@
  */
 export { createMasker, type Masker } from './create-masker.ts'
 export { LogClient, type LogClientOptions } from './log-client.ts'
-export { createLogHandler, type LogAccess, type LogAccessRequest, type LogHandler, type LogHandlerOptions } from './log-handler.ts'
+export {
+  createLogHandler,
+  type LogAccess,
+  type LogAccessRequest,
+  type LogContext,
+  type LogHandler,
+  type LogHandlerOptions,
+} from './log-handler.ts'
 export {
   type AppendResult,
   type LogLimits,

@@ -1,10 +1,10 @@
 import type { Agent } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { jitteredDelayMs } from '../../kubernetes/util/index.ts'
+import { jitteredDelayMs, parseServerAddress } from '../../kubernetes/util/index.ts'
 import { HttpSender } from '../http/index.ts'
 
 export type LogClientOptions = {
-  /** `https://host:port` or `http://host:port`. */
+  /** `https://host:port`, `http://host:port` or `unix:///path`. */
   baseUrl: string
   /** PEM of the CA of the server's certificate. Default: the system's CAs. */
   caCertificate?: string
@@ -52,10 +52,11 @@ export class LogClient {
   #closing = new AbortController()
 
   constructor(options: LogClientOptions) {
-    const { baseUrl, namespace, run, caCertificate, agent } = options
+    const { namespace, run, caCertificate, agent } = options
+    const { baseUrl, socketPath } = parseServerAddress(options.baseUrl)
     this.#options = { batchMs: 200, batchBytes: 64 * 1024, maxPendingBytes: 8 * 1024 * 1024, ...options }
-    this.#sender = new HttpSender({ connections: 1, caCertificate, agent })
-    this.#url = `${baseUrl.replace(/\/+$/, '')}/logs/${encodeURIComponent(namespace)}/${encodeURIComponent(run)}`
+    this.#sender = new HttpSender({ connections: 1, caCertificate, socketPath, agent })
+    this.#url = `${baseUrl}/logs/${encodeURIComponent(namespace)}/${encodeURIComponent(run)}`
   }
 
   /** Adds a line without its newline. Secrets must be masked already. */

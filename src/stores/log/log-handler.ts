@@ -1,17 +1,16 @@
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { HttpError, readBody, send, sendError, sendJson } from '../http/index.ts'
+import { HttpError, type HttpUser, readBody, send, sendError, sendJson } from '../http/index.ts'
 import type { LogStore } from './log-store.ts'
-import { LogNameError, type RunKey } from './run-key.ts'
+import { checkRunKey, LogNameError, type RunKey } from './run-key.ts'
 
 export type LogAccessRequest = {
-  user: { name: string; groups: string[] } | undefined
+  user: HttpUser | undefined
   namespace: string
   run: string
-  /** `write` is allowed for the worker of the Run only. */
   verb: 'read' | 'write'
 }
-export type LogAccess = { allowed: true } | { allowed: false; code: 401 | 403 | 404; message: string }
+export type LogAccess = { allowed: true } | { allowed: false; code: 401 | 403 | 404 | 503; message: string }
 
 export type LogHandlerOptions = {
   store: LogStore
@@ -22,37 +21,48 @@ export type LogHandlerOptions = {
   maxBodyBytes?: number
   /** Maximum number of concurrent followers over all Runs. Default 1,000. */
   maxFollowers?: number
+  /** How often a follower is authenticated and authorized again. Default 10,000. */
+  revalidateMs?: number
   /** Called with the error behind a response `InternalError`. */
   onError?: (error: unknown) => void
 }
 
-export type LogHandler = (
-  req: IncomingMessage,
-  res: ServerResponse,
-  context: { user: { name: string; groups: string[] } | undefined },
-) => Promise<void>
+export type LogContext = {
+  user: HttpUser | undefined
+  /** The user of the same credential now; undefined if it is no longer valid. A rejection means that this is unknown. Default: `user`. */
+  reauthenticate?(): Promise<HttpUser | undefined>
+}
+
+export type LogHandler = (req: IncomingMessage, res: ServerResponse, context: LogContext) => Promise<void>
 
 /**
  * Serves `/logs/<namespace>/<run>`. `POST ?offset=N` appends (idempotent; 409 `Gap` with `expected`, 409 `Ended`), an empty `POST` returns
  * the offset of the next append, `POST ?end=1` ends the log. `GET ?tail=N|offset=N` returns the text with its position in `Oarlock-Offset`
- * and `Oarlock-Next-Offset`; with `follow=1` it continues until the log ends.
+ * and `Oarlock-Next-Offset`; with `follow=1` it continues until the log ends, and is aborted when the user may no longer read it.
  * Never rejects, and never responds 500 to a client error. Errors are `{error:{code,message}}`.
  */
 export function createLogHandler(options: LogHandlerOptions): LogHandler {
-  const { store, authorize, idleMs = 30_000, maxBodyBytes = 1024 * 1024, maxFollowers = 1_000, onError } = options
+  const { store, authorize, idleMs = 30_000, maxBodyBytes = 1024 * 1024, maxFollowers = 1_000, revalidateMs = 10_000, onError } = options
   let followers = 0
 
-  return async (req, res, { user }) => {
+  return async (req, res, { user, reauthenticate = async () => user }) => {
     try {
       const { key, query } = parseTarget(req)
       const method = req.method ?? 'GET'
       if (method !== 'GET' && method !== 'POST')
         throw new HttpError(405, 'MethodNotAllowed', `${method} is not allowed here, use GET or POST`)
       const access = await authorize({ user, ...key, verb: method === 'GET' ? 'read' : 'write' })
-      if (!access.allowed)
-        throw new HttpError(access.code, { 401: 'Unauthorized', 403: 'Forbidden', 404: 'NotFound' }[access.code], access.message)
+      if (!access.allowed) {
+        const codes = { 401: 'Unauthorized', 403: 'Forbidden', 404: 'NotFound', 503: 'Unavailable' }
+        throw new HttpError(access.code, codes[access.code], access.message)
+      }
+      const isStillAllowed = async (): Promise<boolean> => {
+        const again = await authorize({ user: await reauthenticate(), ...key, verb: 'read' })
+        // Undecided: an outage of the API server does not end what was allowed.
+        return again.allowed || again.code === 503
+      }
       if (method === 'POST') await append(key, query, req, res)
-      else if (isSet(query, 'follow')) await follow(key, query, res)
+      else if (isSet(query, 'follow')) await follow(key, query, res, isStillAllowed)
       else await read(key, query, res)
     } catch (error) {
       sendErrorResponse(res, error)
@@ -90,13 +100,19 @@ export function createLogHandler(options: LogHandlerOptions): LogHandler {
     send(res, 200, textType, bytes, { ...position, ...noSniff }, idleMs * 2)
   }
 
-  async function follow(key: RunKey, query: URLSearchParams, res: ServerResponse): Promise<void> {
+  async function follow(key: RunKey, query: URLSearchParams, res: ServerResponse, isStillAllowed: () => Promise<boolean>): Promise<void> {
     const options = { offset: wholeNumber(query, 'offset'), tailLines: wholeNumber(query, 'tail') }
     if (followers >= maxFollowers)
       throw new HttpError(503, 'TooManyFollowers', `the limit of ${maxFollowers} followers is reached; retry later`)
     followers++
     const closed = new AbortController()
     res.once('close', () => closed.abort())
+    const revalidation = setInterval(() => {
+      isStillAllowed().then(
+        isAllowed => isAllowed || res.destroy(),
+        () => {},
+      )
+    }, revalidateMs)
     try {
       res.socket?.setNoDelay(true)
       res.writeHead(200, { 'content-type': textType, 'cache-control': 'no-store', ...noSniff })
@@ -108,6 +124,7 @@ export function createLogHandler(options: LogHandlerOptions): LogHandler {
       }
       res.end()
     } finally {
+      clearInterval(revalidation)
       followers--
     }
   }
@@ -148,7 +165,10 @@ function parseTarget(req: IncomingMessage): { key: RunKey; query: URLSearchParam
   if (url === undefined || root !== 'logs' || !namespace || !run || parts.length > 3) {
     throw new HttpError(404, 'NotFound', 'no such path; logs are served at /logs/<namespace>/<run>')
   }
-  return { key: { namespace, run }, query: url.searchParams }
+  const key = { namespace, run }
+  // Before the request is authorized: the API server would be asked for an object of this name.
+  checkRunKey(key)
+  return { key, query: url.searchParams }
 }
 
 const isSet = (query: URLSearchParams, name: string) => query.get(name) === '1' || query.get(name) === 'true'

@@ -1,4 +1,4 @@
-import { deepStrictEqual, equal, match, ok } from 'node:assert/strict'
+import { deepStrictEqual, equal, match, ok, rejects } from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type IncomingMessage, request, type Server } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
@@ -6,14 +6,22 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { eventually } from '../../../test/support/eventually.ts'
-import { createLogHandler, LogClient, type LogHandlerOptions, type LogLimits, type LogStore, openLogStore } from './index.ts'
+import {
+  createLogHandler,
+  LogClient,
+  type LogContext,
+  type LogHandlerOptions,
+  type LogLimits,
+  type LogStore,
+  openLogStore,
+} from './index.ts'
 
 const key = { namespace: 'apps', run: 'net-1' }
 type Setup = { store: LogStore; url: string; port: number; server: Server; setDown(down: boolean): void; requests: () => number }
 
 async function withServer(
   work: (setup: Setup) => Promise<void>,
-  options: { limits?: Partial<LogLimits>; handler?: Partial<LogHandlerOptions> } = {},
+  options: { limits?: Partial<LogLimits>; handler?: Partial<LogHandlerOptions>; context?: LogContext } = {},
 ): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), 'oarlock-log-http-'))
   const store = openLogStore({ directory, limits: options.limits })
@@ -30,7 +38,7 @@ async function withServer(
   const server = createServer((req, res) => {
     requests++
     if (down) req.socket.destroy()
-    else void handler(req, res, { user: undefined })
+    else void handler(req, res, options.context ?? { user: undefined })
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
@@ -93,6 +101,15 @@ for (const { name, method = 'POST', path, body, want } of [
     ))
 }
 
+test('rejects an invalid name before the request is authorized, which the API server could not decide', () =>
+  withServer(
+    async ({ url }) => {
+      for (const path of ['/logs/..%2f..%2fkeys/state.key', '/logs/apps/..%2fstate.key']) equal((await fetch(url + path)).status, 400)
+      equal((await fetch(`${url}/logs/apps/net-1`)).status, 503)
+    },
+    { handler: { authorize: async () => ({ allowed: false, code: 503, message: 'retry later' }) } },
+  ))
+
 test('stores nothing of an idle or incomplete body', () =>
   withServer(
     async ({ port, store, server }) => {
@@ -126,6 +143,46 @@ test('a follower receives each append immediately and ends with the log', () =>
     await store.end(key)
     equal((await reader.read()).done, true)
   }))
+
+for (const refusal of ['credential', 'permission'] as const) {
+  test(`a follower whose ${refusal} was revoked is disconnected, and not while that is unknown`, () => {
+    let state: 'valid' | 'unknown' | 'revoked' = 'valid'
+    let checks = 0
+    const handler: Partial<LogHandlerOptions> = {
+      revalidateMs: 10,
+      authorize: async ({ user }) => {
+        checks++
+        if (refusal === 'permission' && state === 'unknown') return { allowed: false, code: 503, message: 'undecided' }
+        if (user && !(refusal === 'permission' && state === 'revoked')) return { allowed: true }
+        return { allowed: false, code: user ? 403 : 401, message: 'revoked' }
+      },
+    }
+    const reauthenticate = async () => {
+      if (refusal === 'credential' && state === 'unknown') {
+        checks++
+        throw new Error('unreachable')
+      }
+      return refusal === 'credential' && state === 'revoked' ? undefined : { name: 'ada', groups: [] }
+    }
+    return withServer(
+      async ({ store, url }) => {
+        await store.append(key, 0, Buffer.from('one\n'))
+        const response = await fetch(`${url}/logs/apps/net-1?follow=1`)
+        const reader = response.body!.getReader()
+        await reader.read()
+        state = 'unknown'
+        const before = checks
+        await eventually(() => checks > before + 2, 'further checks')
+        await store.append(key, 4, Buffer.from('two\n'))
+        equal(Buffer.from((await reader.read()).value!).toString(), 'two\n')
+        state = 'revoked'
+        await rejects(reader.read())
+        await eventually(async () => (await store.stats()).followers === 0, 'the follower to end')
+      },
+      { handler, context: { user: { name: 'ada', groups: [] }, reauthenticate } },
+    )
+  })
+}
 
 test('a slow follower needs no memory, does not delay others, and is disconnected', () =>
   withServer(

@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { nameErrors } from '../../kubernetes/object/index.ts'
+import { sha256 } from '../../kubernetes/util/index.ts'
 
 /** The Run that a log belongs to. */
 export type RunKey = { namespace: string; run: string }
@@ -18,11 +18,17 @@ const maxFileName = 200
  * Kubernetes' name rules prevent path traversal: no `/`, no leading `.`.
  * @throws {LogNameError}
  */
-export function logPath(directory: string, { namespace, run }: RunKey): string {
+export function logPath(directory: string, key: RunKey): string {
+  checkRunKey(key)
+  const { namespace, run } = key
+  const digest = () => sha256(run).slice(0, 16)
+  return join(directory, namespace, run.length <= maxFileName ? run : `${run.slice(0, maxFileName - 17)}-${digest()}`)
+}
+
+/** @throws {LogNameError} */
+export function checkRunKey({ namespace, run }: RunKey): void {
   checkName('namespace', namespace, 'dns1123Label')
   checkName('run', run, 'dns1123Subdomain')
-  const digest = () => createHash('sha256').update(run).digest('hex').slice(0, 16)
-  return join(directory, namespace, run.length <= maxFileName ? run : `${run.slice(0, maxFileName - 17)}-${digest()}`)
 }
 
 function checkName(field: string, name: string, rule: 'dns1123Label' | 'dns1123Subdomain'): void {

@@ -24,8 +24,12 @@ export type QueryTarget = {
   kind: 'query'
   namespace: string
   stack: string
-  resource: 'lock' | 'token' | 'versions' | 'orphans'
+  resource: 'lock' | 'token' | 'versions' | 'orphans' | 'plan' | 'data'
   number: number | undefined
+  /** Digest of the plan; empty for other resources. */
+  digest: string
+  /** With `data`: the UID of the Stack, so that the data of a new Stack of the same name is never deleted. */
+  uid?: string | undefined
 }
 
 /** The Terraform backend. */
@@ -58,20 +62,25 @@ export function parseTarget(req: IncomingMessage): StateTarget {
     }
     case 'lock':
     case 'token':
+    case 'data':
     case 'versions':
     case 'orphans': {
-      if (rest.length > 1 || ((section === 'lock' || section === 'token') && rest.length > 0)) throw noPath()
+      if (rest.length > 1 || (section !== 'versions' && section !== 'orphans' && rest.length > 0)) throw noPath()
       const number = rest[0] === undefined ? undefined : parseWholeNumber('the number', rest[0])
-      return { kind: 'query', namespace, stack, resource: section, number }
+      return { kind: 'query', namespace, stack, resource: section, number, digest: '', uid: url.searchParams.get('uid') ?? undefined }
+    }
+    case 'plan': {
+      const [digest, ...more] = rest
+      if (digest === undefined || more.length > 0) throw noPath()
+      checkDigest(digest)
+      return { kind: 'query', namespace, stack, resource: 'plan', number: undefined, digest }
     }
     case 'run': {
       const [runName = '', resource, digest, ...more] = rest
       checkName('run', runName, 'dns1123Subdomain')
       const isPlan = resource === 'plan' && digest !== undefined && more.length === 0
       if (!isPlan && (digest !== undefined || !isRunResource(resource))) throw noPath()
-      if (isPlan && !/^[A-Za-z0-9][A-Za-z0-9:._-]{0,127}$/.test(digest)) {
-        throw new HttpError(400, 'BadRequest', 'the plan digest must have 1 to 128 characters of A-Z a-z 0-9 : . _ -')
-      }
+      if (isPlan) checkDigest(digest)
       const { 'oarlock-epoch': epoch, 'oarlock-sequence': sequence } = req.headers
       return {
         ...{ kind: 'run', namespace, stack, runName, digest: digest ?? '', resource: resource as RunResource },
@@ -127,6 +136,11 @@ export function parseLockInfo(bytes: Buffer): LockInfo {
 
 const isRunResource = (text: string | undefined) =>
   text === 'state' || text === 'incomplete' || text === 'inventory' || text === 'lock' || text === 'unlock'
+
+function checkDigest(digest: string): void {
+  if (/^[A-Za-z0-9][A-Za-z0-9:._-]{0,127}$/.test(digest)) return
+  throw new HttpError(400, 'BadRequest', 'the plan digest must have 1 to 128 characters of A-Z a-z 0-9 : . _ -')
+}
 
 function checkName(field: string, name: string, rule: 'dns1123Label' | 'dns1123Subdomain'): void {
   const [error] = nameErrors(name, rule)

@@ -37,6 +37,22 @@ test('saves the last state of a lost worker once, or stores it as an orphan if i
     { tls: true },
   ))
 
+test('saves the last state of a lost worker over a Unix socket', () =>
+  withStateServer(
+    async server => {
+      const path = join(server.directory, 'terraform.tfstate')
+      writeFileSync(path, '{"serial":1}')
+      const socketPath = join(server.directory, 'api.sock')
+      const options = { path, url: 'http://localhost/state/apps/net/run/run-1/state', token: 'worker', epoch: 1 }
+      deepStrictEqual(await recoverState({ ...options, socketPath }), { kind: 'saved', version: 1 })
+      await rejects(
+        recoverState({ ...options, socketPath: '/missing/api.sock', deadlineMs: 150 }),
+        /to \/missing\/api\.sock: connect ENOENT/,
+      )
+    },
+    { unix: true },
+  ))
+
 test('imports only Node modules and the backoff, because the supervisor process must stay small', () => {
   const text = readFileSync(join(import.meta.dirname, 'recover-state.ts'), 'utf8')
   deepStrictEqual(

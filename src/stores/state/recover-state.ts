@@ -8,6 +8,8 @@ export type RecoverStateOptions = {
   path: string
   /** The URL of the state: `https://host:port/state/<namespace>/<stack>/run/<runName>/state`. */
   url: string
+  /** The request uses this Unix socket instead of the host and port of `url`. */
+  socketPath?: string
   token: string
   /** PEM of the CA of the server's certificate. Default: the system's CAs. */
   caCertificate?: string
@@ -34,7 +36,7 @@ const maxSequence = Number.MAX_SAFE_INTEGER
  * @throws {Error} when the upload failed until the deadline: the file must be kept then.
  */
 export async function recoverState(options: RecoverStateOptions): Promise<RecoverStateResult> {
-  const { path, url, token, caCertificate, epoch, deadlineMs = 30_000 } = options
+  const { path, url, socketPath, token, caCertificate, epoch, deadlineMs = 30_000 } = options
   let bytes: Buffer
   try {
     // Rejects a symbolic link out of the sandbox, and does not block on a pipe.
@@ -51,6 +53,7 @@ export async function recoverState(options: RecoverStateOptions): Promise<Recove
   for (let failures = 1; ; failures++) {
     const remainingMs = endMs - performance.now()
     const response = await put(target, bytes, {
+      socketPath,
       token,
       caCertificate,
       epoch,
@@ -65,7 +68,7 @@ export async function recoverState(options: RecoverStateOptions): Promise<Recove
     const delayMs = exponentialDelayMs(failures, { minMs: 100, maxMs: 1_000 })
     if (isFinal || performance.now() + delayMs >= endMs) {
       const reason = response instanceof Error ? response.message : `response status ${response.status}`
-      throw new Error(`failed to upload ${path} to ${new URL(url).origin}: ${reason}`, {
+      throw new Error(`failed to upload ${path} to ${socketPath ?? new URL(url).origin}: ${reason}`, {
         cause: response instanceof Error ? response : undefined,
       })
     }
@@ -82,7 +85,7 @@ function isJsonObject(bytes: Buffer): boolean {
   }
 }
 
-type PutOptions = { token: string; caCertificate?: string; epoch: number; timeoutMs: number }
+type PutOptions = { socketPath?: string; token: string; caCertificate?: string; epoch: number; timeoutMs: number }
 
 async function put(
   url: string,
@@ -92,7 +95,13 @@ async function put(
   const { request } = url.startsWith('https:') ? await import('node:https') : process.getBuiltinModule('node:http')
   return await new Promise((resolve, reject) => {
     const req = request(url, {
-      ...{ method: 'PUT', ca: options.caCertificate, signal: AbortSignal.timeout(options.timeoutMs), agent: false },
+      ...{
+        method: 'PUT',
+        socketPath: options.socketPath,
+        ca: options.caCertificate,
+        signal: AbortSignal.timeout(options.timeoutMs),
+        agent: false,
+      },
       headers: {
         authorization: `Bearer ${options.token}`,
         'content-length': bytes.byteLength,

@@ -113,6 +113,18 @@ test('retries until its deadline, and a delayed copy of an older write does not 
     await unreachable.close()
   }))
 
+test('locks, writes and reads over a Unix socket', () =>
+  withStateServer(
+    async server => {
+      const client = clientOf(server, 1)
+      await client.lock()
+      equal(await client.write(Buffer.from('{"serial":1}')), 1)
+      equal((await client.read())?.bytes.toString(), '{"serial":1}')
+      await client.close()
+    },
+    { unix: true },
+  ))
+
 test('uploads every change of a state file over TLS', t =>
   withStateServer(
     async server => {

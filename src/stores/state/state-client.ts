@@ -1,12 +1,12 @@
 import type { Agent } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { jitteredDelayMs } from '../../kubernetes/util/index.ts'
+import { jitteredDelayMs, parseServerAddress } from '../../kubernetes/util/index.ts'
 import { type HttpResponse, HttpSender } from '../http/index.ts'
 import type { LockHolder } from './lock-holder.ts'
 import { LockedError, StaleEpochError, StateClientError } from './state-client-error.ts'
 
 export type StateClientOptions = {
-  /** `https://host:port` or `http://host:port`. */
+  /** `https://host:port`, `http://host:port` or `unix:///path`. */
   baseUrl: string
   /** PEM of the CA of the server's certificate. Default: the system's CAs. */
   caCertificate?: string
@@ -34,14 +34,15 @@ export type ClientVersion = { version: number; epoch: number; bytes: Buffer }
 export class StateClient {
   readonly #options: StateClientOptions
   readonly #sender: HttpSender
-  readonly #path: string
+  readonly #url: string
   #lastWrite: Promise<unknown> = Promise.resolve()
 
   constructor(options: StateClientOptions) {
     const { caCertificate, agent, namespace, stack, runName } = options
     this.#options = options
-    this.#sender = new HttpSender({ connections: 4, caCertificate, agent })
-    this.#path = `/state/${encodeURIComponent(namespace)}/${encodeURIComponent(stack)}/run/${encodeURIComponent(runName)}`
+    const { baseUrl, socketPath } = parseServerAddress(options.baseUrl)
+    this.#sender = new HttpSender({ connections: 4, caCertificate, socketPath, agent })
+    this.#url = `${baseUrl}/state/${encodeURIComponent(namespace)}/${encodeURIComponent(stack)}/run/${encodeURIComponent(runName)}`
   }
 
   /** Acquires the stack's lock for this Run. From then on older epochs are rejected. `brokenHolder` is the holder whose abandoned lock was broken. */
@@ -143,10 +144,10 @@ export class StateClient {
       AbortSignal | undefined,
     ]
   ): Promise<HttpResponse> {
-    const { baseUrl, token, epoch, attemptMs = 15_000 } = this.#options
+    const { token, epoch, attemptMs = 15_000 } = this.#options
     return await this.#sender.send({
       ...{ method, signal, idleTimeoutMs: attemptMs, body: content?.bytes },
-      url: `${baseUrl.replace(/\/+$/, '')}${this.#path}${path}`,
+      url: `${this.#url}${path}`,
       headers: {
         authorization: `Bearer ${typeof token === 'string' ? token : token()}`,
         'oarlock-epoch': String(epoch),

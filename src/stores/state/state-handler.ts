@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { BodyBudget, HttpError, readBody, send, sendError, sendJson } from '../http/index.ts'
+import { BodyBudget, HttpError, type HttpUser, readBody, send, sendError, sendJson } from '../http/index.ts'
 import { describeHolder, type LockHolder, toLockInfo } from './lock-holder.ts'
 import type { IsLockAbandoned, StateStore } from './open-state-store.ts'
 import {
@@ -16,7 +16,7 @@ import type { VersionKind } from './state-types.ts'
 
 /** A request to authorize. All of it comes from the request's path and headers and is not verified. */
 export type StateAccessRequest = {
-  user: { name: string; groups: string[] } | undefined
+  user: HttpUser | undefined
   /** Basic password, or the Bearer token of a request without an authenticated user: compare with `store.checkStackToken`. */
   basicPassword?: string
   namespace: string
@@ -24,13 +24,17 @@ export type StateAccessRequest = {
   /** Set on the worker's paths. */
   runName?: string
   epoch?: number
-  method: string
+  /** Which subresource of the Stack a user's path is, and the verbs on it that the user needs, all of them. Not set on the worker's paths. */
+  subresource?: 'state' | 'plan'
+  verbs?: readonly StateVerb[]
 }
+
+export type StateVerb = 'get' | 'update' | 'delete'
 
 /** `run` allows the worker's paths of this Run, `user` allows the Terraform backend and the queries. */
 export type StateAccess =
   | { allowed: true; stackUid: string; access: 'run' | 'user' }
-  | { allowed: false; code: 401 | 403 | 404; message: string }
+  | { allowed: false; code: 401 | 403 | 404 | 503; message: string }
 
 export type StateHandlerOptions = {
   store: StateStore
@@ -44,11 +48,7 @@ export type StateHandlerOptions = {
   onLockBroken?: () => void
 }
 
-export type StateHandler = (
-  req: IncomingMessage,
-  res: ServerResponse,
-  context: { user: { name: string; groups: string[] } | undefined },
-) => Promise<void>
+export type StateHandler = (req: IncomingMessage, res: ServerResponse, context: { user: HttpUser | undefined }) => Promise<void>
 
 /** One authorized request. */
 type Exchange = { method: string; req: IncomingMessage; res: ServerResponse; stackUid: string; path: string }
@@ -57,7 +57,8 @@ const maxLockInfoBytes = 64 * 1024
 
 /**
  * Serves the store at `/state/<namespace>/<stack>`: the Terraform HTTP backend (GET, POST, DELETE, LOCK, UNLOCK), and `/lock`, `/token`,
- * `/versions[/N]` and `/orphans[/N]` for users; `/run/<runName>/{state,incomplete,inventory,lock,unlock,plan/<digest>}` with the header
+ * `/versions[/N]`, `/orphans[/N]`, `/plan/<digest>` and `DELETE /data?uid=` for users; `/run/<runName>/{state,incomplete,inventory,lock,unlock,plan/<digest>}`
+ * with the header
  * `Oarlock-Epoch` for workers. Never rejects, and never responds 500 to a client error. Errors are `{error:{code,message}}`; a held lock is 423.
  */
 export function createStateHandler(options: StateHandlerOptions): StateHandler {
@@ -71,9 +72,9 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
       const target = parseTarget(req)
       const password = parsePassword(req, user !== undefined)
       const access = await authorize({
-        ...{ user, namespace: target.namespace, stack: target.stack, method },
+        ...{ user, namespace: target.namespace, stack: target.stack },
         ...(password !== undefined && { basicPassword: password }),
-        ...(target.kind === 'run' && { runName: target.runName, epoch: target.epoch }),
+        ...(target.kind === 'run' ? { runName: target.runName, epoch: target.epoch } : requiredAccess(target, method)),
       })
       if (!access.allowed) throw accessDenied(access, target.kind === 'backend')
       const required = target.kind === 'run' ? 'run' : 'user'
@@ -121,11 +122,8 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
       case 'PUT plan':
         await store.putPlan({ stackUid, digest: target.digest, runName, bytes: await body(req) })
         return sendJson(res, 200, { digest: target.digest })
-      case 'GET plan': {
-        const plan = await store.getPlan(stackUid, target.digest)
-        if (plan === undefined) throw new HttpError(404, 'NotFound', `plan ${target.digest} does not exist`)
-        return send(res, 200, 'application/octet-stream', plan.bytes)
-      }
+      case 'GET plan':
+        return await sendPlan(res, stackUid, target.digest)
     }
     const allowed = resource === 'lock' || resource === 'unlock' ? 'POST' : resource === 'incomplete' ? 'PUT' : 'GET, PUT'
     throw new HttpError(405, 'MethodNotAllowed', `${method} is not allowed here, use ${allowed}`)
@@ -165,13 +163,26 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
     throw new HttpError(405, 'MethodNotAllowed', `${method} is not allowed here, use GET, POST, DELETE, LOCK or UNLOCK`)
   }
 
-  async function serveQuery({ resource, number }: QueryTarget, { method, res, stackUid, path }: Exchange): Promise<void> {
+  async function sendPlan(res: ServerResponse, stackUid: string, digest: string): Promise<void> {
+    const plan = await store.getPlan(stackUid, digest)
+    if (plan === undefined) throw new HttpError(404, 'NotFound', `plan ${digest} does not exist`)
+    send(res, 200, 'application/octet-stream', plan.bytes)
+  }
+
+  async function serveQuery({ resource, number, digest, uid }: QueryTarget, { method, res, stackUid, path }: Exchange): Promise<void> {
+    if (resource === 'data') {
+      if (method !== 'DELETE') throw new HttpError(405, 'MethodNotAllowed', `${method} is not allowed here, use DELETE`)
+      if (uid !== stackUid) throw new HttpError(409, 'Conflict', `uid must be ${stackUid}, the UID of the Stack, got ${uid ?? 'none'}`)
+      await store.deleteStack(stackUid)
+      return sendJson(res, 200, {})
+    }
     if (method !== 'GET') throw new HttpError(405, 'MethodNotAllowed', `${method} is not allowed here, use GET`)
     if (resource === 'lock') {
       const lock = await store.currentLock(stackUid)
       return sendJson(res, 200, lock ? { ...lock, info: toLockInfo(lock.holder, lock.sinceMs, path) } : {})
     }
-    // The client is an administrator, or has the token already.
+    if (resource === 'plan') return await sendPlan(res, stackUid, digest)
+    // The client may do everything that the token allows, or has the token already.
     if (resource === 'token') return sendJson(res, 200, { token: store.stackToken(stackUid) })
     if (number === undefined) {
       if (resource === 'versions') return sendJson(res, 200, { versions: await store.versions(stackUid) })
@@ -183,6 +194,19 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
     return sendVersion(res, version)
   }
 }
+
+/** The token of a Stack allows every request on its state, so a user who gets it needs all verbs. */
+const tokenVerbs: readonly StateVerb[] = ['get', 'update', 'delete']
+
+function requiredAccess(target: BackendTarget | QueryTarget, method: string): Pick<StateAccessRequest, 'subresource' | 'verbs'> {
+  if (target.kind === 'query') {
+    const verbs = target.resource === 'token' ? tokenVerbs : [verbOf(method)]
+    return { subresource: target.resource === 'plan' ? 'plan' : 'state', verbs }
+  }
+  return { subresource: 'state', verbs: [verbOf(method)] }
+}
+
+const verbOf = (method: string): StateVerb => (method === 'GET' || method === 'HEAD' ? 'get' : method === 'DELETE' ? 'delete' : 'update')
 
 const kindOf = (resource: string): VersionKind => (resource === 'inventory' ? 'inventory' : 'terraform')
 

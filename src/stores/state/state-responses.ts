@@ -51,10 +51,10 @@ export function notLockHolder(holder: LockHolder): HttpError {
   return new HttpError(409, 'NotLockHolder', `the lock is held by ${describeHolder(holder)}${hint}`, { holder })
 }
 
-export function accessDenied({ code, message }: { code: 401 | 403 | 404; message: string }, isBackend: boolean): HttpError {
+export function accessDenied({ code, message }: { code: 401 | 403 | 404 | 503; message: string }, isBackend: boolean): HttpError {
   // Terraform interprets 404 as "no state yet" and would plan to create everything again: a missing stack must be an error.
   if (code === 404 && isBackend) return new HttpError(403, 'NotFound', message)
-  return new HttpError(code, code === 401 ? 'Unauthorized' : code === 403 ? 'Forbidden' : 'NotFound', message)
+  return new HttpError(code, { 401: 'Unauthorized', 403: 'Forbidden', 404: 'NotFound', 503: 'Unavailable' }[code], message)
 }
 
 const storeErrorStatus: Record<StateStoreErrorCode, number> = {

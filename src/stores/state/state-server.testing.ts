@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { makeCertificate } from '../../../test/support/make-certificate.ts'
+import { unixSocketUrl } from '../../kubernetes/util/index.ts'
 import {
   createStateHandler,
   openStateStore,
@@ -32,7 +33,7 @@ export type StateServer = {
 /** A minimal server: one stack with its token, and a worker with the bearer token `worker`. */
 export async function withStateServer(
   work: (server: StateServer) => Promise<void>,
-  options: { limits?: Partial<StateLimits>; handler?: Partial<StateHandlerOptions>; tls?: boolean } = {},
+  options: { limits?: Partial<StateLimits>; handler?: Partial<StateHandlerOptions>; tls?: boolean; unix?: boolean } = {},
 ): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), 'oarlock-state-http-'))
   const store = await openStateStore({ directory, key: Buffer.alloc(32, 7), limits: options.limits })
@@ -54,10 +55,11 @@ export async function withStateServer(
   const tls = options.tls ? makeCertificate(directory) : undefined
   const ca = tls?.cert
   const server = tls ? createTlsServer({ cert: tls.cert, key: tls.key }, listener) : createServer(listener)
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const socketPath = join(directory, 'api.sock')
+  await new Promise<void>(resolve => (options.unix ? server.listen(socketPath, resolve) : server.listen(0, '127.0.0.1', resolve)))
   const { port } = server.address() as AddressInfo
   try {
-    const url = `${ca === undefined ? 'http' : 'https'}://127.0.0.1:${port}`
+    const url = options.unix ? unixSocketUrl(socketPath) : `${ca === undefined ? 'http' : 'https'}://127.0.0.1:${port}`
     await work({ store, url, port, token: store.stackToken('uid'), server: server as Server, abandoned, errors, directory, ca })
     deepStrictEqual(errors, [])
   } finally {

@@ -1,11 +1,11 @@
 /**
- * @module dispatch/failure-detection: which workers are lost, and what happens to their Runs (invariant 2).
- * In: Leases as observed, Workers, active Runs. Out: Lost Runs, deleted Leases and Workers; suspects that get no new Runs.
- * Start reading at `decide-lost.ts` (the decision) and `lease-observer.ts` (its clock). `lost-worker-controller.ts` confirms each loss
- * with the server and acts on it; `suspect-workers.ts` excludes workers that are late with a renewal.
- * Not done here: renewing Leases and stopping engines, which is the worker's own duty (`execution/worker/`).
+ * @module dispatch/failure-detection: which workers are lost, and which are suspect (invariant 2). Pure.
+ * In: Leases as observed, Workers, whether a worker has Runs, exited processes; times of a monotonic clock. Out: workers whose loss the server has to
+ * confirm, confirmed losses, suspects.
+ * Start reading at `failure-detector.ts`; `lease-observer.ts` is its clock, `loss-of.ts` the rule by which the server confirms a loss.
+ * Not done here: ending the Runs of lost workers (`run-cleanup.ts`), asking the server (`shell/`), renewing Leases and stopping engines, which is the
+ * worker's own duty (`execution/worker/`).
  */
-export { decideLost, type LostDecision, type LostInput, type LostWorker } from './decide-lost.ts'
+export { type ExpiredWorker, FailureDetector } from './failure-detector.ts'
 export { LeaseObserver } from './lease-observer.ts'
-export { LostWorkerController } from './lost-worker-controller.ts'
-export { SuspectWorkers } from './suspect-workers.ts'
+export { lossOf } from './loss-of.ts'

@@ -3,56 +3,43 @@
  * changed for a whole lease duration since the observer last SAW it change (invariant 2). Wall clocks, and the times written in the Lease, are
  * never compared.
  *
- * `isExpired` is not final, because a stalled watch looks the same as a stalled worker. Before acting on it, read the Lease from the
+ * Expiry is not final, because a stalled watch looks the same as a stalled worker. Before acting on it, read the Lease from the
  * server, `observe` it, and check again.
  */
 export class LeaseObserver {
-  readonly #durationMs: number
-  readonly #observations = new Map<string, { version: string | undefined; sinceMs: number }>()
-
-  /** @param durationMs how long a Lease may remain unchanged. 10,000 by design; a larger value is safe, a smaller one is not. */
-  constructor(durationMs: number) {
-    if (!Number.isFinite(durationMs) || durationMs <= 0) throw new RangeError(`durationMs must be a number > 0, got ${durationMs}`)
-    this.#durationMs = durationMs
-  }
+  /** In the order of `sinceMs`, oldest first: a renewal moves its worker to the end. Finding who is late costs nothing for those who are not. */
+  readonly #observations = new Map<string, { readonly version: string | undefined; readonly sinceMs: number }>()
 
   /**
-   * Records the current state of a Lease. `version` changes with every renewal and is undefined while there is no Lease. Only a renewal
-   * extends the deadline; the deletion of the Lease does not.
+   * Records the current state of a Lease; times never decrease from one call to the next. `version` changes with every renewal and is undefined
+   * while there is no Lease. Only a renewal extends the deadline; the deletion of the Lease does not.
+   * Returns true if the observation is new, or the Lease was renewed.
    */
-  observe(worker: string, version: string | undefined, nowMs: number): void {
+  observe(worker: string, version: string | undefined, nowMs: number): boolean {
     const seen = this.#observations.get(worker)
-    if (!seen) this.#observations.set(worker, { version, sinceMs: nowMs })
-    else if (version !== undefined && version !== seen.version) this.#observations.set(worker, { version, sinceMs: nowMs })
+    if (seen && (version === undefined || version === seen.version)) return false
+    this.#observations.delete(worker)
+    this.#observations.set(worker, { version, sinceMs: nowMs })
+    return true
   }
 
-  /** Stops observing all but `workers` (invariant 10). */
-  retain(workers: ReadonlySet<string>): void {
-    for (const worker of this.#observations.keys()) if (!workers.has(worker)) this.#observations.delete(worker)
+  /** Starts the observation of a worker again. */
+  restart(worker: string, nowMs: number): void {
+    const version = this.#observations.get(worker)?.version
+    this.#observations.delete(worker)
+    this.#observations.set(worker, { version, sinceMs: nowMs })
+  }
+
+  forget(worker: string): void {
+    this.#observations.delete(worker)
   }
 
   isObserved(worker: string): boolean {
     return this.#observations.has(worker)
   }
 
-  isExpired(worker: string, nowMs: number): boolean {
-    const seen = this.#observations.get(worker)
-    return seen !== undefined && nowMs - seen.sinceMs >= this.#durationMs
-  }
-
-  /** Time since the Lease was last seen to change; 0 if it is not observed. */
-  ageMs(worker: string, nowMs: number): number {
-    const seen = this.#observations.get(worker)
-    return seen ? nowMs - seen.sinceMs : 0
-  }
-
-  /** Time until the first Lease expires if none is renewed; undefined when none is observed. */
-  nextExpiryMs(nowMs: number): number | undefined {
-    let next: number | undefined
-    for (const { sinceMs } of this.#observations.values()) {
-      const inMs = Math.max(0, sinceMs + this.#durationMs - nowMs)
-      if (next === undefined || inMs < next) next = inMs
-    }
-    return next
+  /** All workers, the one that has been silent for the longest time first. */
+  *bySilence(): Generator<{ readonly worker: string; readonly sinceMs: number }> {
+    for (const [worker, { sinceMs }] of this.#observations) yield { worker, sinceMs }
   }
 }

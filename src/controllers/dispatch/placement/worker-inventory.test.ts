@@ -7,6 +7,7 @@ import { requirementsOf } from '../queue/index.ts'
 import { noLoad, type WorkerLoad, withRun } from '../worker-load.ts'
 import { WorkerInventory } from './worker-inventory.ts'
 
+const first = () => 0
 const poolNames = ['p', 'q']
 const requirementsIn = (pool: string) =>
   [{}, { resources: { memory: '3Gi' } }, { engine: 'terraform' as const }, { placement: { workerLabels: { gpu: 'yes' } } }].map(stack =>
@@ -22,7 +23,7 @@ function slots(inventory: WorkerInventory): string[] {
       while (inventory.assignTo(of, requirements!) !== undefined) count++
       return `${pool}/${of} ${count}`
     })
-    return [...from, `${pool} ${inventory.assign(requirements!, undefined)}`]
+    return [...from, `${pool} ${inventory.assign(requirements!, undefined, first)}`]
   }
   return poolNames.flatMap(slotsOf)
 }
@@ -71,7 +72,7 @@ const step = fc.oneof(
 test('property: after any sequence of changes and assignments it equals an inventory built from scratch', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), steps => {
-      const inventory = new WorkerInventory(() => 0)
+      const inventory = new WorkerInventory()
       const workers = new Map<string, Worker>()
       const loads = new Map<string, WorkerLoad>()
       const count = (assigned: string | undefined, requirements: ReturnType<typeof requirementsOf>) => {
@@ -101,11 +102,14 @@ test('property: after any sequence of changes and assignments it equals an inven
         } else if (one.kind === 'begin') inventory.beginCycle()
         else {
           const requirements = requirementsIn(one.pool)[one.requirements]!
-          count(one.kind === 'assign' ? inventory.assign(requirements, undefined) : inventory.assignTo(one.of, requirements), requirements)
+          count(
+            one.kind === 'assign' ? inventory.assign(requirements, undefined, first) : inventory.assignTo(one.of, requirements),
+            requirements,
+          )
         }
       }
       inventory.beginCycle()
-      const rebuilt = WorkerInventory.of(workers.values(), loads, () => 0)
+      const rebuilt = WorkerInventory.of(workers.values(), loads)
       assert.deepEqual(queryAll(inventory), queryAll(rebuilt))
       assert.deepEqual(slots(inventory), slots(rebuilt))
     }),

@@ -53,16 +53,10 @@ export class WorkerInventory {
   readonly #poolOf = new Map<string, string>()
   /** Workers reserved in this scheduling cycle. */
   #reserved: InventoryWorker[] = []
-  readonly #random: () => number
 
-  /** @param random 0 ≤ x < 1; for sampling large pools. */
-  constructor(random: () => number) {
-    this.#random = random
-  }
-
-  /** An inventory for a single decision. */
-  static of(workers: Iterable<Worker>, load: WorkerLoads, random: () => number): WorkerInventory {
-    const inventory = new WorkerInventory(random)
+  /** An inventory of exactly these Workers. */
+  static of(workers: Iterable<Worker>, load: WorkerLoads): WorkerInventory {
+    const inventory = new WorkerInventory()
     for (const worker of workers) inventory.set(worker, load.get(worker.metadata.name))
     return inventory
   }
@@ -90,13 +84,12 @@ export class WorkerInventory {
     this.#poolOf.delete(name)
   }
 
-  clear(): void {
-    this.#pools.clear()
-    this.#poolOf.clear()
-    this.#reserved = []
-  }
-
   // ---- queries
+
+  /** All Workers with the number of their active Runs, including those just assigned. */
+  *workers(): Generator<{ readonly worker: Worker; readonly active: number; readonly isSchedulable: boolean }> {
+    for (const { members } of this.#pools.values()) yield* members.values()
+  }
 
   pools(): Iterable<string> {
     return this.#pools.keys()
@@ -135,12 +128,15 @@ export class WorkerInventory {
     this.#reserved = []
   }
 
-  /** Assigns a slot of the best Worker that fits. Returns its name; undefined if none fits. */
-  assign(requirements: Requirements, cacheKey: string | undefined): string | undefined {
+  /**
+   * Assigns a slot of the best Worker that fits. Returns its name; undefined if none fits.
+   * @param random 0 ≤ x < 1; for sampling large pools.
+   */
+  assign(requirements: Requirements, cacheKey: string | undefined, random: () => number): string | undefined {
     const pool = this.#pools.get(requirements.pool)
     if (!pool || pool.free.length === 0) return undefined
     const doesFit = (candidate: InventoryWorker) => fits(requirements, candidate, pool.engines)
-    let candidates = sample(pool.free, this.#random).filter(doesFit)
+    let candidates = sample(pool.free, random).filter(doesFit)
     // If no Worker of the sample fits, another one still may.
     if (candidates.length === 0 && pool.free.length > sampleSize) candidates = pool.free.filter(doesFit)
     const chosen = chooseWorker(candidates, cacheKey, domain => pool.activeByDomain.get(domain) ?? 0)

@@ -7,7 +7,7 @@ export type OrphanSince = { readonly sinceMs: number; readonly isStopRequested: 
 
 export type OrphansInput = {
   /** Workers that drivers started and that have not ended. */
-  readonly running: readonly DriverWorker[]
+  readonly running: Iterable<DriverWorker>
   readonly isRegistered: (worker: string) => boolean
   /** True for a worker that was started and may still register in time. */
   readonly isStarting: (worker: string) => boolean

@@ -1,6 +1,5 @@
 import { defaults, type Worker, type WorkerPool, type WorkerPoolSpec } from '../../../api/index.ts'
 import { parseDuration } from '../../../kubernetes/object/index.ts'
-import type { WorkerInventory } from '../placement/index.ts'
 import type { StartState } from './start-state.ts'
 import { warmMinimum } from './warm-minimum.ts'
 
@@ -15,7 +14,12 @@ export type PoolDemand = {
 export type PoolsInput = {
   readonly demand: ReadonlyMap<string, PoolDemand>
   /** Includes the assignments of this pass. */
-  readonly inventory: Pick<WorkerInventory, 'count' | 'idle' | 'pools'>
+  readonly inventory: {
+    pools(): Iterable<string>
+    count(pool: string): { readonly workers: number; readonly busy: number; readonly idle: number }
+    /** The idle Workers of a pool that would accept a Run now. */
+    idle(pool: string): readonly Worker[]
+  }
   readonly pools: readonly WorkerPool[]
   /** By pool: workers that were started and have not registered, and the outcome of recent starts. */
   readonly starts: ReadonlyMap<string, StartState>

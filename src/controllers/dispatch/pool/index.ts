@@ -1,12 +1,14 @@
 /**
  * @module dispatch/pool: how many workers each pool should have, and starting and draining them.
- * In: the number of startable Runs of each pool (from `queue/`), the worker inventory (from `placement/`), WorkerPools. Out: workers to start and to
- * drain, the status of WorkerPools.
- * Start reading at `decide-pools.ts`. Deciders: `start-state.ts` (backoff), `warm-minimum.ts` (schedules), `decide-orphans.ts` (processes without a
- * Worker). Shells: `pool-controller.ts`, with `worker-starter.ts` and `pool-status-writer.ts`, acts through one {@link PoolDriver} per mode;
- * `pods/` is the driver of mode Pod, the driver of mode Process is in `app/`.
- * Not done here: which Worker gets which Run (`placement/`).
+ * In: the number of startable Runs of each pool (from `queue/`), the counts of its workers, WorkerPools, reports of drivers. Out: workers to start and to
+ * drain, and processes to stop.
+ * Start reading at `decide-pools.ts`. Also pure: `start-state.ts` (backoff) and `start-tracker.ts`, which keeps it for all pools; `warm-minimum.ts`
+ * (schedules); `decide-orphans.ts` (processes without a Worker); `decide-request-garbage.ts` (requests for workers that failed or that no host claims).
+ * {@link PoolDriver} is what starts and stops workers: `pods/` is the driver of mode Pod. Mode Process has two: `requested-pool.ts` has other hosts
+ * start workers, the one in `app/` starts child processes.
+ * Not done here: which Worker gets which Run (`placement/`), and calling the drivers (`shell/`).
  */
+export { decideOrphans, type OrphanSince } from './decide-orphans.ts'
 export {
   decidePoolSize,
   decidePools,
@@ -20,8 +22,8 @@ export {
   type ScaleReason,
 } from './decide-pools.ts'
 export { PodPool, type PodWorkerOptions } from './pods/index.ts'
-export { PoolController } from './pool-controller.ts'
 export { type DriverListener, type DriverWorker, type PoolDriver, StartError } from './pool-driver.ts'
+export { RequestedPool } from './requested-pool.ts'
 export {
   currentFailure,
   initialStartState,
@@ -35,4 +37,5 @@ export {
   withStartFailing,
   withTimeouts,
 } from './start-state.ts'
+export { type StartPlan, StartTracker } from './start-tracker.ts'
 export { workerEnvironment } from './worker-environment.ts'

@@ -9,13 +9,15 @@ export type DriverWorker = {
   readonly startedMs?: number
   /** Why its start is failing at the moment; it may still succeed. */
   readonly failure?: StartFailure | undefined
+  /** True: it is not the driver's to stop, because it is being stopped, or has registered and is known by its Worker from now on. */
+  readonly isReleased?: boolean
 }
 
 export type DriverListener = {
   /** A worker has ended. `exitCode` is undefined if it was killed or evicted; `failure` is more specific than the exit code. */
   exited(worker: string, exitCode: number | undefined, failure?: StartFailure): void
-  /** The start of a worker is failing, but may still succeed; undefined when it no longer fails. */
-  startFailing(worker: string, failure: StartFailure | undefined): void
+  /** A worker that this process may not have started exists, or its start fails, or no longer fails. */
+  observed(worker: DriverWorker): void
 }
 
 /** A failed start with a specific reason. */
@@ -29,10 +31,19 @@ export class StartError extends Error {
   }
 }
 
-/** Starts and stops the workers of pools of one mode: `Process` is implemented by `app/process-pool.ts`, `Pod` by `pods/pod-pool.ts`. */
+/**
+ * Starts and stops the workers of pools of one mode. `Process` is implemented by `app/process-pool/` for processes of this host and by
+ * `requested-pool.ts` for those of other hosts, `Pod` by `pods/pod-pool.ts`.
+ */
 export type PoolDriver = {
+  /**
+   * True: a worker is an object on the API server, so its name is claimed before it is created, and a controller that is no longer the leader never
+   * creates one twice. Default: false, the worker is a child process with a random name.
+   */
+  readonly claimsNames?: boolean
   /** Starts a worker that will register as `workerName`. Rejects if that fails, preferably with a {@link StartError}. */
   start(pool: WorkerPool, workerName: string): Promise<void>
+  /** The workers that have not ended. Those that this process starts itself, and those that exist when it becomes the leader, are not reported otherwise. */
   running(): readonly DriverWorker[]
   /** Asks a worker to stop; `force` kills it. Does nothing if it has ended. */
   stop(workerName: string, options: { force: boolean }): void

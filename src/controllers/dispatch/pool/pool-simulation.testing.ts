@@ -1,10 +1,9 @@
 import type { Worker, WorkerPool, WorkerPoolSpec } from '../../../api/index.ts'
 import { rfc3339 } from '../../../kubernetes/object/index.ts'
-import { decideDispatch } from '../decide-dispatch.ts'
 import { epochMs, testPool, testRun, testWorker } from '../objects.testing.ts'
-import { SchedulerState, WorkerInventory } from '../placement/index.ts'
-import { RunQueue, requestOf } from '../queue/index.ts'
-import type { WorkerLoad } from '../worker-load.ts'
+import { Scheduler } from '../placement/index.ts'
+import { requestOf } from '../queue/index.ts'
+import { scheduleAndSize } from '../schedule-and-size.testing.ts'
 import {
   initialStartState,
   nextTimeoutMs,
@@ -40,8 +39,8 @@ export class PoolSimulation {
   readonly history: string[] = []
   readonly #options: PoolSimulationOptions
   readonly #workers = new Map<string, SimulatedPoolWorker>()
-  readonly #queue = new RunQueue()
-  readonly #schedulerState = new SchedulerState()
+  readonly #scheduler = new Scheduler()
+  readonly #queue = this.#scheduler.queue
   #starts: StartState = initialStartState
   readonly #starting = new Map<string, number>()
   #counts = { started: 0, runs: 0 }
@@ -123,20 +122,10 @@ export class PoolSimulation {
     const expired = withTimeouts(this.#starts, nowMs, registerWithinMs)
     this.#starts = expired.state
     for (const name of expired.timedOut) this.#starting.delete(name)
-    const load = new Map<string, WorkerLoad>([...this.#workers].map(([name, { runs, total }]) => [name, { active: runs.size, total }]))
-    const decision = decideDispatch({
-      queue: this.#queue,
-      state: this.#schedulerState,
-      workerTemplates: new Map(),
-      inventory: WorkerInventory.of(
-        [...this.#workers.values()].map(({ worker }) => worker),
-        load,
-        () => 0,
-      ),
-      pools: [this.pool],
-      starts: new Map([['pool', this.#starts]]),
-      nowMs,
-    })
+    const { inventory } = this.#scheduler
+    for (const { worker } of [...inventory.workers()]) inventory.delete(worker.metadata.name)
+    for (const { worker, runs, total } of this.#workers.values()) inventory.set(worker, { active: runs.size, total })
+    const decision = scheduleAndSize(this.#scheduler, { pools: [this.pool], starts: new Map([['pool', this.#starts]]), nowMs })
     const failuresBefore = this.#starts.failures
     let isProven = false
     for (const { key, worker: name } of decision.assignments) {

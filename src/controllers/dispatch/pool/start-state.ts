@@ -3,7 +3,7 @@ import { exponentialDelayMs } from '../../../kubernetes/util/index.ts'
 /**
  * Why a worker failed to start; the reason of the pool's condition `Ready`.
  * `CreateFailed`: its process or Pod could not be created. `QuotaExceeded`: a ResourceQuota allows no more Pods. `ImagePullFailed`,
- * `ContainerConfigError`, `Unschedulable`: its Pod exists and does not run. `CredentialRejected`: the server rejected its credential.
+ * `ContainerConfigError`, `Unschedulable`: its Pod exists and does not run, or no host has claimed it. `CredentialRejected`: the server rejected its credential.
  * `CrashedOnStartup`: it exited before it started a Run. `Evicted`: its Pod was evicted. `RegistrationFailed`: it did not register in time.
  */
 export type StartFailureReason =

@@ -1,20 +1,16 @@
 /**
- * @module dispatch/queue: the order of queued Runs, and the limits that block them.
- * In: Runs that are queued, start and end; Tenants; limits. Out: the next Run of an equivalence class, and previews of the order. Pure: times are
- * passed in. Start reading at `run-queue.ts`; `queue-tree.ts` is the tree that it orders Runs by, `decayed-usage.ts` the arithmetic of fair share,
- * `tenants.ts` the mapping of namespaces to tenants, `preview.ts` the forecast of the order. Shells: `queue-controller.ts` updates the queue from
- * the caches, `tenant-controller.ts` writes the status of Tenants, `queue-report.ts` builds the response of `/queue`.
- * Not done here: which Worker gets a Run (`placement/`).
+ * @module dispatch/queue: the order of queued Runs, and the limits that block them. Pure.
+ * In: Runs that are queued, start and end; Tenants; limits. Out: the next Run of an equivalence class, and previews of the order.
+ * Start reading at `run-queue.ts`; `queue-tree.ts` is the tree that it orders Runs by, `decayed-usage.ts` the arithmetic of fair share,
+ * `tenants.ts` the mapping of namespaces to tenants, `preview.ts` the forecast of the order.
+ * Not done here: which Worker gets a Run (`placement/`), and reporting the queue (`status/`).
  */
 export { UsageScale } from './decayed-usage.ts'
 export { countStartable } from './demand.ts'
 export { type PreviewEntry, previewQueueOrder, type QueuePreview } from './preview.ts'
 export { classRank, rankOf } from './priority-class.ts'
-export { QueueController } from './queue-controller.ts'
-export { maxReportedRuns, type QueuedRun, type QueueReport, type QueueReportOptions, queueReport } from './queue-report.ts'
 export type { EquivalenceClass, FifoQueue, RunQueueEntry, TenantAccount } from './queue-tree.ts'
 export { isOlder } from './queue-tree.ts'
 export { expectedRunMs, RunQueue, type RunQueueOptions } from './run-queue.ts'
 export { isSameRequest, type Requirements, type RunRequest, requestOf, requirementsOf } from './run-request.ts'
-export { TenantController } from './tenant-controller.ts'
 export { selectorError, type TenantConflict, TenantIndex, type TenantSettings } from './tenants.ts'

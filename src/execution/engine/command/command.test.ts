@@ -90,7 +90,7 @@ test('destroy runs the destroy command, and does nothing without one', async t =
 })
 
 for (const { name, command, variables = {}, want } of [
-  { name: 'no apply', command: { plan: sh('true') }, want: ['InvalidSpec', /^spec.command.apply is required/, false] },
+  { name: 'a missing apply command', command: { plan: sh('true') }, want: ['InvalidSpec', /^spec.command.apply is required/, false] },
   {
     name: 'a plan that fails',
     command: { plan: sh('echo no luck >&2; exit 3'), apply: sh('true') },
@@ -155,7 +155,7 @@ for (const { name, text, want } of [
   { name: 'null', text: 'null', want: /contains null;/ },
   { name: 'a name with a space', text: '{"a b": 1}', want: /has output name "a b"/ },
   {
-    name: 'sensitive as a string',
+    name: 'a value of sensitive that is a string',
     text: '{"a": {"value": 1, "sensitive": "yes"}}',
     want: /has a string in a.sensitive; it must be true or false$/,
   },

@@ -1,10 +1,10 @@
-import { createHash } from 'node:crypto'
 import { readdir, readFile, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
+import { createSha256 } from '../../../kubernetes/util/index.ts'
 
 /** `sha256:<hex>` of the paths and contents below `root`, without `.git`. */
 export async function directoryDigest(root: string): Promise<string> {
-  const hash = createHash('sha256')
+  const hash = createSha256()
   const visit = async (directory: string): Promise<void> => {
     const entries = await readdir(join(root, directory), { withFileTypes: true })
     entries.sort((a, b) => (a.name < b.name ? -1 : 1))

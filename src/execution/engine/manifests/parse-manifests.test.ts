@@ -20,19 +20,19 @@ test('parses documents, lists and JSON; skips empty documents and drops status',
 })
 
 for (const { name, text, want } of [
-  { name: 'broken YAML', text: 'a: [1\n', want: /^app.yaml is not valid YAML: .*line 2/ },
+  { name: 'invalid YAML', text: 'a: [1\n', want: /^app.yaml is not valid YAML: .*line 2/ },
   { name: 'a string', text: 'hello\n', want: /^app.yaml must be an object with apiVersion, kind and metadata, got string$/ },
-  { name: 'no apiVersion', text: 'kind: ConfigMap\n', want: /^app.yaml has no apiVersion/ },
-  { name: 'no kind', text: 'apiVersion: v1\n', want: /^app.yaml has no kind/ },
-  { name: 'no metadata', text: 'apiVersion: v1\nkind: Secret\n', want: /^app.yaml is a Secret without metadata$/ },
-  { name: 'no name', text: 'apiVersion: v1\nkind: Secret\nmetadata: {}\n', want: /^app.yaml is a Secret without metadata.name$/ },
+  { name: 'a missing apiVersion', text: 'kind: ConfigMap\n', want: /^app.yaml has no apiVersion/ },
+  { name: 'a missing kind', text: 'apiVersion: v1\n', want: /^app.yaml has no kind/ },
+  { name: 'missing metadata', text: 'apiVersion: v1\nkind: Secret\n', want: /^app.yaml is a Secret without metadata$/ },
+  { name: 'a missing name', text: 'apiVersion: v1\nkind: Secret\nmetadata: {}\n', want: /^app.yaml is a Secret without metadata.name$/ },
   {
     name: 'generateName',
     text: 'apiVersion: v1\nkind: Job\nmetadata: { generateName: j- }\n',
     want: /metadata.generateName; set metadata.name/,
   },
   {
-    name: 'the same object twice',
+    name: 'a duplicate object',
     text: 'apiVersion: v1\nkind: Secret\nmetadata: { name: a }\n---\napiVersion: v1\nkind: Secret\nmetadata: { name: a }\n',
     want: /^app.yaml document 2, Secret a is a duplicate of app.yaml document 1, Secret a$/,
   },
@@ -41,7 +41,11 @@ for (const { name, text, want } of [
     text: 'apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n',
     want: /is a Kustomization, which this engine does not support/,
   },
-  { name: 'an alias bomb', text: `a: &a x\nb: [${'*a,'.repeat(200)}]\n`, want: /^app.yaml cannot be parsed: Excessive alias count/ },
+  {
+    name: 'aliases that expand exponentially',
+    text: `a: &a x\nb: [${'*a,'.repeat(200)}]\n`,
+    want: /^app.yaml cannot be parsed: Excessive alias count/,
+  },
 ]) {
   test(`rejects ${name} and names its location`, () => {
     assert.throws(() => parse(text), { reason: 'InvalidConfiguration', retryable: false, message: want })

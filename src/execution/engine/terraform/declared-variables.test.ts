@@ -6,7 +6,7 @@ import { declaredVariables } from './declared-variables.ts'
 import { variablesFile } from './variables-file.ts'
 
 for (const { name, file = 'main.tf', text, want } of [
-  { name: 'plain', text: 'variable "a" {}\nvariable b {\n}\n', want: ['a', 'b'] },
+  { name: 'a declaration', text: 'variable "a" {}\nvariable b {\n}\n', want: ['a', 'b'] },
   { name: 'comments', text: '# variable "x" {}\n// variable "y" {}\n/* variable "z" {} */ variable "a" {}', want: ['a'] },
   { name: 'a string', text: 'locals { a = "variable \\"x\\" {" }\nvariable "a" {}', want: ['a'] },
   { name: 'a template with braces and quotes', text: 'locals { a = "${join("}", ["{"])} }" }\nvariable "a" {}', want: ['a'] },
@@ -15,8 +15,8 @@ for (const { name, file = 'main.tf', text, want } of [
   { name: 'a nested block with the same name', text: 'resource "a" "b" {\n  variable "x" {}\n}\n', want: [] },
   { name: 'JSON', file: 'v.tf.json', text: '{"variable": {"a": {}, "b": {"type": "string"}}}', want: ['a', 'b'] },
   { name: 'JSON as a list', file: 'v.tf.json', text: '{"variable": [{"a": {}}]}', want: ['a'] },
-  { name: 'broken JSON', file: 'v.tf.json', text: '{"variable"', want: [] },
-  { name: 'another file', file: 'readme.md', text: 'variable "a" {}', want: [] },
+  { name: 'invalid JSON', file: 'v.tf.json', text: '{"variable"', want: [] },
+  { name: 'a file of another type', file: 'readme.md', text: 'variable "a" {}', want: [] },
 ]) {
   test(`declared variables: ${name}`, () => assert.deepEqual([...declaredVariables([{ name: file, text }])].sort(), want))
 }

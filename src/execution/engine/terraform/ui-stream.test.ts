@@ -70,7 +70,7 @@ for (const { name, summary, detail, file, address, want } of [
   },
   { name: 'a precondition', summary: 'Resource precondition failed', detail: '', file: 'main.tf', want: false },
   { name: 'a resource', summary: 'creating EC2 Instance', detail: '', file: 'main.tf', address: 'aws_instance.a', want: false },
-  { name: 'a bad reference', summary: 'Reference to undeclared resource', detail: '', file: 'main.tf', want: true },
+  { name: 'an invalid reference', summary: 'Reference to undeclared resource', detail: '', file: 'main.tf', want: true },
 ]) {
   test(`${name} is ${want ? '' : 'not '}a configuration error`, () => {
     assert.equal(isConfigurationError({ diagnostic: { severity: 'error', summary, detail, ...(file && { file }) }, address }), want)

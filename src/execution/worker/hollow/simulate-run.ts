@@ -32,7 +32,7 @@ async function simulatePhases({ reporter, profile, random, sleep }: SimulatedRun
   const work = async (ms: number) => {
     if (ms > 0 && !reporter.run.spec.cancel) await sleep(ms)
   }
-  await reporter.reportStarted()
+  reporter.reportStarted().catch(() => {})
   await work(phases.preparing(random()))
   reporter.reportPhaseSoon({ phase: 'Planning' }).catch(() => {})
   await work(phases.planning(random()))
@@ -40,7 +40,7 @@ async function simulatePhases({ reporter, profile, random, sleep }: SimulatedRun
   const plan = { digest: 'hollow', add: 0, change: hasChanges ? 1 : 0, destroy: 0 }
   const isApplied = hasChanges && reporter.run.spec.type !== 'Plan' && !reporter.run.spec.cancel
   if (isApplied) {
-    await reporter.reportPhase({ phase: 'Applying', plan })
+    reporter.reportPhaseSoon({ phase: 'Applying', plan }).catch(() => {})
     await work(phases.applying(random()))
   }
   if (random() < failureShare) {

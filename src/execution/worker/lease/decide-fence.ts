@@ -4,6 +4,14 @@ export type FenceStep = 'none' | 'SIGINT' | 'SIGTERM' | 'SIGKILL'
 /** Milliseconds since before the last successful renewal was sent. */
 export type FenceTimings = { interruptMs: number; terminateMs: number; killMs: number }
 
+/** A worker that is late by half of this leaves SIGINT to its supervisor, which sends it after the whole: no engine gets it from both. */
+export const interruptSlackMs = 100
+
+/** Reports whether SIGINT to an engine is the worker's task; without a supervisor too, the engine stops by the next signal, SIGTERM. */
+export function isWorkersInterrupt(sinceRenewalMs: number, { interruptMs }: FenceTimings): boolean {
+  return sinceRenewalMs < interruptMs + interruptSlackMs / 2
+}
+
 const order: readonly FenceStep[] = ['none', 'SIGINT', 'SIGTERM', 'SIGKILL']
 
 /**

@@ -1,3 +1,4 @@
+import { systemTimers, type Timers } from '../../../kubernetes/util/index.ts'
 import { decideFence, type FenceStep, type FenceTimings } from './decide-fence.ts'
 
 /** Timers stop while the machine is suspended and the Lease does not: the clock is read at least this often. */
@@ -9,20 +10,27 @@ export type FenceTimer = {
   stop(): void
 }
 
+export type FenceTimerOptions = {
+  readonly times: FenceTimings
+  sinceRenewalMs(): number
+  onStep(step: FenceStep): void
+  /** For tests. Default: the timers of the process. */
+  readonly timers?: Pick<Timers, 'after'>
+}
+
 /** Calls `onStep` for each step that {@link decideFence} requires. Call `update` after each renewal, `stop` when the Run has ended. */
-export function startFenceTimer(options: { times: FenceTimings; sinceRenewalMs(): number; onStep(step: FenceStep): void }): FenceTimer {
-  const { times, sinceRenewalMs, onStep } = options
+export function startFenceTimer({ times, sinceRenewalMs, onStep, timers = systemTimers }: FenceTimerOptions): FenceTimer {
   let sent: FenceStep = 'none'
-  let timer: NodeJS.Timeout | undefined
+  let cancel = (): void => {}
   const update = (): void => {
-    clearTimeout(timer)
+    cancel()
     const { send, recheckInMs } = decideFence(sinceRenewalMs(), sent, times)
     if (send !== 'none') {
       sent = send
       onStep(send)
     }
-    if (recheckInMs !== Number.POSITIVE_INFINITY) timer = setTimeout(update, Math.min(recheckInMs, checkIntervalMs))
+    if (recheckInMs !== Number.POSITIVE_INFINITY) cancel = timers.after(Math.min(recheckInMs, checkIntervalMs), update)
   }
   update()
-  return { update, stop: () => clearTimeout(timer) }
+  return { update, stop: () => cancel() }
 }

@@ -4,6 +4,8 @@ import type { WorkerIdentity } from '../supervisor/index.ts'
 export type HeartbeatData = {
   /** URL of the Lease. */
   leaseUrl: string
+  /** Renewals use this Unix socket instead of the host and port of `leaseUrl`. */
+  socketPath: string | undefined
   leaseUid: string
   token: string
   caCertificate: string | undefined

@@ -3,24 +3,26 @@
  * a frozen disk can starve it: it reads no file and, with a numeric address, resolves no name. It has its own connections to the API
  * server and to the supervisor, to which it reports each renewal.
  */
-import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 import { bootMs } from '../supervisor/clock.ts'
 import type { SupervisorMessage } from '../supervisor/supervisor-protocol.ts'
+import { decideRenewal, type RenewalEvent } from './decide-renewal.ts'
 import { type FromHeartbeat, type HeartbeatData, sharedClockSlots, type ToHeartbeat } from './heartbeat-protocol.ts'
 import { leaseRenewal } from './lease-renewal.ts'
 
-const { leaseUrl, leaseUid, caCertificate, worker, renewMs, stuckMs, shared } = workerData as HeartbeatData
+const { leaseUrl, socketPath, leaseUid, caCertificate, worker, renewMs, stuckMs, shared } = workerData as HeartbeatData
 let { token } = workerData as HeartbeatData
 const times = new BigInt64Array(shared)
 const stop = new AbortController()
-const { Agent: HttpAgent, request: httpRequest } = process.getBuiltinModule('node:http')
-const isTls = leaseUrl.startsWith('https:')
-const agent = isTls
-  ? new HttpsAgent({ keepAlive: true, maxSockets: 1, ca: caCertificate })
-  : new HttpAgent({ keepAlive: true, maxSockets: 1 })
+const { Agent, request } = process.getBuiltinModule(leaseUrl.startsWith('https:') ? 'node:https' : 'node:http')
+const agent = new Agent({
+  keepAlive: true,
+  maxSockets: 1,
+  ca: caCertificate,
+  ...(socketPath !== undefined && { socketPath }),
+})
 let supervisor: Socket | undefined
 
 const post = (message: FromHeartbeat): void => parentPort?.postMessage(message)
@@ -58,7 +60,7 @@ function renew(): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
     // Bounds the whole request; `stop` ends it immediately.
     const signal = AbortSignal.any([stop.signal, AbortSignal.timeout(renewMs)])
-    const sent = (isTls ? httpsRequest : httpRequest)(leaseUrl, { method: 'PATCH', agent, headers, signal })
+    const sent = request(leaseUrl, { method: 'PATCH', agent, headers, signal })
     sent.on('error', reject)
     sent.on('response', response => {
       let text = ''
@@ -74,33 +76,30 @@ function renew(): Promise<{ status: number; text: string }> {
 }
 
 async function renewForever(): Promise<void> {
-  // The registration counts as the first renewal, and was a while ago.
-  for (let waitMs = Math.max(0, renewMs - (bootMs() - Number(Atomics.load(times, sharedClockSlots.renewedAtMs)))); ; ) {
-    await delay(waitMs, undefined, { signal: stop.signal }).catch(() => {})
-    if (stop.signal.aborted) return
-    const blockedMs = bootMs() - Number(Atomics.load(times, sharedClockSlots.aliveAtMs))
-    if (blockedMs > stuckMs) {
-      // Let the Lease expire, so that another worker takes over; the supervisor stops the engine.
-      waitMs = renewMs
-      continue
-    }
-    const sentAtMs = bootMs()
-    try {
-      const { status, text } = await renew()
-      if (status === 404 || status === 409) {
-        post({ kind: 'lost' })
-        return
-      }
-      if (status !== 200) throw new Error(`failed to renew the Lease: ${status} ${text.slice(0, 300)}`)
-      Atomics.store(times, sharedClockSlots.renewedAtMs, BigInt(Math.floor(sentAtMs)))
+  let event: RenewalEvent = { kind: 'registered', sentAtMs: Number(Atomics.load(times, sharedClockSlots.renewedAtMs)) }
+  for (;;) {
+    const { renewedAtMs, error, next } = decideRenewal(event, bootMs(), { renewMs, stuckMs })
+    if (renewedAtMs !== undefined) {
+      Atomics.store(times, sharedClockSlots.renewedAtMs, BigInt(Math.floor(renewedAtMs)))
       reportRenewal()
       post({ kind: 'renewed' })
-      waitMs = Math.max(0, renewMs - (bootMs() - sentAtMs))
-    } catch (error) {
-      if (stop.signal.aborted) return
-      post({ kind: 'error', message: (error as Error).message })
-      waitMs = renewMs / 4
     }
+    if (error !== undefined) post({ kind: 'error', message: error })
+    if (next.kind === 'lost') {
+      post({ kind: 'lost' })
+      return
+    }
+    if (next.kind === 'wait') {
+      await delay(next.ms, undefined, { signal: stop.signal }).catch(() => {})
+      event = { kind: 'due', aliveAtMs: Number(Atomics.load(times, sharedClockSlots.aliveAtMs)) }
+    } else {
+      const { sentAtMs } = next
+      event = await renew().then(
+        response => ({ kind: 'answered', sentAtMs, ...response }),
+        (failure: Error) => ({ kind: 'failed', message: failure.message }),
+      )
+    }
+    if (stop.signal.aborted) return
   }
 }
 

@@ -3,7 +3,7 @@ import type { Worker as Thread } from 'node:worker_threads'
 import { systemNamespace } from '../../../api/index.ts'
 import type { Client } from '../../../kubernetes/client/index.ts'
 import { rfc3339 } from '../../../kubernetes/object/index.ts'
-import { smallThreadOptions, startThread } from '../../../kubernetes/util/index.ts'
+import { parseServerAddress, smallThreadOptions, startThread } from '../../../kubernetes/util/index.ts'
 import { bootMs, type WorkerIdentity } from '../supervisor/index.ts'
 import type { WorkerCapabilities } from '../worker-capabilities.ts'
 import { type FromHeartbeat, type HeartbeatData, sharedClockSlots, type ToHeartbeat } from './heartbeat-protocol.ts'
@@ -20,6 +20,8 @@ export type HeartbeatOptions = {
   once: boolean
   slots: number
   capabilities: WorkerCapabilities
+  /** The uid of the Worker that requested this process. Undefined: the worker creates its own. */
+  workerUid?: string | undefined
   version: string | undefined
   timings: LeaseTimings
   /** The identity of this process for the supervisor. */
@@ -69,7 +71,7 @@ export class Heartbeat {
    * @throws {RegistrationError} if the name is taken or the API server rejects the request.
    */
   async start(): Promise<void> {
-    const { client, name, pool, once, slots, version, timings, capabilities } = this.#options
+    const { client, name, pool, once, slots, version, timings, capabilities, workerUid } = this.#options
     const sentAtMs = bootMs()
     this.#registration = await register(client, {
       name,
@@ -78,6 +80,7 @@ export class Heartbeat {
       lifecycle: once ? 'OneShot' : 'Warm',
       labels: capabilities.labels,
       leaseDurationMs: timings.durationMs,
+      workerUid,
     })
     Atomics.store(this.#times, sharedClockSlots.renewedAtMs, BigInt(Math.floor(sentAtMs)))
     this.#options.onRenewed(sentAtMs)
@@ -116,11 +119,12 @@ export class Heartbeat {
     this.#post({ kind: 'supervisor', path })
   }
 
-  /** Stops renewing, then deletes Worker and Lease. */
-  async deregister(): Promise<void> {
+  /** Stops renewing, then deletes Worker and Lease. `keepsWorker`: only the Lease; dispatch ends the Runs that it left, then deletes the Worker. */
+  async deregister({ keepsWorker = false }: { keepsWorker?: boolean } = {}): Promise<void> {
     await this.stopRenewing()
     const { client, name, onError } = this.#options
-    if (this.#registration) await deregister(client, name, this.#registration, { signal: AbortSignal.timeout(5_000), onError })
+    if (!this.#registration) return
+    await deregister(client, name, this.#registration, { signal: AbortSignal.timeout(5_000), onError, keepsWorker })
   }
 
   /** Stops renewing; Worker and Lease stay. */
@@ -143,8 +147,10 @@ export class Heartbeat {
   #startThread(): void {
     const { client, name, caCertificate, worker, timings, stuckMs = 120_000, onError } = this.#options
     this.#token = this.#currentToken()
+    const { baseUrl, socketPath } = parseServerAddress(client.server)
     const workerData: HeartbeatData = {
-      leaseUrl: `${client.server}/apis/coordination.k8s.io/v1/namespaces/${systemNamespace}/leases/${name}`,
+      socketPath,
+      leaseUrl: `${baseUrl}/apis/coordination.k8s.io/v1/namespaces/${systemNamespace}/leases/${name}`,
       ...{ leaseUid: this.#registration?.leaseUid ?? '', token: this.#token, caCertificate, worker, renewMs: timings.renewMs, stuckMs },
       shared: this.#times.buffer as SharedArrayBuffer,
     }

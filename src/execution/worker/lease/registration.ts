@@ -20,40 +20,58 @@ export type RegistrationRequest = Pick<Worker['spec'], 'pool' | 'slots' | 'lifec
   /** Labels of the Worker object, in addition to the label of its pool. */
   readonly labels: Readonly<Record<string, string>>
   readonly leaseDurationMs: number
+  /** The uid of the Worker with which a controller requested the start of this process. Undefined: the worker creates its own. */
+  readonly workerUid?: string | undefined
 }
 
 /** The objects that a registration created. Renewal and deletion apply to these, not to later objects of the same name. */
 export type Registration = { readonly leaseUid: string; readonly workerUid: string }
 
 /**
- * Creates the Lease and the Worker. No Run is assigned before the worker has reported Ready.
- * @throws {RegistrationError} if the name is taken or the API server rejects the request.
+ * Creates the Lease, and creates the Worker or takes over the one that requested this process. No Run is assigned before the worker has reported
+ * Ready. Of two processes that were started for one request only the first gets the Lease.
+ * @throws {RegistrationError} if the name is taken, the request was withdrawn, or the API server rejects the request.
  */
 export async function register(client: Client, request: RegistrationRequest): Promise<Registration> {
-  const { name, pool, slots, lifecycle, leaseDurationMs } = request
-  try {
-    const [lease, worker] = await Promise.all([
-      client.resource(leaseResource).create({
-        metadata: { name, namespace: systemNamespace, labels: { [labels.pool]: pool } },
-        spec: {
-          holderIdentity: name,
-          leaseDurationSeconds: Math.ceil(leaseDurationMs / 1_000),
-          acquireTime: rfc3339Micro(Date.now()),
-          renewTime: rfc3339Micro(Date.now()),
-        },
-      }),
-      client.resource(workerResource).create({
-        metadata: { name, labels: { ...request.labels, [labels.pool]: pool } },
-        spec: { pool, slots, lifecycle },
-      }),
-    ])
-    return { leaseUid: lease.metadata.uid, workerUid: worker.metadata.uid }
-  } catch (error) {
-    const message = isReason(error, 'AlreadyExists')
-      ? `worker ${JSON.stringify(name)} already exists; choose another with --name, or wait until its Lease in ${systemNamespace} is deleted`
-      : `failed to register worker ${JSON.stringify(name)} at ${client.server}: ${(error as Error).message}`
-    throw new RegistrationError(message, { cause: error })
-  }
+  const { name, pool, leaseDurationMs, workerUid } = request
+  const [lease, worker] = await Promise.allSettled([
+    client.resource(leaseResource).create({
+      metadata: { name, namespace: systemNamespace, labels: { [labels.pool]: pool } },
+      spec: {
+        holderIdentity: name,
+        leaseDurationSeconds: Math.ceil(leaseDurationMs / 1_000),
+        acquireTime: rfc3339Micro(Date.now()),
+        renewTime: rfc3339Micro(Date.now()),
+      },
+    }),
+    workerUid === undefined ? createWorker(client, request) : takeOverWorker(client, request, workerUid),
+  ])
+  if (lease.status === 'fulfilled' && worker.status === 'fulfilled')
+    return { leaseUid: lease.value.metadata.uid, workerUid: worker.value.metadata.uid }
+  // Without its Worker the Lease would keep others from using the name until it expires.
+  if (lease.status === 'fulfilled') await deleteLease(client, name, lease.value.metadata.uid).catch(() => {})
+  const error = [lease, worker].find(each => each.status === 'rejected')?.reason
+  throw new RegistrationError(registrationMessage(client, request, error), { cause: error })
+}
+
+async function createWorker(client: Client, { name, pool, slots, lifecycle, labels: own }: RegistrationRequest): Promise<Worker> {
+  return await client.resource(workerResource).create({
+    metadata: { name, labels: { ...own, [labels.pool]: pool } },
+    spec: { pool, slots, lifecycle },
+  })
+}
+
+/** The uid is a precondition: a Worker that was deleted and requested again is not this process. Nothing is written if nothing differs. */
+async function takeOverWorker(client: Client, { name, slots, lifecycle, labels }: RegistrationRequest, uid: string): Promise<Worker> {
+  return await client.resource(workerResource).patch(name, { metadata: { uid, labels }, spec: { slots, lifecycle } }, { type: 'merge' })
+}
+
+function registrationMessage(client: Client, { name, workerUid }: RegistrationRequest, error: unknown): string {
+  const worker = `worker ${JSON.stringify(name)}`
+  if (isReason(error, 'AlreadyExists'))
+    return `${worker} already exists; choose another with --name, or wait until its Lease in ${systemNamespace} is deleted`
+  if (workerUid !== undefined && isReason(error, 'NotFound')) return `the request to start ${worker} was withdrawn`
+  return `failed to register ${worker} at ${client.server}: ${(error as Error).message}`
 }
 
 /** A partial status; null removes a field. */
@@ -66,22 +84,29 @@ export async function patchWorkerStatus(client: Client, name: string, status: Wo
   await client.resource(workerResource).patchStatus(name, { status }, { signal })
 }
 
-/** Deletes the Worker, then its Lease: no Run is assigned to a worker without a Lease. An object that no longer exists is no error. */
+/**
+ * Deletes the Worker, then its Lease: no Run is assigned to a worker without a Lease. An object that no longer exists is no error.
+ * `keepsWorker`: a Run of the worker has not ended. A new worker cannot register with this name before that Run is Lost, and so cannot
+ * execute it a second time.
+ */
 export async function deregister(
   client: Client,
   name: string,
   { leaseUid, workerUid }: Registration,
-  { signal, onError }: { signal?: AbortSignal; onError(error: unknown): void },
+  { signal, onError, keepsWorker = false }: { signal?: AbortSignal; onError(error: unknown): void; keepsWorker?: boolean },
 ): Promise<void> {
   const ignoreMissing = (error: unknown): void => {
     if (!isReason(error, 'NotFound', 'Conflict')) onError(error)
   }
-  await client
-    .resource(workerResource)
-    .delete(name, { preconditions: { uid: workerUid }, signal })
-    .catch(ignoreMissing)
-  await client
-    .resource(leaseResource)
-    .delete(name, { namespace: systemNamespace, preconditions: { uid: leaseUid }, signal })
-    .catch(ignoreMissing)
+  if (!keepsWorker) {
+    await client
+      .resource(workerResource)
+      .delete(name, { preconditions: { uid: workerUid }, signal })
+      .catch(ignoreMissing)
+  }
+  await deleteLease(client, name, leaseUid, signal).catch(ignoreMissing)
+}
+
+async function deleteLease(client: Client, name: string, uid: string, signal?: AbortSignal): Promise<void> {
+  await client.resource(leaseResource).delete(name, { namespace: systemNamespace, preconditions: { uid }, signal })
 }

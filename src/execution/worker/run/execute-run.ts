@@ -16,6 +16,7 @@ import {
   type RunUsage,
 } from '../../workspace/index.ts'
 import { type EngineEnvironment, selectEngineEnvironment } from '../engine-environment.ts'
+import { isWorkersInterrupt } from '../lease/decide-fence.ts'
 import { startFenceTimer } from '../lease/fence-timer.ts'
 import { bootMs, type SupervisedRun } from '../supervisor/index.ts'
 import { createEngineContext } from './engine-context.ts'
@@ -65,6 +66,8 @@ class RunExecution {
   readonly #engineEnvironment: EngineEnvironment
   readonly #machineOomKillsBefore = machineOomKills()
   #timeout: NodeJS.Timeout | undefined
+  /** From then on the supervisor stops the Run. */
+  #endsByMs = Number.POSITIVE_INFINITY
   #directory: RunDirectory | undefined
   #isLocked = false
   #isolation: RunIsolation | undefined
@@ -78,7 +81,11 @@ class RunExecution {
     const { run, client, workerName, times, sinceRenewalMs } = options
     this.#reporter = new RunReporter({ client, run, workerName, mayWrite: () => sinceRenewalMs() < times.killMs })
     this.#state = options.state ?? openState(options)
-    this.#stopper = new RunStopper({ onInterrupt: () => this.#supervised?.interrupted() })
+    this.#stopper = new RunStopper({
+      onInterrupt: () => this.#supervised?.interrupted(),
+      mayInterrupt: () =>
+        isWorkersInterrupt(sinceRenewalMs(), times) && bootMs() < this.#endsByMs && this.#supervised?.isInterrupted !== true,
+    })
     this.#fence = startFenceTimer({ times, sinceRenewalMs, onStep: step => this.#stopper.fence(step) })
     this.done = this.#execute()
   }
@@ -123,23 +130,19 @@ class RunExecution {
     this.#timeout = setTimeout(() => this.stop({ kind: 'Timeout', timeout }), Math.min(parseDuration(timeout), 2 ** 31 - 1))
   }
 
-  /** Reports Preparing and takes the state lock. */
+  /** Reports Preparing, soon, and takes the state lock. */
   async #acquire(): Promise<void> {
     const { run, log } = this.#options
-    // In parallel: a worker whose report is rejected has an older epoch too, so its lock would have no effect.
-    const preparing = this.#reporter.reportStarted()
-    preparing.catch(() => {})
+    // Not awaited: a worker whose report is rejected has an older epoch too, so its lock would have no effect.
+    this.#reporter.reportStarted().catch(error => error instanceof RunStoppedError && this.stop(error.cause))
     this.#stopper.signal.throwIfAborted()
-    if (isMutating(run.spec.type)) {
-      const { brokenHolder } = await this.#state.lock({ signal: this.#stopper.signal })
-      this.#isLocked = true
-      await preparing
-      if (brokenHolder)
-        log.append(
-          `broke the state lock of ${brokenHolder.kind === 'Run' ? `Run ${brokenHolder.runName}` : brokenHolder.who}, which has ended`,
-        )
-    }
-    await preparing
+    if (!isMutating(run.spec.type)) return
+    const { brokenHolder } = await this.#state.lock({ signal: this.#stopper.signal })
+    this.#isLocked = true
+    if (brokenHolder)
+      log.append(
+        `broke the state lock of ${brokenHolder.kind === 'Run' ? `Run ${brokenHolder.runName}` : brokenHolder.who}, which has ended`,
+      )
   }
 
   async #work(directory: RunDirectory): Promise<RunResult> {
@@ -217,11 +220,12 @@ class RunExecution {
     const { run, supervisor, token } = this.#options
     const { type, stack } = run.spec
     const path = statePathOf(run, directory)
+    this.#endsByMs = bootMs() + parseDuration(stack.timeout ?? defaults.timeout) + overtimeMs
     this.#supervised = supervisor.supervise({
       uid: run.metadata.uid,
       directory: directory.root,
       salvage: isMutating(type) && path ? salvageTarget(run, { ...this.#options, token: currentToken(token), path }) : undefined,
-      endsByMs: bootMs() + parseDuration(stack.timeout ?? defaults.timeout) + overtimeMs,
+      endsByMs: this.#endsByMs,
     })
     if (this.#stopper.signal.aborted) this.#supervised.interrupted()
     return this.#supervised
@@ -319,6 +323,7 @@ class RunExecution {
       throw error
     } finally {
       this.#fence.stop()
+      this.#reporter.close()
       await this.#state.close()
     }
   }

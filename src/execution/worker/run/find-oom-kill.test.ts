@@ -15,17 +15,17 @@ const none: OomEvidence = {
 }
 
 for (const [name, evidence, want] of [
-  ['no kill: no cause', {}, undefined],
+  ['there is no cause without a kill', {}, undefined],
   ['a kill in the cgroup names peak and limit', { cgroupOomKills: 1 }, { kind: 'OutOfMemory', used: 100, limit: 80, raise: undefined }],
   [
     'a kill in a cgroup without a limit reports the peak as the limit',
     { cgroupOomKills: 1, limitBytes: undefined },
     { kind: 'OutOfMemory', used: 100, limit: 100, raise: undefined },
   ],
-  ['SIGKILL without an OOM kill of the machine: no cause', { hasKilledProgram: true }, undefined],
-  ['an OOM kill of the machine that hit another process: no cause', { machineOomKills: 4 }, undefined],
+  ['there is no cause for a SIGKILL without an OOM kill of the machine', { hasKilledProgram: true }, undefined],
+  ['there is no cause if an OOM kill of the machine hit another process', { machineOomKills: 4 }, undefined],
   [
-    'SIGKILL and an OOM kill of the machine: the machine ran out of memory',
+    'a SIGKILL after an OOM kill of the machine means that the machine ran out of memory',
     { hasKilledProgram: true, machineOomKills: 4 },
     { kind: 'MachineOutOfMemory', used: 100 },
   ],

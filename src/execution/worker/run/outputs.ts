@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto'
 import { labels, outputsSecretName, outputsSecretType, type Run, stackResource } from '../../../api/index.ts'
 import { type Client, type SecretBody, secretResource } from '../../../kubernetes/client/index.ts'
 import { isReason, type Json, type KubeObject, type OwnerReference } from '../../../kubernetes/object/index.ts'
+import { sha256 } from '../../../kubernetes/util/index.ts'
 
 /** The outputs of a Stack, as its engine returned them. */
 export type Outputs = Record<string, { value: Json; sensitive: boolean }>
@@ -29,7 +29,7 @@ export function outputsDigest(outputs: Outputs): string {
   const entries = Object.keys(outputs)
     .sort()
     .map(name => [name, outputs[name]!.value])
-  return `sha256:${createHash('sha256').update(canonicalJson(entries)).digest('hex')}`
+  return `sha256:${sha256(canonicalJson(entries))}`
 }
 
 function canonicalJson(value: unknown): string {

@@ -19,7 +19,7 @@ export type PlanAndApplyOptions = {
   engine: Pick<Engine, 'plan' | 'readPlan' | 'apply'>
   context: EngineContext
   state: Pick<StateClient, 'getPlan' | 'putPlan'>
-  reporter: Pick<RunReporter, 'reportPhase' | 'reportPhaseSoon'>
+  reporter: Pick<RunReporter, 'reportPhaseSoon'>
   /** The isolation in force, for the status. */
   isolation: RunStatus['isolation']
   stopper: RunStopper
@@ -34,9 +34,10 @@ export type PlanAndApplyOptions = {
 export async function planAndApply(options: PlanAndApplyOptions): Promise<RunResult> {
   const { run, engine, context, state, reporter, stopper, log } = options
   const { type, approvedPlan } = run.spec
-  // Reported while the engine plans, which changes nothing outside; if the Run was lost meanwhile, that is known before the apply.
-  const reporting = reporter.reportPhaseSoon({ phase: 'Planning', isolation: options.isolation })
-  reporting.catch(error => error instanceof RunStoppedError && stopper.stop(error.cause))
+  // Not awaited. Invariant 1 does not depend on it: the Run is this worker's until its Lease expires, and before that the engine is stopped.
+  const report = (phase: Parameters<RunReporter['reportPhaseSoon']>[0]) =>
+    void reporter.reportPhaseSoon(phase).catch(error => error instanceof RunStoppedError && stopper.stop(error.cause))
+  report({ phase: 'Planning', isolation: options.isolation })
   const plan = approvedPlan
     ? await readApprovedPlan(options, approvedPlan.digest)
     : await engine.plan(context, { destroy: type === 'Destroy', refreshOnly: type === 'Refresh' })
@@ -49,7 +50,7 @@ export async function planAndApply(options: PlanAndApplyOptions): Promise<RunRes
     }
     return { phase: 'Succeeded', ...summary, changed: plan.hasChanges, message: formatPlan(plan, 'would be ') }
   }
-  if (plan.hasChanges) await reporter.reportPhase({ phase: 'Applying', ...summary })
+  if (plan.hasChanges) report({ phase: 'Applying', ...summary })
   const result = await engine.apply(context, plan)
   return { phase: 'Succeeded', ...summary, ...(await saveOutputs(options, result)), message: formatPlan(plan, '') }
 }

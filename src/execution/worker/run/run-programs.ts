@@ -30,6 +30,7 @@ export class RunPrograms {
       home: directory.home,
       tmp: directory.tmp,
       wrapCommand: isolation.wrapCommand,
+      interrupt: group => stopper.interruptGroup(group),
       onStart: group => {
         stopper.addGroup(group)
         supervised.started(group)

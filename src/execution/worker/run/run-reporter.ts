@@ -8,8 +8,14 @@ import { RunStoppedError } from './stop-cause.ts'
 /** Progress is written at most once in this interval. */
 export const progressIntervalMs = 500
 
-/** A phase without external effects is reported after this delay, together with the next one if that comes first. */
+/** A phase is reported after this delay, together with the next one if that comes first. */
 export const coalesceDelayMs = 250
+
+/**
+ * The same for the first phases, so that a quick Run costs one write, its result. Shorter than the time after which dispatch writes the
+ * phase Assigned of a Run that its worker has not accepted.
+ */
+export const firstReportDelayMs = 2_000
 
 const retryBackoff = { minMs: 50, maxMs: 1_000 }
 
@@ -40,6 +46,7 @@ export class RunReporter {
   #progressAtMs = 0
   /** Included in the next write. */
   #pending: { readonly report: Report; readonly timer: NodeJS.Timeout; readonly written: PromiseWithResolvers<void> } | undefined
+  #isClosed = false
 
   constructor(options: RunReporterOptions) {
     this.#options = options
@@ -58,11 +65,16 @@ export class RunReporter {
   }
 
   /**
-   * Reports Preparing.
-   * @throws {RunStoppedError} as {@link reportPhase}.
+   * Reports Preparing after {@link firstReportDelayMs}, or together with the result if that comes first; sooner if the status has a
+   * pending reason, which is no longer true. Resolves and rejects as that write does.
+   *
+   * Until then only the assignment shows that this worker has the Run. A later worker of the same name cannot mistake it for its own:
+   * the Worker remains until the Run has ended.
    */
-  async reportStarted(): Promise<void> {
-    await this.reportPhase({ phase: 'Preparing', startedAt: rfc3339(Date.now()), ...clearedPendingStatus })
+  reportStarted(): Promise<void> {
+    const { reason, queuePosition } = this.#run.status ?? {}
+    const delayMs = reason === undefined && queuePosition === undefined ? firstReportDelayMs : coalesceDelayMs
+    return this.#reportIn(delayMs, { phase: 'Preparing', startedAt: rfc3339(Date.now()), ...clearedPendingStatus })
   }
 
   /**
@@ -82,21 +94,40 @@ export class RunReporter {
   }
 
   /**
-   * Reports a phase without external effects after {@link coalesceDelayMs}, or together with the next phase if that comes first.
-   * Resolves and rejects as that write does.
+   * Reports a phase after {@link coalesceDelayMs}, or together with another one if that is written first. Resolves and rejects as that
+   * write does.
    */
   reportPhaseSoon(report: Report): Promise<void> {
-    const written = this.#pending?.written ?? Promise.withResolvers<void>()
+    return this.#reportIn(coalesceDelayMs, report)
+  }
+
+  /** Writes no pending report any more; its promise remains pending. */
+  close(): void {
+    this.#isClosed = true
     clearTimeout(this.#pending?.timer)
-    const timer = setTimeout(() => void this.reportPhase(report).catch(() => {}), coalesceDelayMs)
+    clearTimeout(this.#progressTimer)
+  }
+
+  /** A report that is pending already keeps its time. */
+  #reportIn(delayMs: number, report: Report): Promise<void> {
+    const timer = this.#pending?.timer ?? setTimeout(() => void this.#reportPending(), delayMs)
+    const written = this.#pending?.written ?? Promise.withResolvers<void>()
     this.#pending = { report: { ...this.#pending?.report, ...report }, timer, written }
     return written.promise
   }
 
-  /** Reports progress, rate-limited; only the newest is written. Never fails. */
+  #reportPending(): Promise<void> {
+    return this.#pending ? this.reportPhase(this.#pending.report).catch(() => {}) : Promise.resolve()
+  }
+
+  /** Reports progress, rate-limited, together with a pending phase; only the newest is written. Never fails. */
   reportProgress(progress: NonNullable<RunStatus['progress']>): void {
+    if (this.#pending) {
+      this.#pending = { ...this.#pending, report: { ...this.#pending.report, progress } }
+      return
+    }
     this.#progress = progress
-    if (this.#progressTimer) return
+    if (this.#progressTimer || this.#isClosed) return
     const waitMs = Math.max(0, this.#progressAtMs + progressIntervalMs - performance.now())
     this.#progressTimer = setTimeout(() => this.#flushProgress(), waitMs)
   }

@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
+import { sha256 } from '../../../kubernetes/util/index.ts'
 import { LockedError, StaleEpochError, type StateClient, type StateFileStream, streamStateFile } from '../../../stores/state/index.ts'
 import type { RunLog } from './run-log.ts'
 import type { RunStopper } from './run-stopper.ts'
@@ -100,6 +100,6 @@ export class RunStateFile {
   }
 
   #markSaved(bytes: Buffer): void {
-    this.#options.onSaved(createHash('sha256').update(bytes).digest('hex'))
+    this.#options.onSaved(sha256(bytes))
   }
 }

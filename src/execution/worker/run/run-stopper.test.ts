@@ -38,6 +38,21 @@ test('invariant 1: a Run that belongs to another worker stops writing immediatel
   deepEqual(signals, ['SIGTERM 7', 'SIGKILL 8'], 'only groups that still run are signaled')
 })
 
+test('no SIGINT is sent or reported where the supervisor interrupts the engine', () => {
+  for (const isSupervisors of [false, true]) {
+    const signals: string[] = []
+    const stopper = new RunStopper({
+      onInterrupt: () => signals.push('reported'),
+      mayInterrupt: () => !isSupervisors,
+      signalGroup: (group, signal) => void signals.push(`${signal} ${group}`),
+    })
+    stopper.fence('SIGINT')
+    stopper.interruptGroup(7)
+    deepEqual(signals, isSupervisors ? [] : ['reported', 'SIGINT 7'])
+    equal(stopper.signal.aborted, true)
+  }
+})
+
 test('a Run that loses its owner twice escalates once', t => {
   const { stopper, signals } = createStopper(t)
   stopper.stop({ kind: 'OwnershipLost', detail: 'it was declared Lost' })

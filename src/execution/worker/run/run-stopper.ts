@@ -9,8 +9,12 @@ export const escalationMs = 1_500
 export type RunStopperOptions = {
   /** Called before the engine is interrupted, so that the supervisor does not interrupt it a second time. */
   onInterrupt(): void
+  /** False: the supervisor interrupts the engine, because this worker is late. Default: true. */
+  mayInterrupt?(): boolean
   /** For tests. Default: a signal to the process group. */
   signalGroup?(group: number, signal: NodeJS.Signals): void
+  /** For tests. Default: timers that do not keep the process alive. */
+  after?(ms: number, run: () => void): void
 }
 
 /** Stops what a Run started: keeps the cause, the process groups that run, and the two signals that its phases observe. */
@@ -20,6 +24,7 @@ export class RunStopper {
   readonly #writes = new AbortController()
   readonly #groups = new Set<number>()
   #cause: StopCause | undefined
+  #isInterruptOmitted = false
 
   constructor(options: RunStopperOptions) {
     this.#options = options
@@ -45,14 +50,16 @@ export class RunStopper {
     const decision = decideStop(this.#cause, cause)
     this.#cause = decision.cause
     if (decision.interrupt) {
-      this.#options.onInterrupt()
+      this.#isInterruptOmitted = this.#options.mayInterrupt?.() === false
+      if (!this.#isInterruptOmitted) this.#options.onInterrupt()
       this.#interrupt.abort(new RunStoppedError(cause))
     }
     if (!decision.forbidWrites || this.#writes.signal.aborted) return
     // Invariant 1: another Run of the Stack may start at any moment.
     this.#writes.abort(new RunStoppedError(cause))
-    setTimeout(() => this.signalAll('SIGTERM'), escalationMs).unref()
-    setTimeout(() => this.signalAll('SIGKILL'), 2 * escalationMs).unref()
+    const { after = (ms, run) => void setTimeout(run, ms).unref() } = this.#options
+    after(escalationMs, () => this.signalAll('SIGTERM'))
+    after(2 * escalationMs, () => this.signalAll('SIGKILL'))
   }
 
   /** Invariant 2: what the fence requires of a Run whose Lease is not renewed. */
@@ -77,8 +84,17 @@ export class RunStopper {
   }
 
   signalAll(signal: NodeJS.Signals): void {
+    for (const group of this.#groups) this.#send(group, signal)
+  }
+
+  /** What the process runner does with a group when {@link signal} is aborted. */
+  interruptGroup(group: number): void {
+    if (!this.#isInterruptOmitted) this.#send(group, 'SIGINT')
+  }
+
+  #send(group: number, signal: NodeJS.Signals): void {
     const { signalGroup: send = signalGroup } = this.#options
-    for (const group of this.#groups) send(group, signal)
+    send(group, signal)
   }
 
   /** Kills every process group that still runs; resolves when they have exited. */

@@ -1,17 +1,17 @@
 import { spawn } from 'node:child_process'
-import { createHash } from 'node:crypto'
 import { readFileSync, readlinkSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
-import { tmpdir, userInfo } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { makeDirectories } from '../../../kubernetes/util/index.ts'
+import { makeDirectories, sha256 } from '../../../kubernetes/util/index.ts'
 import { modulePath } from '../../../kubernetes/util/worker-thread.ts'
 import { readStartTime } from '../../workspace/process/index.ts'
+import { protocolVersion } from './supervisor-protocol.ts'
 
-/** A symlink in the supervisor's directory to the socket of the current supervisor. */
-export const currentSocketName = 'supervisor.sock'
-const startLockName = 'starting'
+/** A symlink in the supervisor's directory to the socket of the current supervisor for this version of the protocol. */
+export const currentSocketName = `supervisor.v${protocolVersion}.sock`
+const startLockName = `starting.v${protocolVersion}`
 
 /** A supervisor without a reply for this long after its start has failed. */
 const startTimeoutMs = 15_000
@@ -28,11 +28,11 @@ const maxDirectoryLength = 80
 /** The directory of the supervisor of all workers with this cache directory. Only its owner can access it. */
 export function supervisorDirectory(cacheDir: string): string {
   const preferred = join(cacheDir, 'supervisor')
-  const short = join(tmpdir(), `oarlock-supervisor-${userInfo().uid}-${createHash('sha256').update(preferred).digest('hex').slice(0, 12)}`)
-  const directory = preferred.length <= maxDirectoryLength ? preferred : short
+  const short = () => join(tmpdir(), `oarlock-supervisor-${process.getuid?.()}-${sha256(preferred).slice(0, 12)}`)
+  const directory = preferred.length <= maxDirectoryLength ? preferred : short()
   makeDirectories(directory, 0o700)
   // The short path is in a directory that every user can write to.
-  if (statSync(directory).uid !== userInfo().uid) throw new Error(`${directory} belongs to another user; remove it`)
+  if (statSync(directory).uid !== process.getuid?.()) throw new Error(`${directory} belongs to another user; remove it`)
   return directory
 }
 

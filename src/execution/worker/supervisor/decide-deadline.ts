@@ -1,7 +1,4 @@
-import { decideFence, type FenceStep, type FenceTimings } from '../lease/decide-fence.ts'
-
-/** The worker acts at its own times; the supervisor only if it did not: a second SIGINT would cost the engine its state. */
-export const slackMs = 100
+import { decideFence, type FenceStep, type FenceTimings, interruptSlackMs } from '../lease/decide-fence.ts'
 
 export type DeadlineInputs = {
   readonly nowMs: number
@@ -21,6 +18,7 @@ export type DeadlineInputs = {
 export function decideDeadline({ nowMs, renewedAtMs, endsByMs, sent, times }: DeadlineInputs): ReturnType<typeof decideFence> {
   const { interruptMs, terminateMs, killMs } = times
   const overdueMs = endsByMs === undefined ? Number.NEGATIVE_INFINITY : nowMs - endsByMs + interruptMs
-  const later = { interruptMs: interruptMs + slackMs, terminateMs: terminateMs + slackMs, killMs }
+  // The worker acts at its own times; the supervisor only if it did not: a second SIGINT would cost the engine its state.
+  const later = { interruptMs: interruptMs + interruptSlackMs, terminateMs: terminateMs + interruptSlackMs, killMs }
   return decideFence(Math.max(nowMs - renewedAtMs, overdueMs), sent, later)
 }

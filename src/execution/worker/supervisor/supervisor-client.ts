@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { closeSync, constants, openSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -6,19 +5,11 @@ import { readStartTime } from '../../workspace/process/index.ts'
 import type { FenceTimings } from '../lease/decide-fence.ts'
 import { bootMs } from './clock.ts'
 import { connectToSupervisor } from './connect-supervisor.ts'
-import {
-  onJsonLines,
-  type SupervisedRunSpec,
-  type SupervisorMessage,
-  type SupervisorReply,
-  type WorkerIdentity,
-} from './supervisor-protocol.ts'
+import { onJsonLines, type SupervisedRunSpec, type SupervisorReply, type WorkerIdentity } from './supervisor-protocol.ts'
+import { type RunMessage, type SessionAction, type SessionEvent, SupervisorSession } from './supervisor-session.ts'
 
-/** Disconnects in a row, each within `earlyDisconnectMs` of the connection, after which the worker gives up. */
-const maxEarlyDisconnects = 3
-const earlyDisconnectMs = 5_000
-/** A supervisor without a reply for this long counts as paused. */
-const unresponsiveMs = 5_000
+/** Unique on this host. Not a UUID: node:crypto takes 5 ms to load. */
+const newId = (): string => `${process.pid}-${Math.random().toString(36).slice(2)}`
 
 export type SupervisorClientOptions = {
   times: FenceTimings
@@ -32,160 +23,142 @@ export type SupervisorClientOptions = {
 }
 
 /**
- * The worker's connection to the supervisor of its host. A supervisor can be killed too: then the client finds or starts the next one
- * immediately and sends it everything it needs. If none stays, it calls `onLost`: without a supervisor no engine may run (invariant 2).
+ * The worker's connection to the supervisor of its host: executes what {@link SupervisorSession} decides. If no supervisor can be kept running
+ * it calls `onLost`: without a supervisor no engine may run (invariant 2).
  */
 export class SupervisorClient {
-  readonly worker: WorkerIdentity = { id: randomUUID(), pid: process.pid, startTime: readStartTime(process.pid) ?? '' }
+  readonly worker: WorkerIdentity = { id: newId(), pid: process.pid, startTime: readStartTime(process.pid) ?? '' }
   readonly #options: SupervisorClientOptions
+  readonly #session: SupervisorSession
   readonly #runs = new Map<string, SupervisedRun>()
+  #ready = Promise.withResolvers<void>()
+  #isReady = false
   #socket: Socket | undefined
-  #ready: Promise<void>
-  #pid: number | undefined
-  #renewedAtMs: number
-  #isClosed = false
-  #earlyDisconnects = 0
-  /** When the oldest renewal without a reply was sent. */
-  #unansweredSinceMs: number | undefined
 
   constructor(options: SupervisorClientOptions) {
     this.#options = options
-    this.#renewedAtMs = options.renewedAtMs
-    this.#ready = this.#connect()
-    this.#ready.catch(() => {})
+    this.#session = new SupervisorSession({ worker: this.worker, ...options })
+    void this.#connect()
   }
 
-  /** Resolves when a supervisor has replied. */
+  /** Resolves when a supervisor has replied; while the worker connects to the next one, when that has. */
   get ready(): Promise<void> {
-    return this.#ready
+    return this.#ready.promise
   }
 
   /** Process id of the current supervisor; undefined while disconnected. */
   get pid(): number | undefined {
-    return this.#pid
+    return this.#session.pid
   }
 
   renewed(atMs: number): void {
-    this.#renewedAtMs = Math.max(this.#renewedAtMs, atMs)
-    this.#unansweredSinceMs ??= bootMs()
-    this.#send({ kind: 'renewed', worker: this.worker, atMs: this.#renewedAtMs })
-    // After a blocked event loop, pending replies are read first.
-    if (bootMs() - this.#unansweredSinceMs > unresponsiveMs) setTimeout(() => this.#reconnectIfUnresponsive(), 500).unref()
-  }
-
-  /** A paused supervisor enforces no deadline: another one is found or started. */
-  #reconnectIfUnresponsive(): void {
-    if (this.#unansweredSinceMs === undefined || bootMs() - this.#unansweredSinceMs < unresponsiveMs) return
-    // It reads this when it resumes, and must not treat this worker as exited.
-    this.#send({ kind: 'goodbye' })
-    this.#socket?.end()
-    this.#socket?.destroySoon()
-    const socket = this.#socket
-    if (socket) this.#onDisconnect(socket, 0)
+    this.#step({ kind: 'renewed', atMs })
   }
 
   /** The credential with which the supervisor saves states from now on. */
   renewCredential(token: string): void {
-    for (const run of this.#runs.values()) run.renewCredential(token)
-    this.#send({ kind: 'credential', token })
+    this.#step({ kind: 'credential', token })
   }
 
   /** Supervises a Run; its engine may start when `armed` has resolved. */
   supervise(run: SupervisedRunSpec): SupervisedRun {
     const supervised = new SupervisedRun(
-      run,
-      message => this.#send(message),
+      run.uid,
+      message => this.#step({ kind: 'report', message }),
       () => this.#runs.delete(run.uid),
     )
     this.#runs.set(run.uid, supervised)
-    supervised.resend()
+    this.#step({ kind: 'supervise', run })
     return supervised
   }
 
   /** Disconnects; the supervisor then leaves this worker's Runs alone. */
   close(): void {
-    this.#isClosed = true
     for (const run of this.#runs.values()) run.release()
-    this.#send({ kind: 'goodbye' })
-    this.#socket?.end()
+    this.#step({ kind: 'close' })
+  }
+
+  #step(event: SessionEvent): void {
+    for (const action of this.#session.step(event, bootMs())) this.#execute(action)
+  }
+
+  #execute(action: SessionAction): void {
+    switch (action.kind) {
+      case 'send':
+        // A write to a socket with buffer space reaches the kernel before this returns, so the message survives the worker.
+        this.#socket?.write(`${JSON.stringify(action.message)}\n`)
+        return
+      case 'connect':
+        if (this.#isReady) this.#ready = Promise.withResolvers()
+        this.#isReady = false
+        void this.#connect()
+        return
+      case 'disconnect':
+        this.#socket?.end()
+        this.#socket?.destroySoon()
+        this.#socket = undefined
+        return
+      case 'checkReply':
+        setTimeout(() => this.#step({ kind: 'checkReply' }), action.inMs).unref()
+        return
+      case 'ready':
+        // From now on the connection does not keep the worker's process alive.
+        this.#socket?.unref()
+        this.#isReady = true
+        this.#ready.resolve()
+        return
+      case 'runReply':
+        this.#runs.get(action.reply.uid)?.handleReply(action.reply)
+        return
+      case 'lost':
+        this.#ready.reject(new Error('no supervisor process can be kept running'))
+        this.#options.onLost()
+        return
+    }
   }
 
   async #connect(): Promise<void> {
-    const { cacheDir, runsDir, times, onSocket } = this.#options
-    const { socket, path } = await connectToSupervisor(cacheDir)
-    const connectedMs = bootMs()
-    if (this.#isClosed) {
-      socket.destroy()
+    // The caller may not wait for it.
+    this.#ready.promise.catch(() => {})
+    let connection: Awaited<ReturnType<typeof connectToSupervisor>>
+    try {
+      connection = await connectToSupervisor(this.#options.cacheDir)
+    } catch (error) {
+      this.#ready.reject(error)
+      this.#step({ kind: 'connectFailed' })
       return
     }
+    const { socket, path } = connection
     this.#socket = socket
-    // The connection does not keep the worker's process alive.
-    socket.unref()
     socket.setEncoding('utf8')
     socket.on('error', () => {})
-    const answered = new Promise<void>((resolve, reject) => {
-      onJsonLines<SupervisorReply>(socket as unknown as Parameters<typeof onJsonLines>[0], answer => {
-        this.#unansweredSinceMs = undefined
-        if (answer.kind === 'alive') return
-        if (answer.kind === 'ready') {
-          this.#pid = answer.pid
-          resolve()
-        } else this.#runs.get(answer.uid)?.handleReply(answer)
-      })
-      socket.once('close', () => {
-        reject(new Error('the supervisor process exited'))
-        this.#onDisconnect(socket, connectedMs)
-      })
-    })
-    answered.catch(() => {})
-    this.#send({ kind: 'hello', worker: this.worker, times, runsDir })
-    this.#send({ kind: 'renewed', worker: this.worker, atMs: this.#renewedAtMs })
-    for (const run of this.#runs.values()) run.resend()
-    onSocket?.(path)
-    // Until the first reply it does, because the caller waits for it.
-    socket.ref()
-    await answered
-    socket.unref()
-  }
-
-  #onDisconnect(socket: Socket, connectedMs: number): void {
-    if (this.#socket !== socket) return
-    this.#socket = undefined
-    this.#unansweredSinceMs = undefined
-    this.#pid = undefined
-    if (this.#isClosed) return
-    this.#earlyDisconnects = bootMs() - connectedMs < earlyDisconnectMs ? this.#earlyDisconnects + 1 : 1
-    if (this.#earlyDisconnects > maxEarlyDisconnects) {
-      this.#options.onLost()
-      return
+    const onReply = (reply: SupervisorReply): void => {
+      if (this.#socket === socket) this.#step({ kind: 'reply', reply })
     }
-    this.#ready = this.#connect()
-    this.#ready.catch(() => {
-      if (this.#socket === undefined && !this.#isClosed) this.#options.onLost()
+    onJsonLines<SupervisorReply>(socket as unknown as Parameters<typeof onJsonLines>[0], onReply, () => socket.destroy())
+    socket.once('close', () => {
+      if (this.#socket !== socket) return
+      this.#socket = undefined
+      this.#step({ kind: 'disconnected' })
     })
-  }
-
-  // A write to a socket with buffer space reaches the kernel before this returns, so the message survives the worker.
-  #send(message: SupervisorMessage): void {
-    this.#socket?.write(`${JSON.stringify(message)}\n`)
+    this.#step({ kind: 'connected' })
+    this.#options.onSocket?.(path)
   }
 }
 
 /** One supervised Run. */
 export class SupervisedRun {
-  readonly #run: SupervisedRunSpec
-  readonly #send: (message: SupervisorMessage) => void
+  readonly #uid: string
+  readonly #report: (message: RunMessage) => void
   readonly #onFinished: () => void
-  readonly #groups = new Set<number>()
   readonly #armed = Promise.withResolvers<void>()
   readonly #finished = Promise.withResolvers<void>()
   #fifo: number | undefined
-  #savedDigest: string | undefined
   #isInterrupted = false
 
-  constructor(run: SupervisedRunSpec, send: (message: SupervisorMessage) => void, onFinished: () => void) {
-    this.#run = run
-    this.#send = send
+  constructor(uid: string, report: (message: RunMessage) => void, onFinished: () => void) {
+    this.#uid = uid
+    this.#report = report
     this.#onFinished = onFinished
     this.#armed.promise.catch(() => {})
   }
@@ -195,29 +168,30 @@ export class SupervisedRun {
     return this.#armed.promise
   }
 
+  /** The supervisor has interrupted the engine. */
+  get isInterrupted(): boolean {
+    return this.#isInterrupted
+  }
+
   started(processGroupId: number): void {
-    this.#groups.add(processGroupId)
-    this.#send({ kind: 'started', uid: this.#run.uid, processGroupId })
+    this.#report({ kind: 'started', uid: this.#uid, processGroupId })
   }
 
   ended(processGroupId: number): void {
-    this.#groups.delete(processGroupId)
-    this.#send({ kind: 'ended', uid: this.#run.uid, processGroupId })
+    this.#report({ kind: 'ended', uid: this.#uid, processGroupId })
   }
 
   /** The worker has interrupted the engine: the supervisor does not send SIGINT again. */
   interrupted(): void {
-    this.#isInterrupted = true
-    this.#send({ kind: 'interrupted', uid: this.#run.uid })
+    this.#report({ kind: 'interrupted', uid: this.#uid })
   }
 
   saved(digest: string): void {
-    this.#savedDigest = digest
-    this.#send({ kind: 'saved', uid: this.#run.uid, digest })
+    this.#report({ kind: 'saved', uid: this.#uid, digest })
   }
 
   done(): void {
-    this.#send({ kind: 'done', uid: this.#run.uid })
+    this.#report({ kind: 'done', uid: this.#uid })
     this.#finish()
   }
 
@@ -226,26 +200,16 @@ export class SupervisedRun {
    * Resolves when that is done, or after `timeoutMs`; the supervisor then continues.
    */
   async abandon(timeoutMs: number): Promise<void> {
-    this.#send({ kind: 'abandoned', uid: this.#run.uid })
+    this.#report({ kind: 'abandoned', uid: this.#uid })
     await Promise.race([this.#finished.promise, delay(timeoutMs, undefined, { ref: true })])
     this.#finish()
   }
 
-  /** For a later supervisor. */
-  renewCredential(token: string): void {
-    if (this.#run.salvage) this.#run.salvage.token = token
-  }
-
-  /** Sends the whole state of the Run, to a new supervisor. */
-  resend(): void {
-    const { uid } = this.#run
-    this.#send({ kind: 'run', run: this.#run })
-    for (const processGroupId of this.#groups) this.#send({ kind: 'started', uid, processGroupId })
-    if (this.#isInterrupted) this.#send({ kind: 'interrupted', uid })
-    if (this.#savedDigest) this.#send({ kind: 'saved', uid, digest: this.#savedDigest })
-  }
-
   handleReply(answer: Extract<SupervisorReply, { uid: string }>): void {
+    if (answer.kind === 'interrupted') {
+      this.#isInterrupted = true
+      return
+    }
     if (answer.kind === 'finished') {
       this.#finished.resolve()
       return

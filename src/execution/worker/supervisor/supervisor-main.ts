@@ -10,7 +10,8 @@ import { join } from 'node:path'
 import { currentSocketName, removeStartLock } from './connect-supervisor.ts'
 import { sweepRunDirectories } from './run-directories.ts'
 import { SupervisedWorker } from './supervised-worker.ts'
-import { onJsonLines, type SupervisorMessage, type SupervisorReply, type WorkerIdentity } from './supervisor-protocol.ts'
+import { SupervisedWorkers } from './supervised-workers.ts'
+import { onJsonLines, type SupervisorMessage, type SupervisorReply } from './supervisor-protocol.ts'
 
 /** One-shot workers start one after another: the next one should find it running. */
 const idleMs = 10_000
@@ -20,62 +21,32 @@ const sweepEveryMs = 30_000
 
 const directory = process.argv[2]!
 const socketName = `supervisor-${process.pid}.sock`
-const supervisedWorkers = new Map<string, SupervisedWorker>()
 const connections = new Set<Socket>()
 const sweptAtMs = new Map<string, number>()
 let busy = 0
 let usedAtMs = performance.now()
 
-const keyOf = ({ id, pid }: WorkerIdentity): string => `${pid} ${id}`
+const workers = new SupervisedWorkers({
+  supervise: options => new SupervisedWorker(options),
+  onWorker: runsDir => void sweep(runsDir),
+  track: work => void track(work),
+})
 
 function onConnection(socket: Socket): void {
   connections.add(socket)
   socket.setEncoding('utf8')
-  let supervised: SupervisedWorker | undefined
+  const close = (): void => void socket.destroy()
   const answer = (message: SupervisorReply): void => void socket.write(`${JSON.stringify(message)}\n`)
-  const handle = (message: Parameters<SupervisedWorker['handle']>[0]): void => {
-    try {
-      supervised?.handle(message)
-    } catch {
-      // For example a full disk: a Run that cannot be supervised must not run. The worker loses its connection, and its Runs are stopped.
-      socket.destroy()
-    }
-  }
-  onJsonLines<SupervisorMessage>(socket as unknown as Parameters<typeof onJsonLines>[0], message => {
-    switch (message.kind) {
-      case 'hello':
-        supervised = new SupervisedWorker(message.worker, message.times, answer)
-        supervisedWorkers.set(keyOf(message.worker), supervised)
-        void sweep(message.runsDir)
-        return
-      case 'renewed':
-        supervisedWorkers.get(keyOf(message.worker))?.renewed(message.atMs)
-        if (supervised) answer({ kind: 'alive' })
-        return
-      case 'goodbye':
-        if (supervised) {
-          supervisedWorkers.delete(keyOf(supervised.worker))
-          void track(supervised.release())
-        }
-        supervised = undefined
-        return
-      default:
-        handle(message)
-    }
-  })
+  const { onMessage, onClose } = workers.connect(answer, close)
+  onJsonLines<SupervisorMessage>(socket as unknown as Parameters<typeof onJsonLines>[0], onMessage, close)
   // A worker that is killed during a write is handled by `close`.
   socket.on('error', () => {})
   answer({ kind: 'ready', pid: process.pid })
   socket.on('close', () => {
     connections.delete(socket)
     usedAtMs = performance.now()
-    if (supervised) void track(onWorkerExit(supervised))
+    onClose()
   })
-}
-
-async function onWorkerExit(supervised: SupervisedWorker): Promise<void> {
-  await supervised.onWorkerExit()
-  supervisedWorkers.delete(keyOf(supervised.worker))
 }
 
 async function sweep(runsDir: string): Promise<void> {
@@ -102,7 +73,7 @@ function isReplaced(): boolean {
 }
 
 function exitIfUnused(): void {
-  if (connections.size > 0 || supervisedWorkers.size > 0 || busy > 0) return
+  if (connections.size > 0 || workers.size > 0 || busy > 0) return
   const isReplacedNow = isReplaced()
   if (!isReplacedNow && performance.now() - usedAtMs < idleMs) return
   // A worker that connects at this moment finds none, and starts the next supervisor.

@@ -1,9 +1,17 @@
 import type { FenceTimings } from '../lease/decide-fence.ts'
 
+/**
+ * Raise it with every change that an older worker or supervisor would misread. Each version has its own supervisor on a host, so that an upgrade
+ * does not interrupt the Runs of workers that still run: see `connect-supervisor.ts`.
+ */
+export const protocolVersion = 2
+
 /** Where the supervisor saves a state file if the worker cannot. */
 export type SalvageTarget = {
   /** Such as `https://127.0.0.1:7466/state/apps/network/run/network-1a2b3-4/state`. */
   url: string
+  /** The Unix socket of the server on this machine; undefined: the host and port of `url`. */
+  socketPath?: string
   caCertificate?: string
   token: string
   epoch: number
@@ -18,7 +26,8 @@ export type WorkerIdentity = { id: string; pid: number; startTime: string }
 
 /** From a worker to the supervisor of its host, one JSON object per line. Secrets travel here and not in arguments (invariant 9). */
 export type SupervisorMessage =
-  | { kind: 'hello'; worker: WorkerIdentity; times: FenceTimings; runsDir: string }
+  /** `renewedAtMs` as in `renewed`: a supervisor that takes over continues with the deadline of the one before (invariant 2). */
+  | { kind: 'hello'; worker: WorkerIdentity; times: FenceTimings; runsDir: string; renewedAtMs: number }
   /** Before this time (`bootMs`) the last successful renewal was sent. From the worker, and from its heartbeat's thread. */
   | { kind: 'renewed'; worker: WorkerIdentity; atMs: number }
   | { kind: 'run'; run: SupervisedRunSpec }
@@ -44,6 +53,8 @@ export type SupervisorReply =
   | { kind: 'alive' }
   /** The Run's engines are now killed even if worker and supervisor are killed together; the worker must hold `fifo` open. */
   | { kind: 'armed'; uid: string; fifo: string }
+  /** The supervisor sent SIGINT to the engine: neither the worker nor the next supervisor sends another. */
+  | { kind: 'interrupted'; uid: string }
   /** The abandoned Run is cleaned up, as far as possible. */
   | { kind: 'finished'; uid: string }
 
@@ -56,16 +67,40 @@ export const recordName = 'supervised-run.json'
 /** In a Run's directory: a pipe that worker and supervisor hold open. When it closes, both have exited. */
 export const fifoName = 'alive'
 
-/** Parses a stream of JSON lines. */
+/** A message is much shorter. More without a newline is not this protocol (invariant 10). */
+const maxLineLength = 1 << 20
+
+/** Parses a stream of JSON lines; after one that is no JSON object, or that is too long, it calls `onInvalid` and reads nothing more. */
 export function onJsonLines<T>(
   stream: { on(event: 'data', listener: (chunk: string) => void): unknown },
   onMessage: (message: T) => void,
+  onInvalid: () => void,
 ): void {
   let text = ''
+  let isInvalid = false
   stream.on('data', chunk => {
+    if (isInvalid) return
     text += chunk
     const lines = text.split('\n')
     text = lines.pop() ?? ''
-    for (const line of lines) onMessage(JSON.parse(line) as T)
+    const messages = lines.map(parseObject)
+    if (text.length > maxLineLength) messages.push(undefined)
+    for (const message of messages) {
+      if (message === undefined) {
+        isInvalid = true
+        onInvalid()
+        return
+      }
+      onMessage(message as T)
+    }
   })
+}
+
+function parseObject(line: string): object | undefined {
+  try {
+    const value: unknown = JSON.parse(line)
+    return typeof value === 'object' && value !== null ? value : undefined
+  } catch {
+    return undefined
+  }
 }

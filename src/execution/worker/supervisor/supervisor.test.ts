@@ -4,7 +4,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, type TestContext, test } from 'node:test'
@@ -12,6 +12,7 @@ import { eventually } from '../../../../test/support/eventually.ts'
 import { findRunProcesses, groupExists, readStartTime } from '../../workspace/index.ts'
 import type { LeaseTimings } from '../lease/lease-timings.ts'
 import { bootMs } from './clock.ts'
+import { currentSocketName, supervisorDirectory } from './connect-supervisor.ts'
 import type { SupervisedSetup } from './supervised-worker.testing.ts'
 import { SupervisedWorker } from './supervised-worker.ts'
 
@@ -138,12 +139,13 @@ test('a record that cannot be rewritten does not stop the Run', () => {
   const uid = randomUUID()
   const directory = join(runsDir, uid)
   mkdirSync(directory, { recursive: true })
-  const supervised = new SupervisedWorker({ id: uid, pid: process.pid, startTime: readStartTime(process.pid)! }, timings, () => {})
+  const worker = { id: uid, pid: process.pid, startTime: readStartTime(process.pid)! }
+  const supervised = new SupervisedWorker({ worker, times: timings, renewedAtMs: bootMs(), answer: () => {} })
   const salvage = { url: 'http://127.0.0.1:1/', token: 'worker-token', epoch: 7, path: join(directory, 'terraform.tfstate') }
-  supervised.handle({ kind: 'run', run: { uid, directory, salvage } })
+  supervised.handle({ kind: 'message', message: { kind: 'run', run: { uid, directory, salvage } } })
   mkdirSync(join(directory, 'supervised-run.json.new'))
-  supervised.handle({ kind: 'credential', token: 'renewed-token' })
-  supervised.handle({ kind: 'done', uid })
+  supervised.handle({ kind: 'message', message: { kind: 'credential', token: 'renewed-token' } })
+  supervised.handle({ kind: 'message', message: { kind: 'done', uid } })
   assert.equal(salvage.token, 'renewed-token')
 })
 
@@ -231,7 +233,7 @@ test('a killed supervisor is replaced, and the new one has the state of every Ru
   assert.equal(existsSync(directory), false)
 })
 
-test('after a goodbye the supervisor leaves the directory alone', async t => {
+test('the supervisor keeps the directory of a worker that disconnects gracefully', async t => {
   const { worker, message, directory, upload } = await start(t, 'echo ready')
   await message('ended')
   worker.send('goodbye')
@@ -267,6 +269,18 @@ test('one supervisor serves all workers of a host, and a killed worker does not 
   assert.equal(groupExists(other.group), true)
   other.worker.kill('SIGKILL')
   await untilRemoved(other.directory)
+})
+
+test('a connection that sends garbage is closed, and the supervisor serves the others', async t => {
+  const { worker, supervisorPid, group, directory } = await start(t, interruptible)
+  const socket = connect(join(supervisorDirectory(join(base, 'cache')), currentSocketName))
+  socket.resume()
+  socket.end('GET / HTTP/1.1\n')
+  await once(socket, 'close')
+  assert.equal(groupExists(group), true)
+  worker.kill('SIGKILL')
+  await untilRemoved(directory)
+  assert.equal(isRunning(supervisorPid), true)
 })
 
 test('worker and supervisor killed together: the engine and processes that left its group are killed; the next supervisor saves the state', async t => {

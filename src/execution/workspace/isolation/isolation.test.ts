@@ -150,6 +150,18 @@ test('Sandbox: network None cuts off the loopback interface of the machine, netw
   assert.deepEqual([(await host.run(script)).lines, host.isolation.effective.network], [['reached'], 'Host'])
 })
 
+test('Sandbox: a Unix socket of the worker’s user cannot be reached, at either network', {
+  skip: skip || (!perl && 'no perl'),
+}, async t => {
+  const path = join(base, 'api.sock')
+  const server = createServer((_, response) => response.end('hello'))
+  await new Promise<void>(resolve => server.listen(path, resolve))
+  t.after(() => server.close())
+  const script = `perl -MIO::Socket::UNIX -e 'print IO::Socket::UNIX->new("${path}") ? "reached\\n" : "not reached\\n"'`
+  for (const network of [true, false]) assert.deepEqual((await (await open(t, 'Sandbox', { network })).run(script)).lines, ['not reached'])
+  assert.deepEqual((await (await open(t, 'Process')).run(script)).lines, ['reached'])
+})
+
 test('Sandbox: an interrupt sends SIGINT to the program, and its exit code is reported', { skip }, async t => {
   const { run, abort, directory } = await open(t, 'Sandbox')
   const result = await run('trap "echo saved > state; exit 7" INT; echo ready; while :; do sleep 0.05; done', line => {

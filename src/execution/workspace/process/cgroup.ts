@@ -67,7 +67,7 @@ function tryParent(base: string): DelegatedCgroup | undefined {
 }
 
 /** What the kernel measured for a Run. */
-export type CgroupUsage = { cpuSeconds: number; peakMemoryBytes?: number; peakPids?: number; oomKills: number; pidsRefused: number }
+export type CgroupUsage = { cpuSeconds: number; peakMemoryBytes?: number; peakPids?: number; oomKills: number }
 
 /** The cgroup of one Run: its programs start in it, and it can list, measure and kill them together. */
 export class RunCgroup {
@@ -117,7 +117,6 @@ export class RunCgroup {
       peakMemoryBytes: integer('memory.peak'),
       peakPids: integer('pids.peak'),
       oomKills: field('memory.events', 'oom_kill'),
-      pidsRefused: field('pids.events', 'max'),
     }
   }
 

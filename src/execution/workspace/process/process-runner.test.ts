@@ -53,20 +53,26 @@ test('the environment has only the given variables and those that the runner add
 
 for (const { name, command, cwd, reason, message } of [
   {
-    name: 'no such command',
+    name: 'a command that does not exist',
     command: 'no-such-command-of-oarlock',
     cwd: directory,
     reason: 'CommandNotFound',
     message: /"no-such-command-of-oarlock" was not found in PATH/,
   },
   {
-    name: 'no such directory',
+    name: 'a directory that does not exist',
     command: 'sh',
     cwd: join(directory, 'missing'),
     reason: 'DirectoryNotFound',
     message: /working directory ".*missing" of "sh" does not exist/,
   },
-  { name: 'not executable', command: join(directory, 'plain.txt'), cwd: directory, reason: 'CommandNotExecutable', message: /chmod \+x/ },
+  {
+    name: 'a file that is not executable',
+    command: join(directory, 'plain.txt'),
+    cwd: directory,
+    reason: 'CommandNotExecutable',
+    message: /chmod \+x/,
+  },
   { name: 'a command with a NUL byte', command: 'a\0b', cwd: directory, reason: 'SpawnFailed', message: /could not be started/ },
 ]) {
   test(`${name} is a SpawnError`, async () => {
@@ -119,7 +125,7 @@ test('a stopped program can be interrupted', async () => {
   assert.deepEqual(await done, { exitCode: 5, signal: null })
 })
 
-test('starts nothing when the signal is aborted before', async () => {
+test('starts nothing if the signal is already aborted', async () => {
   const { done, groups } = start('echo never', { signal: AbortSignal.abort() })
   assert.deepEqual(await done, { exitCode: null, signal: null })
   assert.deepEqual(groups, [])

@@ -64,6 +64,8 @@ export type ProcessRunnerOptions = {
   path?: string
   /** Wraps the command line of a program to isolate it. Default: it is started directly. */
   wrapCommand?(command: Command): WrappedCommand
+  /** Interrupts a group whose program is stopped. Default: SIGINT. */
+  interrupt?(processGroupId: number): void
   /** Called before anything else can happen to the group. */
   onStart?(processGroupId: number): void
   /** Called when the group has no process left. */
@@ -100,7 +102,7 @@ export function createProcessRunner(runner: ProcessRunnerOptions): ProcessRunner
     const onAbort = (): void => {
       if (ended) return
       if (processGroupId === undefined) signalGroup(outerGroupId, 'SIGKILL')
-      else stopEscalation = escalateSignals(processGroupId, escalation)
+      else stopEscalation = escalateSignals(processGroupId, escalation, runner.interrupt)
     }
     signal.addEventListener('abort', onAbort, { once: true })
 

@@ -9,8 +9,12 @@ export type SignalEscalation = {
 }
 
 /** Sends the signals to the process group until the returned function is called. */
-export function escalateSignals(processGroupId: number, { graceMs = 60_000, killMs = 10_000 }: Partial<SignalEscalation> = {}): () => void {
-  signalGroup(processGroupId, 'SIGINT')
+export function escalateSignals(
+  processGroupId: number,
+  { graceMs = 60_000, killMs = 10_000 }: Partial<SignalEscalation> = {},
+  interrupt: (processGroupId: number) => void = group => signalGroup(group, 'SIGINT'),
+): () => void {
+  interrupt(processGroupId)
   let timer = setTimeout(() => {
     signalGroup(processGroupId, 'SIGTERM')
     timer = setTimeout(() => signalGroup(processGroupId, 'SIGKILL'), killMs)

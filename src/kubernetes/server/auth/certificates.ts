@@ -2,6 +2,7 @@ import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, X50
 import { isIP } from 'node:net'
 import { hostname, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
+import { ServerStartError } from '../storage/index.ts'
 import { readIfExists, writeSecretFile } from './secret-file.ts'
 import { type CertificateRequest, type Signer, signCertificate } from './x509.ts'
 
@@ -18,7 +19,8 @@ export type ServingCertificates = Pair & { ca: string }
 
 /**
  * The server's own certificate authority and its serving certificate, kept in `pkiDir`. Missing ones are created; the serving certificate
- * is renewed before it expires, and when it does not cover `host`.
+ * is renewed before it expires, when it does not cover `host`, and when its files are damaged.
+ * @throws {ServerStartError} DataCorrupt, if the files of the certificate authority are damaged: a new one would lock out every client.
  */
 export async function readCertificates(
   pkiDir: string,
@@ -27,14 +29,15 @@ export async function readCertificates(
   others: readonly string[] = [],
 ): Promise<ServingCertificates> {
   const names = [...new Set(['localhost', '127.0.0.1', '::1', ...(isWildcard(host) ? machineNames() : [host]), ...others])]
-  const found = readPair(pkiDir, 'ca')
+  const found = readAuthority(pkiDir)
   const ca = found && isValid(found.certificate, nowMs) ? found : await createAuthority(pkiDir, nowMs)
   const serving = readPair(pkiDir, 'serving')
   if (
     serving &&
     isValid(serving.certificate, nowMs) &&
     coversAll(serving.certificate, names) &&
-    isSignedBy(serving.certificate, ca.certificate)
+    isSignedBy(serving.certificate, ca.certificate) &&
+    isPair(serving)
   ) {
     return { ca: ca.certificate, ...serving }
   }
@@ -50,7 +53,7 @@ export async function issueClientCertificate(
   user: { name: string; groups: readonly string[]; ttlMs: number },
   nowMs: number,
 ): Promise<Pair> {
-  const ca = readPair(pkiDir, 'ca')
+  const ca = readAuthority(pkiDir)
   if (!ca) throw new Error(`no certificate authority in ${pkiDir}: start the server once to create it`)
   return issue([['CN', user.name], ...user.groups.map(group => ['O', group] as const)], 'client', user.ttlMs, ca, nowMs)
 }
@@ -92,6 +95,42 @@ function readPair(pkiDir: string, name: string): Pair | undefined {
   const certificate = readIfExists(join(pkiDir, `${name}.crt`))
   const key = readIfExists(join(pkiDir, `${name}.key`))
   return certificate !== undefined && key !== undefined ? { certificate, key } : undefined
+}
+
+/**
+ * The certificate authority; undefined if there is none. Its key alone is what an interrupted first start leaves, because it is written first.
+ * @throws {ServerStartError} DataCorrupt.
+ */
+function readAuthority(pkiDir: string): Pair | undefined {
+  const path = (end: string) => join(pkiDir, `ca.${end}`)
+  const certificate = readIfExists(path('crt'))
+  const key = readIfExists(path('key'))
+  if (certificate === undefined) return undefined
+  if (key === undefined) throw damaged(path('key'), 'is missing', path('crt'))
+  if (!parse(certificate)) throw damaged(path('crt'), 'is not a PEM certificate', path('key'))
+  if (!parseKey(key)) throw damaged(path('key'), 'is not a PEM key', path('crt'))
+  if (!isPair({ certificate, key })) throw damaged(path('key'), `is not the key of ${path('crt')}`, path('crt'))
+  return { certificate, key }
+}
+
+function damaged(path: string, problem: string, other: string): ServerStartError {
+  return new ServerStartError(
+    'DataCorrupt',
+    `${path} ${problem}: restore it from a backup, or remove it and ${other} for a new certificate authority, which clients and workers must then get`,
+  )
+}
+
+function isPair({ certificate, key }: Pair): boolean {
+  const privateKey = parseKey(key)
+  return privateKey !== undefined && parse(certificate)?.checkPrivateKey(privateKey) === true
+}
+
+function parseKey(pem: string): KeyObject | undefined {
+  try {
+    return createPrivateKey(pem)
+  } catch {
+    return undefined
+  }
 }
 
 function parse(pem: string): X509Certificate | undefined {

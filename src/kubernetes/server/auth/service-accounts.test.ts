@@ -39,7 +39,7 @@ describe('service accounts', () => {
     assert.equal((await call('/api/v1/namespaces/applied/serviceaccounts/default')).code, 200)
   })
 
-  test('they are recreated when they are deleted, and deleted with the namespace', async () => {
+  test('the ServiceAccount and the certificate authority are recreated when they are deleted, and deleted with the namespace', async () => {
     await make('/api/v1/namespaces', { metadata: { name: 'short' } })
     const { body: first } = await call('/api/v1/namespaces/short/serviceaccounts/default')
     await call('/api/v1/namespaces/short/serviceaccounts/default', { method: 'DELETE' })

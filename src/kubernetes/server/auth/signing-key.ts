@@ -1,5 +1,6 @@
 import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
 import { join } from 'node:path'
+import { ServerStartError } from '../storage/index.ts'
 import { readOrCreate } from './secret-file.ts'
 
 // JWS requires r and s concatenated (RFC 7518, section 3.4), not OpenSSL's default ASN.1.
@@ -15,12 +16,19 @@ export class SigningKey {
   /** The key ID in the header of a token: the hash of the public key, as in kube-apiserver. */
   readonly keyId: string
 
+  /** @throws {ServerStartError} DataCorrupt, if the file is damaged. */
   constructor(pkiDir: string) {
-    const pem = readOrCreate(join(pkiDir, 'service-account.key'), () => {
+    const path = join(pkiDir, 'service-account.key')
+    const pem = readOrCreate(path, () => {
       const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
       return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
     })
-    this.#privateKey = createPrivateKey(pem)
+    try {
+      this.#privateKey = createPrivateKey(pem)
+    } catch (cause) {
+      const remedy = 'restore it from a backup, or remove it: then the tokens of service accounts become invalid'
+      throw new ServerStartError('DataCorrupt', `${path} is not a PEM key: ${remedy}`, { cause })
+    }
     this.#publicKey = createPublicKey(pem)
     this.keyId = createHash('sha256')
       .update(this.#publicKey.export({ type: 'spki', format: 'der' }))

@@ -42,14 +42,16 @@ export type AdmissionRequest = {
   /** Of the request path; empty for a create, which names its object in the body only. */
   readonly name: string
   readonly subresource: string
+  /** Whether the user has a permission besides that for the request, as `authorizer` in CEL: for rights on single fields. */
+  readonly isAllowed: (request: Omit<Attributes, 'user'>) => boolean
 }
 
 /**
- * Validates an object before it is written, knowing who writes it, as Kubernetes' plugin NodeRestriction does. `before` is the object that
+ * Validates an object before it is written, knowing who writes it, as Kubernetes' plugin NodeRestriction does. `oldObject` is the object that
  * would be replaced. Returns the reason for a 403, or undefined to admit the object.
  * @throws {StatusError} to reject it with another status.
  */
-export type AdmissionPlugin = (request: AdmissionRequest, object: KubeObject, before: KubeObject | undefined) => string | undefined
+export type AdmissionPlugin = (request: AdmissionRequest, object: KubeObject, oldObject: KubeObject | undefined) => string | undefined
 
 export function authenticatedUser(name: string, groups: readonly string[]): User {
   return { name, groups: groups.includes(authenticatedGroup) ? groups : [...groups, authenticatedGroup] }

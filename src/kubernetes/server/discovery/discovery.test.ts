@@ -10,7 +10,7 @@ after(() => server.close())
 
 const protobuf = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf'
 
-test('answers 304 if the client has the document already', async () => {
+test('responds with 304 if the client has the document already', async () => {
   for (const [path, accept] of [
     ['/apis', 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'],
     ['/openapi/v2', 'application/json'],

@@ -27,5 +27,13 @@ export type Handler = (request: HttpRequest, reply: Reply) => void
  */
 export type Mount = {
   prefix: string
-  handler: (request: IncomingMessage, response: ServerResponse, context: { user: User | undefined }) => void | Promise<void>
+  handler: (
+    request: IncomingMessage,
+    response: ServerResponse,
+    context: {
+      user: User | undefined
+      /** For long responses: the user of the same credential now; undefined if it is no longer valid. */
+      reauthenticate(): Promise<User | undefined>
+    },
+  ) => void | Promise<void>
 }

@@ -40,8 +40,12 @@ function dispatch(options: HandlerOptions, request: HttpRequest, response: Reply
   for (const mount of mounts) {
     if (!path.startsWith(mount.prefix)) continue
     const user = typeof authentication === 'string' ? undefined : authentication.user
+    const reauthenticate = async () => {
+      const again = authenticate(request, tokens, services.store.nowMs)
+      return typeof again === 'string' ? undefined : again.user
+    }
     // The listener passes objects of node:http, or of node:http2's compatibility API, to these paths.
-    return Promise.resolve(mount.handler(request as IncomingMessage, response as ServerResponse, { user }))
+    return Promise.resolve(mount.handler(request as IncomingMessage, response as ServerResponse, { user, reauthenticate }))
   }
   const route = readRoute(path)
   const query = queryStart < 0 ? undefined : new URLSearchParams(url.slice(queryStart + 1))

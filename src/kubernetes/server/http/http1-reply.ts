@@ -31,6 +31,7 @@ export class Http1Reply extends EventEmitter implements Reply {
   /** Data that waits until the responses before this one are sent; undefined when this one is being sent. */
   #deferred: { data: string | Buffer; encoding: BufferEncoding; done: (() => void) | undefined }[] | undefined
   #deferredBytes = 0
+  warningsOnFailure: readonly string[] | undefined = undefined
   headersSent = false
   statusCode = 0
   writableEnded = false

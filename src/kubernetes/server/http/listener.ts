@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Handler } from './handler-types.ts'
@@ -16,14 +16,16 @@ export type ListenerOptions = {
   onTlsError: (error: Error) => void
   /** Gets every new connection; the handler removes those that authenticate. Default: a new one. */
   unauthenticated?: UnauthenticatedConnections
-  /** Further connections are not accepted. Default 35,000: the limit of watches and a margin. */
+  /** Per server; further connections are not accepted. Default 35,000: the limit of watches and a margin. */
   maxConnections?: number
   sendBufferLimits?: Partial<SendBufferLimits>
 }
 
-/** The TLS listener of the API server. */
+/** The listeners of the API server. */
 export type Listener = {
   readonly server: Server
+  /** Without TLS and HTTP/2, for a Unix socket. */
+  readonly plainServer: HttpServer
   /** Stops accepting and finishes requests in progress; after `graceMs`, closes the remaining connections. `onClosing` is called first. */
   stop(graceMs: number, onClosing: () => void): Promise<void>
 }
@@ -39,7 +41,8 @@ const defaultMaxConnections = 35_000
 
 /**
  * One port with three protocol implementations: HTTP/2 when the client negotiates it in the handshake, our own HTTP/1.1 for simple
- * requests, and node:http for all others. All use the same handler.
+ * requests, and node:http for all others. All use the same handler. A second server without TLS has both implementations of HTTP/1.1
+ * and the same limits.
  */
 export function makeListener(options: ListenerOptions): Listener {
   const {
@@ -51,8 +54,18 @@ export function makeListener(options: ListenerOptions): Listener {
     maxConnections = defaultMaxConnections,
   } = options
   const sendBuffers = new SendBufferLimiter(options.sendBufferLimits)
+  const onRequest = (request: IncomingMessage, response: ServerResponse) => handler(request, response)
+  const httpOptions = {
+    noDelay: true,
+    keepAlive: true,
+    keepAliveTimeout: keepAliveTimeoutMs,
+    headersTimeout: headersTimeoutMs,
+    requestTimeout: requestTimeoutMs,
+    maxHeaderSize: maxHeaderBytes,
+  }
   const server = createServer(
     {
+      ...httpOptions,
       cert: tls.certificate,
       key: tls.key,
       ca: tls.ca,
@@ -60,25 +73,20 @@ export function makeListener(options: ListenerOptions): Listener {
       rejectUnauthorized: false,
       minVersion: 'TLSv1.2',
       ALPNProtocols: ['h2', 'http/1.1'],
-      noDelay: true,
-      keepAlive: true,
-      keepAliveTimeout: keepAliveTimeoutMs,
-      headersTimeout: headersTimeoutMs,
-      requestTimeout: requestTimeoutMs,
       handshakeTimeout: handshakeTimeoutMs,
-      maxHeaderSize: maxHeaderBytes,
     },
-    (request: IncomingMessage, response: ServerResponse) => handler(request, response),
+    onRequest,
   )
-  server.maxConnections = maxConnections
+  const plainServer = process.getBuiltinModule('node:http').createServer(httpOptions, onRequest)
+  const servers = [server, plainServer]
+  for (const each of servers) each.maxConnections = maxConnections
   const usesNodeHttp = (url: string) => nodeHttpPrefixes.some(prefix => url.startsWith(prefix))
   const connections = new Set<Http1Connection>()
   let http2: Promise<Http2> | undefined
   let isStopping = false
 
-  // node:http's listener, which takes over a connection.
-  const [delegateToNodeHttp] = server.listeners('secureConnection') as ((this: Server, socket: Socket) => void)[]
-  server.removeAllListeners('secureConnection')
+  const delegateTls = takeConnections(server, 'secureConnection')
+  const delegatePlain = takeConnections(plainServer, 'connection')
   server.on('secureConnection', socket => {
     unauthenticated.add(socket)
     if (socket.alpnProtocol === 'h2') {
@@ -96,6 +104,13 @@ export function makeListener(options: ListenerOptions): Listener {
       void http2.then(({ accept }) => (isStopping || socket.destroyed ? socket.destroy() : accept(socket)))
       return
     }
+    accept(socket, delegateTls)
+  })
+  plainServer.on('connection', socket => {
+    unauthenticated.add(socket)
+    accept(socket, delegatePlain)
+  })
+  function accept(socket: Socket, delegateToNodeHttp: (socket: Socket) => void): void {
     const connection = new Http1Connection(socket, {
       handler,
       usesNodeHttp,
@@ -103,7 +118,7 @@ export function makeListener(options: ListenerOptions): Listener {
         sendBuffers.add(taken)
         taken.once('close', () => sendBuffers.delete(taken))
         taken.unshift(rest)
-        delegateToNodeHttp?.call(server, taken)
+        delegateToNodeHttp(taken)
         taken.resume()
       },
       onClose: closed => {
@@ -113,11 +128,13 @@ export function makeListener(options: ListenerOptions): Listener {
     })
     connections.add(connection)
     sendBuffers.add(connection)
-  })
-  server.on('clientError', (_error, socket) => {
-    if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
-    else socket.destroy()
-  })
+  }
+  for (const each of servers) {
+    each.on('clientError', (_error, socket) => {
+      if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
+      else socket.destroy()
+    })
+  }
   server.on('tlsClientError', onTlsError)
   const sweep = setInterval(() => {
     for (const connection of connections) connection.sweep(keepAliveTimeoutMs / sweepEveryMs, headersTimeoutMs / sweepEveryMs)
@@ -125,29 +142,41 @@ export function makeListener(options: ListenerOptions): Listener {
   sweep.unref()
   const sendBufferSweep = setInterval(() => sendBuffers.sweep(), sendBufferSweepMs)
   sendBufferSweep.unref()
+  const closeIdle = () => {
+    for (const each of servers) each.closeIdleConnections()
+  }
 
   return {
     server,
+    plainServer,
     async stop(graceMs, onClosing) {
       isStopping = true
-      const closed = new Promise<void>(resolve => server.close(() => resolve()))
+      // The callback follows also where the server did not listen.
+      const closed = Promise.all(servers.map(each => new Promise<void>(resolve => each.close(() => resolve()))))
       onClosing()
       clearInterval(sweep)
       clearInterval(sendBufferSweep)
       for (const connection of connections) connection.stop()
       const opened = await http2
       opened?.stop()
-      server.closeIdleConnections()
+      closeIdle()
       const cut = setTimeout(() => {
-        server.closeAllConnections()
+        for (const each of servers) each.closeAllConnections()
         for (const connection of connections) connection.destroy()
         opened?.destroy()
       }, graceMs)
       // Connections of node:http become idle one by one as their responses end.
-      const idle = setInterval(() => server.closeIdleConnections(), 20)
+      const idle = setInterval(closeIdle, 20)
       await closed
       clearTimeout(cut)
       clearInterval(idle)
     },
   }
+}
+
+/** Replaces the listener that node:http adds for new connections; the returned function passes one on to it. */
+function takeConnections(server: HttpServer, event: 'connection' | 'secureConnection'): (socket: Socket) => void {
+  const [listener] = server.listeners(event)
+  server.removeAllListeners(event)
+  return socket => listener?.call(server, socket)
 }

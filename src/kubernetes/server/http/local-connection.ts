@@ -117,6 +117,7 @@ class LocalReply extends EventEmitter implements Reply {
   readonly #sink: LocalSink
   #hasBody: boolean
   #headers: Record<string, string | string[]> = {}
+  warningsOnFailure: readonly string[] | undefined = undefined
   headersSent = false
   statusCode = 0
   writableEnded = false

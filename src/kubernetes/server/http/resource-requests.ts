@@ -110,6 +110,7 @@ function callerOf(options: HandlerOptions, request: HttpRequest, { verb, kind, n
   return {
     user,
     admissionPlugin: admissionPlugins.get(kind.storageName),
+    isAllowed: more => authorize({ ...more, user }) === true,
     checkCreate: mayCreate ? () => authorizeResource(authorize, { user, verb: 'create', group, resource, namespace, name }) : undefined,
     revalidate: verb === 'watch' ? watchRevalidation(options, request, attributes) : undefined,
   }

@@ -10,6 +10,7 @@ import { type ApiServerEndpoint, KubernetesServiceController } from './kubernete
 import { NamespaceController } from './namespace-controller.ts'
 import { NamespaceDefaultsController } from './namespace-defaults-controller.ts'
 import { ensurePriorityClasses } from './priority-classes.ts'
+import { renewLeasesAfterCrash } from './renew-leases.ts'
 import { ResourceQuotaController } from './resource-quota-controller.ts'
 import { TaskQueue } from './task-queue.ts'
 import { TokenSecretController } from './token-secret-controller.ts'
@@ -58,7 +59,7 @@ export class Lifecycle {
     )
   }
 
-  /** Resolves when the namespaces, roles and PriorityClasses that every cluster has are durable. */
+  /** Resolves when the namespaces, roles and PriorityClasses that every cluster has are durable, and Leases after a crash. */
   async start(): Promise<void> {
     this.#store.onCommit((table, events) => {
       this.#garbageCollector.observe(table, events)
@@ -70,7 +71,8 @@ export class Lifecycle {
       this.#kubernetesService.observe(table, events)
     })
     this.#namespaceDefaults?.start()
-    await Promise.all([this.#namespaces.start(), this.#clusterRoles.start(), ensurePriorityClasses(this.#store)])
+    const defaults = [this.#namespaces.start(), this.#clusterRoles.start(), ensurePriorityClasses(this.#store)]
+    await Promise.all([...defaults, renewLeasesAfterCrash(this.#store)])
     this.#tokenSecrets.start()
     this.#resourceQuotas.start()
     this.#crds.start()

@@ -114,6 +114,7 @@ const stats: ServerStats = {
   failedWrites: 0,
   queuedWrites: 5,
   lastCommitMs: 2,
+  deferredWrites: 10,
   inFlight: 6,
   waitingRequests: 8,
   rejectedRequests: 9,

@@ -13,6 +13,8 @@ export type ServerStats = {
   failedWrites: number
   queuedWrites: number
   lastCommitMs: number
+  /** Leases whose last renewal is not on disk yet. */
+  deferredWrites: number
   /** Requests that are being processed. */
   inFlight: number
   /** Requests that wait in the fair queue of their user. */

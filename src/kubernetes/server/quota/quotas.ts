@@ -37,19 +37,19 @@ export class Quotas {
   }
 
   /**
-   * Rejects a write of `object` over `before` that exceeds a quota of its namespace. Writes that are not yet durable are counted.
+   * Rejects a write of `object` over `oldObject` that exceeds a quota of its namespace. Writes that are not yet durable are counted.
    * @throws {StatusError} Forbidden with Kubernetes' message.
    */
-  admit(kind: { group: string; plural: string; storageName: string }, object: KubeObject, before: KubeObject | undefined): void {
+  admit(kind: { group: string; plural: string; storageName: string }, object: KubeObject, oldObject: KubeObject | undefined): void {
     const namespace = object.metadata.namespace ?? ''
     const quotas = this.#byNamespace.get(namespace)
     const { storageName: table } = kind
-    if (!quotas || uncounted.has(table) || (before && !isMeasured(table))) return
+    if (!quotas || uncounted.has(table) || (oldObject && !isMeasured(table))) return
     const interested = quotas.filter(({ limits, spec }) => limits.has(table) && isInScope(spec, table, () => object))
-    if (table === 'pods' && !before) for (const quota of interested) this.#requireResources(quota, object)
+    if (table === 'pods' && !oldObject) for (const quota of interested) this.#requireResources(quota, object)
     for (const { name, limits, spec } of interested) {
       const usage = usageOf(table, () => object)
-      const already = before && isInScope(spec, table, () => before) ? usageOf(table, () => before) : undefined
+      const already = oldObject && isInScope(spec, table, () => oldObject) ? usageOf(table, () => oldObject) : undefined
       const over: { name: string; requested: Quantity; used: Quantity; hard: Quantity }[] = []
       let pending: Amounts | undefined
       for (const [limit, { hard, used: durable }] of limits.get(table)!) {

@@ -1,7 +1,7 @@
 import type { KubeObject, StructuralSchema } from '../../object/index.ts'
 import { applyDefaults } from '../../schema/index.ts'
 import { allVerbs, type Kind, storageNameOf } from './kind.ts'
-import { type KindDeclaration, kindDeclarations, text, tokenRequestDeclaration } from './kinds/index.ts'
+import { type KindDeclaration, kindDeclarations, stringField, tokenRequestDeclaration } from './kinds/index.ts'
 import type { ObjectReader } from './object-reader.ts'
 import { ageColumn, nameColumn } from './printer-columns.ts'
 import { definition, goForm, type TypeSchema, typeSchema } from './schemas/index.ts'
@@ -48,12 +48,13 @@ function commonFields(declaration: KindDeclaration) {
 function commonStrategy(declaration: KindDeclaration, reader: ObjectReader) {
   const { prepareForWrite, prepareForCreate, validateAdmission } = declaration
   return {
-    prepareForWrite: prepareForWrite && ((object, before) => prepareForWrite(object, before, reader)),
+    prepareForWrite: prepareForWrite && ((object, oldObject) => prepareForWrite(object, oldObject, reader)),
     prepareForCreate: prepareForCreate && (object => prepareForCreate(object, reader)),
     validateStatusUpdate: declaration.validateStatusUpdate,
-    validateAdmission: validateAdmission && ((object, before) => validateAdmission(object, before, reader)),
+    validateAdmission: validateAdmission && ((object, oldObject) => validateAdmission(object, oldObject, reader)),
     warnings: declaration.warnings,
     incrementsGeneration: declaration.incrementsGeneration,
+    isRenewal: declaration.isRenewal,
     allowCreateOnUpdate: declaration.allowCreateOnUpdate,
     validateDelete: declaration.validateDelete,
     gracePeriodSeconds: declaration.gracePeriodSeconds,
@@ -66,7 +67,7 @@ function commonStrategy(declaration: KindDeclaration, reader: ObjectReader) {
 function typedKind(declaration: KindDeclaration, typeName: string, reader: ObjectReader): Kind {
   const common = commonFields(declaration)
   const { validate } = declaration
-  const validateKind: Strategy['validate'] = validate && ((object, before) => validate(object, before, reader))
+  const validateKind: Strategy['validate'] = validate && ((object, oldObject) => validate(object, oldObject, reader))
   let schema: TypeSchema | undefined
   let zeroValue: Strategy['zeroValue']
   const root = (): TypeSchema => {
@@ -89,9 +90,9 @@ function typedKind(declaration: KindDeclaration, typeName: string, reader: Objec
         return zeroValue
       },
       default: object => fillDefaults(root(), goForm(root(), object, common)) as KubeObject,
-      validate: (object, before) => {
-        const causes = ruleErrors(root(), object, before)
-        return validateKind ? [...causes, ...validateKind(object, before)] : causes
+      validate: (object, oldObject) => {
+        const causes = ruleErrors(root(), object, oldObject)
+        return validateKind ? [...causes, ...validateKind(object, oldObject)] : causes
       },
       // The rules of types do not apply to statuses, which are written most often.
       validateStatusUpdate: declaration.validateStatusUpdate ?? validateKind ?? noCauses,
@@ -111,8 +112,8 @@ function schemaKind(declaration: KindDeclaration, reader: ObjectReader): Kind {
     description: declaration.description,
     ...(declaration.required && { required: declaration.required }),
     properties: {
-      apiVersion: text('APIVersion defines the versioned schema of this representation of an object.'),
-      kind: text('Kind is a string value representing the REST resource this object represents.'),
+      apiVersion: stringField('APIVersion defines the versioned schema of this representation of an object.'),
+      kind: stringField('Kind is a string value representing the REST resource this object represents.'),
       metadata: openMetadata,
       ...declaration.fields,
     },
@@ -124,7 +125,7 @@ function schemaKind(declaration: KindDeclaration, reader: ObjectReader): Kind {
     strategy: {
       ...commonStrategy(declaration, reader),
       zeroValue: { ...(applyDefaults(schema, {}) as object), ...declaration.zeroValue },
-      validate: validate && ((object, before) => validate(object, before, reader)),
+      validate: validate && ((object, oldObject) => validate(object, oldObject, reader)),
     },
   }
 }

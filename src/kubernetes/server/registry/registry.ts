@@ -101,8 +101,8 @@ export class Registry {
   #storedSince(crd: Crd, revision: number): number {
     const { name } = crd.metadata
     const schema = storageSchemaOf(crd)
-    const known = this.#storage.get(name)
-    if (known && equalJson(known.schema, schema)) return known.since
+    const entry = this.#storage.get(name)
+    if (entry && equalJson(entry.schema, schema)) return entry.since
     this.#storage.set(name, { schema, since: revision })
     return revision
   }
@@ -150,11 +150,11 @@ export class Registry {
     const strategy: Strategy = {
       ...kind.strategy,
       prepareForStatusUpdate: ensureStorageVersion,
-      prepareForWrite: (object, before) => {
-        kind.strategy.prepareForWrite?.(object, before)
+      prepareForWrite: (object, oldObject) => {
+        kind.strategy.prepareForWrite?.(object, oldObject)
         const crd = object as Crd
         if (!crd.spec?.names || !Array.isArray(crd.spec.versions)) return
-        object.status = crdStatus(crd, before as Crd | undefined, this.#nameConflict(crd), this.#store.nowMs)
+        object.status = crdStatus(crd, oldObject as Crd | undefined, this.#nameConflict(crd), this.#store.nowMs)
       },
     }
     return { ...kind, strategy }

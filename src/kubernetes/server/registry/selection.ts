@@ -83,11 +83,15 @@ function fieldOf(kind: Kind, table: Table, field: string): (entry: StoredEntry) 
   if (field === 'metadata.namespace' && kind.namespaced) return entry => entry.namespace
   const selectable = kind.selectableFields.find(candidate => candidate.field === field)
   if (!selectable) {
-    const names = ['metadata.name', ...(kind.namespaced ? ['metadata.namespace'] : []), ...kind.selectableFields.map(known => known.field)]
+    const names = [
+      'metadata.name',
+      ...(kind.namespaced ? ['metadata.namespace'] : []),
+      ...kind.selectableFields.map(selectableField => selectableField.field),
+    ]
     throw badRequest(
       kind.selectableFields.length > 0 || kind.isCustom
         ? `field label not supported: ${field}`
-        : `${JSON.stringify(field)} is not a known field selector: only ${names.map(known => JSON.stringify(known)).join(', ')}`,
+        : `${JSON.stringify(field)} is not a known field selector: only ${names.map(selectableField => JSON.stringify(selectableField)).join(', ')}`,
     )
   }
   return entry => {

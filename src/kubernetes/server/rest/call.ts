@@ -1,5 +1,5 @@
 import { badRequest, type KubeObject, StatusError } from '../../object/index.ts'
-import type { AdmissionPlugin, User } from '../auth/index.ts'
+import type { AdmissionPlugin, AdmissionRequest, User } from '../auth/index.ts'
 import type { Quotas } from '../quota/index.ts'
 import { forbiddenError, type Kind, type Registry, type Verb } from '../registry/index.ts'
 import type { Store, StoredEntry, Table } from '../storage/index.ts'
@@ -49,6 +49,8 @@ export type Caller = {
   readonly revalidate?: Revalidate | undefined
   /** The admission plugin of the kind, if it has one. */
   readonly admissionPlugin?: AdmissionPlugin | undefined
+  /** The permissions of the user, for admission plugins. */
+  readonly isAllowed: AdmissionRequest['isAllowed']
 }
 
 /** Where the response goes, and in which form. */
@@ -79,8 +81,12 @@ export function withKind(call: Call, kind: Kind): Call {
  * Runs the admission plugin of the kind, if it has one.
  * @throws {StatusError} Forbidden if it rejects the object.
  */
-export function admit({ target, caller: { user, admissionPlugin } }: Call, object: KubeObject, before: KubeObject | undefined): void {
-  const reason = admissionPlugin?.({ ...target, user }, object, before)
+export function admit(
+  { target, caller: { user, admissionPlugin, isAllowed } }: Call,
+  object: KubeObject,
+  oldObject: KubeObject | undefined,
+): void {
+  const reason = admissionPlugin?.({ ...target, user, isAllowed }, object, oldObject)
   if (reason !== undefined) throw forbiddenError(target.kind, object.metadata.name ?? target.name, reason)
 }
 

@@ -37,6 +37,11 @@ export function checkParsed<T>(value: T, text: string): T {
   return text.length <= maxSmallText ? value : checkSize(value)
 }
 
+/** {@link checkSize} for two accepted objects that were merged, whose JSON has `length` characters together: a merge adds no depth. */
+export function checkMerged<T>(value: T, length: number): T {
+  return length <= maxSmallText ? value : checkSize(value)
+}
+
 /** The error for a number that would be stored as a different one, which a Go client might be unable to parse. */
 export function unstorableNumber(number: string): StatusError {
   return badRequest(

@@ -50,14 +50,17 @@ export function decidePut(
   { quotas }: Services,
   { target: { kind, subresource } }: Call,
   object: KubeObject,
-  before: KubeObject | undefined,
+  oldObject: KubeObject | undefined,
   options: WriteOptions,
 ): WriteDecision {
   if (subresource === '') {
-    kind.strategy.validateAdmission?.(object, before)
-    if (kind.namespaced) quotas.admit(kind, object, before)
+    kind.strategy.validateAdmission?.(object, oldObject)
+    if (kind.namespaced) quotas.admit(kind, object, oldObject)
   }
-  if (!options.dryRun) return { put: storedForm(kind, object) }
+  if (!options.dryRun) {
+    const isDeferred = oldObject !== undefined && subresource === '' && kind.strategy.isRenewal?.(object, oldObject)
+    return { put: storedForm(kind, object), ...(isDeferred && { isDeferred }) }
+  }
   if (!object.metadata.resourceVersion) object.metadata = omitVersion(object.metadata)
   return { result: object }
 }

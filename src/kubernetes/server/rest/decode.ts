@@ -5,6 +5,7 @@ import {
   type ManagedFieldsEntry,
   type ObjectMeta,
   type StatusError,
+  setOwn,
 } from '../../object/index.ts'
 import { pruneUnknown } from '../../schema/index.ts'
 import type { Kind } from '../registry/index.ts'
@@ -44,9 +45,15 @@ export type Decoded = {
 /**
  * Decodes a parsed body as an object of `kind`: checks its type, drops unknown fields and reports them as `fieldValidation` requires.
  * @param body its depth and size must have been checked, see `check-size.ts`.
+ * @param live the stored object that `body` is a patched version of, if it is: fields that both share are known.
  * @throws {StatusError} BadRequest.
  */
-export function decode(kind: Kind, body: unknown, options: WriteOptions, duplicates: readonly string[] = []): Decoded {
+export function decode(
+  kind: Kind,
+  body: unknown,
+  options: WriteOptions,
+  { duplicates = [], live }: { duplicates?: readonly string[]; live?: KubeObject } = {},
+): Decoded {
   if (!isJsonObject(body)) throw badRequest(`the body of the request must be one ${kind.kind} object, got ${formatType(body)}`)
   expectSame('API version', body.apiVersion, kind.apiVersion)
   expectSame('kind', body.kind, kind.kind)
@@ -61,11 +68,27 @@ export function decode(kind: Kind, body: unknown, options: WriteOptions, duplica
   if (!isJsonObject(metadata)) throw badRequest(`metadata must be an object, got ${formatType(metadata)}`)
   const unknown: string[] = []
   const sent = readMeta(metadata, unknown)
-  const { value, pruned } = pruneUnknown(kind.schema, body, '')
+  const shared = live && sharedFields(body, live)
+  const { value, pruned } = pruneUnknown(kind.schema, shared ? withoutFields(body, shared) : body, '')
   unknown.push(...(kind.isCustom ? pruned.sort() : pruned))
   if (unknown.length + duplicates.length > 0) report(kind, duplicates, unknown, options)
   const { apiVersion: _, kind: __, metadata: ___, ...rest } = (kind.isCustom ? value : nullsToZero(kind.schema, value)) as KubeObject
-  return { object: { apiVersion: kind.apiVersion, kind: kind.kind, metadata: sent as ObjectMeta, ...rest }, sent, unknown }
+  const object = { apiVersion: kind.apiVersion, kind: kind.kind, metadata: sent as ObjectMeta, ...rest }
+  for (const field of shared ?? []) setOwn(object, field, body[field])
+  return { object, sent, unknown }
+}
+
+/** The fields other than metadata that a patch did not touch. */
+function sharedFields(body: Record<string, unknown>, live: KubeObject): string[] {
+  return Object.keys(body).filter(
+    field => field !== 'metadata' && typeof body[field] === 'object' && Object.hasOwn(live, field) && body[field] === live[field],
+  )
+}
+
+function withoutFields(body: Record<string, unknown>, fields: readonly string[]): Record<string, unknown> {
+  const rest = { ...body }
+  for (const field of fields) delete rest[field]
+  return rest
 }
 
 function expectSame(what: string, got: unknown, expected: string): void {
@@ -126,7 +149,7 @@ function formatType(value: unknown): string {
 export function decodeBody({ target: { kind }, input: { body, contentType } }: Call, options: WriteOptions): Decoded {
   if (options.fieldValidation === 'Ignore' || !isJson(contentType)) return decode(kind, parseBody(body, contentType), options)
   const { value, duplicates } = parseBodyStrict(body)
-  return decode(kind, value, options, duplicates)
+  return decode(kind, value, options, { duplicates })
 }
 
 export function undeterminedName(name: string): StatusError {

@@ -5,8 +5,8 @@ import { wireText } from '../wire/index.ts'
 
 /** The outcome of a write, decided from the newest version of its object. */
 export type WriteDecision =
-  /** Store `object` (in its stored form). */
-  | { readonly put: KubeObject }
+  /** Store `object` (in its stored form); `isDeferred`: acknowledge it before it is on disk. */
+  | { readonly put: KubeObject; readonly isDeferred?: boolean }
   /** Delete the object: watchers see `remove` as its last state; the writer gets `result` instead, if set, which is never stored. */
   | { readonly remove: KubeObject; readonly result?: KubeObject }
   /** Store nothing: a dry run with this result, or a no-op (undefined). */
@@ -19,7 +19,7 @@ export type WriteResult = { entry: StoredEntry | undefined; object: KubeObject |
  *
  * `decide` sees versions that are not yet on disk, so writes to one key do not wait for each other. A result without a write of its
  * own (an error, a no-op) waits until that version is durable, and is decided again if the version was lost: a client never sees the
- * effect of a write that a crash could undo (invariant 5).
+ * effect of a write that a crash could undo (invariant 5), other than a renewal (`Strategy.isRenewal`).
  */
 export async function mutate(
   store: Store,
@@ -40,7 +40,8 @@ export async function mutate(
       throw error
     }
     if ('put' in decision) {
-      const entry = await store.put(table, head, decision.put)
+      const { put, isDeferred } = decision
+      const entry = await (isDeferred && head ? store.putDeferred(table, head, put) : store.put(table, head, put))
       return { entry, object: undefined, isRemoved: false, isCreated: head === undefined }
     }
     if ('remove' in decision) {

@@ -7,18 +7,18 @@ for (const [name, text, value] of [
   ['JSON', ' {"a": [1, {"b": null}], "__proto__": "kept"}', JSON.parse('{"a":[1,{"b":null}],"__proto__":"kept"}')],
   ['flow style', '{a: 1, b: [x]} # no JSON', { a: 1, b: ['x'] }],
   ['an alias', 'a: &x {b: 1}\nc: *x\n', { a: { b: 1 }, c: { b: 1 } }],
-  ['nothing', '', null],
+  ['empty text', '', null],
 ] as [string, string, unknown][]) {
   test(`parses ${name}`, () => assert.deepEqual(parseYamlText(text), value))
 }
 
 for (const [name, text, message] of [
-  ['a key twice', 'a: 1\nb:\n  - c: 1\n    c: 2\n', /^duplicate key "c" in a mapping$/],
-  ['a key twice in JSON', '{"a":{"b":1,"b":2}}', /^duplicate key "a\.b"$/],
+  ['a duplicate key', 'a: 1\nb:\n  - c: 1\n    c: 2\n', /^duplicate key "c" in a mapping$/],
+  ['a duplicate key in JSON', '{"a":{"b":1,"b":2}}', /^duplicate key "a\.b"$/],
   ['two documents', 'a: 1\n---\nb: 2\n', /multiple documents/],
-  ['what is no YAML', 'a: [1', /./],
+  ['text that is not YAML', 'a: [1', /./],
   [
-    'aliases that multiply',
+    'aliases that expand exponentially',
     'a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c,*c,*c]\n',
     /alias/,
   ],

@@ -153,6 +153,7 @@ function isUnchanged(before: KubeObject, after: KubeObject): boolean {
   const { managedFields: beforeManaged, resourceVersion: _, ...beforeFree } = beforeMeta
   const { managedFields: afterManaged, resourceVersion: __, ...afterFree } = afterMeta
   if (!equalJson(beforeFree, afterFree)) return false
+  if (beforeManaged === afterManaged) return true
   const timeless = (entries: ObjectMeta['managedFields']) => entries?.map(({ time: ___, ...entry }) => entry)
   return equalJson(timeless(beforeManaged) ?? [], timeless(afterManaged) ?? [])
 }

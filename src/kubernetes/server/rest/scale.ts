@@ -85,7 +85,7 @@ function replaceScale(call: Call, options: WriteOptions): ScaleChange {
 function patchScale(call: Call, options: WriteOptions): ScaleChange {
   const kind = scaleKindFor(call.target.kind)
   const change = patchFunction(withKind(call, kind))
-  return live => trackScale(live, decode(kind, change(live as unknown as JsonObject), options), kind, options)
+  return live => trackScale(live, decode(kind, change(live as unknown as JsonObject, 0), options), kind, options)
 }
 
 function trackScale(live: KubeObject, { object, sent }: Decoded, kind: Kind, options: WriteOptions): ReturnType<ScaleChange> {

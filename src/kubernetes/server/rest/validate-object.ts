@@ -21,18 +21,20 @@ export function withDefaults(kind: Kind, object: KubeObject): KubeObject {
 }
 
 /** Every cause to reject an object: schema, metadata, the rules of its kind. */
-export function validateObject(kind: Kind, object: KubeObject, before: KubeObject | undefined, options: WriteOptions): StatusCause[] {
+export function validateObject(kind: Kind, object: KubeObject, oldObject: KubeObject | undefined, options: WriteOptions): StatusCause[] {
   const { metadata } = object
-  const causes = schemaCauses(kind, object, before)
-  if (metadata.labels) causes.push(...labelErrors(metadata.labels, 'metadata.labels'))
-  if (metadata.annotations) causes.push(...annotationErrors(metadata.annotations, 'metadata.annotations'))
-  const { finalizers } = metadata
+  const { labels, annotations, finalizers } = metadata
+  // A patch shares what it does not change with the stored object, which is valid.
+  const old = oldObject?.metadata
+  const causes = schemaCauses(kind, object, oldObject)
+  if (labels && labels !== old?.labels) causes.push(...labelErrors(labels, 'metadata.labels'))
+  if (annotations && annotations !== old?.annotations) causes.push(...annotationErrors(annotations, 'metadata.annotations'))
   if (finalizers) causes.push(...finalizerErrors(finalizers, 'metadata.finalizers', { mayBeUnqualified: kind.isCustom }))
   if (metadata.ownerReferences) causes.push(...ownerReferenceErrors(metadata.ownerReferences, 'metadata.ownerReferences'))
   // The rules of a kind rely on fields that match the schema.
   if (kind.strategy.validate && (!causes.some(isOutsideMetadata) || causes.length === 0))
-    causes.push(...kind.strategy.validate(object, before))
-  if (kind.hasValidationRules) addRuleCauses(kind, object, before, options, causes)
+    causes.push(...kind.strategy.validate(object, oldObject))
+  if (kind.hasValidationRules) addRuleCauses(kind, object, oldObject, options, causes)
   return causes
 }
 
@@ -48,7 +50,7 @@ const blockingReasons = new Set([
 export function addRuleCauses(
   kind: Kind,
   object: KubeObject,
-  before: KubeObject | undefined,
+  oldObject: KubeObject | undefined,
   options: WriteOptions,
   causes: StatusCause[],
 ): void {
@@ -57,20 +59,20 @@ export function addRuleCauses(
     causes.push(invalidValue('<nil>', null, why))
     return
   }
-  const { causes: broken, warnings } = validateRules(kind.schema, object, before)
+  const { causes: broken, warnings } = validateRules(kind.schema, object, oldObject)
   causes.push(...broken)
   options.warnings.push(...warnings)
 }
 
-export function addFinalizerWarnings(kind: Kind, object: KubeObject, before: KubeObject | undefined, options: WriteOptions): void {
+export function addFinalizerWarnings(kind: Kind, object: KubeObject, oldObject: KubeObject | undefined, options: WriteOptions): void {
   const { finalizers } = object.metadata
   if (!kind.isCustom || !finalizers) return
-  options.warnings.push(...finalizerWarnings(finalizers, before?.metadata.finalizers ?? [], 'metadata.finalizers'))
+  options.warnings.push(...finalizerWarnings(finalizers, oldObject?.metadata.finalizers ?? [], 'metadata.finalizers'))
 }
 
 // A kind with a default function has checked the types in it.
-export function schemaCauses(kind: Kind, object: KubeObject, before: KubeObject | undefined): StatusCause[] {
-  return kind.strategy.default ? [] : validateSchema(kind.schema, object, '', { oldValue: before })
+export function schemaCauses(kind: Kind, object: KubeObject, oldObject: KubeObject | undefined): StatusCause[] {
+  return kind.strategy.default ? [] : validateSchema(kind.schema, object, '', { oldValue: oldObject })
 }
 
 export function validationError(kind: Kind, name: string, causes: StatusCause[]): StatusError {

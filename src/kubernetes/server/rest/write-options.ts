@@ -58,6 +58,7 @@ export function readBoolean(query: URLSearchParams | undefined, name: string): b
 // In Go's wording: the position counts bytes, and unprintable characters are shown as code points.
 function unprintable(manager: string): StatusCause[] {
   const causes: StatusCause[] = []
+  if (/^[ -~]*$/.test(manager)) return causes
   let position = 0
   for (const character of manager) {
     if (!/^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u.test(character)) {

@@ -9,7 +9,6 @@ import {
   notFound,
   StatusError,
 } from '../../object/index.ts'
-import { warnOnFailure } from '../wire/index.ts'
 import { applyPatch } from './apply-patch.ts'
 import { admit, type Call, keyOf, type Services, sendResult } from './call.ts'
 import { checkNamespace, decidePut, decideUpdate } from './decide-update.ts'
@@ -17,13 +16,14 @@ import { type Decoded, decode, decodeBody, undeterminedName } from './decode.ts'
 import { mutate, readEntry, type WriteDecision } from './mutate.ts'
 import { patchFunction } from './patch-function.ts'
 import { prepareCreate } from './prepare-create.ts'
+import { decideLeaseRenewal, readLeaseRenewal } from './renew-lease.ts'
 import { readWriteOptions, type WriteOptions } from './write-options.ts'
 
 export async function create(services: Services, call: Call): Promise<void> {
   const { store } = services
   const { kind, table, namespace } = call.target
   const options = readWriteOptions('CreateOptions', call.input.query, call.input.userAgent, store.nowMs)
-  warnOnFailure(call.output.response, options.warnings)
+  call.output.response.warningsOnFailure = options.warnings
   const decoded = decodeBody(call, options)
   // The namespace of the URL, not of the body: for a cluster-scoped kind a sent namespace is dropped, as in Kubernetes, and must not
   // become part of the key.
@@ -43,7 +43,7 @@ export async function update(services: Services, call: Call): Promise<void> {
   const { store } = services
   const { kind, table, name, subresource } = call.target
   const options = readWriteOptions('UpdateOptions', call.input.query, call.input.userAgent, store.nowMs)
-  warnOnFailure(call.output.response, options.warnings)
+  call.output.response.warningsOnFailure = options.warnings
   let isCreated = false
   const result = await mutate(store, table, keyOf(call.target), head => {
     options.warnings.length = 0
@@ -79,18 +79,22 @@ export async function patch(services: Services, call: Call): Promise<void> {
   const { kind, table, name } = call.target
   const { query, userAgent, contentType } = call.input
   const options = readWriteOptions('PatchOptions', query, userAgent, store.nowMs)
-  warnOnFailure(call.output.response, options.warnings)
+  call.output.response.warningsOnFailure = options.warnings
   if (contentType === 'application/apply-patch+yaml') {
     await applyPatch(services, call, options)
     return
   }
   if (query?.has('force')) throw invalidOptions('PatchOptions', [forbiddenField('force', 'may not be specified for non-apply patch')])
-  const change = patchFunction(call)
+  const renewal = readLeaseRenewal(call)
+  let change = renewal ? undefined : patchFunction(call)
   const result = await mutate(store, table, keyOf(call.target), head => {
     options.warnings.length = 0
     if (!head) throw notFound(kind, name)
+    const renewed = renewal && decideLeaseRenewal(call, head, renewal, options)
+    if (renewed) return renewed
+    change ??= patchFunction(call)
     const live = readEntry(kind, head)
-    const decoded = decode(kind, change(live as unknown as JsonObject), options)
+    const decoded = decode(kind, change(live as unknown as JsonObject, head.text.length), options, { live })
     return decideUpdate(services, call, live, { ...decoded, isPatched: true }, 'tracked', options)
   })
   sendResult(call, result, 200, options.warnings, store.nowMs)

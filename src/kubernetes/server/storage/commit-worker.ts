@@ -48,7 +48,8 @@ function open(options: StorageThreadOptions): Database | undefined {
     const opened = new Database(options)
     const corruptions = [...opened.structureErrors().map(what => ({ what, rows: 0 })), ...readAll(opened, options)]
     const { foundFormat, compactedBytes } = opened
-    post({ type: 'ready', revisions: opened.revisions(), floor: opened.floor(), report: { foundFormat, compactedBytes, corruptions } })
+    const report = { foundFormat, compactedBytes, corruptions }
+    post({ type: 'ready', revisions: opened.revisions(), floor: opened.floor(), reservations: opened.reservations(), report })
     // The server starts meanwhile; only the first write waits for this.
     if (options.synchronous === 'FULL') opened.preallocateWal()
     return opened

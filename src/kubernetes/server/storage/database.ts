@@ -40,6 +40,9 @@ const minCompactionBytes = 64 * 1024 * 1024
 /** One step of a backup: 1 MiB. A commit waits for the current step. */
 const backupPagesPerStep = 256
 
+/** Prefix of the rows of `meta` that hold the reserved revision of a resource, see `deferred-writes.ts`. */
+const reservedPrefix = 'reserved '
+
 /** A commit that brings the log to this length also runs a checkpoint, and every write waits for it. */
 const checkpointPages = 2_000
 const cacheKib = 2_048
@@ -59,6 +62,8 @@ export class Database {
   readonly #update: StatementSync
   readonly #delete: StatementSync
   readonly #setRevision: StatementSync
+  readonly #setMeta: StatementSync
+  readonly #deleteMeta: StatementSync
   readonly #begin: StatementSync
   readonly #commit: StatementSync
   readonly #seeds = new Map<string, number>()
@@ -84,8 +89,13 @@ export class Database {
       this.#update = this.#db.prepare('UPDATE object SET revision = ?, value = ?, checksum = ? WHERE id = ?')
       this.#delete = this.#db.prepare('DELETE FROM object WHERE id = ?')
       this.#setRevision = this.#db.prepare(
-        'INSERT INTO resource (name, revision) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET revision = excluded.revision',
+        // A deferred write is stored after newer ones.
+        'INSERT INTO resource (name, revision) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET revision = max(revision, excluded.revision)',
       )
+      this.#setMeta = this.#db.prepare(
+        'INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value',
+      )
+      this.#deleteMeta = this.#db.prepare('DELETE FROM meta WHERE name = ?')
       this.#begin = this.#db.prepare('BEGIN IMMEDIATE')
       this.#commit = this.#db.prepare('COMMIT')
     } catch (error) {
@@ -157,9 +167,21 @@ export class Database {
    * those of the backup, with content that no longer exists.
    */
   setFloor(revision: number): void {
-    this.#db
-      .prepare("INSERT INTO meta (name, value) VALUES ('floor', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value")
-      .run(revision)
+    this.#setMeta.run('floor', revision)
+  }
+
+  /** Revisions that a process may have assigned without storing its writes, by resource: it did not shut down cleanly. */
+  reservations(): [string, number][] {
+    const rows = this.#db.prepare(`SELECT name, value FROM meta WHERE name LIKE '${reservedPrefix}%'`).all() as {
+      name: string
+      value: number
+    }[]
+    return rows.map(({ name, value }) => [name.slice(reservedPrefix.length), value])
+  }
+
+  #setReservation(resource: string, revision: number): void {
+    if (revision === 0) this.#deleteMeta.run(reservedPrefix + resource)
+    else this.#setMeta.run(reservedPrefix + resource, revision)
   }
 
   /** Copies the database to `path` while writes continue; the copy holds every commit that finished before this call. */
@@ -174,7 +196,7 @@ export class Database {
   }
 
   /** Atomic, and on disk when it returns (invariant 5). Throws SQLite's error after rolling back. */
-  write({ resources, numbers, keys, texts }: Omit<CommitBatch, 'type'>): void {
+  write({ resources, numbers, keys, texts, reservations }: Omit<CommitBatch, 'type'>): void {
     const newest = new Array<number>(resources.length)
     const seeds = resources.map(name => this.#seed(name))
     this.#begin.run()
@@ -191,6 +213,7 @@ export class Database {
         newest[resource] = revision
       }
       for (const [index, name] of resources.entries()) this.#setRevision.run(name, newest[index]!)
+      for (const [resource, revision] of reservations) this.#setReservation(resource, revision)
       this.#commit.run()
       this.#checkFileIdentity()
     } catch (error) {

@@ -2,12 +2,14 @@
  * @module storage: durable objects. Start reading at `store.ts`; `database.ts` is the SQLite file, `table.ts` the objects in memory.
  * In: whole, valid objects. Out: entries (one JSON text per version), lists in key order, events after commit; backup and restore.
  * Not here: the rules of a kind (registry/), who may write (auth/), how objects are sent (http/, watch/, wire/).
- * Invariants: 5 (nothing is visible before it is on disk) and 6 (revisions rise, history has no gaps above its floor).
+ * Invariants: 5 (nothing is visible before it is on disk) and 6 (revisions rise, history has no gaps above its floor), except for the
+ * deferred writes of `deferred-writes.ts`.
  */
 export { type BackupSummary, backUpDataDirectory, writeAtomically, writeBackup } from './backup.ts'
 export { type FieldReader, parseEntry, type StoredEntry, stringifyAsciiJson } from './entry.ts'
 export { type RestoreOptions, type RestoreSummary, restoreBackup } from './restore.ts'
 export { nextRevision, parseRevision, readRevision, revisionEpochMs } from './revision.ts'
 export { ServerStartError, type ServerStartErrorCode } from './start-error.ts'
-export { type CommitListener, Store, type StoreOptions, type StoreStats } from './store.ts'
+export { type CommitListener, Store } from './store.ts'
+export type { StoreOptions, StoreStats } from './store-options.ts'
 export { type StoredEvent, Table, type TableListener } from './table.ts'

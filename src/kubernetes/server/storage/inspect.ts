@@ -52,7 +52,8 @@ function inspectOpen(db: DatabaseSync, file: string): Inspection {
 }
 
 function newestKnown(db: DatabaseSync, format: number): number {
-  const floor = format >= 2 ? "SELECT value FROM meta WHERE name = 'floor' UNION" : ''
+  // Both the floor of a restore and reservations are revisions that clients may know.
+  const floor = format >= 2 ? 'SELECT value FROM meta UNION' : ''
   const sql = `SELECT max(value) AS newest FROM (${floor} SELECT max(revision) AS value FROM resource)`
   try {
     return (db.prepare(sql).get() as { newest: number | null }).newest ?? 0

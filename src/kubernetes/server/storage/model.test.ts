@@ -125,10 +125,10 @@ test('a table and its history agree with a Map and a plain list of events (invar
 
 test('a store with overlapping writes agrees with a Map in every result, event and head (invariants 5 and 6)', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-model-'))
-  const store = await Store.open({ dataDir, synchronous: 'OFF' })
+  const store = await Store.open({ dataDir, synchronous: 'OFF', maxDeferredMs: 20 })
   const write = fc.record({
     key: fc.constantFrom(...keys),
-    action: fc.constantFrom('put', 'put', 'put', 'remove', 'await', 'yield'),
+    action: fc.constantFrom('put', 'put', 'defer', 'remove', 'await', 'yield'),
     value: fc.nat(1_000),
   })
   const whole = new Map<string, Map<string, number>>()
@@ -157,15 +157,16 @@ test('a store with overlapping writes agrees with a Map in every result, event a
           const head = store.head(table, key)
           assert.equal(head && parseEntry(head).value, model.get(key), 'a write is based on all writes before it')
           const object = { ...objectOf(key, 0, 0, undefined), value }
-          if (action === 'put') {
+          if (action === 'put' || (action === 'defer' && head)) {
             model.set(key, value)
+            const written = action === 'defer' ? store.putDeferred(table, head!, object) : store.put(table, head, object)
             results.push(
-              store.put(table, head, object).then(entry => {
+              written.then(entry => {
                 assert.equal(parseEntry(entry).value, value)
                 assert.ok((table.get(key)?.revision ?? entry.revision) >= entry.revision, 'an acknowledged write can be read')
               }),
             )
-          } else if (head) {
+          } else if (action === 'remove' && head) {
             model.delete(key)
             results.push(store.remove(table, head, object).then(() => {}))
           }

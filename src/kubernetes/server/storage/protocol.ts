@@ -25,7 +25,7 @@ export type OpenReport = {
 /**
  * The writes of one commit, column by column: copying one object per write between threads costs more than copying its text.
  * `numbers[3 * i]` and the two after it are the id of write `i`, its revision, and the index of its resource. `keys[i]` is set for a
- * new row and '' otherwise. `texts[i]` is '' when the row is deleted.
+ * new row and '' otherwise. `texts[i]` is '' when the row is deleted. `reservations` are by name of the resource, see `deferred-writes.ts`.
  */
 export type CommitBatch = {
   readonly type: 'commit'
@@ -33,6 +33,7 @@ export type CommitBatch = {
   readonly numbers: Float64Array
   readonly keys: readonly string[]
   readonly texts: readonly string[]
+  readonly reservations: readonly (readonly [resource: string, revision: number])[]
 }
 
 export type ToStorageThread = CommitBatch | { type: 'backup'; path: string } | { type: 'close' }
@@ -44,6 +45,8 @@ export type ReadyMessage = {
   readonly revisions: readonly [resource: string, revision: number][]
   /** There is no history up to this revision: a restore set it. 0 without one. */
   readonly floor: number
+  /** Revisions up to these may have been assigned to writes that are lost, by resource. Empty after a clean shutdown. */
+  readonly reservations: readonly (readonly [resource: string, revision: number])[]
   readonly report: OpenReport
 }
 

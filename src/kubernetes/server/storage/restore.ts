@@ -178,6 +178,8 @@ function fill(fresh: string, copy: string, { format }: Inspection, floor: number
       numbers: Float64Array.from(rows.flatMap(([id, resource, , revision]) => [id, revision, resources.indexOf(resource)])),
       keys: rows.map(row => row[2]),
       texts: rows.map(row => row[4]),
+      // As after a crash, acknowledged renewals of Leases are lost.
+      reservations: resources.map(name => [name, floor]),
     })
     rows = []
   }

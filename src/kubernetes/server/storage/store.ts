@@ -1,40 +1,23 @@
-import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { type KubeObject, StatusError } from '../../object/index.ts'
-import { rowAt, toCommitBatch } from './columns.ts'
-import { CorruptionReport } from './corruption-report.ts'
+import type { KubeObject } from '../../object/index.ts'
+import { checkNotMissing } from './check-not-missing.ts'
+import { toCommitBatch } from './columns.ts'
+import { DeferredWrites, type Reservation, type UnsavedEntry } from './deferred-writes.ts'
 import { entryOf, type StoredEntry, stringifyAsciiJson } from './entry.ts'
-import type { OpenReport, ReadyMessage, RowsBatch } from './protocol.ts'
-import { nextRevision } from './revision.ts'
-import { rowError } from './row-error.ts'
-import { sqliteFull } from './sqlite-codes.ts'
-import { ServerStartError } from './start-error.ts'
+import type { OpenReport, ReadyMessage } from './protocol.ts'
+import { nextRevision, readRevision } from './revision.ts'
 import { StorageThread } from './storage-thread.ts'
+import type { StoreOptions, StoreStats } from './store-options.ts'
 import { type HistoryLimits, type StoredEvent, Table } from './table.ts'
-import { WriteQueue } from './write-queue.ts'
+import { TableLoader } from './table-loader.ts'
+import { commitError, restartError, shuttingDownError } from './write-errors.ts'
+import { type Write, WriteQueue } from './write-queue.ts'
 
-export type StoreOptions = {
-  dataDir: string
-  /** 0 to 63, part of every revision. Default 0. */
-  partition?: number
-  /** OFF relies on the operating system instead of fsync: for tests and benchmarks. Default FULL. */
-  synchronous?: 'FULL' | 'OFF'
-  history?: HistoryLimits
-  /** Writes are rejected with 429 while more than this many bytes wait for the disk. Default 64 MiB. */
-  maxQueuedBytes?: number
-  nowMs?: () => number
-  log?: (message: string) => void
-}
-
-export type StoreStats = {
-  objects: number
-  bytes: number
-  writes: number
-  commits: number
-  failedWrites: number
-  queued: number
-  queuedBytes: number
-  lastCommitMs: number
+/** What the storage thread is writing. */
+type Commit = {
+  readonly saved: readonly UnsavedEntry[]
+  readonly reservations: readonly Reservation[]
+  readonly ended: PromiseWithResolvers<void>
 }
 
 /** Called with the events of a commit before its writers get their responses. Must not throw. */
@@ -46,9 +29,12 @@ const minHistoryMs = 300_000
 const minHistoryEvents = 100
 const compactHistoryEveryMs = 60_000
 const defaultMaxQueuedBytes = 64 * 1024 * 1024
+const defaultMaxDeferredMs = 10_000
+/** Of one commit: other writes wait for it. */
+const maxSavedPerCommit = 250
 
 /**
- * All objects in memory; every write is on disk before anyone can see it (invariant 5).
+ * All objects in memory; every write is on disk before anyone can see it (invariant 5), except those of {@link putDeferred}.
  *
  * A write is computed from {@link head}, the newest version of its key, durable or not. So writes to one key form a queue, and writes
  * to different keys share one fsync: while the storage thread commits one batch, the next one collects.
@@ -56,6 +42,7 @@ const defaultMaxQueuedBytes = 64 * 1024 * 1024
  */
 export class Store {
   readonly #thread: StorageThread
+  readonly #loader = new TableLoader(name => this.table(name))
   readonly #tables = new Map<string, Table>()
   readonly #writes: WriteQueue
   readonly #commitListeners: CommitListener[] = []
@@ -63,14 +50,18 @@ export class Store {
   readonly #history: HistoryLimits
   readonly #nowMs: () => number
   readonly #log: (message: string) => void
+  readonly #deferred: DeferredWrites
+  /** Tables whose newest changes before this start may be lost. */
+  readonly #interrupted = new Set<Table>()
+  #commit: Commit | undefined
+  #saving: NodeJS.Timeout | undefined
   #isFlushScheduled = false
   #newestRevision = 0
-  #durableRevision = 0
+  #visibleRevision = 0
   #lastId = 0
   #failure: string | undefined
   #isClosing = false
   #closed: Promise<void> | undefined
-  readonly #corruption = new CorruptionReport()
   #report: OpenReport | undefined
   #compaction: NodeJS.Timeout | undefined
   #stats = { writes: 0, commits: 0, failedWrites: 0, lastCommitMs: 0 }
@@ -79,12 +70,13 @@ export class Store {
     this.#partition = options.partition ?? 0
     this.#history = options.history ?? defaultHistory
     this.#writes = new WriteQueue(options.maxQueuedBytes ?? defaultMaxQueuedBytes)
+    this.#deferred = new DeferredWrites(options.maxDeferredMs ?? defaultMaxDeferredMs)
     this.#nowMs = options.nowMs ?? Date.now
     this.#log = options.log ?? (() => {})
     this.#thread = new StorageThread(
       { file, synchronous: options.synchronous ?? 'FULL' },
       {
-        onRows: batch => this.#load(batch),
+        onRows: batch => this.#loader.load(batch),
         onCommitted: durationMs => this.#committed(durationMs),
         onCommitFailed: (errcode, message) => this.#commitFailed(errcode, message),
         onFailure: reason => this.#fail(reason),
@@ -102,18 +94,20 @@ export class Store {
     const file = join(dataDir, 'oarlock.db')
     checkNotMissing(dataDir, file)
     const store = new Store(file, options)
-    store.#finishLoading(await store.#thread.ready)
-    if (!store.#corruption.isEmpty) {
+    const ready = await store.#thread.ready
+    const corruption = store.#loader.finish(ready)
+    if (!corruption.isEmpty) {
       await store.#thread.terminate()
-      throw store.#corruption.toError(file, store.stats().objects)
+      throw corruption.toError(file, store.stats().objects)
     }
+    store.#finishLoading(ready)
     store.#compaction = setInterval(() => store.#compactHistory(), compactHistoryEveryMs).unref()
     return store
   }
 
-  /** The newest durable revision: the one that lists and bookmarks carry. */
+  /** The newest visible revision, durable or of a deferred write: the one that lists and bookmarks carry. */
   get revision(): number {
-    return this.#durableRevision
+    return this.#visibleRevision
   }
 
   /** The newest revision assigned to a write, durable or not: every later write gets a higher one. */
@@ -124,6 +118,11 @@ export class Store {
   /** Why nothing can be written any more, if so. Only opening the store again helps. */
   get failure(): string | undefined {
     return this.#failure
+  }
+
+  /** True when the last process was killed, or a backup restored: the newest {@link putDeferred} writes of `table` may be lost. */
+  wasInterrupted(table: Table): boolean {
+    return this.#interrupted.has(table)
   }
 
   /** What the check at startup found. */
@@ -140,7 +139,7 @@ export class Store {
     let table = this.#tables.get(name)
     if (!table) {
       table = new Table(name, this.#history)
-      table.setFloor(this.#durableRevision)
+      table.setFloor(this.#visibleRevision)
       this.#tables.set(name, table)
       this.#writes.addTable(table)
     }
@@ -193,6 +192,16 @@ export class Store {
     return durable
   }
 
+  /**
+   * As {@link put}, but resolves when the write is visible: a crash may undo it, see {@link DeferredWrites}. Events stay in the order of
+   * their revisions, so it waits for durable writes that were queued before it.
+   */
+  putDeferred(table: Table, before: StoredEntry, object: KubeObject): Promise<StoredEntry> {
+    const after = this.#entry(table, before, object)
+    this.#saving ??= setInterval(() => this.#flush(), this.#deferred.intervalMs).unref()
+    return this.#enqueue(table, before, after, after, true)
+  }
+
   /** Deletes `before`, the {@link head} of its key. `object` is its last state, which watchers see. */
   remove(table: Table, before: StoredEntry, object: KubeObject): Promise<StoredEntry> {
     return this.#enqueue(table, before, undefined, this.#entry(table, before, object))
@@ -205,11 +214,19 @@ export class Store {
       objects += table.size
       bytes += table.bytes
     }
-    return { objects, bytes, ...this.#stats, queued: this.#writes.size, queuedBytes: this.#writes.bytes }
+    return {
+      objects,
+      bytes,
+      ...this.#stats,
+      queued: this.#writes.size,
+      queuedBytes: this.#writes.bytes,
+      deferredWrites: this.#deferred.size,
+    }
   }
 
   /**
-   * Copies the database to `path`, a new file, while writes continue. The copy holds at least every write acknowledged before the call.
+   * Copies the database to `path`, a new file, while writes continue. The copy holds at least every write acknowledged before the call,
+   * except deferred ones.
    * @throws {StatusError} TooManyRequests while another backup is in progress; an Error when the copy cannot be written.
    */
   async backUp(path: string): Promise<void> {
@@ -225,13 +242,14 @@ export class Store {
 
   async #close(): Promise<void> {
     clearInterval(this.#compaction)
-    while (!this.#failure && this.#writes.size > 0) await this.#writes.last?.durable.catch(() => undefined)
-    if (this.#failure) {
-      await this.#thread.terminate()
-      return
+    clearInterval(this.#saving)
+    while (!this.#failure && (this.#commit || this.#writes.size > 0)) {
+      await (this.#commit?.ended.promise ?? this.#writes.last?.durable.catch(() => undefined))
     }
     this.#isClosing = true
-    await this.#thread.close()
+    const reservations = this.#deferred.release()
+    if (!this.#failure && reservations.length > 0) await this.#startCommit(this.#deferred.takeAll(), reservations)
+    await (this.#failure ? this.#thread.terminate() : this.#thread.close())
   }
 
   #compactHistory(): void {
@@ -247,19 +265,25 @@ export class Store {
     return entryOf(before?.id ?? ++this.#lastId, object, revision, stringifyAsciiJson(object), table.readFields)
   }
 
-  #enqueue(table: Table, before: StoredEntry | undefined, after: StoredEntry | undefined, last: StoredEntry): Promise<StoredEntry> {
+  #enqueue(
+    table: Table,
+    before: StoredEntry | undefined,
+    after: StoredEntry | undefined,
+    last: StoredEntry,
+    isDeferred = false,
+  ): Promise<StoredEntry> {
     if (this.#failure) return Promise.reject(restartError(this.#failure))
     if (this.#isClosing) {
-      return Promise.reject(new StatusError('ServiceUnavailable', 'the server is shutting down: nothing was written'))
+      return Promise.reject(shuttingDownError())
     }
-    const durable = this.#writes.add(table, before, after, last)
+    const durable = this.#writes.add(table, before, after, last, isDeferred)
     this.#scheduleFlush()
     return durable
   }
 
   // Waits for the end of this event-loop iteration: all writes that arrived together share a commit.
   #scheduleFlush(): void {
-    if (this.#isFlushScheduled || this.#writes.isCommitting || !this.#writes.hasQueued) return
+    if (this.#isFlushScheduled || this.#commit || !this.#writes.hasQueued) return
     this.#isFlushScheduled = true
     setImmediate(() => {
       this.#isFlushScheduled = false
@@ -268,44 +292,66 @@ export class Store {
   }
 
   #flush(): void {
-    if (this.#writes.isCommitting || !this.#writes.hasQueued || this.#failure) return
-    this.#thread.commit(toCommitBatch(this.#writes.startBatch()))
+    if (this.#commit || this.#failure || this.#isClosing || this.#flushToDisk() || !this.#writes.hasQueued) return
+    this.#writes.startBatch()
+    const batch = this.#writes.endBatch()
+    this.#deferred.complete(batch, performance.now())
+    this.#apply(batch)
+    this.#scheduleFlush()
   }
 
-  #load(batch: RowsBatch): void {
-    for (let i = 0; i < batch.texts.length; i++) {
-      const row = rowAt(batch, i)
-      const [id, resource, key, revision, text] = row
-      if (id > this.#lastId) this.#lastId = id
-      if (revision > this.#newestRevision) this.#newestRevision = revision
-      try {
-        const object = JSON.parse(text) as KubeObject
-        const table = this.table(resource)
-        const error = rowError(row, object) ?? (table.get(key) && `${resource} ${key} is stored twice`)
-        if (error) this.#corruption.add({ what: error, rows: 1 })
-        else table.load(id, object, revision, text)
-      } catch (error) {
-        this.#corruption.add({ what: `${resource} ${key} (row ${id}) cannot be read (${(error as Error).message})`, rows: 1 })
-      }
+  /** Starts a commit; false when nothing needs the disk now. */
+  #flushToDisk(): boolean {
+    const { queued } = this.#writes
+    const nowMs = performance.now()
+    if (!this.#deferred.hasDue(nowMs) && !queued.some(write => !this.#deferred.mayApply(write))) return false
+    const revisionAfterMs = (ms: number) => {
+      const fromMs = Math.max(this.#nowMs(), readRevision(this.#newestRevision).atMs)
+      return nextRevision(0, fromMs + ms, this.#partition)
     }
+    void this.#startCommit(this.#deferred.takeDue(nowMs, maxSavedPerCommit), this.#deferred.newReservations(queued, revisionAfterMs))
+    return true
   }
 
-  #finishLoading({ floor, revisions, report }: ReadyMessage): void {
-    this.#newestRevision = Math.max(this.#newestRevision, floor)
-    for (const [resource, revision] of revisions) {
-      this.table(resource).setFloor(Math.max(revision, floor))
-      this.#newestRevision = Math.max(this.#newestRevision, revision)
+  /** Resolves when the commit has ended, durable or not. */
+  #startCommit(saved: readonly UnsavedEntry[], reservations: readonly Reservation[]): Promise<void> {
+    const ended = Promise.withResolvers<void>()
+    this.#commit = { saved, reservations, ended }
+    this.#thread.commit(toCommitBatch(this.#writes.startBatch(), saved, reservations))
+    return ended.promise
+  }
+
+  #finishLoading({ reservations, report }: ReadyMessage): void {
+    for (const [resource, revision] of reservations) {
+      const table = this.table(resource)
+      this.#interrupted.add(table)
+      this.#deferred.reserve([[table, revision]])
     }
+    this.#lastId = this.#loader.lastId
+    this.#newestRevision = this.#loader.newestRevision
+    this.#visibleRevision = this.#newestRevision
     this.#report = report
-    for (const corruption of report.corruptions) this.#corruption.add(corruption)
-    this.#durableRevision = this.#newestRevision
   }
 
   #committed(durationMs: number): void {
+    const { reservations, ended } = this.#commit!
+    this.#commit = undefined
     this.#stats.lastCommitMs = durationMs
+    this.#stats.commits++
+    this.#deferred.reserve(reservations)
     const batch = this.#writes.endBatch()
+    // First: a version that was deferred before must not be written over a later one.
+    this.#deferred.complete(batch, performance.now())
     // The next commit starts before the responses of this one are written, so the disk never waits for them.
-    this.#flush()
+    if (!this.#isClosing) this.#flushToDisk()
+    this.#apply(batch)
+    ended.resolve()
+    this.#scheduleFlush()
+  }
+
+  /** Makes a batch visible: its writes are durable or deferred. */
+  #apply(batch: readonly Write[]): void {
+    if (batch.length === 0) return
     const events = new Map<Table, StoredEvent[]>()
     for (const write of batch) {
       const { table, before, after, last } = write
@@ -315,18 +361,16 @@ export class Store {
       else events.set(table, [event])
       this.#writes.complete(write)
     }
-    this.#durableRevision = batch.at(-1)!.last.revision
-    this.#stats.commits++
+    this.#visibleRevision = batch.at(-1)!.last.revision
     this.#stats.writes += batch.length
     for (const [table, ofTable] of events) {
       for (const listener of this.#commitListeners) this.#notify(() => listener(table, ofTable))
       for (const listener of table.listeners) this.#notify(() => listener(ofTable))
     }
     for (const write of batch) write.resolve(write.last)
-    this.#scheduleFlush()
   }
 
-  // The commit is durable: a listener that throws must not delay the writers.
+  // The writes are done: a listener that throws must not delay the writers.
   #notify(listener: () => void): void {
     try {
       listener()
@@ -337,7 +381,11 @@ export class Store {
 
   #commitFailed(errcode: number, message: string): void {
     this.#log(`storage: commit failed: ${message}`)
+    const { saved, ended } = this.#commit!
+    this.#commit = undefined
+    this.#deferred.giveBack(saved)
     this.#stats.failedWrites += this.#writes.failBatch(() => commitError(errcode, message))
+    ended.resolve()
     this.#scheduleFlush()
   }
 
@@ -346,28 +394,6 @@ export class Store {
     this.#failure = reason
     this.#log(`storage: ${reason}`)
     this.#writes.failAll(() => restartError(reason))
+    this.#commit?.ended.resolve()
   }
-}
-
-/** A server that starts empty in place of one that had objects would look like one that lost them. */
-function checkNotMissing(dataDir: string, file: string): void {
-  if (existsSync(file) && statSync(file).size > 0) return
-  const evidence = [`${file}-wal`, join(dataDir, 'kubeconfig')].find(existsSync)
-  if (evidence === undefined) return
-  throw new ServerStartError(
-    'DataMissing',
-    `${file} is ${existsSync(file) ? 'empty' : 'missing'}, but ${evidence} shows that a server has run here: put the file back, ` +
-      `restore a backup (oarlock restore BACKUP --data ${dataDir}), or remove ${evidence} to start empty`,
-  )
-}
-
-function restartError(reason: string): StatusError {
-  return new StatusError('InternalError', `${reason}: restart the server`)
-}
-
-function commitError(errcode: number, message: string): StatusError {
-  const isFull = (errcode & 0xff) === sqliteFull || /no space left|disk is full/i.test(message)
-  if (!isFull) return new StatusError('InternalError', `the write could not be stored (${message}): read the object before you retry`)
-  const text = 'the disk of the data directory is full: nothing was written; free some space and retry'
-  return new StatusError('InsufficientStorage', text, { code: 507 })
 }

@@ -1,6 +1,6 @@
-import { StatusError } from '../../object/index.ts'
 import type { StoredEntry } from './entry.ts'
 import type { Table } from './table.ts'
+import { tooManyQueuedBytesError } from './write-errors.ts'
 
 /** A write that is not durable yet. */
 export type Write = {
@@ -14,6 +14,8 @@ export type Write = {
   /** The write that `before` comes from, until that is durable. It is cleared then, or a busy key would become a chain. */
   previous: Write | undefined
   readonly isNew: boolean
+  /** Needs no disk to be acknowledged, see `deferred-writes.ts`. */
+  readonly isDeferred: boolean
   hasFailed: boolean
   readonly durable: Promise<StoredEntry>
   resolve(entry: StoredEntry): void
@@ -48,13 +50,13 @@ export class WriteQueue {
     return this.#bytes
   }
 
-  /** True when a batch is being committed. */
-  get isCommitting(): boolean {
-    return this.#inFlight.length > 0
-  }
-
   get hasQueued(): boolean {
     return this.#queued.length > 0
+  }
+
+  /** The writes that wait for the next batch. */
+  get queued(): readonly Write[] {
+    return this.#queued
   }
 
   /** The write that was added last, if any is pending. */
@@ -75,8 +77,14 @@ export class WriteQueue {
    * Queues a write over `before`, which must be the newest version of the key. Resolves with `last` when it is durable.
    * Rejects with TooManyRequests when the queue is full.
    */
-  add(table: Table, before: StoredEntry | undefined, after: StoredEntry | undefined, last: StoredEntry): Promise<StoredEntry> {
-    if (this.#bytes >= this.#maxBytes) return Promise.reject(tooManyQueuedBytes())
+  add(
+    table: Table,
+    before: StoredEntry | undefined,
+    after: StoredEntry | undefined,
+    last: StoredEntry,
+    isDeferred = false,
+  ): Promise<StoredEntry> {
+    if (this.#bytes >= this.#maxBytes) return Promise.reject(tooManyQueuedBytesError())
     const { promise: durable, resolve, reject } = Promise.withResolvers<StoredEntry>()
     const newest = this.#newest.get(table)!
     const previous = newest.get(last.key)
@@ -85,7 +93,8 @@ export class WriteQueue {
       return Promise.reject(new Error(`bug: the write to ${table.name} ${last.key} is not based on its newest version`))
     }
     this.#bytes += last.text.length
-    const write: Write = { table, key: last.key, before, after, last, previous, isNew: !before, hasFailed: false, durable, resolve, reject }
+    const state = { isNew: !before, isDeferred, hasFailed: false }
+    const write: Write = { table, key: last.key, before, after, last, previous, ...state, durable, resolve, reject }
     newest.set(last.key, write)
     this.#queued.push(write)
     return durable
@@ -117,14 +126,16 @@ export class WriteQueue {
     this.#remove(write)
   }
 
-  /** Rejects the batch and every queued write that was computed from it; the others did not see it. Returns how many were rejected. */
+  /**
+   * Rejects the batch and every queued write that was computed from it; the others did not see it, and deferred ones did not need the
+   * disk. Returns how many were rejected.
+   */
   failBatch(makeError: () => Error): number {
-    const batch = this.endBatch()
-    for (const write of batch) write.hasFailed = true
     const kept: Write[] = []
-    const rejected = [...batch]
-    for (const write of this.#queued) {
-      write.hasFailed = write.previous?.hasFailed === true
+    const rejected: Write[] = []
+    const batch = new Set(this.endBatch())
+    for (const write of [...batch, ...this.#queued]) {
+      write.hasFailed = write.previous?.hasFailed === true || (batch.has(write) && !write.isDeferred)
       ;(write.hasFailed ? rejected : kept).push(write)
     }
     this.#queued = kept
@@ -151,10 +162,4 @@ export class WriteQueue {
     const newest = this.#newest.get(write.table)!
     if (newest.get(write.key) === write) newest.delete(write.key)
   }
-}
-
-function tooManyQueuedBytes(): StatusError {
-  return new StatusError('TooManyRequests', 'the disk does not keep up with the writes: nothing was written, retry later', {
-    details: { retryAfterSeconds: 1 },
-  })
 }

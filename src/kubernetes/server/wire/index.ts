@@ -17,5 +17,5 @@ export {
 } from './render.ts'
 export type { HeaderValue, Reply } from './reply.ts'
 export { acceptRanges, negotiate, notAcceptable, type Representation, syntaxOf } from './representation.ts'
-export { type Sent, send, sendDocument, sendError, sendLarge, takesGzip, warnOnFailure } from './send.ts'
+export { type Sent, send, sendDocument, sendError, sendLarge, takesGzip } from './send.ts'
 export { yaml } from './yaml.ts'

@@ -15,6 +15,8 @@ export interface Reply extends NodeJS.WritableStream {
   readonly closed: boolean
   /** Bytes that were not sent yet. */
   readonly writableLength: number
+  /** Warnings to send with an error; the list may still grow. */
+  warningsOnFailure?: readonly string[] | undefined
   setHeader(name: string, value: HeaderValue): unknown
   getHeader(name: string): HeaderValue | undefined
   appendHeader(name: string, value: string): unknown

@@ -79,13 +79,6 @@ export function takesGzip(acceptEncoding: string | undefined): boolean {
   return acceptEncoding?.includes('gzip') ?? false
 }
 
-const warningsOnFailure = new WeakMap<Reply, readonly string[]>()
-
-/** Makes {@link sendError} send the warnings that were collected until the error; `warnings` may still grow. */
-export function warnOnFailure(response: Reply, warnings: readonly string[]): void {
-  warningsOnFailure.set(response, warnings)
-}
-
 /** The 413 for V8's errors about an argument list, a string or an array that is too long. */
 function tooLarge(error: unknown): StatusError | undefined {
   if (!(error instanceof RangeError) || !/call stack|string length|array length/i.test(error.message)) return undefined
@@ -103,7 +96,7 @@ export function sendError(response: Reply, error: unknown, onInternal: (error: u
     response.destroy()
     return
   }
-  const warnings = warningsOnFailure.get(response) ?? []
+  const warnings = response.warningsOnFailure ?? []
   if (warnings.length > 0) {
     const before = response.getHeader('Warning')
     const texts = warningTexts(warnings)

@@ -1,24 +1,19 @@
 import { labels, type WorkerPool } from '../../../../api/index.ts'
-import { secretResource } from '../../../../kubernetes/client/index.ts'
+import { type Client, secretResource } from '../../../../kubernetes/client/index.ts'
 import { coerceError, type Informer, type Log, type Manager } from '../../../../kubernetes/controller/index.ts'
 import { isReason, type StatusError } from '../../../../kubernetes/object/index.ts'
 import { type DriverListener, type DriverWorker, type PoolDriver, StartError } from '../pool-driver.ts'
 import type { StartFailureReason } from '../start-state.ts'
+import { decidePodGarbage } from './decide-pod-garbage.ts'
 import { makeWorkerPod, podNamespace, workerContainer } from './make-pod.ts'
 import { type Pod, type PodBody, podResource } from './pod.ts'
 import { workerPodState } from './worker-pod-state.ts'
 
-/** Failed Pods are kept longer than succeeded ones, so that their logs can be read. */
-const keepSucceededMs = 60_000
-const keepFailedMs = 10 * 60_000
-/** For each pool; the newest are kept. */
-const maxKeptFailed = 10
-
 export type PodWorkerOptions = {
-  /** The address of the server, such as OARLOCK_SERVER. */
-  readonly environment: Readonly<Record<string, string>>
+  /** The addresses that a worker needs, such as OARLOCK_SERVER. Called for each Pod: they may change. */
+  environment(): Promise<Readonly<Record<string, string>>>
   /** Creates the token that a worker registers with, stored in a Secret that its Pod owns. Default: the Pod's service account is the credential. */
-  readonly credentialOf?: (pool: WorkerPool, workerName: string) => Promise<string>
+  readonly credentialOf?: (pool: WorkerPool, workerName: string, client: Client) => Promise<string>
 }
 
 export type PodPoolDependencies = {
@@ -31,6 +26,7 @@ export type PodPoolDependencies = {
 
 /** Creates Pods from the pool's template, watches them until they end, and deletes them some time later. */
 export class PodPool implements PoolDriver {
+  readonly claimsNames = true
   readonly #dependencies: PodPoolDependencies
   readonly #pods: Informer<PodBody>
   #listener: DriverListener | undefined
@@ -57,7 +53,9 @@ export class PodPool implements PoolDriver {
     if (!pool.spec.template) {
       throw new StartError({ reason: 'CreateFailed', message: `pool ${pool.metadata.name} has mode Pod and no spec.template` })
     }
-    const plan = makeWorkerPod({ pool, workerName, environment, hasCredential: credentialOf !== undefined })
+    const plan = makeWorkerPod({ pool, workerName, environment: await environment(), hasCredential: credentialOf !== undefined })
+    // First: a Pod that waits for the Secret of a credential that cannot be issued would never start.
+    const credential = await credentialOf?.(pool, workerName, manager.leaderClient)
     const pods = manager.leaderClient.resource(podResource)
     let pod: Pod
     try {
@@ -68,17 +66,11 @@ export class PodPool implements PoolDriver {
       pod = await pods.get(workerName, { namespace: podNamespace(pool) })
     }
     this.#pods.applyLocal(pod)
-    if (credentialOf) await this.#createCredentialSecret(pod, await credentialOf(pool, workerName))
+    if (credential !== undefined) await this.#createCredentialSecret(pod, credential)
   }
 
   running(): readonly DriverWorker[] {
-    return this.#pods.list().flatMap(pod => {
-      const state = this.#stateOf(pod)
-      if (state.state !== 'starting' && state.state !== 'running') return []
-      const { name, labels: own, creationTimestamp } = pod.metadata
-      const failure = state.state === 'starting' ? state.failure : undefined
-      return [{ name, pool: own?.[labels.pool] ?? '', startedMs: Date.parse(creationTimestamp), failure }]
-    })
+    return this.#pods.list().flatMap(pod => this.#runningWorker(pod) ?? [])
   }
 
   stop(workerName: string): void {
@@ -86,28 +78,9 @@ export class PodPool implements PoolDriver {
   }
 
   collectGarbage(nowMs: number): number | undefined {
-    let requeueAfterMs: number | undefined
-    const failedOf = new Map<string, { pod: Pod; endedMs: number }[]>()
-    const deleteAt = (pod: Pod, untilMs: number) => {
-      if (nowMs >= untilMs) this.#delete(pod)
-      else requeueAfterMs = Math.min(requeueAfterMs ?? Number.POSITIVE_INFINITY, untilMs - nowMs)
-    }
-    for (const pod of this.#pods.list()) {
-      const state = this.#stateOf(pod)
-      if (state.state !== 'ended' || pod.metadata.deletionTimestamp) continue
-      const { endedMs } = state
-      if (!state.failure) deleteAt(pod, endedMs + keepSucceededMs)
-      else {
-        const pool = pod.metadata.labels?.[labels.pool] ?? ''
-        const others = failedOf.get(pool)
-        if (others) others.push({ pod, endedMs })
-        else failedOf.set(pool, [{ pod, endedMs }])
-      }
-    }
-    for (const failed of failedOf.values()) {
-      failed.sort((a, b) => b.endedMs - a.endedMs)
-      for (const [index, { pod, endedMs }] of failed.entries()) deleteAt(pod, index < maxKeptFailed ? endedMs + keepFailedMs : 0)
-    }
+    const pods = this.#pods.list().map(pod => ({ pod, state: this.#stateOf(pod) }))
+    const { remove, requeueAfterMs } = decidePodGarbage(pods, nowMs)
+    for (const pod of remove) this.#delete(pod)
     return requeueAfterMs
   }
 
@@ -118,9 +91,21 @@ export class PodPool implements PoolDriver {
 
   #notify(pod: Pod): void {
     const state = this.#stateOf(pod)
-    const { name } = pod.metadata
-    if (state.state === 'ended') this.#listener?.exited(name, state.exitCode, state.failure)
-    else if (state.state !== 'terminating') this.#listener?.startFailing(name, state.state === 'starting' ? state.failure : undefined)
+    if (state.state === 'ended') this.#listener?.exited(pod.metadata.name, state.exitCode, state.failure)
+    else {
+      const running = this.#runningWorker(pod)
+      if (running) this.#listener?.observed(running)
+    }
+  }
+
+  /** Undefined if the Pod has ended. */
+  #runningWorker(pod: Pod): DriverWorker | undefined {
+    const state = this.#stateOf(pod)
+    if (state.state === 'ended') return undefined
+    const { name, labels: own, creationTimestamp } = pod.metadata
+    const failure = state.state === 'starting' ? state.failure : undefined
+    const isReleased = state.state === 'terminating'
+    return { name, pool: own?.[labels.pool] ?? '', startedMs: Date.parse(creationTimestamp), failure, isReleased }
   }
 
   async #createCredentialSecret({ apiVersion, kind, metadata }: Pod, token: string): Promise<void> {
@@ -138,10 +123,11 @@ export class PodPool implements PoolDriver {
   }
 
   #delete({ metadata }: Pod): void {
-    const { name, namespace, uid } = metadata
+    const { name, namespace, uid, resourceVersion } = metadata
+    // A Pod that has changed since is decided again: it may have registered or ended.
     this.#dependencies.manager.leaderClient
       .resource(podResource)
-      .delete(name, { namespace, preconditions: { uid } })
+      .delete(name, { namespace, preconditions: { uid, resourceVersion } })
       .catch((thrown: unknown) => {
         if (!isReason(thrown, 'NotFound', 'Conflict'))
           this.#dependencies.log.warn({ err: coerceError(thrown), pod: name }, 'failed to delete a Pod')

@@ -16,7 +16,7 @@ export type RbacWrite = {
   /** The name in the request path; empty if it has none. */
   readonly name: string
   readonly object: KubeObject
-  readonly before: KubeObject | undefined
+  readonly oldObject: KubeObject | undefined
 }
 
 /**
@@ -25,14 +25,17 @@ export type RbacWrite = {
  * @throws {StatusError} Forbidden with the missing rules; NotFound if the role of a binding does not exist.
  */
 export function checkEscalation(rbac: Rbac, authorize: Authorizer, write: RbacWrite): void {
-  const { user, plural, object, before } = write
+  const { user, plural, object, oldObject } = write
   if (user.groups.includes(adminsGroup)) return
-  if (before && changesOnlyGarbageCollectionFields(object, before)) return
+  if (oldObject && changesOnlyGarbageCollectionFields(object, oldObject)) return
   const namespace = object.metadata.namespace ?? ''
   if (plural === 'roles' || plural === 'clusterroles') {
     if (isAllowed(authorize, user, 'escalate', plural, write.name, namespace)) return
     requireRules(rbac, write, namespace, rulesIn(object))
-    if ((hasAggregation(object) || (before && hasAggregation(before))) && missingRules(rbac, user, namespace, everything).length > 0) {
+    if (
+      (hasAggregation(object) || (oldObject && hasAggregation(oldObject))) &&
+      missingRules(rbac, user, namespace, everything).length > 0
+    ) {
       throw forbidden(write, 'must have cluster-admin privileges to use the aggregationRule')
     }
     return

@@ -26,27 +26,27 @@ const containerLists = [
 
 /** The `spec` of a new Pod with the container defaults of the LimitRanges in its namespace. An annotation of `pod` records them. */
 export function applyLimitRangeDefaults(pod: KubeObject, spec: Fields, reader: ObjectReader): Fields {
-  const presets = limitsIn(pod.metadata.namespace ?? '', reader).filter(({ type }) => type === 'Container')
-  if (presets.length === 0) return spec
-  const requests = Object.assign({}, ...presets.map(limit => fieldsOf(limit.defaultRequest))) as Fields
-  const limits = Object.assign({}, ...presets.map(limit => fieldsOf(limit.default))) as Fields
+  const containerLimits = limitsIn(pod.metadata.namespace ?? '', reader).filter(({ type }) => type === 'Container')
+  if (containerLimits.length === 0) return spec
+  const requests = Object.assign({}, ...containerLimits.map(limit => fieldsOf(limit.defaultRequest))) as Fields
+  const limits = Object.assign({}, ...containerLimits.map(limit => fieldsOf(limit.default))) as Fields
   const applied: string[] = []
   const result: Fields = { ...spec }
-  for (const [list, what] of containerLists) {
-    if (!Array.isArray(spec[list])) continue
-    result[list] = itemsOf(spec[list]).map(container => {
+  for (const [listField, containerKind] of containerLists) {
+    if (!Array.isArray(spec[listField])) continue
+    result[listField] = itemsOf(spec[listField]).map(container => {
       const resources: Fields = { ...fieldsOf(container.resources) }
-      for (const [field, preset, word] of [
+      for (const [field, defaults, amountName] of [
         ['requests', requests, 'request'],
         ['limits', limits, 'limit'],
       ] as const) {
         const provided = fieldsOf(resources[field])
-        const missing = Object.keys(preset)
+        const missing = Object.keys(defaults)
           .filter(name => !Object.hasOwn(provided, name))
           .sort()
         if (missing.length === 0) continue
-        resources[field] = { ...provided, ...Object.fromEntries(missing.map(name => [name, preset[name]])) }
-        applied.push(`${missing.join(', ')} ${word} for ${what} ${textOf(container.name)}`)
+        resources[field] = { ...provided, ...Object.fromEntries(missing.map(name => [name, defaults[name]])) }
+        applied.push(`${missing.join(', ')} ${amountName} for ${containerKind} ${textOf(container.name)}`)
       }
       return { ...container, resources }
     })
@@ -107,17 +107,17 @@ function eachBound(limit: Fields, field: string, check: (name: string, bound: Qu
 
 function minErrors(limit: Fields, name: string, bound: Quantity, requests: Amounts, limits: Amounts): string[] {
   const rule = `minimum ${name} usage per ${limit.type} is ${formatQuantity(bound)}`
-  const [request, most] = [requests.get(name), limits.get(name)]
+  const [request, limitAmount] = [requests.get(name), limits.get(name)]
   if (!request) return [`${rule}.  No request is specified`]
   if (compareQuantities(request, bound) < 0) return [`${rule}, but request is ${formatQuantity(request)}`]
-  return most && compareQuantities(most, bound) < 0 ? [`${rule}, but limit is ${formatQuantity(most)}`] : []
+  return limitAmount && compareQuantities(limitAmount, bound) < 0 ? [`${rule}, but limit is ${formatQuantity(limitAmount)}`] : []
 }
 
 function maxErrors(limit: Fields, name: string, bound: Quantity, requests: Amounts, limits: Amounts): string[] {
   const rule = `maximum ${name} usage per ${limit.type} is ${formatQuantity(bound)}`
-  const [request, most] = [requests.get(name), limits.get(name)]
-  if (!most) return [`${rule}.  No limit is specified`]
-  if (compareQuantities(most, bound) > 0) return [`${rule}, but limit is ${formatQuantity(most)}`]
+  const [request, limitAmount] = [requests.get(name), limits.get(name)]
+  if (!limitAmount) return [`${rule}.  No limit is specified`]
+  if (compareQuantities(limitAmount, bound) > 0) return [`${rule}, but limit is ${formatQuantity(limitAmount)}`]
   return request && compareQuantities(request, bound) > 0 ? [`${rule}, but request is ${formatQuantity(request)}`] : []
 }
 
@@ -130,9 +130,9 @@ function maxRequestErrors(limit: Fields, name: string, bound: Quantity, requests
 
 function ratioErrors(limit: Fields, name: string, bound: Quantity, requests: Amounts, limits: Amounts): string[] {
   const rule = `${name} max limit to request ratio per ${limit.type} is ${formatQuantity(bound)}`
-  const [request, most] = [requests.get(name), limits.get(name)]
+  const [request, limitAmount] = [requests.get(name), limits.get(name)]
   if (!request || request.nanos === 0n) return [`${rule}, but no request is specified or request is 0`]
-  if (!most || most.nanos === 0n) return [`${rule}, but no limit is specified or limit is 0`]
-  const ratio = quantityMillis(most) / quantityMillis(request)
+  if (!limitAmount || limitAmount.nanos === 0n) return [`${rule}, but no limit is specified or limit is 0`]
+  const ratio = quantityMillis(limitAmount) / quantityMillis(request)
   return ratio > quantityValue(bound) ? [`${rule}, but provided ratio is ${ratio.toFixed(6)}`] : []
 }

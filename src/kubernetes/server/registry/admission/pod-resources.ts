@@ -10,15 +10,15 @@ export function amountsOf(fields: unknown): Amounts {
 
 export function addAmounts(to: Amounts, more: ReadonlyMap<string, Quantity>): void {
   for (const [name, amount] of more) {
-    const is = to.get(name)
-    to.set(name, is ? addQuantities(is, amount) : amount)
+    const current = to.get(name)
+    to.set(name, current ? addQuantities(current, amount) : amount)
   }
 }
 
 function raiseTo(amounts: Amounts, floor: ReadonlyMap<string, Quantity>): void {
   for (const [name, amount] of floor) {
-    const is = amounts.get(name)
-    if (!is || compareQuantities(amount, is) > 0) amounts.set(name, amount)
+    const current = amounts.get(name)
+    if (!current || compareQuantities(amount, current) > 0) amounts.set(name, amount)
   }
 }
 

@@ -10,14 +10,14 @@ export type NameConflict = { reason: string; message: string; fields: (keyof Crd
  */
 export function crdStatus(
   crd: Crd,
-  before: Crd | undefined,
+  oldCrd: Crd | undefined,
   conflict: NameConflict | undefined,
   nowMs: number,
 ): NonNullable<CrdBody['status']> {
   const { names, versions } = crd.spec
   const storage = versions.find(version => version.storage)?.name
-  const stored = before?.status?.storedVersions ?? []
-  const old = before?.status?.conditions
+  const stored = oldCrd?.status?.storedVersions ?? []
+  const oldConditions = oldCrd?.status?.conditions
   const accepted: ConditionUpdate = conflict
     ? { type: 'NamesAccepted', status: 'False', reason: conflict.reason, message: conflict.message }
     : { type: 'NamesAccepted', status: 'True', reason: 'NoConflicts', message: 'no conflicts found' }
@@ -25,9 +25,9 @@ export function crdStatus(
     ? { type: 'Established', status: 'False', reason: 'NotAccepted', message: 'not all names are accepted' }
     : { type: 'Established', status: 'True', reason: 'InitialNamesAccepted', message: 'the initial names have been accepted' }
   return {
-    ...before?.status,
-    conditions: setCondition(setCondition(old, accepted, nowMs), established, nowMs),
-    acceptedNames: acceptedNames(names, before?.status?.acceptedNames, conflict?.fields ?? []),
+    ...oldCrd?.status,
+    conditions: setCondition(setCondition(oldConditions, accepted, nowMs), established, nowMs),
+    acceptedNames: acceptedNames(names, oldCrd?.status?.acceptedNames, conflict?.fields ?? []),
     storedVersions: storage && !stored.includes(storage) ? [...stored, storage] : stored,
   }
 }
@@ -40,11 +40,11 @@ export function ensureStorageVersion(object: KubeObject): void {
 }
 
 /** Accepts each free name; a name with a conflict keeps its previous value. */
-function acceptedNames(desired: CrdNames, before: CrdNames = { plural: '', kind: '' }, used: readonly (keyof CrdNames)[]): CrdNames {
+function acceptedNames(desired: CrdNames, oldNames: CrdNames = { plural: '', kind: '' }, used: readonly (keyof CrdNames)[]): CrdNames {
   const accepted = { ...desired }
   for (const field of used) {
     delete accepted[field]
-    Object.assign(accepted, before[field] === undefined ? {} : { [field]: before[field] })
+    Object.assign(accepted, oldNames[field] === undefined ? {} : { [field]: oldNames[field] })
   }
   return accepted
 }

@@ -5,9 +5,9 @@ import type { Crd } from './crd.ts'
 export const crdFinalizer = 'customresourcecleanup.apiextensions.k8s.io'
 
 /** Sets Kubernetes' defaults of a definition. */
-export function prepareCrd(object: KubeObject, before: KubeObject | undefined): void {
+export function prepareCrd(object: KubeObject, oldObject: KubeObject | undefined): void {
   const { spec, metadata } = object as Crd
-  if (!before && !metadata.finalizers?.includes(crdFinalizer)) metadata.finalizers = [...(metadata.finalizers ?? []), crdFinalizer]
+  if (!oldObject && !metadata.finalizers?.includes(crdFinalizer)) metadata.finalizers = [...(metadata.finalizers ?? []), crdFinalizer]
   if (!spec || typeof spec !== 'object' || !spec.names || typeof spec.names !== 'object') return
   if (typeof spec.names.kind === 'string') {
     spec.names.singular ||= spec.names.kind.toLowerCase()

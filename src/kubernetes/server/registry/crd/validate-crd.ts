@@ -17,7 +17,7 @@ import { structuralErrors } from '../../../schema/index.ts'
 import type { Crd, CrdColumn, CrdNames, CrdVersion } from './crd.ts'
 
 /** Rules of a definition that its schema cannot express. */
-export function validateCrd(object: KubeObject, before: KubeObject | undefined): StatusCause[] {
+export function validateCrd(object: KubeObject, oldObject: KubeObject | undefined): StatusCause[] {
   const crd = object as Crd
   if (!crd.spec || typeof crd.spec !== 'object') return []
   const { group = '', names = { plural: '', kind: '' }, versions = [] } = crd.spec
@@ -25,7 +25,7 @@ export function validateCrd(object: KubeObject, before: KubeObject | undefined):
     ...namesErrors(crd, group, names),
     ...specErrors(crd.spec, versions),
     ...versionErrors(versions),
-    ...(before ? updateErrors({ ...crd.spec, group, names, versions }, before as Crd) : []),
+    ...(oldObject ? updateErrors({ ...crd.spec, group, names, versions }, oldObject as Crd) : []),
   ]
 }
 
@@ -106,21 +106,21 @@ function versionErrors(versions: readonly CrdVersion[]): StatusCause[] {
 }
 
 /** A version in which objects may be stored must stay; group, scope and names are immutable. */
-function updateErrors({ group, scope, names, versions }: Crd['spec'], before: Crd): StatusCause[] {
+function updateErrors({ group, scope, names, versions }: Crd['spec'], oldCrd: Crd): StatusCause[] {
   const causes: StatusCause[] = []
-  const stored = before.status?.storedVersions ?? []
+  const stored = oldCrd.status?.storedVersions ?? []
   for (const [index, name] of stored.entries()) {
     if (versions.some(version => version.name === name)) continue
     const reason = `missing from spec.versions; ${name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in ${name} and removes ${name} from status.storedVersions`
     causes.push(invalidValue(`status.storedVersions[${index}]`, name, reason))
   }
-  for (const [field, is, was] of [
-    ['spec.group', group, before.spec.group],
-    ['spec.scope', scope, before.spec.scope],
-    ['spec.names.plural', names.plural, before.spec.names.plural],
-    ['spec.names.kind', names.kind, before.spec.names.kind],
+  for (const [field, value, oldValue] of [
+    ['spec.group', group, oldCrd.spec.group],
+    ['spec.scope', scope, oldCrd.spec.scope],
+    ['spec.names.plural', names.plural, oldCrd.spec.names.plural],
+    ['spec.names.kind', names.kind, oldCrd.spec.names.kind],
   ] as const) {
-    if (is !== was) causes.push(invalidValue(field, is, 'field is immutable'))
+    if (value !== oldValue) causes.push(invalidValue(field, value, 'field is immutable'))
   }
   return causes
 }
@@ -133,15 +133,15 @@ const columnTypes = ['boolean', 'date', 'integer', 'number', 'string']
 
 function columnErrors(columns: readonly CrdColumn[], path: string): StatusCause[] {
   return columns.flatMap((declared, index) => {
-    const at = `${path}.additionalPrinterColumns[${index}]`
+    const itemPath = `${path}.additionalPrinterColumns[${index}]`
     const causes: StatusCause[] = []
-    if (!declared.name) causes.push(requiredValue(`${at}.name`))
-    if (!declared.type) causes.push(requiredValue(`${at}.type`))
+    if (!declared.name) causes.push(requiredValue(`${itemPath}.name`))
+    if (!declared.type) causes.push(requiredValue(`${itemPath}.type`))
     else if (!columnTypes.includes(declared.type)) {
-      causes.push(invalidValue(`${at}.type`, declared.type, `must be one of ${columnTypes.join(',')}`))
+      causes.push(invalidValue(`${itemPath}.type`, declared.type, `must be one of ${columnTypes.join(',')}`))
     }
-    if (!declared.jsonPath) causes.push(requiredValue(`${at}.JSONPath`))
-    else causes.push(...jsonPathErrors(declared.jsonPath, `${at}.JSONPath`))
+    if (!declared.jsonPath) causes.push(requiredValue(`${itemPath}.JSONPath`))
+    else causes.push(...jsonPathErrors(declared.jsonPath, `${itemPath}.JSONPath`))
     return causes
   })
 }
@@ -164,15 +164,15 @@ function selectableErrors(fields: readonly { jsonPath: string }[], schema: Struc
   const causes = fields.length > maxSelectableFields ? [tooMany(path, fields.length, maxSelectableFields)] : []
   const seen = new Set<string>()
   for (const [index, { jsonPath }] of fields.entries()) {
-    const at = `${path}[${index}].jsonPath`
+    const itemPath = `${path}[${index}].jsonPath`
     const found = fieldAt(jsonPath, schema)
-    if (jsonPath === '') causes.push(requiredValue(at))
-    else if (typeof found === 'string') causes.push(invalidValue(at, jsonPath, `is an invalid path: ${found}`))
+    if (jsonPath === '') causes.push(requiredValue(itemPath))
+    else if (typeof found === 'string') causes.push(invalidValue(itemPath, jsonPath, `is an invalid path: ${found}`))
     else if (!['string', 'boolean', 'integer'].includes(found.type ?? '')) {
       const reason = 'must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.'
-      causes.push(invalidValue(at, jsonPath, reason))
+      causes.push(invalidValue(itemPath, jsonPath, reason))
     }
-    if (seen.has(jsonPath)) causes.push(duplicateValue(at, jsonPath))
+    if (seen.has(jsonPath)) causes.push(duplicateValue(itemPath, jsonPath))
     seen.add(jsonPath)
   }
   return causes

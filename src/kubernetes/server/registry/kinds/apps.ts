@@ -40,13 +40,13 @@ export const appKinds: readonly KindDeclaration[] = [
       ),
     ],
     validate: validateSelectorUnchanged,
-    warnings: (object, before) => [...workloadNameWarnings(object, before), ...templateWarnings('spec.template', object, before)],
-    validateStatusUpdate: ({ status }, before) => {
+    warnings: (object, oldObject) => [...workloadNameWarnings(object, oldObject), ...templateWarnings('spec.template', object, oldObject)],
+    validateStatusUpdate: ({ status }, oldObject) => {
       const counts = (status ?? {}) as Fields
       return [
         ...negativeErrors(counts, 'status', deploymentCounts),
         ...tooManyErrors(counts, ['updatedReplicas', 'readyReplicas', 'availableReplicas'], 'readyReplicas'),
-        ...collisionErrors(counts, before),
+        ...collisionErrors(counts, oldObject),
       ]
     },
   },
@@ -70,12 +70,12 @@ export const appKinds: readonly KindDeclaration[] = [
     ],
     validate: validateStatefulSet,
     warnings: statefulSetWarnings,
-    validateStatusUpdate: ({ status }, before) => {
+    validateStatusUpdate: ({ status }, oldObject) => {
       const counts = (status ?? {}) as Fields
       return [
         ...negativeErrors(counts, 'status', statefulCounts),
         ...tooManyErrors(counts, ['readyReplicas', 'currentReplicas', 'updatedReplicas', 'availableReplicas'], 'status.readyReplicas'),
-        ...collisionErrors(counts, before),
+        ...collisionErrors(counts, oldObject),
       ]
     },
   },
@@ -126,11 +126,11 @@ export const appKinds: readonly KindDeclaration[] = [
       ),
     ],
     prepareForWrite: updateTemplateGeneration,
-    warnings: (object, before) => templateWarnings('spec.template', object, before),
+    warnings: (object, oldObject) => templateWarnings('spec.template', object, oldObject),
     validate: validateSelectorUnchanged,
-    validateStatusUpdate: ({ status }, before) => {
+    validateStatusUpdate: ({ status }, oldObject) => {
       const counts = (status ?? {}) as Fields
-      return [...negativeErrors(counts, 'status', daemonCounts), ...collisionErrors(counts, before)]
+      return [...negativeErrors(counts, 'status', daemonCounts), ...collisionErrors(counts, oldObject)]
     },
   },
   {
@@ -170,7 +170,7 @@ export const appKinds: readonly KindDeclaration[] = [
       ),
     ],
     validate: validateSelectorUnchanged,
-    warnings: (object, before) => [...workloadNameWarnings(object, before), ...templateWarnings('spec.template', object, before)],
+    warnings: (object, oldObject) => [...workloadNameWarnings(object, oldObject), ...templateWarnings('spec.template', object, oldObject)],
     validateStatusUpdate: ({ status }) => {
       const counts = (status ?? {}) as Fields
       return [
@@ -195,9 +195,9 @@ export const appKinds: readonly KindDeclaration[] = [
       column('Revision', 'Revision indicates the revision of the state represented by Data.', object => numberAt(object, 'revision')),
       ageColumn,
     ],
-    validate: ({ data, revision }, before) => {
+    validate: ({ data, revision }, oldObject) => {
       const causes = negativeErrors({ revision }, '', ['revision']).map(cause => ({ ...cause, field: 'revision' }))
-      if (before) return equalJson(before.data, data) ? causes : [...causes, invalidValue('data', data ?? null, 'field is immutable')]
+      if (oldObject) return equalJson(oldObject.data, data) ? causes : [...causes, invalidValue('data', data ?? null, 'field is immutable')]
       if (data === undefined || data === null) causes.push(requiredValue('data', 'data is mandatory'))
       else if (!isJsonObject(data)) causes.push(requiredValue('data', 'data must be a valid JSON object'))
       return causes
@@ -249,12 +249,12 @@ function readyOfWanted(object: KubeObject): string {
   return `${numberAt(object, 'status.readyReplicas')}/${numberAt(object, 'spec.replicas')}`
 }
 
-function validateSelectorUnchanged({ spec }: KubeObject, before: KubeObject | undefined): StatusCause[] {
-  return before ? selectorChangeErrors((spec ?? {}) as Fields, (before.spec ?? {}) as Fields) : []
+function validateSelectorUnchanged({ spec }: KubeObject, oldObject: KubeObject | undefined): StatusCause[] {
+  return oldObject ? selectorChangeErrors((spec ?? {}) as Fields, (oldObject.spec ?? {}) as Fields) : []
 }
 
 /** The fields of a StatefulSet that may be updated, as the message lists them. */
-const updatableFieldsText = [
+const updatableFields = [
   'replicas',
   'ordinals',
   'template',
@@ -264,23 +264,23 @@ const updatableFieldsText = [
   'minReadySeconds',
 ]
 
-function validateStatefulSet({ spec }: KubeObject, before: KubeObject | undefined): StatusCause[] {
-  if (!before) return []
-  const fixed = (value: unknown) =>
-    Object.fromEntries(Object.entries((value ?? {}) as Fields).filter(([field]) => !updatableFieldsText.includes(field)))
-  if (equalJson(fixed(spec), fixed(before.spec))) return []
-  const why =
+function validateStatefulSet({ spec }: KubeObject, oldObject: KubeObject | undefined): StatusCause[] {
+  if (!oldObject) return []
+  const withoutUpdatableFields = (value: unknown) =>
+    Object.fromEntries(Object.entries((value ?? {}) as Fields).filter(([field]) => !updatableFields.includes(field)))
+  if (equalJson(withoutUpdatableFields(spec), withoutUpdatableFields(oldObject.spec))) return []
+  const reason =
     "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
-  return [{ reason: 'FieldValueForbidden', message: `Forbidden: ${why}`, field: 'spec' }]
+  return [{ reason: 'FieldValueForbidden', message: `Forbidden: ${reason}`, field: 'spec' }]
 }
 
 const templateGeneration = 'deprecated.daemonset.template.generation'
 
 /** Increments the template generation of a DaemonSet in the annotation that clients older than ControllerRevisions read. */
-function updateTemplateGeneration(object: KubeObject, before: KubeObject | undefined): void {
-  const old = before ? Number(before.metadata.annotations?.[templateGeneration] ?? 0) : 0
-  const isSame = before && equalJson(valueAtPath(object, 'spec.template'), valueAtPath(before, 'spec.template'))
-  object.metadata.annotations = { ...object.metadata.annotations, [templateGeneration]: String(isSame ? old : old + 1) }
+function updateTemplateGeneration(object: KubeObject, oldObject: KubeObject | undefined): void {
+  const oldGeneration = oldObject ? Number(oldObject.metadata.annotations?.[templateGeneration] ?? 0) : 0
+  const isSame = oldObject && equalJson(valueAtPath(object, 'spec.template'), valueAtPath(oldObject, 'spec.template'))
+  object.metadata.annotations = { ...object.metadata.annotations, [templateGeneration]: String(isSame ? oldGeneration : oldGeneration + 1) }
 }
 
 /** A subset of the Pods must not be larger than their number. */
@@ -294,16 +294,16 @@ function tooManyErrors(counts: Fields, parts: readonly string[], ready: string):
   return causes
 }
 
-function collisionErrors(counts: Fields, before: KubeObject | undefined): StatusCause[] {
-  const old = before ? numberAt(before, `status.${collision}`) : 0
-  const now = numberOf(counts[collision])
-  return now < old ? [invalidValue(`status.${collision}`, now, 'cannot be decremented')] : []
+function collisionErrors(counts: Fields, oldObject: KubeObject | undefined): StatusCause[] {
+  const oldCount = oldObject ? numberAt(oldObject, `status.${collision}`) : 0
+  const count = numberOf(counts[collision])
+  return count < oldCount ? [invalidValue(`status.${collision}`, count, 'cannot be decremented')] : []
 }
 
-function statefulSetWarnings(object: KubeObject, before: KubeObject | undefined): string[] {
-  const warnings = templateWarnings('spec.template', object, before)
+function statefulSetWarnings(object: KubeObject, oldObject: KubeObject | undefined): string[] {
+  const warnings = templateWarnings('spec.template', object, oldObject)
   // The message of Kubernetes for updates.
-  const end = before ? '.Spec' : ''
+  const end = oldObject ? '.Spec' : ''
   itemsOf(valueAtPath(object, 'spec.volumeClaimTemplates')).forEach(({ spec }, i) => {
     warnings.push(...claimSpecWarnings(`spec.volumeClaimTemplates[${i}]${end}`, fieldsOf(spec)))
   })

@@ -18,43 +18,43 @@ const sources: Readonly<Record<string, string>> = {
 type Amounts = 'target' | 'current'
 
 /** Converts a HorizontalPodAutoscaler from autoscaling/v2 to autoscaling/v1. */
-export function autoscalerFromV2(text: string): string {
-  const { metadata, spec, status, ...rest } = JSON.parse(text) as KubeObject
+export function autoscalerFromV2(storedJson: string): string {
+  const { metadata, spec, status, ...rest } = JSON.parse(storedJson) as KubeObject
   const { metrics, behavior, ...plainSpec } = fields(spec)
   const { currentMetrics, conditions, ...plainStatus } = fields(status)
-  const list = items(metrics)
-  const cpu = list.find(isCpuUtilization)
+  const specMetrics = items(metrics)
+  const cpu = specMetrics.find(isCpuUtilization)
   const current = items(currentMetrics)
   const currentCpu = current.find(({ type, resource }) => type === 'Resource' && fields(resource).name === 'cpu')
   const target = cpu && fields(fields(cpu.resource).target).averageUtilization
-  const load = currentCpu && fields(fields(currentCpu.resource).current).averageUtilization
-  const kept = withoutOwn(metadata.annotations)
-  const others = list.filter(metric => !isCpuUtilization(metric))
-  if (conditions !== undefined) kept[conditionsKey] = JSON.stringify(items(conditions).map(orderedCondition))
-  if (current.length > 0) kept[currentKey] = JSON.stringify(current.map(metric => oldMetric(metric, 'current')))
-  if (others.length > 0) kept[metricsKey] = JSON.stringify(others.map(metric => oldMetric(metric, 'target')))
-  if (behavior !== undefined) kept[behaviorKey] = JSON.stringify(goBehavior(fields(behavior)))
+  const utilization = currentCpu && fields(fields(currentCpu.resource).current).averageUtilization
+  const annotations = withoutOwn(metadata.annotations)
+  const others = specMetrics.filter(metric => !isCpuUtilization(metric))
+  if (conditions !== undefined) annotations[conditionsKey] = JSON.stringify(items(conditions).map(orderedCondition))
+  if (current.length > 0) annotations[currentKey] = JSON.stringify(current.map(metric => metricToV1(metric, 'current')))
+  if (others.length > 0) annotations[metricsKey] = JSON.stringify(others.map(metric => metricToV1(metric, 'target')))
+  if (behavior !== undefined) annotations[behaviorKey] = JSON.stringify(goBehavior(fields(behavior)))
   return JSON.stringify({
     ...rest,
     apiVersion: 'autoscaling/v1',
-    metadata: withAnnotations(metadata, kept),
+    metadata: withAnnotations(metadata, annotations),
     spec: { ...plainSpec, ...(target !== undefined && { targetCPUUtilizationPercentage: target }) },
-    status: { currentReplicas: 0, ...plainStatus, ...(load !== undefined && { currentCPUUtilizationPercentage: load }) },
+    status: { currentReplicas: 0, ...plainStatus, ...(utilization !== undefined && { currentCPUUtilizationPercentage: utilization }) },
   }).replace(/[\u0080-\uffff]/g, char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
 /** Converts a HorizontalPodAutoscaler from autoscaling/v1 to autoscaling/v2, which is stored. Invalid annotations are ignored. */
 export function autoscalerToV2({ metadata, spec, status, ...rest }: KubeObject): KubeObject {
   const { targetCPUUtilizationPercentage: target, ...plainSpec } = fields(spec)
-  const { currentCPUUtilizationPercentage: load, ...plainStatus } = fields(status)
+  const { currentCPUUtilizationPercentage: utilization, ...plainStatus } = fields(status)
   const annotations = metadata.annotations ?? {}
-  const metrics = items(parsed(annotations[metricsKey])).map(metric => newMetric(metric, 'target'))
+  const metrics = items(parseJson(annotations[metricsKey])).map(metric => metricToV2(metric, 'target'))
   if (target !== undefined) metrics.push(cpuMetric({ type: 'Utilization', averageUtilization: target }, 'target'))
   if (metrics.length === 0) metrics.push(cpuMetric({ type: 'Utilization', averageUtilization: 80 }, 'target'))
-  const current = items(parsed(annotations[currentKey])).map(metric => newMetric(metric, 'current'))
-  if (current.length === 0 && load !== undefined) current.push(cpuMetric({ averageUtilization: load }, 'current'))
-  const conditions = parsed(annotations[conditionsKey])
-  const behavior = parsed(annotations[behaviorKey])
+  const current = items(parseJson(annotations[currentKey])).map(metric => metricToV2(metric, 'current'))
+  if (current.length === 0 && utilization !== undefined) current.push(cpuMetric({ averageUtilization: utilization }, 'current'))
+  const conditions = parseJson(annotations[conditionsKey])
+  const behavior = parseJson(annotations[behaviorKey])
   return {
     ...rest,
     apiVersion: 'autoscaling/v2',
@@ -76,54 +76,56 @@ function isCpuUtilization({ type, resource }: Fields): boolean {
   return type === 'Resource' && name === 'cpu' && fields(target).averageUtilization !== undefined
 }
 
-function cpuMetric(amounts: Fields, what: Amounts): Fields {
-  return { type: 'Resource', resource: { name: 'cpu', [what]: amounts } }
+function cpuMetric(amounts: Fields, amountsField: Amounts): Fields {
+  return { type: 'Resource', resource: { name: 'cpu', [amountsField]: amounts } }
 }
 
-function oldMetric(metric: Fields, what: Amounts): Fields {
+function metricToV1(metric: Fields, amountsField: Amounts): Fields {
   const field = sources[String(metric.type)]
-  return field === undefined ? { type: metric.type } : { type: metric.type, [field]: oldSource(fields(metric[field]), field, what) }
+  return field === undefined
+    ? { type: metric.type }
+    : { type: metric.type, [field]: sourceToV1(fields(metric[field]), field, amountsField) }
 }
 
-function oldSource(source: Fields, field: string, what: Amounts): Fields {
-  const { value, averageValue, averageUtilization } = fields(source[what])
+function sourceToV1(source: Fields, field: string, amountsField: Amounts): Fields {
+  const { value, averageValue, averageUtilization } = fields(source[amountsField])
   const { name, selector } = fields(source.metric)
   switch (field) {
     case 'resource':
     case 'containerResource':
       return {
         name: source.name,
-        [`${what}AverageUtilization`]: averageUtilization,
-        [`${what}AverageValue`]: averageValue,
+        [`${amountsField}AverageUtilization`]: averageUtilization,
+        [`${amountsField}AverageValue`]: averageValue,
         container: source.container,
       }
     case 'pods':
-      return { metricName: name, [`${what}AverageValue`]: averageValue, selector }
+      return { metricName: name, [`${amountsField}AverageValue`]: averageValue, selector }
     case 'object':
-      return { target: source.describedObject, metricName: name, [`${what}Value`]: value ?? '0', selector, averageValue }
+      return { target: source.describedObject, metricName: name, [`${amountsField}Value`]: value ?? '0', selector, averageValue }
     default:
-      return { metricName: name, metricSelector: selector, [`${what}Value`]: value, [`${what}AverageValue`]: averageValue }
+      return { metricName: name, metricSelector: selector, [`${amountsField}Value`]: value, [`${amountsField}AverageValue`]: averageValue }
   }
 }
 
-function newMetric(metric: Fields, what: Amounts): Fields {
+function metricToV2(metric: Fields, amountsField: Amounts): Fields {
   const field = sources[String(metric.type)]
   if (field === undefined) return { type: metric.type }
   const source = fields(metric[field])
   const amounts = definedFields({
-    value: source.averageValue === undefined ? source[`${what}Value`] : undefined,
-    averageValue: field === 'object' ? source.averageValue : source[`${what}AverageValue`],
-    averageUtilization: source[`${what}AverageUtilization`],
+    value: source.averageValue === undefined ? source[`${amountsField}Value`] : undefined,
+    averageValue: field === 'object' ? source.averageValue : source[`${amountsField}AverageValue`],
+    averageUtilization: source[`${amountsField}AverageUtilization`],
   })
   const type = amounts.averageUtilization !== undefined ? 'Utilization' : amounts.averageValue !== undefined ? 'AverageValue' : 'Value'
   const isOfResource = field === 'resource' || field === 'containerResource'
-  const named = isOfResource
+  const identity = isOfResource
     ? { name: source.name, container: source.container }
     : { metric: definedFields({ name: source.metricName, selector: source.selector ?? source.metricSelector }) }
-  const about = field === 'object' ? { describedObject: source.target } : {}
+  const describedObject = field === 'object' ? { describedObject: source.target } : {}
   return {
     type: metric.type,
-    [field]: { ...definedFields(named), ...about, [what]: what === 'target' ? { type, ...amounts } : amounts },
+    [field]: { ...definedFields(identity), ...describedObject, [amountsField]: amountsField === 'target' ? { type, ...amounts } : amounts },
   }
 }
 
@@ -155,22 +157,22 @@ function goRules(rules: unknown): Fields | null {
 function fromGo(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(fromGo)
   if (!isJsonObject(value)) return value
-  const named = Object.entries(value).filter(([, child]) => child !== null)
-  return Object.fromEntries(named.map(([name, child]) => [name.charAt(0).toLowerCase() + name.slice(1), fromGo(child)]))
+  const entries = Object.entries(value).filter(([, child]) => child !== null)
+  return Object.fromEntries(entries.map(([name, child]) => [name.charAt(0).toLowerCase() + name.slice(1), fromGo(child)]))
 }
 
 function withoutOwn(annotations: Record<string, string> = {}): Record<string, string> {
-  const own = new Set([metricsKey, currentKey, conditionsKey, behaviorKey])
-  return Object.fromEntries(Object.entries(annotations).filter(([key]) => !own.has(key)))
+  const ownKeys = new Set([metricsKey, currentKey, conditionsKey, behaviorKey])
+  return Object.fromEntries(Object.entries(annotations).filter(([key]) => !ownKeys.has(key)))
 }
 
 function withAnnotations({ annotations: _, ...metadata }: KubeObject['metadata'], annotations: Record<string, string>) {
   return { ...metadata, ...(Object.keys(annotations).length > 0 && { annotations }) }
 }
 
-function parsed(text: string | undefined): unknown {
+function parseJson(json: string | undefined): unknown {
   try {
-    return text === undefined ? undefined : JSON.parse(text)
+    return json === undefined ? undefined : JSON.parse(json)
   } catch {
     return undefined
   }

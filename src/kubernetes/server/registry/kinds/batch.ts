@@ -38,7 +38,7 @@ export const batchKinds: readonly KindDeclaration[] = [
     selectableFields: [{ field: 'status.successful', read: object => String(numberAt(object, 'status.succeeded')) }],
     prepareForWrite: prepareJob,
     prepareForCreate: generateSelector,
-    warnings: (job, before) => [...workloadNameWarnings(job, before), ...templateWarnings('spec.template', job, before)],
+    warnings: (job, oldObject) => [...workloadNameWarnings(job, oldObject), ...templateWarnings('spec.template', job, oldObject)],
     validate: validateJob,
     validateStatusUpdate: validateJobStatus,
   },
@@ -89,18 +89,18 @@ export const batchKinds: readonly KindDeclaration[] = [
         1,
       ),
     ],
-    validate: ({ metadata: { name } }, before) => {
+    validate: ({ metadata: { name } }, oldObject) => {
       // The controller appends a suffix to form the name of a Job, which must be a valid label value.
-      if (before || name.length <= maxCronJobName) return []
-      const why = `must be no more than ${maxCronJobName} characters`
-      return [{ reason: 'FieldValueInvalid', message: `Invalid value: ${JSON.stringify(name)}: ${why}`, field: 'metadata.name' }]
+      if (oldObject || name.length <= maxCronJobName) return []
+      const reason = `must be no more than ${maxCronJobName} characters`
+      return [{ reason: 'FieldValueInvalid', message: `Invalid value: ${JSON.stringify(name)}: ${reason}`, field: 'metadata.name' }]
     },
-    warnings: (object, before) => {
+    warnings: (object, oldObject) => {
       const hasZone = textAt(object, 'spec.schedule', '').includes('TZ')
-      const zone =
+      const zoneWarning =
         'cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details'
-      const template = templateWarnings('spec.jobTemplate.spec.template', object, before)
-      return [...workloadNameWarnings(object, before), ...template, ...(before && hasZone ? [zone] : [])]
+      const podTemplateWarnings = templateWarnings('spec.jobTemplate.spec.template', object, oldObject)
+      return [...workloadNameWarnings(object, oldObject), ...podTemplateWarnings, ...(oldObject && hasZone ? [zoneWarning] : [])]
     },
   },
 ]

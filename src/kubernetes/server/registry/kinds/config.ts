@@ -18,12 +18,12 @@ export const configKinds: readonly KindDeclaration[] = [
       ),
       ageColumn,
     ],
-    validate: (object, before) => [
+    validate: (object, oldObject) => [
       ...dataErrors(object, ['data', 'binaryData']),
       ...Object.keys((object.data ?? {}) as object)
         .filter(key => Object.hasOwn((object.binaryData ?? {}) as object, key))
         .map(key => invalidValue(`data[${key}]`, key, 'duplicate of key present in binaryData')),
-      ...immutableErrors(object, before, ['data', 'binaryData']),
+      ...immutableErrors(object, oldObject, ['data', 'binaryData']),
     ],
   },
   {
@@ -39,9 +39,9 @@ export const configKinds: readonly KindDeclaration[] = [
     selectableFields: [{ field: 'type', read: object => String(object.type ?? '') }],
     prepareForWrite: prepareSecret,
     warnings: tlsWarnings,
-    validate: (object, before) => {
-      const causes = [...dataErrors(object, ['data']), ...secretTypeErrors(object), ...immutableErrors(object, before, ['data'])]
-      if (before && before.type !== object.type) causes.push(invalidValue('type', object.type, 'field is immutable'))
+    validate: (object, oldObject) => {
+      const causes = [...dataErrors(object, ['data']), ...secretTypeErrors(object), ...immutableErrors(object, oldObject, ['data'])]
+      if (oldObject && oldObject.type !== object.type) causes.push(invalidValue('type', object.type, 'field is immutable'))
       return causes
     },
   },
@@ -118,12 +118,12 @@ function jsonError(json: string): string | undefined {
   }
 }
 
-function immutableErrors(object: KubeObject, before: KubeObject | undefined, fields: string[]): StatusCause[] {
-  if (before?.immutable !== true) return []
+function immutableErrors(object: KubeObject, oldObject: KubeObject | undefined, fields: string[]): StatusCause[] {
+  if (oldObject?.immutable !== true) return []
   const causes: StatusCause[] = []
   if (object.immutable !== true) causes.push(forbiddenField('immutable', 'field is immutable when `immutable` is set'))
   for (const field of fields) {
-    if (JSON.stringify(before[field] ?? {}) !== JSON.stringify(object[field] ?? {})) {
+    if (JSON.stringify(oldObject[field] ?? {}) !== JSON.stringify(object[field] ?? {})) {
       causes.push(forbiddenField(field, 'field is immutable when `immutable` is set'))
     }
   }

@@ -1,4 +1,4 @@
-import { invalidValue, type StatusCause } from '../../../object/index.ts'
+import { equalJson, invalidValue, type KubeObject, type StatusCause } from '../../../object/index.ts'
 import { ageColumn, column, nameColumn } from '../printer-columns.ts'
 import type { KindDeclaration } from './kind-declaration.ts'
 
@@ -17,6 +17,7 @@ export const coordinationKinds: readonly KindDeclaration[] = [
       ),
       ageColumn,
     ],
+    isRenewal: isLeaseRenewal,
     validate: object => {
       const { leaseDurationSeconds, leaseTransitions } = (object.spec ?? {}) as Record<string, unknown>
       const causes: StatusCause[] = []
@@ -30,3 +31,24 @@ export const coordinationKinds: readonly KindDeclaration[] = [
     },
   },
 ]
+
+type LeaseSpec = { holderIdentity?: string; renewTime?: string; [field: string]: unknown }
+
+/**
+ * True if the holder of a Lease only renewed it. Acquiring, changing the holder, its duration or anything else, and releasing are not
+ * renewals: they are durable before they are acknowledged.
+ */
+export function isLeaseRenewal(lease: KubeObject, oldLease: KubeObject): boolean {
+  const { renewTime, ...spec } = (lease.spec ?? {}) as LeaseSpec
+  const { renewTime: oldRenewTime, ...oldSpec } = (oldLease.spec ?? {}) as LeaseSpec
+  return Boolean(spec.holderIdentity && renewTime && oldRenewTime) && equalJson(spec, oldSpec) && isSameMetadata(lease, oldLease)
+}
+
+/** Ignores the version and who wrote when, which every write changes. */
+function isSameMetadata({ metadata }: KubeObject, { metadata: oldMetadata }: KubeObject): boolean {
+  const { resourceVersion: _, managedFields, ...rest } = metadata
+  const { resourceVersion: __, managedFields: oldManagedFields, ...oldRest } = oldMetadata
+  const owners = managedFields?.map(({ manager, operation }) => `${operation} ${manager}`).sort()
+  const oldOwners = oldManagedFields?.map(({ manager, operation }) => `${operation} ${manager}`).sort()
+  return equalJson(rest, oldRest) && equalJson(owners, oldOwners)
+}

@@ -10,7 +10,7 @@ export const discoveryKinds: readonly KindDeclaration[] = [
     plural: 'endpointslices',
     typeName: 'io.k8s.api.discovery.v1.EndpointSlice',
     hasGeneration: true,
-    incrementsGeneration: (object, before) => !equalJson(generationFields(object), generationFields(before)),
+    incrementsGeneration: (object, oldObject) => !equalJson(generationFields(object), generationFields(oldObject)),
     columns: [
       nameColumn,
       column(
@@ -36,9 +36,10 @@ export const discoveryKinds: readonly KindDeclaration[] = [
       ),
       ageColumn,
     ],
-    validate: ({ addressType }, before) =>
-      before && before.addressType !== addressType ? [invalidValue('addressType', addressType ?? '', 'field is immutable')] : [],
-    warnings: ({ addressType }, before) => (addressType === 'FQDN' && !before ? ['spec.addressType: FQDN endpoints are deprecated'] : []),
+    validate: ({ addressType }, oldObject) =>
+      oldObject && oldObject.addressType !== addressType ? [invalidValue('addressType', addressType ?? '', 'field is immutable')] : [],
+    warnings: ({ addressType }, oldObject) =>
+      addressType === 'FQDN' && !oldObject ? ['spec.addressType: FQDN endpoints are deprecated'] : [],
   },
 ]
 

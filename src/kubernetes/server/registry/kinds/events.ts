@@ -24,10 +24,10 @@ export const eventKinds: readonly KindDeclaration[] = [
     storageName: 'events',
     fromStorage: eventFromCore,
     toStorage: eventToCore,
-    validate: (event, before) => {
+    validate: (event, oldEvent) => {
       const core = eventToCore(event)
       const causes = eventErrors(core, 'reportingController')
-      return [...causes, ...(before ? changeErrors(core, eventToCore(before)) : strictErrors(core))]
+      return [...causes, ...(oldEvent ? changeErrors(core, eventToCore(oldEvent)) : strictErrors(core))]
     },
   },
 ]
@@ -37,23 +37,23 @@ const isSet = (value: unknown) => value !== undefined && value !== null
 /** Rules of both versions. An Event with an eventTime is of the newer form. */
 function eventErrors({ metadata, involvedObject, ...event }: KubeObject, controllerField: string): StatusCause[] {
   const namespace = metadata.namespace ?? ''
-  const about = textOf(fieldsOf(involvedObject).namespace)
+  const involvedNamespace = textOf(fieldsOf(involvedObject).namespace)
   const isNew = isSet(event.eventTime)
-  const homes = isNew ? ['default', 'kube-system'] : ['default']
-  const isRight = about === '' ? homes.includes(namespace) : isNew || about === namespace
-  const causes = isRight ? [] : [invalidValue('involvedObject.namespace', about, 'does not match event.namespace')]
+  const allowedNamespaces = isNew ? ['default', 'kube-system'] : ['default']
+  const isAllowed = involvedNamespace === '' ? allowedNamespaces.includes(namespace) : isNew || involvedNamespace === namespace
+  const causes = isAllowed ? [] : [invalidValue('involvedObject.namespace', involvedNamespace, 'does not match event.namespace')]
   if (!isNew) return causes
   const controller = textOf(event.reportingComponent)
   if (controller === '') causes.push(requiredValue(controllerField))
   causes.push(...qualifiedNameErrors(controller).map(reason => invalidValue(controllerField, controller, reason)))
   for (const field of ['reportingInstance', 'action', 'reason']) if (textOf(event[field]) === '') causes.push(requiredValue(field))
-  for (const [field, most] of lengths) {
-    if (textOf(event[field]).length > most) causes.push(invalidValue(field, '', `can have at most ${most} characters`))
+  for (const [field, maxLength] of maxLengths) {
+    if (textOf(event[field]).length > maxLength) causes.push(invalidValue(field, '', `can have at most ${maxLength} characters`))
   }
   return causes
 }
 
-const lengths = [
+const maxLengths = [
   ['reportingInstance', 128],
   ['action', 128],
   ['reason', 128],
@@ -67,18 +67,19 @@ function strictErrors(event: KubeObject): StatusCause[] {
   const type = textOf(event.type)
   if (type !== 'Normal' && type !== 'Warning') causes.push(invalidValue('type', '', `has invalid value: ${type}`))
   const { component, host } = fieldsOf(event.source)
-  const old = {
+  const deprecatedFields = {
     firstTimestamp: isSet(event.firstTimestamp),
     lastTimestamp: isSet(event.lastTimestamp),
     count: isSet(event.count),
     source: isSet(component) || isSet(host),
   }
-  for (const [field, isThere] of Object.entries(old)) if (isThere) causes.push(invalidValue(field, '', 'needs to be unset'))
+  for (const [field, isPresent] of Object.entries(deprecatedFields))
+    if (isPresent) causes.push(invalidValue(field, '', 'needs to be unset'))
   return causes
 }
 
 // Kubernetes validates the reason twice.
-const fixed = [
+const immutableFields = [
   'involvedObject',
   'reason',
   'message',
@@ -95,10 +96,10 @@ const fixed = [
   'reportingInstance',
 ]
 
-function changeErrors(event: KubeObject, before: KubeObject): StatusCause[] {
-  const causes = equalJson(event.series, before.series) ? [] : seriesErrors(event)
-  for (const field of fixed) {
-    if (equalJson(event[field] ?? null, before[field] ?? null)) continue
+function changeErrors(event: KubeObject, oldEvent: KubeObject): StatusCause[] {
+  const causes = equalJson(event.series, oldEvent.series) ? [] : seriesErrors(event)
+  for (const field of immutableFields) {
+    if (equalJson(event[field] ?? null, oldEvent[field] ?? null)) continue
     const name = field === 'reportingComponent' ? 'reportingController' : field
     causes.push(invalidValue(name, event[field] ?? '', 'field is immutable'))
   }

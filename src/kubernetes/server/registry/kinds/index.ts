@@ -50,7 +50,7 @@ export const kindDeclarations: readonly KindDeclaration[] = [
   ...definitionKinds,
 ]
 
-export { type KindDeclaration, text } from './kind-declaration.ts'
+export { type KindDeclaration, stringField } from './kind-declaration.ts'
 export { tokenRequestDeclaration } from './reviews.ts'
 export { systemPriorityClasses } from './scheduling.ts'
 export { kubernetesServiceIp } from './service-allocation.ts'

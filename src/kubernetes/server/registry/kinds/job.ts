@@ -30,9 +30,9 @@ function ownLabels({ uid, name }: KubeObject['metadata']): Record<string, string
 }
 
 /** A Job without labels gets those of its template. */
-export function prepareJob(job: KubeObject, before: KubeObject | undefined): void {
+export function prepareJob(job: KubeObject, oldJob: KubeObject | undefined): void {
   const labels = templateLabels((job.spec ?? {}) as Fields)
-  if (!before && labels && Object.keys(job.metadata.labels ?? {}).length === 0) job.metadata.labels = labels
+  if (!oldJob && labels && Object.keys(job.metadata.labels ?? {}).length === 0) job.metadata.labels = labels
 }
 
 /** Gives a Job without a manual selector a selector that no other Job has, and its template the matching labels. */
@@ -53,10 +53,10 @@ export function generateSelector(job: KubeObject): void {
 }
 
 /** Validates the relations between the fields of a Job, and between a Job and its previous version. */
-export function validateJob(job: KubeObject, before: KubeObject | undefined): StatusCause[] {
+export function validateJob(job: KubeObject, oldJob: KubeObject | undefined): StatusCause[] {
   const spec = (job.spec ?? {}) as Fields
   const causes = selectorErrors(job, spec)
-  if (before) return [...causes, ...changeErrors(spec, (before.spec ?? {}) as Fields)]
+  if (oldJob) return [...causes, ...changeErrors(spec, (oldJob.spec ?? {}) as Fields)]
   const completions = numberOf(spec.completions)
   const last = `${job.metadata.name}-${completions - 1}`
   if (spec.completionMode === 'Indexed' && completions > 0 && !/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(last)) {
@@ -89,48 +89,48 @@ function mismatch(spec: Fields): StatusCause {
   return invalidValue('spec.template.metadata.labels', goMap(templateLabels(spec)), '`selector` does not match template `labels`')
 }
 
-const fixedFields = ['completionMode', 'podFailurePolicy', 'backoffLimitPerIndex', 'managedBy', 'successPolicy']
+const immutableFields = ['completionMode', 'podFailurePolicy', 'backoffLimitPerIndex', 'managedBy', 'successPolicy']
 
-function changeErrors(spec: Fields, old: Fields): StatusCause[] {
-  const causes = selectorChangeErrors(spec, old)
-  const keep = (field: string, value: unknown) => causes.push(invalidValue(`spec.${field}`, value ?? null, 'field is immutable'))
-  if (!equalJson(spec.completions, old.completions)) {
-    if (spec.completionMode !== 'Indexed') keep('completions', spec.completions)
+function changeErrors(spec: Fields, oldSpec: Fields): StatusCause[] {
+  const causes = selectorChangeErrors(spec, oldSpec)
+  const rejectChange = (field: string, value: unknown) => causes.push(invalidValue(`spec.${field}`, value ?? null, 'field is immutable'))
+  if (!equalJson(spec.completions, oldSpec.completions)) {
+    if (spec.completionMode !== 'Indexed') rejectChange('completions', spec.completions)
     else if (spec.completions !== undefined && spec.completions !== spec.parallelism) {
       causes.push(invalidValue('spec.completions', spec.completions, 'can only be modified in tandem with spec.parallelism'))
     }
   }
-  for (const field of fixedFields) if (!equalJson(spec[field], old[field])) keep(field, spec[field])
-  return [...causes, ...templateChangeErrors(spec, old)]
+  for (const field of immutableFields) if (!equalJson(spec[field], oldSpec[field])) rejectChange(field, spec[field])
+  return [...causes, ...templateChangeErrors(spec, oldSpec)]
 }
 
 type Template = { metadata?: Fields; spec?: Fields }
 
 /** The scheduling fields and resources of a suspended Job may change before it starts; otherwise its template is immutable. */
-function templateChangeErrors(spec: Fields, old: Fields): StatusCause[] {
-  const [now, was] = [(spec.template ?? {}) as Template, (old.template ?? {}) as Template]
-  if (old.suspend !== true) {
-    return equalJson(now, was) ? [] : [invalidValue('spec.template', now, 'field is immutable')]
+function templateChangeErrors(spec: Fields, oldSpec: Fields): StatusCause[] {
+  const [template, oldTemplate] = [(spec.template ?? {}) as Template, (oldSpec.template ?? {}) as Template]
+  if (oldSpec.suspend !== true) {
+    return equalJson(template, oldTemplate) ? [] : [invalidValue('spec.template', template, 'field is immutable')]
   }
-  const { spec: pod = {} } = now
-  const allowed: Fields = { ...was.spec }
-  for (const field of ['nodeSelector', 'tolerations', 'schedulingGates']) copyField(allowed, pod, field)
+  const { spec: podSpec = {} } = template
+  const allowed: Fields = { ...oldTemplate.spec }
+  for (const field of ['nodeSelector', 'tolerations', 'schedulingGates']) copyField(allowed, podSpec, field)
   const affinity = { ...(allowed.affinity as Fields | undefined) }
-  copyField(affinity, (pod.affinity ?? {}) as Fields, 'nodeAffinity')
-  if (Object.keys(affinity).length > 0 || pod.affinity !== undefined) allowed.affinity = affinity
+  copyField(affinity, (podSpec.affinity ?? {}) as Fields, 'nodeAffinity')
+  if (Object.keys(affinity).length > 0 || podSpec.affinity !== undefined) allowed.affinity = affinity
   else delete allowed.affinity
   for (const field of ['containers', 'initContainers']) {
-    const [before, after] = [allowed[field], pod[field]] as [Fields[] | undefined, Fields[] | undefined]
-    if (!before || after?.length !== before.length) continue
-    allowed[field] = before.map((container, index) => {
-      const other = after[index]!
-      if (other.name !== container.name) return container
+    const [oldContainers, newContainers] = [allowed[field], podSpec[field]] as [Fields[] | undefined, Fields[] | undefined]
+    if (!oldContainers || newContainers?.length !== oldContainers.length) continue
+    allowed[field] = oldContainers.map((container, index) => {
+      const newContainer = newContainers[index]!
+      if (newContainer.name !== container.name) return container
       const copy = { ...container }
-      copyField(copy, other, 'resources')
+      copyField(copy, newContainer, 'resources')
       return copy
     })
   }
-  return equalJson(pod, allowed) ? [] : [invalidValue('spec.template.spec', pod, 'field is immutable')]
+  return equalJson(podSpec, allowed) ? [] : [invalidValue('spec.template.spec', podSpec, 'field is immutable')]
 }
 
 function copyField(to: Fields, from: Fields, field: string): void {
@@ -146,7 +146,7 @@ export function hasJobCondition(job: KubeObject, type: string): boolean {
 }
 
 /** Validates the status of a Job, alone and against its previous version. */
-export function validateJobStatus(job: KubeObject, before: KubeObject | undefined): StatusCause[] {
+export function validateJobStatus(job: KubeObject, oldJob: KubeObject | undefined): StatusCause[] {
   const status = (job.status ?? {}) as Fields
   const spec = (job.spec ?? {}) as Fields
   return [
@@ -156,39 +156,45 @@ export function validateJobStatus(job: KubeObject, before: KubeObject | undefine
     ...finishedErrors(job, spec, status),
     ...timeErrors(job, status),
     ...indexErrors(spec, status),
-    ...(before ? statusChangeErrors(job, status, before) : []),
+    ...(oldJob ? statusChangeErrors(job, status, oldJob) : []),
   ]
 }
 
 function uncountedErrors({ uncountedTerminatedPods: uncounted }: Fields): StatusCause[] {
   const { succeeded = [], failed = [] } = (uncounted ?? {}) as { succeeded?: string[]; failed?: string[] }
   const seen = new Set<string>()
-  const check = (list: string[], field: string) =>
-    list.flatMap((uid, index): StatusCause[] => {
+  const uidErrors = (uids: string[], field: string) =>
+    uids.flatMap((uid, index): StatusCause[] => {
       const path = `status.uncountedTerminatedPods.${field}[${index}]`
       if (uid === '') return [invalidValue(path, uid, 'must not be empty')]
       if (seen.has(uid)) return [{ reason: 'FieldValueDuplicate', message: `Duplicate value: ${JSON.stringify(uid)}`, field: path }]
       seen.add(uid)
       return []
     })
-  return [...check(succeeded, 'succeeded'), ...check(failed, 'failed')]
+  return [...uidErrors(succeeded, 'succeeded'), ...uidErrors(failed, 'failed')]
 }
 
 function conditionErrors(job: KubeObject, spec: Fields): StatusCause[] {
-  const is = (type: string) => hasJobCondition(job, type)
-  const rules: [isBroken: boolean, why: string][] = [
-    [is('Complete') && is('Failed'), 'cannot set Complete=True and Failed=true conditions'],
-    [is('Complete') && is('FailureTarget'), 'cannot set Complete=True and FailureTarget=true conditions'],
-    [is('Failed') && !is('FailureTarget'), 'cannot set Failed=True condition without the FailureTarget=true condition'],
-    [is('Complete') && !is('SuccessCriteriaMet'), 'cannot set Complete=True condition without the SuccessCriteriaMet=true condition'],
-    [is('SuccessCriteriaMet') && is('Failed'), 'cannot set SuccessCriteriaMet=True and Failed=true conditions'],
-    [is('SuccessCriteriaMet') && is('FailureTarget'), 'cannot set SuccessCriteriaMet=True and FailureTarget=true conditions'],
+  const hasCondition = (type: string) => hasJobCondition(job, type)
+  const rules: [isBroken: boolean, reason: string][] = [
+    [hasCondition('Complete') && hasCondition('Failed'), 'cannot set Complete=True and Failed=true conditions'],
+    [hasCondition('Complete') && hasCondition('FailureTarget'), 'cannot set Complete=True and FailureTarget=true conditions'],
+    [hasCondition('Failed') && !hasCondition('FailureTarget'), 'cannot set Failed=True condition without the FailureTarget=true condition'],
     [
-      spec.successPolicy !== undefined && is('Complete') && !is('SuccessCriteriaMet'),
+      hasCondition('Complete') && !hasCondition('SuccessCriteriaMet'),
+      'cannot set Complete=True condition without the SuccessCriteriaMet=true condition',
+    ],
+    [hasCondition('SuccessCriteriaMet') && hasCondition('Failed'), 'cannot set SuccessCriteriaMet=True and Failed=true conditions'],
+    [
+      hasCondition('SuccessCriteriaMet') && hasCondition('FailureTarget'),
+      'cannot set SuccessCriteriaMet=True and FailureTarget=true conditions',
+    ],
+    [
+      spec.successPolicy !== undefined && hasCondition('Complete') && !hasCondition('SuccessCriteriaMet'),
       'cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True',
     ],
   ]
-  return rules.filter(([isBroken]) => isBroken).map(([, why]) => invalidWithoutValue('status.conditions', why))
+  return rules.filter(([isBroken]) => isBroken).map(([, reason]) => invalidWithoutValue('status.conditions', reason))
 }
 
 function finishedErrors(
@@ -228,52 +234,52 @@ function indexErrors(spec: Fields, status: Fields): StatusCause[] {
   const { completedIndexes = '', failedIndexes } = status as { completedIndexes?: string; failedIndexes?: string }
   const causes: StatusCause[] = []
   const completions = typeof spec.completions === 'number' ? spec.completions : undefined
-  const read = (field: string, text: string) => {
-    const parsed = readIndexes(text, completions ?? 0)
-    if ('reason' in parsed) causes.push(invalidValue(`status.${field}`, text, `error parsing ${field}: ${parsed.reason}`))
+  const validateIndexes = (field: string, value: string) => {
+    const parsed = readIndexes(value, completions ?? 0)
+    if ('reason' in parsed) causes.push(invalidValue(`status.${field}`, value, `error parsing ${field}: ${parsed.reason}`))
   }
-  if (completions !== undefined) read('completedIndexes', completedIndexes)
+  if (completions !== undefined) validateIndexes('completedIndexes', completedIndexes)
   if (completions !== undefined && spec.backoffLimitPerIndex !== undefined && failedIndexes !== undefined)
-    read('failedIndexes', failedIndexes)
+    validateIndexes('failedIndexes', failedIndexes)
   if (completedIndexes !== '' && spec.completionMode !== 'Indexed') {
-    const why = 'cannot set non-empty completedIndexes when non-indexed completion mode'
-    causes.push(invalidValue('status.completedIndexes', completedIndexes, why))
+    const reason = 'cannot set non-empty completedIndexes when non-indexed completion mode'
+    causes.push(invalidValue('status.completedIndexes', completedIndexes, reason))
   }
   if (failedIndexes === undefined) return causes
   if (spec.backoffLimitPerIndex === undefined) {
     causes.push(invalidValue('status.failedIndexes', failedIndexes, 'cannot set non-null failedIndexes when backoffLimitPerIndex is null'))
   }
-  const both = completions === undefined ? undefined : firstCommonIndex(completedIndexes, failedIndexes, completions)
-  if (both !== undefined) {
-    causes.push(invalidValue('status.failedIndexes', failedIndexes, `failedIndexes and completedIndexes overlap at index: ${both}`))
+  const commonIndex = completions === undefined ? undefined : firstCommonIndex(completedIndexes, failedIndexes, completions)
+  if (commonIndex !== undefined) {
+    causes.push(invalidValue('status.failedIndexes', failedIndexes, `failedIndexes and completedIndexes overlap at index: ${commonIndex}`))
   }
   return causes
 }
 
-function statusChangeErrors(job: KubeObject, status: Fields, before: KubeObject): StatusCause[] {
-  const old = (before.status ?? {}) as Fields
+function statusChangeErrors(job: KubeObject, status: Fields, oldJob: KubeObject): StatusCause[] {
+  const oldStatus = (oldJob.status ?? {}) as Fields
   const spec = (job.spec ?? {}) as Fields
   const causes: StatusCause[] = []
   for (const type of ['Failed', 'Complete', 'FailureTarget']) {
-    if (hasJobCondition(before, type) && !hasJobCondition(job, type)) {
+    if (hasJobCondition(oldJob, type) && !hasJobCondition(job, type)) {
       causes.push(invalidWithoutValue('status.conditions', `cannot disable the terminal ${type}=True condition`))
     }
   }
   for (const field of ['failed', 'succeeded']) {
     // A Job whose completed indexes are reset may have fewer.
-    const mayShrink = field === 'succeeded' && spec.completionMode === 'Indexed' && spec.completions === spec.parallelism
-    if (!mayShrink && numberOf(status[field]) < numberOf(old[field])) {
+    const canDecrease = field === 'succeeded' && spec.completionMode === 'Indexed' && spec.completions === spec.parallelism
+    if (!canDecrease && numberOf(status[field]) < numberOf(oldStatus[field])) {
       causes.push(invalidValue(`status.${field}`, numberOf(status[field]), `cannot decrease the ${field} counter`))
     }
   }
   const { completionTime, startTime } = status
-  if (completionTime !== undefined && old.completionTime !== undefined && completionTime !== old.completionTime) {
+  if (completionTime !== undefined && oldStatus.completionTime !== undefined && completionTime !== oldStatus.completionTime) {
     causes.push(invalidValue('status.completionTime', completionTime, 'field is immutable'))
   }
-  if (old.startTime !== undefined && startTime !== old.startTime && spec.suspend !== true) {
+  if (oldStatus.startTime !== undefined && startTime !== oldStatus.startTime && spec.suspend !== true) {
     causes.push(invalidValue('status.startTime', startTime ?? null, 'field is immutable for unsuspended job once set'))
   }
-  if (hasJobCondition(before, 'SuccessCriteriaMet') && !hasJobCondition(job, 'SuccessCriteriaMet')) {
+  if (hasJobCondition(oldJob, 'SuccessCriteriaMet') && !hasJobCondition(job, 'SuccessCriteriaMet')) {
     causes.push(invalidWithoutValue('status.conditions', 'cannot disable the SuccessCriteriaMet=True condition'))
   }
   return causes

@@ -7,10 +7,10 @@ import type { Strategy } from '../strategy.ts'
 
 /** The parts of a {@link Strategy} that a declaration may set. Some of its functions may read other objects. */
 type DeclaredStrategy = Omit<Strategy, 'default' | 'prepareForWrite' | 'prepareForCreate' | 'validate' | 'validateAdmission'> & {
-  prepareForWrite?: (object: KubeObject, before: KubeObject | undefined, reader: ObjectReader) => void
+  prepareForWrite?: (object: KubeObject, oldObject: KubeObject | undefined, reader: ObjectReader) => void
   prepareForCreate?: (object: KubeObject, reader: ObjectReader) => void
-  validate?: (object: KubeObject, before: KubeObject | undefined, reader: ObjectReader) => StatusCause[]
-  validateAdmission?: (object: KubeObject, before: KubeObject | undefined, reader: ObjectReader) => void
+  validate?: (object: KubeObject, oldObject: KubeObject | undefined, reader: ObjectReader) => StatusCause[]
+  validateAdmission?: (object: KubeObject, oldObject: KubeObject | undefined, reader: ObjectReader) => void
 }
 
 /** One built-in kind, as its file in this folder declares it. `built-in-kinds.ts` sets the defaults of what is omitted. */
@@ -43,4 +43,4 @@ export type KindDeclaration = DeclaredStrategy & {
   toStorage?: Kind['toStorage']
 }
 
-export const text = (description: string): StructuralSchema => ({ type: 'string', description })
+export const stringField = (description: string): StructuralSchema => ({ type: 'string', description })

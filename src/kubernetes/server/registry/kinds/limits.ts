@@ -81,19 +81,19 @@ const opposites = [
 
 function amountErrors(path: string, amounts: unknown): StatusCause[] {
   return Object.entries(fieldsOf(amounts)).flatMap(([name, amount]) => {
-    const at = `${path}[${name}]`
-    const causes = [...resourceName(at, name), ...quantityErrors(at, amount)]
+    const itemPath = `${path}[${name}]`
+    const causes = [...resourceName(itemPath, name), ...quantityErrors(itemPath, amount)]
     if (!name.includes('/') && (!isStandardResource(name) || name === 'storage')) {
-      causes.push(invalidValue(at, name, 'must be a standard resource for quota'))
+      causes.push(invalidValue(itemPath, name, 'must be a standard resource for quota'))
     }
     if ((countedResources.has(name) || name.startsWith('count/')) && parseQuantity(textOf(amount)).nanos % 1_000_000_000n !== 0n) {
-      causes.push(invalidValue(at, amount, 'must be an integer'))
+      causes.push(invalidValue(itemPath, amount, 'must be an integer'))
     }
     return causes
   })
 }
 
-function validateQuota({ spec }: KubeObject, before: KubeObject | undefined): StatusCause[] {
+function validateQuota({ spec }: KubeObject, oldQuota: KubeObject | undefined): StatusCause[] {
   const { hard, scopes } = fieldsOf(spec)
   const provided = textsOf(scopes)
   const causes = amountErrors('spec.hard', hard)
@@ -101,20 +101,21 @@ function validateQuota({ spec }: KubeObject, before: KubeObject | undefined): St
   for (const pair of opposites) {
     if (pair.every(scope => provided.includes(scope))) causes.push(invalidValue('spec.scopes', provided, 'conflicting scopes'))
   }
-  const old = before && textsOf(fieldsOf(before.spec).scopes)
-  if (old && old.toSorted().join() !== provided.toSorted().join()) causes.push(invalidValue('spec.scopes', provided, 'field is immutable'))
+  const oldScopes = oldQuota && textsOf(fieldsOf(oldQuota.spec).scopes)
+  if (oldScopes && oldScopes.toSorted().join() !== provided.toSorted().join())
+    causes.push(invalidValue('spec.scopes', provided, 'field is immutable'))
   return causes
 }
 
 function validateLimitRange({ spec }: KubeObject): StatusCause[] {
   const types = new Set<string>()
   return itemsOf(fieldsOf(spec).limits).flatMap((limit, index) => {
-    const at = `spec.limits[${index}]`
+    const itemPath = `spec.limits[${index}]`
     const type = textOf(limit.type)
-    const causes = typeErrors(at, type)
-    if (types.has(type)) causes.push(duplicateValue(`${at}.type`, type))
+    const causes = typeErrors(itemPath, type)
+    if (types.has(type)) causes.push(duplicateValue(`${itemPath}.type`, type))
     types.add(type)
-    causes.push(...limitErrors(at, type, limit))
+    causes.push(...limitErrors(itemPath, type, limit))
     return causes
   })
 }
@@ -126,31 +127,31 @@ function typeErrors(path: string, type: string): StatusCause[] {
 
 const limitFields = ['max', 'min', 'default', 'defaultRequest', 'maxLimitRequestRatio']
 
-function limitErrors(at: string, type: string, limit: Fields): StatusCause[] {
+function limitErrors(path: string, type: string, limit: Fields): StatusCause[] {
   const causes: StatusCause[] = []
   const nameErrors = type === 'Pod' || type === 'Container' ? containerResourceName : resourceName
   for (const field of limitFields) {
     const names = Object.keys(fieldsOf(limit[field]))
     if (type === 'Pod' && field.startsWith('default') && names.length > 0) {
-      causes.push(forbiddenField(`${at}.${field}`, "may not be specified when `type` is 'Pod'"))
-    } else for (const name of names) causes.push(...nameErrors(`${at}.${field}[${name}]`, name))
+      causes.push(forbiddenField(`${path}.${field}`, "may not be specified when `type` is 'Pod'"))
+    } else for (const name of names) causes.push(...nameErrors(`${path}.${field}[${name}]`, name))
   }
   if (type === 'PersistentVolumeClaim' && fieldsOf(limit.min).storage === undefined && fieldsOf(limit.max).storage === undefined) {
-    causes.push(requiredValue(`${at}.limits`, 'either minimum or maximum storage value is required, but neither was provided'))
+    causes.push(requiredValue(`${path}.limits`, 'either minimum or maximum storage value is required, but neither was provided'))
   }
   const amounts = type === 'Pod' ? { min: limit.min, max: limit.max } : limit
   for (const name of new Set(limitFields.flatMap(field => Object.keys(fieldsOf(limit[field])))))
-    causes.push(...orderErrors(at, name, amounts, limit))
+    causes.push(...orderErrors(path, name, amounts, limit))
   return causes
 }
 
 /** min ≤ defaultRequest ≤ default ≤ max of one resource. */
-function orderErrors(at: string, name: string, amounts: Fields, limit: Fields): StatusCause[] {
+function orderErrors(path: string, name: string, amounts: Fields, limit: Fields): StatusCause[] {
   const causes: StatusCause[] = []
   const amount = (field: string) => textOf(fieldsOf(amounts[field])[name])
   const isMore = (a: string, b: string) => a !== '' && b !== '' && compareQuantities(parseQuantity(a), parseQuantity(b)) > 0
   const [min, max, preset, request] = [amount('min'), amount('max'), amount('default'), amount('defaultRequest')]
-  const reject = (field: string, value: string, reason: string) => causes.push(invalidValue(`${at}.${field}[${name}]`, value, reason))
+  const reject = (field: string, value: string, reason: string) => causes.push(invalidValue(`${path}.${field}[${name}]`, value, reason))
   if (isMore(min, max)) reject('min', min, `min value ${min} is greater than max value ${max}`)
   if (isMore(min, request)) reject('defaultRequest', request, `min value ${min} is greater than default request value ${request}`)
   if (isMore(request, max)) reject('defaultRequest', request, `default request value ${request} is greater than max value ${max}`)

@@ -1,7 +1,7 @@
 import { finalizerErrors, invalidValue, type KubeObject, type StatusCause } from '../../../object/index.ts'
 import { allVerbs } from '../kind.ts'
 import { ageColumn, column, nameColumn } from '../printer-columns.ts'
-import { type KindDeclaration, text } from './kind-declaration.ts'
+import { type KindDeclaration, stringField } from './kind-declaration.ts'
 
 export const namespaceKinds: readonly KindDeclaration[] = [
   {
@@ -34,7 +34,7 @@ export const namespaceKinds: readonly KindDeclaration[] = [
         default: {},
         description: 'Status describes the current status of a Namespace.',
         properties: {
-          phase: text('Phase is the current lifecycle phase of the namespace: Active or Terminating.'),
+          phase: stringField('Phase is the current lifecycle phase of the namespace: Active or Terminating.'),
           conditions: {
             type: 'array',
             description: "Represents the latest available observations of a namespace's current state.",
@@ -44,10 +44,10 @@ export const namespaceKinds: readonly KindDeclaration[] = [
               type: 'object',
               required: ['type', 'status'],
               properties: {
-                type: text('Type of namespace controller condition.'),
-                status: text('Status of the condition, one of True, False, Unknown.'),
-                reason: text('Why, for machines.'),
-                message: text('Why, for people.'),
+                type: stringField('Type of namespace controller condition.'),
+                status: stringField('Status of the condition, one of True, False, Unknown.'),
+                reason: stringField('Why, for machines.'),
+                message: stringField('Why, for people.'),
                 lastTransitionTime: { type: 'string', format: 'date-time', description: 'When status last changed.' },
               },
             },
@@ -68,26 +68,27 @@ function namespacePhase(object: KubeObject): string {
   return (object.status as { phase?: string } | undefined)?.phase ?? 'Active'
 }
 
-function validateNamespace({ spec, status, metadata }: KubeObject, before: KubeObject | undefined): StatusCause[] {
+function validateNamespace({ spec, status, metadata }: KubeObject, oldNamespace: KubeObject | undefined): StatusCause[] {
   const { phase = 'Active' } = (status ?? {}) as { phase?: string }
-  const isGoing = metadata.deletionTimestamp !== undefined
-  if (isGoing && phase !== 'Terminating') {
+  const isTerminating = metadata.deletionTimestamp !== undefined
+  if (isTerminating && phase !== 'Terminating') {
     return [invalidValue('status.Phase', phase, "may only be 'Terminating' if `deletionTimestamp` is not empty")]
   }
-  if (!isGoing && phase !== 'Active') return [invalidValue('status.Phase', phase, "may only be 'Active' if `deletionTimestamp` is empty")]
-  if (before) return []
+  if (!isTerminating && phase !== 'Active')
+    return [invalidValue('status.Phase', phase, "may only be 'Active' if `deletionTimestamp` is empty")]
+  if (oldNamespace) return []
   const { finalizers = [] } = (spec ?? {}) as { finalizers?: string[] }
   return finalizers.flatMap(finalizer =>
     finalizerErrors([finalizer], 'spec.finalizers').map(cause => ({ ...cause, field: 'spec.finalizers' })),
   )
 }
 
-function prepareNamespace(namespace: KubeObject, before: KubeObject | undefined): void {
+function prepareNamespace(namespace: KubeObject, oldNamespace: KubeObject | undefined): void {
   const { metadata } = namespace
   metadata.labels = { ...metadata.labels, 'kubernetes.io/metadata.name': metadata.name }
-  if (before) {
+  if (oldNamespace) {
     // Only the finalize subresource changes it.
-    namespace.spec = before.spec
+    namespace.spec = oldNamespace.spec
     return
   }
   const spec = (namespace.spec ?? {}) as { finalizers?: string[] }

@@ -30,22 +30,23 @@ export const networkingKinds: readonly KindDeclaration[] = [
       }),
       ageColumn,
     ],
-    prepareForCreate: (ingress, stored) => {
+    prepareForCreate: (ingress, reader) => {
       const spec = fieldsOf(ingress.spec)
       if (spec.ingressClassName !== undefined || ingress.metadata.annotations?.[classAnnotation] !== undefined) return
-      const ingressClassName = defaultClass(stored.all('ingressclasses.networking.k8s.io'), [defaultClassAnnotation])
+      const ingressClassName = defaultClass(reader.all('ingressclasses.networking.k8s.io'), [defaultClassAnnotation])
       if (ingressClassName !== undefined) ingress.spec = { ...spec, ingressClassName }
     },
-    validate: ({ metadata, spec }, before) => {
-      const annotated = metadata.annotations?.[classAnnotation]
+    validate: ({ metadata, spec }, oldObject) => {
+      const annotatedClass = metadata.annotations?.[classAnnotation]
       const { ingressClassName } = (spec ?? {}) as Fields
-      if (before || annotated === undefined || ingressClassName === undefined || annotated === ingressClassName) return []
-      return [invalidValue(`annotations.${classAnnotation}`, annotated, 'must match `ingressClassName` when both are specified')]
+      if (oldObject || annotatedClass === undefined || ingressClassName === undefined || annotatedClass === ingressClassName) return []
+      return [invalidValue(`annotations.${classAnnotation}`, annotatedClass, 'must match `ingressClassName` when both are specified')]
     },
-    validateStatusUpdate: ({ status }, before) => ingressStatusErrors(status, before?.status),
-    warnings: ({ metadata, spec }, before) => {
-      const isOld = metadata.annotations?.[classAnnotation] !== undefined && (spec as Fields | undefined)?.ingressClassName === undefined
-      return isOld && !before ? [`annotation "${classAnnotation}" is deprecated, please use 'spec.ingressClassName' instead`] : []
+    validateStatusUpdate: ({ status }, oldObject) => ingressStatusErrors(status, oldObject?.status),
+    warnings: ({ metadata, spec }, oldObject) => {
+      const isDeprecated =
+        metadata.annotations?.[classAnnotation] !== undefined && (spec as Fields | undefined)?.ingressClassName === undefined
+      return isDeprecated && !oldObject ? [`annotation "${classAnnotation}" is deprecated, please use 'spec.ingressClassName' instead`] : []
     },
   },
   {
@@ -69,9 +70,9 @@ export const networkingKinds: readonly KindDeclaration[] = [
       }),
       ageColumn,
     ],
-    validate: (object, before) => {
-      const [now, was] = [object, before].map(version => version && textAt(version, 'spec.controller', ''))
-      return before && now !== was ? [invalidValue('spec.controller', now, 'field is immutable')] : []
+    validate: (object, oldObject) => {
+      const [controller, oldController] = [object, oldObject].map(version => version && textAt(version, 'spec.controller', ''))
+      return oldObject && controller !== oldController ? [invalidValue('spec.controller', controller, 'field is immutable')] : []
     },
   },
   {

@@ -67,8 +67,8 @@ export const nodeKinds: readonly KindDeclaration[] = [
 
 function nodeStatus({ spec, status }: KubeObject): string {
   const ready = itemsOf(fieldsOf(status).conditions).find(({ type }) => type === 'Ready')
-  const word = ready === undefined ? 'Unknown' : ready.status === 'True' ? 'Ready' : 'NotReady'
-  return fieldsOf(spec).unschedulable === true ? `${word},SchedulingDisabled` : word
+  const readiness = ready === undefined ? 'Unknown' : ready.status === 'True' ? 'Ready' : 'NotReady'
+  return fieldsOf(spec).unschedulable === true ? `${readiness},SchedulingDisabled` : readiness
 }
 
 const rolePrefix = 'node-role.kubernetes.io/'
@@ -87,7 +87,7 @@ const info = (node: KubeObject, field: string) => textAt(node, `status.nodeInfo.
 
 const effects = ['NoSchedule', 'PreferNoSchedule', 'NoExecute']
 
-function validateNode({ spec, status }: KubeObject, before: KubeObject | undefined): StatusCause[] {
+function validateNode({ spec, status }: KubeObject, oldNode: KubeObject | undefined): StatusCause[] {
   const fields = fieldsOf(spec)
   const causes = [
     ...taintErrors(fields.taints),
@@ -99,12 +99,13 @@ function validateNode({ spec, status }: KubeObject, before: KubeObject | undefin
     if (seen.has(id)) causes.push(duplicateValue(`status.addresses[${index}]`, { Type: item.type, Address: item.address }))
     seen.add(id)
   })
-  if (!before) return causes
-  const old = fieldsOf(before.spec)
-  const [ranges, were] = [textsOf(fields.podCIDRs), textsOf(old.podCIDRs)]
-  const isChanged = were.length > 0 && (ranges.length !== were.length || ranges.some((range, index) => range !== were[index]))
+  if (!oldNode) return causes
+  const oldSpec = fieldsOf(oldNode.spec)
+  const [ranges, oldRanges] = [textsOf(fields.podCIDRs), textsOf(oldSpec.podCIDRs)]
+  const isChanged =
+    oldRanges.length > 0 && (ranges.length !== oldRanges.length || ranges.some((range, index) => range !== oldRanges[index]))
   if (isChanged) causes.push(forbiddenField('spec.podCIDRs', 'node updates may not change podCIDR except from "" to valid'))
-  if (textOf(old.providerID) !== '' && old.providerID !== fields.providerID) {
+  if (textOf(oldSpec.providerID) !== '' && oldSpec.providerID !== fields.providerID) {
     causes.push(forbiddenField('spec.providerID', 'node updates may not change providerID except from "" to valid'))
   }
   return causes
@@ -114,15 +115,15 @@ function validateNode({ spec, status }: KubeObject, before: KubeObject | undefin
 function taintErrors(taints: unknown): StatusCause[] {
   const seen = new Set<string>()
   return itemsOf(taints).flatMap(({ key, value, effect }, index) => {
-    const at = `metadata.taints[${index}]`
-    const causes = qualifiedNameErrors(textOf(key)).map(reason => invalidValue(`${at}.key`, textOf(key), reason))
-    const wrong = labelValueErrors(textOf(value))
-    if (wrong.length > 0) causes.push(invalidValue(`${at}.value`, value, wrong.join(';')))
-    if (textOf(effect) === '') causes.push(requiredValue(`${at}.effect`))
-    else if (!effects.includes(textOf(effect))) causes.push(unsupportedValue(`${at}.effect`, effect, effects))
+    const itemPath = `metadata.taints[${index}]`
+    const causes = qualifiedNameErrors(textOf(key)).map(reason => invalidValue(`${itemPath}.key`, textOf(key), reason))
+    const reasons = labelValueErrors(textOf(value))
+    if (reasons.length > 0) causes.push(invalidValue(`${itemPath}.value`, value, reasons.join(';')))
+    if (textOf(effect) === '') causes.push(requiredValue(`${itemPath}.effect`))
+    else if (!effects.includes(textOf(effect))) causes.push(unsupportedValue(`${itemPath}.effect`, effect, effects))
     const id = `${key}:${effect}`
     if (seen.has(id)) {
-      const duplicate = duplicateValue(at, { Key: textOf(key), Value: textOf(value), Effect: textOf(effect), TimeAdded: null })
+      const duplicate = duplicateValue(itemPath, { Key: textOf(key), Value: textOf(value), Effect: textOf(effect), TimeAdded: null })
       causes.push({ ...duplicate, message: `${duplicate.message}: taints must be unique by key and effect pair` })
     }
     seen.add(id)

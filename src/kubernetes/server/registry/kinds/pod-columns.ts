@@ -50,29 +50,31 @@ function readinessGates({ spec, status }: KubeObject): string {
   const gates = itemsOf(fieldsOf(spec).readinessGates)
   if (gates.length === 0) return '<none>'
   const conditions = itemsOf(fieldsOf(status).conditions)
-  const open = gates.filter(gate => conditions.find(condition => condition.type === gate.conditionType)?.status === 'True')
-  return `${open.length}/${gates.length}`
+  const satisfied = gates.filter(gate => conditions.find(condition => condition.type === gate.conditionType)?.status === 'True')
+  return `${satisfied.length}/${gates.length}`
 }
 
 type Summary = { ready: string; reason: string; restarts: number; lastRestart: string }
 
 /** The state of the containers of a Pod, as `kubectl get` prints it. */
 function summarize({ spec, status, metadata }: KubeObject): Summary {
-  const { phase, reason: why, conditions, initContainerStatuses, containerStatuses } = fieldsOf(status)
-  const initial = itemsOf(fieldsOf(spec).initContainers)
-  const sidecars = new Set(initial.filter(({ restartPolicy }) => restartPolicy === 'Always').map(({ name }) => name))
+  const { phase, reason: podReason, conditions, initContainerStatuses, containerStatuses } = fieldsOf(status)
+  const initContainers = itemsOf(fieldsOf(spec).initContainers)
+  const sidecars = new Set(initContainers.filter(({ restartPolicy }) => restartPolicy === 'Always').map(({ name }) => name))
   const count = { total: itemsOf(fieldsOf(spec).containers).length + sidecars.size, ready: 0, restarts: 0, lastRestart: '' }
-  let reason = textOf(why) || textOf(phase)
-  if (itemsOf(conditions).some(({ type, reason: gated }) => type === 'PodScheduled' && gated === 'SchedulingGated')) {
+  let reason = textOf(podReason) || textOf(phase)
+  if (itemsOf(conditions).some(({ type, reason: conditionReason }) => type === 'PodScheduled' && conditionReason === 'SchedulingGated')) {
     reason = 'SchedulingGated'
   }
-  const starting = initReason(itemsOf(initContainerStatuses), sidecars, initial.length, count)
-  if (starting !== undefined) reason = starting
-  const isInitialized = itemsOf(conditions).some(({ type, status: is }) => type === 'Initialized' && is === 'True')
-  if (starting === undefined || isInitialized) reason = containerReason(itemsOf(containerStatuses), itemsOf(conditions), reason, count)
-  const isGone = phase === 'Succeeded' || phase === 'Failed'
-  if (metadata.deletionTimestamp && why === 'NodeLost') reason = 'Unknown'
-  else if (metadata.deletionTimestamp && !isGone) reason = 'Terminating'
+  const initializing = initReason(itemsOf(initContainerStatuses), sidecars, initContainers.length, count)
+  if (initializing !== undefined) reason = initializing
+  const isInitialized = itemsOf(conditions).some(
+    ({ type, status: conditionStatus }) => type === 'Initialized' && conditionStatus === 'True',
+  )
+  if (initializing === undefined || isInitialized) reason = containerReason(itemsOf(containerStatuses), itemsOf(conditions), reason, count)
+  const isTerminated = phase === 'Succeeded' || phase === 'Failed'
+  if (metadata.deletionTimestamp && podReason === 'NodeLost') reason = 'Unknown'
+  else if (metadata.deletionTimestamp && !isTerminated) reason = 'Terminating'
   return { ready: `${count.ready}/${count.total}`, reason, restarts: count.restarts, lastRestart: count.lastRestart }
 }
 
@@ -106,8 +108,8 @@ function initReason(statuses: Fields[], sidecars: ReadonlySet<unknown>, total: n
   return undefined
 }
 
-function containerReason(statuses: Fields[], conditions: Fields[], before: string, count: Count): string {
-  let reason = before
+function containerReason(statuses: Fields[], conditions: Fields[], initialReason: string, count: Count): string {
+  let reason = initialReason
   let failure = ''
   let isRunning = false
   for (const status of statuses.toReversed()) {

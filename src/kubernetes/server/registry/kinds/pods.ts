@@ -44,8 +44,8 @@ export const podKinds: readonly KindDeclaration[] = [
       // No kubelet runs the Pod: its phase is Pending.
       pod.status = { phase: 'Pending', qosClass: qosClass(fieldsOf(pod.spec)) }
     },
-    validateAdmission: (pod, before, reader) => {
-      if (!before) validatePodLimits(pod, reader)
+    validateAdmission: (pod, oldObject, reader) => {
+      if (!oldObject) validatePodLimits(pod, reader)
     },
     validate: validatePod,
     warnings: podWarnings,
@@ -57,7 +57,7 @@ export const podKinds: readonly KindDeclaration[] = [
     plural: 'podtemplates',
     returnDeletedObject: true,
     typeName: 'io.k8s.api.core.v1.PodTemplate',
-    warnings: (object, before) => templateWarnings('template', object, before),
+    warnings: (object, oldObject) => templateWarnings('template', object, oldObject),
     hasGeneration: true,
     columns: [
       nameColumn,
@@ -112,7 +112,7 @@ export const podKinds: readonly KindDeclaration[] = [
       controller.metadata.labels ??= labels as Record<string, string>
     },
     validate: validateReplicationController,
-    warnings: (object, before) => [...workloadNameWarnings(object, before), ...templateWarnings('spec.template', object, before)],
+    warnings: (object, oldObject) => [...workloadNameWarnings(object, oldObject), ...templateWarnings('spec.template', object, oldObject)],
   },
 ]
 
@@ -133,14 +133,14 @@ export function labelText(labels: unknown): string {
   return pairs.sort().join(',') || '<none>'
 }
 
-function preparePod(pod: KubeObject, before: KubeObject | undefined): void {
+function preparePod(pod: KubeObject, oldPod: KubeObject | undefined): void {
   const spec = { ...fieldsOf(pod.spec) }
-  for (const list of ['containers', 'initContainers']) {
-    if (Array.isArray(spec[list]))
-      spec[list] = itemsOf(spec[list]).map(container => withContainerDefaults(container, spec.hostNetwork === true))
+  for (const field of ['containers', 'initContainers']) {
+    if (Array.isArray(spec[field]))
+      spec[field] = itemsOf(spec[field]).map(container => withContainerDefaults(container, spec.hostNetwork === true))
   }
   spec.enableServiceLinks ??= true
-  pod.spec = before ? withAdmissionDefaults(spec, fieldsOf(before.spec)) : spec
+  pod.spec = oldPod ? withAdmissionDefaults(spec, fieldsOf(oldPod.spec)) : spec
 }
 
 /**
@@ -163,8 +163,8 @@ const qosResources = ['cpu', 'memory'] as const
 function qosClass(spec: Fields): string {
   const containers = [...itemsOf(spec.containers), ...itemsOf(spec.initContainers)].map(({ resources }) => fieldsOf(resources))
   const amount = (amounts: unknown, name: string): string => {
-    const text = textOf(fieldsOf(amounts)[name])
-    return text !== '' && parseQuantity(text).nanos > 0n ? text : ''
+    const quantity = textOf(fieldsOf(amounts)[name])
+    return quantity !== '' && parseQuantity(quantity).nanos > 0n ? quantity : ''
   }
   let isGuaranteed = true
   let isBestEffort = true
@@ -187,16 +187,16 @@ const nodeTolerations = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unr
 }))
 
 /** Sets what Kubernetes' admission plugins set in the spec of a Pod: default tolerations and the priority. */
-function withAdmissionDefaults(spec: Fields, before?: Fields): Fields {
+function withAdmissionDefaults(spec: Fields, oldSpec?: Fields): Fields {
   const tolerations = itemsOf(spec.tolerations)
   const result: Fields = { ...spec }
   // A toleration of every taint makes the others redundant.
   const missing = tolerations.some(toleratesEverything)
     ? []
-    : nodeTolerations.filter(({ key }) => !tolerations.some(provided => toleratesTaint(provided, key)))
+    : nodeTolerations.filter(({ key }) => !tolerations.some(toleration => toleratesTaint(toleration, key)))
   if (missing.length > 0) result.tolerations = [...tolerations, ...missing]
-  if (before?.priority !== undefined) result.priority = before.priority
-  if (before?.preemptionPolicy !== undefined) result.preemptionPolicy = before.preemptionPolicy
+  if (oldSpec?.priority !== undefined) result.priority = oldSpec.priority
+  if (oldSpec?.preemptionPolicy !== undefined) result.preemptionPolicy = oldSpec.preemptionPolicy
   return result
 }
 
@@ -207,7 +207,7 @@ function withPriority(pod: KubeObject, spec: Fields, reader: ObjectReader): Fiel
   if (name !== '') {
     found = reader.get(priorityClasses, name)
     if (!found) throw forbiddenError({ group: '', plural: 'pods' }, pod.metadata.name, `no PriorityClass with name ${name} was found`)
-  } else for (const other of reader.all(priorityClasses)) if (other.globalDefault === true) found = other
+  } else for (const priorityClass of reader.all(priorityClasses)) if (priorityClass.globalDefault === true) found = priorityClass
   const { value, preemptionPolicy = 'PreemptLowerPriority' } = fieldsOf(found)
   return { ...spec, ...(found && { priorityClassName: found.metadata.name }), priority: intOf(value), preemptionPolicy }
 }
@@ -228,8 +228,8 @@ function podGraceSeconds({ spec, status, metadata }: KubeObject, desired: number
   return seconds < 0 ? 1 : seconds
 }
 
-function validatePod(pod: KubeObject, before: KubeObject | undefined): StatusCause[] {
-  if (before) return updateErrors(pod, before)
+function validatePod(pod: KubeObject, oldPod: KubeObject | undefined): StatusCause[] {
+  if (oldPod) return updateErrors(pod, oldPod)
   const { ephemeralContainers } = fieldsOf(pod.spec)
   return ephemeralContainers === undefined ? [] : [forbiddenField('spec.ephemeralContainers', 'cannot be set on create')]
 }
@@ -237,64 +237,67 @@ function validatePod(pod: KubeObject, before: KubeObject | undefined): StatusCau
 const updatableFieldsText =
   '`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)'
 
-function updateErrors(pod: KubeObject, before: KubeObject): StatusCause[] {
-  const [spec, old] = [fieldsOf(pod.spec), fieldsOf(before.spec)]
+function updateErrors(pod: KubeObject, oldPod: KubeObject): StatusCause[] {
+  const [spec, oldSpec] = [fieldsOf(pod.spec), fieldsOf(oldPod.spec)]
   const causes: StatusCause[] = []
-  if (fieldsOf(pod.status).qosClass !== fieldsOf(before.status).qosClass) {
+  if (fieldsOf(pod.status).qosClass !== fieldsOf(oldPod.status).qosClass) {
     causes.push(invalidValue('status.qosClass', fieldsOf(pod.status).qosClass ?? '', 'field is immutable'))
   }
-  if (equalJson(spec, old)) return causes
-  for (const list of ['containers', 'initContainers']) {
-    const [containers, were] = [itemsOf(spec[list]), itemsOf(old[list])]
-    if (containers.length !== were.length) {
-      causes.push(forbiddenField(`spec.${list}`, 'pod updates may not add or remove containers'))
+  if (equalJson(spec, oldSpec)) return causes
+  for (const field of ['containers', 'initContainers']) {
+    const [containers, oldContainers] = [itemsOf(spec[field]), itemsOf(oldSpec[field])]
+    if (containers.length !== oldContainers.length) {
+      causes.push(forbiddenField(`spec.${field}`, 'pod updates may not add or remove containers'))
       return causes
     }
     // Kubernetes reports this twice, for containers and for updates.
     containers.forEach(({ image }, index) => {
-      if (textOf(image) === '') causes.push(requiredValue(`spec.${list}[${index}].image`))
+      if (textOf(image) === '') causes.push(requiredValue(`spec.${field}[${index}].image`))
     })
   }
-  causes.push(...deadlineErrors(spec.activeDeadlineSeconds, old.activeDeadlineSeconds))
-  const added = itemsOf(spec.tolerations)
-  const kept = itemsOf(old.tolerations).every(toleration => added.some(provided => isSameToleration(provided, toleration)))
-  if (!kept) causes.push(forbiddenField('spec.tolerations', 'existing toleration can not be modified except its tolerationSeconds'))
-  if (!equalJson(withUpdatableFieldsOf(spec, old), old)) {
+  causes.push(...deadlineErrors(spec.activeDeadlineSeconds, oldSpec.activeDeadlineSeconds))
+  const tolerations = itemsOf(spec.tolerations)
+  const areTolerationsKept = itemsOf(oldSpec.tolerations).every(oldToleration =>
+    tolerations.some(toleration => isSameToleration(toleration, oldToleration)),
+  )
+  if (!areTolerationsKept)
+    causes.push(forbiddenField('spec.tolerations', 'existing toleration can not be modified except its tolerationSeconds'))
+  if (!equalJson(withUpdatableFieldsOf(spec, oldSpec), oldSpec)) {
     // Kubernetes adds what differs; it may hold secrets.
     causes.push(forbiddenField('spec', `pod updates may not change fields other than ${updatableFieldsText}`))
   }
   return causes
 }
 
-function deadlineErrors(value: unknown, before: unknown): StatusCause[] {
+function deadlineErrors(value: unknown, oldValue: unknown): StatusCause[] {
   const path = 'spec.activeDeadlineSeconds'
-  if (value === before || before === undefined) return []
+  if (value === oldValue || oldValue === undefined) return []
   if (value === undefined) return [invalidValue(path, null, 'must not update from a positive integer to nil value')]
   if (intOf(value) < 0) return [invalidValue(path, value, 'must be greater than or equal to 0')]
-  const why = 'must be less than or equal to previous value'
-  return intOf(value) > intOf(before) ? [invalidValue(path, value, why)] : []
+  const reason = 'must be less than or equal to previous value'
+  return intOf(value) > intOf(oldValue) ? [invalidValue(path, value, reason)] : []
 }
 
 function isSameToleration(a: Fields, b: Fields): boolean {
   const { tolerationSeconds: _, ...remaining } = a
-  const { tolerationSeconds: __, ...right } = b
-  return equalJson(remaining, right)
+  const { tolerationSeconds: __, ...otherRemaining } = b
+  return equalJson(remaining, otherRemaining)
 }
 
-/** Returns `spec` with the updatable fields of `old`, so that the rest can be compared. */
-function withUpdatableFieldsOf(spec: Fields, old: Fields): Fields {
+/** Returns `spec` with the updatable fields of `oldSpec`, so that the rest can be compared. */
+function withUpdatableFieldsOf(spec: Fields, oldSpec: Fields): Fields {
   const result: Fields = { ...spec }
-  for (const list of ['containers', 'initContainers']) {
-    if (spec[list] === undefined) continue
-    const were = itemsOf(old[list])
-    result[list] = itemsOf(spec[list]).map((container, index) => ({ ...container, image: were[index]?.image }))
+  for (const field of ['containers', 'initContainers']) {
+    if (spec[field] === undefined) continue
+    const oldContainers = itemsOf(oldSpec[field])
+    result[field] = itemsOf(spec[field]).map((container, index) => ({ ...container, image: oldContainers[index]?.image }))
   }
   for (const field of ['activeDeadlineSeconds', 'tolerations', 'schedulingGates']) {
-    if (old[field] === undefined) delete result[field]
-    else result[field] = old[field]
+    if (oldSpec[field] === undefined) delete result[field]
+    else result[field] = oldSpec[field]
   }
-  if (intOf(old.terminationGracePeriodSeconds) < 0 && spec.terminationGracePeriodSeconds === 1) {
-    result.terminationGracePeriodSeconds = old.terminationGracePeriodSeconds
+  if (intOf(oldSpec.terminationGracePeriodSeconds) < 0 && spec.terminationGracePeriodSeconds === 1) {
+    result.terminationGracePeriodSeconds = oldSpec.terminationGracePeriodSeconds
   }
   return result
 }

@@ -34,7 +34,7 @@ export const policyKinds: readonly KindDeclaration[] = [
 
 /** The rules of `metav1.Condition`, which Kubernetes applies to few of its own kinds. */
 function conditionErrors({ type, status, reason, lastTransitionTime }: Fields, path: string): StatusCause[] {
-  const causes = qualifiedNameErrors(String(type ?? '')).map(why => invalidValue(`${path}.type`, type ?? '', why))
+  const causes = qualifiedNameErrors(String(type ?? '')).map(message => invalidValue(`${path}.type`, type ?? '', message))
   const allowed = ['False', 'True', 'Unknown']
   if (!allowed.includes(String(status))) causes.push(unsupportedValue(`${path}.status`, status ?? '', allowed))
   if (!lastTransitionTime) causes.push(requiredValue(`${path}.lastTransitionTime`))

@@ -46,7 +46,7 @@ export const rbacKinds: readonly KindDeclaration[] = [
       'RoleRef can reference a Role in the current namespace or a ClusterRole in the global namespace.',
     ),
     prepareForWrite: prepareBinding,
-    validate: (object, before) => bindingErrors(object, before, ['Role', 'ClusterRole']),
+    validate: (object, oldObject) => bindingErrors(object, oldObject, ['Role', 'ClusterRole']),
   },
   {
     group,
@@ -69,12 +69,12 @@ export const rbacKinds: readonly KindDeclaration[] = [
     typeName: 'io.k8s.api.rbac.v1.ClusterRoleBinding',
     columns: bindingColumns('clusterRoleBinding', 'RoleRef can only reference a ClusterRole in the global namespace.'),
     prepareForWrite: prepareBinding,
-    validate: (object, before) => bindingErrors(object, before, ['ClusterRole']),
+    validate: (object, oldObject) => bindingErrors(object, oldObject, ['ClusterRole']),
   },
 ]
 
-function bindingColumns(what: string, about: string): KindDeclaration['columns'] {
-  const named = (kind: string) => (object: KubeObject) =>
+function bindingColumns(bindingName: string, roleRefDescription: string): KindDeclaration['columns'] {
+  const formatSubjects = (kind: string) => (object: KubeObject) =>
     subjectsOf(object)
       .filter(subject => subject.kind === kind)
       .map(({ name = '', namespace = '' }) => (kind === 'ServiceAccount' ? `${namespace}/${name}` : name))
@@ -85,11 +85,11 @@ function bindingColumns(what: string, about: string): KindDeclaration['columns']
   }
   return [
     nameColumn,
-    column('Role', `${about} If the RoleRef cannot be resolved, the Authorizer must return an error.`, roleOf),
+    column('Role', `${roleRefDescription} If the RoleRef cannot be resolved, the Authorizer must return an error.`, roleOf),
     ageColumn,
-    column('Users', `Users in the ${what}`, named('User'), 1),
-    column('Groups', `Groups in the ${what}`, named('Group'), 1),
-    column('ServiceAccounts', `ServiceAccounts in the ${what}`, named('ServiceAccount'), 1),
+    column('Users', `Users in the ${bindingName}`, formatSubjects('User'), 1),
+    column('Groups', `Groups in the ${bindingName}`, formatSubjects('Group'), 1),
+    column('ServiceAccounts', `ServiceAccounts in the ${bindingName}`, formatSubjects('ServiceAccount'), 1),
   ]
 }
 
@@ -150,7 +150,7 @@ function aggregationErrors({ aggregationRule }: KubeObject): StatusCause[] {
   })
 }
 
-function bindingErrors(binding: KubeObject, before: KubeObject | undefined, roleKinds: readonly string[]): StatusCause[] {
+function bindingErrors(binding: KubeObject, oldObject: KubeObject | undefined, roleKinds: readonly string[]): StatusCause[] {
   const { apiGroup, kind = '', name = '' } = binding.roleRef as RoleRef
   const causes: StatusCause[] = []
   if (apiGroup !== group) causes.push(unsupportedValue('roleRef.apiGroup', apiGroup, [group]))
@@ -159,7 +159,7 @@ function bindingErrors(binding: KubeObject, before: KubeObject | undefined, role
   else causes.push(...nameErrors(name, 'pathSegment').map(reason => invalidValue('roleRef.name', name, reason)))
   const isNamespaced = binding.metadata.namespace !== undefined
   causes.push(...subjectsOf(binding).flatMap((subject, i) => subjectErrors(subject, `subjects[${i}]`, isNamespaced)))
-  if (before && !equalJson(before.roleRef, binding.roleRef)) {
+  if (oldObject && !equalJson(oldObject.roleRef, binding.roleRef)) {
     // The words of Go, which prints the struct.
     causes.push(invalidValue('roleRef', { APIGroup: apiGroup, Kind: kind, Name: name }, 'cannot change roleRef'))
   }

@@ -52,11 +52,11 @@ export const schedulingKinds: readonly KindDeclaration[] = [
         object => textAt(object, 'preemptionPolicy', ''),
       ),
     ],
-    validate: (object, before) => [...systemErrors(object), ...(before ? changeErrors(object, before) : [])],
-    validateAdmission: (object, _, stored) => {
+    validate: (object, oldObject) => [...systemErrors(object), ...(oldObject ? changeErrors(object, oldObject) : [])],
+    validateAdmission: (object, _, reader) => {
       if (valueAtPath(object, 'globalDefault') !== true) return
       const { name } = object.metadata
-      for (const other of stored.all('priorityclasses.scheduling.k8s.io')) {
+      for (const other of reader.all('priorityclasses.scheduling.k8s.io')) {
         if (valueAtPath(other, 'globalDefault') !== true || other.metadata.name === name) continue
         const reason = `PriorityClass ${other.metadata.name} is already marked as default. Only one default can exist`
         throw forbiddenError({ group: 'scheduling.k8s.io', plural: 'priorityclasses' }, name, reason)
@@ -79,11 +79,11 @@ function systemErrors(object: KubeObject): StatusCause[] {
   return reason ? [forbiddenField('metadata.name', `${reserved}. error: ${reason}`)] : []
 }
 
-function changeErrors(object: KubeObject, before: KubeObject): StatusCause[] {
+function changeErrors(object: KubeObject, oldObject: KubeObject): StatusCause[] {
   const causes: StatusCause[] = []
-  if (numberAt(object, 'value') !== numberAt(before, 'value')) causes.push(forbiddenField('value', 'may not be changed in an update.'))
+  if (numberAt(object, 'value') !== numberAt(oldObject, 'value')) causes.push(forbiddenField('value', 'may not be changed in an update.'))
   const policy = valueAtPath(object, 'preemptionPolicy')
-  if (policy !== valueAtPath(before, 'preemptionPolicy'))
+  if (policy !== valueAtPath(oldObject, 'preemptionPolicy'))
     causes.push(invalidValue('preemptionPolicy', policy ?? null, 'field is immutable'))
   return causes
 }

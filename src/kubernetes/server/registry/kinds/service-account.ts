@@ -10,8 +10,8 @@ export const serviceAccountKinds: readonly KindDeclaration[] = [
     shortNames: ['sa'],
     typeName: 'io.k8s.api.core.v1.ServiceAccount',
     returnDeletedObject: true,
-    warnings: ({ metadata: { annotations } }, before) => {
-      if (annotations?.[mountableSecrets] === undefined || before?.metadata.annotations?.[mountableSecrets] !== undefined) return []
+    warnings: ({ metadata: { annotations } }, oldObject) => {
+      if (annotations?.[mountableSecrets] === undefined || oldObject?.metadata.annotations?.[mountableSecrets] !== undefined) return []
       const reason = 'deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets'
       return [`metadata.annotations[${mountableSecrets}]: ${reason}`]
     },

@@ -13,13 +13,13 @@ function storedOf(...services: KubeObject[]) {
 }
 
 test('the addresses and ports of a stored Service stay allocated until it is deleted', () => {
-  const old = service('old', { clusterIPs: ['10.96.0.9'], ports: [{ nodePort: 30_500 }] })
-  const stored = storedOf(old)
+  const existing = service('old', { clusterIPs: ['10.96.0.9'], ports: [{ nodePort: 30_500 }] })
+  const stored = storedOf(existing)
   const allocation = allocationOf(stored)
   const other = service('new', {})
   assert.equal(allocation.claim('10.96.0.9', other), false)
   assert.equal(allocation.claim(portKey(30_500), other), false)
-  assert.equal(allocation.claim('10.96.0.9', old), true)
+  assert.equal(allocation.claim('10.96.0.9', existing), true)
   stored.byKey.clear()
   assert.equal(allocation.claim('10.96.0.9', other), true)
 })
@@ -32,14 +32,14 @@ test('an allocation whose Service was never stored is released', () => {
 
 test('the first address is reserved for default/kubernetes, except for a Service that already has it', () => {
   const kubernetes = { ...service('kubernetes', {}), metadata: { name: 'kubernetes', namespace: 'default' } as KubeObject['metadata'] }
-  const old = service('old', { clusterIPs: [kubernetesServiceIp] })
-  const stored = storedOf(old)
+  const existing = service('old', { clusterIPs: [kubernetesServiceIp] })
+  const stored = storedOf(existing)
   const allocation = allocationOf(stored)
-  assert.equal(allocation.claim(kubernetesServiceIp, old), true)
+  assert.equal(allocation.claim(kubernetesServiceIp, existing), true)
   assert.equal(allocation.claim(kubernetesServiceIp, service('new', {})), false)
   assert.equal(allocation.claim(kubernetesServiceIp, kubernetes), false)
   stored.byKey.clear()
-  assert.equal(allocation.claim(kubernetesServiceIp, old), false)
+  assert.equal(allocation.claim(kubernetesServiceIp, existing), false)
   assert.equal(allocation.claim(kubernetesServiceIp, service('new', {})), false)
   assert.equal(allocation.claim(kubernetesServiceIp, kubernetes), true)
 })

@@ -26,14 +26,15 @@ export class ServiceAllocation {
   }
 
   /** Allocates an address or port to `service`; false if another Service has it. */
-  claim(what: string, service: KubeObject): boolean {
+  claim(addressOrPort: string, service: KubeObject): boolean {
     this.#readServices()
     const key = keyOf(service)
-    const owner = this.#owners.get(what)
+    const owner = this.#owners.get(addressOrPort)
     // A Service that had the reserved address before it was reserved keeps it.
-    if (what === kubernetesServiceIp && key !== kubernetesServiceKey && !(owner === key && this.#isClaimedBy(key, what))) return false
-    if (owner !== undefined && owner !== key && this.#isClaimedBy(owner, what)) return false
-    this.#owners.set(what, key)
+    if (addressOrPort === kubernetesServiceIp && key !== kubernetesServiceKey && !(owner === key && this.#isClaimedBy(key, addressOrPort)))
+      return false
+    if (owner !== undefined && owner !== key && this.#isClaimedBy(owner, addressOrPort)) return false
+    this.#owners.set(addressOrPort, key)
     return true
   }
 
@@ -50,24 +51,25 @@ export class ServiceAllocation {
     return found === undefined ? undefined : Number(found.slice(1))
   }
 
-  #claimAny(count: number, at: (offset: number) => string, service: KubeObject): string | undefined {
+  #claimAny(count: number, keyAt: (offset: number) => string, service: KubeObject): string | undefined {
     const start = randomInt(count)
     for (let step = 0; step < count; step++) {
-      const what = at((start + step) % count)
-      if (this.claim(what, service)) return what
+      const addressOrPort = keyAt((start + step) % count)
+      if (this.claim(addressOrPort, service)) return addressOrPort
     }
     return undefined
   }
 
-  #isClaimedBy(owner: string, what: string): boolean {
+  #isClaimedBy(owner: string, addressOrPort: string): boolean {
     const service = this.#reader.get('services', owner)
-    return service !== undefined && claimsOf(service).includes(what)
+    return service !== undefined && claimsOf(service).includes(addressOrPort)
   }
 
   #readServices(): void {
     if (this.#isRead) return
     this.#isRead = true
-    for (const service of this.#reader.all('services')) for (const what of claimsOf(service)) this.#owners.set(what, keyOf(service))
+    for (const service of this.#reader.all('services'))
+      for (const addressOrPort of claimsOf(service)) this.#owners.set(addressOrPort, keyOf(service))
   }
 }
 

@@ -13,7 +13,7 @@ const usesNodePorts = ({ type, allocateLoadBalancerNodePorts }: Fields): boolean
   type === 'NodePort' || (type === 'LoadBalancer' && allocateLoadBalancerNodePorts !== false)
 
 /** Sets the defaults of a Service; on an update also the allocated fields that it still needs. */
-export function prepareService(service: KubeObject, before: KubeObject | undefined, reader: ObjectReader): void {
+export function prepareService(service: KubeObject, oldService: KubeObject | undefined, reader: ObjectReader): void {
   const spec: Fields = { ...fieldsOf(service.spec) }
   spec.sessionAffinity ??= 'None'
   if (spec.sessionAffinity === 'None') delete spec.sessionAffinityConfig
@@ -31,12 +31,12 @@ export function prepareService(service: KubeObject, before: KubeObject | undefin
   if (hasClusterIp(spec)) spec.internalTrafficPolicy ??= 'Cluster'
   if (spec.type === 'LoadBalancer') spec.allocateLoadBalancerNodePorts ??= true
   service.spec = spec
-  if (!before) return
-  const old = fieldsOf(before.spec)
-  keepAllocated(spec, old)
-  dropUnneededFields(spec, old)
+  if (!oldService) return
+  const oldSpec = fieldsOf(oldService.spec)
+  keepAllocated(spec, oldSpec)
+  dropUnneededFields(spec, oldSpec)
   // The load balancer's status is removed.
-  if (old.type === 'LoadBalancer' && spec.type !== 'LoadBalancer') service.status = { ...fieldsOf(service.status), loadBalancer: {} }
+  if (oldSpec.type === 'LoadBalancer' && spec.type !== 'LoadBalancer') service.status = { ...fieldsOf(service.status), loadBalancer: {} }
   allocateFields(service, reader)
 }
 
@@ -47,44 +47,45 @@ export function allocateService(service: KubeObject, reader: ObjectReader): void
 }
 
 // A client that omits allocated fields keeps their values.
-function keepAllocated(spec: Fields, old: Fields): void {
-  if (hasClusterIp(old) && hasClusterIp(spec)) {
-    const isSameList = equalJson(spec.clusterIPs, old.clusterIPs)
+function keepAllocated(spec: Fields, oldSpec: Fields): void {
+  if (hasClusterIp(oldSpec) && hasClusterIp(spec)) {
+    const isSameList = equalJson(spec.clusterIPs, oldSpec.clusterIPs)
     if (spec.clusterIP === undefined && (spec.clusterIPs === undefined || isSameList)) {
-      spec.clusterIP = old.clusterIP
-      spec.clusterIPs = old.clusterIPs
-    } else if (spec.clusterIPs === undefined && spec.clusterIP === old.clusterIP) spec.clusterIPs = old.clusterIPs
-    else if (isSameList && spec.clusterIP !== old.clusterIP) spec.clusterIPs = [spec.clusterIP]
-    spec.ipFamilies ??= old.ipFamilies
-    spec.ipFamilyPolicy ??= old.ipFamilyPolicy
+      spec.clusterIP = oldSpec.clusterIP
+      spec.clusterIPs = oldSpec.clusterIPs
+    } else if (spec.clusterIPs === undefined && spec.clusterIP === oldSpec.clusterIP) spec.clusterIPs = oldSpec.clusterIPs
+    else if (isSameList && spec.clusterIP !== oldSpec.clusterIP) spec.clusterIPs = [spec.clusterIP]
+    spec.ipFamilies ??= oldSpec.ipFamilies
+    spec.ipFamilyPolicy ??= oldSpec.ipFamilyPolicy
   }
-  if (usesNodePorts(old) && usesNodePorts(spec)) {
-    const were = itemsOf(old.ports)
+  if (usesNodePorts(oldSpec) && usesNodePorts(spec)) {
+    const oldPorts = itemsOf(oldSpec.ports)
     const used = new Set(itemsOf(spec.ports).map(({ nodePort }) => nodePort))
     spec.ports = itemsOf(spec.ports).map(port => {
       if (intOf(port.nodePort) > 0) return port
-      const was = were.find(other => other.port === port.port && other.protocol === port.protocol)
-      if (intOf(was?.nodePort) === 0 || used.has(was?.nodePort)) return port
-      return { ...port, nodePort: was?.nodePort }
+      const oldPort = oldPorts.find(candidate => candidate.port === port.port && candidate.protocol === port.protocol)
+      if (intOf(oldPort?.nodePort) === 0 || used.has(oldPort?.nodePort)) return port
+      return { ...port, nodePort: oldPort?.nodePort }
     })
   }
-  if (needsHealthCheck(old) && needsHealthCheck(spec)) spec.healthCheckNodePort ??= old.healthCheckNodePort
+  if (needsHealthCheck(oldSpec) && needsHealthCheck(spec)) spec.healthCheckNodePort ??= oldSpec.healthCheckNodePort
 }
 
 /** Removes fields that only the previous type of the Service needed, unless the client changed them. */
-function dropUnneededFields(spec: Fields, old: Fields): void {
+function dropUnneededFields(spec: Fields, oldSpec: Fields): void {
   const drop = (wasNeeded: boolean, isNeeded: boolean, fields: string[]) => {
     if (!wasNeeded || isNeeded) return
-    for (const field of fields) if (equalJson(spec[field], old[field])) delete spec[field]
+    for (const field of fields) if (equalJson(spec[field], oldSpec[field])) delete spec[field]
   }
-  drop(hasClusterIp(old), hasClusterIp(spec), ['clusterIP', 'clusterIPs', 'ipFamilies', 'ipFamilyPolicy', 'internalTrafficPolicy'])
-  drop(needsHealthCheck(old), needsHealthCheck(spec), ['healthCheckNodePort'])
-  drop(isExternal(old), isExternal(spec), ['externalTrafficPolicy'])
-  drop(old.type === 'LoadBalancer', spec.type === 'LoadBalancer', ['allocateLoadBalancerNodePorts', 'loadBalancerClass'])
-  const usedPorts = old.type === 'NodePort' || old.type === 'LoadBalancer'
+  drop(hasClusterIp(oldSpec), hasClusterIp(spec), ['clusterIP', 'clusterIPs', 'ipFamilies', 'ipFamilyPolicy', 'internalTrafficPolicy'])
+  drop(needsHealthCheck(oldSpec), needsHealthCheck(spec), ['healthCheckNodePort'])
+  drop(isExternal(oldSpec), isExternal(spec), ['externalTrafficPolicy'])
+  drop(oldSpec.type === 'LoadBalancer', spec.type === 'LoadBalancer', ['allocateLoadBalancerNodePorts', 'loadBalancerClass'])
+  const usedPorts = oldSpec.type === 'NodePort' || oldSpec.type === 'LoadBalancer'
   if (usedPorts && (spec.type === 'ClusterIP' || spec.type === 'ExternalName')) {
-    const were = new Set(itemsOf(old.ports).map(({ nodePort }) => nodePort))
-    if (spec.ports !== undefined) spec.ports = itemsOf(spec.ports).map(port => (were.has(port.nodePort) ? withoutNodePort(port) : port))
+    const oldNodePorts = new Set(itemsOf(oldSpec.ports).map(({ nodePort }) => nodePort))
+    if (spec.ports !== undefined)
+      spec.ports = itemsOf(spec.ports).map(port => (oldNodePorts.has(port.nodePort) ? withoutNodePort(port) : port))
   }
 }
 

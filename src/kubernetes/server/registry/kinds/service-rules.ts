@@ -30,10 +30,10 @@ import { allocationOf, isInRange, nodePorts, portKey } from './service-allocatio
 import { hasClusterIp, isExternal, isHeadless, needsHealthCheck } from './service-fields.ts'
 
 /** Validates a Service. If it is valid, its addresses and ports are allocated to it. */
-export function validateService(service: KubeObject, before: KubeObject | undefined, reader: ObjectReader): StatusCause[] {
+export function validateService(service: KubeObject, oldService: KubeObject | undefined, reader: ObjectReader): StatusCause[] {
   const spec = fieldsOf(service.spec)
-  const old = before && fieldsOf(before.spec)
-  const causes = [...typeErrors(spec), ...portErrors(spec), ...addressErrors(spec, old), ...trafficErrors(spec, old)]
+  const oldSpec = oldService && fieldsOf(oldService.spec)
+  const causes = [...typeErrors(spec), ...portErrors(spec), ...addressErrors(spec, oldSpec), ...trafficErrors(spec, oldSpec)]
   if (spec.selector !== undefined) causes.push(...labelErrors(spec.selector, 'spec.selector'))
   const { timeoutSeconds } = fieldsOf(fieldsOf(spec.sessionAffinityConfig).clientIP)
   if (timeoutSeconds !== undefined && (intOf(timeoutSeconds) <= 0 || intOf(timeoutSeconds) > 86_400)) {
@@ -41,15 +41,15 @@ export function validateService(service: KubeObject, before: KubeObject | undefi
     causes.push(invalidValue('spec.sessionAffinityConfig.clientIP.timeoutSeconds', timeoutSeconds, reason))
   }
   textsOf(spec.externalIPs).forEach((ip, index) => {
-    const at = `spec.externalIPs[${index}]`
-    const errors = ipErrors(ip, at)
-    causes.push(...(errors.length > 0 ? errors : endpointIpErrors(ip, at)))
+    const itemPath = `spec.externalIPs[${index}]`
+    const errors = ipErrors(ip, itemPath)
+    causes.push(...(errors.length > 0 ? errors : endpointIpErrors(ip, itemPath)))
   })
   return causes.length > 0 ? causes : claimErrors(service, reader)
 }
 
-export function validateServiceStatus({ spec, status }: KubeObject, before: KubeObject | undefined): StatusCause[] {
-  return serviceStatusErrors(fieldsOf(spec).type, status, before?.status)
+export function validateServiceStatus({ spec, status }: KubeObject, oldService: KubeObject | undefined): StatusCause[] {
+  return serviceStatusErrors(fieldsOf(spec).type, status, oldService?.status)
 }
 
 function typeErrors(spec: Fields): StatusCause[] {
@@ -70,15 +70,15 @@ function typeErrors(spec: Fields): StatusCause[] {
     if (name === '') causes.push(requiredValue('spec.externalName'))
     else causes.push(...nameErrors(name, 'dns1123Subdomain').map(reason => invalidValue('spec.externalName', name, reason)))
   }
-  const onlyBalanced = "may only be used when `type` is 'LoadBalancer'"
+  const loadBalancerOnly = "may only be used when `type` is 'LoadBalancer'"
   const ranges = textsOf(spec.loadBalancerSourceRanges)
   // The capital letter is Kubernetes'.
-  if (ranges.length > 0 && type !== 'LoadBalancer') causes.push(forbiddenField('spec.LoadBalancerSourceRanges', onlyBalanced))
+  if (ranges.length > 0 && type !== 'LoadBalancer') causes.push(forbiddenField('spec.LoadBalancerSourceRanges', loadBalancerOnly))
   ranges.forEach((range, index) => {
     causes.push(...cidrErrors(range.trim(), `spec.LoadBalancerSourceRanges[${index}]`))
   })
   for (const field of ['allocateLoadBalancerNodePorts', 'loadBalancerClass']) {
-    if (spec[field] !== undefined && type !== 'LoadBalancer') causes.push(forbiddenField(`spec.${field}`, onlyBalanced))
+    if (spec[field] !== undefined && type !== 'LoadBalancer') causes.push(forbiddenField(`spec.${field}`, loadBalancerOnly))
   }
   return causes
 }
@@ -86,48 +86,48 @@ function typeErrors(spec: Fields): StatusCause[] {
 function portErrors(spec: Fields): StatusCause[] {
   const ports = itemsOf(spec.ports)
   const names = new Set<string>()
-  const [numbers, onNodes] = [new Set<string>(), new Set<string>()]
+  const [portKeys, nodePortKeys] = [new Set<string>(), new Set<string>()]
   return ports.flatMap((port, index) => {
-    const at = `spec.ports[${index}]`
+    const itemPath = `spec.ports[${index}]`
     const causes: StatusCause[] = []
     const name = textOf(port.name)
-    if (name === '') causes.push(...(ports.length > 1 ? [requiredValue(`${at}.name`)] : []))
+    if (name === '') causes.push(...(ports.length > 1 ? [requiredValue(`${itemPath}.name`)] : []))
     else {
-      causes.push(...nameErrors(name, 'dns1123Label').map(reason => invalidValue(`${at}.name`, name, reason)))
-      if (names.has(name)) causes.push(duplicateValue(`${at}.name`, name))
+      causes.push(...nameErrors(name, 'dns1123Label').map(reason => invalidValue(`${itemPath}.name`, name, reason)))
+      if (names.has(name)) causes.push(duplicateValue(`${itemPath}.name`, name))
       names.add(name)
     }
-    causes.push(...inRange(`${at}.port`, port.port, 1, 65_535), ...portNumberOrName(`${at}.targetPort`, port.targetPort))
+    causes.push(...inRange(`${itemPath}.port`, port.port, 1, 65_535), ...portNumberOrName(`${itemPath}.targetPort`, port.targetPort))
     if (port.appProtocol !== undefined) {
-      const app = textOf(port.appProtocol)
-      causes.push(...qualifiedNameErrors(app).map(reason => invalidValue(`${at}.appProtocol`, app, reason)))
+      const appProtocol = textOf(port.appProtocol)
+      causes.push(...qualifiedNameErrors(appProtocol).map(reason => invalidValue(`${itemPath}.appProtocol`, appProtocol, reason)))
     }
     const nodePort = intOf(port.nodePort)
     if (nodePort > 0 && spec.type === 'ClusterIP') {
-      causes.push(forbiddenField(`${at}.nodePort`, "may not be used when `type` is 'ClusterIP'"))
+      causes.push(forbiddenField(`${itemPath}.nodePort`, "may not be used when `type` is 'ClusterIP'"))
     }
-    const [id, onNode] = [`${port.protocol}/${port.port}`, `${port.protocol}/${nodePort}`]
-    if (nodePort > 0 && onNodes.has(onNode)) causes.push(duplicateValue(`${at}.nodePort`, nodePort))
-    onNodes.add(onNode)
-    if (numbers.has(id)) {
+    const [portKey, nodePortKey] = [`${port.protocol}/${port.port}`, `${port.protocol}/${nodePort}`]
+    if (nodePort > 0 && nodePortKeys.has(nodePortKey)) causes.push(duplicateValue(`${itemPath}.nodePort`, nodePort))
+    nodePortKeys.add(nodePortKey)
+    if (portKeys.has(portKey)) {
       const portStruct = { Name: '', Protocol: port.protocol, AppProtocol: null, Port: port.port, TargetPort: 0, NodePort: 0 }
-      causes.push(duplicateValue(at, portStruct))
+      causes.push(duplicateValue(itemPath, portStruct))
     }
-    numbers.add(id)
+    portKeys.add(portKey)
     return causes
   })
 }
 
-function addressErrors(spec: Fields, old: Fields | undefined): StatusCause[] {
+function addressErrors(spec: Fields, oldSpec: Fields | undefined): StatusCause[] {
   if (!hasClusterIp(spec)) return []
   const causes: StatusCause[] = []
   const addresses = textsOf(spec.clusterIPs)
   const families = textsOf(spec.ipFamilies)
-  const first = textOf(spec.clusterIP)
-  if (first !== '' && addresses.length > 0 && addresses[0] !== first) {
+  const clusterIP = textOf(spec.clusterIP)
+  if (clusterIP !== '' && addresses.length > 0 && addresses[0] !== clusterIP) {
     causes.push(invalidValue('spec.clusterIPs', addresses, 'first value must match `clusterIP`'))
   }
-  if (first === '' && addresses.length > 0) {
+  if (clusterIP === '' && addresses.length > 0) {
     causes.push(invalidValue('spec.clusterIPs', addresses, 'must be empty when `clusterIP` is not specified'))
   }
   if (addresses[0] === 'None' && addresses.length > 1) {
@@ -145,36 +145,36 @@ function addressErrors(spec: Fields, old: Fields | undefined): StatusCause[] {
       causes.push(invalidValue('spec.ipFamilyPolicy', 'RequireDualStack', 'this cluster is not configured for dual-stack services'))
     }
   }
-  const was = textsOf(old?.clusterIPs)
-  if (old && hasClusterIp(old) && was[0] !== undefined && addresses[0] !== was[0]) {
+  const oldAddresses = textsOf(oldSpec?.clusterIPs)
+  if (oldSpec && hasClusterIp(oldSpec) && oldAddresses[0] !== undefined && addresses[0] !== oldAddresses[0]) {
     causes.push(invalidValue('spec.clusterIPs[0]', addresses, 'may not change once set'))
   }
-  const wereFamilies = textsOf(old?.ipFamilies)
-  if (old && hasClusterIp(old) && wereFamilies[0] !== undefined && families[0] !== wereFamilies[0]) {
+  const oldFamilies = textsOf(oldSpec?.ipFamilies)
+  if (oldSpec && hasClusterIp(oldSpec) && oldFamilies[0] !== undefined && families[0] !== oldFamilies[0]) {
     causes.push(invalidValue('spec.ipFamilies[0]', families, 'may not change once set'))
   }
   return causes
 }
 
-function trafficErrors(spec: Fields, old: Fields | undefined): StatusCause[] {
+function trafficErrors(spec: Fields, oldSpec: Fields | undefined): StatusCause[] {
   const causes: StatusCause[] = []
-  const { externalTrafficPolicy: outer, healthCheckNodePort, trafficDistribution } = spec
-  if (!isExternal(spec) && outer !== undefined) {
-    causes.push(invalidValue('spec.externalTrafficPolicy', outer, 'may only be set for externally-accessible services'))
+  const { externalTrafficPolicy, healthCheckNodePort, trafficDistribution } = spec
+  if (!isExternal(spec) && externalTrafficPolicy !== undefined) {
+    causes.push(invalidValue('spec.externalTrafficPolicy', externalTrafficPolicy, 'may only be set for externally-accessible services'))
   }
   if (!needsHealthCheck(spec) && healthCheckNodePort !== undefined) {
     const reason = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
     causes.push(invalidValue('spec.healthCheckNodePort', healthCheckNodePort, reason))
   }
-  if (old && needsHealthCheck(old) && needsHealthCheck(spec) && healthCheckNodePort !== old.healthCheckNodePort) {
+  if (oldSpec && needsHealthCheck(oldSpec) && needsHealthCheck(spec) && healthCheckNodePort !== oldSpec.healthCheckNodePort) {
     causes.push(forbiddenField('spec.healthCheckNodePort', 'field is immutable'))
   }
-  if (old?.type === 'LoadBalancer' && spec.type === 'LoadBalancer' && !equalJson(old.loadBalancerClass, spec.loadBalancerClass)) {
+  if (oldSpec?.type === 'LoadBalancer' && spec.type === 'LoadBalancer' && !equalJson(oldSpec.loadBalancerClass, spec.loadBalancerClass)) {
     causes.push(invalidValue('spec.loadBalancerClass', spec.loadBalancerClass ?? null, 'may not change once set'))
   }
-  const near = ['PreferClose', 'PreferSameZone', 'PreferSameNode']
-  if (trafficDistribution !== undefined && !near.includes(textOf(trafficDistribution))) {
-    causes.push(unsupportedValue('spec.trafficDistribution', trafficDistribution, near))
+  const distributions = ['PreferClose', 'PreferSameZone', 'PreferSameNode']
+  if (trafficDistribution !== undefined && !distributions.includes(textOf(trafficDistribution))) {
+    causes.push(unsupportedValue('spec.trafficDistribution', trafficDistribution, distributions))
   }
   return causes
 }

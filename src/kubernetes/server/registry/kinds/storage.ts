@@ -5,7 +5,7 @@ import { textAt, valueAtPath } from './column-values.ts'
 import type { KindDeclaration } from './kind-declaration.ts'
 
 /** Immutable fields of a StorageClass: volumes were provisioned with them. */
-const fixedFields = ['parameters', 'provisioner', 'reclaimPolicy', 'volumeBindingMode']
+const immutableFields = ['parameters', 'provisioner', 'reclaimPolicy', 'volumeBindingMode']
 /** Annotations that mark the default StorageClass, for claims without one. */
 export const defaultClassAnnotations = ['storageclass.kubernetes.io/is-default-class', 'storageclass.beta.kubernetes.io/is-default-class']
 
@@ -43,9 +43,9 @@ export const storageKinds: readonly KindDeclaration[] = [
       ageColumn,
     ],
     warnings: storageClassWarnings,
-    validate: (object, before) =>
-      fixedFields
-        .filter(field => before && !equalJson(object[field], before[field]))
+    validate: (object, oldObject) =>
+      immutableFields
+        .filter(field => oldObject && !equalJson(object[field], oldObject[field]))
         .map(field => invalidValue(field, object[field] ?? null, 'field is immutable')),
   },
 ]

@@ -172,7 +172,7 @@ function sourceOf(spec: Fields): Fields {
   return Object.fromEntries(Object.entries(spec).filter(([field]) => !volumeFields.has(field)))
 }
 
-function validateVolume({ spec }: KubeObject, before: KubeObject | undefined): StatusCause[] {
+function validateVolume({ spec }: KubeObject, oldVolume: KubeObject | undefined): StatusCause[] {
   const fields = fieldsOf(spec)
   const causes: StatusCause[] = []
   const { accessModes, capacity } = fields
@@ -182,17 +182,17 @@ function validateVolume({ spec }: KubeObject, before: KubeObject | undefined): S
     causes.push(unsupportedValue('spec.capacity', capacity === undefined ? null : goMap(fieldsOf(capacity)), ['storage']))
   }
   if (storageOf(capacity) !== '') causes.push(...positive('spec.capacity[storage]', storageOf(capacity)))
-  const [first, ...more] = Object.keys(sourceOf(fields)).sort()
-  if (first === undefined) causes.push(requiredValue('spec', 'must specify a volume type'))
-  for (const field of more) causes.push(forbiddenField(`spec.${field}`, 'may not specify more than 1 volume type'))
-  if (!before) return causes
-  const old = fieldsOf(before.spec)
-  if (!equalJson(sourceOf(old), sourceOf(fields))) {
+  const [source, ...otherSources] = Object.keys(sourceOf(fields)).sort()
+  if (source === undefined) causes.push(requiredValue('spec', 'must specify a volume type'))
+  for (const field of otherSources) causes.push(forbiddenField(`spec.${field}`, 'may not specify more than 1 volume type'))
+  if (!oldVolume) return causes
+  const oldFields = fieldsOf(oldVolume.spec)
+  if (!equalJson(sourceOf(oldFields), sourceOf(fields))) {
     // Kubernetes adds what differs; it may hold secrets.
     causes.push(forbiddenField('spec.persistentvolumesource', 'spec.persistentvolumesource is immutable after creation'))
   }
   for (const field of ['volumeMode', 'nodeAffinity']) {
-    if (old[field] !== undefined && !equalJson(old[field], fields[field]))
+    if (oldFields[field] !== undefined && !equalJson(oldFields[field], fields[field]))
       causes.push(invalidValue(field, fields[field] ?? null, 'field is immutable'))
   }
   return causes
@@ -207,29 +207,29 @@ function positive(path: string, amount: string): StatusCause[] {
   return parseQuantity(amount).nanos > 0n ? [] : [invalidValue(path, amount, 'must be greater than zero')]
 }
 
-function validateClaim({ spec, status }: KubeObject, before: KubeObject | undefined): StatusCause[] {
-  if (!before) return []
-  const [fields, old] = [fieldsOf(spec), fieldsOf(before.spec)]
+function validateClaim({ spec, status }: KubeObject, oldClaim: KubeObject | undefined): StatusCause[] {
+  if (!oldClaim) return []
+  const [fields, oldFields] = [fieldsOf(spec), fieldsOf(oldClaim.spec)]
   const causes: StatusCause[] = []
   const comparable: Fields = { ...fields }
-  if (old.volumeName === undefined) delete comparable.volumeName
+  if (oldFields.volumeName === undefined) delete comparable.volumeName
   if (fieldsOf(status).phase === 'Bound') {
-    comparable.resources = withStorage(fields.resources, storageOf(fieldsOf(old.resources).requests))
-    comparable.volumeAttributesClassName = old.volumeAttributesClassName
+    comparable.resources = withStorage(fields.resources, storageOf(fieldsOf(oldFields.resources).requests))
+    comparable.volumeAttributesClassName = oldFields.volumeAttributesClassName
     if (comparable.volumeAttributesClassName === undefined) delete comparable.volumeAttributesClassName
   }
-  if (!equalJson(comparable, old)) {
+  if (!equalJson(comparable, oldFields)) {
     // Kubernetes adds what differs.
     const reason = 'spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims'
     causes.push(forbiddenField('spec', reason))
   }
-  const [now, was] = [storageOf(fieldsOf(fields.resources).requests), storageOf(fieldsOf(old.resources).requests)]
-  const held = storageOf(fieldsOf(before.status).capacity)
-  const isLess = now !== '' && was !== '' && compareQuantities(parseQuantity(now), parseQuantity(was)) < 0
-  if (isLess && compareQuantities(parseQuantity(now), parseQuantity(held || '0')) <= 0) {
+  const [storage, oldStorage] = [storageOf(fieldsOf(fields.resources).requests), storageOf(fieldsOf(oldFields.resources).requests)]
+  const capacity = storageOf(fieldsOf(oldClaim.status).capacity)
+  const isDecreased = storage !== '' && oldStorage !== '' && compareQuantities(parseQuantity(storage), parseQuantity(oldStorage)) < 0
+  if (isDecreased && compareQuantities(parseQuantity(storage), parseQuantity(capacity || '0')) <= 0) {
     causes.push(forbiddenField('spec.resources.requests.storage', 'field can not be less than status.capacity'))
   }
-  if (fields.volumeMode !== old.volumeMode) causes.push(invalidValue('volumeMode', fields.volumeMode ?? null, 'field is immutable'))
+  if (fields.volumeMode !== oldFields.volumeMode) causes.push(invalidValue('volumeMode', fields.volumeMode ?? null, 'field is immutable'))
   return causes
 }
 

@@ -135,7 +135,7 @@ class Former {
 
   #time(schema: TypeSchema, value: unknown, struct: string, digits: 0 | 6): string {
     if (typeof value !== 'string') throw this.#mismatch(value, schema.form === 'micro-time' ? 'v1.MicroTime' : 'v1.Time', struct)
-    if (plainTime.test(value) && digits === 0 && hasStringFormat(value, 'date-time')) return value
+    if ((digits === 0 ? plainTime : plainMicroTime).test(value) && hasStringFormat(value, 'date-time')) return value
     if (value === '' || !hasStringFormat(value, 'date-time'))
       throw this.#invalid(`parsing time ${JSON.stringify(value.slice(0, 80))} as RFC 3339: it must look like 2006-01-02T15:04:05Z`)
     const fraction = /\.(\d+)/.exec(value)?.[1] ?? ''
@@ -158,6 +158,7 @@ class Former {
 /** Quantities that are canonical already. */
 const plainQuantity = /^[1-9]\d{0,2}(m|k|M|G|Ki|Mi|Gi)?$|^0$/
 const plainTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/
+const plainMicroTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:[0-5]\d\.\d{6}Z$/
 
 const isInt32 = (value: number) => value === (value | 0)
 

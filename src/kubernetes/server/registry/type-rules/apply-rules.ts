@@ -5,12 +5,12 @@ import type { Fields, TypeRules } from './type-rules.ts'
 
 /** Returns `value` with the defaults of its type and of nested types. The argument is not changed. */
 export function fillDefaults(schema: TypeSchema, value: unknown): unknown {
-  if (!concerns(schema).fills || typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) return mapped(value, item => fillDefaults(schema.items!, item))
+  if (!ruleUseOf(schema).fills || typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return mapUnlessEqual(value, item => fillDefaults(schema.items!, item))
   const result: Fields = { ...value }
-  for (const [field, preset] of schema.defaults ?? []) result[field] ??= preset
+  for (const [field, defaultValue] of schema.defaults ?? []) result[field] ??= defaultValue
   const rules = rulesOf(schema)
-  for (const [field, preset] of Object.entries(rules?.defaults ?? {})) result[field] ??= preset
+  for (const [field, defaultValue] of Object.entries(rules?.defaults ?? {})) result[field] ??= defaultValue
   rules?.setDefaults?.(result)
   for (const name of Object.keys(result)) {
     const child = getOwn(schema.properties, name) ?? schema.additionalProperties
@@ -20,41 +20,42 @@ export function fillDefaults(schema: TypeSchema, value: unknown): unknown {
 }
 
 /** The validation errors of `object` by the rules of its types. Its status is written by controllers and not validated here. */
-export function ruleErrors(schema: TypeSchema, object: KubeObject, before: KubeObject | undefined): StatusCause[] {
+export function ruleErrors(schema: TypeSchema, object: KubeObject, oldObject: KubeObject | undefined): StatusCause[] {
   const causes: StatusCause[] = []
-  const visit = (part: TypeSchema, value: unknown, path: string): void => {
-    if (!concerns(part).checks || value === undefined || value === null) return
+  const visit = (partSchema: TypeSchema, value: unknown, path: string): void => {
+    if (!ruleUseOf(partSchema).checks || value === undefined || value === null) return
     if (Array.isArray(value)) {
-      for (let index = 0; index < value.length; index++) visit(part.items!, value[index], `${path}[${index}]`)
+      for (let index = 0; index < value.length; index++) visit(partSchema.items!, value[index], `${path}[${index}]`)
       return
     }
     if (!isJsonObject(value)) return
-    const rules = rulesOf(part)
+    const rules = rulesOf(partSchema)
     for (const [field, reason] of Object.entries(rules?.required ?? {})) {
       if (isMissing(value[field])) causes.push(requiredValue(join(path, field), reason))
     }
-    if (rules?.validate) causes.push(...rules.validate(value, { path, object, before }))
+    if (rules?.validate) causes.push(...rules.validate(value, { path, object, oldObject }))
     for (const name of Object.keys(value)) {
       if (path === '' && name === 'status') continue
-      const { properties } = part
-      const child = getOwn(properties, name) ?? part.additionalProperties
+      const { properties } = partSchema
+      const child = getOwn(properties, name) ?? partSchema.additionalProperties
       if (!child) continue
-      const at = properties ? join(path, name) : `${path}[${name}]`
-      const words = child.enum ?? child.items?.enum
-      if (words && !rules?.uncheckedEnums?.includes(name)) causes.push(...wordErrors(at, value[name], rules?.enumOrder?.[name] ?? words))
-      visit(child, value[name], at)
+      const fieldPath = properties ? join(path, name) : `${path}[${name}]`
+      const allowed = child.enum ?? child.items?.enum
+      if (allowed && !rules?.uncheckedEnums?.includes(name))
+        causes.push(...enumErrors(fieldPath, value[name], rules?.enumOrder?.[name] ?? allowed))
+      visit(child, value[name], fieldPath)
     }
   }
   visit(schema, object, '')
   return causes
 }
 
-function wordErrors(path: string, value: unknown, words: readonly unknown[]): StatusCause[] {
+function enumErrors(path: string, value: unknown, allowed: readonly unknown[]): StatusCause[] {
   // Kubernetes reports the value of the invalid list item, but not its index.
   return [value]
     .flat()
-    .filter(word => !isMissing(word) && !words.includes(word))
-    .map(word => unsupportedValue(path, word, words))
+    .filter(item => !isMissing(item) && !allowed.includes(item))
+    .map(item => unsupportedValue(path, item, allowed))
 }
 
 function isMissing(value: unknown): boolean {
@@ -63,35 +64,35 @@ function isMissing(value: unknown): boolean {
 
 const join = (path: string, field: string) => (path === '' ? field : `${path}.${field}`)
 
-function mapped(list: unknown[], change: (item: unknown) => unknown): unknown[] {
-  const next = list.map(change)
-  return next.every((item, index) => item === list[index]) ? list : next
+function mapUnlessEqual(list: unknown[], convert: (item: unknown) => unknown): unknown[] {
+  const converted = list.map(convert)
+  return converted.every((item, index) => item === list[index]) ? list : converted
 }
 
 function rulesOf({ typeName }: TypeSchema): TypeRules | undefined {
   return typeName === undefined ? undefined : ruleTable().get(typeName)
 }
 
-type Concerns = { readonly fills: boolean; readonly checks: boolean }
+type RuleUse = { readonly fills: boolean; readonly checks: boolean }
 
-const nothing: Concerns = { fills: false, checks: false }
-const known = new WeakMap<TypeSchema, Concerns>()
+const noRules: RuleUse = { fills: false, checks: false }
+const ruleUses = new WeakMap<TypeSchema, RuleUse>()
 
 /** Whether a schema or a nested one has rules: most parts of an object need no visit. */
-function concerns(schema: TypeSchema): Concerns {
-  let found = known.get(schema)
-  if (found) return found
-  known.set(schema, nothing)
+function ruleUseOf(schema: TypeSchema): RuleUse {
+  let use = ruleUses.get(schema)
+  if (use) return use
+  ruleUses.set(schema, noRules)
   const rules = rulesOf(schema)
   let fills = Boolean(rules?.defaults || rules?.setDefaults || schema.defaults)
   let checks = Boolean(rules?.validate || rules?.required || schema.enum)
-  for (const part of [...Object.values(schema.properties ?? {}), schema.items, schema.additionalProperties]) {
-    if (!part) continue
-    const within = concerns(part)
-    fills ||= within.fills
-    checks ||= within.checks
+  for (const nestedSchema of [...Object.values(schema.properties ?? {}), schema.items, schema.additionalProperties]) {
+    if (!nestedSchema) continue
+    const nested = ruleUseOf(nestedSchema)
+    fills ||= nested.fills
+    checks ||= nested.checks
   }
-  found = { fills, checks }
-  known.set(schema, found)
-  return found
+  use = { fills, checks }
+  ruleUses.set(schema, use)
+  return use
 }

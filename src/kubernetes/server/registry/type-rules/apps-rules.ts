@@ -60,14 +60,14 @@ export const appsRules: RuleTable = {
       }
     },
     uncheckedEnums: ['podManagementPolicy'],
-    validate: (spec, { path, before }) => {
+    validate: (spec, { path, oldObject }) => {
       const causes = negativeErrors(spec, path, ['replicas', 'minReadySeconds'])
       const { podManagementPolicy: policy, serviceName, ordinals } = spec
       if (policy !== 'OrderedReady' && policy !== 'Parallel') {
         causes.push(invalidValue(`${path}.podManagementPolicy`, policy, "must be 'OrderedReady' or 'Parallel'"))
       }
       if (isJsonObject(ordinals)) causes.push(...negativeErrors(ordinals, `${path}.ordinals`, ['start']))
-      if (!before && typeof serviceName === 'string' && serviceName !== '') {
+      if (!oldObject && typeof serviceName === 'string' && serviceName !== '') {
         for (const reason of nameErrors(serviceName, 'dns1123Label')) causes.push(invalidValue(`${path}.serviceName`, serviceName, reason))
       }
       const selector = workloadSelectorErrors(spec, path, { kind: 'statefulset', unreadable: '' })
@@ -160,13 +160,13 @@ function statefulRollErrors(roll: Fields, path: string): StatusCause[] {
 /** The Pods of these controllers must always be restarted. */
 function templateErrors(spec: Fields, path: string, controller: string): StatusCause[] {
   const { restartPolicy, activeDeadlineSeconds } = ((spec.template as Fields | undefined)?.spec ?? {}) as Fields
-  const at = `${path}.template.spec`
+  const specPath = `${path}.template.spec`
   const causes: StatusCause[] = []
   if (restartPolicy !== undefined && restartPolicy !== 'Always') {
-    causes.push(unsupportedValue(`${at}.restartPolicy`, restartPolicy, ['Always']))
+    causes.push(unsupportedValue(`${specPath}.restartPolicy`, restartPolicy, ['Always']))
   }
   if (activeDeadlineSeconds !== undefined) {
-    causes.push(forbiddenField(`${at}.activeDeadlineSeconds`, `activeDeadlineSeconds in ${controller} is not Supported`))
+    causes.push(forbiddenField(`${specPath}.activeDeadlineSeconds`, `activeDeadlineSeconds in ${controller} is not Supported`))
   }
   return causes
 }

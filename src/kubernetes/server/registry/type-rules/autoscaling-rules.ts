@@ -45,11 +45,11 @@ function withDefaults(rules: unknown, presets: Fields): Fields {
 function autoscalerErrors(spec: Fields, path: string): StatusCause[] {
   const causes: StatusCause[] = []
   const [min, max] = [numberOf(spec.minReplicas), numberOf(spec.maxReplicas)]
-  const at = `${path}.maxReplicas`
+  const maxPath = `${path}.maxReplicas`
   if (min < 1) causes.push(invalidValue(`${path}.minReplicas`, min, 'must be greater than or equal to 1'))
-  if (max === 0) causes.push(requiredValue(at, 'must be set and greater than 0'))
-  else if (max < 0) causes.push(invalidValue(at, max, 'must be greater than or equal to 1'))
-  if (max < min) causes.push(invalidValue(at, max, 'must be greater than or equal to `minReplicas`'))
+  if (max === 0) causes.push(requiredValue(maxPath, 'must be set and greater than 0'))
+  else if (max < 0) causes.push(invalidValue(maxPath, max, 'must be greater than or equal to 1'))
+  if (max < min) causes.push(invalidValue(maxPath, max, 'must be greater than or equal to `minReplicas`'))
   const target = (spec.scaleTargetRef ?? {}) as Fields
   const version = String(target.apiVersion ?? '')
   if (!parseApiVersion(version).group) {
@@ -66,8 +66,10 @@ function autoscalerErrors(spec: Fields, path: string): StatusCause[] {
 function referenceErrors(reference: Fields, path: string): StatusCause[] {
   return ['kind', 'name'].flatMap(field => {
     const value = String(reference[field] ?? '')
-    const at = `${path}.${field}`
-    return value === '' ? [requiredValue(at)] : nameErrors(value, 'pathSegment').map(reason => invalidValue(at, value, reason))
+    const fieldPath = `${path}.${field}`
+    return value === ''
+      ? [requiredValue(fieldPath)]
+      : nameErrors(value, 'pathSegment').map(reason => invalidValue(fieldPath, value, reason))
   })
 }
 
@@ -103,7 +105,7 @@ function sourceErrors(field: string, source: Fields, path: string): StatusCause[
   const target = (source.target ?? {}) as Fields
   const causes = targetErrors(target, `${path}.target`)
   const { value, averageValue, averageUtilization } = target
-  const isMissing = (where: string, reason: string) => causes.push(requiredValue(`${path}.target.${where}`, reason))
+  const requireTarget = (targetField: string, reason: string) => causes.push(requiredValue(`${path}.target.${targetField}`, reason))
   if (field === 'resource' || field === 'containerResource') {
     if (!source.name) causes.push(requiredValue(`${path}.name`, 'must specify a resource name'))
     if (field === 'containerResource') {
@@ -112,7 +114,7 @@ function sourceErrors(field: string, source: Fields, path: string): StatusCause[
       else for (const reason of nameErrors(container, 'dns1123Label')) causes.push(invalidValue(`${path}.container`, container, reason))
     }
     if (averageUtilization === undefined && averageValue === undefined) {
-      isMissing('averageUtilization', 'must set either a target raw value or a target utilization')
+      requireTarget('averageUtilization', 'must set either a target raw value or a target utilization')
     }
     if (averageUtilization !== undefined && averageValue !== undefined) {
       causes.push(forbiddenField(`${path}.target.averageValue`, 'may not set both a target raw value and a target utilization'))
@@ -123,7 +125,7 @@ function sourceErrors(field: string, source: Fields, path: string): StatusCause[
   if (name === '') causes.push(requiredValue(`${path}.metric.name`, 'must specify a metric name'))
   else for (const reason of nameErrors(name, 'pathSegment')) causes.push(invalidValue(`${path}.metric.name`, name, reason))
   if (field === 'pods') {
-    if (averageValue === undefined) isMissing('averageValue', 'must specify a positive target averageValue')
+    if (averageValue === undefined) requireTarget('averageValue', 'must specify a positive target averageValue')
     return causes
   }
   if (value === undefined && averageValue === undefined) {
@@ -131,7 +133,7 @@ function sourceErrors(field: string, source: Fields, path: string): StatusCause[
       field === 'object'
         ? 'must set either a target value or averageValue'
         : 'must set either a target value for metric or a per-pod target'
-    isMissing('averageValue', reason)
+    requireTarget('averageValue', reason)
   }
   if (field === 'external' && value !== undefined && averageValue !== undefined) {
     causes.push(forbiddenField(`${path}.target.value`, 'may not set both a target value for metric and a per-pod target'))
@@ -162,10 +164,10 @@ const maxPeriodSeconds = 1_800
 
 function ruleErrors({ stabilizationWindowSeconds: window, selectPolicy, policies }: Fields, path: string): StatusCause[] {
   const causes: StatusCause[] = []
-  const at = `${path}.stabilizationWindowSeconds`
-  if (numberOf(window) < 0) causes.push(invalidValue(at, window, 'must be greater than or equal to zero'))
+  const windowPath = `${path}.stabilizationWindowSeconds`
+  if (numberOf(window) < 0) causes.push(invalidValue(windowPath, window, 'must be greater than or equal to zero'))
   if (numberOf(window) > maxStabilizationSeconds)
-    causes.push(invalidValue(at, window, `must be less than or equal to ${maxStabilizationSeconds}`))
+    causes.push(invalidValue(windowPath, window, `must be less than or equal to ${maxStabilizationSeconds}`))
   const allowed = ['Disabled', 'Max', 'Min']
   if (selectPolicy !== undefined && !allowed.includes(String(selectPolicy))) {
     causes.push(unsupportedValue(`${path}.selectPolicy`, selectPolicy, allowed))

@@ -67,13 +67,13 @@ export const batchRules: RuleTable = {
   'batch.v1.CronJobSpec': {
     defaults: { concurrencyPolicy: 'Allow', suspend: false, successfulJobsHistoryLimit: 3, failedJobsHistoryLimit: 1 },
     required: { schedule: '' },
-    validate: (spec, { path, before }) => {
-      const old = before?.spec as Fields | undefined
+    validate: (spec, { path, oldObject }) => {
+      const oldSpec = oldObject?.spec as Fields | undefined
       const { schedule, timeZone } = spec
       return [
-        ...(typeof schedule === 'string' && schedule !== '' ? scheduleErrors(schedule, timeZone, old, `${path}.schedule`) : []),
+        ...(typeof schedule === 'string' && schedule !== '' ? scheduleErrors(schedule, timeZone, oldSpec, `${path}.schedule`) : []),
         ...negativeErrors(spec, path, ['startingDeadlineSeconds', 'successfulJobsHistoryLimit', 'failedJobsHistoryLimit']),
-        ...(typeof timeZone === 'string' && timeZone !== old?.timeZone ? timeZoneErrors(timeZone, `${path}.timeZone`) : []),
+        ...(typeof timeZone === 'string' && timeZone !== oldSpec?.timeZone ? timeZoneErrors(timeZone, `${path}.timeZone`) : []),
       ]
     },
   },
@@ -101,7 +101,7 @@ export function domainPrefixedPathErrors(value: string, path: string): StatusCau
   const slash = value.indexOf('/')
   const [domain, rest] = [value.slice(0, slash), value.slice(slash + 1)]
   if (slash < 0 || domain === '' || rest === '') return [invalidValue(path, value, prefixedPath)]
-  const causes = nameErrors(domain, 'dns1123Subdomain').map(why => invalidValue(path, domain, why))
+  const causes = nameErrors(domain, 'dns1123Subdomain').map(reason => invalidValue(path, domain, reason))
   if (!/^[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$/.test(rest))
     causes.push(invalidValue(path, rest, "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')"))
   return causes
@@ -110,7 +110,7 @@ export function domainPrefixedPathErrors(value: string, path: string): StatusCau
 function indexErrors(spec: Fields, path: string): StatusCause[] {
   const { completionMode: mode = 'NonIndexed', completions, parallelism, maxFailedIndexes, backoffLimitPerIndex } = spec
   const causes: StatusCause[] = []
-  const reject = (field: string, why: string) => causes.push(invalidValue(`${path}.${field}`, spec[field], why))
+  const reject = (field: string, reason: string) => causes.push(invalidValue(`${path}.${field}`, spec[field], reason))
   if (maxFailedIndexes !== undefined && backoffLimitPerIndex === undefined) {
     causes.push(requiredValue(`${path}.backoffLimitPerIndex`, 'when maxFailedIndexes is specified'))
   }
@@ -129,57 +129,57 @@ function indexErrors(spec: Fields, path: string): StatusCause[] {
   }
   if (numberOf(maxFailedIndexes) > maxIndexes) reject('maxFailedIndexes', `must be less than or equal to ${maxIndexes}`)
   if (numberOf(completions) <= maxIndexes || backoffLimitPerIndex === undefined) return causes
-  const why = `must be less than or equal to ${maxIndexedFailures} when completions are above ${maxIndexes} and used with backoff limit per index`
+  const reason = `must be less than or equal to ${maxIndexedFailures} when completions are above ${maxIndexes} and used with backoff limit per index`
   if (maxFailedIndexes === undefined) {
     causes.push(requiredValue(`${path}.maxFailedIndexes`, `must be specified when completions is above ${maxIndexes}`))
   }
-  for (const field of ['parallelism', 'maxFailedIndexes']) if (numberOf(spec[field]) > maxIndexedFailures) reject(field, why)
+  for (const field of ['parallelism', 'maxFailedIndexes']) if (numberOf(spec[field]) > maxIndexedFailures) reject(field, reason)
   return causes
 }
 
 function policyErrors(spec: Fields, path: string): StatusCause[] {
-  const { podFailurePolicy, successPolicy, completionMode, podReplacementPolicy: replacement } = spec
+  const { podFailurePolicy, successPolicy, completionMode, podReplacementPolicy: replacementPolicy } = spec
   const causes: StatusCause[] = []
   if (isJsonObject(podFailurePolicy)) causes.push(...failurePolicyErrors(spec, podFailurePolicy, `${path}.podFailurePolicy.rules`))
   if (isJsonObject(successPolicy)) {
-    const at = `${path}.successPolicy`
+    const successPath = `${path}.successPolicy`
     const goStruct = { Rules: successPolicy.rules ?? [] }
-    if (completionMode !== 'Indexed') causes.push(invalidValue(at, goStruct, 'requires indexed completion mode'))
-    else causes.push(...successPolicyErrors(numberOf(spec.completions), successPolicy, `${at}.rules`))
+    if (completionMode !== 'Indexed') causes.push(invalidValue(successPath, goStruct, 'requires indexed completion mode'))
+    else causes.push(...successPolicyErrors(numberOf(spec.completions), successPolicy, `${successPath}.rules`))
   }
   const allowed = podFailurePolicy === undefined ? ['Failed', 'TerminatingOrFailed'] : ['Failed']
-  if (replacement !== undefined && !allowed.includes(String(replacement)))
-    causes.push(unsupportedValue(`${path}.podReplacementPolicy`, replacement, allowed))
+  if (replacementPolicy !== undefined && !allowed.includes(String(replacementPolicy)))
+    causes.push(unsupportedValue(`${path}.podReplacementPolicy`, replacementPolicy, allowed))
   return causes
 }
 
 function failurePolicyErrors(spec: Fields, { rules }: Fields, path: string): StatusCause[] {
-  const list = (rules ?? []) as Fields[]
-  const causes = list.length > maxRules ? [tooMany(path, list.length, maxRules)] : []
+  const ruleList = (rules ?? []) as Fields[]
+  const causes = ruleList.length > maxRules ? [tooMany(path, ruleList.length, maxRules)] : []
   const podSpec = ((spec.template as Fields | undefined)?.spec ?? {}) as { containers?: Fields[]; initContainers?: Fields[] }
   const names = new Set([...(podSpec.containers ?? []), ...(podSpec.initContainers ?? [])].map(({ name }) => name))
-  for (const [index, rule] of list.entries()) {
-    const at = `${path}[${index}]`
+  for (const [index, rule] of ruleList.entries()) {
+    const rulePath = `${path}[${index}]`
     const { action, onExitCodes } = rule
     const conditions = (rule.onPodConditions ?? []) as Fields[]
     if (action === 'FailIndex' && spec.backoffLimitPerIndex === undefined) {
-      causes.push(invalidValue(`${at}.action`, action, 'requires the backoffLimitPerIndex to be set'))
-    } else if (!action) causes.push(requiredValue(`${at}.action`, 'valid values: ["Count" "FailIndex" "FailJob" "Ignore"]'))
-    if (isJsonObject(onExitCodes)) causes.push(...exitCodeErrors(onExitCodes, `${at}.onExitCodes`, names))
-    causes.push(...conditions.flatMap((condition, i) => conditionErrors(condition, `${at}.onPodConditions[${i}]`)))
-    if (conditions.length > maxRules) causes.push(tooMany(`${at}.onPodConditions`, conditions.length, maxRules))
+      causes.push(invalidValue(`${rulePath}.action`, action, 'requires the backoffLimitPerIndex to be set'))
+    } else if (!action) causes.push(requiredValue(`${rulePath}.action`, 'valid values: ["Count" "FailIndex" "FailJob" "Ignore"]'))
+    if (isJsonObject(onExitCodes)) causes.push(...exitCodeErrors(onExitCodes, `${rulePath}.onExitCodes`, names))
+    causes.push(...conditions.flatMap((condition, i) => conditionErrors(condition, `${rulePath}.onPodConditions[${i}]`)))
+    if (conditions.length > maxRules) causes.push(tooMany(`${rulePath}.onPodConditions`, conditions.length, maxRules))
     if (onExitCodes !== undefined && conditions.length > 0)
-      causes.push(invalidWithoutValue(at, 'specifying both OnExitCodes and OnPodConditions is not supported'))
+      causes.push(invalidWithoutValue(rulePath, 'specifying both OnExitCodes and OnPodConditions is not supported'))
     if (onExitCodes === undefined && conditions.length === 0) {
-      causes.push(invalidWithoutValue(at, 'specifying one of OnExitCodes and OnPodConditions is required'))
+      causes.push(invalidWithoutValue(rulePath, 'specifying one of OnExitCodes and OnPodConditions is required'))
     }
   }
   return causes
 }
 
 /** An `Invalid value` error without the value. */
-export function invalidWithoutValue(field: string, why: string): StatusCause {
-  return { reason: 'FieldValueInvalid', message: `Invalid value: ${why}`, field }
+export function invalidWithoutValue(field: string, reason: string): StatusCause {
+  return { reason: 'FieldValueInvalid', message: `Invalid value: ${reason}`, field }
 }
 
 const maxExitCodes = 255
@@ -189,16 +189,16 @@ function exitCodeErrors({ operator, containerName, values }: Fields, path: strin
   const codes = (values ?? []) as number[]
   if (!operator) causes.push(requiredValue(`${path}.operator`, 'valid values: ["In" "NotIn"]'))
   if (containerName !== undefined && !names.has(containerName)) {
-    const why = 'must be one of the container or initContainer names in the pod template'
-    causes.push(invalidValue(`${path}.containerName`, containerName, why))
+    const reason = 'must be one of the container or initContainer names in the pod template'
+    causes.push(invalidValue(`${path}.containerName`, containerName, reason))
   }
   if (codes.length === 0) causes.push(invalidValue(`${path}.values`, codes, 'at least one value is required'))
   // Above the limit, values are not compared with each other.
   if (codes.length > maxExitCodes) return [...causes, tooMany(`${path}.values`, codes.length, maxExitCodes)]
   for (const [index, code] of codes.entries()) {
-    const at = `${path}.values[${index}]`
-    if (operator === 'In' && code === 0) causes.push(invalidValue(at, code, 'must not be 0 for the In operator'))
-    if (codes.indexOf(code) < index) causes.push(duplicateValue(at, code))
+    const itemPath = `${path}.values[${index}]`
+    if (operator === 'In' && code === 0) causes.push(invalidValue(itemPath, code, 'must not be 0 for the In operator'))
+    if (codes.indexOf(code) < index) causes.push(duplicateValue(itemPath, code))
   }
   if (codes.some((code, index) => index > 0 && codes[index - 1]! > code))
     causes.push(invalidValue(`${path}.values`, codes, 'must be ordered'))
@@ -206,7 +206,7 @@ function exitCodeErrors({ operator, containerName, values }: Fields, path: strin
 }
 
 function conditionErrors({ type, status }: Fields, path: string): StatusCause[] {
-  const causes = qualifiedNameErrors(String(type ?? '')).map(why => invalidValue(`${path}.type`, type ?? '', why))
+  const causes = qualifiedNameErrors(String(type ?? '')).map(reason => invalidValue(`${path}.type`, type ?? '', reason))
   const allowed = ['False', 'True', 'Unknown']
   if (!allowed.includes(String(status))) causes.push(unsupportedValue(`${path}.status`, status, allowed))
   return causes
@@ -215,30 +215,32 @@ function conditionErrors({ type, status }: Fields, path: string): StatusCause[] 
 const maxIndexTextBytes = 64 * 1024
 
 function successPolicyErrors(completions: number, { rules }: Fields, path: string): StatusCause[] {
-  const list = (rules ?? []) as Fields[]
+  const ruleList = (rules ?? []) as Fields[]
   const causes: StatusCause[] = []
-  if (list.length === 0) causes.push(requiredValue(path, 'at least one rules must be specified when the successPolicy is specified'))
-  if (list.length > maxRules) causes.push(tooMany(path, list.length, maxRules))
-  for (const [index, { succeededCount: count, succeededIndexes: indexes }] of list.entries()) {
-    const at = `${path}[${index}]`
+  if (ruleList.length === 0) causes.push(requiredValue(path, 'at least one rules must be specified when the successPolicy is specified'))
+  if (ruleList.length > maxRules) causes.push(tooMany(path, ruleList.length, maxRules))
+  for (const [index, { succeededCount: count, succeededIndexes: indexes }] of ruleList.entries()) {
+    const rulePath = `${path}[${index}]`
     if (count === undefined && indexes === undefined) {
-      causes.push(requiredValue(at, 'at least one of succeededCount or succeededIndexes must be specified'))
+      causes.push(requiredValue(rulePath, 'at least one of succeededCount or succeededIndexes must be specified'))
     }
     let total: number | undefined
     if (typeof indexes === 'string') {
-      if (indexes.length > maxIndexTextBytes) causes.push(tooLong(`${at}.succeededIndexes`, maxIndexTextBytes))
+      if (indexes.length > maxIndexTextBytes) causes.push(tooLong(`${rulePath}.succeededIndexes`, maxIndexTextBytes))
       const parsed = readIndexes(indexes, completions)
       if ('reason' in parsed)
-        causes.push(invalidValue(`${at}.succeededIndexes`, indexes, `error parsing succeededIndexes: ${parsed.reason}`))
+        causes.push(invalidValue(`${rulePath}.succeededIndexes`, indexes, `error parsing succeededIndexes: ${parsed.reason}`))
       total = 'reason' in parsed ? 0 : parsed.total
     }
     if (typeof count !== 'number') continue
-    const of = (most: number, what: string) => `must be less than or equal to ${most} (${what})`
-    if (count < 0) causes.push(invalidValue(`${at}.succeededCount`, count, 'must be greater than or equal to 0'))
+    const notAbove = (limit: number, limitName: string) => `must be less than or equal to ${limit} (${limitName})`
+    if (count < 0) causes.push(invalidValue(`${rulePath}.succeededCount`, count, 'must be greater than or equal to 0'))
     if (count > completions)
-      causes.push(invalidValue(`${at}.succeededCount`, count, of(completions, 'the number of specified completions')))
+      causes.push(invalidValue(`${rulePath}.succeededCount`, count, notAbove(completions, 'the number of specified completions')))
     if (total !== undefined && count > total) {
-      causes.push(invalidValue(`${at}.succeededCount`, count, of(total, 'the number of indexes in the specified succeededIndexes field')))
+      causes.push(
+        invalidValue(`${rulePath}.succeededCount`, count, notAbove(total, 'the number of indexes in the specified succeededIndexes field')),
+      )
     }
   }
   return causes
@@ -246,19 +248,20 @@ function successPolicyErrors(completions: number, { rules }: Fields, path: strin
 
 function restartErrors({ template, podFailurePolicy }: Fields, path: string): StatusCause[] {
   const { restartPolicy } = ((template as Fields | undefined)?.spec ?? {}) as Fields
-  const at = `${path}.template.spec.restartPolicy`
-  if (restartPolicy === undefined || restartPolicy === 'Always') return [requiredValue(at, 'valid values: "OnFailure", "Never"')]
-  if (restartPolicy !== 'OnFailure' && restartPolicy !== 'Never') return [unsupportedValue(at, restartPolicy, ['OnFailure', 'Never'])]
+  const policyPath = `${path}.template.spec.restartPolicy`
+  if (restartPolicy === undefined || restartPolicy === 'Always') return [requiredValue(policyPath, 'valid values: "OnFailure", "Never"')]
+  if (restartPolicy !== 'OnFailure' && restartPolicy !== 'Never')
+    return [unsupportedValue(policyPath, restartPolicy, ['OnFailure', 'Never'])]
   if (podFailurePolicy === undefined || restartPolicy === 'Never') return []
-  return [invalidValue(at, restartPolicy, 'only "Never" is supported when podFailurePolicy is specified')]
+  return [invalidValue(policyPath, restartPolicy, 'only "Never" is supported when podFailurePolicy is specified')]
 }
 
-function scheduleErrors(schedule: string, timeZone: unknown, old: Fields | undefined, path: string): StatusCause[] {
+function scheduleErrors(schedule: string, timeZone: unknown, oldSpec: Fields | undefined, path: string): StatusCause[] {
   const causes: StatusCause[] = []
-  const why = scheduleError(schedule)
-  if (why) causes.push(invalidValue(path, schedule, why))
+  const reason = scheduleError(schedule)
+  if (reason) causes.push(invalidValue(path, schedule, reason))
   if (!schedule.includes('TZ')) return causes
-  if (!String(old?.schedule ?? '').includes('TZ')) {
+  if (!String(oldSpec?.schedule ?? '').includes('TZ')) {
     causes.push(invalidValue(path, schedule, 'cannot use TZ or CRON_TZ in schedule, use timeZone field instead'))
   } else if (timeZone !== undefined)
     causes.push(invalidValue(path, schedule, 'cannot use both timeZone field and TZ or CRON_TZ in schedule'))
@@ -268,8 +271,8 @@ function scheduleErrors(schedule: string, timeZone: unknown, old: Fields | undef
 function timeZoneErrors(timeZone: string, path: string): StatusCause[] {
   if (timeZone === '') return [invalidValue(path, '', 'timeZone must be nil or non-empty string')]
   if (timeZone.toLowerCase() === 'local') {
-    const why = 'timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones'
-    return [invalidValue(path, timeZone, why)]
+    const reason = 'timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones'
+    return [invalidValue(path, timeZone, reason)]
   }
   const isNamed = timeZone.split('/').every(part => /^[A-Za-z._0-9+][A-Za-z.\-_0-9+]{0,13}$/.test(part) && part !== '.' && part !== '..')
   return isNamed && isTimeZone(timeZone) ? [] : [invalidValue(path, timeZone, `unknown time zone ${timeZone}`)]

@@ -33,21 +33,21 @@ export function optionalName(path: string, name: unknown, rule: NameRule): Statu
 }
 
 export function inRange(path: string, value: unknown, min: number, max: number): StatusCause[] {
-  const is = intOf(value)
-  return is >= min && is <= max ? [] : [invalidValue(path, is, `must be between ${min} and ${max}, inclusive`)]
+  const number = intOf(value)
+  return number >= min && number <= max ? [] : [invalidValue(path, number, `must be between ${min} and ${max}, inclusive`)]
 }
 
 export const portNumber = (path: string, value: unknown): StatusCause[] => inRange(path, value, 1, 65_535)
 
 /** Errors of `name`, which must be an IANA service name. */
 export function portName(path: string, name: string): StatusCause[] {
-  const texts: string[] = []
-  if (name.length > 15) texts.push('must be no more than 15 characters')
-  if (!/^[-a-z0-9]+$/.test(name)) texts.push('must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)')
-  if (!/[a-z]/.test(name)) texts.push('must contain at least one letter (a-z)')
-  if (name.includes('--')) texts.push('must not contain consecutive hyphens')
-  if (name.startsWith('-') || name.endsWith('-')) texts.push('must not begin or end with a hyphen')
-  return texts.map(reason => invalidValue(path, name, reason))
+  const reasons: string[] = []
+  if (name.length > 15) reasons.push('must be no more than 15 characters')
+  if (!/^[-a-z0-9]+$/.test(name)) reasons.push('must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)')
+  if (!/[a-z]/.test(name)) reasons.push('must contain at least one letter (a-z)')
+  if (name.includes('--')) reasons.push('must not contain consecutive hyphens')
+  if (name.startsWith('-') || name.endsWith('-')) reasons.push('must not begin or end with a hyphen')
+  return reasons.map(reason => invalidValue(path, name, reason))
 }
 
 /** Validates a user or group ID, if there is one: 0 to 2³¹-1. */
@@ -86,21 +86,21 @@ export function duplicates(
 
 /** Errors of a key of a ConfigMap or Secret. */
 function configKeyErrors(key: string): string[] {
-  const errors: string[] = []
-  if (key.length > 253) errors.push('must be no more than 253 characters')
+  const reasons: string[] = []
+  if (key.length > 253) reasons.push('must be no more than 253 characters')
   if (!/^[-._a-zA-Z0-9]+$/.test(key)) {
-    errors.push(
+    reasons.push(
       "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')",
     )
   }
-  if (key === '.' || key === '..') errors.push(`must not be '${key}'`)
-  else if (key.startsWith('..')) errors.push("must not start with '..'")
-  return errors
+  if (key === '.' || key === '..') reasons.push(`must not be '${key}'`)
+  else if (key.startsWith('..')) reasons.push("must not start with '..'")
+  return reasons
 }
 
 export function configKey(path: string, key: unknown): StatusCause[] {
-  const text = textOf(key)
-  return text === '' ? [requiredValue(path)] : configKeyErrors(text).map(reason => invalidValue(path, text, reason))
+  const name = textOf(key)
+  return name === '' ? [requiredValue(path)] : configKeyErrors(name).map(reason => invalidValue(path, name, reason))
 }
 
 /** Errors of a map of labels, such as a nodeSelector. */
@@ -142,10 +142,10 @@ export function resourceErrors(path: string, resources: Fields): StatusCause[] {
     ['requests', requests],
   ] as const) {
     for (const [name, amount] of Object.entries(amounts)) {
-      const at = `${path}.${field}[${name}]`
-      causes.push(...containerResourceName(at, name), ...quantityErrors(at, amount))
+      const itemPath = `${path}.${field}[${name}]`
+      causes.push(...containerResourceName(itemPath, name), ...quantityErrors(itemPath, amount))
       if (!isStandard(name) && amount !== undefined && !/^-?\d+(k|M|G|T|P|E|[KMGTPE]i|e\d+)?$/.test(textOf(amount))) {
-        causes.push(invalidValue(at, amount, 'must be an integer'))
+        causes.push(invalidValue(itemPath, amount, 'must be an integer'))
       }
     }
   }
@@ -155,10 +155,10 @@ export function resourceErrors(path: string, resources: Fields): StatusCause[] {
       if (!allowsOvercommit(name)) causes.push(requiredValue(`${path}.limits`, 'Limit must be set for non overcommitable resources'))
       continue
     }
-    const order = compareQuantities(parseQuantity(textOf(amount)), parseQuantity(textOf(limit)))
-    if (order !== 0 && !allowsOvercommit(name)) {
+    const comparison = compareQuantities(parseQuantity(textOf(amount)), parseQuantity(textOf(limit)))
+    if (comparison !== 0 && !allowsOvercommit(name)) {
       causes.push(invalidValue(`${path}.requests`, amount, `must be equal to ${name} limit of ${limit}`))
-    } else if (order > 0) {
+    } else if (comparison > 0) {
       causes.push(invalidValue(`${path}.requests`, amount, `must be less than or equal to ${name} limit of ${limit}`))
     }
   }

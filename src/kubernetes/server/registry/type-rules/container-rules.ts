@@ -49,9 +49,9 @@ function containerName(path: string, { name }: Fields): StatusCause[] {
 
 // Only the containers of a Pod need an image; those of a template may be completed by a controller. Kubernetes reports both errors.
 function containerImage(path: string, { image }: Fields): StatusCause[] {
-  const text = textOf(image)
-  if (text === '') return [requiredValue(`${path}.image`)]
-  return text.trim() === text ? [] : [invalidValue(`${path}.image`, text, 'must not have leading or trailing whitespace')]
+  const reference = textOf(image)
+  if (reference === '') return [requiredValue(`${path}.image`)]
+  return reference.trim() === reference ? [] : [invalidValue(`${path}.image`, reference, 'must not have leading or trailing whitespace')]
 }
 
 /** Rules that differ between the probes of a container. */
@@ -63,10 +63,10 @@ function probeErrors(path: string, value: Fields): StatusCause[] {
     const { successThreshold } = fieldsOf(probe)
     if (successThreshold !== 1) causes.push(invalidValue(`${path}.${field}.successThreshold`, successThreshold, 'must be 1'))
   }
-  const grace = fieldsOf(value.readinessProbe).terminationGracePeriodSeconds
-  if (grace !== undefined) {
+  const gracePeriod = fieldsOf(value.readinessProbe).terminationGracePeriodSeconds
+  if (gracePeriod !== undefined) {
     const reason = 'must not be set for readinessProbes'
-    causes.push(invalidValue(`${path}.readinessProbe.terminationGracePeriodSeconds`, grace, reason))
+    causes.push(invalidValue(`${path}.readinessProbe.terminationGracePeriodSeconds`, gracePeriod, reason))
   }
   return causes
 }
@@ -121,25 +121,25 @@ function envErrors(value: Fields, { path }: ValidationContext): StatusCause[] {
   const name = textOf(value.name)
   const causes = name === '' ? [requiredValue(`${path}.name`)] : envNameErrors(`${path}.name`, name)
   if (value.valueFrom === undefined) return causes
-  const at = `${path}.valueFrom`
+  const sourcePath = `${path}.valueFrom`
   const source = fieldsOf(value.valueFrom)
   const provided = envSources.filter(field => source[field] !== undefined)
-  if (source.fieldRef) causes.push(...fieldReferenceErrors(`${at}.fieldRef`, fieldsOf(source.fieldRef), envFieldPaths))
-  if (provided.length === 0) causes.push(invalidValue(at, '', envSourcesText))
-  else if (textOf(value.value) !== '') causes.push(invalidValue(at, '', 'may not be specified when `value` is not empty'))
-  else if (provided.length > 1) causes.push(invalidValue(at, '', 'may not have more than one field specified at a time'))
+  if (source.fieldRef) causes.push(...fieldReferenceErrors(`${sourcePath}.fieldRef`, fieldsOf(source.fieldRef), envFieldPaths))
+  if (provided.length === 0) causes.push(invalidValue(sourcePath, '', envSourcesText))
+  else if (textOf(value.value) !== '') causes.push(invalidValue(sourcePath, '', 'may not be specified when `value` is not empty'))
+  else if (provided.length > 1) causes.push(invalidValue(sourcePath, '', 'may not have more than one field specified at a time'))
   return causes
 }
 
 /** A reference to a field of the Pod: one of `allowed`, or a single label or annotation. */
 export function fieldReferenceErrors(path: string, { apiVersion, fieldPath }: Fields, allowed: readonly string[]): StatusCause[] {
-  const text = textOf(fieldPath)
-  if (text === '') return [requiredValue(`${path}.fieldPath`)]
+  const fieldName = textOf(fieldPath)
+  if (fieldName === '') return [requiredValue(`${path}.fieldPath`)]
   if (textOf(apiVersion) === '') return [requiredValue(`${path}.apiVersion`)]
-  if (/^metadata\.(labels|annotations)\['[^']+'\]$/.test(text)) return []
-  if (allowed.includes(text)) return []
-  if (knownFieldPaths.has(text)) return oneOf(`${path}.fieldPath`, text, allowed.toSorted())
-  return [invalidValue(`${path}.fieldPath`, text, `error converting fieldPath: field label not supported: ${text}`)]
+  if (/^metadata\.(labels|annotations)\['[^']+'\]$/.test(fieldName)) return []
+  if (allowed.includes(fieldName)) return []
+  if (knownFieldPaths.has(fieldName)) return oneOf(`${path}.fieldPath`, fieldName, allowed.toSorted())
+  return [invalidValue(`${path}.fieldPath`, fieldName, `error converting fieldPath: field label not supported: ${fieldName}`)]
 }
 
 const knownFieldPaths = new Set([
@@ -162,8 +162,8 @@ function resourceReferenceErrors({ resource, divisor }: Fields, { path }: Valida
     const reason = "only divisor's values 1m and 1 are supported with the cpu resource"
     return ['1m', '1'].includes(textOf(divisor)) ? [] : [invalidValue(`${path}.divisor`, name, reason)]
   }
-  const of = name.endsWith('.memory') ? 'memory' : name.includes('hugepages-') ? 'hugepages' : 'local ephemeral storage'
-  const reason = `only divisor's values ${wholeUnits.join(', ')} are supported with the ${of} resource`
+  const resourceKind = name.endsWith('.memory') ? 'memory' : name.includes('hugepages-') ? 'hugepages' : 'local ephemeral storage'
+  const reason = `only divisor's values ${wholeUnits.join(', ')} are supported with the ${resourceKind} resource`
   return wholeUnits.includes(textOf(divisor)) ? [] : [invalidValue(`${path}.divisor`, name, reason)]
 }
 
@@ -171,9 +171,9 @@ const handlers = ['exec', 'httpGet', 'tcpSocket', 'grpc', 'sleep'] as const
 
 /** Exactly one handler must be set; the handlers themselves are validated by their own types. */
 function handlerErrors(value: Fields, { path }: ValidationContext): StatusCause[] {
-  const [first, ...more] = handlers.filter(handler => value[handler] !== undefined)
+  const [first, ...others] = handlers.filter(handler => value[handler] !== undefined)
   if (first === undefined) return [requiredValue(path, 'must specify a handler type')]
-  return more.map(handler => forbiddenField(`${path}.${handler}`, 'may not specify more than 1 handler type'))
+  return others.map(handler => forbiddenField(`${path}.${handler}`, 'may not specify more than 1 handler type'))
 }
 
 const keySelector: TypeRules = {
@@ -204,17 +204,11 @@ export const containerRules: RuleTable = {
   'core.v1.SecretKeySelector': keySelector,
   'core.v1.Probe': {
     defaults: { timeoutSeconds: 1, periodSeconds: 10, successThreshold: 1, failureThreshold: 3 },
-    validate: (value, documentPath) => [
-      ...handlerErrors(value, documentPath),
-      ...probeCounts.flatMap(field => notNegative(`${documentPath.path}.${field}`, value[field])),
+    validate: (value, context) => [
+      ...handlerErrors(value, context),
+      ...probeCounts.flatMap(field => notNegative(`${context.path}.${field}`, value[field])),
       ...(value.terminationGracePeriodSeconds !== undefined && intOf(value.terminationGracePeriodSeconds) <= 0
-        ? [
-            invalidValue(
-              `${documentPath.path}.terminationGracePeriodSeconds`,
-              value.terminationGracePeriodSeconds,
-              'must be greater than 0',
-            ),
-          ]
+        ? [invalidValue(`${context.path}.terminationGracePeriodSeconds`, value.terminationGracePeriodSeconds, 'must be greater than 0')]
         : []),
     ],
   },

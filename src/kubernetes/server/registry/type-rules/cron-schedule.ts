@@ -18,15 +18,15 @@ const descriptors = new Set(['@yearly', '@annually', '@monthly', '@weekly', '@da
 
 /** Why `schedule` is invalid; undefined if it is valid. */
 export function scheduleError(schedule: string): string | undefined {
-  let text = schedule
-  if (/^(CRON_)?TZ=/.test(text)) {
-    const space = text.indexOf(' ')
-    const zone = text.slice(text.indexOf('=') + 1, space < 0 ? undefined : space)
+  let expression = schedule
+  if (/^(CRON_)?TZ=/.test(expression)) {
+    const space = expression.indexOf(' ')
+    const zone = expression.slice(expression.indexOf('=') + 1, space < 0 ? undefined : space)
     if (space < 0 || !isTimeZone(zone)) return `provided bad location ${zone}: unknown time zone ${zone}`
-    text = text.slice(space).trim()
+    expression = expression.slice(space).trim()
   }
-  if (text.startsWith('@')) return descriptorError(text)
-  const parts = text.split(/\s+/).filter(part => part !== '')
+  if (expression.startsWith('@')) return descriptorError(expression)
+  const parts = expression.split(/\s+/).filter(part => part !== '')
   if (parts.length !== 5) return `expected exactly 5 fields, found ${parts.length}: [${parts.join(' ')}]`
   for (const [index, part] of parts.entries()) {
     for (const range of part.split(',')) {
@@ -48,44 +48,44 @@ export function isTimeZone(name: string): boolean {
   }
 }
 
-function descriptorError(text: string): string | undefined {
-  if (descriptors.has(text)) return undefined
-  const every = '@every '
-  if (!text.startsWith(every)) return `unrecognized descriptor: ${text}`
-  const duration = text.slice(every.length)
+function descriptorError(descriptor: string): string | undefined {
+  if (descriptors.has(descriptor)) return undefined
+  const prefix = '@every '
+  if (!descriptor.startsWith(prefix)) return `unrecognized descriptor: ${descriptor}`
+  const duration = descriptor.slice(prefix.length)
   if (/^[-+]?((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$/.test(duration) || duration === '0') return undefined
-  return `failed to parse duration ${text}: time: invalid duration ${JSON.stringify(duration)}`
+  return `failed to parse duration ${descriptor}: time: invalid duration ${JSON.stringify(duration)}`
 }
 
 function rangeError(range: string, { min, max, names }: Field): string | undefined {
-  const [span = '', step, ...more] = range.split('/')
-  const [low = '', high, ...rest] = span.split('-')
+  const [bounds = '', stepText, ...extraSteps] = range.split('/')
+  const [startText = '', endText, ...extraBounds] = bounds.split('-')
   let start: number
   let end: number
-  if (low === '*' || low === '?') {
+  if (startText === '*' || startText === '?') {
     start = min
     end = max
   } else {
-    const first = numberIn(low, names)
-    if (typeof first === 'string') return first
-    const second = high === undefined ? first : numberIn(high, names)
-    if (rest.length > 0) return `too many hyphens: ${range}`
-    if (typeof second === 'string') return second
-    start = first
-    end = high === undefined && step !== undefined ? max : second
+    const low = numberIn(startText, names)
+    if (typeof low === 'string') return low
+    const high = endText === undefined ? low : numberIn(endText, names)
+    if (extraBounds.length > 0) return `too many hyphens: ${range}`
+    if (typeof high === 'string') return high
+    start = low
+    end = endText === undefined && stepText !== undefined ? max : high
   }
-  if (more.length > 0) return `too many slashes: ${range}`
-  const every = step === undefined ? 1 : numberIn(step, undefined)
-  if (typeof every === 'string') return every
+  if (extraSteps.length > 0) return `too many slashes: ${range}`
+  const step = stepText === undefined ? 1 : numberIn(stepText, undefined)
+  if (typeof step === 'string') return step
   if (start < min) return `beginning of range (${start}) below minimum (${min}): ${range}`
   if (end > max) return `end of range (${end}) above maximum (${max}): ${range}`
   if (start > end) return `beginning of range (${start}) beyond end of range (${end}): ${range}`
-  return every === 0 ? `step of range should be a positive number: ${range}` : undefined
+  return step === 0 ? `step of range should be a positive number: ${range}` : undefined
 }
 
 function numberIn(text: string, names: readonly string[] | undefined): number | string {
-  const named = names?.indexOf(text.toLowerCase()) ?? -1
-  if (named >= 0) return names === months ? named + 1 : named
+  const nameIndex = names?.indexOf(text.toLowerCase()) ?? -1
+  if (nameIndex >= 0) return names === months ? nameIndex + 1 : nameIndex
   if (!/^[-+]?\d+$/.test(text)) return `failed to parse int from ${text}: strconv.Atoi: parsing ${JSON.stringify(text)}: invalid syntax`
   const value = Number(text)
   return value < 0 ? `negative number (${value}) not allowed: ${text}` : value

@@ -23,14 +23,14 @@ const maxHints = 8
 export const discoveryRules: RuleTable = {
   'discovery.v1.EndpointSlice': {
     required: { addressType: '' },
-    validate: ({ addressType, endpoints, ports }, { before }) => {
+    validate: ({ addressType, endpoints, ports }, { oldObject }) => {
       const causes: StatusCause[] = []
-      const list = (endpoints ?? []) as Fields[]
+      const endpointList = (endpoints ?? []) as Fields[]
       const portList = (ports ?? []) as Fields[]
-      if (list.length > maxEndpoints) causes.push(tooMany('endpoints', list.length, maxEndpoints))
+      if (endpointList.length > maxEndpoints) causes.push(tooMany('endpoints', endpointList.length, maxEndpoints))
       // The server itself may store a loopback address, in the EndpointSlice `default/kubernetes`, which clients may annotate.
-      else if (!before || !equalJson(endpoints, before.endpoints) || addressType !== before.addressType)
-        causes.push(...list.flatMap((endpoint, index) => addressErrors(endpoint, addressType, `endpoints[${index}].addresses`)))
+      else if (!oldObject || !equalJson(endpoints, oldObject.endpoints) || addressType !== oldObject.addressType)
+        causes.push(...endpointList.flatMap((endpoint, index) => addressErrors(endpoint, addressType, `endpoints[${index}].addresses`)))
       if (portList.length > maxPorts) return [...causes, tooMany('ports', portList.length, maxPorts)]
       const names = portList.map(({ name }) => String(name))
       for (const index of duplicateIndexes(names)) causes.push(duplicateValue(`ports[${index}].name`, names[index]))
@@ -61,17 +61,17 @@ function addressErrors({ addresses }: Fields, type: unknown, path: string): Stat
   if (list.length === 0) return [requiredValue(path, 'must contain at least 1 address')]
   const causes = list.length > maxAddresses ? [tooMany(path, list.length, maxAddresses)] : []
   for (const [index, address] of list.entries()) {
-    const at = `${path}[${index}]`
+    const itemPath = `${path}[${index}]`
     if (type === 'FQDN') {
-      causes.push(...domainErrors(address, at))
+      causes.push(...domainErrors(address, itemPath))
       continue
     }
     if (type !== 'IPv4' && type !== 'IPv6') continue
-    const wrong = type === 'IPv4' ? ipErrors(address, at) : canonicalIpErrors(address, at)
-    causes.push(...wrong)
-    if (wrong.length > 0) continue
+    const addressCauses = type === 'IPv4' ? ipErrors(address, itemPath) : canonicalIpErrors(address, itemPath)
+    causes.push(...addressCauses)
+    if (addressCauses.length > 0) continue
     if (type === 'IPv4' ? !isIPv4(address) : !isIPv6(address)) causes.push(invalidValue(path, address, `must be an ${type} address`))
-    causes.push(...endpointIpErrors(address, at))
+    causes.push(...endpointIpErrors(address, itemPath))
   }
   return causes
 }

@@ -53,14 +53,14 @@ export function endpointIpErrors(value: string, path: string): StatusCause[] {
   const address = readAddress(value)
   if (!address) return []
   const { bits, width } = address
-  const begins = (prefix: bigint, length: number) => bits >> BigInt(width - length) === prefix
+  const hasPrefix = (prefix: bigint, length: number) => bits >> BigInt(width - length) === prefix
   const is4 = width === 32
   const causes: StatusCause[] = []
   const reject = (reason: string) => causes.push(invalidValue(path, value, reason))
   if (bits === 0n) reject(`may not be unspecified (${value})`)
-  if (is4 ? begins(127n, 8) : bits === 1n) reject('may not be in the loopback range (127.0.0.0/8, ::1/128)')
-  if (is4 ? begins(0xa9fen, 16) : begins(0x3fan, 10)) reject('may not be in the link-local range (169.254.0.0/16, fe80::/10)')
-  if (is4 ? begins(0xe00000n, 24) : begins(0xff02n, 16)) {
+  if (is4 ? hasPrefix(127n, 8) : bits === 1n) reject('may not be in the loopback range (127.0.0.0/8, ::1/128)')
+  if (is4 ? hasPrefix(0xa9fen, 16) : hasPrefix(0x3fan, 10)) reject('may not be in the link-local range (169.254.0.0/16, fe80::/10)')
+  if (is4 ? hasPrefix(0xe00000n, 24) : hasPrefix(0xff02n, 16)) {
     reject('may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)')
   }
   return causes
@@ -77,11 +77,11 @@ function isMapped(value: string): boolean {
 }
 
 function readRange(value: string): (Address & { length: number; first: bigint }) | undefined {
-  const [text = '', length = ''] = value.split('/')
-  const address = readAddress(text)
+  const [addressText = '', prefixText = ''] = value.split('/')
+  const address = readAddress(addressText)
   if (!address) return undefined
-  const shift = BigInt(address.width - Number(length))
-  return { ...address, length: Number(length), first: (address.bits >> shift) << shift }
+  const shift = BigInt(address.width - Number(prefixText))
+  return { ...address, length: Number(prefixText), first: (address.bits >> shift) << shift }
 }
 
 function readAddress(value: string): Address | undefined {
@@ -90,7 +90,7 @@ function readAddress(value: string): Address | undefined {
   // Groups of hexadecimal digits with at most one `::`.
   const [head = '', tail] = canonicalIpv6(value).split('::')
   const groups = (text: string | undefined) => (text ? text.split(':') : [])
-  const [remaining, right] = [groups(head), groups(tail)]
-  const zeros = Array.from({ length: 8 - remaining.length - right.length }, () => '0')
-  return { bits: [...remaining, ...zeros, ...right].reduce((bits, group) => (bits << 16n) + BigInt(`0x${group}`), 0n), width: 128 }
+  const [leading, trailing] = [groups(head), groups(tail)]
+  const zeros = Array.from({ length: 8 - leading.length - trailing.length }, () => '0')
+  return { bits: [...leading, ...zeros, ...trailing].reduce((bits, group) => (bits << 16n) + BigInt(`0x${group}`), 0n), width: 128 }
 }

@@ -25,11 +25,11 @@ export function firstCommonIndex(a: string, b: string, completions: number): num
       return typeof interval === 'string' ? [] : [interval]
     })
   const others = intervals(b)
-  let at = 0
+  let position = 0
   for (const [from, to] of intervals(a)) {
-    while (at < others.length && others[at]![1] < from) at++
-    const other = others[at]
-    if (other && other[0] <= to) return Math.max(from, other[0])
+    while (position < others.length && others[position]![1] < from) position++
+    const otherInterval = others[position]
+    if (otherInterval && otherInterval[0] <= to) return Math.max(from, otherInterval[0])
   }
   return undefined
 }

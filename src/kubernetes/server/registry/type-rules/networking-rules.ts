@@ -77,9 +77,9 @@ export const networkingRules: RuleTable = {
   },
   'networking.v1.NetworkPolicyPeer': {
     validate: ({ podSelector, namespaceSelector, ipBlock }, { path }) => {
-      const others = [podSelector, namespaceSelector].filter(selector => selector !== undefined)
-      if (ipBlock === undefined && others.length === 0) return [requiredValue(path, 'must specify a peer')]
-      return ipBlock !== undefined && others.length > 0 ? [forbiddenField(path, 'may not specify both ipBlock and another peer')] : []
+      const selectors = [podSelector, namespaceSelector].filter(selector => selector !== undefined)
+      if (ipBlock === undefined && selectors.length === 0) return [requiredValue(path, 'must specify a peer')]
+      return ipBlock !== undefined && selectors.length > 0 ? [forbiddenField(path, 'may not specify both ipBlock and another peer')] : []
     },
   },
   'networking.v1.IPBlock': {
@@ -89,11 +89,12 @@ export const networkingRules: RuleTable = {
       const causes = cidrErrors(cidr, `${path}.cidr`)
       // Bits beyond the prefix are accepted.
       if (causes.some(({ message }) => message.includes('must be a valid CIDR'))) return causes
-      for (const [index, part] of ((except ?? []) as string[]).entries()) {
-        const at = `${path}.except[${index}]`
-        const wrong = cidrErrors(part, at)
-        causes.push(...wrong)
-        if (wrong.length === 0 && !isStrictlyWithin(part, cidr)) causes.push(invalidValue(at, part, 'must be a strict subset of `cidr`'))
+      for (const [index, exceptCidr] of ((except ?? []) as string[]).entries()) {
+        const itemPath = `${path}.except[${index}]`
+        const cidrCauses = cidrErrors(exceptCidr, itemPath)
+        causes.push(...cidrCauses)
+        if (cidrCauses.length === 0 && !isStrictlyWithin(exceptCidr, cidr))
+          causes.push(invalidValue(itemPath, exceptCidr, 'must be a strict subset of `cidr`'))
       }
       return causes
     },
@@ -115,24 +116,24 @@ function subdomainErrors(name: string, path: string): StatusCause[] {
 }
 
 const forbiddenSequences = ['//', '/./', '/../', '%2f', '%2F']
-const forbiddenEnds = ['/..', '/.']
+const forbiddenEndings = ['/..', '/.']
 
 function pathErrors({ path: url = '', pathType }: Fields, path: string): StatusCause[] {
   // Go prints a missing type as null.
   if (pathType === undefined || pathType === null) return [requiredValue(`${path}.pathType`, 'pathType must be specified')]
-  const text = String(url)
-  const reject = (reason: string) => invalidValue(`${path}.path`, text, reason)
-  const relative = text.startsWith('/') ? [] : [reject('must be an absolute path')]
+  const urlPath = String(url)
+  const reject = (reason: string) => invalidValue(`${path}.path`, urlPath, reason)
+  const relativeCauses = urlPath.startsWith('/') ? [] : [reject('must be an absolute path')]
   switch (pathType) {
     case 'Exact':
     case 'Prefix':
       return [
-        ...relative,
-        ...forbiddenSequences.filter(part => text.includes(part)).map(part => reject(`must not contain '${part}'`)),
-        ...forbiddenEnds.filter(end => text.endsWith(end)).map(end => reject(`cannot end with '${end}'`)),
+        ...relativeCauses,
+        ...forbiddenSequences.filter(sequence => urlPath.includes(sequence)).map(sequence => reject(`must not contain '${sequence}'`)),
+        ...forbiddenEndings.filter(ending => urlPath.endsWith(ending)).map(ending => reject(`cannot end with '${ending}'`)),
       ]
     case 'ImplementationSpecific':
-      return text === '' ? [] : relative
+      return urlPath === '' ? [] : relativeCauses
     default:
       return [unsupportedValue(`${path}.pathType`, pathType, ['Exact', 'ImplementationSpecific', 'Prefix'])]
   }
@@ -159,8 +160,10 @@ function typedReferenceErrors(reference: Fields, path: string): StatusCause[] {
   const group = typeof reference.apiGroup === 'string' ? subdomainErrors(reference.apiGroup, `${path}.apiGroup`) : []
   const parts = ['kind', 'name'].flatMap(field => {
     const value = String(reference[field] ?? '')
-    const at = `${path}.${field}`
-    return value === '' ? [requiredValue(at)] : nameErrors(value, 'pathSegment').map(reason => invalidValue(at, value, reason))
+    const fieldPath = `${path}.${field}`
+    return value === ''
+      ? [requiredValue(fieldPath)]
+      : nameErrors(value, 'pathSegment').map(reason => invalidValue(fieldPath, value, reason))
   })
   return [...group, ...parts]
 }
@@ -168,12 +171,12 @@ function typedReferenceErrors(reference: Fields, path: string): StatusCause[] {
 function parameterErrors(reference: Fields, path: string): StatusCause[] {
   const { scope, namespace } = reference
   const causes = typedReferenceErrors(reference, path)
-  const at = `${path}.namespace`
+  const namespacePath = `${path}.namespace`
   if (scope !== 'Cluster' && scope !== 'Namespace') return [...causes, unsupportedValue(`${path}.scope`, scope, ['Cluster', 'Namespace'])]
   if (scope === 'Cluster') {
-    if (namespace !== undefined) causes.push(forbiddenField(at, "`parameters.scope` is set to 'Cluster'"))
-  } else if (typeof namespace !== 'string') causes.push(requiredValue(at, "`parameters.scope` is set to 'Namespace'"))
-  else causes.push(...nameErrors(namespace, 'dns1123Label').map(reason => invalidValue(at, namespace, reason)))
+    if (namespace !== undefined) causes.push(forbiddenField(namespacePath, "`parameters.scope` is set to 'Cluster'"))
+  } else if (typeof namespace !== 'string') causes.push(requiredValue(namespacePath, "`parameters.scope` is set to 'Namespace'"))
+  else causes.push(...nameErrors(namespace, 'dns1123Label').map(reason => invalidValue(namespacePath, namespace, reason)))
   return causes
 }
 

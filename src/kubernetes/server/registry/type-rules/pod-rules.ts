@@ -34,13 +34,13 @@ function podSpecErrors(spec: Fields, { path, object }: ValidationContext): Statu
   ]
   const names = new Set<string>()
   const mountable = [...volumes, ...claimedVolumes(object)]
-  for (const list of containerLists) {
-    const containers = itemsOf(spec[list])
-    causes.push(...duplicates(`${path}.${list}`, containers, 'name', names))
+  for (const field of containerLists) {
+    const containers = itemsOf(spec[field])
+    causes.push(...duplicates(`${path}.${field}`, containers, 'name', names))
     containers.forEach((container, index) => {
-      causes.push(...mountErrors(`${path}.${list}[${index}]`, container, mountable))
+      causes.push(...mountErrors(`${path}.${field}[${index}]`, container, mountable))
     })
-    if (list !== 'ephemeralContainers') causes.push(...hostPortErrors(`${path}.${list}`, containers))
+    if (field !== 'ephemeralContainers') causes.push(...hostPortErrors(`${path}.${field}`, containers))
   }
   causes.push(...optionalName(`${path}.serviceAccountName`, spec.serviceAccountName, 'dns1123Subdomain'))
   causes.push(...optionalName(`${path}.nodeName`, spec.nodeName, 'dns1123Subdomain'))
@@ -52,10 +52,10 @@ function podSpecErrors(spec: Fields, { path, object }: ValidationContext): Statu
   if (spec.activeDeadlineSeconds !== undefined)
     causes.push(...inRange(`${path}.activeDeadlineSeconds`, spec.activeDeadlineSeconds, 1, 2_147_483_647))
   itemsOf(spec.hostAliases).forEach(({ ip, hostnames }, index) => {
-    const at = `${path}.hostAliases[${index}]`
-    causes.push(...ipErrors(textOf(ip), `${at}.ip`))
-    textsOf(hostnames).forEach((name, documentPath) => {
-      causes.push(...invalidName(`${at}.hostnames[${documentPath}]`, name, 'dns1123Subdomain'))
+    const aliasPath = `${path}.hostAliases[${index}]`
+    causes.push(...ipErrors(textOf(ip), `${aliasPath}.ip`))
+    textsOf(hostnames).forEach((name, nameIndex) => {
+      causes.push(...invalidName(`${aliasPath}.hostnames[${nameIndex}]`, name, 'dns1123Subdomain'))
     })
   })
   textsOf(fieldsOf(spec.dnsConfig).nameservers).forEach((server, index) => {
@@ -74,24 +74,24 @@ function volumeName(path: string, name: string): StatusCause[] {
 // Kubernetes omits the index in some of these paths.
 function mountErrors(path: string, container: Fields, volumes: readonly Fields[]): StatusCause[] {
   const mounts = itemsOf(container.volumeMounts)
-  const known = new Set(volumes.map(volume => textOf(volume.name)))
-  const targets = new Set<string>()
+  const volumeNames = new Set(volumes.map(volume => textOf(volume.name)))
+  const mountPaths = new Set<string>()
   const causes = mounts.flatMap((mount, index) => {
-    const at = `${path}.volumeMounts[${index}]`
-    const found: StatusCause[] = []
-    const [name, target] = [textOf(mount.name), textOf(mount.mountPath)]
-    if (name === '') found.push(requiredValue(`${at}.name`))
-    if (!known.has(name)) found.push(notFoundValue(`${at}.name`, name))
-    if (target === '') found.push(requiredValue(`${at}.mountPath`))
-    if (targets.has(target)) found.push(invalidValue(`${at}.mountPath`, target, 'must be unique'))
-    targets.add(target)
+    const itemPath = `${path}.volumeMounts[${index}]`
+    const mountCauses: StatusCause[] = []
+    const [name, mountPath] = [textOf(mount.name), textOf(mount.mountPath)]
+    if (name === '') mountCauses.push(requiredValue(`${itemPath}.name`))
+    if (!volumeNames.has(name)) mountCauses.push(notFoundValue(`${itemPath}.name`, name))
+    if (mountPath === '') mountCauses.push(requiredValue(`${itemPath}.mountPath`))
+    if (mountPaths.has(mountPath)) mountCauses.push(invalidValue(`${itemPath}.mountPath`, mountPath, 'must be unique'))
+    mountPaths.add(mountPath)
     for (const field of ['subPath', 'subPathExpr']) {
-      if (textOf(mount[field]) !== '') found.push(...pathBelow(`${path}.volumeMounts.${field}`, textOf(mount[field])))
+      if (textOf(mount[field]) !== '') mountCauses.push(...pathBelow(`${path}.volumeMounts.${field}`, textOf(mount[field])))
     }
     if (textOf(mount.subPath) !== '' && textOf(mount.subPathExpr) !== '') {
-      found.push(invalidValue(`${at}.subPathExpr`, mount.subPathExpr, 'subPathExpr and subPath are mutually exclusive'))
+      mountCauses.push(invalidValue(`${itemPath}.subPathExpr`, mount.subPathExpr, 'subPathExpr and subPath are mutually exclusive'))
     }
-    return found
+    return mountCauses
   })
   const claims = new Set(
     volumes
@@ -99,14 +99,14 @@ function mountErrors(path: string, container: Fields, volumes: readonly Fields[]
       .map(volume => textOf(volume.name)),
   )
   itemsOf(container.volumeDevices).forEach(({ name, devicePath }, index) => {
-    const at = `${path}.volumeDevices[${index}]`
-    if (textOf(name) === '') causes.push(requiredValue(`${at}.name`))
-    if (!known.has(textOf(name))) causes.push(notFoundValue(`${at}.name`, textOf(name)))
+    const itemPath = `${path}.volumeDevices[${index}]`
+    if (textOf(name) === '') causes.push(requiredValue(`${itemPath}.name`))
+    if (!volumeNames.has(textOf(name))) causes.push(notFoundValue(`${itemPath}.name`, textOf(name)))
     else if (!claims.has(textOf(name))) {
       const reason = 'can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode'
-      causes.push(invalidValue(`${at}.name`, textOf(name), reason))
+      causes.push(invalidValue(`${itemPath}.name`, textOf(name), reason))
     }
-    if (textOf(devicePath) === '') causes.push(requiredValue(`${at}.devicePath`))
+    if (textOf(devicePath) === '') causes.push(requiredValue(`${itemPath}.devicePath`))
   })
   return causes
 }
@@ -114,10 +114,10 @@ function mountErrors(path: string, container: Fields, volumes: readonly Fields[]
 function hostPortErrors(path: string, containers: readonly Fields[]): StatusCause[] {
   const used = new Set<string>()
   return containers.flatMap((container, index) =>
-    itemsOf(container.ports).flatMap(({ protocol, hostIP, hostPort }, documentPath) => {
+    itemsOf(container.ports).flatMap(({ protocol, hostIP, hostPort }, portIndex) => {
       if (intOf(hostPort) === 0) return []
       const id = `${textOf(protocol)}/${textOf(hostIP)}/${hostPort}`
-      if (used.has(id)) return [duplicateValue(`${path}[${index}].ports[${documentPath}].hostPort`, id)]
+      if (used.has(id)) return [duplicateValue(`${path}[${index}].ports[${portIndex}].hostPort`, id)]
       used.add(id)
       return []
     }),

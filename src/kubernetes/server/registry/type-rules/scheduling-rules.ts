@@ -14,26 +14,30 @@ const tolerationEffects = ['NoSchedule', 'PreferNoSchedule', 'NoExecute']
 
 function tolerationErrors({ key, operator, value, effect, tolerationSeconds }: Fields, { path }: ValidationContext): StatusCause[] {
   const causes: StatusCause[] = []
-  const [name, op, text] = [textOf(key), textOf(operator), textOf(value)]
+  const [name, operatorName, valueText] = [textOf(key), textOf(operator), textOf(value)]
   if (name !== '') causes.push(...qualifiedNameErrors(name).map(reason => invalidValue(`${path}.key`, name, reason)))
-  else if (op !== 'Exists') {
+  else if (operatorName !== 'Exists') {
     causes.push(
-      invalidValue(`${path}.operator`, op, 'operator must be Exists when `key` is empty, which means "match all values and all keys"'),
+      invalidValue(
+        `${path}.operator`,
+        operatorName,
+        'operator must be Exists when `key` is empty, which means "match all values and all keys"',
+      ),
     )
   }
   if (tolerationSeconds !== undefined && textOf(effect) !== 'NoExecute') {
     causes.push(invalidValue(`${path}.effect`, textOf(effect), "effect must be 'NoExecute' when `tolerationSeconds` is set"))
   }
-  switch (op) {
+  switch (operatorName) {
     case '':
     case 'Equal':
-      causes.push(...labelValueErrors(text).map(reason => invalidValue(`${path}.operator`, text, reason)))
+      causes.push(...labelValueErrors(valueText).map(reason => invalidValue(`${path}.operator`, valueText, reason)))
       break
     case 'Exists':
-      if (text !== '') causes.push(invalidValue(`${path}.operator`, text, "value must be empty when `operator` is 'Exists'"))
+      if (valueText !== '') causes.push(invalidValue(`${path}.operator`, valueText, "value must be empty when `operator` is 'Exists'"))
       break
     default:
-      causes.push(...oneOf(`${path}.operator`, op, ['Equal', 'Exists']))
+      causes.push(...oneOf(`${path}.operator`, operatorName, ['Equal', 'Exists']))
   }
   if (textOf(effect) !== '') causes.push(...oneOf(`${path}.effect`, effect, tolerationEffects))
   return causes
@@ -68,8 +72,8 @@ function nodeRequirementErrors({ key, operator, values }: Fields, { path }: Vali
 }
 
 function weightErrors({ weight }: Fields, { path }: ValidationContext): StatusCause[] {
-  const is = intOf(weight)
-  return is >= 1 && is <= 100 ? [] : [invalidValue(`${path}.weight`, is, 'must be in the range 1-100')]
+  const number = intOf(weight)
+  return number >= 1 && number <= 100 ? [] : [invalidValue(`${path}.weight`, number, 'must be in the range 1-100')]
 }
 
 /** Rules of the types that restrict where Pods run. */

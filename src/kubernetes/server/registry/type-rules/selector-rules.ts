@@ -49,24 +49,24 @@ export function workloadSelectorErrors(
   path: string,
   { kind, isRequired = true, unreadable = 'invalid label selector' }: { kind: string; isRequired?: boolean; unreadable?: string | null },
 ): StatusCause[] {
-  const at = `${path}.selector`
+  const selectorPath = `${path}.selector`
   const selector = selectorOf(spec)
   const labels = templateLabels(spec)
   const mismatch = () => invalidValue(`${path}.template.metadata.labels`, goMap(labels), '`selector` does not match template `labels`')
-  if (!selector) return isRequired ? [requiredValue(at), mismatch()] : [mismatch()]
+  if (!selector) return isRequired ? [requiredValue(selectorPath), mismatch()] : [mismatch()]
   const causes: StatusCause[] = []
-  if (isEmptySelector(selector)) causes.push(invalidValue(at, {}, `empty selector is invalid for ${kind}`))
+  if (isEmptySelector(selector)) causes.push(invalidValue(selectorPath, {}, `empty selector is invalid for ${kind}`))
   const parsed = parse(selector)
-  if (!parsed) return unreadable === null ? causes : [...causes, invalidValue(at, goSelector(selector), unreadable)]
+  if (!parsed) return unreadable === null ? causes : [...causes, invalidValue(selectorPath, goSelector(selector), unreadable)]
   if (!matchesLabels(parsed, labels)) causes.push(mismatch())
   return causes
 }
 
 /** `field is immutable` if the selector of the spec has changed. */
-export function selectorChangeErrors(after: Fields, before: Fields): StatusCause[] {
-  const [now, was] = [selectorOf(after), selectorOf(before)].map(selector => selector && goSelector(selector))
-  if (JSON.stringify(now) === JSON.stringify(was)) return []
-  return [invalidValue('spec.selector', now ?? null, 'field is immutable')]
+export function selectorChangeErrors(spec: Fields, oldSpec: Fields): StatusCause[] {
+  const [newSelector, oldSelector] = [selectorOf(spec), selectorOf(oldSpec)].map(selector => selector && goSelector(selector))
+  if (JSON.stringify(newSelector) === JSON.stringify(oldSelector)) return []
+  return [invalidValue('spec.selector', newSelector ?? null, 'field is immutable')]
 }
 
 /** A selector as Kubernetes prints it in messages: keys in Go's order, missing fields omitted. */

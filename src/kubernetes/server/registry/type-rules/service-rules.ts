@@ -10,21 +10,21 @@ function subsetErrors({ addresses, notReadyAddresses, ports }: Fields, { path }:
   if (itemsOf(addresses).length + itemsOf(notReadyAddresses).length === 0) {
     causes.push(requiredValue(path, 'must specify `addresses` or `notReadyAddresses`'))
   }
-  itemsOf(ports).forEach(({ name }, index, all) => {
-    const at = `${path}.ports[${index}].name`
-    if (textOf(name) !== '') causes.push(...invalidName(at, textOf(name), 'dns1123Label'))
-    else if (all.length > 1) causes.push(requiredValue(at))
+  itemsOf(ports).forEach(({ name }, index, portList) => {
+    const namePath = `${path}.ports[${index}].name`
+    if (textOf(name) !== '') causes.push(...invalidName(namePath, textOf(name), 'dns1123Label'))
+    else if (portList.length > 1) causes.push(requiredValue(namePath))
   })
   return causes
 }
 
-function addressErrors({ ip, hostname, nodeName }: Fields, { path, object, before }: ValidationContext): StatusCause[] {
-  const text = textOf(ip)
-  const causes = ipErrors(text, `${path}.ip`)
+function addressErrors({ ip, hostname, nodeName }: Fields, { path, object, oldObject }: ValidationContext): StatusCause[] {
+  const address = textOf(ip)
+  const causes = ipErrors(address, `${path}.ip`)
   // Kubernetes reports the error twice.
-  if (causes.length > 0) causes.push({ ...causes[0]!, message: `Invalid value: ${JSON.stringify(text)}: must be a valid IP address` })
+  if (causes.length > 0) causes.push({ ...causes[0]!, message: `Invalid value: ${JSON.stringify(address)}: must be a valid IP address` })
   // The server itself may store a loopback address, in the Endpoints `default/kubernetes`, which clients may annotate.
-  else if (!before || !equalJson(object.subsets, before.subsets)) causes.push(...endpointIpErrors(text, `${path}.ip`))
+  else if (!oldObject || !equalJson(object.subsets, oldObject.subsets)) causes.push(...endpointIpErrors(address, `${path}.ip`))
   causes.push(...optionalName(`${path}.hostname`, hostname, 'dns1123Label'))
   if (nodeName !== undefined && nameErrors(textOf(nodeName), 'dns1123Subdomain').length > 0) {
     causes.push(...invalidName(`${path}.nodeName`, textOf(nodeName), 'dns1123Subdomain'))

@@ -4,7 +4,7 @@ import type { KubeObject, StatusCause } from '../../../object/index.ts'
 export type Fields = Record<string, unknown>
 
 /** Where the validated value is: its path in the object, the object, and the stored object before the write, if any. */
-export type ValidationContext = { path: string; object: KubeObject; before: KubeObject | undefined }
+export type ValidationContext = { path: string; object: KubeObject; oldObject: KubeObject | undefined }
 
 /**
  * The defaults and validation of one Kubernetes type, wherever the type is used: a container has the same defaults in a Pod and in the
@@ -25,7 +25,7 @@ export type TypeRules = {
   /** Fields whose `enum` is not validated here: not at all, or by `validate`. */
   uncheckedEnums?: readonly string[]
   /** The validation errors of a value, whose fields have the types of its schema. */
-  validate?: (value: Fields, documentPath: ValidationContext) => StatusCause[]
+  validate?: (value: Fields, context: ValidationContext) => StatusCause[]
 }
 
 export type RuleTable = Readonly<Record<string, TypeRules>>

@@ -10,12 +10,12 @@ export function volumeSources(volume: Fields): string[] {
 
 const withMode: TypeRules = { defaults: { defaultMode: 420 } }
 
-const modeText = 'must be a number between 0 and 0777 (octal), both inclusive'
+const modeReason = 'must be a number between 0 and 0777 (octal), both inclusive'
 
 function fileMode(path: string, mode: unknown): StatusCause[] {
   if (mode === undefined) return []
-  const is = intOf(mode)
-  return is >= 0 && is <= 0o777 ? [] : [invalidValue(path, is, modeText)]
+  const number = intOf(mode)
+  return number >= 0 && number <= 0o777 ? [] : [invalidValue(path, number, modeReason)]
 }
 
 const fileFieldPaths = ['metadata.name', 'metadata.namespace', 'metadata.labels', 'metadata.annotations', 'metadata.uid']
@@ -30,9 +30,9 @@ function claimErrors(spec: Fields, { path }: ValidationContext): StatusCause[] {
     causes.push(forbiddenField(`${path}.accessModes`, 'may not use ReadWriteOncePod with other access modes'))
   }
   const storage = textOf(fieldsOf(fieldsOf(spec.resources).requests).storage)
-  const at = `${path}.resources[storage]`
-  if (storage === '') causes.push(requiredValue(at))
-  else if (parseQuantity(storage).nanos <= 0n) causes.push(invalidValue(at, storage, 'must be greater than zero'))
+  const storagePath = `${path}.resources[storage]`
+  if (storage === '') causes.push(requiredValue(storagePath))
+  else if (parseQuantity(storage).nanos <= 0n) causes.push(invalidValue(storagePath, storage, 'must be greater than zero'))
   return [...causes, ...optionalName(`${path}.storageClassName`, spec.storageClassName, 'dns1123Subdomain')]
 }
 

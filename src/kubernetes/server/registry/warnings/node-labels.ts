@@ -20,13 +20,13 @@ export function deprecatedNodeLabel(key: unknown): string | undefined {
 /** @param checksValues false for preferred terms, whose values were validated already. */
 export function nodeTermWarnings(path: string, term: Fields, checksValues: boolean): string[] {
   return itemsOf(term.matchExpressions).flatMap(({ key, values }, index) => {
-    const at = `${path}.matchExpressions[${index}]`
+    const itemPath = `${path}.matchExpressions[${index}]`
     const reason = deprecatedNodeLabel(key)
-    const warnings = reason ? [`${at}.key: ${key} is ${reason}`] : []
+    const warnings = reason ? [`${itemPath}.key: ${key} is ${reason}`] : []
     if (!checksValues) return warnings
-    const bad = textsOf(values).flatMap((value, i) =>
-      labelValueErrors(value).map(error => `${at}.values[${i}]: ${value} is invalid, ${error}`),
+    const invalid = textsOf(values).flatMap((value, i) =>
+      labelValueErrors(value).map(error => `${itemPath}.values[${i}]: ${value} is invalid, ${error}`),
     )
-    return [...warnings, ...bad]
+    return [...warnings, ...invalid]
   })
 }

@@ -5,8 +5,8 @@ type ProjectedPath = { path: string; source: string }
 /** Warns about paths of a volume that overwrite each other. */
 export function overlapWarnings(volume: Fields): string[] {
   const { name, configMap, secret, downwardAPI, projected } = volume
-  const overlapsIn = (what: string, placed: ProjectedPath[]) =>
-    overlaps(placed).map(overlap => `volume ${JSON.stringify(name)} (${what}): overlapping paths: ${overlap}`)
+  const overlapsIn = (source: string, paths: ProjectedPath[]) =>
+    overlaps(paths).map(overlap => `volume ${JSON.stringify(name)} (${source}): overlapping paths: ${overlap}`)
   const warnings: string[] = []
   if (configMap !== undefined)
     warnings.push(...overlapsIn(`ConfigMap ${JSON.stringify(textOf(fieldsOf(configMap).name))}`, itemPaths(configMap, '')))
@@ -23,32 +23,32 @@ export function overlapWarnings(volume: Fields): string[] {
   return warnings
 }
 
-function itemPaths(of: unknown, source: string): ProjectedPath[] {
-  return itemsOf(fieldsOf(of).items).map(({ path }) => ({ path: textOf(path).replace(/\/+$/, ''), source }))
+function itemPaths(volumeSource: unknown, source: string): ProjectedPath[] {
+  return itemsOf(fieldsOf(volumeSource).items).map(({ path }) => ({ path: textOf(path).replace(/\/+$/, ''), source }))
 }
 
 function sourcePaths({ configMap, secret, downwardAPI, serviceAccountToken, clusterTrustBundle, podCertificate }: Fields): ProjectedPath[] {
   if (configMap !== undefined) return itemPaths(configMap, `ConfigMap ${JSON.stringify(textOf(fieldsOf(configMap).name))}`)
   if (secret !== undefined) return itemPaths(secret, `Secret ${JSON.stringify(textOf(fieldsOf(secret).name))}`)
   if (downwardAPI !== undefined) return itemPaths(downwardAPI, 'DownwardAPI')
-  const at = (path: unknown, source: string): ProjectedPath[] =>
+  const pathsFrom = (path: unknown, source: string): ProjectedPath[] =>
     textOf(path) === '' ? [] : [{ path: textOf(path).replace(/\/+$/, ''), source }]
-  if (serviceAccountToken !== undefined) return at(fieldsOf(serviceAccountToken).path, 'ServiceAccountToken')
+  if (serviceAccountToken !== undefined) return pathsFrom(fieldsOf(serviceAccountToken).path, 'ServiceAccountToken')
   if (clusterTrustBundle !== undefined) {
     const { path, name, signerName } = fieldsOf(clusterTrustBundle)
-    return at(path, `ClusterTrustBundle ${JSON.stringify(name ?? signerName)}`)
+    return pathsFrom(path, `ClusterTrustBundle ${JSON.stringify(name ?? signerName)}`)
   }
   const { certificateChainPath, keyPath, credentialBundlePath } = fieldsOf(podCertificate)
   return [
-    ...at(certificateChainPath, 'PodCertificate chain'),
-    ...at(keyPath, 'PodCertificate key'),
-    ...at(credentialBundlePath, 'PodCertificate credential bundle'),
+    ...pathsFrom(certificateChainPath, 'PodCertificate chain'),
+    ...pathsFrom(keyPath, 'PodCertificate key'),
+    ...pathsFrom(credentialBundlePath, 'PodCertificate credential bundle'),
   ]
 }
 
-function overlaps(placed: readonly ProjectedPath[]): string[] {
-  return placed.flatMap((one, index) =>
-    placed
+function overlaps(paths: readonly ProjectedPath[]): string[] {
+  return paths.flatMap((one, index) =>
+    paths
       .slice(0, index)
       .filter(other => isBelow(one.path, other.path) || isBelow(other.path, one.path))
       .map(other => `${formatPath(one)} with ${formatPath(other)}`),

@@ -7,17 +7,17 @@ import { overlapWarnings } from './overlapping-paths.ts'
 import { byteWarnings, claimSpecWarnings, deprecatedVolumePlugins } from './volumes.ts'
 
 /** Warnings about a Pod when it is created. Updates of Pods come from controllers. */
-export function podWarnings(pod: KubeObject, before: KubeObject | undefined): string[] {
-  return before ? [] : [...podNameWarnings(pod, before), ...specWarnings('', pod as unknown as Fields)]
+export function podWarnings(pod: KubeObject, oldObject: KubeObject | undefined): string[] {
+  return oldObject ? [] : [...podNameWarnings(pod, oldObject), ...specWarnings('', pod as unknown as Fields)]
 }
 
 /**
  * Warnings about a Pod template, when the workload is created and when its `spec` changes.
  * @param path the path of the template, such as `spec.template`.
  */
-export function templateWarnings(path: string, object: KubeObject, before: KubeObject | undefined): string[] {
+export function templateWarnings(path: string, object: KubeObject, oldObject: KubeObject | undefined): string[] {
   const root = path.split('.')[0] as string
-  if (before && equalJson(object[root], before[root])) return []
+  if (oldObject && equalJson(object[root], oldObject[root])) return []
   return specWarnings(path, path.split('.').reduce(child, object as unknown as Fields))
 }
 
@@ -29,52 +29,52 @@ const deprecatedAnnotations = [
   ['security.alpha.kubernetes.io/unsafe-sysctls', 'non-functional in v1.11+; use the "sysctls" field instead'],
 ] as const
 
-type Located = { at: string; container: Fields }
+type Located = { path: string; container: Fields }
 
 function specWarnings(path: string, template: Fields): string[] {
   const spec = fieldsOf(template.spec)
-  const at = (field: string) => join(path, `spec.${field}`)
+  const pathOf = (field: string) => join(path, `spec.${field}`)
   const containers = ['initContainers', 'containers'].flatMap(list =>
-    itemsOf(spec[list]).map((container, i): Located => ({ at: `${at(list)}[${i}]`, container })),
+    itemsOf(spec[list]).map((container, i): Located => ({ path: `${pathOf(list)}[${i}]`, container })),
   )
   const annotations = fieldsOf(fieldsOf(template.metadata).annotations)
   return [
-    ...placementWarnings(at, spec),
+    ...placementWarnings(pathOf, spec),
     ...deprecatedAnnotations
       .filter(([key]) => annotations[key] !== undefined)
       .map(([key, reason]) => `${join(path, 'metadata.annotations')}[${key}]: ${reason}`),
-    ...itemsOf(spec.volumes).flatMap((volume, i) => pluginWarnings(`${at('volumes')}[${i}]`, volume)),
+    ...itemsOf(spec.volumes).flatMap((volume, i) => pluginWarnings(`${pathOf('volumes')}[${i}]`, volume)),
     ...itemsOf(spec.volumes).flatMap(overlapWarnings),
-    ...repeated(at('hostAliases'), itemsOf(spec.hostAliases), 'ip'),
-    ...repeated(at('imagePullSecrets'), itemsOf(spec.imagePullSecrets), 'name'),
+    ...repeated(pathOf('hostAliases'), itemsOf(spec.hostAliases), 'ip'),
+    ...repeated(pathOf('imagePullSecrets'), itemsOf(spec.imagePullSecrets), 'name'),
     ...itemsOf(spec.imagePullSecrets).flatMap(({ name }, i) =>
-      textOf(name) === '' ? [`${at('imagePullSecrets')}[${i}].name: invalid empty name ""`] : [],
+      textOf(name) === '' ? [`${pathOf('imagePullSecrets')}[${i}].name: invalid empty name ""`] : [],
     ),
-    ...byteFields.flatMap(name => byteWarnings(`${at('overhead')}[${name}]`, fieldsOf(spec.overhead)[name])),
+    ...byteFields.flatMap(name => byteWarnings(`${pathOf('overhead')}[${name}]`, fieldsOf(spec.overhead)[name])),
     ...profileWarnings(join(path, 'metadata.annotations'), annotations, spec, containers, path !== ''),
     ...containers.flatMap(containerWarnings),
     ...portWarnings(containers),
     ...portNameWarnings(containers),
     ...(intOf(spec.terminationGracePeriodSeconds) < 0
-      ? [`${at('terminationGracePeriodSeconds')}: must be >= 0; negative values are invalid and will be treated as 1`]
+      ? [`${pathOf('terminationGracePeriodSeconds')}: must be >= 0; negative values are invalid and will be treated as 1`]
       : []),
-    ...affinityWarnings(at, spec),
-    ...textsOf(fieldsOf(spec.dnsConfig).nameservers).flatMap((ip, i) => addressWarnings(`${at('dnsConfig')}.nameservers[${i}]`, ip)),
-    ...itemsOf(spec.hostAliases).flatMap(({ ip }, i) => addressWarnings(`${at('hostAliases')}[${i}].ip`, ip)),
+    ...affinityWarnings(pathOf, spec),
+    ...textsOf(fieldsOf(spec.dnsConfig).nameservers).flatMap((ip, i) => addressWarnings(`${pathOf('dnsConfig')}.nameservers[${i}]`, ip)),
+    ...itemsOf(spec.hostAliases).flatMap(({ ip }, i) => addressWarnings(`${pathOf('hostAliases')}[${i}].ip`, ip)),
   ]
 }
 
-type At = (field: string) => string
+type PathOf = (field: string) => string
 const noSelector = 'a null labelSelector results in matching no pod'
 
-function placementWarnings(at: At, spec: Fields): string[] {
+function placementWarnings(pathOf: PathOf, spec: Fields): string[] {
   const nodes = fieldsOf(fieldsOf(spec.affinity).nodeAffinity)
-  const required = at('affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms')
-  const preferred = at('affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution')
+  const required = pathOf('affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms')
+  const preferred = pathOf('affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution')
   return [
     ...Object.keys(fieldsOf(spec.nodeSelector)).flatMap(key => {
       const reason = deprecatedNodeLabel(key)
-      return reason ? [`${at('nodeSelector')}[${key}]: ${reason}`] : []
+      return reason ? [`${pathOf('nodeSelector')}[${key}]: ${reason}`] : []
     }),
     ...itemsOf(fieldsOf(nodes.requiredDuringSchedulingIgnoredDuringExecution).nodeSelectorTerms).flatMap((term, i) =>
       nodeTermWarnings(`${required}[${i}]`, term, false),
@@ -83,7 +83,7 @@ function placementWarnings(at: At, spec: Fields): string[] {
       nodeTermWarnings(`${preferred}[${i}].preference`, fieldsOf(preference), true),
     ),
     ...itemsOf(spec.topologySpreadConstraints).flatMap(({ topologyKey, labelSelector }, i) => {
-      const path = `${at('topologySpreadConstraints')}[${i}]`
+      const path = `${pathOf('topologySpreadConstraints')}[${i}]`
       const reason = deprecatedNodeLabel(topologyKey)
       const warnings = reason ? [`${path}.topologyKey: ${topologyKey} is ${reason}`] : []
       if (labelSelector === undefined) warnings.push(`${path}.labelSelector: ${noSelector}`)
@@ -92,10 +92,10 @@ function placementWarnings(at: At, spec: Fields): string[] {
   ]
 }
 
-function affinityWarnings(at: At, spec: Fields): string[] {
+function affinityWarnings(pathOf: PathOf, spec: Fields): string[] {
   return ['podAffinity', 'podAntiAffinity'].flatMap(kind => {
     const affinity = fieldsOf(fieldsOf(spec.affinity)[kind])
-    const path = at(`affinity.${kind}`)
+    const path = pathOf(`affinity.${kind}`)
     const required = itemsOf(affinity.requiredDuringSchedulingIgnoredDuringExecution).flatMap(({ labelSelector }, i) =>
       labelSelector === undefined ? [`${path}.requiredDuringSchedulingIgnoredDuringExecution[${i}].labelSelector: ${noSelector}`] : [],
     )
@@ -126,9 +126,9 @@ function pluginWarnings(path: string, volume: Fields): string[] {
 function repeated(path: string, items: readonly Fields[], field: string): string[] {
   const seen = new Set<string>()
   return items.flatMap((item, i) => {
-    const text = textOf(item[field])
-    if (seen.has(text)) return [`${path}[${i}].${field}: duplicate ${field} ${JSON.stringify(text)}`]
-    seen.add(text)
+    const value = textOf(item[field])
+    if (seen.has(value)) return [`${path}[${i}].${field}: duplicate ${field} ${JSON.stringify(value)}`]
+    seen.add(value)
     return []
   })
 }
@@ -161,44 +161,44 @@ function armorProfile(annotation: string): Fields {
   return { type: 'Localhost', localhostProfile: annotation.replace(/^localhost\//, '') }
 }
 
-function containerWarnings({ at, container }: Located): string[] {
+function containerWarnings({ path, container }: Located): string[] {
   const { limits, requests } = fieldsOf(container.resources)
   const bytes = byteFields.flatMap(name => [
-    ...byteWarnings(`${at}.resources.limits[${name}]`, fieldsOf(limits)[name]),
-    ...byteWarnings(`${at}.resources.requests[${name}]`, fieldsOf(requests)[name]),
+    ...byteWarnings(`${path}.resources.limits[${name}]`, fieldsOf(limits)[name]),
+    ...byteWarnings(`${path}.resources.requests[${name}]`, fieldsOf(requests)[name]),
   ])
   const seen = new Set<string>()
   const hidden = itemsOf(container.env).flatMap(({ name, value, valueFrom }, i) => {
-    const text = textOf(name)
-    const reference = `$(${text})`
-    const isRepeated = seen.has(text)
-    seen.add(text)
+    const variable = textOf(name)
+    const reference = `$(${variable})`
+    const isRepeated = seen.has(variable)
+    seen.add(variable)
     // A value that refers to the previous one is intended.
     if (!isRepeated || (valueFrom === undefined && textOf(value).includes(reference) && value !== reference)) return []
-    return [`${at}.env[${i}]: hides previous definition of ${JSON.stringify(text)}, which may be dropped when using apply`]
+    return [`${path}.env[${i}]: hides previous definition of ${JSON.stringify(variable)}, which may be dropped when using apply`]
   })
   return [...bytes, ...hidden]
 }
 
-function portsOf(containers: readonly Located[]): { at: string; port: Fields }[] {
-  return containers.flatMap(({ at, container }) => itemsOf(container.ports).map((port, i) => ({ at: `${at}.ports[${i}]`, port })))
+function portsOf(containers: readonly Located[]): { path: string; port: Fields }[] {
+  return containers.flatMap(({ path, container }) => itemsOf(container.ports).map((port, i) => ({ path: `${path}.ports[${i}]`, port })))
 }
 
 function portWarnings(containers: readonly Located[]): string[] {
   const warnings: string[] = []
-  const byNumber = new Map<string, { at: string; port: Fields }[]>()
+  const byNumber = new Map<string, { path: string; port: Fields }[]>()
   for (const one of portsOf(containers)) {
-    const { at, port } = one
+    const { path, port } = one
     const hostIp = textOf(port.hostIP)
-    if (hostIp !== '' && intOf(port.hostPort) === 0) warnings.push(`${at}: hostIP set without hostPort: ${formatPort(port)}`)
+    if (hostIp !== '' && intOf(port.hostPort) === 0) warnings.push(`${path}: hostIP set without hostPort: ${formatPort(port)}`)
     const number = `${port.containerPort}/${port.protocol}`
     const others = byNumber.get(number) ?? []
-    for (const { at: where, port: other } of others) {
+    for (const { path: otherPath, port: other } of others) {
       const [hostPort, otherPort, otherIp] = [intOf(port.hostPort), intOf(other.hostPort), textOf(other.hostIP)]
-      if (hostIp === otherIp && hostPort === otherPort) warnings.push(`${at}: duplicate port definition with ${where}`)
-      else if (hostPort === 0 || otherPort === 0) warnings.push(`${at}: overlapping port definition with ${where}`)
+      if (hostIp === otherIp && hostPort === otherPort) warnings.push(`${path}: duplicate port definition with ${otherPath}`)
+      else if (hostPort === 0 || otherPort === 0) warnings.push(`${path}: overlapping port definition with ${otherPath}`)
       else if (hostPort === otherPort && (hostIp === '') !== (otherIp === '')) {
-        warnings.push(`${at}: dangerously ambiguous port definition with ${where}`)
+        warnings.push(`${path}: dangerously ambiguous port definition with ${otherPath}`)
       }
     }
     byNumber.set(number, [...others, one])
@@ -213,15 +213,15 @@ function formatPort({ name, hostPort, containerPort, protocol, hostIP }: Fields)
 
 function portNameWarnings(containers: readonly Located[]): string[] {
   const byName = new Map<string, string>()
-  return portsOf(containers).flatMap(({ at, port }) => {
+  return portsOf(containers).flatMap(({ path, port }) => {
     const name = textOf(port.name)
     if (name === '') return []
     const other = byName.get(name)
     if (other !== undefined) {
       const effect = `services and probes that select ports by name will use ${other}`
-      return [`${at}: duplicate port name ${JSON.stringify(name)} with ${other}, ${effect}`]
+      return [`${path}: duplicate port name ${JSON.stringify(name)} with ${other}, ${effect}`]
     }
-    byName.set(name, at)
+    byName.set(name, path)
     return []
   })
 }

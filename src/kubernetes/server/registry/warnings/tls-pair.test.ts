@@ -20,15 +20,15 @@ function secret(crt: string, privateKey: string, type = 'kubernetes.io/tls'): Ku
 }
 
 for (const { what, object, warnings } of [
-  { what: 'a pair', object: secret(certificate, key), warnings: [] },
+  { what: 'a matching pair', object: secret(certificate, key), warnings: [] },
   {
     what: 'the key of another certificate',
     object: secret(certificate, otherKey),
     warnings: ['tls: private key does not match public key'],
   },
-  { what: 'no PEM', object: secret('a', 'b'), warnings: ['tls: failed to find any PEM data in certificate input'] },
-  { what: 'no key', object: secret(certificate, ''), warnings: ['tls: failed to find any PEM data in key input'] },
-  { what: 'another type', object: secret('a', 'b', 'Opaque'), warnings: [] },
+  { what: 'a certificate that is not PEM', object: secret('a', 'b'), warnings: ['tls: failed to find any PEM data in certificate input'] },
+  { what: 'a missing key', object: secret(certificate, ''), warnings: ['tls: failed to find any PEM data in key input'] },
+  { what: 'a Secret of another type', object: secret('a', 'b', 'Opaque'), warnings: [] },
 ]) {
   test(`warnings about ${what}`, () => assert.deepEqual(tlsWarnings(object), warnings))
 }

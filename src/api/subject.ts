@@ -1,0 +1,9 @@
+import type { Run } from './run.ts'
+
+/** What a Run changes; at most one mutating Run of a subject is active at a time (invariant 1). A Stack today; other kinds are added to `kind`. */
+export type Subject = { readonly kind: 'Stack'; readonly namespace: string; readonly name: string; readonly uid: string }
+
+export function subjectOf({ metadata, spec }: Pick<Run, 'metadata' | 'spec'>): Subject {
+  const { name, uid } = spec.stackRef
+  return { kind: 'Stack', namespace: metadata.namespace ?? '', name, uid }
+}

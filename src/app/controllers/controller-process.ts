@@ -1,0 +1,193 @@
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
+import { systemNamespace } from '../../api/index.ts'
+import { type AccessOptions, type Client, createClient } from '../../kubernetes/client/index.ts'
+import type { Log } from '../../kubernetes/controller/index.ts'
+import { makeDirectories } from '../../kubernetes/util/index.ts'
+import { type Address, formatAddress } from '../address.ts'
+import { AppStartError } from '../app-start-error.ts'
+import { keepPublishing, type Publication, readEndpoints } from '../discovery/index.ts'
+import { startEndpoints } from '../endpoints/endpoints.ts'
+import { makeRegistry } from '../endpoints/metrics.ts'
+import { createQueueHandler } from '../endpoints/queue-endpoint.ts'
+import { createPodCredential } from '../join/index.ts'
+import { type RoleListenerOptions, startTlsListener } from '../listener/tls-listener.ts'
+import { authenticateByTokenReview } from '../reviews/authenticate-by-token-review.ts'
+import { makeControllers } from './controllers.ts'
+import { ensureDefaultPool } from './default-pool.ts'
+import { crdRevision, installOarlock, readCrdState } from './install.ts'
+
+export type ControllerProcessOptions = {
+  client: Client
+  /** The credentials of `client`, which the stores accept too. */
+  access: AccessOptions
+  /** Mirrors of git repositories. */
+  cacheDir: string
+  allowPaths: readonly string[]
+  /** Address of health, metrics and the status page. */
+  http: Address
+  /** Where the leader serves `/queue` over TLS, and the directory of its certificate. */
+  queue: RoleListenerOptions & { dataDir: string }
+  /** `install`: installs missing CRDs. `upgrade`: also replaces older ones. `check`: changes nothing. */
+  crds: 'install' | 'upgrade' | 'check'
+  maxRunning?: number | undefined
+  leaseDurationMs?: number | undefined
+  version: string
+  log: Log
+  /** Called when another process leads, or when this process could not renew its Lease in time: it must exit. */
+  onLeadershipLost(): void
+}
+
+export type ControllerProcess = {
+  readonly httpUrl: string
+  readonly identity: string
+  /** Resolves when this process leads. */
+  readonly whenLeader: Promise<void>
+  /** Ends running work within `graceMs` and releases the Lease, so that the next process leads immediately. */
+  stop(options: { graceMs: number }): Promise<void>
+}
+
+/** A stopped leader is replaced within this time; a killed one when its Lease has expired. */
+const electionRetryMs = 1_000
+const defaultLeaseMs = 15_000
+
+/**
+ * `oarlock controller`: the stack and dispatch controllers against any Kubernetes API server. Several processes may run; one leads.
+ * @throws {AppStartError} if the server has other CRDs than this version needs, or the address cannot be used.
+ */
+export async function startControllerProcess(options: ControllerProcessOptions): Promise<ControllerProcess> {
+  const { client, access, log, leaseDurationMs = defaultLeaseMs } = options
+  await prepareServer(options)
+  const identity = `${hostname()}_${randomUUID()}`
+  const registry = makeRegistry()
+  makeDirectories(options.cacheDir, 0o700)
+  const controllers = makeControllers({
+    client,
+    podWorkers: {
+      // The join service tells the worker where the API server and the stores are.
+      environment: async () => ({ OARLOCK_SERVER: (await joinEndpoint(client)).url }),
+      credentialOf: async (pool, worker, leaderClient) =>
+        await createPodCredential(leaderClient, (await joinEndpoint(client)).caCertificate, { pool, worker }),
+    },
+    removeStackData: async stack => await removeStackData(client, access, stack),
+    allowPaths: options.allowPaths,
+    cacheDir: options.cacheDir,
+    maxRunning: options.maxRunning,
+    leaderElection: {
+      leaseName: 'oarlock-controller',
+      namespace: systemNamespace,
+      identity,
+      leaseDurationMs,
+      renewDeadlineMs: (leaseDurationMs * 2) / 3,
+      retryPeriodMs: Math.min(electionRetryMs, leaseDurationMs / 6),
+    },
+    registry,
+    log,
+  })
+  const { manager } = controllers
+  let isStopping = false
+  manager.add({
+    name: 'exit when leadership is lost',
+    start: async signal => {
+      await aborted(signal)
+      if (!isStopping) options.onLeadershipLost()
+    },
+  })
+  manager.add({
+    name: 'create the default pool',
+    start: async () => await ensureDefaultPool(manager.leaderClient),
+  })
+  const queue = await startTlsListener({
+    ...options.queue,
+    role: 'queue',
+    authenticate: authenticateByTokenReview(client),
+    mounts: [{ prefix: '/queue', handler: createQueueHandler(client, controllers.dispatch.queue) }],
+    notReady: () => [],
+    onError: error => log.error({ err: error }, 'request for the queue failed'),
+  })
+  let publication: Publication | undefined
+  manager.add({
+    name: 'publish the address of the queue',
+    start: async signal => {
+      const endpoint = { url: options.queue.advertiseUrl ?? queue.url, caCertificate: queue.caCertificate }
+      publication = keepPublishing(client, 'queue', endpoint, log)
+      await aborted(signal)
+      // Before the Lease is released: then no other process has published yet.
+      if (isStopping) await publication.withdraw()
+      else publication.stop()
+      publication = undefined
+    },
+  })
+  const listener = await startEndpoints({
+    address: options.http,
+    controllers,
+    registry,
+    mounts: [],
+    adminToken: undefined,
+    apiUrl: client.server,
+    version: options.version,
+    notReady: () => (isStopping ? ['the controller is shutting down'] : (publication?.notReady() ?? [])),
+    log,
+  })
+  // Not awaited: a kind that cannot be listed must not hide the health endpoints, which report it.
+  manager.start().catch((error: unknown) => log.error({ err: error }, 'failed to start the controllers'))
+  return {
+    httpUrl: `http://${formatAddress(listener.address)}`,
+    identity,
+    whenLeader: manager.whenLeader,
+    stop: async ({ graceMs }) => {
+      isStopping = true
+      await manager.stop({ graceMs })
+      await listener.close()
+      await queue.close()
+    },
+  }
+}
+
+const aborted = (signal: AbortSignal) => new Promise<void>(resolve => signal.addEventListener('abort', () => resolve(), { once: true }))
+
+/** Where worker Pods join. Read for each Pod: the join service may start after the controllers, and move. */
+async function joinEndpoint(client: Client): Promise<{ url: string; caCertificate: string }> {
+  const { join } = await readEndpoints(client)
+  if (join?.caCertificate !== undefined) return { url: join.url, caCertificate: join.caCertificate }
+  throw new Error('no join service has published its address: start "oarlock join-service"')
+}
+
+/** Installs or checks the CRDs and the namespaces. */
+export async function prepareServer({ client, crds, log }: Pick<ControllerProcessOptions, 'client' | 'crds' | 'log'>): Promise<void> {
+  const state = await readCrdState(client)
+  const isAllowed = crds === 'upgrade' || (crds === 'install' && state.kind === 'missing')
+  if ((state.kind === 'missing' || state.kind === 'older') && !isAllowed) {
+    const found =
+      state.kind === 'missing'
+        ? `lacks the CRDs ${state.names.join(', ')}`
+        : `has CRDs of revision ${state.revision}, and this version needs ${crdRevision}`
+    const flag = state.kind === 'missing' ? 'install' : 'upgrade'
+    throw new AppStartError(
+      'Crds',
+      `the server ${client.server} ${found}`,
+      `run "oarlock controller --crds ${flag}" once, as a user who may write CRDs`,
+    )
+  }
+  if (state.kind === 'newer') log.info({ revision: state.revision, own: crdRevision }, 'the server has newer CRDs')
+  // Newer CRDs are kept: this process may be the old one of a rolling update.
+  if (state.kind === 'missing' || state.kind === 'older') await installOarlock(client)
+}
+
+async function removeStackData(
+  client: Client,
+  access: AccessOptions,
+  { namespace, name, uid }: { namespace: string; name: string; uid: string },
+): Promise<void> {
+  const { stores } = await readEndpoints(client)
+  const at = stores && (await createClient({ ...access, endpoint: { server: stores.url, caCertificate: stores.caCertificate } }))
+  try {
+    await (at ?? client).request({
+      method: 'DELETE',
+      path: `/state/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}/data`,
+      query: { uid },
+    })
+  } finally {
+    await at?.close()
+  }
+}

@@ -1,0 +1,73 @@
+/**
+ * @module app/controllers: the stack and dispatch controllers as a role. Start reading here; `controller-process.ts` runs them as a process of
+ * their own, which installs what an API server lacks (`install.ts`).
+ * In: a client, and how workers are started. Out: a manager to start, caches, the queue.
+ * Out of scope: what they decide (`controllers/`).
+ */
+import type { Registry } from 'prom-client'
+import { isEnded, type Run, runResource, type Stack, stackResource, type Worker, workerResource } from '../../api/index.ts'
+import { addDispatchController, type Dispatch, type PodWorkerOptions, type PoolDriver } from '../../controllers/dispatch/index.ts'
+import { addStackController } from '../../controllers/stack/index.ts'
+import { validateSource } from '../../execution/workspace/index.ts'
+import type { Client } from '../../kubernetes/client/index.ts'
+import { type Informer, type LeaseOptions, type Log, Manager, NotLeaderError } from '../../kubernetes/controller/index.ts'
+import { currentRevision } from './source-revision.ts'
+
+export type ControllersOptions = {
+  client: Client
+  /** Starts the workers of pools in mode Process. Default: they are requested of `oarlock pool` on other hosts. */
+  poolDriver?: PoolDriver | undefined
+  /** Settings of the worker Pods of pools in mode Pod. Default: such pools start no workers and report the error. */
+  podWorkers?: PodWorkerOptions | undefined
+  /** Deletes the states of a deleted Stack. */
+  removeStackData(stack: { namespace: string; name: string; uid: string }): Promise<void>
+  /** Directories below which Stacks may use `source.path` and file:// repositories. */
+  allowPaths: readonly string[]
+  /** For the mirrors of git repositories whose revision is resolved here. */
+  cacheDir: string
+  /** Maximum concurrent Runs over all pools. Default: unlimited. */
+  maxRunning?: number | undefined
+  /** Default: none, for the only controllers of a server. */
+  leaderElection?: LeaseOptions | undefined
+  registry: Registry
+  log: Log
+}
+
+/** The controllers of Oarlock in this process: `start` begins to watch and to decide. */
+export type Controllers = {
+  readonly manager: Manager
+  readonly dispatch: Dispatch
+  readonly stacks: Informer<Pick<Stack, 'spec' | 'status'>>
+  readonly runs: Informer<Pick<Run, 'spec' | 'status'>>
+  readonly workers: Informer<Pick<Worker, 'spec' | 'status'>>
+  /** The Runs that are assigned to a worker and have not ended. */
+  runsOfWorker(worker: string): readonly Run[]
+}
+
+/** Adds the stack and dispatch controllers to a manager of their own. */
+export function makeControllers(options: ControllersOptions): Controllers {
+  const { client, registry, log, allowPaths, cacheDir } = options
+  const manager = new Manager({ client, log, registry, leaderElection: options.leaderElection })
+  addStackController(manager, {
+    checkSource: stack => validateSource(stack.spec.source),
+    resolveRevision: stack => currentRevision(client, stack, { allowPaths, cacheDir }),
+    removeStackData: async stack => {
+      // Invariant 7: not a request of the manager's client, which checks it.
+      if (!manager.isLeader) throw new NotLeaderError()
+      await options.removeStackData(stack)
+    },
+  })
+  const { poolDriver, podWorkers, maxRunning } = options
+  const dispatch = addDispatchController(manager, { poolDriver, podWorkers, maxRunning, registry, log })
+  const runs = manager.informer(runResource, {
+    indexes: { ofWorker: ({ spec, status }) => (spec.workerName && !isEnded({ status }) ? [spec.workerName] : []) },
+  })
+  return {
+    manager,
+    dispatch,
+    stacks: manager.informer(stackResource),
+    runs,
+    workers: manager.informer(workerResource),
+    runsOfWorker: worker => runs.byIndex('ofWorker', worker),
+  }
+}

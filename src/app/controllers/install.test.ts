@@ -1,0 +1,82 @@
+import { deepEqual, equal, match, rejects } from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { oarlockResources } from '../../api/index.ts'
+import { type Client, crdResource, createClient } from '../../kubernetes/client/index.ts'
+import { silentLog } from '../../kubernetes/controller/index.ts'
+import { type ApiServer, startServer } from '../../kubernetes/server/index.ts'
+import { AppStartError } from '../app-start-error.ts'
+import { oarlockManifests } from '../manifests/index.ts'
+import { prepareServer, startControllerProcess } from './controller-process.ts'
+import { crdRevision, crdRevisionAnnotation, installOarlock, readCrdState } from './install.ts'
+
+const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-install-'))
+let server: ApiServer
+let client: Client
+
+before(async () => {
+  server = await startServer({ dataDir, listen: { port: 0 }, storage: { synchronous: 'OFF' } })
+  client = await createClient({ kubeconfig: server.kubeconfigPath })
+})
+after(async () => {
+  await client?.close()
+  await server?.close()
+  rmSync(dataDir, { recursive: true, force: true })
+})
+
+const controllerError = async (crds: 'check' | 'install'): Promise<AppStartError> => {
+  let found: unknown
+  await rejects(
+    startControllerProcess({
+      ...{ client, crds, cacheDir: join(dataDir, 'cache'), allowPaths: [], version: '0' },
+      access: { kubeconfig: server.kubeconfigPath },
+      http: { host: '127.0.0.1', port: 0 },
+      queue: { dataDir, listen: { host: '127.0.0.1', port: 0 }, names: [] },
+      log: silentLog,
+      onLeadershipLost: () => {},
+    }),
+    (error: unknown) => {
+      found = error
+      return error instanceof AppStartError
+    },
+  )
+  return found as AppStartError
+}
+
+const setRevision = async (revision: string | null, name: string) => {
+  const patch = { metadata: { annotations: { [crdRevisionAnnotation]: revision } } }
+  await client.resource(crdResource).patch(name, patch as object, { type: 'merge' })
+}
+
+test('the revision was raised with the last change of the CRDs, roles and policies', () => {
+  const text = JSON.stringify([oarlockResources.map(resource => resource.toCrd()), oarlockManifests({ policies: true })])
+  const digest = createHash('sha256').update(text).digest('hex').slice(0, 16)
+  // After a change of one of them: raise crdRevision in install.ts, and enter both here. A release never changes a revision.
+  deepEqual({ revision: crdRevision, digest }, { revision: 1, digest: '86c2110d998eeeb0' })
+})
+
+test('a controller rejects a server without CRDs or with older ones, and names the command that helps', async () => {
+  equal((await readCrdState(client)).kind, 'missing')
+  const missing = await controllerError('check')
+  match(missing.message, /lacks the CRDs .*stacks\.oarlock\.dev/)
+  match(missing.hint ?? '', /oarlock controller --crds install/)
+  await installOarlock(client)
+  deepEqual(await readCrdState(client), { kind: 'current' })
+  // One that was installed before there were revisions.
+  await setRevision(null, 'stacks.oarlock.dev')
+  deepEqual(await readCrdState(client), { kind: 'older', revision: 0 })
+  const older = await controllerError('install')
+  equal(older.kind, 'Crds')
+  match(older.message, /has CRDs of revision 0, and this version needs \d+/)
+  match(older.hint ?? '', /oarlock controller --crds upgrade/)
+})
+
+test('newer CRDs are kept: an older controller may still be running during an update', async () => {
+  for (const { plural, group } of oarlockResources) await setRevision(String(crdRevision + 1), `${plural}.${group}`)
+  deepEqual(await readCrdState(client), { kind: 'newer', revision: crdRevision + 1 })
+  await prepareServer({ client, crds: 'upgrade', log: silentLog })
+  deepEqual(await readCrdState(client), { kind: 'newer', revision: crdRevision + 1 })
+})

@@ -1,0 +1,60 @@
+import { oarlockResources, systemNamespace, workersNamespace } from '../../api/index.ts'
+import { type Client, crdResource, installKinds, namespaceResource } from '../../kubernetes/client/index.ts'
+import { applyManifests, oarlockManifests } from '../manifests/index.ts'
+
+/**
+ * The revision of Oarlock's CRDs, and of the roles and policies that are installed with them: a number that every change raises
+ * (`install.test.ts` has the digest that belongs to it). It is in an annotation of each CRD, so that a controller finds out whether a
+ * server has what it needs.
+ */
+export const crdRevision = 1
+export const crdRevisionAnnotation = 'oarlock.dev/crd-revision'
+
+/** The CRDs of Oarlock in a server, as seen by this version. */
+export type CrdState =
+  | { kind: 'current' }
+  /** Installed by a newer version. Its schemas contain everything that this version needs. */
+  | { kind: 'newer'; revision: number }
+  | { kind: 'missing'; names: readonly string[] }
+  | { kind: 'older'; revision: number }
+
+/** Compares the CRDs of a server with those of this version. CRDs without a revision were installed before there was one. */
+export async function readCrdState(client: Client): Promise<CrdState> {
+  const crds = client.resource(crdResource)
+  const names = oarlockResources.map(({ plural, group }) => `${plural}.${group}`)
+  const found = await Promise.all(names.map(name => crds.getOrUndefined(name)))
+  const missing = names.filter((_, index) => found[index] === undefined)
+  if (missing.length > 0) return { kind: 'missing', names: missing }
+  const revision = Math.min(...found.map(crd => Number(crd?.metadata.annotations?.[crdRevisionAnnotation] ?? 0) || 0))
+  if (revision === crdRevision) return { kind: 'current' }
+  return { kind: revision < crdRevision ? 'older' : 'newer', revision }
+}
+
+/** Installs or upgrades Oarlock's kinds, namespaces, roles and admission policies, and waits until the server serves the kinds. */
+export async function installOarlock(client: Client): Promise<void> {
+  const namespaces = client.resource(namespaceResource)
+  await Promise.all([
+    installKinds(client, oarlockResources),
+    ...[systemNamespace, workersNamespace].map(name => namespaces.apply({ metadata: { name } }, { force: true })),
+  ])
+  await applyManifests(client)
+  // Last: an installation that was interrupted before its policies were applied must not count as complete.
+  const crds = client.resource(crdResource)
+  const annotations = { [crdRevisionAnnotation]: String(crdRevision) }
+  await Promise.all(
+    oarlockResources.map(({ plural, group }) =>
+      crds.patch(`${plural}.${group}`, { metadata: { annotations } } as object, { type: 'merge' }),
+    ),
+  )
+}
+
+/** Everything that {@link installOarlock} applies to a server with admission policies, to print it, in the order in which it is applied. */
+export function installationObjects(): readonly object[] {
+  const annotations = { [crdRevisionAnnotation]: String(crdRevision) }
+  const namespaces = [systemNamespace, workersNamespace].map(name => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } }))
+  const crds = oarlockResources.map(resource => {
+    const crd = resource.toCrd()
+    return { ...crd, metadata: { ...crd.metadata, annotations } }
+  })
+  return [...namespaces, ...crds, ...oarlockManifests({ policies: true })]
+}

@@ -1,0 +1,2 @@
+/** The ConfigMap in `oarlock-system`. */
+export const endpointsName = 'oarlock-endpoints'

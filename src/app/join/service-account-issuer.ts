@@ -1,0 +1,44 @@
+import { labels, workersNamespace } from '../../api/index.ts'
+import { type Client, type SecretBody, serviceAccountResource } from '../../kubernetes/client/index.ts'
+import type { KubeObject } from '../../kubernetes/object/index.ts'
+import { applyObjects, rightsOfWorker } from '../manifests/index.ts'
+import type { IssueCredential } from './join-service.ts'
+import { credentialLabels } from './worker-labels.ts'
+
+type TokenRequest = { status: { token: string; expirationTimestamp: string } }
+
+/**
+ * Issues the credentials of workers on any Kubernetes API server: the token of a ServiceAccount with the worker's name, by TokenRequest. The
+ * token is bound to the Secret that records the credential, and that Secret owns the ServiceAccount: deleting it revokes the token.
+ * The worker also gets the right to its labels, which an admission policy checks where there is no authorizer of Oarlock.
+ * The server may shorten the lifetime; TokenRequest allows no less than ten minutes.
+ */
+export function serviceAccountIssuer(client: Client): IssueCredential {
+  const accounts = client.resource(serviceAccountResource)
+  return async ({ worker, pool, ttlMs, record }) => {
+    const account = {
+      metadata: { name: worker, namespace: workersNamespace, labels: { [labels.pool]: pool }, ownerReferences: [ownerOf(record)] },
+    }
+    const { name, uid } = record.metadata
+    const existing = await accounts.getOrUndefined(worker, { namespace: workersNamespace })
+    const isOwn = existing?.metadata.ownerReferences?.some(owner => owner.uid === uid)
+    // That of an earlier worker of this name, whose record was deleted: the garbage collector would delete it, and with it the new token.
+    if (existing && !isOwn) await accounts.delete(worker, { namespace: workersNamespace, preconditions: { uid: existing.metadata.uid } })
+    if (!isOwn) await accounts.create({ ...account, automountServiceAccountToken: false })
+    const allowed = { ...credentialLabels(record), [labels.pool]: pool }
+    await applyObjects(client, rightsOfWorker({ name: worker, owner: ownerOf(record), labels: allowed }))
+    const spec = {
+      expirationSeconds: Math.ceil(ttlMs / 1_000),
+      boundObjectRef: { apiVersion: 'v1', kind: 'Secret', name, uid },
+    }
+    const response = await client.request({
+      method: 'POST',
+      path: `/api/v1/namespaces/${workersNamespace}/serviceaccounts/${encodeURIComponent(worker)}/token`,
+      body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec },
+    })
+    const { status } = (await response.json()) as TokenRequest
+    return { credential: status.token, expiresAtMs: Date.parse(status.expirationTimestamp) }
+  }
+}
+
+const ownerOf = ({ metadata: { name, uid } }: KubeObject<SecretBody>) => ({ apiVersion: 'v1', kind: 'Secret', name, uid })

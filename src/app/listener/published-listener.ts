@@ -1,0 +1,52 @@
+import type { Registry } from 'prom-client'
+import type { Client } from '../../kubernetes/client/index.ts'
+import type { Log } from '../../kubernetes/controller/index.ts'
+import { type EndpointRole, keepPublishing, type Publication } from '../discovery/index.ts'
+import { createMetricsHandler } from '../endpoints/metrics-endpoint.ts'
+import type { Mount } from '../mount.ts'
+import { authenticateByTokenReview } from '../reviews/authenticate-by-token-review.ts'
+import type { RoleProcess } from '../role-process.ts'
+import { type RoleListenerOptions, startTlsListener } from './tls-listener.ts'
+
+export type PublishedListenerOptions = RoleListenerOptions & {
+  client: Client
+  dataDir: string
+  /** For messages: `join service`. */
+  role: string
+  endpoint: EndpointRole
+  /** Whether the published address outlives this process. */
+  staysPublished: boolean
+  mounts: readonly Mount[]
+  /** Served at `/metrics`. */
+  registry: Registry
+  /** Why the role is not ready, besides the publication of its address. Default: nothing else. */
+  notReady?(): string[]
+  log: Log
+}
+
+/**
+ * The listener of a role that others find by its published address; with `/metrics`.
+ * @throws {AppStartError} if the address or the data directory cannot be used.
+ */
+export async function startPublishedListener(options: PublishedListenerOptions): Promise<RoleProcess> {
+  const { client, role, endpoint, advertiseUrl, registry, log } = options
+  let publication: Publication | undefined
+  const listener = await startTlsListener({
+    ...options,
+    authenticate: authenticateByTokenReview(client),
+    mounts: [...options.mounts, { prefix: '/metrics', handler: createMetricsHandler(client, registry) }],
+    notReady: () => [...(options.notReady?.() ?? []), ...(publication?.notReady() ?? [])],
+    onError: error => log.error({ err: error }, `request to the ${role} failed`),
+  })
+  const url = advertiseUrl ?? listener.url
+  const published = keepPublishing(client, endpoint, { url, caCertificate: listener.caCertificate }, log)
+  publication = published
+  return {
+    url,
+    stop: async () => {
+      if (options.staysPublished) published.stop()
+      else await published.withdraw()
+      await listener.close()
+    },
+  }
+}

@@ -1,0 +1,210 @@
+/**
+ * @module app/listener: the HTTPS listener of a role that runs apart from the API server. Start reading here; `published-listener.ts` also publishes
+ * its address and serves its metrics.
+ * In: an address, a data directory for certificates, routes. Out: a listener that authenticates requests by bearer tokens.
+ * Out of scope: authorization, which is up to each route.
+ */
+import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { isReason } from '../../kubernetes/object/index.ts'
+import { readServingCertificates } from '../../kubernetes/server/index.ts'
+import { makeDirectories } from '../../kubernetes/util/index.ts'
+import { type Address, urlOf } from '../address.ts'
+import { AppStartError } from '../app-start-error.ts'
+import { atMostEvery } from '../limits/at-most-every.ts'
+import { type ConnectionLimits, connectionLimits, limitConnections } from '../limits/connection-limits.ts'
+import type { Mount } from '../mount.ts'
+import type { TokenAuthenticator } from '../reviews/authenticate-by-token-review.ts'
+import { listenError, toAppStartError } from '../to-app-start-error.ts'
+
+/** Where a role serves others. */
+export type RoleListenerOptions = {
+  listen: Address
+  /** Additional host names and IP addresses for the certificate. */
+  names: readonly string[]
+  certificateFiles?: { certificate: string; key: string } | undefined
+  /** The URL that others reach this role at. Default: that of the listener. */
+  advertiseUrl?: string | undefined
+}
+
+/** Defaults: those of the API server's port (SECURITY.md). */
+export type ListenerLimits = Partial<ConnectionLimits> & {
+  /** Time for the TLS handshake. Default 10,000. */
+  handshakeMs?: number
+  /** Time for the body of a request without a valid token. Default 60,000. */
+  unreadBodyMs?: number
+}
+
+export type TlsListenerOptions = {
+  /** For messages: `state and log stores`. */
+  role: string
+  /** Holds the certificate authority and the serving certificate in `pki/`, which are created if they are missing. */
+  dataDir: string
+  listen: Address
+  /** Additional host names and IP addresses for the certificate. */
+  names: readonly string[]
+  /** PEM files of a certificate from elsewhere; then none is created. */
+  certificateFiles?: { certificate: string; key: string } | undefined
+  /** The user of a bearer token; undefined if it is invalid. A rejection means that the token could not be reviewed. */
+  authenticate: TokenAuthenticator
+  mounts: readonly Mount[]
+  /** The reasons why the role is not ready; empty if it is. Served without authentication as /readyz; /livez and /healthz are always ok. */
+  notReady(): string[]
+  onError(error: unknown): void
+  limits?: ListenerLimits | undefined
+}
+
+export type TlsListener = {
+  readonly url: string
+  /** PEM of the certificate authority; undefined if the certificate came from files. */
+  readonly caCertificate: string | undefined
+  close(): Promise<void>
+}
+
+/**
+ * The HTTPS listener of a role that runs apart from the API server. Requests carry the same bearer tokens as requests to the API server;
+ * a token of a Stack, which only the state store knows, is passed to the mount as a request without a user.
+ * @throws {AppStartError} if the address or the data directory cannot be used.
+ */
+export async function startTlsListener(options: TlsListenerOptions): Promise<TlsListener> {
+  const { role, dataDir, listen, names, certificateFiles, onError } = options
+  const tls = certificateFiles ? readFiles(certificateFiles) : await createCertificates(dataDir, listen.host, names)
+  const { createServer } = process.getBuiltinModule('node:https')
+  const onReviewError = atMostEvery(logIntervalMs, onError)
+  const { handshakeMs = 10_000, unreadBodyMs = 60_000, ...connections } = options.limits ?? {}
+  const tlsOptions = { cert: tls.certificate, key: tls.key, minVersion: 'TLSv1.2', handshakeTimeout: handshakeMs } as const
+  const server = createServer(tlsOptions, (request, response) => {
+    response.on('error', () => {})
+    const bodyTimer = setTimeout(() => request.complete || request.socket.destroy(), unreadBodyMs).unref()
+    response.once('close', () => {
+      // Node reads the rest of a body after the response, without a limit.
+      if (request.complete) clearTimeout(bodyTimer)
+    })
+    const onAuthenticated = () => {
+      clearTimeout(bodyTimer)
+      isAuthenticated(request.socket)
+    }
+    serve(options, { onReviewError, onAuthenticated }, request, response).catch(error => {
+      onError(error)
+      if (response.headersSent) response.destroy()
+      else sendText(response, 500, 'internal error')
+    })
+  })
+  const isAuthenticated = limitConnections(server, { ...connectionLimits(), ...connections })
+  server.headersTimeout = 30_000
+  // Bodies of authenticated clients, such as states, have a limit of idle time instead, in the handlers that read them.
+  server.requestTimeout = 0
+  server.on('tlsClientError', (_error, socket) => socket.destroy())
+  server.on('clientError', (_error, socket) => socket.destroy())
+  const certificateTimer = certificateFiles ? undefined : setInterval(() => void renew(), renewCheckMs).unref()
+  const renew = async () => {
+    try {
+      const { certificate, key } = await createCertificates(dataDir, listen.host, names)
+      server.setSecureContext({ cert: certificate, key, minVersion: 'TLSv1.2' })
+    } catch (error) {
+      onError(error)
+    }
+  }
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', error => reject(listenError(role, '--listen', `${listen.host}:${listen.port}`, error)))
+    server.listen(listen.port, listen.host, resolve)
+  })
+  // Such as EMFILE while connections are accepted: an 'error' event without a listener would end the process.
+  server.on('error', atMostEvery(logIntervalMs, onError))
+  const { port } = server.address() as AddressInfo
+  return {
+    url: urlOf('https', { host: listen.host, port }),
+    caCertificate: tls.ca,
+    close: () => {
+      clearInterval(certificateTimer)
+      return closeServer(server)
+    },
+  }
+}
+
+/** One line per interval: a client without a valid token must not fill the log. */
+const logIntervalMs = 10_000
+
+const renewCheckMs = 12 * 3_600_000
+
+/** The certificate authority and the serving certificate of a role, in `pki/` of its data directory; created if they are missing or expire soon. */
+export async function createCertificates(dataDir: string, host: string, names: readonly string[]) {
+  const directory = join(dataDir, 'pki')
+  try {
+    makeDirectories(directory, 0o700)
+    return await readServingCertificates(directory, host, Date.now(), names)
+  } catch (error) {
+    throw toAppStartError(error, { dataDir, listen: '' })
+  }
+}
+
+function readFiles({ certificate, key }: { certificate: string; key: string }): { certificate: string; key: string; ca: undefined } {
+  const read = (flag: string, path: string) => {
+    try {
+      return readFileSync(path, 'utf8')
+    } catch (error) {
+      throw new AppStartError('Listen', `failed to read ${flag} ${path} (${(error as NodeJS.ErrnoException).code})`, undefined, error)
+    }
+  }
+  const files = { certificate: read('--tls-cert-file', certificate), key: read('--tls-private-key-file', key), ca: undefined }
+  try {
+    new X509Certificate(files.certificate)
+  } catch (error) {
+    throw new AppStartError('Listen', `--tls-cert-file ${certificate} must be a PEM certificate`, undefined, error)
+  }
+  return files
+}
+
+async function serve(
+  options: TlsListenerOptions,
+  { onReviewError, onAuthenticated }: { onReviewError(error: unknown): void; onAuthenticated(): void },
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const path = (request.url ?? '/').split('?')[0] ?? '/'
+  if (path === '/livez' || path === '/healthz') return sendText(response, 200, 'ok')
+  if (path === '/readyz') {
+    const reasons = options.notReady()
+    return sendText(response, reasons.length === 0 ? 200 : 503, reasons.join('\n') || 'ok')
+  }
+  const mount = options.mounts.find(({ prefix }) => path.startsWith(prefix))
+  if (!mount) {
+    const served = options.mounts.map(({ prefix }) => prefix).join(', ')
+    return sendText(response, 404, `not found: use ${served}, /livez or /readyz`)
+  }
+  const [scheme = '', token = ''] = (request.headers.authorization ?? '').split(' ', 2)
+  const isBearer = scheme.toLowerCase() === 'bearer' && token !== ''
+  let user: Awaited<ReturnType<TokenAuthenticator>>
+  try {
+    user = isBearer ? await options.authenticate(token, request.socket.remoteAddress) : undefined
+  } catch (error) {
+    response.setHeader('Retry-After', '1')
+    if (isReason(error, 'TooManyRequests')) return sendText(response, 429, error.message)
+    onReviewError(error)
+    return sendText(response, 503, 'the API server could not review the token')
+  }
+  if (user) onAuthenticated()
+  const reauthenticate = async () => (isBearer ? await options.authenticate(token, request.socket.remoteAddress) : undefined)
+  await mount.handler(request, response, { user, reauthenticate })
+}
+
+function sendText(response: ServerResponse, status: number, text: string): void {
+  response.writeHead(status, { 'Content-Type': 'text/plain; charset=utf-8', 'X-Content-Type-Options': 'nosniff' }).end(`${text}\n`)
+}
+
+/** Requests in progress may end within this time. */
+const closeGraceMs = 5_000
+
+function closeServer(server: Server): Promise<void> {
+  return new Promise(resolve => {
+    const timer = setTimeout(() => server.closeAllConnections(), closeGraceMs)
+    server.close(() => {
+      clearTimeout(timer)
+      resolve()
+    })
+    server.closeIdleConnections()
+  })
+}

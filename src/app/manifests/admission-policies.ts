@@ -1,0 +1,231 @@
+import {
+  apiGroup,
+  assignedFinalizer,
+  labels,
+  outputsSecretName,
+  outputsSecretType,
+  systemNamespace,
+  workerResource,
+  workersNamespace,
+} from '../../api/index.ts'
+import { bindingRight, frozenFields, runMessages } from '../run-fields.ts'
+import { reservedWorkerNames, workerAccountPrefix, workerAccountsGroup } from '../worker-identity.ts'
+import type { Manifest } from './rule.ts'
+import { labelRight } from './worker-roles.ts'
+
+/** A policy and its binding, both of this name. All expressions are CEL. */
+type Policy = {
+  readonly name: string
+  readonly group: string
+  readonly version: string
+  readonly resources: readonly string[]
+  readonly operations: readonly ('CREATE' | 'UPDATE' | 'DELETE')[]
+  /** Which requests are checked; all have to be true. */
+  readonly conditions?: Readonly<Record<string, string>>
+  readonly variables?: Readonly<Record<string, string>>
+  readonly validations: readonly { readonly expression: string; readonly message: string }[]
+}
+
+// A request in another version of the API is converted to this one before it is checked (matchPolicy: Equivalent).
+const ownKinds = { group: apiGroup, version: workerResource.version }
+
+const text = (value: string) => JSON.stringify(value)
+
+/** Empty fields of a request are missing. */
+const subresource = 'request.?subResource.orValue("")'
+
+/** Requests of workers. Their user is a ServiceAccount, so its name is that of the worker. */
+const byWorker = { 'by-worker': `${text(workerAccountsGroup)} in request.userInfo.groups` }
+const worker = { worker: `request.userInfo.username.substring(${workerAccountPrefix.length})` }
+const own = {
+  own: `!(variables.worker in ${JSON.stringify(reservedWorkerNames)}) && (request.operation == "DELETE" ? oldObject : object).metadata.name == variables.worker`,
+}
+
+/**
+ * The labels of a Worker that its worker may set itself. Each is a check of a permission, which costs 350,000 units, and Kubernetes limits an
+ * expression to 1,000,000 and a policy to 10,000,000.
+ */
+export const maxOwnLabels = 16
+
+const mayHaveLabel = (key: string) => {
+  const name = `${key} + "=" + variables.labels[${key}]`
+  const right = `authorizer.group(${text(apiGroup)}).resource("workers").subresource(${text(labelRight.subresource)})`
+  return `${right}.namespace(${text(workersNamespace)}).name(${name}).check(${text(labelRight.verb)}).allowed()`
+}
+
+const ownWorker: Policy = {
+  name: 'oarlock-worker-own-worker',
+  ...ownKinds,
+  resources: ['workers', 'workers/status'],
+  operations: ['CREATE', 'UPDATE', 'DELETE'],
+  conditions: byWorker,
+  variables: {
+    ...worker,
+    ...own,
+    isCreate: 'request.operation == "CREATE"',
+    isUpdate: `request.operation == "UPDATE" && ${subresource} == ""`,
+    labels: 'request.operation == "DELETE" ? {} : object.metadata.?labels.orValue({})',
+    oldLabels: 'oldObject == null ? {} : oldObject.metadata.?labels.orValue({})',
+    // In another order on every evaluation, which does not matter.
+    newLabels:
+      'variables.labels.map(key, key).filter(key, !(key in variables.oldLabels) || variables.oldLabels[key] != variables.labels[key])',
+    // The controller requested this worker, and it has not registered yet: it may add the labels that it joined with.
+    isRequest:
+      'oldObject != null && oldObject.spec.?start.orValue(false) && !(oldObject.?status.phase.orValue("") in ["Ready", "Busy", "Draining"])',
+  },
+  validations: [
+    { expression: 'variables.own', message: 'a worker can only write the Worker with its own name' },
+    {
+      expression: `!variables.isCreate || (${text(labels.pool)} in variables.labels && variables.labels[${text(labels.pool)}] == object.spec.pool)`,
+      message: `the label ${labels.pool} must be the pool of the Worker`,
+    },
+    {
+      expression:
+        'request.operation == "DELETE" || !object.spec.?start.orValue(false) || (oldObject != null && oldObject.spec.?start.orValue(false))',
+      message: 'only the controller can request the start of a worker',
+    },
+    {
+      expression: '!variables.isUpdate || object.spec.pool == oldObject.spec.pool',
+      message: 'a worker cannot change its pool',
+    },
+    {
+      expression: '!variables.isUpdate || variables.oldLabels.all(key, key in variables.labels)',
+      message: 'a worker cannot remove labels of its Worker',
+    },
+    {
+      expression: '!variables.isUpdate || variables.isRequest || size(variables.newLabels) == 0',
+      message: 'a worker cannot change the labels of its Worker',
+    },
+    {
+      expression: `size(variables.newLabels) <= ${maxOwnLabels}`,
+      message: `a worker can set at most ${maxOwnLabels} labels of its Worker`,
+    },
+    ...Array.from({ length: maxOwnLabels }, (_, index) => ({
+      expression: `${subresource} != "" || size(variables.newLabels) <= ${index} || ${mayHaveLabel(`variables.newLabels[${index}]`)}`,
+      message: 'a worker can only have the labels that it joined with',
+    })),
+    {
+      expression: '!variables.isUpdate || !oldObject.spec.?drain.orValue(false) || object.spec.?drain.orValue(false)',
+      message: 'a draining worker cannot undo that: an administrator can, with "oarlock uncordon"',
+    },
+  ],
+}
+
+const ownLease: Policy = {
+  name: 'oarlock-worker-own-lease',
+  ...{ group: 'coordination.k8s.io', version: 'v1' },
+  resources: ['leases'],
+  operations: ['CREATE', 'UPDATE', 'DELETE'],
+  conditions: byWorker,
+  variables: { ...worker, ...own },
+  validations: [
+    {
+      expression: `variables.own && request.namespace == ${text(systemNamespace)}`,
+      message: `a worker can only write the Lease with its own name in ${systemNamespace}`,
+    },
+  ],
+}
+
+const ownRuns: Policy = {
+  name: 'oarlock-worker-own-runs',
+  ...ownKinds,
+  resources: ['runs', 'runs/status'],
+  operations: ['CREATE', 'UPDATE', 'DELETE'],
+  conditions: byWorker,
+  variables: worker,
+  validations: [
+    { expression: `${subresource} == "status"`, message: 'a worker can only write the status of a Run' },
+    {
+      // Of the old object: the assignment that the request found.
+      expression: `${subresource} != "status" || oldObject.spec.?workerName.orValue("") == variables.worker`,
+      message: 'the Run is not assigned to this worker',
+    },
+  ],
+}
+
+const outputsSuffix = outputsSecretName('')
+
+const ownOutputs: Policy = {
+  name: 'oarlock-worker-outputs',
+  ...{ group: '', version: 'v1' },
+  resources: ['secrets'],
+  operations: ['CREATE', 'UPDATE', 'DELETE'],
+  conditions: byWorker,
+  variables: {
+    secret: 'request.operation == "DELETE" ? oldObject : object',
+    stack: `variables.secret.metadata.name.endsWith(${text(outputsSuffix)}) ? variables.secret.metadata.name.substring(0, size(variables.secret.metadata.name) - ${outputsSuffix.length}) : ""`,
+  },
+  validations: [
+    {
+      // The server would put the token of a ServiceAccount into a Secret of another type.
+      expression: `variables.secret.?type.orValue("") == ${text(outputsSecretType)} && (oldObject == null || oldObject.?type.orValue("") == ${text(outputsSecretType)})`,
+      message: `a worker can only write Secrets of type ${outputsSecretType}`,
+    },
+    {
+      expression: `variables.stack != "" && variables.secret.metadata.?ownerReferences.orValue([]).exists(owner, owner.kind == "Stack" && owner.apiVersion.startsWith(${text(`${apiGroup}/`)}) && owner.name == variables.stack)`,
+      message: `a Secret with outputs must be named <stack>${outputsSuffix} and be owned by that Stack`,
+    },
+  ],
+}
+
+/** A right on fields, for every user: see run-fields.ts. */
+const runFields = (): Policy => ({
+  name: 'oarlock-run-fields',
+  ...ownKinds,
+  resources: ['runs'],
+  operations: ['CREATE', 'UPDATE'],
+  variables: {
+    mayBind: `authorizer.group(${text(apiGroup)}).resource(${text(bindingRight.resource)}).subresource(${text(bindingRight.subresource)}).namespace(request.namespace).check(${text(bindingRight.verb)}).allowed()`,
+    isCreate: 'request.operation == "CREATE"',
+  },
+  validations: [
+    {
+      expression: '!variables.isCreate || variables.mayBind',
+      message: runMessages.create,
+    },
+    {
+      // Most writes change only what is allowed, and need no check of a permission.
+      expression: `variables.isCreate || (${frozenFields()
+        .map(field => `object.spec.?${field} == oldObject.spec.?${field}`)
+        .join(' && ')}) || variables.mayBind`,
+      message: runMessages.change,
+    },
+    {
+      expression: `variables.isCreate || !(${text(assignedFinalizer)} in oldObject.metadata.?finalizers.orValue([])) || ${text(assignedFinalizer)} in object.metadata.?finalizers.orValue([]) || variables.mayBind`,
+      message: runMessages.finalizer,
+    },
+  ],
+})
+
+function manifestsOf(policy: Policy): Manifest[] {
+  const { name, group, version, resources, operations, conditions = {}, variables = {}, validations } = policy
+  const kind = { apiVersion: 'admissionregistration.k8s.io/v1' } as const
+  const pairs = (expressions: Readonly<Record<string, string>>) =>
+    Object.entries(expressions).map(([name, expression]) => ({ name, expression }))
+  return [
+    {
+      ...kind,
+      kind: 'ValidatingAdmissionPolicy',
+      metadata: { name },
+      spec: {
+        failurePolicy: 'Fail',
+        matchConstraints: { resourceRules: [{ apiGroups: [group], apiVersions: [version], resources, operations }] },
+        matchConditions: pairs(conditions),
+        variables: pairs(variables),
+        validations: validations.map(validation => ({ ...validation, reason: 'Forbidden' })),
+      },
+    },
+    {
+      ...kind,
+      kind: 'ValidatingAdmissionPolicyBinding',
+      metadata: { name },
+      spec: { policyName: name, validationActions: ['Deny'] },
+    },
+  ]
+}
+
+/**
+ * What Oarlock's authorizer and admission plugins restrict on the embedded server (`../api-server/`), for every other server. A policy sees
+ * writes only, and one object at a time: what it cannot tell is in docs/kubernetes.md.
+ */
+export const admissionPolicies = (): readonly Manifest[] => [ownWorker, ownLease, ownRuns, ownOutputs, runFields()].flatMap(manifestsOf)

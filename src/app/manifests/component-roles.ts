@@ -1,0 +1,105 @@
+import { systemNamespace, workersNamespace } from '../../api/index.ts'
+import { endpointsName } from '../discovery/index.ts'
+import { type ComponentName, componentAccount } from '../worker-identity.ts'
+import {
+  account,
+  boundRole,
+  clusterRole,
+  clusterRoleBinding,
+  group,
+  type Manifest,
+  on,
+  onCore,
+  onOwn,
+  type Rule,
+  reads,
+  writes,
+} from './rule.ts'
+
+/** Tokens and permissions of other users: `system:auth-delegator`. */
+const reviews: Rule[] = [
+  on(['authentication.k8s.io'], ['tokenreviews'], ['create']),
+  on(['authorization.k8s.io'], ['subjectaccessreviews'], ['create']),
+]
+const leases = on(['coordination.k8s.io'], ['leases'], [...reads, ...writes])
+const publishEndpoint: Rule[] = [
+  onCore(['configmaps'], ['create']),
+  { ...onCore(['configmaps'], ['get', 'update', 'patch']), resourceNames: [endpointsName] },
+]
+
+/** A role of an installation, and what its ServiceAccount in `oarlock-system` may do in the cluster and in two namespaces. */
+type Component = { readonly name: ComponentName; readonly cluster: Rule[]; readonly system?: Rule[]; readonly workers?: Rule[] }
+
+const components: readonly Component[] = [
+  {
+    name: 'controller',
+    cluster: [
+      onOwn(['stacks', 'runs', 'workers', 'workerpools', 'tenants'], [...reads, ...writes]),
+      onOwn(
+        ['stacks', 'runs', 'workers', 'workerpools', 'tenants'].map(kind => `${kind}/status`),
+        ['get', 'update', 'patch'],
+      ),
+      // For owner references with blockOwnerDeletion, where the server checks them.
+      onOwn(['stacks/finalizers', 'runs/finalizers'], ['update']),
+      // Assigns Runs to workers (run-fields.ts).
+      onOwn(['runs/binding'], ['update']),
+      // Deletes the states of a deleted Stack.
+      onOwn(['stacks/state'], ['delete']),
+      // The inputs of Stacks: changes are detected by the versions of what they reference.
+      onCore(['secrets', 'configmaps', 'namespaces'], reads),
+      // Workers of pools in mode Pod, and the Secret with the join token of each.
+      onCore(['pods'], [...reads, 'create', 'delete']),
+      onCore(['secrets'], ['create']),
+      onCore(['events'], ['create', 'patch']),
+      on(['apiextensions.k8s.io'], ['customresourcedefinitions'], ['get']),
+      ...reviews,
+    ],
+    system: [leases, ...publishEndpoint],
+  },
+  {
+    name: 'stores',
+    cluster: [onOwn(['stacks', 'runs', 'workers'], reads), ...reviews],
+    system: publishEndpoint,
+  },
+  {
+    name: 'join-service',
+    cluster: [onOwn(['workerpools', 'workers'], reads), ...reviews],
+    system: [...publishEndpoint, onCore(['secrets'], [...reads, ...writes])],
+    workers: [
+      onCore(['serviceaccounts', 'secrets'], [...reads, ...writes]),
+      onCore(['serviceaccounts/token'], ['create']),
+      // Grants each worker its labels. A user who may create tokens in this namespace can act as any worker anyway.
+      on(['rbac.authorization.k8s.io'], ['roles', 'rolebindings'], [...reads, ...writes, 'escalate', 'bind']),
+    ],
+  },
+  {
+    name: 'pool',
+    cluster: [onOwn(['workers', 'workerpools'], reads), onOwn(['workers/status'], ['patch'])],
+    // The join token of each worker that it starts, and whether a process without a Worker still has a Lease.
+    system: [onCore(['secrets'], ['create']), on(['coordination.k8s.io'], ['leases'], ['get'])],
+  },
+]
+
+/** Every authenticated user may read the addresses of the roles. */
+const readEndpoints = boundRole(
+  systemNamespace,
+  endpointsName,
+  [{ ...onCore(['configmaps'], ['get']), resourceNames: [endpointsName] }],
+  [group('system:authenticated')],
+)
+
+/** ServiceAccounts, roles and bindings of the processes of an installation whose roles run apart. */
+export const componentRoles: readonly Manifest[] = [
+  ...readEndpoints,
+  ...components.flatMap(({ name, cluster, system, workers }) => {
+    const own = componentAccount(name)
+    const subjects = [account(systemNamespace, own)]
+    return [
+      { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: own, namespace: systemNamespace } },
+      clusterRole(`oarlock:${name}`, cluster),
+      clusterRoleBinding(`oarlock:${name}`, `oarlock:${name}`, subjects),
+      ...(system ? boundRole(systemNamespace, own, system, subjects) : []),
+      ...(workers ? boundRole(workersNamespace, own, workers, subjects) : []),
+    ]
+  }),
+]

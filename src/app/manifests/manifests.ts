@@ -1,0 +1,46 @@
+import type { Client } from '../../kubernetes/client/index.ts'
+import { isReason, type NewObject } from '../../kubernetes/object/index.ts'
+import { admissionPolicies } from './admission-policies.ts'
+import { componentRoles } from './component-roles.ts'
+import type { Manifest } from './rule.ts'
+import { userRoles } from './user-roles.ts'
+import { workerRoles } from './worker-roles.ts'
+
+/**
+ * All objects, without namespaces and CRDs.
+ * @param options.policies for a server without Oarlock's authorizer. Without policies, RBAC would grant workers more than they need.
+ */
+export function oarlockManifests({ policies }: { policies: boolean }): readonly Manifest[] {
+  return [...(policies ? admissionPolicies() : []), ...userRoles, ...componentRoles, ...(policies ? workerRoles : [])]
+}
+
+/**
+ * Applies all objects that the server supports: the embedded server serves no policies, and its authorizer restricts workers instead.
+ * The namespaces must exist. Needs every permission that the roles grant, as a cluster administrator has them.
+ */
+export async function applyManifests(client: Client): Promise<void> {
+  const hasPolicies = await servesPolicies(client)
+  // First: they restrict what the roles grant.
+  if (hasPolicies) await applyObjects(client, admissionPolicies())
+  await applyObjects(client, [...userRoles, ...componentRoles, ...(hasPolicies ? workerRoles : [])])
+}
+
+/** Applies objects in no particular order. */
+export async function applyObjects(client: Client, manifests: readonly Manifest[]): Promise<void> {
+  await Promise.all(
+    manifests.map(async manifest => {
+      const resource = await client.discover(manifest.apiVersion, manifest.kind)
+      await client.resource(resource).apply(manifest as NewObject<object>, { force: true })
+    }),
+  )
+}
+
+async function servesPolicies(client: Client): Promise<boolean> {
+  try {
+    await client.discover('admissionregistration.k8s.io/v1', 'ValidatingAdmissionPolicy')
+    return true
+  } catch (error) {
+    if (isReason(error, 'NotFound')) return false
+    throw error
+  }
+}

@@ -1,0 +1,109 @@
+import { hostname } from 'node:os'
+import { Counter, type Registry } from 'prom-client'
+import type { Worker } from '../../api/index.ts'
+import type { Client } from '../../kubernetes/client/index.ts'
+import { type Log, Manager } from '../../kubernetes/controller/index.ts'
+import type { Address } from '../address.ts'
+import { makeRegistry } from '../endpoints/metrics.ts'
+import { createJoinToken } from '../join/index.ts'
+import { drainProcessPool, openProcessPool } from '../process-pool/local-pool.ts'
+import { openAgentIdentity } from './agent-identity.ts'
+import { agentCaches, type ClaimOutcome, PoolAgent } from './pool-agent.ts'
+
+export type PoolRoleOptions = {
+  client: Client
+  /** Where the workers join, with the certificate authority (PEM) that their join tokens pin. Asked for each worker. */
+  joinEndpoint(): Promise<{ url: string; caCertificate: string }>
+  /** Holds the identity of this agent, and the output, Runs and caches of its workers. One process uses it at a time. */
+  dataDir: string
+  /** Names of the pools whose workers are started here. */
+  pools: readonly string[]
+  maxWorkers: number
+  /** Labels of the workers that are started here. */
+  labels: Readonly<Record<string, string>>
+  /** Program and leading arguments that start a worker, such as Node and bin/oarlock.js. */
+  launcher: readonly string[]
+  /** Directories below which Stacks may use `source.path` and file:// repositories. */
+  allowPaths: readonly string[]
+  /** Address of /healthz, /readyz and /metrics. Default: not served. */
+  health?: Address | undefined
+  log: Log
+  nowMs?: () => number
+}
+
+export type PoolRole = {
+  readonly agent: string
+  /** The names of the worker processes on this host. */
+  running(): readonly string[]
+  readonly healthPort: number | undefined
+  /** Resolves when the caches are filled: from then on, requests are claimed. Rejects if the address of `health` cannot be listened on. */
+  readonly whenReady: Promise<void>
+  /** Claims nothing more, lets workers finish for `graceMs`, then interrupts their engines so that they save their state. */
+  stop(options: { graceMs: number; onProgress?: ((running: number) => void) | undefined }): Promise<void>
+  /** Interrupts the engines immediately during `stop`. */
+  interrupt(): void
+}
+
+/** The worker joins right after its start. */
+const joinTokenTtlMs = 10 * 60_000
+
+/**
+ * `oarlock pool`: starts the workers that a controller elsewhere requests. A process that is killed leaves its workers running; the next one on the
+ * same data directory adopts them (on Linux).
+ * @throws {AppStartError} if the data directory is in use or cannot be written.
+ */
+export function startPool(options: PoolRoleOptions): PoolRole {
+  const { client, joinEndpoint, dataDir, pools, maxWorkers, labels, launcher, allowPaths, health, log, nowMs = Date.now } = options
+  const host = hostname()
+  const identity = openAgentIdentity(dataDir, host)
+  /** Of workers that are about to start. */
+  const connections = new Map<string, Readonly<Record<string, string>>>()
+  const connection = (name: string) => {
+    const found = connections.get(name) ?? {}
+    connections.delete(name)
+    return found
+  }
+  const processes = openProcessPool({ dataDir, launcher, allowPaths, log, connection })
+  const registry = makeRegistry({ workers: () => processes.running().length })
+  const claims = claimsCounter(registry)
+  const manager = new Manager({ client, log, registry, probes: health && { host: health.host, port: health.port } })
+  const adopted = processes.running().map(({ pool }) => pool)
+  const prepare = async ({ metadata: { name, uid }, spec: { pool } }: Worker) => {
+    const { url, caCertificate } = await joinEndpoint()
+    const token = await createJoinToken(client, caCertificate, { pool, worker: name, uses: 1, ttlMs: joinTokenTtlMs, labels })
+    connections.set(name, { OARLOCK_SERVER: url, OARLOCK_TOKEN: token.text, OARLOCK_WORKER_UID: uid })
+  }
+  const agent = new PoolAgent({
+    ...{ manager, processes, prepare, host, maxWorkers, log, nowMs },
+    ...agentCaches(manager, new Set([...pools, ...adopted])),
+    agent: identity.name,
+    served: new Set(pools),
+    onClaim: outcome => claims.inc({ outcome }),
+  })
+  // Not awaited: an API server that cannot be reached must not hide the health endpoints, which report it.
+  const whenReady = manager.start()
+  return {
+    agent: identity.name,
+    running: () => processes.running().map(({ name }) => name),
+    get healthPort() {
+      return manager.probePort
+    },
+    whenReady,
+    interrupt: () => processes.interrupt(),
+    stop: async ({ graceMs, onProgress }) => {
+      await agent.drain()
+      await drainProcessPool(processes, { graceMs, onProgress, log })
+      await agent.settled()
+      agent.close()
+      await manager.stop()
+      identity.release()
+    },
+  }
+}
+
+function claimsCounter(registry: Registry): Counter<'outcome'> {
+  const help = 'Requests to start a worker that this host claimed, lost to another host, or claimed and failed to start.'
+  const counter = new Counter({ name: 'oarlock_pool_claims_total', help, labelNames: ['outcome'] as const, registers: [registry] })
+  for (const outcome of ['claimed', 'lost', 'failed'] satisfies ClaimOutcome[]) counter.inc({ outcome }, 0)
+  return counter
+}

@@ -1,0 +1,46 @@
+import { apiGroup, assignedFinalizer, runResource } from '../api/index.ts'
+import { equalJson, type KubeObject } from '../kubernetes/object/index.ts'
+import { type AdmissionPlugin, adminsGroup } from '../kubernetes/server/index.ts'
+
+/**
+ * Who may write which fields of a Run. Its spec is frozen by the controllers that create and assign it: a user who could change it would
+ * run an approved plan with other content, or get the Secrets of a Stack to a worker of their choice. And a user who could create one would
+ * name the Stack, whose state its worker then reads and writes, and the epoch, which locks out all later Runs. Users with write access to
+ * Runs may cancel them and change their priority. Everything else needs the permission to update `runs/binding`, which only controllers and
+ * administrators have. On the embedded server the admission plugin below checks it, on another server a ValidatingAdmissionPolicy
+ * (manifests/admission-policies.ts).
+ */
+export const userFields: readonly string[] = ['cancel', 'priority', 'priorityClass']
+
+export const bindingRight = { resource: 'runs', subresource: 'binding', verb: 'update' } as const
+
+/** All fields of a Run's spec that only controllers change. */
+export const frozenFields = (): string[] =>
+  Object.keys(runResource.schema.properties?.spec?.properties ?? {}).filter(field => !userFields.includes(field))
+
+type Spec = Readonly<Record<string, unknown>>
+
+/** Restricts the spec of a Run on the embedded server. Workers are not affected: they cannot write it at all. */
+export const runAdmission: AdmissionPlugin = ({ user, namespace, subresource, isAllowed }, object, oldObject) => {
+  if (subresource !== '' || user.groups.includes(adminsGroup)) return undefined
+  const problem = oldObject ? changeProblem(object, oldObject) : runMessages.create
+  if (problem === undefined) return undefined
+  const { verb, resource, subresource: right } = bindingRight
+  return isAllowed({ verb, group: apiGroup, resource, subresource: right, namespace }) ? undefined : problem
+}
+
+/** The messages of the policies are the same. */
+export const runMessages = {
+  create: `Runs can be created only with the permission to update ${bindingRight.resource}/${bindingRight.subresource}: "oarlock run" requests one`,
+  change: `spec can be changed only in ${userFields.join(', ')} without the permission to update ${bindingRight.resource}/${bindingRight.subresource}`,
+  finalizer: `the finalizer ${assignedFinalizer} can be removed only with the permission to update ${bindingRight.resource}/${bindingRight.subresource}`,
+} as const
+
+function changeProblem(object: KubeObject, oldObject: KubeObject): string | undefined {
+  const { spec: next = {} } = object as { spec?: Spec }
+  const { spec: previous = {} } = oldObject as { spec?: Spec }
+  const fields = new Set([...Object.keys(next), ...Object.keys(previous)])
+  if ([...fields].some(field => !userFields.includes(field) && !equalJson(next[field], previous[field]))) return runMessages.change
+  const hadFinalizer = oldObject.metadata.finalizers?.includes(assignedFinalizer)
+  return hadFinalizer && !object.metadata.finalizers?.includes(assignedFinalizer) ? runMessages.finalizer : undefined
+}

@@ -1,0 +1,70 @@
+import type { Client } from '../../kubernetes/client/index.ts'
+import { type Log, Manager } from '../../kubernetes/controller/index.ts'
+import { makeRegistry } from '../endpoints/metrics.ts'
+import { startPublishedListener } from '../listener/published-listener.ts'
+import type { RoleListenerOptions } from '../listener/tls-listener.ts'
+import type { MountHandler } from '../mount.ts'
+import type { RoleProcess } from '../role-process.ts'
+import { keepClaim, type StoresClaim } from './keep-claim.ts'
+import { openStores, serveStores } from './stores.ts'
+
+export type StoresProcessOptions = RoleListenerOptions & {
+  client: Client
+  dataDir: string
+  /** Makes these stores those of the installation, although others are. Default false. */
+  replace?: boolean
+  log: Log
+}
+
+/**
+ * `oarlock stores`: the state store and the log store of an installation, as a process of their own. It knows the API server only as a client:
+ * tokens are checked by TokenReview, rights by SubjectAccessReview.
+ * @throws {AppStartError} if the data directory or the address cannot be used, or other stores are those of the installation.
+ */
+export async function startStoresProcess(options: StoresProcessOptions): Promise<RoleProcess> {
+  const { client, dataDir, log } = options
+  const stores = await openStores({ dataDir, log })
+  const registry = makeRegistry()
+  const manager = new Manager({ client, log, registry })
+  const handlers = serveStores(stores, { client, manager, registry, log })
+  let claim: StoresClaim | undefined
+  try {
+    claim = await keepClaim({ client, id: stores.id, dataDir, replace: options.replace ?? false, log })
+    const { url, stop } = await startPublishedListener({
+      ...options,
+      role: 'state and log stores',
+      endpoint: 'stores',
+      // Without an entry, stores are expected on the address of the API server: a worker that joins while they restart would keep that one.
+      staysPublished: true,
+      mounts: [
+        { prefix: '/state/', handler: whileClaimed(claim, handlers.state) },
+        { prefix: '/logs/', handler: whileClaimed(claim, handlers.log) },
+      ],
+      registry,
+      notReady: () => [...(claim?.notReady() ?? []), ...manager.readyz().reasons],
+    })
+    manager.start().catch((error: unknown) => log.error({ err: error }, 'failed to start the caches of the stores'))
+    return {
+      url,
+      stop: async () => {
+        claim?.stop()
+        await stop()
+        await manager.stop()
+        await stores.close()
+      },
+    }
+  } catch (error) {
+    claim?.stop()
+    await stores.close()
+    throw error
+  }
+}
+
+/** Clients retry a request that got 503. */
+const whileClaimed =
+  (claim: StoresClaim, handler: MountHandler): MountHandler =>
+  async (request, response, context) => {
+    if (claim.isClaimed) return await handler(request, response, context)
+    const error = { code: 'Unavailable', message: claim.notReady().join('; ') }
+    response.writeHead(503, { 'Content-Type': 'application/json', 'Retry-After': '1' }).end(JSON.stringify({ error }))
+  }

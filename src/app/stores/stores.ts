@@ -1,0 +1,136 @@
+/**
+ * @module app/stores: state store and log store as a role. Start reading here; `stores-process.ts` runs them as a process of their own.
+ * In: a data directory, and a client to find Runs and Stacks. Out: request handlers, which authorize by `store-access.ts`.
+ * Out of scope: what is stored, and how (`stores/`).
+ */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Counter, Registry } from 'prom-client'
+import { type Run, runResource, type Stack, stackResource } from '../../api/index.ts'
+import type { Client } from '../../kubernetes/client/index.ts'
+import type { Log, Manager } from '../../kubernetes/controller/index.ts'
+import { createLogHandler, type LogHandler, type LogStore, openLogStore } from '../../stores/log/index.ts'
+import { createStateHandler, openStateStore, type StateHandler, type StateStore } from '../../stores/state/index.ts'
+import { prepareDataDirectory } from '../data-directory.ts'
+import { openDataIdentity } from '../data-identity.ts'
+import { brokenLocksCounter } from '../endpoints/metrics.ts'
+import { AccessReviewer } from '../reviews/access-reviewer.ts'
+import { toAppStartError } from '../to-app-start-error.ts'
+import { readStateKey } from './state-key.ts'
+import { authorizeLog, authorizeState, lockAbandonedCheck, orUnavailable, type StoreFacts } from './store-access.ts'
+
+/** The state store and the log store of one data directory, as a role of a process. */
+export type Stores = {
+  /** Identifies these states: the id of a restored directory is the same, that of an empty one is new. */
+  readonly id: string
+  readonly state: StateStore
+  readonly log: LogStore
+  /** Deletes the log of a Run that was deleted. Never rejects. */
+  removeLog(run: { namespace: string; name: string }): Promise<void>
+  close(): Promise<void>
+}
+
+export type StoreHandlers = { readonly state: StateHandler; readonly log: LogHandler }
+
+export type StoreHandlersOptions = {
+  /** Needs to read Runs, Stacks and Workers, and to create SubjectAccessReviews. */
+  client: Client
+  /** Caches, which save a request each. Default: every object is requested from the API server. */
+  cachedRun?(namespace: string, name: string): Run | undefined
+  cachedStack?(namespace: string, name: string): Stack | undefined
+  locksBroken?: Pick<Counter, 'inc'>
+  log: Log
+}
+
+/**
+ * Opens the stores, and locks their directory for the life of the process: the thread of the state store closes its file when it is idle, and
+ * logs are plain files.
+ * @throws {AppStartError} if the data directory cannot be used, or its states belong to another key.
+ */
+export async function openStores({ dataDir, log }: { dataDir: string; log: Log }): Promise<Stores> {
+  const directory = join(dataDir, 'state')
+  let identity: ReturnType<typeof openDataIdentity> | undefined
+  try {
+    prepareDataDirectory(dataDir, log)
+    identity = openDataIdentity({
+      file: join(directory, 'stores.db'),
+      dataDir,
+      usedBy: '"oarlock stores" or "oarlock up"',
+      idBytes: 16,
+      isNew: !existsSync(join(directory, 'state.db')),
+    })
+    const { id, release } = identity
+    const state = await openStateStore({ directory, key: readStateKey(dataDir) })
+    const logs = openLogStore({ directory: join(dataDir, 'logs') })
+    return {
+      id,
+      state,
+      log: logs,
+      removeLog: async ({ namespace, name }) => {
+        try {
+          await logs.remove({ namespace, run: name })
+        } catch (error) {
+          log.warn({ err: error, run: name }, 'failed to remove the log of a deleted Run')
+        }
+      },
+      close: async () => {
+        try {
+          await logs.close()
+          await state.close()
+        } finally {
+          release()
+        }
+      },
+    }
+  } catch (error) {
+    identity?.release()
+    throw toAppStartError(error, { dataDir, listen: '' })
+  }
+}
+
+/**
+ * Serves `/state/` and `/logs/`. Requests are authenticated by the caller: by the API server on whose address they are served,
+ * or by `authenticateByTokenReview` on another one. They are authorized here (`store-access.ts`).
+ */
+export function createStoreHandlers({ state, log: logs }: Stores, options: StoreHandlersOptions): StoreHandlers {
+  const { client, cachedRun = () => undefined, cachedStack = () => undefined, locksBroken, log } = options
+  const facts: StoreFacts = {
+    client,
+    access: new AccessReviewer(client),
+    cachedRun,
+    cachedStack,
+    checkStackToken: (stackUid, token) => state.checkStackToken(stackUid, token),
+  }
+  const onAccessError = (error: unknown) => log.warn({ err: error }, 'the API server did not decide about a request to the stores')
+  return {
+    state: createStateHandler({
+      store: state,
+      authorize: request => orUnavailable(authorizeState(facts, request), onAccessError),
+      isLockAbandoned: lockAbandonedCheck(client),
+      onError: error => log.error({ err: error }, 'request to the state store failed'),
+      onLockBroken: () => locksBroken?.inc(),
+    }),
+    log: createLogHandler({
+      store: logs,
+      authorize: request => orUnavailable(authorizeLog(facts, request), onAccessError),
+      onError: error => log.error({ err: error }, 'request to the log store failed'),
+    }),
+  }
+}
+
+/** The same with the caches of a manager, whose Runs also decide when a log is deleted. Call it before the manager starts. */
+export function serveStores(
+  stores: Stores,
+  { client, manager, registry, log }: { client: Client; manager: Manager; registry: Registry; log: Log },
+): StoreHandlers {
+  const runs = manager.informer(runResource)
+  const stacks = manager.informer(stackResource)
+  runs.onChange({ deleted: ({ metadata: { namespace = '', name } }) => void stores.removeLog({ namespace, name }) })
+  return createStoreHandlers(stores, {
+    client,
+    cachedRun: (namespace, name) => runs.get(`${namespace}/${name}`),
+    cachedStack: (namespace, name) => stacks.get(`${namespace}/${name}`),
+    locksBroken: brokenLocksCounter(registry),
+    log,
+  })
+}

@@ -1,0 +1,180 @@
+/**
+ * @module app/worker: the process of one worker. Start reading here.
+ * In: environment and command line. Out: a worker that has joined, its credential and its health endpoints (`worker-health.ts`), and an exit code.
+ * Out of scope: leases and Runs (`execution/worker/`), how it joins (`../join/`).
+ */
+import { defaults, type WorkerPool, workerPoolResource } from '../../api/index.ts'
+import {
+  runWorker,
+  type WorkerHealth,
+  WorkerOptionError,
+  type WorkerOverrides,
+  type WorkerSettings,
+  workerExitCodes,
+  workerOptionsFromEnv,
+  workerSignals,
+} from '../../execution/worker/index.ts'
+import { type Client, ConnectionError, createClient, disableBundledRootCertificates } from '../../kubernetes/client/index.ts'
+import { isReason, parseDuration, parseQuantity, quantityValue, StatusError } from '../../kubernetes/object/index.ts'
+import { looksLikeJoinToken } from '../join/looks-like-join-token.ts'
+
+export type WorkerProcessOptions = WorkerOverrides & {
+  env: Readonly<Record<string, string | undefined>>
+  version: string
+  /** Prints one line: a log entry as JSON, or the error that keeps the worker from starting. */
+  print(line: string): void
+}
+
+/** The worker's identity on the server, and its credential, which may be renewed. */
+type WorkerAccess = Pick<
+  WorkerSettings,
+  'name' | 'pool' | 'server' | 'caCertificate' | 'storeUrl' | 'storeCaCertificate' | 'capabilities'
+> & {
+  token: string | (() => string)
+  close(): void
+}
+
+/** Runs a worker with the settings of its environment until it has finished or a signal ends it. Returns the exit code. */
+export async function runWorkerProcess(options: WorkerProcessOptions): Promise<number> {
+  const { env, version, print, ...overrides } = options
+  const { signal, interruptSignal, dispose } = workerSignals()
+  // JSON lines like the server's log. Not pino, whose loading delays the first Run, and not `consoleLog`, which writes text.
+  const line = (level: string) => (fields: object, message: string) =>
+    print(JSON.stringify({ time: new Date().toISOString(), level, ...fields, message }))
+  const log = { info: line('info'), warn: line('warn') }
+  try {
+    const settings = workerOptionsFromEnv(env, overrides)
+    const access = looksLikeJoinToken(settings.token)
+      ? await joinPool(settings, overrides.name ?? env.OARLOCK_WORKER_NAME, log)
+      : accessFromSettings(settings)
+    const { server, caCertificate, token } = access
+    if (caCertificate !== undefined) disableBundledRootCertificates()
+    // A worker has few concurrent requests, and each further connection costs a TLS handshake before its first Run.
+    const client = await createClient({
+      cluster: { server, caCertificate, token },
+      userAgent: 'oarlock-worker',
+      fieldManager: 'oarlock',
+      connections: 2,
+    })
+    let health = (): WorkerHealth => ({ live: [], ready: notRegistered, started: notRegistered })
+    let endpoint: { close(): void } | undefined
+    try {
+      if (settings.health !== undefined) endpoint = await serveHealth(settings.health, () => health())
+      const lifecycle = await lifecycleSettings(client, settings, access.pool)
+      const onHealth = (now: () => WorkerHealth) => {
+        health = now
+      }
+      const { exitCode } = await runWorker({
+        ...settings,
+        ...access,
+        ...lifecycle,
+        client,
+        version,
+        log,
+        signal,
+        interruptSignal,
+        onHealth,
+      })
+      return exitCode
+    } finally {
+      endpoint?.close()
+      access.close()
+      await client.close()
+    }
+  } catch (error) {
+    const exitCode = exitCodeOf(error)
+    if (exitCode === undefined) throw error
+    print(`oarlock worker: ${(error as Error).message}`)
+    return exitCode
+  } finally {
+    dispose()
+  }
+}
+
+/** Undefined for an unexpected error. */
+function exitCodeOf(error: unknown): number | undefined {
+  if (error instanceof WorkerOptionError) return workerExitCodes.invalidSetting
+  const isRejected = isReason(error, 'Unauthorized', 'Forbidden') || (error as { isRejected?: unknown }).isRejected === true
+  if (isRejected) return workerExitCodes.accessDenied
+  const isUnreachable = error instanceof StatusError || error instanceof ConnectionError || (error as Error).name === 'JoinError'
+  return isUnreachable ? workerExitCodes.notRegistered : undefined
+}
+
+const accessFromSettings = (settings: WorkerSettings): WorkerAccess => ({ ...settings, close: () => undefined })
+
+/** Exchanges the join token for a credential, which is renewed until `close` is called. */
+async function joinPool(
+  { server, token: text, pool, capabilities, storeUrl, storeCaCertificate }: WorkerSettings,
+  requestedName: string | undefined,
+  log: { info(fields: object, message: string): void; warn(fields: object, message: string): void },
+): Promise<WorkerAccess> {
+  // Loaded only here: a worker that `oarlock up` starts already has a credential.
+  const { bootstrapWorker, Credential, fetchPinnedCa, parseJoinToken } = await import('../join/index.ts')
+  const token = parseJoinToken(text)
+  if (!token) throw new WorkerOptionError('join token is incomplete: use the whole token as "oarlock token create" printed it')
+  if (!server.startsWith('https://')) throw new WorkerOptionError(`server URL ${server} must start with https:// to join with a token`)
+  const caCertificate = await fetchPinnedCa(server, token)
+  const response = await bootstrapWorker(server, caCertificate, text, { name: requestedName, labels: capabilities.labels })
+  log.info({ worker: response.worker, pool: response.pool, server }, 'joined')
+  if (pool !== defaults.pool && pool !== response.pool) log.warn({ pool }, `ignored --pool: the join token is for pool ${response.pool}`)
+  const onError = (error: Error) => log.warn({ worker: response.worker, error: error.message }, 'failed to renew the credential')
+  const credential = new Credential({ server, caCertificate, response, onError })
+  const { worker: name, labels } = response
+  // The join service names the address of the API server and of the stores if they are not its own.
+  const api = response.server ?? { url: server, caCertificate }
+  const stores = response.stores ?? {
+    url: storeUrl === server ? api.url : storeUrl,
+    caCertificate: storeCaCertificate ?? api.caCertificate,
+  }
+  return {
+    name,
+    pool: response.pool,
+    server: api.url,
+    caCertificate: api.caCertificate,
+    storeUrl: stores.url,
+    storeCaCertificate: stores.caCertificate,
+    token: credential.get,
+    capabilities: { ...capabilities, labels },
+    close: () => credential.stop(),
+  }
+}
+
+const notRegistered = ['the worker has not registered yet']
+
+async function serveHealth(text: string, health: () => WorkerHealth): Promise<{ close(): void }> {
+  // Loaded only if it is used.
+  const [{ parseAddress }, { startWorkerHealth }] = await Promise.all([import('../address.ts'), import('./worker-health.ts')])
+  try {
+    return await startWorkerHealth(parseAddress(text), health)
+  } catch (error) {
+    throw new WorkerOptionError(`--health: ${(error as Error).message}`)
+  }
+}
+
+type LifecycleSettings = {
+  once: boolean
+  slots: number
+  drainGraceMs: number
+  recycle: { afterRuns?: number; aboveMemoryBytes?: number }
+  engineEnvironment: readonly string[]
+}
+
+/** From the driver or the command line, else from the pool; without a pool, Warm with one slot. */
+async function lifecycleSettings(client: Client, settings: WorkerSettings, pool: string): Promise<LifecycleSettings> {
+  const { lifecycle, slots, drainGraceMs, recycleAfterRuns, recycleAboveBytes, engineEnvironment } = settings
+  // A driver passes all settings of a one-shot worker, which then needs no request before its Run.
+  const isComplete = lifecycle !== undefined && engineEnvironment !== undefined && (slots !== undefined || lifecycle === 'OneShot')
+  const spec: WorkerPool['spec'] | undefined = isComplete
+    ? undefined
+    : (await client.resource(workerPoolResource).getOrUndefined(pool))?.spec
+  const afterRuns = recycleAfterRuns ?? spec?.recycle?.afterRuns
+  const aboveMemory = spec?.recycle?.aboveMemory
+  const aboveMemoryBytes = recycleAboveBytes ?? (aboveMemory === undefined ? undefined : quantityValue(parseQuantity(aboveMemory)))
+  return {
+    once: (lifecycle ?? (spec ? (spec.lifecycle ?? 'OneShot') : 'Warm')) === 'OneShot',
+    slots: slots ?? spec?.slots ?? 1,
+    drainGraceMs: drainGraceMs ?? parseDuration(spec?.drainGrace ?? defaults.drainGrace),
+    engineEnvironment: engineEnvironment ?? spec?.engineEnvironment ?? [],
+    recycle: { ...(afterRuns !== undefined && { afterRuns }), ...(aboveMemoryBytes !== undefined && { aboveMemoryBytes }) },
+  }
+}

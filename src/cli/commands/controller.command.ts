@@ -1,0 +1,25 @@
+import { Option } from 'commander'
+import { collect, type DeclareCommand, duration, positiveInteger } from '../options.ts'
+import { listenOptions, roleOptions } from '../role-options.ts'
+
+const notes = `
+Decides about Stacks, Runs and Workers on any Kubernetes API server. Several
+processes may run: one leads, the others take over when its Lease expires or is
+released. SIGTERM releases it. A process that loses its Lease exits with code 1.`
+
+export const declare: DeclareCommand = (program, exitWith) => {
+  const command = roleOptions(program.command('controller'), { dataName: 'mirrors of git repositories, and a certificate authority' })
+  listenOptions(command, { port: 7470, ownCertificate: true })
+    .option('--http <host:port>', 'address of /healthz, /readyz, /metrics and the status page', '127.0.0.1:7467')
+    .option('--allow-path <dir>', 'directory that Stacks may use with source.path and file:// repositories, repeatable', collect, [])
+    .option('--max-running <n>', 'maximum concurrent Runs over all pools', positiveInteger)
+    .option('--lease-duration <duration>', 'time after which another process leads if the leader does not renew', duration, '15s')
+    .addOption(
+      new Option('--crds <mode>', 'install missing CRDs; check: change nothing; upgrade: also replace older ones')
+        .choices(['check', 'install', 'upgrade'])
+        .default('install'),
+    )
+    .description('run only the controllers, with leader election')
+    .addHelpText('after', notes)
+    .action(async options => exitWith(await (await import('./controller.ts')).controller(options)))
+}

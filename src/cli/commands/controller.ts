@@ -1,0 +1,46 @@
+import { join, resolve } from 'node:path'
+import { parseAddress, roles } from '../../app/index.ts'
+import { parseDuration } from '../../kubernetes/object/index.ts'
+import { certificateFiles, type RoleListenOptions } from '../role-options.ts'
+import { type RoleOptions, runRole } from '../run-role.ts'
+import { packageVersion } from '../version.ts'
+
+export type ControllerOptions = RoleOptions &
+  RoleListenOptions & {
+    http: string
+    allowPath: string[]
+    maxRunning?: number
+    leaseDuration: string
+    crds: 'check' | 'install' | 'upgrade'
+  }
+
+/** `oarlock controller`: runs the controllers until a signal ends them or another process leads. Returns the exit code. */
+export async function controller(options: ControllerOptions): Promise<number> {
+  return await runRole('controller', options, 'is running the controllers', async ({ client, access, log, dataDir, fail }) => {
+    const { startControllerProcess } = await roles.controller()
+    const { httpUrl, identity, stop } = await startControllerProcess({
+      ...{ client, access, log, crds: options.crds, maxRunning: options.maxRunning },
+      cacheDir: join(dataDir, 'cache'),
+      allowPaths: options.allowPath.map(path => resolve(path)),
+      http: parseAddress(options.http),
+      queue: {
+        dataDir,
+        listen: parseAddress(options.listen),
+        names: options.tlsSan,
+        advertiseUrl: options.advertiseUrl,
+        certificateFiles: certificateFiles(options, 'controller'),
+      },
+      leaseDurationMs: parseDuration(options.leaseDuration),
+      version: packageVersion(),
+      onLeadershipLost: () => fail('lost leadership: another process leads, or the Lease could not be renewed in time'),
+    })
+    return {
+      rows: [
+        ['API', client.server],
+        ['status page', httpUrl],
+        ['identity', identity],
+      ],
+      stop,
+    }
+  })
+}

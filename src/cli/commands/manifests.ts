@@ -1,0 +1,9 @@
+import { installation } from '../../app/index.ts'
+import { print } from '../console.ts'
+import { serialize } from '../output/print-objects.ts'
+
+/** `oarlock manifests`: one YAML document per object. */
+export async function manifests(): Promise<void> {
+  const { installationObjects } = await installation()
+  for (const object of installationObjects()) print(`---\n${(await serialize(object, 'yaml')).trimEnd()}`)
+}

@@ -1,0 +1,51 @@
+import { cpus } from 'node:os'
+import { resolve } from 'node:path'
+import { defaults } from '../../api/index.ts'
+import { parseAddress, roles } from '../../app/index.ts'
+import { note, print } from '../console.ts'
+import { joinEndpoint } from '../join-endpoint.ts'
+import { parseLabels } from '../parse-labels.ts'
+import { type RoleOptions, runRole } from '../run-role.ts'
+import { workerLauncher } from '../worker-launcher.ts'
+
+export type PoolOptions = RoleOptions & { pool: string[]; maxWorkers?: number; label: string[]; allowPath: string[]; health?: string }
+
+/** `oarlock pool`: starts the workers that a controller elsewhere requests, until a signal ends it. Returns the exit code. */
+export async function pool(options: PoolOptions): Promise<number> {
+  const pools = options.pool.length > 0 ? options.pool : [defaults.pool]
+  const maxWorkers = options.maxWorkers ?? Math.max(2, cpus().length)
+  const labels = parseLabels(options.label, 'pool')
+  return await runRole('pool', options, `starts workers of ${listOf(pools)}`, async ({ client, log, dataDir, fail }) => {
+    const { startPool } = await roles.pool()
+    const health = options.health === undefined ? undefined : parseAddress(options.health)
+    const role = startPool({
+      ...{ client, dataDir, pools, maxWorkers, labels, health, log, launcher: workerLauncher },
+      allowPaths: options.allowPath.map(path => resolve(path)),
+      joinEndpoint: async () => await joinEndpoint(client),
+    })
+    role.whenReady.then(
+      () => {
+        if (health) print(`health is served at http://${health.host}:${role.healthPort}`)
+        print(`ready: claiming requests of ${listOf(pools)}`)
+      },
+      (error: Error) => fail(error.message),
+    )
+    const adopted = role.running()
+    return {
+      rows: [
+        ['API', client.server],
+        ['agent', role.agent],
+        ['workers', `at most ${maxWorkers}${adopted.length > 0 ? `, ${adopted.length} of them adopted` : ''}`],
+        ['data', dataDir],
+      ],
+      interrupt: role.interrupt,
+      stop: async ({ graceMs }) =>
+        await role.stop({
+          graceMs,
+          onProgress: running => note(`waiting for ${running === 1 ? '1 worker' : `${running} workers`} to finish`),
+        }),
+    }
+  })
+}
+
+const listOf = (pools: readonly string[]) => `${pools.length === 1 ? 'pool' : 'pools'} ${pools.join(', ')}`

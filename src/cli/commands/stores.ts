@@ -1,0 +1,24 @@
+import { parseAddress, roles } from '../../app/index.ts'
+import { certificateFiles, type RoleListenOptions } from '../role-options.ts'
+import { type RoleOptions, runRole } from '../run-role.ts'
+
+/** `oarlock stores`: runs the state store and the log store until a signal ends it. Returns the exit code. */
+export async function stores(options: RoleOptions & RoleListenOptions & { replaceStores?: boolean }): Promise<number> {
+  return await runRole('stores', options, 'is serving states and logs', async ({ client, log, dataDir }) => {
+    const { startStoresProcess } = await roles.stores()
+    const { url, stop } = await startStoresProcess({
+      ...{ client, log, dataDir, names: options.tlsSan, advertiseUrl: options.advertiseUrl },
+      replace: options.replaceStores === true,
+      listen: parseAddress(options.listen),
+      certificateFiles: certificateFiles(options, 'stores'),
+    })
+    return {
+      rows: [
+        ['stores', url],
+        ['API', client.server],
+        ['data', dataDir],
+      ],
+      stop,
+    }
+  })
+}

@@ -1,0 +1,25 @@
+import { discovery } from '../app/index.ts'
+import type { Client } from '../kubernetes/client/index.ts'
+import { isReason } from '../kubernetes/object/index.ts'
+import { CliError } from './cli-error.ts'
+import { exitCodes } from './exit-codes.ts'
+
+/**
+ * Where workers join: the join service that has published its address, or the API server of `oarlock up`, which serves /join itself.
+ * @throws {CliError} if there is neither.
+ */
+export async function joinEndpoint(client: Client): Promise<{ url: string; caCertificate: string }> {
+  const { join } = await (await discovery()).readEndpoints(client)
+  if (join?.caCertificate !== undefined) return { url: join.url, caCertificate: join.caCertificate }
+  try {
+    return { url: client.server, caCertificate: await (await client.request({ method: 'GET', path: '/join/ca' })).text() }
+  } catch (error) {
+    if (!isReason(error, 'NotFound', 'Forbidden')) throw error
+    const hint = 'start "oarlock join-service", which publishes its address'
+    throw new CliError(`workers cannot join at ${client.server}: it is no "oarlock up"`, {
+      exitCode: exitCodes.notFound,
+      hint,
+      cause: error,
+    })
+  }
+}

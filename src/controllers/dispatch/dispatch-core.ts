@@ -1,0 +1,393 @@
+import { assignedFinalizer, defaults, hasRegistered, isStartRequested, type Run, type Worker } from '../../api/index.ts'
+import { AcceptanceCheck } from './acceptance-check.ts'
+import { type DispatchAction, type DispatchDecision, writtenObject } from './dispatch-action.ts'
+import type { DispatchEvent, Now } from './dispatch-event.ts'
+import { FailureDetector } from './failure-detection/index.ts'
+import { type ObjectVersion, objectIdOf, versionOf } from './object-version.ts'
+import { PendingWrites } from './pending-writes.ts'
+import { Scheduler } from './placement/index.ts'
+import { decideOrphans, type OrphanSince, type PoolsDecision, StartTracker } from './pool/index.ts'
+import { type ClaimsNames, PoolAutoscaler } from './pool-autoscaler.ts'
+import type { RunQueueOptions } from './queue/index.ts'
+import { decideRunCleanup } from './run-cleanup.ts'
+import type { RunRecord } from './run-record.ts'
+import { RunTracker } from './run-tracker.ts'
+import { Settings } from './settings.ts'
+import {
+  PendingReasons,
+  PoolStatuses,
+  QueuePositions,
+  type QueueReport,
+  type QueueReportOptions,
+  queueReport,
+  TenantStatuses,
+} from './status/index.ts'
+import { WorkerTemplateCache } from './worker-template-cache.ts'
+
+export type DispatchCoreOptions = RunQueueOptions & {
+  /** Default 10,000. All workers must use the same value, because they stop themselves by it (invariant 2). */
+  readonly leaseDurationMs?: number | undefined
+  /** Default: those of Pods. */
+  readonly claimsNames?: ClaimsNames | undefined
+}
+
+/** How often long Runs are charged and unused accounts removed. */
+const tickIntervalMs = 30_000
+
+/**
+ * Decides everything that dispatch does: which Worker gets which Run, which workers are started, drained and declared lost, and which statuses are
+ * written. {@link observe} takes what has happened, {@link decide} returns what to do. It has no I/O, clock or randomness of its own and changes
+ * nothing that it is given; its indexes make the cost of a change independent of the number of queued Runs.
+ *
+ * A decision counts immediately, before it is executed: an assigned Run is active, a started worker is starting. The caller executes each action
+ * once and reports its outcome as an event. A new leader creates a new core and reports to it all objects that exist: nothing else is needed to continue.
+ *
+ * This is the list of all events and of all steps of a decision, in their order; each step is decided elsewhere.
+ */
+export class DispatchCore {
+  readonly #leaseDurationMs: number
+  readonly #scheduler: Scheduler
+  readonly #runs: RunTracker
+  readonly #failures: FailureDetector
+  readonly #starts: StartTracker
+  readonly #writes = new PendingWrites()
+  /** True while a write of the object is pending: nothing is decided for it. */
+  readonly #isPending = (object: ObjectVersion): boolean => this.#writes.has(object)
+  readonly #workerTemplates = new WorkerTemplateCache()
+  /** The registered ones. */
+  readonly #workers = new Map<string, Worker>()
+  readonly #settings = new Settings()
+  readonly #autoscaler: PoolAutoscaler
+  /** Ids of Runs whose finalizer is being removed. */
+  readonly #releasing = new Set<string>()
+  readonly #acceptance = new AcceptanceCheck()
+  readonly #positions = new QueuePositions()
+  readonly #poolStatuses = new PoolStatuses()
+  readonly #tenantStatuses = new TenantStatuses()
+  #tickedAtMs = Number.NEGATIVE_INFINITY
+  #orphansSince: ReadonlyMap<string, OrphanSince> = new Map()
+  #poolCounts: PoolsDecision['pools'] = new Map()
+  /** Of the last event. */
+  #now: Now
+
+  /** @param now Runs that ended before it are charged with their age. */
+  constructor({ leaseDurationMs = defaults.leaseDurationMs, claimsNames = { Pod: true }, ...queueOptions }: DispatchCoreOptions, now: Now) {
+    this.#now = now
+    this.#leaseDurationMs = leaseDurationMs
+    this.#failures = new FailureDetector(leaseDurationMs)
+    this.#scheduler = new Scheduler({ nowMs: now.wallMs, ...queueOptions })
+    this.#starts = new StartTracker(this.#settings.pools, worker => this.#workers.has(worker))
+    this.#autoscaler = new PoolAutoscaler(this.#starts, claimsNames)
+    this.#runs = new RunTracker({
+      queue: this.#scheduler.queue,
+      workerCreatedMs: name => {
+        const worker = this.#workers.get(name)
+        return worker && Date.parse(worker.metadata.creationTimestamp)
+      },
+      onLoad: (worker, load) => this.#scheduler.inventory.setLoad(worker, load),
+      onWorkerRuns: (worker, hasRuns) => this.#failures.runsChanged(worker, hasRuns, this.#now.monotonicMs),
+      onStarted: worker => this.#starts.startedRun(worker),
+    })
+  }
+
+  // ---- events
+
+  /** Takes an event. Returns true if a decision is due now; otherwise it can wait until the last decision's `requeueAfterMs`. */
+  observe(event: DispatchEvent, now: Now): boolean {
+    this.#now = now
+    const { wallMs, monotonicMs } = now
+    switch (event.kind) {
+      case 'RunChanged':
+        // Otherwise settings are applied by the next decision: that orders the whole queue again.
+        if (event.isInitial) this.#settings.apply(this.#scheduler.queue)
+        return this.#runs.observe(event.run, { isInitial: event.isInitial, isUncounted: event.isUncounted, nowMs: wallMs })
+      case 'RunDeleted':
+        return this.#runs.delete(event.run, wallMs)
+      case 'WorkerChanged':
+        return this.#workerChanged(event.worker, now)
+      case 'WorkerDeleted':
+        return this.#workerDeleted(event.worker, now)
+      case 'LeaseChanged':
+        return this.#failures.leaseChanged(event.lease, monotonicMs)
+      case 'LeaseDeleted':
+        return this.#failures.leaseDeleted(event.worker, monotonicMs)
+      case 'PoolChanged':
+        return this.#settings.poolChanged(event.pool)
+      case 'PoolDeleted':
+        this.#workerTemplates.invalidate(event.pool.metadata.name)
+        this.#starts.poolDeleted(event.pool.metadata.name)
+        this.#poolStatuses.forget(event.pool.metadata.name)
+        return this.#settings.poolDeleted(event.pool)
+      case 'TenantChanged':
+        return this.#settings.tenantChanged(event.tenant)
+      case 'TenantDeleted':
+        this.#tenantStatuses.forget(event.tenant.metadata.name)
+        return this.#settings.tenantDeleted(event.tenant)
+      case 'NamespaceChanged':
+        return this.#settings.namespaceChanged(event.namespace)
+      case 'NamespaceDeleted':
+        return this.#settings.namespaceDeleted(event.namespace)
+      case 'SubjectChanged':
+        return this.#runs.subjectChanged(event.uid, wallMs)
+      case 'SubjectDeleted':
+        return this.#runs.subjectDeleted(event.uid, wallMs)
+      case 'SubjectMissing':
+        return this.#runs.subjectMissing(event.uid, wallMs)
+      case 'ProcessObserved':
+        this.#autoscaler.processObserved(event.process.name)
+        return this.#starts.processObserved(event.process, wallMs)
+      case 'WorkerExited':
+        this.#failures.processExited(event.worker)
+        this.#starts.exited(event.worker, event.exitCode, event.failure, wallMs)
+        return true
+      case 'StartFailed':
+        this.#starts.startFailed(event.pool, event.worker, event.failure, wallMs)
+        return true
+      case 'WriteSettled':
+        return this.#writeSettled(event, now)
+      case 'LossSettled':
+        return this.#lossSettled(event, now)
+    }
+  }
+
+  #workerChanged(worker: Worker, { wallMs, monotonicMs }: Now): boolean {
+    const { name } = worker.metadata
+    // A worker whose start is requested has no Lease before it registers; the start timeout of its pool applies to it.
+    if (isStartRequested(worker)) this.#failures.workerDeleted(name, monotonicMs)
+    else this.#failures.workerChanged(versionOf('Worker', worker), monotonicMs)
+    if (!hasRegistered(worker)) {
+      if (this.#workers.delete(name)) this.#scheduler.inventory.delete(name)
+      return true
+    }
+    const isNew = !this.#workers.has(name)
+    this.#workers.set(name, worker)
+    this.#updateInventory(worker)
+    this.#workerTemplates.observe(worker)
+    if (isNew) this.#starts.registered(worker.spec.pool, name, wallMs)
+    return true
+  }
+
+  #workerDeleted(worker: Worker, { wallMs, monotonicMs }: Now): boolean {
+    const { name } = worker.metadata
+    this.#workers.delete(name)
+    this.#failures.workerDeleted(name, monotonicMs)
+    this.#scheduler.inventory.delete(name)
+    this.#workerTemplates.workerDeleted(worker, wallMs)
+    this.#starts.removed(name)
+    this.#runs.workerDeleted(name)
+    return true
+  }
+
+  #writeSettled({ object, outcome }: DispatchEvent & { kind: 'WriteSettled' }, { wallMs, monotonicMs }: Now): boolean {
+    if (object.kind === 'WorkerPool') this.#autoscaler.writeSettled(object.name, outcome, wallMs)
+    if (this.#releasing.delete(objectIdOf(object)) && outcome === 'Written') this.#runs.released(object)
+    const isFree = this.#writes.settle(object, outcome, monotonicMs)
+    if (isFree && object.kind === 'Run') this.#runs.settle(`${object.namespace}/${object.name}`, wallMs)
+    // The delay of a failed write counts from the next decision on.
+    return true
+  }
+
+  #lossSettled({ worker, outcome }: DispatchEvent & { kind: 'LossSettled' }, { wallMs, monotonicMs }: Now): boolean {
+    const isDue = this.#failures.lossSettled(worker, outcome, monotonicMs)
+    if (isDue && outcome === 'Lost') this.#runs.markLost(worker, wallMs)
+    return isDue
+  }
+
+  // ---- decisions
+
+  /** @param random 0 ≤ x < 1; for the names of workers, and for sampling large pools. */
+  decide(now: Now, random: () => number): DispatchDecision {
+    this.#now = now
+    const { wallMs, monotonicMs } = now
+    const actions: DispatchAction[] = []
+    const add = (action: DispatchAction) => {
+      const object = writtenObject(action)
+      if (object) this.#writes.begin(object)
+      actions.push(action)
+    }
+    this.#settings.apply(this.#scheduler.queue)
+    this.#settleDelayed(now)
+    if (wallMs - this.#tickedAtMs >= tickIntervalMs || wallMs < this.#tickedAtMs) {
+      this.#tickedAtMs = wallMs
+      this.#scheduler.queue.tick(wallMs)
+    }
+    for (const worker of this.#starts.expire(wallMs)) add({ kind: 'StopProcess', worker, force: false, reason: 'StartTimeout' })
+    const requeues = [this.#detectFailures(add, monotonicMs), this.#cleanUpRuns(add, wallMs)]
+    this.#assign(add, wallMs, random)
+    requeues.push(
+      this.#sizePools(add, wallMs, random),
+      this.#stopOrphans(add, wallMs),
+      this.#reportPositions(add, wallMs),
+      this.#reportTenants(add, wallMs),
+      this.#starts.nextTimeoutMs() - wallMs,
+      this.#writes.nextDueMs(monotonicMs),
+    )
+    for (const { pool, failures, failure } of this.#starts.takeFailures())
+      add({ kind: 'ReportStartFailure', pool: this.#settings.pools.get(pool), name: pool, failures, failure })
+    const requeueAfterMs = Math.min(...requeues)
+    return { actions, requeueAfterMs: requeueAfterMs === Number.POSITIVE_INFINITY ? undefined : Math.max(1, requeueAfterMs) }
+  }
+
+  /** Queues the Runs again whose assignment has failed, once their delay is over. */
+  #settleDelayed({ wallMs, monotonicMs }: Now): void {
+    for (const id of this.#writes.takeDue(monotonicMs)) if (id.startsWith('Run/')) this.#runs.settle(id.slice('Run/'.length), wallMs)
+  }
+
+  #detectFailures(add: (action: DispatchAction) => void, monotonicMs: number): number {
+    const { expired, changed, requeueAfterMs } = this.#failures.decide(monotonicMs)
+    for (const { worker, lease } of expired) add({ kind: 'ConfirmLoss', worker, lease })
+    for (const name of changed) {
+      const worker = this.#workers.get(name)
+      if (worker) this.#updateInventory(worker)
+    }
+    for (const { name, worker } of [...this.#failures.lost()]) {
+      // Its Runs end first. After a crash between the two, the next leader finds the Worker without a Lease, and declares it lost again.
+      if ([...this.#runs.activeOn(name)].some(({ lostWith }) => lostWith !== undefined)) continue
+      if (!worker) this.#failures.removed(name, monotonicMs)
+      else if (!this.#writes.has(worker)) add({ kind: 'DeleteWorker', object: worker })
+    }
+    return requeueAfterMs
+  }
+
+  #cleanUpRuns(add: (action: DispatchAction) => void, nowMs: number): number {
+    const input = { runs: this.#runs, isPending: this.#isPending, leaseDurationMs: this.#leaseDurationMs, nowMs }
+    for (const action of decideRunCleanup(input)) {
+      add(action)
+      if (action.kind === 'ReleaseRun') this.#releasing.add(objectIdOf(action.object))
+    }
+    const { actions, requeueAfterMs } = this.#acceptance.decide(input)
+    // A Run that has just been canceled is decided again when that write has ended.
+    for (const action of actions) if (!('object' in action) || !this.#writes.has(action.object)) add(action)
+    return requeueAfterMs
+  }
+
+  #assign(add: (action: DispatchAction) => void, nowMs: number, random: () => number): void {
+    const assignments = this.#scheduler.schedule({
+      cacheKeyOf: key => this.#runs.get(key)?.cacheKey,
+      limit: this.#writes.availableRuns,
+      nowMs,
+      random,
+    })
+    for (const { key, worker, pool } of assignments) {
+      const run = this.#runs.get(key)
+      if (!run) throw new Error(`bug: unknown Run ${key} is queued`)
+      this.#runs.assume(run, worker)
+      const { object, finalizers, createdMs } = run
+      // A report of its position is being written: when that has ended, the Run is queued again and assigned at its new version.
+      if (this.#writes.has(object)) continue
+      const all = [...new Set([...finalizers, assignedFinalizer])]
+      add({ kind: 'AssignRun', object, worker, pool, atMs: nowMs, queuedMs: Math.max(0, nowMs - createdMs), finalizers: all })
+    }
+  }
+
+  #sizePools(add: (action: DispatchAction) => void, nowMs: number, random: () => number): number {
+    const { queue, inventory } = this.#scheduler
+    const { pools } = this.#settings
+    const isPending = this.#isPending
+    const workerTemplates = this.#workerTemplates.validAt(nowMs)
+    const input = { queue, inventory, pools, workers: this.#workers, workerTemplates, isPending, nowMs, random }
+    const { actions, decision } = this.#autoscaler.decide(input)
+    for (const action of actions) add(action)
+    this.#poolCounts = decision.pools
+    // After the claims have begun: the status of a pool is not written concurrently.
+    const statuses = this.#poolStatuses.decide({ pools, decision, starts: this.#starts.states, isPending, nowMs })
+    for (const action of statuses.actions) add(action)
+    return Math.min(decision.requeueAfterMs ?? Number.POSITIVE_INFINITY, statuses.requeueAfterMs)
+  }
+
+  #reportTenants(add: (action: DispatchAction) => void, nowMs: number): number {
+    const { tenants, tenantIndex } = this.#settings
+    const input = { tenants, tenantIndex, queue: this.#scheduler.queue, isPending: this.#isPending, nowMs }
+    const { actions, requeueAfterMs } = this.#tenantStatuses.decide(input)
+    for (const action of actions) add(action)
+    return requeueAfterMs
+  }
+
+  #reportPositions(add: (action: DispatchAction) => void, nowMs: number): number {
+    const { actions, requeueAfterMs } = this.#positions.decide({
+      queue: this.#scheduler.queue,
+      reasons: () => this.#reasons(nowMs),
+      runOf: key => this.#runs.get(key),
+      isPending: ({ object }) => this.#writes.has(object),
+      limit: this.#writes.availableRuns,
+      nowMs,
+    })
+    for (const action of actions) add(action)
+    return requeueAfterMs
+  }
+
+  #stopOrphans(add: (action: DispatchAction) => void, nowMs: number): number {
+    const starting = new Set([...this.#starts.states.values()].flatMap(state => state.starting.map(({ name }) => name)))
+    const { stop, since, requeueAfterMs } = decideOrphans({
+      running: this.#starts.processes(),
+      isRegistered: worker => this.#workers.has(worker),
+      isStarting: worker => starting.has(worker),
+      isAlive: worker => this.#failures.hasLease(worker) || !this.#runs.activeOn(worker)[Symbol.iterator]().next().done,
+      since: this.#orphansSince,
+      nowMs,
+    })
+    this.#orphansSince = since
+    for (const { name, force } of stop) add({ kind: 'StopProcess', worker: name, force, reason: 'NoWorkerObject' })
+    return requeueAfterMs ?? Number.POSITIVE_INFINITY
+  }
+
+  // ---- for people and metrics
+
+  /** The current queue, for `/queue`. */
+  report(options: QueueReportOptions, nowMs: number): QueueReport {
+    const objects = { runOf: (key: string) => this.#runs.get(key), pools: this.#settings.pools.keys() }
+    return queueReport(this.#scheduler.queue, objects, this.#reasons(nowMs), options, nowMs)
+  }
+
+  tenantOf(run: Run): string {
+    return this.#scheduler.queue.tenantOf(run.metadata.namespace ?? '')
+  }
+
+  /** Whether the Run is known and has not ended. */
+  hasRun(key: string): boolean {
+    return this.#runs.get(key) !== undefined
+  }
+
+  /** Number of queued Runs by pool. */
+  queuedByPool(): Map<string, number> {
+    const { queue } = this.#scheduler
+    const pools = new Set(this.#settings.pools.keys())
+    for (const { requirements } of queue.equivalenceClasses()) pools.add(requirements.pool)
+    return new Map([...pools].map(pool => [pool, queue.queuedIn(pool)]))
+  }
+
+  /** Runs that are assigned to a worker. */
+  activeRuns(): Iterable<RunRecord> {
+    return this.#runs.active()
+  }
+
+  /** All Workers with the number of their active Runs. */
+  workers(): Iterable<{ readonly worker: Worker; readonly active: number; readonly isSchedulable: boolean }> {
+    return this.#scheduler.inventory.workers()
+  }
+
+  /** The counts of each pool at the last decision. */
+  poolCounts(): PoolsDecision['pools'] {
+    return this.#poolCounts
+  }
+
+  #reasons(nowMs: number): PendingReasons {
+    return new PendingReasons({
+      queue: this.#scheduler.queue,
+      workers: [...this.#workers.values()].map(worker => this.#cordoned(worker)),
+      pools: [...this.#settings.pools.values()],
+      starts: this.#starts.states,
+      workerTemplates: this.#workerTemplates.validAt(nowMs),
+      nowMs,
+    })
+  }
+
+  #updateInventory(worker: Worker): void {
+    this.#scheduler.inventory.set(this.#cordoned(worker), this.#runs.load(worker.metadata.name))
+  }
+
+  /** Returns a suspect as if it were draining, so that it gets no new Runs; any other Worker unchanged. */
+  #cordoned(worker: Worker): Worker {
+    return this.#failures.isSuspect(worker.metadata.name) ? { ...worker, spec: { ...worker.spec, drain: true } } : worker
+  }
+}

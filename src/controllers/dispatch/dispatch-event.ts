@@ -1,0 +1,67 @@
+import type { Run, Tenant, Worker, WorkerPool } from '../../api/index.ts'
+import type { KubeObject } from '../../kubernetes/object/index.ts'
+import type { ObjectVersion } from './object-version.ts'
+import type { DriverWorker, StartFailure } from './pool/index.ts'
+
+/** The two clocks of the caller. Deciders read no clock. */
+export type Now = {
+  /** Wall clock in milliseconds, for timestamps and durations that people read. */
+  readonly wallMs: number
+  /** Monotonic clock in milliseconds, for Leases (invariant 2). */
+  readonly monotonicMs: number
+}
+
+/** `Rejected`: the object has changed or was deleted since the decision. `Failed`: the server did not respond, or refused the write for another reason. */
+export type WriteOutcome = 'Written' | 'Rejected' | 'Failed'
+
+/** What {@link DispatchCore.observe} accepts: changes of objects, reports of pool drivers, and the outcome of the actions that were decided. */
+export type DispatchEvent =
+  // Objects. Each is reported once at the start, when this process becomes the leader, and at each change.
+  | {
+      readonly kind: 'RunChanged'
+      readonly run: Run
+      /** True at the start: recent usage of tenants is restored from ended Runs. */
+      readonly isInitial?: boolean
+      /** True for a Run whose end the status of its subject does not include yet: it keeps its finalizer, and is reported again. */
+      readonly isUncounted?: boolean
+    }
+  | { readonly kind: 'RunDeleted'; readonly run: Run }
+  | { readonly kind: 'WorkerChanged'; readonly worker: Worker }
+  | { readonly kind: 'WorkerDeleted'; readonly worker: Worker }
+  | { readonly kind: 'LeaseChanged'; readonly lease: WorkerLease }
+  | { readonly kind: 'LeaseDeleted'; readonly worker: string }
+  | { readonly kind: 'PoolChanged'; readonly pool: WorkerPool }
+  | { readonly kind: 'PoolDeleted'; readonly pool: WorkerPool }
+  | { readonly kind: 'TenantChanged'; readonly tenant: Tenant }
+  | { readonly kind: 'TenantDeleted'; readonly tenant: Tenant }
+  | { readonly kind: 'NamespaceChanged'; readonly namespace: KubeObject<unknown> }
+  | { readonly kind: 'NamespaceDeleted'; readonly namespace: KubeObject<unknown> }
+  | { readonly kind: 'SubjectChanged'; readonly uid: string }
+  | { readonly kind: 'SubjectDeleted'; readonly uid: string }
+  // Pool drivers.
+  /** A process or Pod of a worker exists. `failure`: its start is failing at the moment; it may still succeed. */
+  | { readonly kind: 'ProcessObserved'; readonly process: DriverWorker }
+  /** `exitCode` is undefined if the worker was killed or evicted; `failure` is more specific than the exit code. */
+  | {
+      readonly kind: 'WorkerExited'
+      readonly worker: string
+      readonly exitCode: number | undefined
+      readonly failure?: StartFailure | undefined
+    }
+  | { readonly kind: 'StartFailed'; readonly pool: string; readonly worker: string; readonly failure: StartFailure }
+  // Outcomes of actions.
+  | { readonly kind: 'WriteSettled'; readonly object: ObjectVersion; readonly outcome: WriteOutcome }
+  /** The server was asked: the subject of a Run does not exist. */
+  | { readonly kind: 'SubjectMissing'; readonly uid: string }
+  /** `Lost`: the Lease was not renewed and is deleted. `Renewed`: it was renewed. `Failed`: the server did not respond. */
+  | { readonly kind: 'LossSettled'; readonly worker: string; readonly outcome: 'Lost' | 'Renewed' | 'Failed' }
+
+/** The Lease of a worker, or another Lease of the same namespace. */
+export type WorkerLease = {
+  readonly worker: string
+  readonly uid: string
+  /** Changes with each renewal, and only then. */
+  readonly resourceVersion: string
+  /** True if it has the label of a pool. Without that it is a worker's only if a Worker of its name exists. */
+  readonly isOfWorker: boolean
+}

@@ -1,0 +1,55 @@
+import { assignedFinalizer, defaults } from '../../api/index.ts'
+import { rfc3339 } from '../../kubernetes/object/index.ts'
+import type { DispatchAction } from './dispatch-action.ts'
+import type { ObjectVersion } from './object-version.ts'
+import type { RunRecord } from './run-record.ts'
+import type { RunTracker, TerminatingRun } from './run-tracker.ts'
+
+export type RunCleanupInput = {
+  readonly runs: Pick<RunTracker, 'toCleanUp' | 'terminating' | 'hasSubject'>
+  /** True while a write of the Run is pending: nothing is decided for it. */
+  readonly isPending: (run: ObjectVersion) => boolean
+  readonly leaseDurationMs?: number
+  readonly nowMs: number
+}
+
+/**
+ * Decides what has to be done for Runs besides assigning them: ends Runs of lost workers, and Runs that were canceled, or whose subject was deleted,
+ * before they were assigned; cancels deleted Runs and those of deleted subjects; removes the finalizer of ended Runs.
+ */
+export function* decideRunCleanup(input: RunCleanupInput): Generator<DispatchAction> {
+  const { runs, isPending } = input
+  for (const run of runs.toCleanUp()) {
+    const action = isPending(run.object) ? undefined : cleanupOf(run, input)
+    if (action) yield action
+  }
+  for (const run of runs.terminating()) if (!isPending(run.object)) yield release(run)
+}
+
+/** For each reason for which a Run has to be cleaned up, the first that applies. */
+function cleanupOf(
+  run: RunRecord,
+  { runs, leaseDurationMs = defaults.leaseDurationMs, nowMs }: RunCleanupInput,
+): DispatchAction | undefined {
+  const { object, worker, subject, lostWith } = run
+  if (lostWith !== undefined) {
+    const message = `worker ${lostWith} did not renew its Lease for ${leaseDurationMs / 1_000} s and was declared lost`
+    return end(run, 'Lost', 'WorkerLost', message, nowMs)
+  }
+  if (run.isCanceled) {
+    return worker === undefined ? end(run, 'Canceled', 'Canceled', 'canceled before it was assigned to a worker', nowMs) : undefined
+  }
+  if (run.isDeleted && worker !== undefined) return { kind: 'CancelRun', object }
+  if (runs.hasSubject(run)) return undefined
+  if (!run.isSubjectMissing) return { kind: 'ConfirmSubject', object, subject }
+  if (worker !== undefined) return { kind: 'CancelRun', object }
+  return end(run, 'Canceled', `${subject.kind}Deleted`, `${subject.kind} ${subject.name} was deleted`, nowMs)
+}
+
+function end({ object }: RunRecord, phase: 'Canceled' | 'Lost', reason: string, message: string, nowMs: number): DispatchAction {
+  return { kind: 'PatchRunStatus', object, status: { phase, reason, message, finishedAt: rfc3339(nowMs) } }
+}
+
+function release({ object, finalizers }: TerminatingRun): DispatchAction {
+  return { kind: 'ReleaseRun', object, finalizers: finalizers.filter(finalizer => finalizer !== assignedFinalizer) }
+}

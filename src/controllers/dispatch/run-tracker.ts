@@ -1,0 +1,308 @@
+import { assignedFinalizer, isEnded, type Run } from '../../api/index.ts'
+import { objectKey } from '../../kubernetes/object/index.ts'
+import { isUnaccepted } from './acceptance.ts'
+import { type ObjectVersion, versionOf } from './object-version.ts'
+import type { RunQueue } from './queue/index.ts'
+import { makeRunRecord, type RunRecord, updateRunRecord } from './run-record.ts'
+import { type WorkerLoad, withRun } from './worker-load.ts'
+
+export type RunTrackerOptions = {
+  readonly queue: RunQueue
+  /** When the present Worker of this name was created, in milliseconds; undefined if there is none. */
+  readonly workerCreatedMs: (worker: string) => number | undefined
+  /** Called when the load of a Worker has changed. */
+  readonly onLoad: (worker: string, load: WorkerLoad | undefined) => void
+  /** Called when a Run that is assigned to the worker was added or has ended. */
+  readonly onWorkerRuns: (worker: string, hasRuns: boolean) => void
+  /** Called when the worker has started a Run. */
+  readonly onStarted: (worker: string) => void
+}
+
+/** An ended Run that is being deleted, that its subject has counted, and that still has the {@link assignedFinalizer}. */
+export type TerminatingRun = { readonly object: ObjectVersion; readonly finalizers: readonly string[] }
+
+/** See `RunChanged` in dispatch-event.ts. */
+export type RunObservation = {
+  readonly isInitial?: boolean | undefined
+  readonly isUncounted?: boolean | undefined
+  readonly nowMs: number
+}
+
+/**
+ * The Runs that have not ended, updated one Run at a time; keeps the {@link RunQueue} and the load of each Worker up to date.
+ *
+ * A Run is queued, then active from the moment at which {@link assume} records its assignment; if the write fails, {@link settle} queues it again.
+ */
+export class RunTracker {
+  readonly #options: RunTrackerOptions
+  readonly #queue: RunQueue
+  readonly #records = new Map<string, RunRecord>()
+  readonly #bySubject = new Map<string, RunRecord[]>()
+  readonly #byWorker = new Map<string, Set<RunRecord>>()
+  readonly #load = new Map<string, WorkerLoad>()
+  readonly #subjects = new Set<string>()
+  /** Runs that `run-cleanup.ts` may have to end or cancel. */
+  readonly #toCleanUp = new Set<RunRecord>()
+  readonly #unaccepted = new Set<RunRecord>()
+  readonly #terminating = new Map<string, TerminatingRun>()
+  /** Uids of terminating Runs whose finalizer was removed, until their deletion is observed. */
+  readonly #released = new Set<string>()
+
+  constructor(options: RunTrackerOptions) {
+    this.#options = options
+    this.#queue = options.queue
+  }
+
+  // ---- queries
+
+  get(key: string): RunRecord | undefined {
+    return this.#records.get(key)
+  }
+
+  /** The Runs that are assigned to this worker. */
+  activeOn(worker: string): Iterable<RunRecord> {
+    return this.#byWorker.get(worker) ?? []
+  }
+
+  /** All Runs that are assigned to a worker. */
+  *active(): Generator<RunRecord> {
+    for (const runs of this.#byWorker.values()) yield* runs
+  }
+
+  load(worker: string): WorkerLoad | undefined {
+    return this.#load.get(worker)
+  }
+
+  hasSubject({ subject, isSubjectMissing }: RunRecord): boolean {
+    return !isSubjectMissing && this.#subjects.has(subject.uid)
+  }
+
+  toCleanUp(): Iterable<RunRecord> {
+    return this.#toCleanUp
+  }
+
+  /** Assigned Runs that their worker has not started yet, in the order of their assignment. */
+  unaccepted(): ReadonlySet<RunRecord> {
+    return this.#unaccepted
+  }
+
+  terminating(): Iterable<TerminatingRun> {
+    return this.#terminating.values()
+  }
+
+  // ---- observations; each returns true if a decision is due
+
+  observe(run: Run, { isInitial = false, isUncounted = false, nowMs }: RunObservation): boolean {
+    const key = objectKey(run)
+    const record = this.#records.get(key)
+    if (isEnded(run)) return this.#observeEnded(run, record, { isInitial, isUncounted, nowMs })
+    if (!record) {
+      this.#add(makeRunRecord(run), nowMs)
+      return true
+    }
+    const { phase, worker, isCanceled, isDeleted } = record
+    updateRunRecord(record, run)
+    // Progress does not affect scheduling; without this check every resource that an engine finishes would cause a decision.
+    const affectsScheduling =
+      phase !== record.phase || worker !== record.worker || isCanceled !== record.isCanceled || isDeleted !== record.isDeleted
+    const wasQueued = worker === undefined
+    if (wasQueued || affectsScheduling) this.#place(record, nowMs)
+    if (record.worker !== undefined && hasStarted(record.phase) && !hasStarted(phase)) this.#options.onStarted(record.worker)
+    return affectsScheduling
+  }
+
+  delete(run: Run, nowMs: number): boolean {
+    const key = objectKey(run)
+    this.#terminating.delete(key)
+    this.#released.delete(run.metadata.uid)
+    const record = this.#records.get(key)
+    if (!record) return false
+    this.#queue.remove(key)
+    this.#queue.end(key, nowMs)
+    this.#remove(record)
+    return true
+  }
+
+  /** Records that the Run is assigned to a Worker; the assignment is being written. The queue and the inventory have recorded it already. */
+  assume(record: RunRecord, worker: string): void {
+    this.#loadOnto(record, worker)
+  }
+
+  /** The last write to the Run has ended. If it was an assignment that failed, the Run is queued again. */
+  settle(key: string, nowMs: number): void {
+    const record = this.#records.get(key)
+    if (!record || record.worker !== undefined || record.loadedOn === undefined) return
+    const worker = record.loadedOn
+    this.#queue.undoStart(key)
+    this.#unload(record)
+    const load = this.#load.get(worker)
+    if (load) this.#setLoad(worker, { ...load, total: load.total - 1 })
+    this.#place(record, nowMs)
+  }
+
+  /** The finalizer of a terminating Run was removed. Until its deletion is observed, nothing more is decided for it. */
+  released({ namespace, name, uid }: ObjectVersion): void {
+    if (this.#terminating.delete(`${namespace}/${name}`)) this.#released.add(uid)
+  }
+
+  subjectChanged(uid: string, nowMs: number): boolean {
+    this.#subjects.add(uid)
+    return this.#placeAll(uid, nowMs, false)
+  }
+
+  subjectDeleted(uid: string, nowMs: number): boolean {
+    this.#subjects.delete(uid)
+    return this.#placeAll(uid, nowMs, false)
+  }
+
+  /** The server has confirmed that the subject does not exist. */
+  subjectMissing(uid: string, nowMs: number): boolean {
+    this.#subjects.delete(uid)
+    return this.#placeAll(uid, nowMs, true)
+  }
+
+  workerDeleted(worker: string): void {
+    if ((this.#load.get(worker)?.active ?? 0) === 0) this.#setLoad(worker, undefined)
+  }
+
+  // ---- transitions
+
+  #add(record: RunRecord, nowMs: number): void {
+    this.#records.set(record.key, record)
+    const { uid } = record.subject
+    const siblings = this.#bySubject.get(uid)
+    if (siblings) siblings.push(record)
+    else this.#bySubject.set(uid, [record])
+    this.#place(record, nowMs)
+    if (record.worker !== undefined && hasStarted(record.phase)) this.#options.onStarted(record.worker)
+  }
+
+  /** Queues the Run, or counts it as active. */
+  #place(record: RunRecord, nowMs: number): void {
+    const { key, worker } = record
+    if (worker !== undefined) this.#activate(record, worker, nowMs)
+    else if (!this.#queue.isRunning(key)) {
+      if (!this.hasSubject(record) || record.isCanceled || record.isDeleted) this.#queue.remove(key)
+      else this.#queue.put(record.request)
+    }
+    if (this.#needsCleanup(record)) this.#toCleanUp.add(record)
+    else this.#toCleanUp.delete(record)
+    if (worker !== undefined && isUnaccepted(record)) this.#unaccepted.add(record)
+    else this.#unaccepted.delete(record)
+  }
+
+  #needsCleanup(record: RunRecord): boolean {
+    const { worker, isCanceled, isDeleted, lostWith } = record
+    return lostWith !== undefined || (isCanceled ? worker === undefined : isDeleted || !this.hasSubject(record))
+  }
+
+  #placeAll(subject: string, nowMs: number, isMissing: boolean): boolean {
+    const records = this.#bySubject.get(subject)
+    for (const record of records ?? []) {
+      record.isSubjectMissing = isMissing
+      this.#place(record, nowMs)
+    }
+    return records !== undefined
+  }
+
+  /** Marks the Runs of a lost worker; `run-cleanup.ts` ends them. */
+  markLost(worker: string, nowMs: number): void {
+    for (const record of this.activeOn(worker)) {
+      record.lostWith = worker
+      this.#place(record, nowMs)
+    }
+  }
+
+  #activate(record: RunRecord, worker: string, nowMs: number): void {
+    const { key, request, assignedAtMs = nowMs } = record
+    const { namespace, requirements, concurrency } = request
+    const sinceMs = Math.min(nowMs, assignedAtMs)
+    this.#queue.start({ key, namespace, pool: requirements.pool, concurrencyKey: concurrency?.key, sinceMs })
+    this.#loadOnto(record, worker)
+    const runs = this.#byWorker.get(worker) ?? new Set()
+    if (runs.has(record)) return
+    this.#byWorker.set(worker, runs.add(record))
+    this.#options.onWorkerRuns(worker, true)
+  }
+
+  #observeEnded(run: Run, record: RunRecord | undefined, { isInitial, isUncounted, nowMs }: RunObservation): boolean {
+    const { key, isDue } = this.#observeTerminating(run, isUncounted === true)
+    const { workerName, assignedAt } = run.spec
+    // Times are limited to the present. A clock that is ahead, or a worker that reports a false time, would overcharge its tenant: charges grow
+    // exponentially with time.
+    const atMs = (time: string) => Math.min(nowMs, Date.parse(time))
+    const finishedAt = run.status?.finishedAt
+    if (isInitial && assignedAt && finishedAt) {
+      this.#queue.chargePastRun(run.metadata.namespace ?? '', atMs(finishedAt) - atMs(assignedAt), atMs(finishedAt))
+    }
+    if (record) {
+      this.#queue.remove(key)
+      this.#queue.end(key, finishedAt === undefined ? nowMs : atMs(finishedAt))
+      if (workerName !== undefined && !hasStarted(record.phase) && hasStarted(run.status?.phase)) this.#options.onStarted(workerName)
+      const wasLoaded = record.loadedOn !== undefined
+      this.#remove(record)
+      if (wasLoaded) return true
+    }
+    const createdMs = workerName === undefined ? undefined : this.#options.workerCreatedMs(workerName)
+    if (workerName === undefined || createdMs === undefined || this.#load.has(workerName)) return isDue || record !== undefined
+    // A Run assigned before the Worker was created belongs to a previous Worker of this name. Both times are whole seconds, rounded down.
+    if (assignedAt === undefined || Date.parse(assignedAt) >= createdMs) {
+      // The Run was observed only after its end; it still counts towards the total of a one-shot worker.
+      this.#setLoad(workerName, { active: 0, total: 1 })
+    }
+    return isDue || record !== undefined
+  }
+
+  #observeTerminating(run: Run, isUncounted: boolean): { key: string; isDue: boolean } {
+    const key = objectKey(run)
+    const { deletionTimestamp, finalizers = [], uid } = run.metadata
+    const hasFinalizer = finalizers.includes(assignedFinalizer) && !this.#released.has(uid)
+    const isTerminating = deletionTimestamp !== undefined && hasFinalizer && !isUncounted
+    if (isTerminating) this.#terminating.set(key, { object: versionOf('Run', run), finalizers })
+    else this.#terminating.delete(key)
+    return { key, isDue: isTerminating }
+  }
+
+  // ---- bookkeeping
+
+  #remove(record: RunRecord): void {
+    const { key, subject, worker } = record
+    this.#records.delete(key)
+    this.#toCleanUp.delete(record)
+    this.#unaccepted.delete(record)
+    const siblings = this.#bySubject.get(subject.uid) ?? []
+    if (siblings.length > 1) siblings.splice(siblings.indexOf(record), 1)
+    else this.#bySubject.delete(subject.uid)
+    this.#unload(record)
+    const runs = worker === undefined ? undefined : this.#byWorker.get(worker)
+    if (worker === undefined || !runs?.delete(record) || runs.size > 0) return
+    this.#byWorker.delete(worker)
+    this.#options.onWorkerRuns(worker, false)
+  }
+
+  #loadOnto(record: RunRecord, worker: string): void {
+    if (record.loadedOn === worker) return
+    this.#unload(record)
+    record.loadedOn = worker
+    this.#setLoad(worker, withRun(this.#load.get(worker), 1, record.request.requirements))
+  }
+
+  #unload(record: RunRecord): void {
+    const { loadedOn: worker, request } = record
+    if (worker === undefined) return
+    record.loadedOn = undefined
+    const load = withRun(this.#load.get(worker), -1, request.requirements)
+    this.#setLoad(worker, load.active === 0 && this.#options.workerCreatedMs(worker) === undefined ? undefined : load)
+  }
+
+  #setLoad(worker: string, load: WorkerLoad | undefined): void {
+    if (load) this.#load.set(worker, load)
+    else this.#load.delete(worker)
+    this.#options.onLoad(worker, load)
+  }
+}
+
+/** A Run that is Lost does not count: nothing is known of its worker. */
+function hasStarted(phase: string | undefined): boolean {
+  return phase !== undefined && phase !== 'Queued' && phase !== 'Assigned' && phase !== 'Lost'
+}

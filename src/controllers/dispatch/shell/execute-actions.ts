@@ -1,0 +1,221 @@
+import { runResource, stackResource, systemNamespace, tenantResource, workerPoolResource, workerResource } from '../../../api/index.ts'
+import { leaseResource } from '../../../kubernetes/client/index.ts'
+import { coerceError, type EventRecorder, type Log, type Manager, patchStatusIfChanged } from '../../../kubernetes/controller/index.ts'
+import { isReason, rfc3339 } from '../../../kubernetes/object/index.ts'
+import type { DispatchAction } from '../dispatch-action.ts'
+import type { DispatchEvent, WriteOutcome } from '../dispatch-event.ts'
+import { lossOf } from '../failure-detection/index.ts'
+import { type ObjectVersion, versionOf } from '../object-version.ts'
+import { type PoolDriver, StartError } from '../pool/index.ts'
+import type { DispatchMetrics } from './metrics.ts'
+
+export type ExecuteActionsOptions = {
+  readonly manager: Pick<Manager, 'leaderClient'>
+  /** By pool mode. */
+  readonly poolDrivers: { readonly Process: PoolDriver; readonly Pod?: PoolDriver }
+  readonly events: EventRecorder
+  readonly metrics: DispatchMetrics
+  readonly log: Log
+  readonly observe: (event: DispatchEvent) => void
+}
+
+type Action<Kind extends DispatchAction['kind']> = Extract<DispatchAction, { kind: Kind }>
+
+/**
+ * Executes actions: writes to the API server and calls to pool drivers. Each write carries the version that it was decided from, and its outcome is
+ * reported as an event (invariant 7).
+ */
+export class ActionExecutor {
+  readonly #options: ExecuteActionsOptions
+  readonly #running = new Set<Promise<unknown>>()
+
+  constructor(options: ExecuteActionsOptions) {
+    this.#options = options
+  }
+
+  /** Begins the action. Never throws. */
+  execute(action: DispatchAction): void {
+    const done: Promise<unknown> = this.#execute(action).catch((thrown: unknown) => {
+      this.#options.log.error({ err: coerceError(thrown), action: action.kind }, 'bug: an action was not executed')
+    })
+    this.#running.add(done)
+    void done.then(() => this.#running.delete(done))
+  }
+
+  /** Resolves when all actions have ended. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#running)
+  }
+
+  async #execute(action: DispatchAction): Promise<unknown> {
+    switch (action.kind) {
+      case 'AssignRun':
+        return await this.#assign(action)
+      case 'PatchRunStatus':
+        return await this.#write(action.object, () => this.#patchRunStatus(action))
+      case 'CancelRun':
+        return await this.#write(action.object, () => this.#patchRun(action.object, { spec: { cancel: true } }))
+      case 'ReleaseRun':
+        return await this.#write(action.object, () => this.#release(action))
+      case 'ConfirmSubject':
+        return await this.#write(action.object, () => this.#confirmSubject(action))
+      case 'StartWorkers':
+        return await this.#start(action)
+      case 'StopProcess':
+        this.#stop(action)
+        return
+      case 'ReportStartFailure':
+        this.#reportStartFailure(action)
+        return
+      case 'DrainWorker':
+        return await this.#drain(action)
+      case 'ConfirmLoss':
+        return await this.#confirmLoss(action)
+      case 'DeleteWorker':
+        return await this.#write(action.object, () => this.#deleteWorker(action))
+      case 'PatchPoolStatus': {
+        const { pool, status } = action
+        const handle = this.#client.resource(workerPoolResource)
+        return await this.#write(versionOf('WorkerPool', pool), () => patchStatusIfChanged(handle, pool, status))
+      }
+      case 'PatchTenantStatus': {
+        const { tenant, status } = action
+        const handle = this.#client.resource(tenantResource)
+        return await this.#write(versionOf('Tenant', tenant), () => patchStatusIfChanged(handle, tenant, status))
+      }
+    }
+  }
+
+  get #client() {
+    return this.#options.manager.leaderClient
+  }
+
+  /** Runs `write` and reports its outcome, which is also returned. */
+  async #write(object: ObjectVersion, write: () => Promise<unknown>): Promise<WriteOutcome> {
+    const { observe, log } = this.#options
+    let outcome: WriteOutcome = 'Written'
+    try {
+      await write()
+    } catch (thrown) {
+      outcome = isReason(thrown, 'Conflict', 'NotFound') ? 'Rejected' : 'Failed'
+      const { kind, namespace, name } = object
+      if (outcome === 'Failed') log.warn({ err: coerceError(thrown), kind, namespace, name }, 'write failed, retrying in 1 s')
+    }
+    observe({ kind: 'WriteSettled', object, outcome })
+    return outcome
+  }
+
+  async #patchRun({ name, namespace, resourceVersion }: ObjectVersion, patch: object): Promise<void> {
+    await this.#client.resource(runResource).patch(name, patch, { type: 'merge', namespace, resourceVersion })
+  }
+
+  // ---- Runs
+
+  async #assign({ object, worker, pool, atMs, queuedMs, finalizers }: Action<'AssignRun'>): Promise<void> {
+    const patch = { metadata: { finalizers }, spec: { workerName: worker, assignedAt: rfc3339(atMs) } }
+    const outcome = await this.#write(object, () => this.#patchRun(object, patch))
+    if (outcome === 'Written') this.#options.metrics.runAssigned(pool, queuedMs / 1_000)
+  }
+
+  async #patchRunStatus({ object, status, isWarning }: Action<'PatchRunStatus'>): Promise<void> {
+    const { name, namespace, resourceVersion } = object
+    const run = await this.#client.resource(runResource).patchStatus(name, { status }, { namespace, resourceVersion })
+    if (isWarning && status.reason && status.message) this.#options.events.warning(run, status.reason, status.message)
+  }
+
+  /** This write may delete the Run. */
+  async #release({ object, finalizers }: Action<'ReleaseRun'>): Promise<void> {
+    try {
+      await this.#patchRun(object, { metadata: { finalizers } })
+    } catch (error) {
+      if (!isReason(error, 'NotFound')) throw error
+    }
+  }
+
+  async #confirmSubject({ subject }: Action<'ConfirmSubject'>): Promise<void> {
+    const { name, namespace, uid } = subject
+    const live = await this.#client.resource(stackResource).getOrUndefined(name, { namespace })
+    this.#options.observe({ kind: live?.metadata.uid === uid ? 'SubjectChanged' : 'SubjectMissing', uid })
+  }
+
+  // ---- workers
+
+  async #start({ pool, workers, reason, claim }: Action<'StartWorkers'>): Promise<void> {
+    const { metrics, poolDrivers } = this.#options
+    const { name, resourceVersion } = pool.metadata
+    const { mode } = pool.spec
+    if (claim !== undefined) {
+      const handle = this.#client.resource(workerPoolResource)
+      const write = () => handle.patchStatus(name, { status: { started: claim } }, { resourceVersion })
+      if ((await this.#write(versionOf('WorkerPool', pool), write)) !== 'Written') return
+    }
+    metrics.scaled(name, 'up', reason, workers.length)
+    const start = async (worker: string) => {
+      try {
+        const driver = mode === 'External' ? undefined : poolDrivers[mode]
+        if (!driver) throw new Error(`this controller does not start workers of mode ${mode}`)
+        await driver.start(pool, worker)
+      } catch (thrown) {
+        const message = `failed to start worker ${worker}: ${coerceError(thrown).message}`
+        const failure = thrown instanceof StartError ? thrown.failure : ({ reason: 'CreateFailed', message } as const)
+        this.#options.observe({ kind: 'StartFailed', pool: name, worker, failure })
+      }
+    }
+    await Promise.all(workers.map(start))
+  }
+
+  #stop({ worker, force, reason }: Action<'StopProcess'>): void {
+    if (reason === 'NoWorkerObject') this.#options.log.warn({ worker, force }, 'stopping a worker process that has no Worker object')
+    for (const driver of Object.values(this.#options.poolDrivers)) driver.stop(worker, { force })
+  }
+
+  #reportStartFailure({ pool, name, failures, failure }: Action<'ReportStartFailure'>): void {
+    const { metrics, log, events } = this.#options
+    const { reason, message } = failure
+    metrics.startFailed(name, reason)
+    log.warn({ pool: name, failures, reason }, message)
+    if (pool) events.warning(pool, reason, message)
+  }
+
+  async #drain({ object, pool, reason }: Action<'DrainWorker'>): Promise<void> {
+    const { name, resourceVersion } = object
+    const patch = { spec: { drain: true } }
+    const outcome = await this.#write(object, () =>
+      this.#client.resource(workerResource).patch(name, patch, { type: 'merge', resourceVersion }),
+    )
+    if (outcome === 'Written') this.#options.metrics.scaled(pool, 'down', reason, 1)
+  }
+
+  async #confirmLoss({ worker, lease }: Action<'ConfirmLoss'>): Promise<void> {
+    const { observe, log } = this.#options
+    try {
+      const outcome = (await this.#deleteLease(worker, lease)) ? 'Lost' : 'Renewed'
+      if (outcome === 'Lost') log.warn({ worker }, 'worker is lost')
+      observe({ kind: 'LossSettled', worker, outcome })
+    } catch (thrown) {
+      log.warn({ err: coerceError(thrown), worker }, 'failed to confirm the loss of a worker, retrying')
+      observe({ kind: 'LossSettled', worker, outcome: 'Failed' })
+    }
+  }
+
+  /** Returns false if the Lease was renewed, or may have been. */
+  async #deleteLease(worker: string, lease: Action<'ConfirmLoss'>['lease']): Promise<boolean> {
+    const handle = this.#client.resource(leaseResource)
+    const live = await handle.getOrUndefined(worker, { namespace: systemNamespace })
+    if (lossOf(live?.metadata, lease) === 'Renewed') return false
+    if (!live) return true
+    const { uid, resourceVersion } = live.metadata
+    try {
+      await handle.delete(worker, { namespace: systemNamespace, preconditions: { uid, resourceVersion } })
+    } catch (error) {
+      if (isReason(error, 'Conflict')) return false
+      if (!isReason(error, 'NotFound')) throw error
+    }
+    return true
+  }
+
+  async #deleteWorker({ object }: Action<'DeleteWorker'>): Promise<void> {
+    const { name, uid, resourceVersion } = object
+    await this.#client.resource(workerResource).delete(name, { preconditions: { uid, resourceVersion } })
+  }
+}

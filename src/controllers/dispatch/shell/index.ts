@@ -1,0 +1,7 @@
+/**
+ * @module dispatch/shell: the I/O of dispatch. Decides nothing.
+ * In: caches of the API server, pool drivers, clocks, randomness. Out: events for the core, writes, calls of drivers, metrics.
+ * Start reading at `dispatcher.ts`. `observe-objects.ts` turns changes of the caches into events, `execute-actions.ts` executes what the core
+ * decides, each write at the version that it was decided from (invariant 7).
+ */
+export { addDispatchController, type Dispatch, type DispatchOptions } from './dispatch-controller.ts'

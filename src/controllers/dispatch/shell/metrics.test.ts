@@ -1,0 +1,32 @@
+import { equal, match, ok } from 'node:assert/strict'
+import { test } from 'node:test'
+import { Registry } from 'prom-client'
+import { testRun } from '../objects.testing.ts'
+import { registerMetrics } from './metrics.ts'
+
+const noGauges = { queued: () => new Map<string, number>(), active: () => [], workers: () => [], slots: () => [], pools: () => [] }
+
+test('label values that users choose are bounded (invariant 10)', async () => {
+  const registry = new Registry()
+  const metrics = registerMetrics(registry, noGauges)
+  for (let i = 0; i < 1_000; i++) {
+    metrics.runEnded(testRun(`r${i}`, { pool: `p${i % 3}`, phase: 'Succeeded' }), `tenant-${i}`)
+    metrics.scaled(`pool-${i}`, 'up', 'Queue', 1)
+  }
+  const text = await registry.metrics()
+  ok(text.split('\n').filter(line => line.startsWith('oarlock_runs_total{')).length <= 51 * 3)
+  ok(text.split('\n').filter(line => line.startsWith('oarlock_pool_scale_total{')).length <= 201)
+  match(text, /oarlock_runs_total\{pool="p\d",tenant="other",type="Apply",phase="Succeeded"\} \d+/)
+})
+
+test('records the usage and the loss of a Run by pool', async () => {
+  const registry = new Registry()
+  const metrics = registerMetrics(registry, noGauges)
+  const run = testRun('r', { phase: 'Lost' })
+  metrics.runEnded({ ...run, status: { ...run.status!, usage: { cpuSeconds: 2, peakMemoryBytes: 100 * 1_024 * 1_024, peakPids: 3 } } }, 't')
+  const text = await registry.metrics()
+  match(text, /oarlock_runs_lost_total\{pool="default"\} 1/)
+  match(text, /oarlock_run_cpu_seconds_bucket\{le="5",pool="default"\} 1/)
+  match(text, /oarlock_run_peak_memory_bytes_bucket\{le="134217728",pool="default"\} 1/)
+  equal(/oarlock_run_peak_memory_bytes_bucket\{le="67108864",pool="default"\} 1/.test(text), false)
+})

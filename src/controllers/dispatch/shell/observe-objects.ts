@@ -1,0 +1,126 @@
+import {
+  isEnded,
+  labels,
+  type Run,
+  runResource,
+  type Stack,
+  stackResource,
+  systemNamespace,
+  type Tenant,
+  tenantResource,
+  type Worker,
+  type WorkerPool,
+  workerPoolResource,
+  workerResource,
+} from '../../../api/index.ts'
+import { type LeaseBody, leaseResource, type NamespaceBody, namespaceResource } from '../../../kubernetes/client/index.ts'
+import type { Informer, Manager } from '../../../kubernetes/controller/index.ts'
+import { type KubeObject, objectKey } from '../../../kubernetes/object/index.ts'
+import type { DispatchCore } from '../dispatch-core.ts'
+import type { DispatchEvent, WorkerLease } from '../dispatch-event.ts'
+import { UncountedRuns } from './uncounted-runs.ts'
+
+/** The caches whose changes are reported to the core. */
+export type Caches = {
+  readonly runs: Informer<{ spec: Run['spec']; status?: Run['status'] }>
+  readonly workers: Informer<{ spec: Worker['spec']; status?: Worker['status'] }>
+  readonly pools: Informer<{ spec: WorkerPool['spec']; status?: WorkerPool['status'] }>
+  readonly stacks: Informer<{ spec: Stack['spec']; status?: Stack['status'] }>
+  readonly leases: Informer<LeaseBody>
+  readonly tenants: Informer<{ spec: Tenant['spec']; status?: Tenant['status'] }>
+  /** Names and labels only. */
+  readonly namespaces: Informer<NamespaceBody>
+}
+
+export function addCaches(manager: Manager): Caches {
+  return {
+    runs: manager.informer(runResource),
+    workers: manager.informer(workerResource),
+    pools: manager.informer(workerPoolResource),
+    stacks: manager.informer(stackResource),
+    leases: manager.informer(leaseResource, { namespace: systemNamespace }),
+    tenants: manager.informer(tenantResource),
+    namespaces: manager.informer(namespaceResource, {
+      transform: ({ apiVersion, kind, metadata: { managedFields: _, annotations: __, ...metadata } }) => ({ apiVersion, kind, metadata }),
+    }),
+  }
+}
+
+export type ObserveObjectsOptions = {
+  readonly caches: Caches
+  readonly core: Pick<DispatchCore, 'hasRun'>
+  readonly observe: (event: DispatchEvent) => void
+  readonly onRunEnded: (run: Run) => void
+}
+
+/**
+ * Reports every object that exists, and then every change. Settings come before Workers, and Workers before Runs, because Runs are counted by them.
+ * @returns functions that cancel the subscriptions.
+ */
+export function observeObjects({ caches, core, observe, onRunEnded }: ObserveObjectsOptions): (() => void)[] {
+  /** Passes changes on without unpacking the previous version of an object. */
+  const report = <Body>(
+    informer: Informer<Body>,
+    changed: (object: KubeObject<Body>, isInitial: boolean) => DispatchEvent | undefined,
+    deleted: (object: KubeObject<Body>) => DispatchEvent,
+  ) =>
+    informer.onChange({
+      changed: change => {
+        const event =
+          change.type === 'deleted' ? deleted(change.object) : changed(change.object, change.type === 'added' && change.isInitial)
+        if (event) observe(event)
+      },
+    })
+  const uncounted = new UncountedRuns(caches.stacks)
+  return [
+    report(
+      caches.namespaces,
+      namespace => ({ kind: 'NamespaceChanged', namespace }),
+      namespace => ({ kind: 'NamespaceDeleted', namespace }),
+    ),
+    report(
+      caches.tenants,
+      tenant => ({ kind: 'TenantChanged', tenant }),
+      tenant => ({ kind: 'TenantDeleted', tenant }),
+    ),
+    report(
+      caches.pools,
+      pool => ({ kind: 'PoolChanged', pool }),
+      pool => ({ kind: 'PoolDeleted', pool }),
+    ),
+    // The status of a Stack changes all the time, so only its existence is reported, and that a Run was counted.
+    caches.stacks.onChange({
+      changed: ({ type, object }) => {
+        if (type !== 'updated') observe({ kind: type === 'added' ? 'SubjectChanged' : 'SubjectDeleted', uid: object.metadata.uid })
+        if (uncounted.size === 0) return
+        for (const key of uncounted.takeOf(object.metadata.uid)) {
+          const run = caches.runs.get(key)
+          if (run) observe({ kind: 'RunChanged', run, isUncounted: uncounted.check(run) })
+        }
+      },
+    }),
+    report(
+      caches.workers,
+      worker => ({ kind: 'WorkerChanged', worker }),
+      worker => ({ kind: 'WorkerDeleted', worker }),
+    ),
+    report(
+      caches.leases,
+      lease => ({ kind: 'LeaseChanged', lease: workerLeaseOf(lease) }),
+      ({ metadata }) => ({ kind: 'LeaseDeleted', worker: metadata.name }),
+    ),
+    report(
+      caches.runs,
+      (run, isInitial) => {
+        if (!isInitial && isEnded(run) && core.hasRun(objectKey(run))) onRunEnded(run)
+        return { kind: 'RunChanged', run, isInitial, isUncounted: uncounted.check(run) }
+      },
+      run => ({ kind: 'RunDeleted', run }),
+    ),
+  ]
+}
+
+export function workerLeaseOf({ metadata }: KubeObject<LeaseBody>): WorkerLease {
+  const { name, uid, resourceVersion, labels: own } = metadata
+  return { worker: name, uid, resourceVersion, isOfWorker: own?.[labels.pool] !== undefined }
+}

@@ -1,0 +1,299 @@
+import type { TranscriptPlayer } from '../../../../test/support/transcripts.ts'
+import { type PriorityClass, priorityClasses, type WorkerPool } from '../../../api/index.ts'
+import { formatDuration, parseDuration } from '../../../kubernetes/object/index.ts'
+import type { DispatchAction } from '../dispatch-action.ts'
+import { DispatchCore } from '../dispatch-core.ts'
+import type { DispatchEvent, Now } from '../dispatch-event.ts'
+import { epochMs, testPool, testRun, testTenant, testWorker } from '../objects.testing.ts'
+import { failureDomainLabel } from '../placement/index.ts'
+import { executeAction } from './execute-action.testing.ts'
+import { formatAction, formatAssignments } from './format-action.testing.ts'
+import { Invariants } from './invariants.testing.ts'
+import { SimulatedApiServer } from './simulated-api-server.testing.ts'
+import { SimulatedWorkers } from './simulated-workers.testing.ts'
+import { Simulation } from './simulation.testing.ts'
+
+/**
+ * Plays transcripts of dispatch on virtual time: the core, and in place of the shell a simulated API server, pool driver and workers.
+ *
+ * `runs COUNT ns=a duration=60s class=Drift priority=1 key=aws limit=2 pool=p engine=e memory=1Gi label=k:v`, `worker NAME slots=1
+ * zone=z label=k:v caches=…`, `workers COUNT`, `tenant NAME namespaces=a,b weight=2 max=3`, `pool NAME mode=External max=4 limit=2 min=1 startup=1s`,
+ * `quiet on` (starts are not printed), `advance 5m`, `show COUNT` (queue positions and pending reasons), `shares` (slot time by tenant since the
+ * previous `shares`).
+ *
+ * Failures: `lease 10s` (workers renew every 2 s from now on, and everything that dispatch does is printed), `pause NAME` and `resume NAME` (a
+ * worker, which stops renewing and working), `stuck NAME` (it renews and
+ * starts no Runs), `exit NAME` (its process), `hold KIND` (actions of this kind are not executed until `send` executes them, at
+ * the version that they were decided from), `crash` (the leader; what it has begun remains held), `lead` (a new leader knows only the objects), `cancel RUN`, `delete RUN`, `status` (phases of all Runs).
+ */
+export const createScenario = (): TranscriptPlayer => new Scenario()
+
+/** Without failures nothing renews a Lease. */
+const noLeaseMs = 10 ** 10
+const renewEveryMs = 2_000
+const longestStepMs = 30_000
+
+class Scenario implements TranscriptPlayer {
+  readonly #simulation = new Simulation(event => this.#observe(event))
+  readonly #server = new SimulatedApiServer(this.#simulation)
+  readonly #workers = new SimulatedWorkers(this.#simulation, this.#server, (key, startedMs) => this.#addUsage(key, startedMs))
+  readonly #invariants = new Invariants(this.#simulation, this.#server, this.#workers, noLeaseMs)
+  readonly #held = new Map<DispatchAction['kind'], { action: DispatchAction; core: DispatchCore }[]>()
+  readonly #usedMs = new Map<string, number>()
+  /** By namespace: of the last Run. */
+  readonly #numbers = new Map<string, number>()
+  #core: DispatchCore | undefined
+  #leaseMs = noLeaseMs
+  #nextDecisionMs = Number.POSITIVE_INFINITY
+  #sharesSinceMs = epochMs
+  #names = 0
+  #isQuiet = false
+  #hasCrashed = false
+
+  takeLines(): string[] {
+    return this.#simulation.takeLines()
+  }
+
+  play(command: string, [first = '']: string[], options: Record<string, string>): void {
+    if (command === 'lease') {
+      this.#leaseMs = parseDuration(first)
+      this.#invariants.leaseMs = this.#leaseMs
+      this.#core = undefined
+    }
+    if (!this.#core && (!this.#hasCrashed || command === 'lead')) this.#lead(command === 'lead')
+    switch (command) {
+      case 'lease':
+      case 'lead':
+        break
+      case 'runs':
+        this.#addRuns(Number(first), options)
+        break
+      case 'worker':
+        this.#addWorker(first, options)
+        break
+      case 'workers':
+        for (let i = 1; i <= Number(first); i++) this.#addWorker(`w${i}`, options)
+        break
+      case 'quiet':
+        this.#isQuiet = first !== 'off'
+        break
+      case 'tenant':
+        this.#addTenant(first, options)
+        break
+      case 'pool':
+        this.#addPool(first, options)
+        break
+      case 'advance':
+        this.#advance(parseDuration(first))
+        break
+      case 'show':
+        this.#show(Number(first))
+        break
+      case 'shares':
+        this.#shares()
+        break
+      case 'pause':
+        this.#workers.pause(first)
+        break
+      case 'resume':
+        this.#workers.resume(first)
+        break
+      case 'stuck':
+        this.#workers.block(first)
+        break
+      case 'exit':
+        this.#workers.exit(first)
+        break
+      case 'hold':
+        if (!this.#held.has(first as DispatchAction['kind'])) this.#held.set(first as DispatchAction['kind'], [])
+        break
+      case 'send':
+        this.#send()
+        break
+      case 'crash':
+        this.#core = undefined
+        this.#hasCrashed = true
+        this.#nextDecisionMs = Number.POSITIVE_INFINITY
+        break
+      case 'cancel':
+        this.#server.changeRun(first, run => ({ ...run, spec: { ...run.spec, cancel: true } }))
+        break
+      case 'delete':
+        this.#server.deleteRun(first)
+        break
+      case 'status':
+        for (const [key, { status, spec }] of this.#server.runs)
+          this.#simulation.print(`${key} ${status?.phase ?? 'Queued'}${spec.workerName === undefined ? '' : ` on ${spec.workerName}`}`)
+        break
+      default:
+        throw new Error(`unknown command ${JSON.stringify(command)}`)
+    }
+    this.#decide()
+  }
+
+  // ---- the leader
+
+  get #now(): Now {
+    const { nowMs } = this.#simulation
+    return { wallMs: nowMs, monotonicMs: nowMs - epochMs }
+  }
+
+  /** Starts a core that knows nothing, and reports to it what exists. */
+  #lead(isTakeover: boolean): void {
+    this.#core = new DispatchCore({ leaseDurationMs: this.#leaseMs }, this.#now)
+    this.#invariants.leadsSinceMs = this.#simulation.nowMs
+    // As in test objects, which all belong to one Stack.
+    this.#observe({ kind: 'SubjectChanged', uid: 'u' })
+    for (const event of this.#server.list({ isTakeover })) this.#observe(event)
+    for (const event of this.#workers.listProcesses()) this.#observe(event)
+  }
+
+  #observe(event: DispatchEvent): void {
+    this.#core?.observe(event, this.#now)
+  }
+
+  /** Decides until nothing changes at this time. */
+  #decide(): void {
+    const core = this.#core
+    if (!core) return
+    for (;;) {
+      const { actions, requeueAfterMs } = core.decide(this.#now, () => ++this.#names / 0x1_0000_0000)
+      this.#nextDecisionMs = this.#simulation.nowMs + (requeueAfterMs ?? Number.POSITIVE_INFINITY)
+      this.#printActions(actions)
+      for (const action of actions) if (action.kind === 'AssignRun') this.#invariants.checkSuspect(action.worker)
+      for (const action of actions) {
+        const held = this.#held.get(action.kind)
+        if (held) held.push({ action, core })
+        else this.#execute(action, core)
+      }
+      if (!actions.some(({ kind }) => kind !== 'PatchPoolStatus' && kind !== 'PatchTenantStatus')) return
+    }
+  }
+
+  #printActions(actions: readonly DispatchAction[]): void {
+    const assignments = this.#isQuiet ? undefined : formatAssignments(actions)
+    const others = this.#leaseMs === noLeaseMs ? [] : actions.map(formatAction)
+    for (const text of [assignments, ...others]) if (text !== undefined) this.#simulation.print(text)
+  }
+
+  #send(): void {
+    const held = [...this.#held.values()].flat()
+    this.#held.clear()
+    for (const { action, core } of held) this.#execute(action, core)
+  }
+
+  /** Executes an action of `core`, which may have crashed meanwhile. */
+  #execute(action: DispatchAction, core: DispatchCore): void {
+    executeAction(action, {
+      simulation: this.#simulation,
+      server: this.#server,
+      workers: this.#workers,
+      invariants: this.#invariants,
+      isLeading: core === this.#core,
+    })
+  }
+
+  // ---- objects that users create
+
+  #addTenant(name: string, { namespaces, weight, max }: Record<string, string>): void {
+    const tenant = testTenant(name, {
+      ...(namespaces && { namespaces: namespaces.split(',') }),
+      ...(weight && { weight: Number(weight) }),
+      ...(max && { limits: { maxRunning: Number(max) } }),
+    })
+    this.#server.createTenant(tenant)
+  }
+
+  #addPool(name: string, { mode = 'External', max, min, limit, startup }: Record<string, string>): void {
+    if (startup) this.#workers.startupMs.set(name, parseDuration(startup))
+    const pool = testPool(name, {
+      mode: mode as WorkerPool['spec']['mode'],
+      ...(max && { max: Number(max) }),
+      ...(min && { min: Number(min) }),
+      ...(limit && { limits: { maxRunning: Number(limit) } }),
+    })
+    this.#server.applyPool(pool)
+  }
+
+  #addRuns(count: number, options: Record<string, string>): void {
+    const { ns = 'a', duration = '60s', priority, key, limit, pool, memory, label, cache } = options
+    for (let i = 0; i < count; i++) {
+      const number = (this.#numbers.get(ns) ?? 0) + 1
+      this.#numbers.set(ns, number)
+      const run = testRun(`${number}`, {
+        namespace: ns,
+        priority: Number(priority ?? 0),
+        atMs: this.#simulation.nowMs - epochMs,
+        version: this.#server.nextVersion(),
+        ...(pool && { pool }),
+        ...(isPriorityClass(options.class) && { priorityClass: options.class }),
+        stack: {
+          ...(cache && { source: { path: { path: cache } } }),
+          ...(key && { concurrencyKey: key, concurrencyLimit: Number(limit ?? 1) }),
+          ...(memory && { resources: { memory } }),
+          ...(label && { placement: { workerLabels: pair(label) } }),
+        },
+      })
+      this.#workers.durationsMs.set(`${ns}/${number}`, parseDuration(duration))
+      this.#server.createRun(run)
+    }
+  }
+
+  #addWorker(name: string, { slots = '1', pool, zone, label, caches, memory }: Record<string, string>): void {
+    const labels = { ...(zone && { [failureDomainLabel]: zone }), ...(label && pair(label)) }
+    const status = {
+      ...(caches && { caches: caches.split(',').map(path => `command ${path}`) }),
+      ...(memory && { capacity: { memory } }),
+    }
+    this.#workers.register(testWorker(name, { slots: Number(slots), lifecycle: 'Warm', labels, status, ...(pool && { pool }) }))
+  }
+
+  // ---- time
+
+  #advance(ms: number): void {
+    const simulation = this.#simulation
+    const endMs = simulation.nowMs + ms
+    const stepMs = this.#leaseMs === noLeaseMs ? longestStepMs : renewEveryMs
+    for (;;) {
+      const stepEndMs = epochMs + (Math.floor((simulation.nowMs - epochMs) / stepMs) + 1) * stepMs
+      const nextMs = Math.min(endMs, stepEndMs, this.#nextDecisionMs, this.#workers.nextMs())
+      this.#workers.work(nextMs - simulation.nowMs)
+      simulation.nowMs = nextMs
+      this.#workers.processEvents()
+      if (this.#leaseMs !== noLeaseMs && nextMs === stepEndMs) this.#workers.renew()
+      this.#decide()
+      if (nextMs >= endMs) return
+    }
+  }
+
+  // ---- reports
+
+  #addUsage(key: string, startedMs: number): void {
+    const tenant = this.#core?.tenantOf(this.#server.runs.get(key)!) ?? ''
+    const usedMs = this.#simulation.nowMs - Math.max(startedMs, this.#sharesSinceMs)
+    this.#usedMs.set(tenant, (this.#usedMs.get(tenant) ?? 0) + usedMs)
+  }
+
+  #show(count: number): void {
+    const { runs } = this.#core!.report({ limit: count }, this.#simulation.nowMs)
+    for (const { position, namespace, name, reason, message } of runs)
+      this.#simulation.print(`${position ?? '-'}. ${namespace}/${name} ${reason}: ${message}`)
+  }
+
+  #shares(): void {
+    for (const { key, startedMs } of this.#workers.activeRuns()) this.#addUsage(key, startedMs)
+    this.#sharesSinceMs = this.#simulation.nowMs
+    const shares = [...this.#usedMs].sort(([a], [b]) => (a < b ? -1 : 1)).map(([tenant, ms]) => `${tenant} ${formatDuration(ms)}`)
+    this.#usedMs.clear()
+    this.#simulation.print(`used ${shares.join(', ')}`)
+  }
+}
+
+function pair(text: string): Record<string, string> {
+  const [key = '', value = ''] = text.split(':')
+  return { [key]: value }
+}
+
+function isPriorityClass(text: string | undefined): text is PriorityClass {
+  return priorityClasses.includes(text as PriorityClass)
+}

@@ -1,0 +1,148 @@
+import type { Worker, WorkerPool } from '../../../api/index.ts'
+import { enginesOf, formatMemory, unmetRequirement } from '../placement/index.ts'
+import type { StartState } from '../pool/index.ts'
+import type { FifoQueue, Requirements, RunQueue } from '../queue/index.ts'
+
+/** Why a Run is pending: its `status.reason`, documented in docs/queue.md. */
+export type PendingReasonCode =
+  | 'NoWorkerAvailable'
+  | 'TenantLimit'
+  | 'ConcurrencyLimit'
+  | 'PoolLimit'
+  | 'GlobalLimit'
+  | 'NoMatchingWorker'
+  | 'PoolNotFound'
+  | 'WorkerStartFailed'
+
+export type PendingReason = { readonly reason: PendingReasonCode; readonly message: string }
+
+export type PendingReasonsInput = {
+  readonly queue: RunQueue
+  /** The registered ones. */
+  readonly workers: readonly Worker[]
+  readonly pools: readonly WorkerPool[]
+  readonly starts: ReadonlyMap<string, StartState>
+  /** By pool: its most recent Worker, for pools without Workers. Default: none. */
+  readonly workerTemplates?: ReadonlyMap<string, Worker> | undefined
+  readonly nowMs: number
+}
+
+/** Computes why Runs are pending. All Runs of one FIFO queue have the same reason, so it is computed once for each. */
+export class PendingReasons {
+  readonly #input: PendingReasonsInput
+  readonly #pools: ReadonlyMap<string, WorkerPool>
+  readonly #workersByPool: Map<string, Worker[]>
+  readonly #byQueue = new Map<FifoQueue, PendingReason>()
+
+  constructor(input: PendingReasonsInput) {
+    this.#input = input
+    this.#pools = new Map(input.pools.map(pool => [pool.metadata.name, pool]))
+    this.#workersByPool = Map.groupBy(input.workers, worker => worker.spec.pool)
+  }
+
+  of(fifo: FifoQueue): PendingReason {
+    let reason = this.#byQueue.get(fifo)
+    if (!reason) {
+      reason = this.#compute(fifo)
+      this.#byQueue.set(fifo, reason)
+    }
+    return reason
+  }
+
+  #compute(fifo: FifoQueue): PendingReason {
+    const { queue, starts, nowMs } = this.#input
+    const { requirements } = fifo.tenantQueue.equivalenceClass
+    const pool = this.#pools.get(requirements.pool)
+    if (!pool) return poolNotFound(requirements.pool, [...this.#pools.keys()])
+    const reached = limitReason(queue, fifo)
+    if (reached) return reached
+    const workers = this.#workersByPool.get(requirements.pool) ?? []
+    const ready = workers.filter(({ spec }) => !spec.drain)
+    const state = starts.get(requirements.pool)
+    const starting = state?.starting.length ?? 0
+    const template = workers.length + starting === 0 ? this.#input.workerTemplates?.get(requirements.pool) : undefined
+    const mismatch =
+      ready.length > 0 ? mismatchReason(requirements, ready, workers) : template && templateMismatchReason(requirements, template)
+    if (mismatch) return mismatch
+    const reason = capacityReason(pool, workers.length + starting, state, nowMs)
+    const resources = formatResources(requirements)
+    if (resources === '' || !ready.some(({ status }) => status?.capacity)) return reason
+    return { ...reason, message: `${reason.message}; this Run needs a slot with ${resources} free` }
+  }
+}
+
+function poolNotFound(name: string, known: readonly string[]): PendingReason {
+  const existing = known.length === 0 ? 'there are no WorkerPools' : `existing: ${known.slice(0, 10).join(', ')}`
+  return { reason: 'PoolNotFound', message: `WorkerPool ${name} not found; ${existing}` }
+}
+
+function limitReason(queue: RunQueue, fifo: FifoQueue): PendingReason | undefined {
+  const { account, equivalenceClass } = fifo.tenantQueue
+  const { pool } = equivalenceClass.requirements
+  const reason = queue.limitReached(fifo)
+  if (reason === 'TenantLimit') {
+    const { name, running, maxRunning } = account
+    return {
+      reason,
+      message: `tenant ${name} has ${running} of at most ${maxRunning} active Runs (spec.limits.maxRunning of Tenant ${name})`,
+    }
+  }
+  if (reason === 'ConcurrencyLimit') {
+    const key = fifo.runs.peek()?.request.concurrency?.key
+    const running = queue.runningWithKeyOf(fifo)
+    return { reason, message: `concurrencyKey "${key}" has ${running} of at most ${fifo.limit} active Runs (spec.concurrencyLimit)` }
+  }
+  const poolReason = queue.poolLimitReached(pool)
+  if (poolReason === 'GlobalLimit') {
+    return {
+      reason: poolReason,
+      message: `${queue.running} of at most ${queue.maxRunning} Runs are active across all pools (--max-running)`,
+    }
+  }
+  if (poolReason === 'PoolLimit') {
+    const message = `pool ${pool} has ${queue.runningIn(pool)} of at most ${queue.poolLimit(pool)} active Runs (spec.limits.maxRunning)`
+    return { reason: poolReason, message }
+  }
+  return undefined
+}
+
+/** Undefined if one of the `ready` Workers meets all requirements. */
+function mismatchReason(requirements: Requirements, ready: readonly Worker[], all: readonly Worker[]): PendingReason | undefined {
+  const engines = enginesOf(all)
+  const unmet = ready.map(worker => unmetRequirement(requirements, worker, engines))
+  if (unmet.some(requirement => requirement === undefined)) return undefined
+  const subject = ready.length === 1 ? `worker ${ready[0]!.metadata.name}` : `none of the ${ready.length} workers`
+  const verb = ready.length === 1 ? 'lacks' : 'has'
+  const list = [...new Set(unmet)].slice(0, 3).join('; ')
+  return { reason: 'NoMatchingWorker', message: `${subject} of pool ${requirements.pool} ${verb} ${list}` }
+}
+
+/** A new worker would lack the same as the previous one, so none is started for the Run. */
+function templateMismatchReason(requirements: Requirements, template: Worker): PendingReason | undefined {
+  const unmet = unmetRequirement(requirements, template, enginesOf([template]))
+  return unmet === undefined
+    ? undefined
+    : { reason: 'NoMatchingWorker', message: `the last worker of pool ${requirements.pool} lacked ${unmet}` }
+}
+
+function formatResources({ cpuMillis, memoryBytes }: Requirements): string {
+  return [cpuMillis > 0 && `cpu ${cpuMillis}m`, memoryBytes > 0 && `memory ${formatMemory(memoryBytes)}`].filter(Boolean).join(' and ')
+}
+
+function capacityReason(pool: WorkerPool, workers: number, state: StartState | undefined, nowMs: number): PendingReason {
+  const { name } = pool.metadata
+  if (pool.spec.mode === 'External') {
+    if (workers > 0) return { reason: 'NoWorkerAvailable', message: `every worker of pool ${name} is busy` }
+    return { reason: 'NoWorkerAvailable', message: `no worker of pool ${name} has joined; start one with: oarlock worker --pool ${name}` }
+  }
+  const { max = 4 } = pool.spec
+  if (max === 0) return { reason: 'PoolLimit', message: `pool ${name} allows no workers: spec.max is 0` }
+  if (state && state.failures > 0 && nowMs < state.notBeforeMs) {
+    return { reason: 'WorkerStartFailed', message: `workers of pool ${name} fail to start: ${state.lastFailure?.message}` }
+  }
+  if (workers >= max) {
+    const subject = workers === 1 ? `the only worker of pool ${name} is` : `all ${workers} workers of pool ${name} are`
+    return { reason: 'PoolLimit', message: `${subject} busy, and spec.max is ${max}` }
+  }
+  return { reason: 'NoWorkerAvailable', message: `every worker of pool ${name} is busy or starting` }
+}

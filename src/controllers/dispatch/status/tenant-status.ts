@@ -1,0 +1,32 @@
+import type { Tenant, TenantStatus } from '../../../api/index.ts'
+import { type ConditionUpdate, equalJson, findCondition, setCondition } from '../../../kubernetes/object/index.ts'
+import { selectorError, type TenantAccount, type TenantIndex } from '../queue/index.ts'
+
+/** The status of a Tenant: counts and the condition `Ready`; and how it differs from the present one. */
+export function tenantStatusOf(
+  tenant: Tenant,
+  account: Pick<TenantAccount, 'queued' | 'running'> | undefined,
+  index: TenantIndex,
+  nowMs: number,
+): { readonly status: TenantStatus; readonly change: 'None' | 'Count' | 'Urgent' } {
+  const { name, generation = 1 } = tenant.metadata
+  const { queued = 0, running = 0 } = account ?? {}
+  const ready = { ...readyCondition(tenant, index), observedGeneration: generation }
+  const conditions = setCondition(tenant.status?.conditions, ready, nowMs)
+  const namespaces = index.namespacesOf(name).length
+  const status: TenantStatus = { ...tenant.status, observedGeneration: generation, conditions, namespaces, queued, running }
+  if (equalJson(tenant.status, status)) return { status, change: 'None' }
+  const before = findCondition(tenant.status?.conditions, 'Ready')
+  const isUrgent = tenant.status?.observedGeneration !== generation || before?.status !== ready.status || before.message !== ready.message
+  return { status, change: isUrgent ? 'Urgent' : 'Count' }
+}
+
+function readyCondition({ metadata, spec }: Tenant, index: TenantIndex): Omit<ConditionUpdate, 'observedGeneration'> {
+  const error = selectorError(spec)
+  if (error) return { type: 'Ready', status: 'False', reason: 'InvalidSelector', message: error }
+  const conflicts = index.conflictsOf(metadata.name)
+  if (conflicts.length === 0) return { type: 'Ready', status: 'True', reason: 'Ready', message: 'weight and limits are applied' }
+  const which = conflicts.slice(0, 5).map(({ namespace, owner }) => `${namespace} (Tenant ${owner})`)
+  const message = `namespaces claimed by older Tenants: ${which.join(', ')}; remove each from one of the two Tenants`
+  return { type: 'Ready', status: 'False', reason: 'NamespaceConflict', message }
+}

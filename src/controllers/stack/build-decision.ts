@@ -1,0 +1,124 @@
+import { type Run, type StackStatus, stackFinalizer } from '../../api/index.ts'
+import { type Condition, equalJson, rfc3339 } from '../../kubernetes/object/index.ts'
+import type { CreateStep, NextStep, WaitStep } from './choose-next.ts'
+import type { PlannedRun } from './choose-run.ts'
+import { coalesceProgress } from './coalesce-progress.ts'
+import { type StackConditions, type StackEvent, setConditions } from './conditions.ts'
+import type { StackDecision } from './decision.ts'
+import { deferStart } from './defer-start.ts'
+import { deletionConditions } from './deletion-conditions.ts'
+import type { StackFacts } from './facts.ts'
+import { runsToDelete } from './history-limit.ts'
+import { activeConditions, outlookConditions } from './outlook-conditions.ts'
+import { isRoutine } from './run-status.ts'
+
+type Actions = Omit<StackDecision, 'status' | 'deleteRuns' | 'events' | 'addFinalizer'> & { readonly nextRunAt?: string }
+
+/** Puts what is next into the status to write and the actions to execute. */
+export function buildDecision(facts: StackFacts, next: NextStep): StackDecision {
+  const { stack } = facts.input
+  switch (next.kind) {
+    case 'none':
+      return { status: stack.status ?? {}, deleteRuns: [], events: [] }
+    case 'release':
+      return { status: stack.status ?? {}, deleteRuns: [], events: facts.events, removeFinalizer: true }
+    case 'idle':
+      return decision(
+        facts,
+        outlookConditions(facts, next.outlook),
+        next.outlook.kind === 'run' ? scheduled(facts, next.outlook.planned) : {},
+      )
+    case 'deleting':
+      return decision(
+        facts,
+        deletionConditions(facts, next.choice),
+        next.choice.kind === 'destroy' ? scheduled(facts, next.choice.planned) : {},
+      )
+    case 'wait':
+      return decisionWhileActive(facts, next)
+    case 'create':
+      return decisionToCreate(next)
+  }
+}
+
+function scheduled({ input }: StackFacts, { atMs }: PlannedRun): Actions {
+  return { nextRunAt: rfc3339(atMs), requeueAfterMs: atMs - input.nowMs }
+}
+
+function decisionWhileActive(facts: StackFacts, next: WaitStep): StackDecision {
+  const { cancel, requeueAfterMs, outlook, active } = next
+  const { name, resourceVersion = '' } = active.metadata
+  const actions: Actions = {
+    ...(cancel && { cancelRun: { name, resourceVersion, ...cancel } }),
+    ...(requeueAfterMs !== undefined && { requeueAfterMs }),
+  }
+  const build = (shown: StackFacts, run: Run) => decision(shown, activeConditions(shown, run, outlook), actions)
+  const coalesced = coalesceProgress(facts, active)
+  if (coalesced) {
+    const unchanged = build(coalesced.facts, coalesced.active)
+    const dueMs = Math.min(unchanged.requeueAfterMs ?? Infinity, coalesced.requeueAfterMs)
+    if (!isAction(unchanged) && equalJson(unchanged.status, facts.input.stack.status ?? {})) return { ...unchanged, requeueAfterMs: dueMs }
+  }
+  return deferStart(facts, active, build(facts, active))
+}
+
+function decisionToCreate({ run, superseded, after }: CreateStep): StackDecision {
+  const { name } = run.metadata
+  const { name: replaced = '', resourceVersion = '' } = superseded?.metadata ?? {}
+  const facts = { ...after.facts, events: [...after.facts.events, ...creationEvents(run, superseded)] }
+  const created = decision(facts, activeConditions(facts, run, after.outlook), {
+    createRun: { name, spec: run.spec },
+    ...(superseded && { supersedeRun: { name: replaced, resourceVersion, by: name } }),
+  })
+  return deferStart(facts, run, created)
+}
+
+function decision(facts: StackFacts, update: StackConditions, actions: Actions = {}): StackDecision {
+  const { input, runs, record, settings, isDeleting } = facts
+  const { stack, nowMs } = input
+  const { nextRunAt, requeueAfterMs, ...acts } = actions
+  const observedGeneration = stack.metadata.generation ?? 1
+  const { conditions, events } = setConditions(conditionsWithDrift(facts), update, observedGeneration, nowMs)
+  const hasFinalizer = stack.metadata.finalizers?.includes(stackFinalizer) ?? false
+  return {
+    status: withoutUndefined({ ...record, observedGeneration, conditions, nextRunAt }),
+    ...acts,
+    ...(!isDeleting && !hasFinalizer && { addFinalizer: true }),
+    deleteRuns: runsToDelete(runs, record.plan, settings.historyLimit),
+    // The end of a Run and the condition that follows from it are one event.
+    events: [...facts.events, ...events.filter(({ reason }) => !facts.events.some(event => event.reason === reason))],
+    ...(requeueAfterMs !== undefined && { requeueAfterMs: Math.max(1, Math.ceil(requeueAfterMs)) }),
+  }
+}
+
+/** The present conditions, with Drifted as it follows from the Runs. */
+function conditionsWithDrift({ input, drifted }: StackFacts): Condition[] {
+  const conditions = input.stack.status?.conditions ?? []
+  if (!drifted) return conditions.filter(({ type }) => type !== 'Drifted')
+  const isPresent = conditions.some(({ type }) => type === 'Drifted')
+  return isPresent ? conditions.map(condition => (condition.type === 'Drifted' ? drifted : condition)) : [...conditions, drifted]
+}
+
+function creationEvents(run: Run, superseded: Run | undefined): StackEvent[] {
+  if (isRoutine(run)) return []
+  const { name } = run.metadata
+  const { spec } = run
+  const recovery = spec.recoveredFrom ? `, continues lost Run ${spec.recoveredFrom}` : ''
+  const created: StackEvent = {
+    type: 'Normal',
+    reason: 'RunCreated',
+    message: `Created Run ${name} (${spec.type}): ${spec.reason}${recovery}`,
+  }
+  if (!superseded) return [created]
+  return [{ type: 'Normal', reason: 'RunSuperseded', message: `Run ${superseded.metadata.name} was superseded by Run ${name}` }, created]
+}
+
+function isAction({ status: _, requeueAfterMs: _r, deleteRuns, events, ...actions }: StackDecision): boolean {
+  return Object.keys(actions).length + deleteRuns.length + events.length > 0
+}
+
+function withoutUndefined(status: StackStatus): StackStatus {
+  const present: { [field: string]: unknown } = {}
+  for (const [field, value] of Object.entries(status)) if (value !== undefined) present[field] = value
+  return present
+}

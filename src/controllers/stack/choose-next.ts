@@ -1,0 +1,125 @@
+import { type Run, stackFinalizer } from '../../api/index.ts'
+import { chooseDeletion, type DeletionChoice } from './choose-deletion.ts'
+import { chooseRun, type PlannedRun, type RunChoice } from './choose-run.ts'
+import { supersedeAfterMs } from './constants.ts'
+import type { RevisionError } from './decision.ts'
+import { type DependencyGate, dependencyGate } from './dependencies.ts'
+import { foldCreatedRun, requestedType, type StackFacts, sourceError } from './facts.ts'
+import { type Inputs, inputsOf, sameInputs } from './inputs.ts'
+import { newRun } from './new-run.ts'
+import { isAdHocRun } from './run-status.ts'
+
+/** What is next for a Stack that is not being deleted, as if no Run of it were active. */
+export type Outlook =
+  | RunChoice
+  | { readonly kind: 'invalidSpec' | 'dependencyCycle' | 'inputNotFound' | 'resolvingSource' }
+  | { readonly kind: 'sourceError'; readonly error: RevisionError }
+  /** A Run is needed but must not be created now. */
+  | { readonly kind: 'held'; readonly planned: PlannedRun; readonly by: 'suspend' | 'revision' | DependencyGate }
+
+export type NextStep =
+  /** The Stack is being deleted and does not have Oarlock's finalizer: it belongs to others. */
+  | { readonly kind: 'none' }
+  /** Nothing is left to destroy: the finalizer can be removed. */
+  | { readonly kind: 'release' }
+  /** No Run is active, and none is to be created now. */
+  | { readonly kind: 'idle'; readonly outlook: Outlook }
+  | { readonly kind: 'deleting'; readonly choice: DeletionChoice }
+  | WaitStep
+  | CreateStep
+
+/** A Run is active. */
+export type WaitStep = {
+  readonly kind: 'wait'
+  readonly active: Run
+  /** What follows it; undefined when the deletion of the Stack does. */
+  readonly outlook: Outlook | undefined
+  readonly cancel?: { readonly reason?: 'Outdated' }
+  readonly requeueAfterMs?: number
+}
+
+export type CreateStep = {
+  readonly kind: 'create'
+  readonly run: Run
+  /** The queued Run that it replaces. */
+  readonly superseded: Run | undefined
+  /** What is known and what follows once it exists. */
+  readonly after: { readonly facts: StackFacts; readonly outlook: Outlook | undefined }
+}
+
+/** Chooses what is next for a Stack. */
+export function chooseNext(facts: StackFacts): NextStep {
+  const { active, inputs, input } = facts
+  if (facts.isDeleting) return chooseNextOfDeletion(facts)
+  const outlook = chooseOutlook(facts)
+  if (active) return chooseWhileActive(facts, active, outlook)
+  return outlook.kind === 'run' && outlook.planned.atMs <= input.nowMs && inputs
+    ? create(facts, outlook.planned, inputs)
+    : { kind: 'idle', outlook }
+}
+
+/** First the active Run of a deleted Stack ends: a Plan and a Run without a worker are canceled, an Apply finishes. */
+function chooseNextOfDeletion(facts: StackFacts): NextStep {
+  const { active, inputs, input } = facts
+  if (!input.stack.metadata.finalizers?.includes(stackFinalizer)) return { kind: 'none' }
+  if (active) {
+    const { type, workerName, cancel } = active.spec
+    const isCancelable = type !== 'Destroy' && (type === 'Plan' || workerName === undefined)
+    return { kind: 'wait', active, outlook: undefined, ...(isCancelable && !cancel && { cancel: {} }) }
+  }
+  const choice = chooseDeletion(facts)
+  if (!choice) return { kind: 'release' }
+  return choice.kind === 'destroy' && choice.planned.atMs <= input.nowMs && inputs
+    ? create(facts, choice.planned, inputs)
+    : { kind: 'deleting', choice }
+}
+
+/** While a Run is active nothing happens, unless a change has made it outdated: then it is canceled or superseded. */
+function chooseWhileActive(facts: StackFacts, active: Run, outlook: Outlook): NextStep {
+  const { input, settings, inputs, request } = facts
+  const wait: WaitStep = { kind: 'wait', active, outlook }
+  const isKnown = inputs !== undefined && typeof input.revision === 'string'
+  if (!isKnown || active.spec.type === 'Destroy' || active.spec.cancel) return wait
+  const isOutdated = !sameInputs(inputsOf(active), inputs)
+  if (active.spec.workerName !== undefined) {
+    const isCanceled = isOutdated && settings.cancelOutdated && !isAdHocRun(active)
+    return isCanceled ? { ...wait, cancel: { reason: 'Outdated' } } : wait
+  }
+  const isRequested = request !== undefined && requestedType(request, settings) === active.spec.type
+  return isOutdated || isRequested ? supersede(facts, active, inputs, wait) : wait
+}
+
+function supersede(facts: StackFacts, active: Run, inputs: Inputs, wait: WaitStep): NextStep {
+  const { input, runs } = facts
+  const superseded: Run = { ...active, status: { phase: 'Canceled', reason: 'Superseded' } }
+  const outlook = chooseOutlook({ ...facts, runs: runs.map(run => (run === active ? superseded : run)), active: undefined })
+  if (outlook.kind !== 'run' || outlook.planned.atMs > input.nowMs) return wait
+  const remainingMs = Date.parse(active.metadata.creationTimestamp) + supersedeAfterMs - input.nowMs
+  return remainingMs > 0 ? { ...wait, requeueAfterMs: remainingMs } : create(facts, outlook.planned, inputs, superseded)
+}
+
+function create(facts: StackFacts, planned: PlannedRun, inputs: Inputs, superseded?: Run): CreateStep {
+  const run = newRun(facts, planned, inputs, superseded)
+  const after = foldCreatedRun(facts, run, planned.request, superseded)
+  return { kind: 'create', run, superseded, after: { facts: after, outlook: facts.isDeleting ? undefined : chooseOutlook(after) } }
+}
+
+function chooseOutlook(facts: StackFacts): Outlook {
+  const { input, inputs, settings } = facts
+  const error = sourceError(input)
+  if (input.specErrors.length > 0) return { kind: 'invalidSpec' }
+  if (input.cycle) return { kind: 'dependencyCycle' }
+  if (input.inputErrors?.length) return { kind: 'inputNotFound' }
+  if (error && !(error.retryable && inputs)) return { kind: 'sourceError', error }
+  if (!inputs) return { kind: 'resolvingSource' }
+
+  const choice = chooseRun(facts, inputs)
+  if (choice.kind !== 'run') return choice
+  const { planned } = choice
+  if (settings.suspended) return { kind: 'held', planned, by: 'suspend' }
+  // The revision of the last Run shows whether anything changed, but no Run is started with it.
+  if (typeof input.revision !== 'string') return { kind: 'held', planned, by: 'revision' }
+  // A drift check uses the applied inputs, so it does not wait for dependencies.
+  const gate = planned.reason === 'DriftCheck' ? undefined : dependencyGate(input.stack.spec, input.dependencies)
+  return gate ? { kind: 'held', planned, by: gate } : choice
+}

@@ -1,0 +1,153 @@
+import { labels, type RunSpec, runResource, type Stack, stackFinalizer, stackResource, subjectOf } from '../../api/index.ts'
+import type { Client, ResourceClient } from '../../kubernetes/client/index.ts'
+import { addFinalizer, EventRecorder, patchStatusIfChanged, removeFinalizer } from '../../kubernetes/controller/index.ts'
+import { controllerReference, equalJson, isReason, type KubeObject, rfc3339 } from '../../kubernetes/object/index.ts'
+import type { StackEvent } from './conditions.ts'
+import type { StackDecision } from './decision.ts'
+import { stackLabel } from './run-name.ts'
+import type { StackBody } from './watch-predicates.ts'
+
+export type DecisionExecutorOptions = {
+  /** Its writes are in the caches before they return. */
+  readonly client: Client
+  /** Deletes the stored data of a deleted Stack. */
+  readonly removeStackData: ((stack: { namespace: string; name: string; uid: string }) => Promise<void>) | undefined
+  readonly nowMs: () => number
+}
+
+/** The caches lagged behind the server when the decision was made: decide again. */
+export class OutdatedDecisionError extends Error {
+  /** The version of the Stack that the server no longer has; undefined when a Run was newer than the cache. */
+  readonly stackVersion: string | undefined
+
+  constructor(message: string, stackVersion?: string) {
+    super(message)
+    this.stackVersion = stackVersion
+  }
+}
+
+/**
+ * Executes decisions in an order that survives a crash after each step. A process that is no longer the leader may still finish
+ * the write it had begun (invariant 7). Therefore each write is rejected if the decision is outdated, or is the same for every process:
+ * - finalizer and status of the Stack, superseding and canceling a Run: with the resourceVersion that the decision saw;
+ * - creating a Run: its name follows from the Stack and the number of the Run;
+ * - removing the stored data of a Stack: by uid, and only of one that is being deleted and has no resources left, which is final;
+ * - deleting a Run: by uid, and only one that had ended, which is final, and whose result is in the status on the server.
+ */
+export class DecisionExecutor {
+  readonly #options: DecisionExecutorOptions
+  readonly #events: EventRecorder
+
+  constructor(options: DecisionExecutorOptions) {
+    this.#options = options
+    this.#events = new EventRecorder({ client: options.client, component: 'oarlock-stack' })
+  }
+
+  /**
+   * @returns the Stack after the writes.
+   * @throws {OutdatedDecisionError} when the Stack or a Run has changed since the decision was made.
+   */
+  async execute(stack: Stack, decision: StackDecision): Promise<Stack> {
+    try {
+      return await this.#execute(stack, decision)
+    } catch (error) {
+      throw isReason(error, 'Conflict') ? new OutdatedDecisionError((error as Error).message) : error
+    }
+  }
+
+  async #execute(stack: Stack, decision: StackDecision): Promise<Stack> {
+    let present = decision.addFinalizer ? await this.#writeStack(stack, stacks => addFinalizer(stacks, stack, stackFinalizer)) : stack
+    if (decision.supersedeRun) await this.#supersede(stack, decision.supersedeRun)
+    if (decision.createRun) await this.#create(present, decision.createRun)
+    if (decision.cancelRun) await this.#cancel(stack, decision.cancelRun)
+    if (decision.removeFinalizer) return await this.#release(present, decision.events)
+
+    if (!equalJson(present.status ?? {}, decision.status)) {
+      const before = present
+      present = await this.#writeStack(before, stacks => patchStatusIfChanged(stacks, before, decision.status))
+    }
+    // Events are sent and Runs deleted only after the status that includes them is written.
+    this.#recordEvents(stack, decision.events)
+    await Promise.all(decision.deleteRuns.map(run => this.#delete(stack, run)))
+    return present
+  }
+
+  async #release(stack: Stack, events: readonly StackEvent[]): Promise<Stack> {
+    this.#recordEvents(stack, events)
+    if (stack.spec.deletion !== 'Orphan') {
+      const { namespace = '', name, uid } = stack.metadata
+      await this.#options.removeStackData?.({ namespace, name, uid })
+    }
+    return await this.#writeStack(stack, stacks => removeFinalizer(stacks, stack, stackFinalizer))
+  }
+
+  async #writeStack(stack: Stack, write: (stacks: ResourceClient<StackBody>) => Promise<KubeObject<StackBody>>): Promise<Stack> {
+    try {
+      return (await write(this.#options.client.resource(stackResource))) as Stack
+    } catch (error) {
+      throw isReason(error, 'Conflict') ? new OutdatedDecisionError((error as Error).message, stack.metadata.resourceVersion) : error
+    }
+  }
+
+  #recordEvents(stack: Stack, events: readonly StackEvent[]): void {
+    for (const { type, reason, message } of events) this.#events.record(stack, type, reason, message)
+  }
+
+  async #create(stack: Stack, { name, spec }: { name: string; spec: RunSpec }): Promise<void> {
+    const runs = this.#options.client.resource(runResource)
+    const { namespace } = stack.metadata
+    const owner = controllerReference({ ...stack, apiVersion: stackResource.apiVersion, kind: stackResource.kind })
+    const metadata = { name, namespace, labels: { [labels.stack]: stackLabel(stack.metadata.name) }, ownerReferences: [owner] }
+    try {
+      await runs.create({ metadata, spec })
+      return
+    } catch (error) {
+      if (!isReason(error, 'AlreadyExists')) throw error
+    }
+    const existing = await runs.getOrUndefined(name, { namespace })
+    // One of this Stack: a previous process created it and crashed, and the watch delivers it.
+    if (existing && subjectOf(existing).uid !== stack.metadata.uid) await this.#skipNumber(stack, spec.epoch, name)
+    throw new OutdatedDecisionError(`run ${name} already exists`)
+  }
+
+  /** A Stack with the same first 40 characters and first 5 of the uid has a Run of this name: skip the number. */
+  async #skipNumber(stack: Stack, number: number, name: string): Promise<void> {
+    const skipped = { name, type: 'Apply', phase: 'Canceled', reason: 'NameTaken', finishedAt: rfc3339(this.#options.nowMs()) }
+    const status = { ...stack.status, lastRunNumber: number, lastRun: skipped }
+    await this.#writeStack(stack, stacks => patchStatusIfChanged(stacks, stack, status))
+  }
+
+  /** Fails with Conflict if the Run was assigned to a Worker meanwhile: then it runs, and the decision is made again. */
+  async #supersede(stack: Stack, { name, resourceVersion, by }: NonNullable<StackDecision['supersedeRun']>): Promise<void> {
+    const status = {
+      phase: 'Canceled',
+      reason: 'Superseded',
+      message: `superseded by Run ${by} before it was assigned to a worker`,
+      supersededBy: by,
+      finishedAt: rfc3339(this.#options.nowMs()),
+      queuePosition: null,
+    }
+    const { namespace } = stack.metadata
+    await this.#options.client.resource(runResource).patchStatus(name, { status }, { namespace, resourceVersion })
+  }
+
+  /** Fails with Conflict if the Run changed meanwhile: then the decision is made again. */
+  async #cancel(stack: Stack, { name, resourceVersion, reason }: NonNullable<StackDecision['cancelRun']>): Promise<void> {
+    const { namespace } = stack.metadata
+    const patch = { spec: { cancel: true, ...(reason && { cancelReason: reason }) } }
+    try {
+      await this.#options.client.resource(runResource).patch(name, patch, { type: 'merge', namespace, resourceVersion })
+    } catch (error) {
+      if (!isReason(error, 'NotFound')) throw error
+    }
+  }
+
+  async #delete(stack: Stack, { name, uid }: StackDecision['deleteRuns'][number]): Promise<void> {
+    const { namespace } = stack.metadata
+    try {
+      await this.#options.client.resource(runResource).delete(name, { namespace, preconditions: { uid } })
+    } catch (error) {
+      if (!isReason(error, 'NotFound', 'Conflict')) throw error
+    }
+  }
+}

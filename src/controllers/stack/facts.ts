@@ -1,0 +1,156 @@
+import { annotations, isEnded, isMutating, type Run, type RunType, type Stack, type StackStatus } from '../../api/index.ts'
+import type { Condition } from '../../kubernetes/object/index.ts'
+import type { StackEvent } from './conditions.ts'
+import type { StackInput } from './decision.ts'
+import { foldRuns, observeRun, type RunHistory, type StackRecord } from './fold-runs.ts'
+import { type Inputs, inputsOf, sameInputs } from './inputs.ts'
+import { isAdHocRun, isLifecycleRun, ownRuns } from './run-status.ts'
+import { type Settings, settingsOf } from './settings.ts'
+
+/** The annotation `oarlock.dev/requested-run` of a Stack, before a Run handles it. */
+export type RunRequest = { readonly value: string; readonly type: 'Plan' | 'Apply' | 'Refresh' }
+
+/** What is known about a Stack: the input of the decision and what follows from it. Nothing changes it. */
+export type StackFacts = {
+  readonly input: StackInput
+  readonly settings: Settings
+  readonly isDeleting: boolean
+  /** The Stack's own, oldest first. */
+  readonly runs: readonly Run[]
+  readonly active: Run | undefined
+  /** The ended Run that determines the next one ({@link isLifecycleRun}). */
+  readonly last: Run | undefined
+  /** What the Runs left behind, without what a change of the Stack made invalid. */
+  readonly record: StackRecord
+  /** The condition Drifted. */
+  readonly drifted: Condition | undefined
+  /** The ends of Runs that are counted now. */
+  readonly events: readonly StackEvent[]
+  /** What the next Run would use; undefined while the source is not resolved. */
+  readonly inputs: Inputs | undefined
+  /** True when these inputs are applied. */
+  readonly inSync: boolean
+  readonly request: RunRequest | undefined
+}
+
+/** Folds a Stack and its Runs into what is known about it. */
+export function foldFacts(input: StackInput): StackFacts {
+  const { stack, nowMs } = input
+  const settings = settingsOf(stack.spec)
+  const runs = ownRuns(input.runs, stack.metadata.uid)
+  const active = runs.find(run => !isEnded(run))
+  const last = runs.findLast(run => isEnded(run) && isLifecycleRun(run))
+  const history = foldRuns(stack, runs, nowMs)
+  const isDeleting = stack.metadata.deletionTimestamp !== undefined
+  const { record, drifted, inputs } = isDeleting
+    ? { ...history, inputs: destroyInputs(input, runs, history.record) }
+    : withoutOutdated(input, settings, runs, last, history)
+  const request = pendingRequest(stack, record)
+  const inSync = sameInputs(record.applied, inputs)
+  const facts = { input, settings, isDeleting, runs, active, last, record, drifted, events: history.events, inputs, inSync, request }
+  return request && active && isHandledBy(active, request, facts)
+    ? { ...facts, request: undefined, record: { ...record, handledRequest: request.value } }
+    : facts
+}
+
+/** The facts once `run` is created, handles `request` and has replaced `superseded`. */
+export function foldCreatedRun(facts: StackFacts, run: Run, request: string | undefined, superseded: Run | undefined): StackFacts {
+  const { name } = run.metadata
+  const { type, reason, epoch } = run.spec
+  const runs = superseded ? facts.runs.map(other => (other.metadata.name === superseded.metadata.name ? superseded : other)) : facts.runs
+  const observed = observeRun(facts.record, run, runs.findLast(isLifecycleRun))
+  const record: StackRecord = {
+    ...observed,
+    lastRunNumber: epoch,
+    lastRun: { name, type, phase: 'Queued', reason },
+    handledRequest: request ?? observed.handledRequest,
+  }
+  return { ...facts, runs: [...runs, run], active: run, record, request: pendingRequest(facts.input.stack, record) }
+}
+
+/** The request in the annotation `oarlock.dev/requested-run`, unless it was handled already. */
+export function pendingRequest(stack: Stack, status: Pick<StackStatus, 'handledRequest'>): RunRequest | undefined {
+  const value = stack.metadata.annotations?.[annotations.requestedRun]
+  if (!value || value === status.handledRequest) return undefined
+  const [kind] = value.split(':', 1)
+  return { value, type: kind === 'plan' ? 'Plan' : kind === 'refresh' ? 'Refresh' : 'Apply' }
+}
+
+/** The error of the source, if its revision could not be resolved. */
+export function sourceError({ revision }: StackInput) {
+  return typeof revision === 'object' ? revision.error : undefined
+}
+
+/** Inputs, and the history without the plan, failures and drift that they or a change of the spec made invalid. */
+function withoutOutdated(
+  input: StackInput,
+  settings: Settings,
+  runs: readonly Run[],
+  last: Run | undefined,
+  { record, drifted }: RunHistory,
+): Pick<StackFacts, 'record' | 'drifted' | 'inputs'> {
+  const generation = generationOf(input.stack)
+  const lastRun = runs.findLast(run => !isAdHocRun(run))
+  const previous = lastRun ? inputsOf(lastRun) : record.applied
+  const known = currentInputs(input, previous ?? record.plan)
+  const plan = settings.manualApproval && (!known || sameInputs(record.plan, known)) ? record.plan : undefined
+  // A revision that only a plan records is not known without it.
+  const inputs = previous || plan || typeof input.revision === 'string' ? known : undefined
+  const hasNewInputs = inputs && last && last.spec.type !== 'Destroy' && !sameInputs(inputsOf(last), inputs)
+  return {
+    inputs,
+    drifted: drifted && isDriftChecked(settings, record, drifted) ? drifted : undefined,
+    record: {
+      ...record,
+      plan,
+      failures: hasNewInputs ? undefined : record.failures,
+      sameFailure: record.sameFailure?.generation === generation ? record.sameFailure : undefined,
+    },
+  }
+}
+
+/**
+ * The current inputs. After a restart the revision is unknown at first: then `previous` counts if the Stack has not changed
+ * since, so that a restart writes nothing to a thousand idle Stacks.
+ */
+function currentInputs({ stack, revision, inputsDigest }: StackInput, previous: Inputs | undefined): Inputs | undefined {
+  const generation = generationOf(stack)
+  if (typeof revision === 'string') return { generation, revision, inputsDigest }
+  return previous?.generation === generation ? { generation, revision: previous.revision, inputsDigest } : undefined
+}
+
+/** A Destroy uses the last known revision when the source cannot be resolved. */
+function destroyInputs({ stack, revision, inputsDigest }: StackInput, runs: readonly Run[], record: StackRecord): Inputs | undefined {
+  const known = record.applied?.revision ?? runs.findLast(run => isMutating(run.spec.type))?.spec.revision
+  const current = typeof revision === 'string' ? revision : known
+  return current === undefined ? undefined : { generation: generationOf(stack), revision: current, inputsDigest }
+}
+
+function isDriftChecked({ drift, intervalMs }: Settings, { applied }: StackRecord, drifted: Condition): boolean {
+  return drift !== 'Off' && applied !== undefined && (drifted.status === 'True' || intervalMs !== undefined)
+}
+
+/** True when a requested Run of the same type is still queued: it handles a second request too. */
+function isHandledBy(
+  { spec }: Run,
+  request: RunRequest,
+  { input, settings, inputs, isDeleting }: Pick<StackFacts, 'input' | 'settings' | 'inputs' | 'isDeleting'>,
+): boolean {
+  const isQueued = spec.workerName === undefined && !spec.cancel
+  const isCurrent = typeof input.revision === 'string' && sameInputs(inputsOf({ spec }), inputs)
+  return !isDeleting && isQueued && isCurrent && spec.reason === 'Requested' && spec.type === requestedType(request, settings)
+}
+
+/** The type of a Run for changed inputs. */
+export function changeType({ manualApproval }: Settings): 'Plan' | 'Apply' {
+  return manualApproval ? 'Plan' : 'Apply'
+}
+
+/** The type of the Run that handles a request. */
+export function requestedType({ type }: RunRequest, settings: Settings): RunType {
+  return type === 'Apply' ? changeType(settings) : type
+}
+
+function generationOf({ metadata }: Stack): number {
+  return metadata.generation ?? 1
+}

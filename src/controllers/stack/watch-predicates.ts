@@ -1,0 +1,49 @@
+import { annotations, type Run, type Stack } from '../../api/index.ts'
+import type { Predicate } from '../../kubernetes/controller/index.ts'
+import { equalJson, findCondition, type KubeObject } from '../../kubernetes/object/index.ts'
+import type { KeyDigests } from './inputs-digest.ts'
+
+export type StackBody = { spec: Stack['spec']; status?: Stack['status'] }
+export type RunBody = { spec: Run['spec']; status?: Run['status'] }
+
+/** Ignores the controller's own status writes: deciding on its own outcome changes nothing. */
+export const needsReconcile: Predicate<StackBody> = change => {
+  if (change.type !== 'updated') return true
+  const [old, now] = [change.old.metadata, change.object.metadata]
+  return (
+    old.generation !== now.generation ||
+    old.deletionTimestamp !== now.deletionTimestamp ||
+    old.annotations?.[annotations.requestedRun] !== now.annotations?.[annotations.requestedRun] ||
+    old.annotations?.[annotations.approvedPlan] !== now.annotations?.[annotations.approvedPlan]
+  )
+}
+
+/**
+ * Ignores changes of a Run that no decision reads, such as its progress, its position in the queue and its finalizers. The results of
+ * a Run are written together with its last phase. A deleted Run is relevant even if it had ended: a decision no longer finds it.
+ */
+export const isRelevantToItsStack: Predicate<RunBody> = change => {
+  if (change.type !== 'updated') return true
+  const [old, now] = [change.old, change.object]
+  return (
+    old.spec.workerName !== now.spec.workerName ||
+    old.spec.cancel !== now.spec.cancel ||
+    old.status?.phase !== now.status?.phase ||
+    old.status?.reason !== now.status?.reason ||
+    old.status?.message !== now.status?.message
+  )
+}
+
+/** True for changes of the fields that the dependency gate, inputs, cycles and the deletion order read from another Stack. */
+export const isRelevantToRelatedStacks: Predicate<StackBody> = change => {
+  if (change.type !== 'updated') return true
+  const relevantFields = ({ metadata, status }: KubeObject<StackBody>) => {
+    const ready = findCondition(status?.conditions, 'Ready')
+    const isStalled = findCondition(status?.conditions, 'Stalled')?.status === 'True'
+    const { observedGeneration, outputsDigest } = status ?? {}
+    return [metadata.generation, metadata.deletionTimestamp, observedGeneration, outputsDigest, ready?.status, ready?.reason, isStalled]
+  }
+  return !equalJson(relevantFields(change.old), relevantFields(change.object))
+}
+
+export const haveKeysChanged: Predicate<KeyDigests> = change => change.type !== 'updated' || !equalJson(change.old.keys, change.object.keys)

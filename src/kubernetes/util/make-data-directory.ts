@@ -1,0 +1,36 @@
+import { chmodSync, statSync } from 'node:fs'
+import { makeDirectories } from './make-directories.ts'
+
+/** A directory that other users can write, and whose mode this process cannot change. */
+export class InsecureDirectoryError extends Error {
+  override readonly name = 'InsecureDirectoryError'
+  readonly hint: string
+
+  constructor(message: string, hint: string) {
+    super(message)
+    this.hint = hint
+  }
+}
+
+const writableByOthers = 0o022
+
+/**
+ * Creates a directory for keys and data with mode 0700. Who can write an existing one can replace the keys in it, so write access of the
+ * group and of others is removed if this process owns the directory.
+ * @throws {InsecureDirectoryError} if it does not, or the error of `mkdir`, `stat` or `chmod`.
+ * @returns what changed, for the log; undefined if nothing did.
+ */
+export function makeDataDirectory(path: string, ownUid = process.geteuid?.()): string | undefined {
+  makeDirectories(path, 0o700)
+  const { mode, uid } = statSync(path)
+  // Without user ids (Windows), modes mean nothing.
+  if (ownUid === undefined || (mode & writableByOthers) === 0) return undefined
+  const octal = (mode & 0o7777).toString(8).padStart(4, '0')
+  if (uid !== ownUid)
+    throw new InsecureDirectoryError(
+      `other users can write to ${path} (mode ${octal}, owner ${uid})`,
+      `run "chmod 700 ${path}" as its owner, or choose a subdirectory of it, which is created with mode 0700`,
+    )
+  chmodSync(path, mode & 0o7777 & ~writableByOthers)
+  return `other users could write to ${path} (mode ${octal}); their write access was removed`
+}

@@ -1,0 +1,103 @@
+import { deepEqual, equal, match, rejects } from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { startApiServer } from '../../src/app/api-server/api-server.ts'
+import type { Rule } from '../../src/app/manifests/rule.ts'
+import { streamLog } from '../../src/cli/follow-log.ts'
+import { StateApi } from '../../src/cli/state/state-api.ts'
+import { createClient } from '../../src/kubernetes/client/index.ts'
+import { createPool, type Target } from '../conformance/target.ts'
+import { checkRows } from './check-rows.ts'
+import { createFixture, type Fixture, namespace } from './fixture.ts'
+import { objectRows, storeRows } from './rows.ts'
+
+let fixture: Fixture
+let close: () => Promise<void>
+
+before(async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-rights-'))
+  const api = await startApiServer({ dataDir, listen: { host: '127.0.0.1', port: 0 }, mounts: ['/state/', '/logs/'] })
+  const { server, mounts } = api
+  const target: Target = { url: server.url, tokens: { admin: server.adminToken }, pool: createPool(server.url), close: async () => {} }
+  fixture = await createFixture(target)
+  mounts.set('/state/', fixture.handlers.state)
+  mounts.set('/logs/', fixture.handlers.log)
+  close = async () => {
+    await fixture.close()
+    await target.pool.destroy()
+    await server.close({ graceMs: 200 })
+    rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 })
+  }
+})
+after(() => close())
+
+test('the embedded server: users, components and workers may do to objects what their rights say', async () => {
+  await checkRows(fixture, objectRows, 'embedded')
+})
+
+test('the embedded server: stores on a listener of their own decide by TokenReview and SubjectAccessReview', async () => {
+  await checkRows(fixture, storeRows, 'embedded')
+})
+
+test('the embedded server: stores on the address of the API server decide in the same way', async () => {
+  await checkRows(fixture, storeRows, 'embedded', 'api')
+})
+
+test('the embedded server: view, edit and admin include the roles of Oarlock by aggregation', async () => {
+  const granted = async (role: string) => {
+    const clusterRole = await fixture.client.discover('rbac.authorization.k8s.io/v1', 'ClusterRole')
+    const { rules } = (await fixture.client.resource(clusterRole).get(role)) as unknown as { rules: Rule[] }
+    const own = rules.filter(({ apiGroups }) => apiGroups.includes('oarlock.dev'))
+    return (resource: string, verb: string) => own.some(({ resources, verbs }) => resources.includes(resource) && verbs.includes(verb))
+  }
+  const [view, edit, admin] = await Promise.all([granted('view'), granted('edit'), granted('admin')])
+  const rows = [
+    ['stacks', 'list'],
+    ['stacks/log', 'get'],
+    ['stacks', 'create'],
+    ['runs', 'patch'],
+    ['stacks/state', 'get'],
+    ['stacks/plan', 'get'],
+    ['runs/binding', 'update'],
+  ] as const
+  deepEqual(
+    rows.map(([resource, verb]) => [resource, verb, view(resource, verb), edit(resource, verb), admin(resource, verb)]),
+    [
+      ['stacks', 'list', true, true, true],
+      ['stacks/log', 'get', true, true, true],
+      ['stacks', 'create', false, true, true],
+      ['runs', 'patch', false, true, true],
+      ['stacks/state', 'get', false, false, true],
+      ['stacks/plan', 'get', false, false, true],
+      ['runs/binding', 'update', false, false, false],
+    ],
+  )
+})
+
+test('oarlock logs and oarlock state work for users who are no administrators, and name the permission that is missing', async () => {
+  const clientOf = async (user: string) =>
+    await createClient({ cluster: { server: fixture.client.server, token: fixture.tokens[user], insecureSkipTlsVerify: true } })
+  const [viewer, owner] = [await clientOf('viewer'), await clientOf('owner')]
+  const [run] = fixture.runs
+  let text = ''
+  await streamLog(viewer, run!, { follow: false }, bytes => {
+    text += Buffer.from(bytes).toString()
+  })
+  match(text, /^hello\n/)
+  await owner.request({ method: 'POST', path: `/state/${namespace}/db`, body: '{"version":4}' })
+  equal(await new StateApi(owner, namespace, 'db').read(), '{"version":4}')
+  await rejects(new StateApi(viewer, namespace, 'db').read(), {
+    name: 'CliError',
+    message:
+      'state of stack shop/db: stacks.oarlock.dev "db" is forbidden: User "system:serviceaccount:users:viewer" cannot get resource ' +
+      '"stacks/state" in API group "oarlock.dev" in the namespace "shop"',
+  })
+  const other = { ...run!, metadata: { ...run!.metadata, namespace: 'other' } }
+  await rejects(
+    streamLog(viewer, other, { follow: false }, () => {}),
+    /^CliError: log of run\/web-1: stacks\.oarlock\.dev is forbidden: User .* cannot get resource "stacks\/log" .* in the namespace "other"$/,
+  )
+  await Promise.all([viewer.close(), owner.close()])
+})

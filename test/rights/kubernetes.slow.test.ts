@@ -1,0 +1,80 @@
+import { deepEqual, equal, match } from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { maxInlineBytes, runResource, stackResource, workerPoolResource } from '../../src/api/index.ts'
+import { createClient } from '../../src/kubernetes/client/index.ts'
+import { type Peer, peerMissing, startPeer } from '../conformance/peer.ts'
+import { eventually } from '../support/eventually.ts'
+import { ScriptedWorkers } from '../support/scripted-workers.ts'
+import { StackFixture } from '../support/stacks.ts'
+import { startControllers } from '../support/start-controllers.ts'
+import { checkRows } from './check-rows.ts'
+import { createFixture, type Fixture, namespace, runSpec, stackSpec } from './fixture.ts'
+import { objectRows, storeRows } from './rows.ts'
+
+const skip = peerMissing()
+
+let peer: Peer
+let fixture: Fixture
+before(async () => {
+  if (skip) return
+  peer = await startPeer()
+  fixture = await createFixture(peer)
+  // The server compiles policies some time after they were written.
+  const probe = objectRows.find(({ user, path, may }) => user === 'run-writer' && !may && path.includes('runs/web-1'))!
+  await eventually(async () => (await fixture.send('api', probe.user, probe)).code === 403, 'the policies to be in effect')
+})
+after(async () => {
+  await fixture?.close()
+  await peer?.close()
+})
+
+test('kube-apiserver: users, components and workers may do to objects what their rights say', { skip }, async () => {
+  await checkRows(fixture, objectRows, 'kubernetes')
+})
+
+test('kube-apiserver: stores decide by TokenReview and SubjectAccessReview', { skip }, async () => {
+  await checkRows(fixture, storeRows, 'kubernetes')
+})
+
+test('kube-apiserver: the cost limit of policies allows a user to cancel a Run with the largest source', { skip }, async () => {
+  const files = Object.fromEntries(Array.from({ length: 64 }, (_, i) => [`f${i}`, 'x'.repeat(maxInlineBytes / 64 - 100)]))
+  const stack = { ...stackSpec, source: { inline: { files } } }
+  const spec = { ...runSpec('web', 'u', {}), stack }
+  await fixture.client.resource(runResource).create({ metadata: { name: 'large', namespace }, spec })
+  const path = `/apis/oarlock.dev/v1alpha1/namespaces/${namespace}/runs/large?dryRun=All`
+  const request = { method: 'PATCH', path, contentType: 'application/merge-patch+json' }
+  deepEqual(await fixture.send('api', 'editor', { ...request, body: { spec: { cancel: true } } }).then(({ code }) => code), 200)
+  const changed = { spec: { stack: { source: { inline: { files: { f63: 'y' } } } } } }
+  const { code, message } = await fixture.send('api', 'editor', { ...request, body: changed })
+  equal(code, 403)
+  match(message, /spec can be changed only in cancel, priority, priorityClass/)
+})
+
+// Last: the controllers change the objects of the rows.
+test('kube-apiserver: controllers and a worker bring a Stack to Ready with the permissions of their roles', { skip }, async () => {
+  const forbidden: string[] = []
+  const clientOf = async (user: string) => {
+    const client = await createClient({ cluster: { server: peer.url, token: fixture.tokens[user], insecureSkipTlsVerify: true } })
+    client.observeRequests(({ method, code }) => {
+      if (code === '401' || code === '403') forbidden.push(`${user} ${method}`)
+    })
+    return client
+  }
+  const [controllerClient, workerClient] = [await clientOf('controller'), await clientOf('w5')]
+  const manager = await startControllers(controllerClient, 'controller')
+  const worker = new ScriptedWorkers(workerClient, 1_000)
+  try {
+    await worker.start(await fixture.client.resource(workerPoolResource).get('edge'), 'w5')
+    const stacks = new StackFixture(fixture.client, namespace)
+    await stacks.create('app', { ...stackSpec, pool: 'edge', suspend: false, deletion: 'Orphan' })
+    await stacks.untilReady('app')
+    equal(worker.accepted.length, 1)
+    await fixture.client.resource(stackResource).delete('app', { namespace })
+    await stacks.untilDeleted('app')
+  } finally {
+    worker.stop('w5')
+    await manager.stop()
+    await Promise.all([controllerClient.close(), workerClient.close()])
+  }
+  deepEqual(forbidden, [])
+})

@@ -1,0 +1,296 @@
+import { namespace, planDigest, type RightsRequest, runSpec, tokenRequest } from './fixture.ts'
+
+/** What a user may do, on every API server. */
+export type Row = RightsRequest & {
+  readonly user: string
+  readonly to: 'api' | 'stores'
+  readonly may: boolean
+  /** Where a kube-apiserver decides otherwise, and why. */
+  readonly onKubernetes?: { readonly may: boolean; readonly reason: string }
+}
+
+const own = (path: string) => `/apis/oarlock.dev/v1alpha1/${path}`
+const inShop = (path: string) => own(`namespaces/${namespace}/${path}`)
+const core = (path: string) => `/api/v1/${path}`
+const leases = (in_: string, path = '') => `/apis/coordination.k8s.io/v1/namespaces/${in_}/leases${path}`
+const rbac = (path: string) => `/apis/rbac.authorization.k8s.io/v1/${path}`
+
+// Every write is a dry run: the rows do not depend on each other.
+const dryRun = (path: string) => `${path}?dryRun=All`
+const get = (path: string): RightsRequest => ({ method: 'GET', path })
+const create = (path: string, body: object): RightsRequest => ({ method: 'POST', path: dryRun(path), body })
+const patch = (path: string, body: object): RightsRequest => ({
+  ...{ method: 'PATCH', path: dryRun(path), body },
+  contentType: 'application/merge-patch+json',
+})
+const remove = (path: string): RightsRequest => ({ method: 'DELETE', path: dryRun(path) })
+
+const object = (apiVersion: string, kind: string, name: string, more: object = {}) => ({ apiVersion, kind, metadata: { name }, ...more })
+const stack = (name: string) =>
+  object('oarlock.dev/v1alpha1', 'Stack', name, {
+    spec: { engine: 'command', source: { inline: { files: { a: '' } } }, command: { apply: ['true'] } },
+  })
+const run = (name: string, more: object = {}) => object('oarlock.dev/v1alpha1', 'Run', name, { spec: runSpec('web', 'u', more) })
+const worker = (name: string, labels: object, pool = 'edge') => ({
+  ...object('oarlock.dev/v1alpha1', 'Worker', name),
+  metadata: { name, labels: { 'oarlock.dev/pool': pool, ...labels } },
+  spec: { pool, slots: 1, lifecycle: 'Warm' },
+})
+const requested = <Spec extends object>(from: { spec: Spec }) => ({ ...from, spec: { ...from.spec, start: true } })
+const lease = (name: string) => object('coordination.k8s.io/v1', 'Lease', name, { spec: { holderIdentity: name } })
+const secret = (name: string, more: object = {}) => ({ apiVersion: 'v1', kind: 'Secret', metadata: { name }, ...more })
+const account = (name: string) => object('v1', 'ServiceAccount', name)
+const role = (name: string) =>
+  object('rbac.authorization.k8s.io/v1', 'Role', name, { rules: [{ apiGroups: [''], resources: ['secrets'], verbs: ['get'] }] })
+
+const rowsOf =
+  (to: Row['to']) =>
+  (user: string, may: boolean, request: RightsRequest, onKubernetes?: Row['onKubernetes']): Row => ({
+    ...{ user, to, may, ...request },
+    ...(onKubernetes && { onKubernetes }),
+  })
+const api = rowsOf('api')
+const stores = rowsOf('stores')
+
+const noFieldSelectors = { may: true, reason: 'RBAC grants access to a kind, not to the objects that a field selects' }
+const noReadPolicies = { may: true, reason: 'a policy sees writes only, so a worker reads every object of the kinds that it needs' }
+const noLookup = { may: true, reason: 'a policy cannot look up whether a Run of this Stack is assigned to the worker' }
+
+const log = (name: string) => get(`/logs/${namespace}/${name}`)
+const state = (name: string, path = '') => get(`/state/${namespace}/${name}${path}`)
+const post = (path: string, body = '{"version":4}', headers: Record<string, string> = {}): RightsRequest => ({
+  ...{ method: 'POST', path, body, headers },
+})
+const put = (path: string, epoch: number): RightsRequest => ({
+  ...{ method: 'PUT', path, body: '{"version":4}', headers: { 'oarlock-epoch': String(epoch) } },
+})
+
+/** States, plans and logs: decided by the stores, after TokenReview and SubjectAccessReview. */
+export const storeRows: readonly Row[] = [
+  ...['anonymous', 'wrong', 'outsider'].flatMap(user => [
+    stores(user, false, log('web-1')),
+    stores(user, false, state('web')),
+    stores(user, false, state('no-such-stack', '/versions')),
+    stores(user, false, state('web', `/plan/${planDigest}`)),
+  ]),
+  stores('admin', true, log('web-1')),
+  stores('admin', true, state('web')),
+  stores('admin', true, state('web', `/plan/${planDigest}`)),
+  stores('admin', true, post(`/state/${namespace}/web`)),
+  // view
+  stores('viewer', true, log('web-1')),
+  stores('viewer', false, get('/logs/other/web-1')),
+  stores('viewer', false, post(`/logs/${namespace}/web-1?offset=6`, 'x')),
+  stores('viewer', false, state('web')),
+  stores('viewer', false, state('web', `/plan/${planDigest}`)),
+  // edit
+  stores('editor', true, log('db-1')),
+  stores('editor', false, state('web')),
+  stores('editor', false, post(`/state/${namespace}/web`)),
+  stores('editor', false, state('web', '/token')),
+  stores('editor', false, state('web', `/plan/${planDigest}`)),
+  // admin
+  stores('owner', true, log('web-1')),
+  stores('owner', true, state('web')),
+  stores('owner', true, state('web', '/versions')),
+  stores('owner', true, state('web', '/lock')),
+  stores('owner', true, state('web', '/token')),
+  stores('owner', true, state('web', `/plan/${planDigest}`)),
+  stores('owner', true, post(`/state/${namespace}/web`)),
+  stores('owner', true, { method: 'DELETE', path: `/state/${namespace}/db` }),
+  stores('owner', false, state('no-such-stack')),
+  stores('owner', false, get('/state/other/web')),
+  // single rights
+  stores('log-of-web', true, log('web-1')),
+  stores('log-of-web', false, log('db-1')),
+  stores('log-of-web', false, log('no-such-run')),
+  stores('log-of-web', false, state('web')),
+  stores('state-reader', true, state('web')),
+  stores('state-reader', true, state('db', '/versions')),
+  stores('state-reader', false, post(`/state/${namespace}/web`)),
+  stores('state-reader', false, { ...post(`/state/${namespace}/web`, '{"ID":"a"}'), method: 'LOCK' }),
+  stores('state-reader', false, state('web', '/token')),
+  stores('state-reader', false, state('web', `/plan/${planDigest}`)),
+  stores('state-reader', false, log('web-1')),
+  stores('state-writer', true, post(`/state/${namespace}/web`)),
+  stores('state-writer', false, { method: 'DELETE', path: `/state/${namespace}/web` }),
+  stores('state-writer', false, state('web', '/token')),
+  stores('plan-reader', true, state('web', `/plan/${planDigest}`)),
+  stores('plan-reader', false, state('web')),
+  // the token of the Stack web
+  stores('stack-token', true, state('web')),
+  stores('stack-token', true, post(`/state/${namespace}/web`)),
+  stores('stack-token', true, state('web', '/token')),
+  stores('stack-token', false, state('db')),
+  stores('stack-token', false, state('web', `/plan/${planDigest}`)),
+  stores('stack-token', false, log('web-1')),
+  // workers
+  stores('w1', true, { method: 'GET', path: `/state/${namespace}/web/run/web-1/state`, headers: { 'oarlock-epoch': '1' } }),
+  stores('w1', false, put(`/state/${namespace}/web/run/web-1/state`, 2)),
+  stores('w1', false, put(`/state/${namespace}/db/run/web-1/state`, 1)),
+  stores('w2', false, put(`/state/${namespace}/web/run/web-1/state`, 1)),
+  stores('w1', false, { method: 'GET', path: '/state/elsewhere/web/run/steal/state', headers: { 'oarlock-epoch': '1' } }),
+  stores('w1', false, put('/state/elsewhere/web/run/steal/state', 1)),
+  stores('w1', true, put('/state/elsewhere/web/run/orphan/state', 1)),
+  stores('admin', false, put(`/state/${namespace}/web/run/web-1/state`, 1)),
+  stores('owner', false, put(`/state/${namespace}/web/run/web-1/state`, 1)),
+  stores('w1', false, state('web')),
+  stores('w1', false, log('web-1')),
+  stores('w1', true, post(`/logs/${namespace}/web-1?offset=6`, 'x')),
+  stores('w2', false, post(`/logs/${namespace}/web-1?offset=6`, 'x')),
+  stores('controller', false, state('web')),
+  stores('controller', true, { method: 'DELETE', path: `/state/${namespace}/db` }),
+]
+
+/** Objects: decided by RBAC and, for fields and for whose an object is, by Oarlock's authorizer or by policies. */
+export const objectRows: readonly Row[] = [
+  // view
+  api('viewer', true, get(inShop('stacks'))),
+  api('viewer', true, get(inShop('runs/web-1'))),
+  api('viewer', false, get(own('stacks'))),
+  api('viewer', false, get(core(`namespaces/${namespace}/secrets`))),
+  api('viewer', false, create(inShop('stacks'), stack('new'))),
+  api('viewer', false, patch(inShop('runs/web-1'), { spec: { cancel: true } })),
+  // edit
+  api('editor', true, create(inShop('stacks'), stack('new'))),
+  api('editor', true, patch(inShop('stacks/web'), { spec: { suspend: false } })),
+  api('editor', true, remove(inShop('stacks/web'))),
+  api('editor', false, patch(inShop('stacks/web/status'), { status: { observedGeneration: 9 } })),
+  api('editor', true, patch(inShop('runs/web-1'), { spec: { cancel: true } })),
+  api('editor', true, patch(inShop('runs/web-1'), { spec: { priority: 5, priorityClass: 'Interactive' } })),
+  api('editor', true, patch(inShop('runs/web-1'), { metadata: { labels: { team: 'a' } } })),
+  api('editor', true, remove(inShop('runs/web-1'))),
+  api('editor', false, patch(inShop('runs/web-1'), { spec: { workerName: 'w2' } })),
+  api('editor', false, patch(inShop('runs/web-1'), { spec: { workerName: null } })),
+  api('editor', false, patch(inShop('runs/web-1'), { spec: { epoch: 2 } })),
+  api('editor', false, patch(inShop('runs/web-1'), { spec: { approvedPlan: { digest: 'x', runName: 'web-1' } } })),
+  api('editor', false, patch(inShop('runs/web-1'), { spec: { stack: { suspend: false } } })),
+  api('editor', false, patch(inShop('runs/web-1'), { metadata: { finalizers: null } })),
+  api('editor', false, patch(inShop('runs/web-1/status'), { status: { phase: 'Succeeded' } })),
+  api('editor', false, create(inShop('runs'), run('new'))),
+  // runs without and with runs/binding
+  api('run-writer', false, create(inShop('runs'), run('new'))),
+  api('run-writer', false, create(inShop('runs'), run('new', { epoch: 99_999 }))),
+  api('run-writer', false, create(inShop('runs'), run('new', { workerName: 'w1' }))),
+  api('run-writer', false, create(inShop('runs'), run('new', { approvedPlan: { digest: 'x', runName: 'web-1' } }))),
+  api('run-writer', false, patch(inShop('runs/web-1'), { spec: { workerName: 'w2' } })),
+  api('binder', true, create(inShop('runs'), run('new'))),
+  api('binder', true, create(inShop('runs'), run('new', { workerName: 'w1' }))),
+  api('binder', true, patch(inShop('runs/web-1'), { spec: { workerName: 'w2' } })),
+  api('binder', true, patch(inShop('runs/web-1'), { metadata: { finalizers: null } })),
+  api('admin', true, patch(inShop('runs/web-1'), { spec: { workerName: 'w2' } })),
+  // the addresses of the roles
+  api('outsider', true, get(core('namespaces/oarlock-system/configmaps/oarlock-endpoints'))),
+  api('w1', true, get(core('namespaces/oarlock-system/configmaps/oarlock-endpoints'))),
+  api('outsider', false, get(core('namespaces/oarlock-system/configmaps'))),
+  api('outsider', false, patch(core('namespaces/oarlock-system/configmaps/oarlock-endpoints'), { data: { 'stores.url': 'https://evil' } })),
+  api('w1', false, patch(core('namespaces/oarlock-system/configmaps/oarlock-endpoints'), { data: { 'stores.url': 'https://evil' } })),
+  api('stores', true, patch(core('namespaces/oarlock-system/configmaps/oarlock-endpoints'), { data: { 'stores.url': 'https://new' } })),
+  api('join-service', true, patch(core('namespaces/oarlock-system/configmaps/oarlock-endpoints'), { data: { 'join.url': 'https://new' } })),
+  // the processes of an installation
+  api('controller', true, get(own('stacks'))),
+  api('controller', true, get(core('secrets'))),
+  api('controller', true, create(inShop('runs'), run('new', { workerName: 'w1' }))),
+  api('controller', true, patch(inShop('runs/web-1'), { spec: { workerName: 'w2' } })),
+  api('controller', true, patch(inShop('runs/web-1/status'), { status: { phase: 'Lost' } })),
+  api('controller', true, patch(inShop('stacks/web/status'), { status: { observedGeneration: 9 } })),
+  api('controller', true, remove(own('workers/w1'))),
+  api('controller', true, create(leases('oarlock-system'), lease('oarlock-controller'))),
+  api('controller', false, create(leases(namespace), lease('oarlock-controller'))),
+  api('controller', false, create(core('namespaces/oarlock-workers/serviceaccounts'), account('w9'))),
+  api('controller', false, create(rbac(`namespaces/${namespace}/roles`), role('new'))),
+  api('stores', true, get(own('runs'))),
+  api('stores', false, get(core(`namespaces/${namespace}/secrets`))),
+  api('stores', false, patch(inShop('runs/web-1'), { spec: { cancel: true } })),
+  api('join-service', true, get(own('workerpools/edge'))),
+  api('join-service', true, get(core('namespaces/oarlock-system/secrets'))),
+  api('join-service', false, get(core(`namespaces/${namespace}/secrets`))),
+  api('join-service', true, create(core('namespaces/oarlock-workers/serviceaccounts'), account('w9'))),
+  api('join-service', true, { method: 'POST', path: core('namespaces/oarlock-workers/serviceaccounts/w1/token'), body: tokenRequest }),
+  api('join-service', false, {
+    method: 'POST',
+    path: core('namespaces/oarlock-system/serviceaccounts/oarlock-controller/token'),
+    body: tokenRequest,
+  }),
+  api('join-service', true, create(rbac('namespaces/oarlock-workers/roles'), role('w9'))),
+  api('join-service', false, create(rbac(`namespaces/${namespace}/roles`), role('w9'))),
+  api('pool', true, get(own('workers'))),
+  api('pool', true, patch(own('workers/w1/status'), { status: { phase: 'Failed' } })),
+  api('pool', false, patch(own('workers/w1'), { spec: { pool: 'private' } })),
+  api('pool', false, get(inShop('runs'))),
+  api('pool', false, get(core(`namespaces/${namespace}/secrets`))),
+  // a worker: its Runs
+  api('w1', true, get(own('runs?fieldSelector=spec.workerName%3Dw1'))),
+  api('w1', false, get(own('runs?fieldSelector=spec.workerName%3Dw2')), noFieldSelectors),
+  api('w1', false, get(own('runs')), noFieldSelectors),
+  api('w1', true, get(inShop('runs/web-1'))),
+  api('w1', false, get(inShop('runs/db-1')), noFieldSelectors),
+  api('w1', true, patch(inShop('runs/web-1/status'), { status: { phase: 'Succeeded' } })),
+  api('w1', false, patch(inShop('runs/db-1/status'), { status: { phase: 'Succeeded' } })),
+  api('w1', false, patch(inShop('runs/web-1'), { spec: { cancel: true } })),
+  api('w1', false, patch(inShop('runs/web-1'), { spec: { workerName: 'w2' } })),
+  api('w1', false, create(inShop('runs'), run('new'))),
+  api('w1', false, remove(inShop('runs/web-1'))),
+  api('w1', false, get(inShop('stacks'))),
+  api('w1', false, patch(inShop('stacks/web'), { spec: { suspend: false } })),
+  // its Worker and its Lease
+  api('w1', true, patch(own('workers/w1'), { spec: { slots: 2 } })),
+  api('w1', true, patch(own('workers/w1/status'), { status: { phase: 'Busy' } })),
+  api('w1', true, remove(own('workers/w1'))),
+  api('w1', false, patch(own('workers/w2'), { spec: { slots: 2 } })),
+  api('w1', false, patch(own('workers/w2/status'), { status: { phase: 'Busy' } })),
+  api('w1', false, remove(own('workers/w2'))),
+  api('w1', false, get(own('workers/w2')), noReadPolicies),
+  api('w1', false, patch(own('workers/w1'), { spec: { pool: 'private' } })),
+  api('w1', false, patch(own('workers/w1'), { metadata: { labels: { 'oarlock.dev/pool': 'private' } } })),
+  api('w1', false, patch(own('workers/w1'), { metadata: { labels: { zone: 'west' } } })),
+  api('w1', false, patch(own('workers/w1'), { metadata: { labels: { gpu: null } } })),
+  api('w1', false, patch(own('workers/w1'), { spec: { drain: false } })),
+  api('w1', false, create(own('workers'), worker('w3', { gpu: 'a100', zone: 'west' }))),
+  api('w3', true, create(own('workers'), worker('w3', { gpu: 'a100', zone: 'west' }))),
+  api('w3', false, create(own('workers'), worker('w3', { gpu: 'h100', zone: 'west' }))),
+  api('w3', false, create(own('workers'), worker('w3', { gpu: 'a100', zone: 'west', rack: '7' }))),
+  api('w3', false, create(own('workers'), worker('w3', { gpu: 'a100', zone: 'west' }, 'private'))),
+  api('w3', false, create(own('workers'), requested(worker('w3', { gpu: 'a100', zone: 'west' })))),
+  api('w1', false, patch(own('workers/w1'), { spec: { start: true } })),
+  api('w4', true, patch(own('workers/w4'), { metadata: { labels: { gpu: 'a100' } }, spec: { slots: 2 } })),
+  api('w4', false, patch(own('workers/w4'), { metadata: { labels: { gpu: 'h100' } } })),
+  api('w4', false, patch(own('workers/w4'), { metadata: { labels: { gpu: 'a100', zone: 'west' } } })),
+  api('w3', true, create(leases('oarlock-system'), lease('w3'))),
+  api('w3', false, create(leases('oarlock-system'), lease('w4'))),
+  api('w3', false, create(leases('oarlock-system'), lease('oarlock-controller'))),
+  api('named-like-component', false, create(leases('oarlock-system'), lease('oarlock-controller'))),
+  api('named-like-component', false, create(own('workers'), worker('oarlock-controller', {}))),
+  api('w1', true, patch(leases('oarlock-system', '/w1'), { spec: { renewTime: '2026-06-01T10:00:00.000000Z' } })),
+  api('w1', true, remove(leases('oarlock-system', '/w1'))),
+  api('w1', false, patch(leases('oarlock-system', '/w2'), { spec: { holderIdentity: 'w1' } })),
+  api('w1', false, remove(leases('oarlock-system', '/w2'))),
+  api('w1', false, create(leases(namespace), lease('w1'))),
+  api('w1', true, get(own('workerpools/edge'))),
+  api('w1', false, get(own('workerpools/private')), noReadPolicies),
+  // Secrets
+  api('w1', true, get(core(`namespaces/${namespace}/secrets/web-input`))),
+  api('w1', false, get(core(`namespaces/${namespace}/secrets/db-input`)), noReadPolicies),
+  api('w1', false, get(core(`namespaces/${namespace}/secrets`))),
+  api('w1', false, get(core('namespaces/oarlock-system/secrets'))),
+  api('w1', false, get(core('namespaces/other/secrets/web-input'))),
+  api('w1', true, patch(core(`namespaces/${namespace}/secrets/web-outputs`), { data: { a: 'eA==' } })),
+  api('w1', true, remove(core(`namespaces/${namespace}/secrets/web-outputs`))),
+  api('w1', false, patch(core(`namespaces/${namespace}/secrets/db-outputs`), { data: { a: 'eA==' } }), noLookup),
+  api('w1', false, patch(core(`namespaces/${namespace}/secrets/web-input`), { data: { a: 'eA==' } })),
+  api('w1', false, remove(core(`namespaces/${namespace}/secrets/web-input`))),
+  api('w1', false, create(core(`namespaces/${namespace}/secrets`), secret('new'))),
+  api('w1', false, create(core(`namespaces/${namespace}/secrets`), secret('new-outputs', { type: 'oarlock.dev/outputs' }))),
+  api(
+    'w1',
+    false,
+    create(core(`namespaces/${namespace}/secrets`), {
+      ...secret('x-outputs', { type: 'kubernetes.io/service-account-token' }),
+      metadata: { name: 'x-outputs', annotations: { 'kubernetes.io/service-account.name': 'default' } },
+    }),
+  ),
+  // everything else
+  api('w1', false, { method: 'POST', path: core('namespaces/oarlock-workers/serviceaccounts/w2/token'), body: tokenRequest }),
+  api('w1', false, create(rbac(`namespaces/${namespace}/roles`), role('new'))),
+  api('w1', false, get(core('namespaces'))),
+]
