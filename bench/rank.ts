@@ -1,5 +1,5 @@
 /** Ranking a long queue: one change, one decision. */
-import type { Run } from '../src/api/index.ts'
+import { type Run, subjectOf } from '../src/api/index.ts'
 import { DispatchCore, previewQueueOrder, requestOf, Scheduler, TenantIndex } from '../src/controllers/dispatch/index.ts'
 import { rfc3339 } from '../src/kubernetes/object/index.ts'
 import type { Bench } from './run.ts'
@@ -151,7 +151,7 @@ function measureCore(runs: number, tenants: number, random: (below: number) => n
   const create = () => {
     const run = makeRun(count++, tenants, random)
     byKey.set(`${run.metadata.namespace}/${run.metadata.name}`, run)
-    core.observe({ kind: 'SubjectChanged', uid: run.spec.stackRef.uid }, now)
+    core.observe({ kind: 'SubjectChanged', subject: subjectOf(run) }, now)
     core.observe({ kind: 'RunChanged', run, isInitial: true }, now)
   }
   for (let i = 0; i < runs; i++) create()

@@ -128,11 +128,11 @@ export class DispatchCore {
       case 'NamespaceDeleted':
         return this.#settings.namespaceDeleted(event.namespace)
       case 'SubjectChanged':
-        return this.#runs.subjectChanged(event.uid, wallMs)
+        return this.#runs.subjectChanged(event.subject, wallMs)
       case 'SubjectDeleted':
-        return this.#runs.subjectDeleted(event.uid, wallMs)
+        return this.#runs.subjectDeleted(event.subject, wallMs)
       case 'SubjectMissing':
-        return this.#runs.subjectMissing(event.uid, wallMs)
+        return this.#runs.subjectMissing(event.subject, wallMs)
       case 'ProcessObserved':
         this.#autoscaler.processObserved(event.process.name)
         return this.#starts.processObserved(event.process, wallMs)

@@ -1,4 +1,4 @@
-import type { Run, Tenant, Worker, WorkerPool } from '../../api/index.ts'
+import type { Run, Subject, Tenant, Worker, WorkerPool } from '../../api/index.ts'
 import type { KubeObject } from '../../kubernetes/object/index.ts'
 import type { ObjectVersion } from './object-version.ts'
 import type { DriverWorker, StartFailure } from './pool/index.ts'
@@ -36,8 +36,8 @@ export type DispatchEvent =
   | { readonly kind: 'TenantDeleted'; readonly tenant: Tenant }
   | { readonly kind: 'NamespaceChanged'; readonly namespace: KubeObject<unknown> }
   | { readonly kind: 'NamespaceDeleted'; readonly namespace: KubeObject<unknown> }
-  | { readonly kind: 'SubjectChanged'; readonly uid: string }
-  | { readonly kind: 'SubjectDeleted'; readonly uid: string }
+  | { readonly kind: 'SubjectChanged'; readonly subject: Subject }
+  | { readonly kind: 'SubjectDeleted'; readonly subject: Subject }
   // Pool drivers.
   /** A process or Pod of a worker exists. `failure`: its start is failing at the moment; it may still succeed. */
   | { readonly kind: 'ProcessObserved'; readonly process: DriverWorker }
@@ -52,7 +52,7 @@ export type DispatchEvent =
   // Outcomes of actions.
   | { readonly kind: 'WriteSettled'; readonly object: ObjectVersion; readonly outcome: WriteOutcome }
   /** The server was asked: the subject of a Run does not exist. */
-  | { readonly kind: 'SubjectMissing'; readonly uid: string }
+  | { readonly kind: 'SubjectMissing'; readonly subject: Subject }
   /** `Lost`: the Lease was not renewed and is deleted. `Renewed`: it was renewed. `Failed`: the server did not respond. */
   | { readonly kind: 'LossSettled'; readonly worker: string; readonly outcome: 'Lost' | 'Renewed' | 'Failed' }
 

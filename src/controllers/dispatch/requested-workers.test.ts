@@ -1,6 +1,6 @@
 import { deepEqual, equal } from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Worker } from '../../api/index.ts'
+import { subjectOf, type Worker } from '../../api/index.ts'
 import type { DispatchAction } from './dispatch-action.ts'
 import { DispatchCore } from './dispatch-core.ts'
 import type { DispatchEvent } from './dispatch-event.ts'
@@ -38,7 +38,7 @@ function setUp() {
     actions.map(({ kind }) => kind).filter(kind => kind !== 'PatchPoolStatus' && kind !== 'PatchRunStatus')
   const run = testRun('r', { pool: 'p' })
   let pool = testPool('p', { max: 2 })
-  observe({ kind: 'PoolChanged', pool }, { kind: 'SubjectChanged', uid: run.spec.stackRef.uid })
+  observe({ kind: 'PoolChanged', pool }, { kind: 'SubjectChanged', subject: subjectOf(run) })
   observe({ kind: 'RunChanged', run })
   const request = () => {
     const start = decide(0).find(action => action.kind === 'StartWorkers')!

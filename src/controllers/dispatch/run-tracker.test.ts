@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Run, Worker } from '../../api/index.ts'
+import { type Run, subjectOf, type Worker } from '../../api/index.ts'
 import { rfc3339 } from '../../kubernetes/object/index.ts'
 import { epochMs, testRun, testWorker } from './objects.testing.ts'
 import { RunQueue } from './queue/index.ts'
 import { RunTracker } from './run-tracker.ts'
 
 const hourMs = 3_600_000
+const subject = subjectOf(testRun('r'))
 
 /** An ended Run of ten minutes. Its namespace is a tenant of its own. */
 function ended(namespace: string, endedMs: number): Run {
@@ -65,7 +66,7 @@ test('the total of a one-shot worker counts its own ended Runs, and not those of
 
 test('a Run whose assignment fails is queued again, and its Worker has its slot back', () => {
   const { tracker, queue, observe } = trackerOf([])
-  tracker.subjectChanged('u', epochMs)
+  tracker.subjectChanged(subject, epochMs)
   observe(testRun('r'))
   assert.equal(queue.size, 1)
   queue.start({ key: 'ns/r', namespace: 'ns', pool: 'default', concurrencyKey: undefined, sinceMs: epochMs })
@@ -79,8 +80,28 @@ test('a Run whose subject is unknown is not queued, and one whose subject is del
   const { tracker, queue, observe } = trackerOf([])
   observe(testRun('r'))
   assert.deepEqual([queue.size, [...tracker.toCleanUp()].length], [0, 1])
-  tracker.subjectChanged('u', epochMs)
+  tracker.subjectChanged(subject, epochMs)
   assert.deepEqual([queue.size, [...tracker.toCleanUp()].length], [1, 0])
-  tracker.subjectDeleted('u', epochMs)
+  tracker.subjectDeleted(subject, epochMs)
   assert.deepEqual([queue.size, [...tracker.toCleanUp()].length], [0, 1])
 })
+
+for (const { forged, run } of [
+  { forged: 'from another namespace', run: testRun('forged', { namespace: 'other' }) },
+  { forged: 'under another name', run: withStackName(testRun('forged'), 'other') },
+]) {
+  test(`a Run that refers to the UID of a Stack ${forged} is not queued, and does not affect the Runs of the Stack`, () => {
+    const { tracker, queue, observe } = trackerOf([])
+    tracker.subjectChanged(subject, epochMs)
+    observe(testRun('r'))
+    observe(run)
+    const toCleanUp = () => [...tracker.toCleanUp()].map(({ object }) => object.name)
+    assert.deepEqual([queue.size, toCleanUp()], [1, ['forged']])
+    tracker.subjectMissing(subjectOf(run), epochMs)
+    assert.deepEqual([queue.size, toCleanUp()], [1, ['forged']])
+  })
+}
+
+function withStackName(run: Run, name: string): Run {
+  return { ...run, spec: { ...run.spec, stackRef: { ...run.spec.stackRef, name } } }
+}

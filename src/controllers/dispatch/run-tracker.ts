@@ -1,4 +1,4 @@
-import { assignedFinalizer, isEnded, type Run } from '../../api/index.ts'
+import { assignedFinalizer, isEnded, type Run, type Subject } from '../../api/index.ts'
 import { objectKey } from '../../kubernetes/object/index.ts'
 import { isUnaccepted } from './acceptance.ts'
 import { type ObjectVersion, versionOf } from './object-version.ts'
@@ -37,9 +37,11 @@ export class RunTracker {
   readonly #options: RunTrackerOptions
   readonly #queue: RunQueue
   readonly #records = new Map<string, RunRecord>()
+  /** By {@link subjectKey}. */
   readonly #bySubject = new Map<string, RunRecord[]>()
   readonly #byWorker = new Map<string, Set<RunRecord>>()
   readonly #load = new Map<string, WorkerLoad>()
+  /** Keys of the subjects that exist. */
   readonly #subjects = new Set<string>()
   /** Runs that `run-cleanup.ts` may have to end or cancel. */
   readonly #toCleanUp = new Set<RunRecord>()
@@ -74,7 +76,7 @@ export class RunTracker {
   }
 
   hasSubject({ subject, isSubjectMissing }: RunRecord): boolean {
-    return !isSubjectMissing && this.#subjects.has(subject.uid)
+    return !isSubjectMissing && this.#subjects.has(subjectKey(subject))
   }
 
   toCleanUp(): Iterable<RunRecord> {
@@ -145,20 +147,20 @@ export class RunTracker {
     if (this.#terminating.delete(`${namespace}/${name}`)) this.#released.add(uid)
   }
 
-  subjectChanged(uid: string, nowMs: number): boolean {
-    this.#subjects.add(uid)
-    return this.#placeAll(uid, nowMs, false)
+  subjectChanged(subject: Subject, nowMs: number): boolean {
+    this.#subjects.add(subjectKey(subject))
+    return this.#placeAll(subject, nowMs, false)
   }
 
-  subjectDeleted(uid: string, nowMs: number): boolean {
-    this.#subjects.delete(uid)
-    return this.#placeAll(uid, nowMs, false)
+  subjectDeleted(subject: Subject, nowMs: number): boolean {
+    this.#subjects.delete(subjectKey(subject))
+    return this.#placeAll(subject, nowMs, false)
   }
 
   /** The server has confirmed that the subject does not exist. */
-  subjectMissing(uid: string, nowMs: number): boolean {
-    this.#subjects.delete(uid)
-    return this.#placeAll(uid, nowMs, true)
+  subjectMissing(subject: Subject, nowMs: number): boolean {
+    this.#subjects.delete(subjectKey(subject))
+    return this.#placeAll(subject, nowMs, true)
   }
 
   workerDeleted(worker: string): void {
@@ -169,10 +171,10 @@ export class RunTracker {
 
   #add(record: RunRecord, nowMs: number): void {
     this.#records.set(record.key, record)
-    const { uid } = record.subject
-    const siblings = this.#bySubject.get(uid)
+    const subject = subjectKey(record.subject)
+    const siblings = this.#bySubject.get(subject)
     if (siblings) siblings.push(record)
-    else this.#bySubject.set(uid, [record])
+    else this.#bySubject.set(subject, [record])
     this.#place(record, nowMs)
     if (record.worker !== undefined && hasStarted(record.phase)) this.#options.onStarted(record.worker)
   }
@@ -196,8 +198,8 @@ export class RunTracker {
     return lostWith !== undefined || (isCanceled ? worker === undefined : isDeleted || !this.hasSubject(record))
   }
 
-  #placeAll(subject: string, nowMs: number, isMissing: boolean): boolean {
-    const records = this.#bySubject.get(subject)
+  #placeAll(subject: Subject, nowMs: number, isMissing: boolean): boolean {
+    const records = this.#bySubject.get(subjectKey(subject))
     for (const record of records ?? []) {
       record.isSubjectMissing = isMissing
       this.#place(record, nowMs)
@@ -270,9 +272,9 @@ export class RunTracker {
     this.#records.delete(key)
     this.#toCleanUp.delete(record)
     this.#unaccepted.delete(record)
-    const siblings = this.#bySubject.get(subject.uid) ?? []
+    const siblings = this.#bySubject.get(subjectKey(subject)) ?? []
     if (siblings.length > 1) siblings.splice(siblings.indexOf(record), 1)
-    else this.#bySubject.delete(subject.uid)
+    else this.#bySubject.delete(subjectKey(subject))
     this.#unload(record)
     const runs = worker === undefined ? undefined : this.#byWorker.get(worker)
     if (worker === undefined || !runs?.delete(record) || runs.size > 0) return
@@ -300,6 +302,11 @@ export class RunTracker {
     else this.#load.delete(worker)
     this.#options.onLoad(worker, load)
   }
+}
+
+/** Includes the namespace: the creator of a Run chooses the UID in its reference, and may choose that of a Stack in another namespace. */
+function subjectKey({ kind, namespace, name, uid }: Subject): string {
+  return `${kind}/${namespace}/${name}/${uid}`
 }
 
 /** A Run that is Lost does not count: nothing is known of its worker. */

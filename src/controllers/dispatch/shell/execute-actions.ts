@@ -135,7 +135,7 @@ export class ActionExecutor {
   async #confirmSubject({ subject }: Action<'ConfirmSubject'>): Promise<void> {
     const { name, namespace, uid } = subject
     const live = await this.#client.resource(stackResource).getOrUndefined(name, { namespace })
-    this.#options.observe({ kind: live?.metadata.uid === uid ? 'SubjectChanged' : 'SubjectMissing', uid })
+    this.#options.observe({ kind: live?.metadata.uid === uid ? 'SubjectChanged' : 'SubjectMissing', subject })
   }
 
   // ---- workers

@@ -91,9 +91,11 @@ export function observeObjects({ caches, core, observe, onRunEnded }: ObserveObj
     // The status of a Stack changes all the time, so only its existence is reported, and that a Run was counted.
     caches.stacks.onChange({
       changed: ({ type, object }) => {
-        if (type !== 'updated') observe({ kind: type === 'added' ? 'SubjectChanged' : 'SubjectDeleted', uid: object.metadata.uid })
+        const { namespace = '', name, uid } = object.metadata
+        const subject = { kind: 'Stack', namespace, name, uid } as const
+        if (type !== 'updated') observe({ kind: type === 'added' ? 'SubjectChanged' : 'SubjectDeleted', subject })
         if (uncounted.size === 0) return
-        for (const key of uncounted.takeOf(object.metadata.uid)) {
+        for (const key of uncounted.takeOf(uid)) {
           const run = caches.runs.get(key)
           if (run) observe({ kind: 'RunChanged', run, isUncounted: uncounted.check(run) })
         }

@@ -1,5 +1,5 @@
 import type { TranscriptPlayer } from '../../../../test/support/transcripts.ts'
-import { type PriorityClass, priorityClasses, type WorkerPool } from '../../../api/index.ts'
+import { type PriorityClass, priorityClasses, type Run, subjectOf, type WorkerPool } from '../../../api/index.ts'
 import { formatDuration, parseDuration } from '../../../kubernetes/object/index.ts'
 import type { DispatchAction } from '../dispatch-action.ts'
 import { DispatchCore } from '../dispatch-core.ts'
@@ -39,6 +39,7 @@ class Scenario implements TranscriptPlayer {
   readonly #workers = new SimulatedWorkers(this.#simulation, this.#server, (key, startedMs) => this.#addUsage(key, startedMs))
   readonly #invariants = new Invariants(this.#simulation, this.#server, this.#workers, noLeaseMs)
   readonly #held = new Map<DispatchAction['kind'], { action: DispatchAction; core: DispatchCore }[]>()
+  readonly #namespaces = new Set<string>()
   readonly #usedMs = new Map<string, number>()
   /** By namespace: of the last Run. */
   readonly #numbers = new Map<string, number>()
@@ -142,14 +143,22 @@ class Scenario implements TranscriptPlayer {
   #lead(isTakeover: boolean): void {
     this.#core = new DispatchCore({ leaseDurationMs: this.#leaseMs }, this.#now)
     this.#invariants.leadsSinceMs = this.#simulation.nowMs
-    // As in test objects, which all belong to one Stack.
-    this.#observe({ kind: 'SubjectChanged', uid: 'u' })
+    this.#namespaces.clear()
     for (const event of this.#server.list({ isTakeover })) this.#observe(event)
     for (const event of this.#workers.listProcesses()) this.#observe(event)
   }
 
   #observe(event: DispatchEvent): void {
+    if (event.kind === 'RunChanged') this.#observeSubject(event.run)
     this.#core?.observe(event, this.#now)
+  }
+
+  /** All test objects of a namespace belong to one Stack. */
+  #observeSubject(run: Run): void {
+    const subject = subjectOf(run)
+    if (this.#namespaces.has(subject.namespace)) return
+    this.#namespaces.add(subject.namespace)
+    this.#core?.observe({ kind: 'SubjectChanged', subject }, this.#now)
   }
 
   /** Decides until nothing changes at this time. */
