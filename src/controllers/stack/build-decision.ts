@@ -1,11 +1,10 @@
 import { type Run, type StackStatus, stackFinalizer } from '../../api/index.ts'
-import { type Condition, equalJson, rfc3339 } from '../../kubernetes/object/index.ts'
-import type { CreateStep, NextStep, WaitStep } from './choose-next.ts'
+import { type Condition, rfc3339 } from '../../kubernetes/object/index.ts'
+import type { CreateStep, NextStep, Outlook, WaitStep } from './choose-next.ts'
 import type { PlannedRun } from './choose-run.ts'
-import { coalesceProgress } from './coalesce-progress.ts'
+import { coalesceStatus } from './coalesce-status.ts'
 import { type StackConditions, type StackEvent, setConditions } from './conditions.ts'
 import type { StackDecision } from './decision.ts'
-import { deferStart } from './defer-start.ts'
 import { deletionConditions } from './deletion-conditions.ts'
 import type { StackFacts } from './facts.ts'
 import { runsToDelete } from './history-limit.ts'
@@ -45,32 +44,26 @@ function scheduled({ input }: StackFacts, { atMs }: PlannedRun): Actions {
   return { nextRunAt: rfc3339(atMs), requeueAfterMs: atMs - input.nowMs }
 }
 
-function decisionWhileActive(facts: StackFacts, next: WaitStep): StackDecision {
-  const { cancel, requeueAfterMs, outlook, active } = next
+function decisionWhileActive(facts: StackFacts, { cancel, requeueAfterMs, outlook, active }: WaitStep): StackDecision {
   const { name, resourceVersion = '' } = active.metadata
-  const actions: Actions = {
+  return activeDecision(facts, active, outlook, {
     ...(cancel && { cancelRun: { name, resourceVersion, ...cancel } }),
     ...(requeueAfterMs !== undefined && { requeueAfterMs }),
-  }
-  const build = (shown: StackFacts, run: Run) => decision(shown, activeConditions(shown, run, outlook), actions)
-  const coalesced = coalesceProgress(facts, active)
-  if (coalesced) {
-    const unchanged = build(coalesced.facts, coalesced.active)
-    const dueMs = Math.min(unchanged.requeueAfterMs ?? Infinity, coalesced.requeueAfterMs)
-    if (!isAction(unchanged) && equalJson(unchanged.status, facts.input.stack.status ?? {})) return { ...unchanged, requeueAfterMs: dueMs }
-  }
-  return deferStart(facts, active, build(facts, active))
+  })
 }
 
 function decisionToCreate({ run, superseded, after }: CreateStep): StackDecision {
   const { name } = run.metadata
   const { name: replaced = '', resourceVersion = '' } = superseded?.metadata ?? {}
   const facts = { ...after.facts, events: [...after.facts.events, ...creationEvents(run, superseded)] }
-  const created = decision(facts, activeConditions(facts, run, after.outlook), {
+  return activeDecision(facts, run, after.outlook, {
     createRun: { name, spec: run.spec },
     ...(superseded && { supersedeRun: { name: replaced, resourceVersion, by: name } }),
   })
-  return deferStart(facts, run, created)
+}
+
+function activeDecision(facts: StackFacts, active: Run, outlook: Outlook | undefined, actions: Actions): StackDecision {
+  return coalesceStatus({ ...facts, active }, shown => decision(shown, activeConditions(shown, shown.active, outlook), actions))
 }
 
 function decision(facts: StackFacts, update: StackConditions, actions: Actions = {}): StackDecision {
@@ -111,10 +104,6 @@ function creationEvents(run: Run, superseded: Run | undefined): StackEvent[] {
   }
   if (!superseded) return [created]
   return [{ type: 'Normal', reason: 'RunSuperseded', message: `Run ${superseded.metadata.name} was superseded by Run ${name}` }, created]
-}
-
-function isAction({ status: _, requeueAfterMs: _r, deleteRuns, events, ...actions }: StackDecision): boolean {
-  return Object.keys(actions).length + deleteRuns.length + events.length > 0
 }
 
 function withoutUndefined(status: StackStatus): StackStatus {

@@ -1,8 +1,8 @@
-import { isMutating, type Run } from '../../api/index.ts'
+import { isMutating, phaseOf, type Run } from '../../api/index.ts'
 import type { PlannedRun } from './choose-run.ts'
 import { engineRecheckMs, lostRunLimit } from './constants.ts'
 import type { StackFacts } from './facts.ts'
-import { consecutiveLostRuns, endedAtMs, isLost, mayHaveWritten, phaseOf } from './run-status.ts'
+import { consecutiveLostRuns, endedAtMs, isLost, mayHaveWritten } from './run-status.ts'
 import { retryDelayMs } from './settings.ts'
 
 /** What the deletion of a Stack waits for while no Run of it is active. */

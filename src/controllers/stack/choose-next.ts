@@ -92,15 +92,16 @@ function chooseWhileActive(facts: StackFacts, active: Run, outlook: Outlook): Ne
 function supersede(facts: StackFacts, active: Run, inputs: Inputs, wait: WaitStep): NextStep {
   const { input, runs } = facts
   const superseded: Run = { ...active, status: { phase: 'Canceled', reason: 'Superseded' } }
-  const outlook = chooseOutlook({ ...facts, runs: runs.map(run => (run === active ? superseded : run)), active: undefined })
+  const idle: StackFacts = { ...facts, runs: runs.map(run => (run === active ? superseded : run)), active: undefined }
+  const outlook = chooseOutlook(idle)
   if (outlook.kind !== 'run' || outlook.planned.atMs > input.nowMs) return wait
   const remainingMs = Date.parse(active.metadata.creationTimestamp) + supersedeAfterMs - input.nowMs
-  return remainingMs > 0 ? { ...wait, requeueAfterMs: remainingMs } : create(facts, outlook.planned, inputs, superseded)
+  return remainingMs > 0 ? { ...wait, requeueAfterMs: remainingMs } : create(idle, outlook.planned, inputs, superseded)
 }
 
 function create(facts: StackFacts, planned: PlannedRun, inputs: Inputs, superseded?: Run): CreateStep {
   const run = newRun(facts, planned, inputs, superseded)
-  const after = foldCreatedRun(facts, run, planned.request, superseded)
+  const after = foldCreatedRun(facts, run, planned.request)
   return { kind: 'create', run, superseded, after: { facts: after, outlook: facts.isDeleting ? undefined : chooseOutlook(after) } }
 }
 

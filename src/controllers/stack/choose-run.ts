@@ -1,10 +1,10 @@
-import { annotations, isEnded, type Run, type RunSpec, type RunType } from '../../api/index.ts'
+import { annotations, isEnded, phaseOf, type Run, type RunSpec, type RunType } from '../../api/index.ts'
 import { engineRecheckMs, lostRunLimit } from './constants.ts'
 import { changeType, requestedType, type StackFacts } from './facts.ts'
 import { changeReason, type Inputs, inputsOf, sameInputs } from './inputs.ts'
 import { jitteredIntervalMs } from './jitter.ts'
 import { poisonCount } from './repeated-failure.ts'
-import { consecutiveLostRuns, endedAtMs, isAdHocRun, isLost, isOutdatedPlan, isSuperseded, phaseOf } from './run-status.ts'
+import { consecutiveLostRuns, endedAtMs, isAdHocRun, isLost, isOutdatedPlan, isSuperseded } from './run-status.ts'
 import { retryDelayMs } from './settings.ts'
 
 /** A Run that the Stack needs, not before `atMs`. */

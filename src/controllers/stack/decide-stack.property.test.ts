@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { isEnded, type RunPhase, runPhases, type StackSpec } from '../../api/index.ts'
-import { phaseOf } from './run-status.ts'
+import { isEnded, phaseOf, type RunPhase, runPhases, type StackSpec } from '../../api/index.ts'
 import { Simulator } from './simulator.testing.ts'
 
 // The simulator checks after each decision: at most one active Run (invariant 1), increasing epochs (invariant 3), unique
@@ -14,6 +13,7 @@ type Step =
   | { do: 'revision'; name: string; to: number }
   | { do: 'secret'; name: string; to: number }
   | { do: 'report'; name: string; phase: RunPhase; changes: number; reason: string; retryable: boolean }
+  | { do: 'assign'; name: string }
   | { do: 'request'; name: string; type: string; id: number }
   | { do: 'approve'; name: string; digest: 'newest' | 'other' }
   | { do: 'deleteRun'; name: string }
@@ -45,6 +45,7 @@ const report: fc.Arbitrary<Step> = fc.record({
 })
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 8, arbitrary: report },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('assign' as const), name }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('put' as const), name, change }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('revision' as const), name, to: fc.nat(3) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('secret' as const), name, to: fc.nat(2) }) },
@@ -109,6 +110,9 @@ function play(simulator: Simulator, next: Step, outputs: { count: number }): voi
       simulator.report(next.name, next.phase, results)
       return
     }
+    case 'assign':
+      if (simulator.activeRun(next.name)) simulator.assign(next.name)
+      return
     case 'request':
       simulator.annotate(next.name, 'requestedRun', `${next.type}:${next.id}`)
       return

@@ -1,4 +1,4 @@
-import { annotations, isEnded, isMutating, type Run, type RunType, type Stack, type StackStatus } from '../../api/index.ts'
+import { annotations, isEnded, isMutating, phaseOf, type Run, type RunType, type Stack, type StackStatus } from '../../api/index.ts'
 import type { Condition } from '../../kubernetes/object/index.ts'
 import type { StackEvent } from './conditions.ts'
 import type { StackInput } from './decision.ts'
@@ -53,19 +53,18 @@ export function foldFacts(input: StackInput): StackFacts {
     : facts
 }
 
-/** The facts once `run` is created, handles `request` and has replaced `superseded`. */
-export function foldCreatedRun(facts: StackFacts, run: Run, request: string | undefined, superseded: Run | undefined): StackFacts {
+/** The facts once `run` is created and handles `request`. */
+export function foldCreatedRun(facts: StackFacts, run: Run, request: string | undefined): StackFacts {
   const { name } = run.metadata
   const { type, reason, epoch } = run.spec
-  const runs = superseded ? facts.runs.map(other => (other.metadata.name === superseded.metadata.name ? superseded : other)) : facts.runs
-  const observed = observeRun(facts.record, run, runs.findLast(isLifecycleRun))
+  const observed = observeRun(facts.record, run, facts.runs.findLast(isLifecycleRun))
   const record: StackRecord = {
     ...observed,
     lastRunNumber: epoch,
-    lastRun: { name, type, phase: 'Queued', reason },
+    lastRun: { name, type, phase: phaseOf(run), reason },
     handledRequest: request ?? observed.handledRequest,
   }
-  return { ...facts, runs: [...runs, run], active: run, record, request: pendingRequest(facts.input.stack, record) }
+  return { ...facts, runs: [...facts.runs, run], active: run, record, request: pendingRequest(facts.input.stack, record) }
 }
 
 /** The request in the annotation `oarlock.dev/requested-run`, unless it was handled already. */

@@ -1,20 +1,10 @@
-import { endedPhases, isEnded, type Run, type RunPhase, type Stack, type StackStatus } from '../../api/index.ts'
+import { endedPhases, isEnded, phaseOf, type Run, type RunPhase, type Stack, type StackStatus } from '../../api/index.ts'
 import { type Condition, findCondition, rfc3339, setCondition } from '../../kubernetes/object/index.ts'
 import type { StackEvent } from './conditions.ts'
 import { inputsOf, sameInputs } from './inputs.ts'
 import { formatApplied, formatFailure, formatPlanned, truncateMessage } from './messages.ts'
 import { countFailure } from './repeated-failure.ts'
-import {
-  endedAtMs,
-  hasChanges,
-  isAdHocRun,
-  isLifecycleRun,
-  isLost,
-  isOutdatedPlan,
-  isRoutine,
-  isSuperseded,
-  phaseOf,
-} from './run-status.ts'
+import { endedAtMs, hasChanges, isAdHocRun, isLifecycleRun, isLost, isOutdatedPlan, isRoutine, isSuperseded } from './run-status.ts'
 
 /** What the Runs of a Stack left behind: the part of its status that later decisions read. */
 export type StackRecord = Readonly<Omit<StackStatus, 'observedGeneration' | 'conditions' | 'nextRunAt'>>

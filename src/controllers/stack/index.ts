@@ -8,7 +8,8 @@
  * A decision goes through three steps, each a file with what it consists of around it. None changes what it receives:
  * - `facts.ts` (`fold-runs.ts`, `inputs.ts`): what happened. The Stack and its Runs become `StackFacts`.
  * - `choose-next.ts` (`choose-run.ts`, `choose-deletion.ts`, `new-run.ts`): what is next. The facts become a `NextStep`.
- * - `build-decision.ts` (`outlook-conditions.ts`, `deletion-conditions.ts`, `history-limit.ts`): the status and the actions. Texts are here.
+ * - `build-decision.ts` (`outlook-conditions.ts`, `deletion-conditions.ts`, `history-limit.ts`, `coalesce-status.ts`): the status, whether it
+ *   is worth a write, and the actions. Texts are here.
  *
  * All of it is pure; `testdata/` holds the behavior as transcripts. Around it, `stack-controller.ts` connects `input-reader.ts` (what a decision
  * sees, with `revision-cache.ts`) and `decision-executor.ts` (every write, and what makes it safe).

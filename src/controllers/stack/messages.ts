@@ -1,8 +1,7 @@
-import type { Run } from '../../api/index.ts'
+import { phaseOf, type Run } from '../../api/index.ts'
 import type { StatusCause } from '../../kubernetes/object/index.ts'
 import { truncateText } from '../../kubernetes/util/index.ts'
 import { maxQuotedChars } from './constants.ts'
-import { phaseOf } from './run-status.ts'
 
 type Counts = { add: number; change: number; destroy: number }
 

@@ -1,4 +1,4 @@
-import { annotations, oarlockCommand, type Run } from '../../api/index.ts'
+import { annotations, oarlockCommand, phaseOf, type Run } from '../../api/index.ts'
 import { findCondition } from '../../kubernetes/object/index.ts'
 import type { Outlook } from './choose-next.ts'
 import type { PlannedRun } from './choose-run.ts'
@@ -17,7 +17,7 @@ import {
   formatTime,
   truncateMessage,
 } from './messages.ts'
-import { hasChanges, isAdHocRun, phaseOf } from './run-status.ts'
+import { hasChanges, isAdHocRun } from './run-status.ts'
 
 const sourceErrorMark = '. The source cannot be resolved at present: '
 

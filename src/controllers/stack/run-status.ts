@@ -1,9 +1,4 @@
-import { isEnded, isMutating, type Run, type RunPhase, subjectOf } from '../../api/index.ts'
-
-/** The phase of a Run; Queued when it has no status yet. */
-export function phaseOf(run: Run): RunPhase {
-  return run.status?.phase ?? 'Queued'
-}
+import { isEnded, isMutating, phaseOf, type Run, subjectOf } from '../../api/index.ts'
 
 /**
  * True for a Run that a user requested and that is not part of the Stack's lifecycle: a Refresh, or a Plan of a Stack without

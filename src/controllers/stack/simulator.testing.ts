@@ -4,6 +4,7 @@ import {
   isCounted,
   isEnded,
   isMutating,
+  phaseOf,
   type Run,
   type RunPhase,
   type RunStatus,
@@ -14,7 +15,7 @@ import { type Condition, equalJson, formatDuration, rfc3339, type StatusCause } 
 import { decideStack } from './decide-stack.ts'
 import type { RevisionError, StackDecision, StackInput } from './decision.ts'
 import { dependencyNames, findCycle } from './dependencies.ts'
-import { ownRuns, phaseOf } from './run-status.ts'
+import { ownRuns } from './run-status.ts'
 import { specErrors } from './spec-errors.ts'
 
 /** Where the next reconcile crashes: after the Run is created, or after the status is written. */
@@ -121,16 +122,29 @@ export class Simulator {
     this.settle()
   }
 
+  /** Acts as dispatch: the active Run of the Stack gets a worker, and its status is not written. */
+  assign(name: string): void {
+    this.#replaceActiveRun(name, run => ({ ...run, spec: this.#assignedSpec(run) }))
+  }
+
   /** Acts as dispatch and the worker: the active Run of the Stack changes to `phase`. */
   report(name: string, phase: RunPhase, status: Omit<Partial<RunStatus>, 'phase'> = {}): void {
+    const isEnd = ['Succeeded', 'Failed', 'Canceled', 'Lost'].includes(phase)
+    this.#replaceActiveRun(name, run => ({
+      ...run,
+      spec: phase === 'Queued' ? run.spec : this.#assignedSpec(run),
+      status: { ...run.status, ...status, phase, ...(isEnd && { finishedAt: rfc3339(this.#nowMs) }) },
+    }))
+  }
+
+  #assignedSpec({ spec }: Run): Run['spec'] {
+    return spec.workerName === undefined ? { ...spec, workerName: 'w1', assignedAt: rfc3339(this.#nowMs) } : spec
+  }
+
+  #replaceActiveRun(name: string, change: (run: Run) => Run): void {
     const run = this.activeRun(name)
     assert.ok(run, `${name} has no active Run`)
-    const isEnd = ['Succeeded', 'Failed', 'Canceled', 'Lost'].includes(phase)
-    const next: Run = {
-      ...run,
-      spec: { ...run.spec, ...(phase !== 'Queued' && { workerName: run.spec.workerName ?? 'w1' }) },
-      status: { ...run.status, ...status, phase, ...(isEnd && { finishedAt: rfc3339(this.#nowMs) }) },
-    }
+    const next = change(run)
     if (next.spec.workerName !== undefined) this.#assignedRuns.add(run.metadata.name)
     this.#runs = this.#runs.map(other => (other === run ? next : other))
     this.settle()
