@@ -151,7 +151,7 @@ function measureCore(runs: number, tenants: number, random: (below: number) => n
   const create = () => {
     const run = makeRun(count++, tenants, random)
     byKey.set(`${run.metadata.namespace}/${run.metadata.name}`, run)
-    core.observe({ kind: 'SubjectChanged', subject: subjectOf(run) }, now)
+    core.observe({ kind: 'SubjectChanged', subject: subjectOf(run), recordedEpoch: 0 }, now)
     core.observe({ kind: 'RunChanged', run, isInitial: true }, now)
   }
   for (let i = 0; i < runs; i++) create()

@@ -23,7 +23,6 @@ export {
   type WorkPhase,
   workPhases,
 } from './duration-distribution.ts'
-export { isCounted } from './is-counted.ts'
 export {
   annotations,
   apiGroup,
@@ -38,6 +37,7 @@ export {
 } from './names.ts'
 export { oarlockCommand } from './oarlock-command.ts'
 export { raisedMemory } from './raise-memory.ts'
+export { recordedEpoch } from './recorded-epoch.ts'
 export {
   clearedPendingStatus,
   endedPhases,

@@ -100,7 +100,7 @@ export class DispatchCore {
       case 'RunChanged':
         // Otherwise settings are applied by the next decision: that orders the whole queue again.
         if (event.isInitial) this.#settings.apply(this.#scheduler.queue)
-        return this.#runs.observe(event.run, { isInitial: event.isInitial, isUncounted: event.isUncounted, nowMs: wallMs })
+        return this.#runs.observe(event.run, { isInitial: event.isInitial, nowMs: wallMs })
       case 'RunDeleted':
         return this.#runs.delete(event.run, wallMs)
       case 'WorkerChanged':
@@ -128,7 +128,7 @@ export class DispatchCore {
       case 'NamespaceDeleted':
         return this.#settings.namespaceDeleted(event.namespace)
       case 'SubjectChanged':
-        return this.#runs.subjectChanged(event.subject, wallMs)
+        return this.#runs.subjectChanged(event.subject, event.recordedEpoch, wallMs)
       case 'SubjectDeleted':
         return this.#runs.subjectDeleted(event.subject, wallMs)
       case 'SubjectMissing':

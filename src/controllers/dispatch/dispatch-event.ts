@@ -22,8 +22,6 @@ export type DispatchEvent =
       readonly run: Run
       /** True at the start: recent usage of tenants is restored from ended Runs. */
       readonly isInitial?: boolean
-      /** True for a Run whose end the status of its subject does not include yet: it keeps its finalizer, and is reported again. */
-      readonly isUncounted?: boolean
     }
   | { readonly kind: 'RunDeleted'; readonly run: Run }
   | { readonly kind: 'WorkerChanged'; readonly worker: Worker }
@@ -36,7 +34,8 @@ export type DispatchEvent =
   | { readonly kind: 'TenantDeleted'; readonly tenant: Tenant }
   | { readonly kind: 'NamespaceChanged'; readonly namespace: KubeObject<unknown> }
   | { readonly kind: 'NamespaceDeleted'; readonly namespace: KubeObject<unknown> }
-  | { readonly kind: 'SubjectChanged'; readonly subject: Subject }
+  /** `recordedEpoch`: it has recorded the ends of its Runs up to this one; Infinity if it gets no further Run. */
+  | { readonly kind: 'SubjectChanged'; readonly subject: Subject; readonly recordedEpoch: number }
   | { readonly kind: 'SubjectDeleted'; readonly subject: Subject }
   // Pool drivers.
   /** A process or Pod of a worker exists. `failure`: its start is failing at the moment; it may still succeed. */

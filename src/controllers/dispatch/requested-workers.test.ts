@@ -38,7 +38,7 @@ function setUp() {
     actions.map(({ kind }) => kind).filter(kind => kind !== 'PatchPoolStatus' && kind !== 'PatchRunStatus')
   const run = testRun('r', { pool: 'p' })
   let pool = testPool('p', { max: 2 })
-  observe({ kind: 'PoolChanged', pool }, { kind: 'SubjectChanged', subject: subjectOf(run) })
+  observe({ kind: 'PoolChanged', pool }, { kind: 'SubjectChanged', subject: subjectOf(run), recordedEpoch: 0 })
   observe({ kind: 'RunChanged', run })
   const request = () => {
     const start = decide(0).find(action => action.kind === 'StartWorkers')!

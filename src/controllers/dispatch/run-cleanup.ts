@@ -3,10 +3,11 @@ import { rfc3339 } from '../../kubernetes/object/index.ts'
 import type { DispatchAction } from './dispatch-action.ts'
 import type { ObjectVersion } from './object-version.ts'
 import type { RunRecord } from './run-record.ts'
-import type { RunTracker, TerminatingRun } from './run-tracker.ts'
+import type { RunTracker } from './run-tracker.ts'
+import type { TerminatingRun } from './terminating-runs.ts'
 
 export type RunCleanupInput = {
-  readonly runs: Pick<RunTracker, 'toCleanUp' | 'terminating' | 'hasSubject'>
+  readonly runs: Pick<RunTracker, 'toCleanUp' | 'releasable' | 'hasSubject'>
   /** True while a write of the Run is pending: nothing is decided for it. */
   readonly isPending: (run: ObjectVersion) => boolean
   readonly leaseDurationMs?: number
@@ -23,7 +24,7 @@ export function* decideRunCleanup(input: RunCleanupInput): Generator<DispatchAct
     const action = isPending(run.object) ? undefined : cleanupOf(run, input)
     if (action) yield action
   }
-  for (const run of runs.terminating()) if (!isPending(run.object)) yield release(run)
+  for (const run of runs.releasable()) if (!isPending(run.object)) yield release(run)
 }
 
 /** For each reason for which a Run has to be cleaned up, the first that applies. */

@@ -66,7 +66,7 @@ test('the total of a one-shot worker counts its own ended Runs, and not those of
 
 test('a Run whose assignment fails is queued again, and its Worker has its slot back', () => {
   const { tracker, queue, observe } = trackerOf([])
-  tracker.subjectChanged(subject, epochMs)
+  tracker.subjectChanged(subject, 0, epochMs)
   observe(testRun('r'))
   assert.equal(queue.size, 1)
   queue.start({ key: 'ns/r', namespace: 'ns', pool: 'default', concurrencyKey: undefined, sinceMs: epochMs })
@@ -80,7 +80,7 @@ test('a Run whose subject is unknown is not queued, and one whose subject is del
   const { tracker, queue, observe } = trackerOf([])
   observe(testRun('r'))
   assert.deepEqual([queue.size, [...tracker.toCleanUp()].length], [0, 1])
-  tracker.subjectChanged(subject, epochMs)
+  tracker.subjectChanged(subject, 0, epochMs)
   assert.deepEqual([queue.size, [...tracker.toCleanUp()].length], [1, 0])
   tracker.subjectDeleted(subject, epochMs)
   assert.deepEqual([queue.size, [...tracker.toCleanUp()].length], [0, 1])
@@ -92,7 +92,7 @@ for (const { forged, run } of [
 ]) {
   test(`a Run that refers to the UID of a Stack ${forged} is not queued, and does not affect the Runs of the Stack`, () => {
     const { tracker, queue, observe } = trackerOf([])
-    tracker.subjectChanged(subject, epochMs)
+    tracker.subjectChanged(subject, 0, epochMs)
     observe(testRun('r'))
     observe(run)
     const toCleanUp = () => [...tracker.toCleanUp()].map(({ object }) => object.name)

@@ -1,9 +1,10 @@
-import { assignedFinalizer, isEnded, type Run, type Subject } from '../../api/index.ts'
+import { isEnded, type Run, type Subject, subjectOf } from '../../api/index.ts'
 import { objectKey } from '../../kubernetes/object/index.ts'
 import { isUnaccepted } from './acceptance.ts'
-import { type ObjectVersion, versionOf } from './object-version.ts'
+import type { ObjectVersion } from './object-version.ts'
 import type { RunQueue } from './queue/index.ts'
 import { makeRunRecord, type RunRecord, updateRunRecord } from './run-record.ts'
+import { type TerminatingRun, TerminatingRuns } from './terminating-runs.ts'
 import { type WorkerLoad, withRun } from './worker-load.ts'
 
 export type RunTrackerOptions = {
@@ -18,13 +19,9 @@ export type RunTrackerOptions = {
   readonly onStarted: (worker: string) => void
 }
 
-/** An ended Run that is being deleted, that its subject has counted, and that still has the {@link assignedFinalizer}. */
-export type TerminatingRun = { readonly object: ObjectVersion; readonly finalizers: readonly string[] }
-
 /** See `RunChanged` in dispatch-event.ts. */
 export type RunObservation = {
   readonly isInitial?: boolean | undefined
-  readonly isUncounted?: boolean | undefined
   readonly nowMs: number
 }
 
@@ -41,14 +38,12 @@ export class RunTracker {
   readonly #bySubject = new Map<string, RunRecord[]>()
   readonly #byWorker = new Map<string, Set<RunRecord>>()
   readonly #load = new Map<string, WorkerLoad>()
-  /** Keys of the subjects that exist. */
-  readonly #subjects = new Set<string>()
+  /** By key of each subject that exists: the highest epoch whose end it has recorded. */
+  readonly #subjects = new Map<string, number>()
   /** Runs that `run-cleanup.ts` may have to end or cancel. */
   readonly #toCleanUp = new Set<RunRecord>()
   readonly #unaccepted = new Set<RunRecord>()
-  readonly #terminating = new Map<string, TerminatingRun>()
-  /** Uids of terminating Runs whose finalizer was removed, until their deletion is observed. */
-  readonly #released = new Set<string>()
+  readonly #terminating = new TerminatingRuns()
 
   constructor(options: RunTrackerOptions) {
     this.#options = options
@@ -88,16 +83,16 @@ export class RunTracker {
     return this.#unaccepted
   }
 
-  terminating(): Iterable<TerminatingRun> {
-    return this.#terminating.values()
+  releasable(): Iterable<TerminatingRun> {
+    return this.#terminating.releasable()
   }
 
   // ---- observations; each returns true if a decision is due
 
-  observe(run: Run, { isInitial = false, isUncounted = false, nowMs }: RunObservation): boolean {
+  observe(run: Run, { isInitial = false, nowMs }: RunObservation): boolean {
     const key = objectKey(run)
     const record = this.#records.get(key)
-    if (isEnded(run)) return this.#observeEnded(run, record, { isInitial, isUncounted, nowMs })
+    if (isEnded(run)) return this.#observeEnded(run, record, { isInitial, nowMs })
     if (!record) {
       this.#add(makeRunRecord(run), nowMs)
       return true
@@ -115,8 +110,7 @@ export class RunTracker {
 
   delete(run: Run, nowMs: number): boolean {
     const key = objectKey(run)
-    this.#terminating.delete(key)
-    this.#released.delete(run.metadata.uid)
+    this.#terminating.deleted(run, subjectKey(subjectOf(run)))
     const record = this.#records.get(key)
     if (!record) return false
     this.#queue.remove(key)
@@ -142,25 +136,32 @@ export class RunTracker {
     this.#place(record, nowMs)
   }
 
-  /** The finalizer of a terminating Run was removed. Until its deletion is observed, nothing more is decided for it. */
-  released({ namespace, name, uid }: ObjectVersion): void {
-    if (this.#terminating.delete(`${namespace}/${name}`)) this.#released.add(uid)
+  /** The finalizer of a terminating Run was removed. */
+  released(run: ObjectVersion): void {
+    this.#terminating.released(run)
   }
 
-  subjectChanged(subject: Subject, nowMs: number): boolean {
-    this.#subjects.add(subjectKey(subject))
-    return this.#placeAll(subject, nowMs, false)
+  subjectChanged(subject: Subject, recordedEpoch: number, nowMs: number): boolean {
+    const key = subjectKey(subject)
+    const isNew = !this.#subjects.has(key)
+    this.#subjects.set(key, recordedEpoch)
+    const isReleasable = this.#terminating.recorded(key, recordedEpoch)
+    return (isNew && this.#placeAll(key, nowMs, false)) || isReleasable
   }
 
   subjectDeleted(subject: Subject, nowMs: number): boolean {
-    this.#subjects.delete(subjectKey(subject))
-    return this.#placeAll(subject, nowMs, false)
+    return this.#removeSubject(subjectKey(subject), nowMs, false)
   }
 
   /** The server has confirmed that the subject does not exist. */
   subjectMissing(subject: Subject, nowMs: number): boolean {
-    this.#subjects.delete(subjectKey(subject))
-    return this.#placeAll(subject, nowMs, true)
+    return this.#removeSubject(subjectKey(subject), nowMs, true)
+  }
+
+  #removeSubject(key: string, nowMs: number, isMissing: boolean): boolean {
+    this.#subjects.delete(key)
+    const isReleasable = this.#terminating.recorded(key, Number.POSITIVE_INFINITY)
+    return this.#placeAll(key, nowMs, isMissing) || isReleasable
   }
 
   workerDeleted(worker: string): void {
@@ -198,8 +199,8 @@ export class RunTracker {
     return lostWith !== undefined || (isCanceled ? worker === undefined : isDeleted || !this.hasSubject(record))
   }
 
-  #placeAll(subject: Subject, nowMs: number, isMissing: boolean): boolean {
-    const records = this.#bySubject.get(subjectKey(subject))
+  #placeAll(subject: string, nowMs: number, isMissing: boolean): boolean {
+    const records = this.#bySubject.get(subject)
     for (const record of records ?? []) {
       record.isSubjectMissing = isMissing
       this.#place(record, nowMs)
@@ -227,8 +228,11 @@ export class RunTracker {
     this.#options.onWorkerRuns(worker, true)
   }
 
-  #observeEnded(run: Run, record: RunRecord | undefined, { isInitial, isUncounted, nowMs }: RunObservation): boolean {
-    const { key, isDue } = this.#observeTerminating(run, isUncounted === true)
+  #observeEnded(run: Run, record: RunRecord | undefined, { isInitial, nowMs }: RunObservation): boolean {
+    const key = objectKey(run)
+    const subject = subjectKey(subjectOf(run))
+    // A subject that does not exist records nothing and uses no epoch again.
+    const isDue = this.#terminating.observe(run, subject, this.#subjects.get(subject) ?? Number.POSITIVE_INFINITY)
     const { workerName, assignedAt } = run.spec
     // Times are limited to the present. A clock that is ahead, or a worker that reports a false time, would overcharge its tenant: charges grow
     // exponentially with time.
@@ -253,16 +257,6 @@ export class RunTracker {
       this.#setLoad(workerName, { active: 0, total: 1 })
     }
     return isDue || record !== undefined
-  }
-
-  #observeTerminating(run: Run, isUncounted: boolean): { key: string; isDue: boolean } {
-    const key = objectKey(run)
-    const { deletionTimestamp, finalizers = [], uid } = run.metadata
-    const hasFinalizer = finalizers.includes(assignedFinalizer) && !this.#released.has(uid)
-    const isTerminating = deletionTimestamp !== undefined && hasFinalizer && !isUncounted
-    if (isTerminating) this.#terminating.set(key, { object: versionOf('Run', run), finalizers })
-    else this.#terminating.delete(key)
-    return { key, isDue: isTerminating }
   }
 
   // ---- bookkeeping

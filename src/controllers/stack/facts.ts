@@ -24,7 +24,7 @@ export type StackFacts = {
   readonly record: StackRecord
   /** The condition Drifted. */
   readonly drifted: Condition | undefined
-  /** The ends of Runs that are counted now. */
+  /** The ends of Runs that are recorded now. */
   readonly events: readonly StackEvent[]
   /** What the next Run would use; undefined while the source is not resolved. */
   readonly inputs: Inputs | undefined

@@ -1,4 +1,4 @@
-import { endedPhases, isEnded, phaseOf, type Run, type RunPhase, type Stack, type StackStatus } from '../../api/index.ts'
+import { isEnded, phaseOf, type Run, recordedEpoch, type Stack, type StackStatus } from '../../api/index.ts'
 import { type Condition, findCondition, rfc3339, setCondition } from '../../kubernetes/object/index.ts'
 import type { StackEvent } from './conditions.ts'
 import { inputsOf, sameInputs } from './inputs.ts'
@@ -24,19 +24,19 @@ type Outcome = {
 }
 
 /**
- * Brings what a Stack's status records up to date with its Runs. Each ended Run is counted exactly once: `lastRunNumber` and the
- * phase in `lastRun` record which Runs are counted, and they are written together with the counts.
+ * Brings what a Stack's status records up to date with its Runs. The end of each Run is recorded exactly once: {@link recordedEpoch}
+ * is that of the newest one, and it is written together with what the Runs changed.
  *
  * `runs` are the Stack's own, oldest first. A Run that `lastRun` names as active and that is not among them has been deleted
  * (before it had a worker: from then on its finalizer keeps it until it has ended).
  */
 export function foldRuns(stack: Stack, runs: readonly Run[], nowMs: number): RunHistory {
   const { conditions, observedGeneration: _, nextRunAt: _n, ...record } = stack.status ?? {}
-  const { lastRun, lastRunNumber: countedEpoch = 0 } = record
-  const isLastCounted = lastRun !== undefined && endedPhases.includes(lastRun.phase as RunPhase)
+  const { lastRun, lastRunNumber: observedEpoch = 0 } = record
+  const recorded = recordedEpoch(stack.status)
   let history: RunHistory = { record, drifted: findCondition(conditions, 'Drifted'), events: [] }
 
-  if (lastRun && !isLastCounted && !runs.some(run => run.metadata.name === lastRun.name)) {
+  if (lastRun && recorded < observedEpoch && !runs.some(run => run.metadata.name === lastRun.name)) {
     history = {
       ...history,
       record: { ...record, lastRun: { ...lastRun, phase: 'Canceled', finishedAt: rfc3339(nowMs) } },
@@ -46,13 +46,12 @@ export function foldRuns(stack: Stack, runs: readonly Run[], nowMs: number): Run
   let previous: Run | undefined
   for (const run of runs) {
     const { epoch } = run.spec
-    if (epoch > countedEpoch) history = { ...history, record: observeRun(history.record, run, previous) }
-    const isCounted = epoch < countedEpoch || (epoch === countedEpoch && isLastCounted)
-    if (isEnded(run) && !isCounted) history = addOutcome(history, outcomeOf(run, history.record, stack, nowMs), stack, nowMs)
+    if (epoch > observedEpoch) history = { ...history, record: observeRun(history.record, run, previous) }
+    if (isEnded(run) && epoch > recorded) history = addOutcome(history, outcomeOf(run, history.record, stack, nowMs), stack, nowMs)
     if (isLifecycleRun(run)) previous = run
   }
   const newest = runs.at(-1)
-  if (!newest || newest.spec.epoch < countedEpoch) return history
+  if (!newest || newest.spec.epoch < observedEpoch) return history
   return { ...history, record: { ...history.record, lastRunNumber: newest.spec.epoch, lastRun: summaryOf(newest) } }
 }
 
@@ -112,7 +111,7 @@ function outcomeOf(run: Run, record: StackRecord, stack: Stack, nowMs: number): 
     case 'Preparing':
     case 'Planning':
     case 'Applying':
-      throw new Error(`bug: Run ${name} is counted in phase ${phaseOf(run)}`)
+      throw new Error(`bug: Run ${name} is recorded in phase ${phaseOf(run)}`)
   }
 }
 

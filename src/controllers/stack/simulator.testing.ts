@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import {
   annotations,
-  isCounted,
   isEnded,
   isMutating,
   phaseOf,
   type Run,
   type RunPhase,
   type RunStatus,
+  recordedEpoch,
   type Stack,
   type StackSpec,
 } from '../../api/index.ts'
@@ -150,7 +150,7 @@ export class Simulator {
     this.settle()
   }
 
-  /** Deletes a Run that has ended or that has no worker. The finalizer of dispatch keeps one that had a worker until it is counted. */
+  /** Deletes a Run that has ended or that has no worker. The finalizer of dispatch keeps one that had a worker until its end is recorded. */
   deleteRun(runName: string): void {
     const run = this.#runs.find(({ metadata }) => metadata.name === runName)
     if (run?.spec.workerName === undefined) this.#runs = this.#runs.filter(other => other !== run)
@@ -162,7 +162,9 @@ export class Simulator {
 
   #removeDeletedRuns(): void {
     const statuses = new Map(this.stacks().map(({ metadata, status }) => [metadata.uid, status]))
-    this.#runs = this.#runs.filter(run => !this.#deletedRuns.has(run.metadata.name) || !isCounted(run, statuses.get(run.spec.stackRef.uid)))
+    this.#runs = this.#runs.filter(
+      run => !this.#deletedRuns.has(run.metadata.name) || run.spec.epoch > recordedEpoch(statuses.get(run.spec.stackRef.uid)),
+    )
   }
 
   /** Advances the clock, with the reconciles that were requeued for a time in between. */

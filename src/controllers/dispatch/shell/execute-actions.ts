@@ -8,6 +8,7 @@ import { lossOf } from '../failure-detection/index.ts'
 import { type ObjectVersion, versionOf } from '../object-version.ts'
 import { type PoolDriver, StartError } from '../pool/index.ts'
 import type { DispatchMetrics } from './metrics.ts'
+import { subjectChanged } from './observe-objects.ts'
 
 export type ExecuteActionsOptions = {
   readonly manager: Pick<Manager, 'leaderClient'>
@@ -135,7 +136,7 @@ export class ActionExecutor {
   async #confirmSubject({ subject }: Action<'ConfirmSubject'>): Promise<void> {
     const { name, namespace, uid } = subject
     const live = await this.#client.resource(stackResource).getOrUndefined(name, { namespace })
-    this.#options.observe({ kind: live?.metadata.uid === uid ? 'SubjectChanged' : 'SubjectMissing', subject })
+    this.#options.observe(live?.metadata.uid === uid ? subjectChanged(live) : { kind: 'SubjectMissing', subject })
   }
 
   // ---- workers

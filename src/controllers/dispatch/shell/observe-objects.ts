@@ -2,8 +2,10 @@ import {
   isEnded,
   labels,
   type Run,
+  recordedEpoch,
   runResource,
   type Stack,
+  stackFinalizer,
   stackResource,
   systemNamespace,
   type Tenant,
@@ -18,7 +20,6 @@ import type { Informer, Manager } from '../../../kubernetes/controller/index.ts'
 import { type KubeObject, objectKey } from '../../../kubernetes/object/index.ts'
 import type { DispatchCore } from '../dispatch-core.ts'
 import type { DispatchEvent, WorkerLease } from '../dispatch-event.ts'
-import { UncountedRuns } from './uncounted-runs.ts'
 
 /** The caches whose changes are reported to the core. */
 export type Caches = {
@@ -71,7 +72,6 @@ export function observeObjects({ caches, core, observe, onRunEnded }: ObserveObj
         if (event) observe(event)
       },
     })
-  const uncounted = new UncountedRuns(caches.stacks)
   return [
     report(
       caches.namespaces,
@@ -88,19 +88,11 @@ export function observeObjects({ caches, core, observe, onRunEnded }: ObserveObj
       pool => ({ kind: 'PoolChanged', pool }),
       pool => ({ kind: 'PoolDeleted', pool }),
     ),
-    // The status of a Stack changes all the time, so only its existence is reported, and that a Run was counted.
-    caches.stacks.onChange({
-      changed: ({ type, object }) => {
-        const { namespace = '', name, uid } = object.metadata
-        const subject = { kind: 'Stack', namespace, name, uid } as const
-        if (type !== 'updated') observe({ kind: type === 'added' ? 'SubjectChanged' : 'SubjectDeleted', subject })
-        if (uncounted.size === 0) return
-        for (const key of uncounted.takeOf(uid)) {
-          const run = caches.runs.get(key)
-          if (run) observe({ kind: 'RunChanged', run, isUncounted: uncounted.check(run) })
-        }
-      },
-    }),
+    report(
+      caches.stacks,
+      stack => subjectChanged(stack),
+      ({ metadata: { namespace = '', name, uid } }) => ({ kind: 'SubjectDeleted', subject: { kind: 'Stack', namespace, name, uid } }),
+    ),
     report(
       caches.workers,
       worker => ({ kind: 'WorkerChanged', worker }),
@@ -115,7 +107,7 @@ export function observeObjects({ caches, core, observe, onRunEnded }: ObserveObj
       caches.runs,
       (run, isInitial) => {
         if (!isInitial && isEnded(run) && core.hasRun(objectKey(run))) onRunEnded(run)
-        return { kind: 'RunChanged', run, isInitial, isUncounted: uncounted.check(run) }
+        return { kind: 'RunChanged', run, isInitial }
       },
       run => ({ kind: 'RunDeleted', run }),
     ),
@@ -125,4 +117,12 @@ export function observeObjects({ caches, core, observe, onRunEnded }: ObserveObj
 export function workerLeaseOf({ metadata }: KubeObject<LeaseBody>): WorkerLease {
   const { name, uid, resourceVersion, labels: own } = metadata
   return { worker: name, uid, resourceVersion, isOfWorker: own?.[labels.pool] !== undefined }
+}
+
+export function subjectChanged({ metadata, status }: Pick<Stack, 'metadata' | 'status'>): DispatchEvent & { kind: 'SubjectChanged' } {
+  const { namespace = '', name, uid, deletionTimestamp, finalizers } = metadata
+  // Deleted, and kept by finalizers of others only.
+  const isReleased = deletionTimestamp !== undefined && !finalizers?.includes(stackFinalizer)
+  const epoch = isReleased ? Number.POSITIVE_INFINITY : recordedEpoch(status)
+  return { kind: 'SubjectChanged', subject: { kind: 'Stack', namespace, name, uid }, recordedEpoch: epoch }
 }

@@ -158,7 +158,7 @@ class Scenario implements TranscriptPlayer {
     const subject = subjectOf(run)
     if (this.#namespaces.has(subject.namespace)) return
     this.#namespaces.add(subject.namespace)
-    this.#core?.observe({ kind: 'SubjectChanged', subject }, this.#now)
+    this.#core?.observe({ kind: 'SubjectChanged', subject, recordedEpoch: Number.POSITIVE_INFINITY }, this.#now)
   }
 
   /** Decides until nothing changes at this time. */
