@@ -22,8 +22,8 @@ before(async () => {
   if (!(await namespaces.getOrUndefined(systemNamespace))) await namespaces.create({ metadata: { name: systemNamespace } })
   await client.resource(workerPoolResource).create({ metadata: { name: 'default' }, spec: { mode: 'External' } })
   manager = new Manager({ client: await counter.clientOf('controllers'), log: silentLog })
-  addStackController(manager, { resolveRevision: async () => 'r1', checkSource: () => [] })
-  addDispatchController(manager, { leaseDurationMs: 600_000 })
+  const { placeNewRun } = addDispatchController(manager, { leaseDurationMs: 600_000 })
+  addStackController(manager, { placeNewRun, resolveRevision: async () => 'r1', checkSource: () => [] })
   await manager.start()
 })
 after(async () => {
@@ -31,7 +31,7 @@ after(async () => {
   await counter?.close()
 })
 
-test('a change of a Stack whose Run is quick costs six writes, and at most one each 3 s for counts and for the status of the worker', async () => {
+test('a change of a Stack whose Run is quick costs five writes, and at most one each 3 s for counts and for the status of the worker', async () => {
   const { HollowFleet, parseHollowProfile } = await hollowWorkers()
   // The reporters of real workers; the Lease is renewed once a minute, so that renewals do not occur here.
   const fleet = new HollowFleet({
@@ -64,8 +64,8 @@ test('a change of a Stack whose Run is quick costs six writes, and at most one e
     }
     deepEqual(Object.fromEntries(counts), {
       'create runs': 10,
-      // The assignment, and the removal of the finalizer of the oldest Run.
-      'patch runs': 20,
+      // The removal of the finalizer of the oldest Run. A Run is created with its worker.
+      'patch runs': 10,
       'patch runs/status': 10,
       'patch stacks/status': 10,
       'delete runs': 10,

@@ -48,7 +48,9 @@ let registry: Registry
 async function startControllers(): Promise<void> {
   registry = new Registry()
   manager = new Manager({ client, registry, log })
+  const { placeNewRun } = addDispatchController(manager, { poolDriver: workers, leaseDurationMs, registry, log })
   addStackController(manager, {
+    placeNewRun,
     resolveRevision: async stack => revisions.get(stack.metadata.name) ?? 'r1',
     checkSource: ({ spec }) =>
       spec.source.inline
@@ -58,7 +60,6 @@ async function startControllers(): Promise<void> {
       removedData.push(uid)
     },
   })
-  addDispatchController(manager, { poolDriver: workers, leaseDurationMs, registry, log })
   await manager.start()
 }
 

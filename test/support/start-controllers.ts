@@ -16,9 +16,9 @@ export const election = {
 /** Starts stack and dispatch controllers with leader election, for pools of mode External. Workers are declared lost after one minute. */
 export async function startControllers(client: Client, identity: string): Promise<Manager> {
   const manager = new Manager({ client, log: silentLog, leaderElection: { ...election, identity } })
-  addStackController(manager, { resolveRevision: async () => 'r1', checkSource: () => [] })
   const poolDriver = { start: async () => {}, running: () => [], stop: () => {}, listen: () => {} }
-  addDispatchController(manager, { poolDriver, leaseDurationMs: 60_000 })
+  const { placeNewRun } = addDispatchController(manager, { poolDriver, leaseDurationMs: 60_000 })
+  addStackController(manager, { placeNewRun, resolveRevision: async () => 'r1', checkSource: () => [] })
   await manager.start()
   return manager
 }

@@ -48,7 +48,10 @@ export type Controllers = {
 export function makeControllers(options: ControllersOptions): Controllers {
   const { client, registry, log, allowPaths, cacheDir } = options
   const manager = new Manager({ client, log, registry, leaderElection: options.leaderElection })
+  const { poolDriver, podWorkers, maxRunning } = options
+  const dispatch = addDispatchController(manager, { poolDriver, podWorkers, maxRunning, registry, log })
   addStackController(manager, {
+    placeNewRun: dispatch.placeNewRun,
     checkSource: stack => validateSource(stack.spec.source),
     resolveRevision: stack => currentRevision(client, stack, { allowPaths, cacheDir }),
     removeStackData: async stack => {
@@ -57,8 +60,6 @@ export function makeControllers(options: ControllersOptions): Controllers {
       await options.removeStackData(stack)
     },
   })
-  const { poolDriver, podWorkers, maxRunning } = options
-  const dispatch = addDispatchController(manager, { poolDriver, podWorkers, maxRunning, registry, log })
   const runs = manager.informer(runResource, {
     indexes: { ofWorker: ({ spec, status }) => (spec.workerName && !isEnded({ status }) ? [spec.workerName] : []) },
   })

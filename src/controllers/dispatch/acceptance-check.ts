@@ -19,6 +19,8 @@ export type AcceptanceCheckInput = {
   readonly runs: Pick<RunTracker, 'unaccepted'>
   /** True while a write of the Run is pending: nothing is decided for it. */
   readonly isPending: (run: ObjectVersion) => boolean
+  /** False for a worker that is gone: its Runs end as Lost. */
+  readonly isAlive: (worker: string) => boolean
   readonly nowMs: number
 }
 
@@ -27,7 +29,7 @@ export class AcceptanceCheck {
   #checkedAtMs = Number.NEGATIVE_INFINITY
 
   /** @returns the actions, and the milliseconds until the next check is due; Infinity if none is. */
-  decide({ runs, isPending, nowMs }: AcceptanceCheckInput): {
+  decide({ runs, isPending, isAlive, nowMs }: AcceptanceCheckInput): {
     readonly actions: readonly DispatchAction[]
     readonly requeueAfterMs: number
   } {
@@ -39,7 +41,7 @@ export class AcceptanceCheck {
     const actions: DispatchAction[] = []
     let nextMs = Number.POSITIVE_INFINITY
     for (const run of unaccepted) {
-      if (run.reason === 'NotAccepted') continue
+      if (run.reason === 'NotAccepted' || !isAlive(run.worker ?? '')) continue
       const forMs = assignedForMs(run, nowMs)
       const isOverdue = isAcceptanceOverdue(run, nowMs)
       const markAfterMs = run.reason === undefined ? markAssignedAfterMs : clearPendingAfterMs

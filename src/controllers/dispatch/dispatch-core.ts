@@ -1,4 +1,5 @@
-import { assignedFinalizer, defaults, hasRegistered, isStartRequested, type Run, type Worker } from '../../api/index.ts'
+import { assignedFinalizer, defaults, hasRegistered, isStartRequested, type Run, type RunSpec, type Worker } from '../../api/index.ts'
+import { rfc3339 } from '../../kubernetes/object/index.ts'
 import { AcceptanceCheck } from './acceptance-check.ts'
 import { type DispatchAction, type DispatchDecision, writtenObject } from './dispatch-action.ts'
 import type { DispatchEvent, Now } from './dispatch-event.ts'
@@ -10,7 +11,7 @@ import { decideOrphans, type OrphanSince, type PoolsDecision, StartTracker } fro
 import { type ClaimsNames, PoolAutoscaler } from './pool-autoscaler.ts'
 import type { RunQueueOptions } from './queue/index.ts'
 import { decideRunCleanup } from './run-cleanup.ts'
-import type { RunRecord } from './run-record.ts'
+import { makeRunRecord, type RunRecord } from './run-record.ts'
 import { RunTracker } from './run-tracker.ts'
 import { Settings } from './settings.ts'
 import {
@@ -29,6 +30,17 @@ export type DispatchCoreOptions = RunQueueOptions & {
   readonly leaseDurationMs?: number | undefined
   /** Default: those of Pods. */
   readonly claimsNames?: ClaimsNames | undefined
+}
+
+/** A Run that does not exist yet. */
+export type NewRun = { readonly namespace: string; readonly name: string; readonly spec: RunSpec }
+
+/** What a Run is created with, so that it is assigned to `worker`. */
+export type Placement = {
+  readonly object: ObjectVersion
+  readonly worker: string
+  readonly atMs: number
+  readonly finalizers: readonly string[]
 }
 
 /** How often long Runs are charged and unused accounts removed. */
@@ -145,6 +157,9 @@ export class DispatchCore {
         return true
       case 'WriteSettled':
         return this.#writeSettled(event, now)
+      case 'CreationSettled':
+        this.#writes.settle(event.run, 'Written', monotonicMs)
+        return this.#runs.creationSettled(`${event.run.namespace}/${event.run.name}`, wallMs)
       case 'LossSettled':
         return this.#lossSettled(event, now)
     }
@@ -194,6 +209,26 @@ export class DispatchCore {
   }
 
   // ---- decisions
+
+  /**
+   * Places a Run that is about to be created, so that it is created with its worker: one write, where {@link decide} needs a second one. Undefined if the
+   * Run has to be queued; then it is created without a worker. Like an assignment, the placement counts immediately; report `CreationSettled`
+   * when the creation has ended.
+   * @param random 0 ≤ x < 1; for sampling large pools.
+   */
+  placeNewRun({ namespace, name, spec }: NewRun, now: Now, random: () => number): Placement | undefined {
+    this.#now = now
+    const { wallMs } = now
+    const metadata = { namespace, name, uid: '', resourceVersion: '0', generation: 1, creationTimestamp: rfc3339(wallMs) }
+    const record = makeRunRecord({ metadata, spec } as Run)
+    if (this.#writes.availableRuns === 0 || this.#runs.get(record.key) || !this.#runs.hasSubject(record)) return undefined
+    this.#settings.apply(this.#scheduler.queue)
+    const worker = this.#scheduler.assignNew(record.request, record.cacheKey, wallMs, random)
+    if (worker === undefined) return undefined
+    this.#runs.expect(record, worker, wallMs)
+    this.#writes.begin(record.object)
+    return { object: record.object, worker, atMs: wallMs, finalizers: [assignedFinalizer] }
+  }
 
   /** @param random 0 ≤ x < 1; for the names of workers, and for sampling large pools. */
   decide(now: Now, random: () => number): DispatchDecision {
@@ -255,7 +290,7 @@ export class DispatchCore {
       add(action)
       if (action.kind === 'ReleaseRun') this.#releasing.add(objectIdOf(action.object))
     }
-    const { actions, requeueAfterMs } = this.#acceptance.decide(input)
+    const { actions, requeueAfterMs } = this.#acceptance.decide({ ...input, isAlive: worker => this.#failures.hasLease(worker) })
     // A Run that has just been canceled is decided again when that write has ended.
     for (const action of actions) if (!('object' in action) || !this.#writes.has(action.object)) add(action)
     return requeueAfterMs

@@ -50,6 +50,8 @@ export type DispatchEvent =
   | { readonly kind: 'StartFailed'; readonly pool: string; readonly worker: string; readonly failure: StartFailure }
   // Outcomes of actions.
   | { readonly kind: 'WriteSettled'; readonly object: ObjectVersion; readonly outcome: WriteOutcome }
+  /** The creation of a Run that {@link DispatchCore.placeNewRun} has placed has succeeded or failed. */
+  | { readonly kind: 'CreationSettled'; readonly run: ObjectVersion }
   /** The server was asked: the subject of a Run does not exist. */
   | { readonly kind: 'SubjectMissing'; readonly subject: Subject }
   /** `Lost`: the Lease was not renewed and is deleted. `Renewed`: it was renewed. `Failed`: the server did not respond. */

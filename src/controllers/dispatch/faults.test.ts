@@ -9,11 +9,14 @@ const worker = fc.constantFrom('w1', 'w2', 'w3')
 const command = fc.oneof<fc.Arbitrary<Command>[]>(
   fc.nat(3).map(count => `runs ${count + 1} ns=a duration=7s`),
   fc.nat(3).map(count => `runs ${count + 1} ns=b pool=p duration=5s`),
+  fc.nat(2).map(count => `place ${count + 1} ns=a duration=7s`),
+  fc.nat(2).map(count => `place ${count + 1} ns=b pool=p duration=5s`),
   fc.integer({ min: 1, max: 15 }).map(seconds => `advance ${seconds}s`),
   fc.integer({ min: 1, max: 15 }).map(seconds => `advance ${seconds}s`),
   worker.map(name => `pause ${name}`),
   worker.map(name => `resume ${name}`),
-  fc.constantFrom('hold AssignRun', 'hold PatchRunStatus', 'hold ConfirmLoss', 'hold DeleteWorker', 'send'),
+  fc.constantFrom('hold AssignRun', 'hold PatchRunStatus', 'hold ConfirmLoss', 'hold DeleteWorker', 'hold CreateRun', 'send'),
+  fc.constantFrom('refuse 1', 'refuse 2'),
   fc.constantFrom('crash', 'lead'),
 )
 

@@ -124,6 +124,25 @@ export class RunTracker {
     this.#loadOnto(record, worker)
   }
 
+  /** A Run that is about to be created, assigned to the worker. The queue and the inventory have recorded it already. */
+  expect(record: RunRecord, worker: string, nowMs: number): void {
+    this.#add(record, nowMs)
+    this.assume(record, worker)
+  }
+
+  /** The creation of an expected Run has ended. If the Run was not observed meanwhile, it was not created, or is observed later like any other. */
+  creationSettled(key: string, nowMs: number): boolean {
+    const record = this.#records.get(key)
+    if (!record) return false
+    const wasObserved = record.object.uid !== ''
+    this.settle(key, nowMs)
+    if (!wasObserved) {
+      this.#queue.remove(key)
+      this.#remove(record)
+    }
+    return !wasObserved
+  }
+
   /** The last write to the Run has ended. If it was an assignment that failed, the Run is queued again. */
   settle(key: string, nowMs: number): void {
     const record = this.#records.get(key)

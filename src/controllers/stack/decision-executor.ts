@@ -4,6 +4,7 @@ import { addFinalizer, EventRecorder, patchStatusIfChanged, removeFinalizer } fr
 import { controllerReference, equalJson, isReason, type KubeObject, rfc3339 } from '../../kubernetes/object/index.ts'
 import type { StackEvent } from './conditions.ts'
 import type { StackDecision } from './decision.ts'
+import type { PlaceNewRun } from './place-new-run.ts'
 import { stackLabel } from './run-name.ts'
 import type { StackBody } from './watch-predicates.ts'
 
@@ -12,6 +13,8 @@ export type DecisionExecutorOptions = {
   readonly client: Client
   /** Deletes the stored data of a deleted Stack. */
   readonly removeStackData: ((stack: { namespace: string; name: string; uid: string }) => Promise<void>) | undefined
+  /** Places a Run that is about to be created; undefined if it has to be queued. */
+  readonly placeNewRun: PlaceNewRun | undefined
   readonly nowMs: () => number
 }
 
@@ -95,14 +98,19 @@ export class DecisionExecutor {
 
   async #create(stack: Stack, { name, spec }: { name: string; spec: RunSpec }): Promise<void> {
     const runs = this.#options.client.resource(runResource)
-    const { namespace } = stack.metadata
+    const { namespace = '' } = stack.metadata
     const owner = controllerReference({ ...stack, apiVersion: stackResource.apiVersion, kind: stackResource.kind })
     const metadata = { name, namespace, labels: { [labels.stack]: stackLabel(stack.metadata.name) }, ownerReferences: [owner] }
+    const { finalizers, settle, ...assignment } = this.#options.placeNewRun?.({ namespace, name, spec }) ?? {}
+    let isCreated = false
     try {
-      await runs.create({ metadata, spec })
+      await runs.create({ metadata: { ...metadata, ...(finalizers && { finalizers: [...finalizers] }) }, spec: { ...spec, ...assignment } })
+      isCreated = true
       return
     } catch (error) {
       if (!isReason(error, 'AlreadyExists')) throw error
+    } finally {
+      settle?.(isCreated)
     }
     const existing = await runs.getOrUndefined(name, { namespace })
     // One of this Stack: a previous process created it and crashed, and the watch delivers it.

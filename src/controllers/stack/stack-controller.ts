@@ -14,6 +14,7 @@ import { DecisionExecutor, OutdatedDecisionError } from './decision-executor.ts'
 import { configMapResource, InputReader, secretResource } from './input-reader.ts'
 import { withoutValues } from './inputs-digest.ts'
 import { isNamespaceTerminating, namespaceTerminating } from './namespace-terminating.ts'
+import type { PlaceNewRun } from './place-new-run.ts'
 import { haveKeysChanged, isRelevantToItsStack, isRelevantToRelatedStacks, needsReconcile } from './watch-predicates.ts'
 
 export type StackControllerOptions = {
@@ -23,6 +24,8 @@ export type StackControllerOptions = {
   checkSource(stack: Stack): StatusCause[]
   /** Deletes the stored data (states, plans) of a deleted Stack. Not called for `deletion: Orphan`, which keeps the resources. */
   removeStackData?(stack: { namespace: string; name: string; uid: string }): Promise<void>
+  /** Places Runs that are about to be created. Default: all are created without a worker and assigned later. */
+  placeNewRun?: PlaceNewRun
   /** Wall clock in milliseconds. */
   nowMs?: () => number
   /** Maximum number of concurrent reconciles, most of which wait for a write; default 64. */
@@ -60,6 +63,7 @@ class StackReconciler {
     this.#executor = new DecisionExecutor({
       client: manager.leaderClient,
       removeStackData: options.removeStackData && (stack => options.removeStackData!(stack)),
+      placeNewRun: options.placeNewRun,
       nowMs: this.#nowMs,
     })
     const inputs = { predicate: haveKeysChanged, informer: { transform: withoutValues } }

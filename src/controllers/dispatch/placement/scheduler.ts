@@ -1,4 +1,4 @@
-import { type EquivalenceClass, isOlder, RunQueue, type RunQueueEntry, type RunQueueOptions } from '../queue/index.ts'
+import { type EquivalenceClass, isOlder, RunQueue, type RunQueueEntry, type RunQueueOptions, type RunRequest } from '../queue/index.ts'
 import { WorkerInventory } from './worker-inventory.ts'
 
 export type ScheduleOptions = {
@@ -44,6 +44,24 @@ export class Scheduler {
     return this.#reservations
   }
 
+  /**
+   * Assigns a new Run without queueing it. Returns its Worker; undefined if none fits, a limit blocks the Run, or an older one could be next: of its pool,
+   * of its tenant, or any if the number of active Runs is limited.
+   */
+  assignNew(request: RunRequest, cacheKey: string | undefined, nowMs: number, random: () => number): string | undefined {
+    const { queue, inventory } = this
+    const { key, namespace, requirements, concurrency } = request
+    const { pool } = requirements
+    if (queue.queuedIn(pool) > 0 || (queue.size > 0 && queue.maxRunning !== Number.POSITIVE_INFINITY) || queue.poolLimitReached(pool))
+      return undefined
+    const { fifo } = queue.put(request)
+    const isBlocked = fifo.tenantQueue.account.queued > 1 || queue.limitReached(fifo) !== undefined
+    const worker = isBlocked ? undefined : inventory.assign(requirements, cacheKey, random)
+    if (worker === undefined) queue.remove(key)
+    else this.#start({ key, namespace, pool, concurrencyKey: concurrency?.key, sinceMs: nowMs })
+    return worker
+  }
+
   /** Assigns Runs one at a time: always the first eligible Run in queue order that fits a Worker. */
   schedule({ cacheKeyOf, limit = Number.POSITIVE_INFINITY, nowMs, random }: ScheduleOptions): Assignment[] {
     const { queue, inventory } = this
@@ -52,8 +70,7 @@ export class Scheduler {
     const assign = ({ request: { key, namespace, requirements, concurrency } }: RunQueueEntry, worker: string) => {
       const { pool } = requirements
       assignments.push({ key, namespace, worker, pool })
-      this.#assignmentCounts.set(pool, ((this.#assignmentCounts.get(pool) ?? 0) + 1) % starvedEvery)
-      queue.start({ key, namespace, pool, concurrencyKey: concurrency?.key, sinceMs: nowMs })
+      this.#start({ key, namespace, pool, concurrencyKey: concurrency?.key, sinceMs: nowMs })
     }
     this.#reserveForStarved(assign, nowMs)
     const candidates = new Set<EquivalenceClass>()
@@ -75,6 +92,11 @@ export class Scheduler {
       assign(entry, worker)
     }
     return assignments
+  }
+
+  #start(run: Parameters<RunQueue['start']>[0]): void {
+    this.#assignmentCounts.set(run.pool, ((this.#assignmentCounts.get(run.pool) ?? 0) + 1) % starvedEvery)
+    this.queue.start(run)
   }
 
   /** Uses a reservation when its Run fits, drops it when its Run is no longer queued or its Worker was deleted, and reserves a Worker for a starved Run that fits none. */

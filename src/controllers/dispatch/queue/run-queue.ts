@@ -167,13 +167,15 @@ export class RunQueue {
   // ---- transitions of Runs
 
   /** Adds a queued Run, or moves it if its request has changed. */
-  put(request: RunRequest): void {
+  put(request: RunRequest): RunQueueEntry {
     const old = this.#entries.get(request.key)
-    if (old && isSameRequest(old.request, request)) return
+    if (old && isSameRequest(old.request, request)) return old
     if (old) this.remove(request.key)
     const account = this.#account(this.#tenants.tenantOf(request.namespace))
-    this.#entries.set(request.key, this.#tree.add(old ? { ...request, order: old.request.order } : request, account))
+    const entry = this.#tree.add(old ? { ...request, order: old.request.order } : request, account)
+    this.#entries.set(request.key, entry)
     add(this.#queuedByPool, request.requirements.pool, 1)
+    return entry
   }
 
   /** Removes a queued Run; unknown keys are ignored. */

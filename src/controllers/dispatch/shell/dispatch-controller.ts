@@ -32,6 +32,8 @@ export type DispatchOptions = {
 export type Dispatch = {
   /** The current queue; undefined if another process is the leader. */
   queue(options: QueueReportOptions): QueueReport | undefined
+  /** Places a Run that is about to be created; undefined if it has to be queued, or another process is the leader. */
+  placeNewRun: Dispatcher['placeNewRun']
 }
 
 /** Adds the controller that assigns Runs to Workers, starts the workers of pools and declares workers lost. Only the leader runs it. */
@@ -49,5 +51,5 @@ export function addDispatchController(manager: Manager, options: DispatchOptions
     registry ? registerMetrics(registry, dispatchGauges(core)) : noMetrics,
   )
   manager.add(dispatcher)
-  return { queue: options => dispatcher.report(options) }
+  return { queue: options => dispatcher.report(options), placeNewRun: run => dispatcher.placeNewRun(run) }
 }

@@ -1,7 +1,8 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Run } from '../../../api/index.ts'
 import { coerceError, EventRecorder, type Log, type Manager } from '../../../kubernetes/controller/index.ts'
-import { DispatchCore, type DispatchCoreOptions } from '../dispatch-core.ts'
+import { rfc3339 } from '../../../kubernetes/object/index.ts'
+import { DispatchCore, type DispatchCoreOptions, type NewRun } from '../dispatch-core.ts'
 import type { DispatchEvent, Now } from '../dispatch-event.ts'
 import type { PoolDriver } from '../pool/index.ts'
 import type { QueueReport, QueueReportOptions } from '../status/index.ts'
@@ -23,6 +24,14 @@ export type DispatcherOptions = {
   readonly random: () => number
 }
 
+/** What a Run is created with, so that it is assigned to `workerName`. Call `settle` when the creation has ended. */
+export type NewRunPlacement = {
+  readonly finalizers: readonly string[]
+  readonly workerName: string
+  readonly assignedAt: string
+  settle(isCreated: boolean): void
+}
+
 /**
  * The shell around {@link DispatchCore}: reports objects and drivers to it, has it decide when something has changed or is due, and executes what it
  * decides. Only the leader runs it, with a new core each time.
@@ -35,6 +44,7 @@ export class Dispatcher {
   readonly #drivers: readonly PoolDriver[]
   #core: DispatchCore | undefined
   #observe: (event: DispatchEvent) => void = () => undefined
+  #place: (run: NewRun) => NewRunPlacement | undefined = () => undefined
 
   constructor(options: DispatcherOptions, metrics: (core: () => DispatchCore | undefined) => DispatchMetrics) {
     this.#options = options
@@ -82,6 +92,22 @@ export class Dispatcher {
     const subscriptions = observeObjects({ caches: this.caches, core, observe, onRunEnded })
     for (const driver of this.#drivers) for (const process of driver.running()) observe({ kind: 'ProcessObserved', process })
     this.#observe = observe
+    this.#place = run => {
+      try {
+        const placement = core.placeNewRun(run, this.#now(), this.#options.random)
+        if (!placement) return undefined
+        const { object, worker, atMs, finalizers } = placement
+        const settle = (isCreated: boolean) => {
+          observe({ kind: 'CreationSettled', run: object })
+          if (isCreated) this.#metrics.runAssigned(run.spec.pool, 0)
+        }
+        return { finalizers, workerName: worker, assignedAt: rfc3339(atMs), settle }
+      } catch (thrown) {
+        failure ??= { thrown }
+        wake()
+        return undefined
+      }
+    }
     try {
       await reconcileLoop(
         signal,
@@ -95,6 +121,7 @@ export class Dispatcher {
       )
     } finally {
       this.#observe = () => undefined
+      this.#place = () => undefined
       this.#core = undefined
       for (const unsubscribe of subscriptions) unsubscribe()
       await executor.settled()
@@ -112,6 +139,11 @@ export class Dispatcher {
     const garbageInMs = this.#drivers.map(driver => driver.collectGarbage?.(nowMs()) ?? Number.POSITIVE_INFINITY)
     const nextMs = Math.min(requeueAfterMs, ...garbageInMs)
     return nextMs === Number.POSITIVE_INFINITY ? undefined : Math.max(1, nextMs)
+  }
+
+  /** Places a Run that is about to be created; undefined if it has to be queued, or another process is the leader. */
+  placeNewRun(run: NewRun): NewRunPlacement | undefined {
+    return this.#options.manager.isLeader ? this.#place(run) : undefined
   }
 
   /** The current queue, for `/queue`; undefined if another process is the leader. */

@@ -1,6 +1,6 @@
 import type { TranscriptPlayer } from '../../../../test/support/transcripts.ts'
 import { type PriorityClass, priorityClasses, type Run, subjectOf, type WorkerPool } from '../../../api/index.ts'
-import { formatDuration, parseDuration } from '../../../kubernetes/object/index.ts'
+import { formatDuration, objectKey, parseDuration, rfc3339 } from '../../../kubernetes/object/index.ts'
 import type { DispatchAction } from '../dispatch-action.ts'
 import { DispatchCore } from '../dispatch-core.ts'
 import type { DispatchEvent, Now } from '../dispatch-event.ts'
@@ -18,13 +18,13 @@ import { Simulation } from './simulation.testing.ts'
  *
  * `runs COUNT ns=a duration=60s class=Drift priority=1 key=aws limit=2 pool=p engine=e memory=1Gi label=k:v`, `worker NAME slots=1
  * zone=z label=k:v caches=…`, `workers COUNT`, `tenant NAME namespaces=a,b weight=2 max=3`, `pool NAME mode=External max=4 limit=2 min=1 startup=1s`,
- * `quiet on` (starts are not printed), `advance 5m`, `show COUNT` (queue positions and pending reasons), `shares` (slot time by tenant since the
+ * `place COUNT` (Runs with the options of `runs`, which the Stack controller has placed before it creates them), `quiet on` (starts are not printed), `advance 5m`, `show COUNT` (queue positions and pending reasons), `shares` (slot time by tenant since the
  * previous `shares`).
  *
  * Failures: `lease 10s` (workers renew every 2 s from now on, and everything that dispatch does is printed), `pause NAME` and `resume NAME` (a
  * worker, which stops renewing and working), `stuck NAME` (it renews and
- * starts no Runs), `exit NAME` (its process), `hold KIND` (actions of this kind are not executed until `send` executes them, at
- * the version that they were decided from), `crash` (the leader; what it has begun remains held), `lead` (a new leader knows only the objects), `cancel RUN`, `delete RUN`, `status` (phases of all Runs).
+ * starts no Runs), `exit NAME` (its process), `hold KIND` (actions of this kind, or the creations of placed Runs, CreateRun, are not executed until `send` executes them, at
+ * the version that they were decided from), `refuse CREATIONS` (the server refuses so many creations), `crash` (the leader; what it has begun remains held), `lead` (a new leader knows only the objects), `cancel RUN`, `delete RUN`, `status` (phases of all Runs).
  */
 export const createScenario = (): TranscriptPlayer => new Scenario()
 
@@ -43,6 +43,9 @@ class Scenario implements TranscriptPlayer {
   readonly #usedMs = new Map<string, number>()
   /** By namespace: of the last Run. */
   readonly #numbers = new Map<string, number>()
+  /** Creations of placed Runs that wait for `send`; undefined: they are sent immediately. */
+  #heldCreations: (() => void)[] | undefined
+  #refusals = 0
   #core: DispatchCore | undefined
   #leaseMs = noLeaseMs
   #nextDecisionMs = Number.POSITIVE_INFINITY
@@ -67,7 +70,13 @@ class Scenario implements TranscriptPlayer {
       case 'lead':
         break
       case 'runs':
-        this.#addRuns(Number(first), options)
+        for (const run of this.#newRuns(Number(first), options)) this.#server.createRun(run)
+        break
+      case 'place':
+        for (const run of this.#newRuns(Number(first), options)) this.#placeRun(run)
+        break
+      case 'refuse':
+        this.#refusals = Number(first)
         break
       case 'worker':
         this.#addWorker(first, options)
@@ -106,7 +115,8 @@ class Scenario implements TranscriptPlayer {
         this.#workers.exit(first)
         break
       case 'hold':
-        if (!this.#held.has(first as DispatchAction['kind'])) this.#held.set(first as DispatchAction['kind'], [])
+        if (first === 'CreateRun') this.#heldCreations ??= []
+        else if (!this.#held.has(first as DispatchAction['kind'])) this.#held.set(first as DispatchAction['kind'], [])
         break
       case 'send':
         this.#send()
@@ -189,6 +199,35 @@ class Scenario implements TranscriptPlayer {
     const held = [...this.#held.values()].flat()
     this.#held.clear()
     for (const { action, core } of held) this.#execute(action, core)
+    const creations = this.#heldCreations ?? []
+    this.#heldCreations = undefined
+    for (const create of creations) create()
+  }
+
+  /** What the Stack controller does in the process of the leader: the Run is placed, then created, and the outcome is reported. */
+  #placeRun(run: Run): void {
+    const core = this.#core
+    const { namespace = '', name } = run.metadata
+    const key = objectKey(run)
+    this.#observeSubject(run)
+    const placement = core?.placeNewRun({ namespace, name, spec: run.spec }, this.#now, () => ++this.#names / 0x1_0000_0000)
+    if (placement) this.#invariants.checkSuspect(placement.worker)
+    if (placement && !this.#isQuiet) this.#simulation.print(`${key} is placed on ${placement.worker}`)
+    const create = () => {
+      const isRefused = this.#refusals > 0
+      if (isRefused) {
+        this.#refusals--
+        this.#simulation.print(`refused the creation of ${key}`)
+      } else if (placement) {
+        const { worker: workerName, atMs, finalizers } = placement
+        const spec = { ...run.spec, workerName, assignedAt: rfc3339(atMs) }
+        this.#server.createRun({ ...run, metadata: { ...run.metadata, finalizers: [...finalizers] }, spec })
+        this.#workers.accept(key, workerName)
+      } else this.#server.createRun(run)
+      if (placement && core === this.#core) this.#observe({ kind: 'CreationSettled', run: placement.object })
+    }
+    if (this.#heldCreations) this.#heldCreations.push(create)
+    else create()
   }
 
   /** Executes an action of `core`, which may have crashed meanwhile. */
@@ -224,7 +263,7 @@ class Scenario implements TranscriptPlayer {
     this.#server.applyPool(pool)
   }
 
-  #addRuns(count: number, options: Record<string, string>): void {
+  *#newRuns(count: number, options: Record<string, string>): Generator<Run> {
     const { ns = 'a', duration = '60s', priority, key, limit, pool, memory, label, cache } = options
     for (let i = 0; i < count; i++) {
       const number = (this.#numbers.get(ns) ?? 0) + 1
@@ -244,7 +283,7 @@ class Scenario implements TranscriptPlayer {
         },
       })
       this.#workers.durationsMs.set(`${ns}/${number}`, parseDuration(duration))
-      this.#server.createRun(run)
+      yield run
     }
   }
 
