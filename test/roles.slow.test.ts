@@ -53,8 +53,8 @@ after(async () => {
 })
 
 async function startWorker(name: string, joinUrl: string): Promise<RoleProcess> {
-  const { data } = await client.resource(configMapResource).get('oarlock-endpoints', { namespace: 'oarlock-system' })
-  const token = await createJoinToken(client, data?.['join.ca'] ?? '', { pool: 'edge', ttlMs: 600_000, uses: 1 })
+  const { data } = await client.resource(configMapResource).get('oarlock-endpoint-join', { namespace: 'oarlock-system' })
+  const token = await createJoinToken(client, data?.['ca.crt'] ?? '', { pool: 'edge', ttlMs: 600_000, uses: 1 })
   const file = roles.file(name, 'token', token.text)
   const { path } = roles.directory(name)
   return await roles.start(name, ['worker', '--server', joinUrl, '--token-file', file, '--name', name], /joined/, {

@@ -9,7 +9,7 @@ import { exitCodes } from './exit-codes.ts'
  * @throws {CliError} if there is neither.
  */
 export async function joinEndpoint(client: Client): Promise<{ url: string; caCertificate: string }> {
-  const { join } = await (await discovery()).readEndpoints(client)
+  const join = await (await discovery()).readEndpoint(client, 'join')
   if (join?.caCertificate !== undefined) return { url: join.url, caCertificate: join.caCertificate }
   try {
     return { url: client.server, caCertificate: await (await client.request({ method: 'GET', path: '/join/ca' })).text() }

@@ -54,8 +54,8 @@ export class RoutedClient extends WrappedClient {
   }
 
   async #connect(role: 'stores' | 'queue'): Promise<Client> {
-    const { readEndpoints } = await discovery()
-    const endpoint = (await readEndpoints(this.inner))[role]
+    const { readEndpoint } = await discovery()
+    const endpoint = await readEndpoint(this.inner, role)
     if (!endpoint) return this.inner
     const { url, caCertificate } = endpoint
     return await createClient({ ...this.#access, endpoint: { server: url, caCertificate }, userAgent: 'oarlock-cli' })

@@ -105,7 +105,12 @@ export async function createFixture(target: Target): Promise<Fixture> {
   for (const name of ['controller', 'stores', 'join-service', 'pool'] as const)
     tokens[name] = await requestToken(client, systemNamespace, componentAccount(name))
 
-  await publishEndpoint(client, 'stores', { url: 'https://stores', caCertificate: undefined })
+  // With the permissions of the roles, which create the ConfigMaps.
+  for (const [name, role] of [['stores', 'stores'] as const, ['join-service', 'join'] as const, ['controller', 'queue'] as const]) {
+    const own = await createClient({ cluster: { server: target.url, token: tokens[name], insecureSkipTlsVerify: true } })
+    await publishEndpoint(own, role, { url: `https://${role}`, caCertificate: undefined })
+    await own.close()
+  }
   for (const name of ['edge', 'private'])
     await client.resource(workerPoolResource).create({ metadata: { name }, spec: { mode: 'External' } })
   for (const [name, worker] of Object.entries(workers)) tokens[name] = await createWorker(client, name, worker)

@@ -23,6 +23,10 @@ const patch = (path: string, body: object): RightsRequest => ({
   ...{ method: 'PATCH', path: dryRun(path), body },
   contentType: 'application/merge-patch+json',
 })
+const applyObject = (path: string, body: object): RightsRequest => ({
+  ...{ method: 'PATCH', path: `${dryRun(path)}&fieldManager=test&force=true`, body },
+  contentType: 'application/apply-patch+yaml',
+})
 const remove = (path: string): RightsRequest => ({ method: 'DELETE', path: dryRun(path) })
 
 const object = (apiVersion: string, kind: string, name: string, more: object = {}) => ({ apiVersion, kind, metadata: { name }, ...more })
@@ -39,6 +43,8 @@ const worker = (name: string, labels: object, pool = 'edge') => ({
 const requested = <Spec extends object>(from: { spec: Spec }) => ({ ...from, spec: { ...from.spec, start: true } })
 const lease = (name: string) => object('coordination.k8s.io/v1', 'Lease', name, { spec: { holderIdentity: name } })
 const secret = (name: string, more: object = {}) => ({ apiVersion: 'v1', kind: 'Secret', metadata: { name }, ...more })
+const configMap = (name: string, data: object) => object('v1', 'ConfigMap', name, { data })
+const endpoint = (role: string) => core(`namespaces/oarlock-system/configmaps/oarlock-endpoint-${role}`)
 const account = (name: string) => object('v1', 'ServiceAccount', name)
 const role = (name: string) =>
   object('rbac.authorization.k8s.io/v1', 'Role', name, { rules: [{ apiGroups: [''], resources: ['secrets'], verbs: ['get'] }] })
@@ -180,13 +186,33 @@ export const objectRows: readonly Row[] = [
   api('binder', true, patch(inShop('runs/web-1'), { metadata: { finalizers: null } })),
   api('admin', true, patch(inShop('runs/web-1'), { spec: { workerName: 'w2' } })),
   // the addresses of the roles
-  api('outsider', true, get(core('namespaces/oarlock-system/configmaps/oarlock-endpoints'))),
-  api('w1', true, get(core('namespaces/oarlock-system/configmaps/oarlock-endpoints'))),
+  ...['stores', 'join', 'queue'].flatMap(role => {
+    const writers: Record<string, string> = { stores: 'stores', 'join-service': 'join', controller: 'queue' }
+    const writes = (data: object) => [
+      patch(endpoint(role), { data }),
+      applyObject(endpoint(role), configMap(`oarlock-endpoint-${role}`, data)),
+    ]
+    return [
+      api('outsider', true, get(endpoint(role))),
+      api('w1', true, get(endpoint(role))),
+      api('outsider', false, patch(endpoint(role), { data: { url: 'https://evil' } })),
+      api('w1', false, patch(endpoint(role), { data: { url: 'https://evil' } })),
+      api('pool', false, patch(endpoint(role), { data: { url: 'https://evil' } })),
+      ...Object.entries(writers).flatMap(([user, own]) => [
+        ...writes({ url: 'https://new' }).map(request => api(user, own === role, request)),
+        api(
+          user,
+          own === role || user === 'controller',
+          get(core(`namespaces/oarlock-system/configmaps?fieldSelector=metadata.name%3Doarlock-endpoint-${role}`)),
+        ),
+      ]),
+    ]
+  }),
   api('outsider', false, get(core('namespaces/oarlock-system/configmaps'))),
-  api('outsider', false, patch(core('namespaces/oarlock-system/configmaps/oarlock-endpoints'), { data: { 'stores.url': 'https://evil' } })),
-  api('w1', false, patch(core('namespaces/oarlock-system/configmaps/oarlock-endpoints'), { data: { 'stores.url': 'https://evil' } })),
-  api('stores', true, patch(core('namespaces/oarlock-system/configmaps/oarlock-endpoints'), { data: { 'stores.url': 'https://new' } })),
-  api('join-service', true, patch(core('namespaces/oarlock-system/configmaps/oarlock-endpoints'), { data: { 'join.url': 'https://new' } })),
+  ...['stores', 'join-service', 'controller'].flatMap(user => [
+    api(user, false, create(core('namespaces/oarlock-system/configmaps'), configMap('other', {}))),
+    api(user, false, applyObject(core('namespaces/oarlock-system/configmaps/other'), configMap('other', {}))),
+  ]),
   // the processes of an installation
   api('controller', true, get(own('stacks'))),
   api('controller', true, get(core('secrets'))),

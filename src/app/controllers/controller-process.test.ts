@@ -1,30 +1,46 @@
-import { deepEqual, equal, match } from 'node:assert/strict'
+import { equal, match } from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fetch } from 'undici'
 import { eventually } from '../../../test/support/eventually.ts'
+import { type StackSpec, stackResource } from '../../api/index.ts'
 import { type RequestOptions, type Response, WrappedClient } from '../../kubernetes/client/index.ts'
-import { silentLog } from '../../kubernetes/controller/index.ts'
+import { type Log, silentLog } from '../../kubernetes/controller/index.ts'
 import { StatusError } from '../../kubernetes/object/index.ts'
 import { startTestServer } from '../../kubernetes/testing/index.ts'
-import { endpointsName, readEndpoints } from '../discovery/index.ts'
+import { endpointName, readEndpoint } from '../discovery/index.ts'
+import { startStoresProcess } from '../stores/stores-process.ts'
 import { startControllerProcess } from './controller-process.ts'
 
-class WithoutEndpoints extends WrappedClient {
-  isForbidden = true
+/** What happens to requests for the address of the queue. */
+class QueueEndpointClient extends WrappedClient {
+  isForbidden = false
+  /** Stops the process for this long after the next response to a read, as SIGSTOP does. */
+  pauseMs = 0
+  writes = 0
 
   override async request(options: RequestOptions): Promise<Response> {
-    if (this.isForbidden && options.method === 'PATCH' && options.path.endsWith(`/configmaps/${endpointsName}`))
-      throw new StatusError('Forbidden', 'configmaps is forbidden')
-    return await this.inner.request(options)
+    if (!options.path.endsWith(`/configmaps/${endpointName('queue')}`)) return await this.inner.request(options)
+    if (options.method === 'PATCH') {
+      if (this.isForbidden) throw new StatusError('Forbidden', 'configmaps is forbidden')
+      this.writes++
+      return await this.inner.request(options)
+    }
+    try {
+      return await this.inner.request(options)
+    } finally {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, this.pauseMs)
+      this.pauseMs = 0
+    }
   }
 }
 
 test('a leader is ready when the address of its queue is published, and removes the address on a clean stop', async () => {
   await using api = await startTestServer()
-  const client = new WithoutEndpoints(api.client)
+  const client = new QueueEndpointClient(api.client)
+  client.isForbidden = true
   const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-controller-'))
   const address = { host: '127.0.0.1', port: 0 }
   const controller = await startControllerProcess({
@@ -43,8 +59,64 @@ test('a leader is ready when the address of its queue is published, and removes 
   match(reported.text, /its address is not published: configmaps is forbidden/)
   client.isForbidden = false
   await eventually(ready, ({ status }) => status === 200)
-  equal((await readEndpoints(api.client)).queue?.url.startsWith('https://127.0.0.1:'), true)
+  equal((await readEndpoint(api.client, 'queue'))?.url.startsWith('https://127.0.0.1:'), true)
   await controller.stop({ graceMs: 5_000 })
-  deepEqual(await readEndpoints(api.client), {})
+  equal(await readEndpoint(api.client, 'queue'), undefined)
+  rmSync(dataDir, { recursive: true, force: true })
+})
+
+test('a deleted Stack is kept until its states are deleted at the published address of the stores, and not at the API server', async () => {
+  await using api = await startTestServer()
+  const { client } = api
+  const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-controller-'))
+  const address = { host: '127.0.0.1', port: 0 }
+  const { url, adminToken, caCertificate } = api.server
+  const access = { cluster: { server: url, token: adminToken, caCertificate } }
+  const errors = new Set<string>()
+  const report = (fields: object) => {
+    if ('err' in fields) errors.add(String(fields.err))
+  }
+  const log: Log = { ...silentLog, error: report, warn: report, child: () => log }
+  const controller = await startControllerProcess({
+    ...{ client, access, cacheDir: join(dataDir, 'cache'), allowPaths: [], http: address, crds: 'install', version: 'test' },
+    queue: { dataDir, listen: address, names: [] },
+    log,
+    onLeadershipLost: () => undefined,
+  })
+  await controller.whenLeader
+  const stacks = client.resource(stackResource)
+  const at = { namespace: 'default' }
+  const spec: StackSpec = { engine: 'command', source: { inline: { files: { a: '' } } }, command: { apply: ['true'] }, suspend: true }
+  await stacks.create({ metadata: { name: 'app', ...at }, spec })
+  await eventually(async () => (await stacks.get('app', at)).metadata.finalizers?.length === 1, 'the Stack to have its finalizer')
+  await stacks.delete('app', at)
+  const unknown = /the state of Stack default\/app cannot be deleted: no stores have published their address/
+  await eventually(() => [...errors].some(text => unknown.test(text)), 'the error to be reported')
+  const storesDir = join(dataDir, 'stores')
+  const stores = await startStoresProcess({ client, dataDir: storesDir, listen: address, names: [], log: silentLog })
+  await eventually(async () => (await stacks.getOrUndefined('app', at)) === undefined, 'the Stack to be deleted')
+  await controller.stop({ graceMs: 5_000 })
+  await stores.stop()
+  rmSync(dataDir, { recursive: true, force: true })
+})
+
+test('a former leader that was paused while it published the address of its queue does not write it', async () => {
+  await using api = await startTestServer()
+  const client = new QueueEndpointClient(api.client)
+  client.pauseMs = 1_100
+  const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-controller-'))
+  const address = { host: '127.0.0.1', port: 0 }
+  const lost = Promise.withResolvers<void>()
+  const controller = await startControllerProcess({
+    ...{ client, access: {}, cacheDir: join(dataDir, 'cache'), allowPaths: [], http: address, crds: 'install', version: 'test' },
+    queue: { dataDir, listen: address, names: [] },
+    // It leads for two thirds of this after its last renewal.
+    leaseDurationMs: 1_500,
+    log: silentLog,
+    onLeadershipLost: lost.resolve,
+  })
+  await lost.promise
+  await controller.stop({ graceMs: 5_000 })
+  equal(client.writes, 0)
   rmSync(dataDir, { recursive: true, force: true })
 })

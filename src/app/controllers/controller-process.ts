@@ -6,7 +6,7 @@ import type { Log } from '../../kubernetes/controller/index.ts'
 import { makeDirectories } from '../../kubernetes/util/index.ts'
 import { type Address, formatAddress } from '../address.ts'
 import { AppStartError } from '../app-start-error.ts'
-import { keepPublishing, type Publication, readEndpoints } from '../discovery/index.ts'
+import { keepPublishing, type Publication, readEndpoint } from '../discovery/index.ts'
 import { startEndpoints } from '../endpoints/endpoints.ts'
 import { makeRegistry } from '../endpoints/metrics.ts'
 import { createQueueHandler } from '../endpoints/queue-endpoint.ts'
@@ -110,7 +110,8 @@ export async function startControllerProcess(options: ControllerProcessOptions):
     name: 'publish the address of the queue',
     start: async signal => {
       const endpoint = { url: options.queue.advertiseUrl ?? queue.url, caCertificate: queue.caCertificate }
-      publication = keepPublishing(client, 'queue', endpoint, log)
+      // Not `client`: a former leader must not replace the address of the next one.
+      publication = keepPublishing({ client: manager.leaderClient, role: 'queue', endpoint, log })
       await aborted(signal)
       // Before the Lease is released: then no other process has published yet.
       if (isStopping) await publication.withdraw()
@@ -148,7 +149,7 @@ const aborted = (signal: AbortSignal) => new Promise<void>(resolve => signal.add
 
 /** Where worker Pods join. Read for each Pod: the join service may start after the controllers, and move. */
 async function joinEndpoint(client: Client): Promise<{ url: string; caCertificate: string }> {
-  const { join } = await readEndpoints(client)
+  const join = await readEndpoint(client, 'join')
   if (join?.caCertificate !== undefined) return { url: join.url, caCertificate: join.caCertificate }
   throw new Error('no join service has published its address: start "oarlock join-service"')
 }
@@ -179,15 +180,19 @@ async function removeStackData(
   access: AccessOptions,
   { namespace, name, uid }: { namespace: string; name: string; uid: string },
 ): Promise<void> {
-  const { stores } = await readEndpoints(client)
-  const at = stores && (await createClient({ ...access, endpoint: { server: stores.url, caCertificate: stores.caCertificate } }))
+  const stores = await readEndpoint(client, 'stores')
+  if (!stores)
+    throw new Error(
+      `the state of Stack ${namespace}/${name} cannot be deleted: no stores have published their address: start "oarlock stores"`,
+    )
+  const at = await createClient({ ...access, endpoint: { server: stores.url, caCertificate: stores.caCertificate } })
   try {
-    await (at ?? client).request({
+    await at.request({
       method: 'DELETE',
       path: `/state/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}/data`,
       query: { uid },
     })
   } finally {
-    await at?.close()
+    await at.close()
   }
 }

@@ -1,20 +1,27 @@
-import { deepEqual, equal } from 'node:assert/strict'
+import { deepEqual, equal, match } from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { eventually } from '../../../test/support/eventually.ts'
 import { systemNamespace } from '../../api/index.ts'
-import { type Client, namespaceResource } from '../../kubernetes/client/index.ts'
+import { type Client, configMapResource, namespaceResource } from '../../kubernetes/client/index.ts'
 import { silentLog } from '../../kubernetes/controller/index.ts'
 import { startTestServer } from '../../kubernetes/testing/index.ts'
 import { startAllInOne } from '../index.ts'
-import { keepPublishing, publishEndpoint, readEndpoints } from './index.ts'
+import { type EndpointRole, endpointName, keepPublishing, publishEndpoint, readEndpoint } from './index.ts'
 
 const endpoint = (url: string) => ({ url, caCertificate: `ca of ${url}` })
+const log = silentLog
 
-async function publish(client: Client, role: 'join' | 'queue', url: string) {
-  const publication = keepPublishing(client, role, endpoint(url), silentLog)
+async function installed() {
+  const api = await startTestServer()
+  await api.client.resource(namespaceResource).apply({ metadata: { name: systemNamespace } }, { force: true })
+  return api
+}
+
+async function publish(client: Client, role: EndpointRole, url: string, republishMs?: number) {
+  const publication = keepPublishing({ client, role, endpoint: endpoint(url), log, republishMs })
   await eventually(() => publication.notReady().length === 0, `${role} to be published`)
   return publication
 }
@@ -22,37 +29,72 @@ async function publish(client: Client, role: 'join' | 'queue', url: string) {
 test('a role is not ready until its address is published, and removes it on a clean stop without those of others', async () => {
   await using api = await startTestServer()
   const { client } = api
-  const publication = keepPublishing(client, 'join', endpoint('https://join'), silentLog)
+  const publication = keepPublishing({ client, role: 'join', endpoint: endpoint('https://join'), log })
   equal(publication.notReady().length, 1)
   await client.resource(namespaceResource).apply({ metadata: { name: systemNamespace } }, { force: true })
   await eventually(() => publication.notReady().length === 0, 'the address to be published')
   const queue = await publish(client, 'queue', 'https://queue')
-  deepEqual(await readEndpoints(client), { join: endpoint('https://join'), queue: endpoint('https://queue') })
-  await publishEndpoint(client, 'stores', endpoint('https://stores'))
-  // Concurrent: the second write is at an outdated version, and is retried.
-  await Promise.all([publication.withdraw(), queue.withdraw()])
-  deepEqual(await readEndpoints(client), { stores: endpoint('https://stores') })
+  deepEqual(await readEndpoint(client, 'join'), endpoint('https://join'))
+  deepEqual(await readEndpoint(client, 'queue'), endpoint('https://queue'))
+  await publication.withdraw()
+  equal(await readEndpoint(client, 'join'), undefined)
+  deepEqual(await readEndpoint(client, 'queue'), endpoint('https://queue'))
+  await queue.withdraw()
 })
 
 test('an address that another process has replaced stays', async () => {
-  await using api = await startTestServer()
+  await using api = await installed()
   const { client } = api
-  await client.resource(namespaceResource).apply({ metadata: { name: systemNamespace } }, { force: true })
   const first = await publish(client, 'queue', 'https://first')
-  await publish(client, 'queue', 'https://second')
+  const second = await publish(client, 'queue', 'https://second')
   await first.withdraw()
-  deepEqual(await readEndpoints(client), { queue: endpoint('https://second') })
+  deepEqual(await readEndpoint(client, 'queue'), endpoint('https://second'))
+  await second.withdraw()
+})
+
+test('a role is not ready when its address is overwritten or deleted, and publishes it again', async () => {
+  await using api = await installed()
+  const { client } = api
+  const configMaps = client.resource(configMapResource)
+  const name = endpointName('join')
+  const publication = await publish(client, 'join', 'https://own', 3_600_000)
+  try {
+    await configMaps.patch(name, { data: { url: 'https://evil' } }, { type: 'merge', namespace: systemNamespace })
+    await eventually(() => publication.notReady().join() === 'its published address was replaced by https://evil', 'it to be reported')
+    await configMaps.delete(name, { namespace: systemNamespace })
+    await eventually(() => publication.notReady().join() === 'its published address was deleted', 'it to be reported')
+  } finally {
+    publication.stop()
+  }
+  const persistent = await publish(client, 'join', 'https://own', 0)
+  try {
+    const isPublished = async () => (await readEndpoint(client, 'join'))?.url === 'https://own' && persistent.notReady().length === 0
+    await configMaps.patch(name, { data: { url: 'https://evil' } }, { type: 'merge', namespace: systemNamespace })
+    await eventually(isPublished, 'the address to be published again')
+    await configMaps.delete(name, { namespace: systemNamespace })
+    await eventually(isPublished, 'the address to be published again')
+  } finally {
+    persistent.stop()
+  }
+})
+
+test('an address that must not get credentials is rejected', async () => {
+  await using api = await installed()
+  await publishEndpoint(api.client, 'stores', endpoint('http://stores'))
+  const error = await readEndpoint(api.client, 'stores').catch((thrown: unknown) => thrown)
+  match(String(error), /url in ConfigMap oarlock-system\/oarlock-endpoint-stores must be an https:/)
 })
 
 test('oarlock up removes the addresses of roles that ran apart on its data directory', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-discovery-'))
   const port = { host: '127.0.0.1', port: 0 }
   const start = async () => await startAllInOne({ dataDir, listen: port, http: port, launcher: [], version: 'test' })
+  const roles = ['stores', 'join', 'queue'] as const
   const first = await start()
-  for (const role of ['stores', 'join', 'queue'] as const) await publishEndpoint(first.client, role, endpoint(`https://${role}`))
+  for (const role of roles) await publishEndpoint(first.client, role, endpoint(`https://${role}`))
   await first.stop({ graceMs: 0 })
   const second = await start()
-  deepEqual(await readEndpoints(second.client), {})
+  deepEqual(await Promise.all(roles.map(role => readEndpoint(second.client, role))), [undefined, undefined, undefined])
   await second.stop({ graceMs: 0 })
   rmSync(dataDir, { recursive: true, force: true })
 })

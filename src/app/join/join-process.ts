@@ -1,7 +1,7 @@
 import type { Client } from '../../kubernetes/client/index.ts'
 import type { Log } from '../../kubernetes/controller/index.ts'
 import { prepareDataDirectory } from '../data-directory.ts'
-import { type Endpoint, readEndpoints } from '../discovery/index.ts'
+import { type Endpoint, readEndpoint } from '../discovery/index.ts'
 import { makeRegistry } from '../endpoints/metrics.ts'
 import { startPublishedListener } from '../listener/published-listener.ts'
 import { createCertificates, type RoleListenerOptions } from '../listener/tls-listener.ts'
@@ -30,7 +30,11 @@ export async function startJoinProcess(options: JoinProcessOptions): Promise<Rol
   const joinService = new JoinService({
     client,
     issueCredential: serviceAccountIssuer(client),
-    destinations: async () => ({ server: api, stores: (await readEndpoints(client)).stores ?? api }),
+    destinations: async () => {
+      const stores = await readEndpoint(client, 'stores')
+      // Not the API server: a worker would keep that address.
+      return stores ? { server: api, stores } : { code: 503, message: 'no stores have published their address: start "oarlock stores"' }
+    },
   })
   const { ca: caCertificate } = await createCertificates(options.dataDir, options.listen.host, options.names)
   return await startPublishedListener({

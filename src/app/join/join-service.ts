@@ -52,7 +52,8 @@ export type Destinations = {
 export type JoinServiceOptions = {
   client: Client
   issueCredential: IssueCredential
-  destinations?(): Promise<Destinations>
+  /** Default: all at the address that the worker joined at. A rejection if they are not known yet: the worker retries. */
+  destinations?(): Promise<Destinations | JoinRejection>
   nowMs?: () => number
   /** Default: {@link credentialTtlMs}. */
   ttlMs?: number
@@ -69,7 +70,7 @@ export type JoinResponse = Destinations & {
   readonly ttlMs: number
 }
 
-export type JoinRejection = { readonly code: 401 | 403 | 404 | 409 | 422 | 429; readonly message: string }
+export type JoinRejection = { readonly code: 401 | 403 | 404 | 409 | 422 | 429 | 503; readonly message: string }
 
 const credentialRevoked: JoinRejection = { code: 401, message: 'the credential is revoked' }
 
@@ -125,10 +126,12 @@ export class JoinService {
     if (!(await this.#options.client.resource(workerPoolResource).getOrUndefined(record.pool))) {
       return { code: 404, message: `WorkerPool ${record.pool} of the join token does not exist` }
     }
+    const destinations = await this.#destinations()
+    if ('code' in destinations) return destinations
     await this.#sweep()
     if (this.#credentials >= maxCredentials) return { code: 429, message: `the limit of ${maxCredentials} joined workers is reached` }
     if (!(await this.#consume(record))) return unauthorized('join token is exhausted: create one with "oarlock token create"')
-    return await this.#createCredential(worker, record, outcome.labels)
+    return await this.#createCredential(worker, record, outcome.labels, destinations)
   }
 
   /** Issues a new credential to a worker that has joined; `user` is the user of the current credential. */
@@ -147,6 +150,8 @@ export class JoinService {
         code: 403,
         message: `the annotation ${workerLabelsAnnotation} of Secret ${found.metadata.name} is malformed: delete it and join again`,
       }
+    const destinations = await this.#destinations()
+    if ('code' in destinations) return destinations
     const patch = { metadata: { annotations: { [expiresAtAnnotation]: rfc3339(this.#nowMs() + this.#ttlMs) } } }
     try {
       await secrets.patch(found.metadata.name, patch, { type: 'merge', namespace: workersNamespace })
@@ -154,7 +159,12 @@ export class JoinService {
       if (isReason(error, 'NotFound')) return credentialRevoked
       throw error
     }
-    return await this.#issue(worker, pool, found, ownLabels)
+    return { ...(await this.#issue(worker, pool, found, ownLabels)), ...destinations }
+  }
+
+  /** Asked before anything is written: a worker that is rejected must not use up its token. */
+  async #destinations(): Promise<Destinations | JoinRejection> {
+    return (await this.#options.destinations?.()) ?? {}
   }
 
   async #find(token: JoinToken): Promise<JoinTokenRecord | undefined> {
@@ -193,13 +203,14 @@ export class JoinService {
     worker: string,
     { pool, id }: JoinTokenRecord,
     labels: Record<string, string>,
+    destinations: Destinations,
   ): Promise<JoinResponse | JoinRejection> {
     const secrets = this.#options.client.resource(secretResource)
     const record = workerCredentialSecret({ worker, pool, tokenId: id, expiresAtMs: this.#nowMs() + this.#ttlMs, labels })
     try {
       this.#credentials++
       const made = await secrets.create({ ...record, metadata: { ...record.metadata, namespace: workersNamespace } })
-      return await this.#issue(worker, pool, made, labels)
+      return { ...(await this.#issue(worker, pool, made, labels)), ...destinations }
     } catch (error) {
       if (isReason(error, 'AlreadyExists')) return { code: 409, message: `worker ${worker} has already joined` }
       throw error
@@ -207,8 +218,7 @@ export class JoinService {
   }
 
   async #issue(worker: string, pool: string, record: KubeObject<SecretBody>, labels: Record<string, string>): Promise<JoinResponse> {
-    const { issueCredential, destinations } = this.#options
-    const { credential, expiresAtMs } = await issueCredential({ worker, pool, ttlMs: this.#ttlMs, record })
+    const { credential, expiresAtMs } = await this.#options.issueCredential({ worker, pool, ttlMs: this.#ttlMs, record })
     return {
       worker,
       pool,
@@ -216,7 +226,6 @@ export class JoinService {
       credential,
       expiresAt: rfc3339(expiresAtMs),
       ttlMs: expiresAtMs - this.#nowMs(),
-      ...(await destinations?.()),
     }
   }
 

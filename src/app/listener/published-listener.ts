@@ -39,7 +39,7 @@ export async function startPublishedListener(options: PublishedListenerOptions):
     onError: error => log.error({ err: error }, `request to the ${role} failed`),
   })
   const url = advertiseUrl ?? listener.url
-  const published = keepPublishing(client, endpoint, { url, caCertificate: listener.caCertificate }, log)
+  const published = keepPublishing({ client, role: endpoint, endpoint: { url, caCertificate: listener.caCertificate }, log })
   publication = published
   return {
     url,

@@ -1,5 +1,5 @@
 import { systemNamespace, workersNamespace } from '../../api/index.ts'
-import { endpointsName } from '../discovery/index.ts'
+import { type EndpointRole, endpointName, endpointRoles } from '../discovery/index.ts'
 import { type ComponentName, componentAccount } from '../worker-identity.ts'
 import {
   account,
@@ -22,10 +22,11 @@ const reviews: Rule[] = [
   on(['authorization.k8s.io'], ['subjectaccessreviews'], ['create']),
 ]
 const leases = on(['coordination.k8s.io'], ['leases'], [...reads, ...writes])
-const publishEndpoint: Rule[] = [
-  onCore(['configmaps'], ['create']),
-  { ...onCore(['configmaps'], ['get', 'update', 'patch']), resourceNames: [endpointsName] },
-]
+/** `create` with a name allows server-side apply, and no POST. */
+const publishEndpoint = (role: EndpointRole): Rule => ({
+  ...onCore(['configmaps'], [...reads, 'create', 'patch']),
+  resourceNames: [endpointName(role)],
+})
 
 /** A role of an installation, and what its ServiceAccount in `oarlock-system` may do in the cluster and in two namespaces. */
 type Component = { readonly name: ComponentName; readonly cluster: Rule[]; readonly system?: Rule[]; readonly workers?: Rule[] }
@@ -54,17 +55,17 @@ const components: readonly Component[] = [
       on(['apiextensions.k8s.io'], ['customresourcedefinitions'], ['get']),
       ...reviews,
     ],
-    system: [leases, ...publishEndpoint],
+    system: [leases, publishEndpoint('queue')],
   },
   {
     name: 'stores',
     cluster: [onOwn(['stacks', 'runs', 'workers'], reads), ...reviews],
-    system: publishEndpoint,
+    system: [publishEndpoint('stores')],
   },
   {
     name: 'join-service',
     cluster: [onOwn(['workerpools', 'workers'], reads), ...reviews],
-    system: [...publishEndpoint, onCore(['secrets'], [...reads, ...writes])],
+    system: [publishEndpoint('join'), onCore(['secrets'], [...reads, ...writes])],
     workers: [
       onCore(['serviceaccounts', 'secrets'], [...reads, ...writes]),
       onCore(['serviceaccounts/token'], ['create']),
@@ -83,8 +84,8 @@ const components: readonly Component[] = [
 /** Every authenticated user may read the addresses of the roles. */
 const readEndpoints = boundRole(
   systemNamespace,
-  endpointsName,
-  [{ ...onCore(['configmaps'], ['get']), resourceNames: [endpointsName] }],
+  'oarlock-endpoints',
+  [{ ...onCore(['configmaps'], ['get']), resourceNames: endpointRoles.map(endpointName) }],
   [group('system:authenticated')],
 )
 

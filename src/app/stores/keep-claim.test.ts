@@ -8,7 +8,7 @@ import { systemNamespace } from '../../api/index.ts'
 import { type Client, configMapResource, namespaceResource } from '../../kubernetes/client/index.ts'
 import { silentLog } from '../../kubernetes/controller/index.ts'
 import { startTestServer } from '../../kubernetes/testing/index.ts'
-import { claimStores, endpointsName, publishEndpoint, readStoresId } from '../discovery/index.ts'
+import { claimStores, endpointName, publishEndpoint, readStoresId } from '../discovery/index.ts'
 import { keepClaim } from './keep-claim.ts'
 import { startStoresProcess } from './stores-process.ts'
 
@@ -18,7 +18,7 @@ const installed = async () => {
   return api
 }
 const dataOf = async (client: Client) =>
-  (await client.resource(configMapResource).get(endpointsName, { namespace: systemNamespace })).data ?? {}
+  (await client.resource(configMapResource).get(endpointName('stores'), { namespace: systemNamespace })).data ?? {}
 
 test('stores of an empty directory are refused while others are those of the installation, and change nothing', async () => {
   await using api = await installed()
@@ -28,9 +28,9 @@ test('stores of an empty directory are refused while others are those of the ins
     startStoresProcess({ client, dataDir: join(base, name), listen: { host: '127.0.0.1', port: 0 }, names: [], replace, log: silentLog })
   try {
     const first = await start('first')
-    await eventually(async () => (await dataOf(client))['stores.url'] === first.url, 'the address is published')
+    await eventually(async () => (await dataOf(client)).url === first.url, 'the address is published')
     const before = await dataOf(client)
-    match(before['stores.id'] ?? '', /^[0-9a-f]{32}$/)
+    match(before.id ?? '', /^[0-9a-f]{32}$/)
     await rejects(start('empty'), {
       name: 'AppStartError',
       kind: 'DataDirectory',
@@ -42,7 +42,7 @@ test('stores of an empty directory are refused while others are those of the ins
     await rejects(start('empty'), { kind: 'DataDirectory' })
     deepEqual(await dataOf(client), before)
     const restored = await start('empty', true)
-    await eventually(async () => (await dataOf(client))['stores.url'] === restored.url, 'its address is published')
+    await eventually(async () => (await dataOf(client)).url === restored.url, 'its address is published')
     await restored.stop()
     await rejects(start('first'), { kind: 'DataDirectory' })
   } finally {
@@ -65,7 +65,7 @@ test('the id is claimed beside published addresses, and kept when they change', 
   await publishEndpoint(api.client, 'stores', { url: 'https://one', caCertificate: 'PEM' })
   equal(await claimStores(api.client, 'a'), undefined)
   await publishEndpoint(api.client, 'stores', { url: 'https://two', caCertificate: undefined })
-  deepEqual(await dataOf(api.client), { 'stores.id': 'a', 'stores.url': 'https://two' })
+  deepEqual(await dataOf(api.client), { id: 'a', url: 'https://two' })
 })
 
 test('stores that were replaced serve no longer', async () => {

@@ -1,2 +1,0 @@
-/** The ConfigMap in `oarlock-system`. */
-export const endpointsName = 'oarlock-endpoints'
