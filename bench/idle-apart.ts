@@ -23,7 +23,7 @@ export async function startRolesApart(base: string): Promise<RolesApart> {
     const commands = {
       stores: listen,
       'join-service': listen,
-      controller: ['--crds', 'check', '--http', '127.0.0.1:0', ...listen],
+      controller: ['--crds', 'check', '--health-address', '127.0.0.1:0', ...listen],
       pool: [],
     }
     for (const [role, args] of Object.entries(commands)) {

@@ -21,7 +21,7 @@ export async function up(dataDir: string, args: string[] = []): Promise<Up> {
   const startedAtMs = performance.now()
   // The shell script, because it sets the environment and then becomes Node.
   const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock')
-  const child = spawn(launcher, ['up', '--data', dataDir, '--listen', '127.0.0.1:0', '--http', '127.0.0.1:0', ...args], {
+  const child = spawn(launcher, ['up', '--data', dataDir, '--listen', '127.0.0.1:0', '--health-address', '127.0.0.1:0', ...args], {
     stdio: ['ignore', 'ignore', 'inherit'],
   })
   const pid = child.pid as number

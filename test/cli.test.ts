@@ -118,14 +118,14 @@ describe('without a server', () => {
 
 describe('oarlock up that cannot start', () => {
   const up = (directory: string, ...args: string[]) =>
-    oarlock(['up', '--data', directory, '--listen', '127.0.0.1:0', '--http', '127.0.0.1:0', ...args])
+    oarlock(['up', '--data', directory, '--listen', '127.0.0.1:0', '--health-address', '127.0.0.1:0', ...args])
 
   test('reports the flag to change when a port is in use', async () => {
     const directory = makeDataDir()
     const holder = createServer().listen(0, '127.0.0.1')
     await once(holder, 'listening')
     const { port } = holder.address() as { port: number }
-    for (const flag of ['--listen', '--http']) {
+    for (const flag of ['--listen', '--health-address']) {
       const { code, stderr } = await up(directory, flag, `127.0.0.1:${port}`)
       equal(code, 8)
       match(stderr, new RegExp(`127.0.0.1:${port}.* is in use by another process`))
@@ -167,7 +167,7 @@ describe('with a server', () => {
   })
 
   test('rejects a second process on the same data directory, and the first continues', async () => {
-    const { code, stderr } = await oarlock(['up', '--data', dataDir, '--listen', '127.0.0.1:0', '--http', '127.0.0.1:0'])
+    const { code, stderr } = await oarlock(['up', '--data', dataDir, '--listen', '127.0.0.1:0', '--health-address', '127.0.0.1:0'])
     equal(code, 7)
     match(stderr, /in use/)
     equal((await oarlock(['get', 'stacks'])).code, 0)

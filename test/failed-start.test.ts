@@ -101,7 +101,7 @@ describe('oarlock up fails to start', { concurrency: 3 }, () => {
     await once(holder, 'listening')
     const { port } = holder.address() as { port: number }
     await Promise.all(
-      ['--listen', '--http'].map(async flag => {
+      ['--listen', '--health-address'].map(async flag => {
         const own = join(dataDir, flag)
         const { code, stderr } = await up(own, flag, `127.0.0.1:${port}`)
         equal(code, exitCodes.listen, stderr)
@@ -110,7 +110,7 @@ describe('oarlock up fails to start', { concurrency: 3 }, () => {
       }),
     )
     holder.close()
-    const next = await startOarlock(join(dataDir, '--http'))
+    const next = await startOarlock(join(dataDir, '--health-address'))
     equal(await next.stop(), 0)
     removeDirectory(dataDir)
   })
@@ -132,7 +132,7 @@ describe('oarlock up fails to start', { concurrency: 3 }, () => {
 
   for (const [args, want] of [
     [['--data', ''], /--data must not be empty/],
-    [['--http', 'nonsense'], /address "nonsense" must be HOST:PORT/],
+    [['--health-address', 'nonsense'], /address "nonsense" must be HOST:PORT/],
     [['--max-workers', '0'], /'0' is invalid.*An integer >= 1 is expected/],
     [['--grace', 'soon'], /'soon' is invalid.*90s, 5m or 1h30m/],
     [['--log-level', 'loud'], /'loud' is invalid.*debug, info, warn, error/],

@@ -20,7 +20,7 @@ type Result = { code: number | null; stdout: string; stderr: string; seconds: nu
 /** What `npm start -- --exit-when-ready` runs, on free ports. */
 async function npmStart(dataDir: string, args: string[] = [], env: NodeJS.ProcessEnv = {}): Promise<Result> {
   const startedMs = Date.now()
-  const fixed = ['up', '--sample', '--exit-when-ready', '--data', dataDir, '--listen', '127.0.0.1:0', '--http', '127.0.0.1:0']
+  const fixed = ['up', '--sample', '--exit-when-ready', '--data', dataDir, '--listen', '127.0.0.1:0', '--health-address', '127.0.0.1:0']
   const child = spawn(process.execPath, [sampleLauncher, ...fixed, ...args], { env: { ...process.env, NO_COLOR: '1', ...env } })
   const result = { stdout: '', stderr: '' }
   child.stdout.setEncoding('utf8').on('data', text => (result.stdout += text))

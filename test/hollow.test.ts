@@ -19,7 +19,7 @@ let client: Client
 
 before(async () => {
   const port = { host: '127.0.0.1', port: 0 }
-  app = await startAllInOne({ dataDir, listen: port, http: port, launcher, version: 'test' })
+  app = await startAllInOne({ dataDir, listen: port, healthAddress: port, launcher, version: 'test' })
   client = app.client
 })
 

@@ -39,7 +39,7 @@ spec:
   command: { apply: [cat, hello.txt] }
 `,
   )
-  const args = ['oarlock', 'up', '--data', join(folder, 'data'), '--listen', '127.0.0.1:0', '--http', '127.0.0.1:0']
+  const args = ['oarlock', 'up', '--data', join(folder, 'data'), '--listen', '127.0.0.1:0', '--health-address', '127.0.0.1:0']
   const { stdout } = await run('npx', [...args, '--apply', join(folder, 'stack.yaml'), '--exit-when-ready', '--timeout', '60s'], {
     cwd: folder,
     env: { ...nodeFirst, NO_COLOR: '1' },

@@ -160,7 +160,7 @@ describe('oarlock pool', () => {
     mkdirSync(join(directory, 'host0'), { recursive: true })
     for (const [args, message] of [
       [['--label', 'x'], /--label must be key=value, got "x"/],
-      [['--health', 'nowhere'], /address "nowhere" must be HOST:PORT/],
+      [['--health-address', 'nowhere'], /address "nowhere" must be HOST:PORT/],
     ] as [string[], RegExp][]) {
       const { code, stderr } = await runOarlock(['pool', '--kubeconfig', fixture.kubeconfig, '--data', join(directory, 'host0'), ...args])
       equal(code, 2, stderr)

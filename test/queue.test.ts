@@ -27,7 +27,7 @@ let client: Client
 before(async () => {
   const port = { host: '127.0.0.1', port: 0 }
   const launcher = [process.execPath, join(import.meta.dirname, '..', 'bin', 'oarlock.js')]
-  allInOne = await startAllInOne({ dataDir, listen: port, http: port, launcher, version: 'test' })
+  allInOne = await startAllInOne({ dataDir, listen: port, healthAddress: port, launcher, version: 'test' })
   client = allInOne.client
   await client.resource(workerPoolResource).create({ metadata: { name: 'joined' }, spec: { mode: 'External' } })
   for (const name of ['a', 'b', 'c']) await client.resource(namespaceResource).create({ metadata: { name } })

@@ -26,7 +26,7 @@ export type AllInOneOptions = {
   /** Address of the API server (TLS). Default 127.0.0.1:7466. Port 0 means the port of the previous process if it is free, else any. */
   listen?: Address
   /** Address of the status page, metrics and health endpoints. Default 127.0.0.1:7467. */
-  http?: Address
+  healthAddress?: Address
   /** Additional host names and IP addresses for the TLS certificate, for workers on other machines. */
   names?: readonly string[]
   /** Directories below which Stacks may use `source.path` and file:// repositories. Default: none. */
@@ -73,7 +73,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
   const { log = silentLog, launcher, version } = options
   const dataDir = resolve(options.dataDir)
   const listen = options.listen ?? { host: '127.0.0.1', port: 7466 }
-  const http = options.http ?? { host: '127.0.0.1', port: 7467 }
+  const healthAddress = options.healthAddress ?? { host: '127.0.0.1', port: 7467 }
   const allowPaths = (options.allowPaths ?? []).map(path => resolve(path))
   /** Run in reverse order when the start fails, and on shutdown. */
   const cleanups: (() => Promise<void> | void)[] = []
@@ -142,7 +142,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
 
     let isStopping = false
     const listener = await startEndpoints({
-      address: http,
+      address: healthAddress,
       controllers,
       registry,
       moreMetrics: () => server.metrics(),

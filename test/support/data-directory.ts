@@ -11,7 +11,7 @@ export const validSpec: StackSpec = {
   command: { apply: ['true'] },
 }
 
-const dataFlags = (dataDir: string) => ['--data', dataDir, '--listen', '127.0.0.1:0', '--http', '127.0.0.1:0']
+const dataFlags = (dataDir: string) => ['--data', dataDir, '--listen', '127.0.0.1:0', '--health-address', '127.0.0.1:0']
 /** Runs `oarlock up` on free ports until it ends. */
 export const up = (dataDir: string, ...args: string[]) => runOarlock(['up', ...dataFlags(dataDir), ...args])
 

@@ -29,10 +29,14 @@ export const removeDirectory = (path: string): void => rmSync(path, { recursive:
 
 /** Starts `oarlock up` on free ports as a child process and waits until its API responds. */
 export async function startOarlock(dataDir: string, args: string[] = [], env: NodeJS.ProcessEnv = {}): Promise<OarlockProcess> {
-  const child = spawn(process.execPath, [launcher, 'up', '--data', dataDir, '--listen', '127.0.0.1:0', '--http', '127.0.0.1:0', ...args], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, NO_COLOR: '1', ...env },
-  })
+  const child = spawn(
+    process.execPath,
+    [launcher, 'up', '--data', dataDir, '--listen', '127.0.0.1:0', '--health-address', '127.0.0.1:0', ...args],
+    {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, NO_COLOR: '1', ...env },
+    },
+  )
   let printed = ''
   for (const stream of [child.stdout, child.stderr]) stream?.setEncoding('utf8').on('data', text => (printed += text))
   const kubeconfig = join(dataDir, 'kubeconfig')

@@ -77,7 +77,7 @@ export type AgentProcess = {
 
 /** Starts `oarlock pool` as on another host, and waits until it claims requests. */
 export async function startAgentProcess(kubeconfig: string, dataDir: string, args: readonly string[] = []): Promise<AgentProcess> {
-  const all = ['pool', '--kubeconfig', kubeconfig, '--data', dataDir, '--health', '127.0.0.1:0', ...args]
+  const all = ['pool', '--kubeconfig', kubeconfig, '--data', dataDir, '--health-address', '127.0.0.1:0', ...args]
   const child = spawn(process.execPath, [launcher, ...all], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { PATH: process.env.PATH, NO_COLOR: '1' },

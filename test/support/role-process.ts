@@ -95,7 +95,7 @@ export class RoleProcesses {
 }
 
 /** The arguments of a controller that finds Oarlock installed, on free ports. */
-export const controllerArgs = ['controller', '--crds', 'check', '--http', '127.0.0.1:0', '--listen', '127.0.0.1:0']
+export const controllerArgs = ['controller', '--crds', 'check', '--health-address', '127.0.0.1:0', '--listen', '127.0.0.1:0']
 
 /** A kubeconfig with the token of a ServiceAccount of `oarlock-system`, as a Pod of the role has. */
 export async function accountKubeconfig(client: Client, account: string, caCertificate: string): Promise<string> {

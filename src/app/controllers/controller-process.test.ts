@@ -44,7 +44,7 @@ test('a leader is ready when the address of its queue is published, and removes 
   const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-controller-'))
   const address = { host: '127.0.0.1', port: 0 }
   const controller = await startControllerProcess({
-    ...{ client, access: {}, cacheDir: join(dataDir, 'cache'), allowPaths: [], http: address, crds: 'install', version: 'test' },
+    ...{ client, access: {}, cacheDir: join(dataDir, 'cache'), allowPaths: [], healthAddress: address, crds: 'install', version: 'test' },
     queue: { dataDir, listen: address, names: [] },
     log: silentLog,
     onLeadershipLost: () => undefined,
@@ -78,7 +78,7 @@ test('a deleted Stack is kept until its states are deleted at the published addr
   }
   const log: Log = { ...silentLog, error: report, warn: report, child: () => log }
   const controller = await startControllerProcess({
-    ...{ client, access, cacheDir: join(dataDir, 'cache'), allowPaths: [], http: address, crds: 'install', version: 'test' },
+    ...{ client, access, cacheDir: join(dataDir, 'cache'), allowPaths: [], healthAddress: address, crds: 'install', version: 'test' },
     queue: { dataDir, listen: address, names: [] },
     log,
     onLeadershipLost: () => undefined,
@@ -108,7 +108,7 @@ test('a former leader that was paused while it published the address of its queu
   const address = { host: '127.0.0.1', port: 0 }
   const lost = Promise.withResolvers<void>()
   const controller = await startControllerProcess({
-    ...{ client, access: {}, cacheDir: join(dataDir, 'cache'), allowPaths: [], http: address, crds: 'install', version: 'test' },
+    ...{ client, access: {}, cacheDir: join(dataDir, 'cache'), allowPaths: [], healthAddress: address, crds: 'install', version: 'test' },
     queue: { dataDir, listen: address, names: [] },
     // It leads for two thirds of this after its last renewal.
     leaseDurationMs: 1_500,

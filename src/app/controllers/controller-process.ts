@@ -25,7 +25,7 @@ export type ControllerProcessOptions = {
   cacheDir: string
   allowPaths: readonly string[]
   /** Address of health, metrics and the status page. */
-  http: Address
+  healthAddress: Address
   /** Where the leader serves `/queue` over TLS, and the directory of its certificate. */
   queue: RoleListenerOptions & { dataDir: string }
   /** `install`: installs missing CRDs. `upgrade`: also replaces older ones. `check`: changes nothing. */
@@ -120,7 +120,7 @@ export async function startControllerProcess(options: ControllerProcessOptions):
     },
   })
   const listener = await startEndpoints({
-    address: options.http,
+    address: options.healthAddress,
     controllers,
     registry,
     mounts: [],

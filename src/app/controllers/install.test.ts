@@ -33,7 +33,7 @@ const controllerError = async (crds: 'check' | 'install'): Promise<AppStartError
     startControllerProcess({
       ...{ client, crds, cacheDir: join(dataDir, 'cache'), allowPaths: [], version: '0' },
       access: { kubeconfig: server.kubeconfigPath },
-      http: { host: '127.0.0.1', port: 0 },
+      healthAddress: { host: '127.0.0.1', port: 0 },
       queue: { dataDir, listen: { host: '127.0.0.1', port: 0 }, names: [] },
       log: silentLog,
       onLeadershipLost: () => {},

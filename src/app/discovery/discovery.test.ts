@@ -88,7 +88,7 @@ test('an address that must not get credentials is rejected', async () => {
 test('oarlock up removes the addresses of roles that ran apart on its data directory', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-discovery-'))
   const port = { host: '127.0.0.1', port: 0 }
-  const start = async () => await startAllInOne({ dataDir, listen: port, http: port, launcher: [], version: 'test' })
+  const start = async () => await startAllInOne({ dataDir, listen: port, healthAddress: port, launcher: [], version: 'test' })
   const roles = ['stores', 'join', 'queue'] as const
   const first = await start()
   for (const role of roles) await publishEndpoint(first.client, role, endpoint(`https://${role}`))

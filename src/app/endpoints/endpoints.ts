@@ -42,9 +42,11 @@ export async function startEndpoints(options: EndpointsOptions): Promise<HttpLis
   }
   return await startHttpListener({
     address,
-    healthz: () => manager.healthz().reasons,
-    readyz: readiness,
-    startupz: () => (hasStarted ? [] : readiness()),
+    health: {
+      livez: () => manager.healthz().reasons,
+      readyz: readiness,
+      startupz: () => (hasStarted ? [] : readiness()),
+    },
     metrics: async () => ({
       contentType: registry.contentType,
       text: (await registry.metrics()) + ((await options.moreMetrics?.()) ?? ''),

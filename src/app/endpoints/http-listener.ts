@@ -1,17 +1,14 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { type HealthChecks, respondToHealthCheck } from '../../kubernetes/util/index.ts'
 import { type Address, isLoopback } from '../address.ts'
 import type { Mount } from '../mount.ts'
 import { listenError } from '../to-app-start-error.ts'
 
 export type HttpListenerOptions = {
   address: Address
-  /** The reasons why the process is unhealthy; empty if it is healthy. */
-  healthz(): string[]
-  readyz(): string[]
-  /** Like `readyz` until the process was ready for the first time, then always empty. */
-  startupz(): string[]
+  health: HealthChecks
   metrics(): Promise<{ contentType: string; text: string }>
   page(): string
   /** `/queue` as JSON; gets the path with its query. */
@@ -76,13 +73,11 @@ async function handleRequest(
     if (path.startsWith(prefix))
       return await handler(request, response, { user: isAdmin ? { name: 'oarlock:admin', groups: ['system:masters'] } : undefined })
   }
+  if (respondToHealthCheck(options.health, request, response)) return
   if (request.method !== 'GET' && request.method !== 'HEAD') {
     response.setHeader('Allow', 'GET, HEAD')
     return sendText(response, 405, 'method not allowed: use GET')
   }
-  if (path === '/healthz' || path === '/livez') return sendHealth(response, options.healthz())
-  if (path === '/readyz') return sendHealth(response, options.readyz())
-  if (path === '/startupz') return sendHealth(response, options.startupz())
   // Another host name means DNS rebinding: a foreign page made its name resolve to this address.
   if (!isOwnHost(request.headers.host, options.address))
     return sendText(response, 421, 'misdirected request: use localhost or a loopback address')
@@ -137,18 +132,13 @@ function isOwnHost(header: string | undefined, address: Address): boolean {
   return host === '' || isLoopback({ host, port: 0 })
 }
 
-function sendHealth(response: ServerResponse, reasons: string[]): void {
-  if (reasons.length === 0) sendText(response, 200, 'ok')
-  else sendText(response, 503, reasons.join('\n'))
-}
-
 function sendText(response: ServerResponse, status: number, text: string): void {
   response.writeHead(status, { 'Content-Type': 'text/plain; charset=utf-8' }).end(`${text}\n`)
 }
 
 function listen(server: Server, address: Address): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.once('error', error => reject(listenError('status page', '--http', `${address.host}:${address.port}`, error)))
+    server.once('error', error => reject(listenError('status page', '--health-address', `${address.host}:${address.port}`, error)))
     server.listen(address.port, address.host, resolve)
   })
 }

@@ -11,7 +11,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { isReason } from '../../kubernetes/object/index.ts'
 import { readServingCertificates } from '../../kubernetes/server/index.ts'
-import { makeDirectories } from '../../kubernetes/util/index.ts'
+import { makeDirectories, respondToHealthCheck } from '../../kubernetes/util/index.ts'
 import { type Address, urlOf } from '../address.ts'
 import { AppStartError } from '../app-start-error.ts'
 import { atMostEvery } from '../limits/at-most-every.ts'
@@ -164,12 +164,8 @@ async function serve(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
+  if (respondToHealthCheck({ livez: () => [], readyz: options.notReady }, request, response)) return
   const path = (request.url ?? '/').split('?')[0] ?? '/'
-  if (path === '/livez' || path === '/healthz') return sendText(response, 200, 'ok')
-  if (path === '/readyz') {
-    const reasons = options.notReady()
-    return sendText(response, reasons.length === 0 ? 200 : 503, reasons.join('\n') || 'ok')
-  }
   const mount = options.mounts.find(({ prefix }) => path.startsWith(prefix))
   if (!mount) {
     const served = options.mounts.map(({ prefix }) => prefix).join(', ')

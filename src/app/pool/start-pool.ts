@@ -25,8 +25,8 @@ export type PoolRoleOptions = {
   launcher: readonly string[]
   /** Directories below which Stacks may use `source.path` and file:// repositories. */
   allowPaths: readonly string[]
-  /** Address of /healthz, /readyz and /metrics. Default: not served. */
-  health?: Address | undefined
+  /** Address of /livez, /readyz and /metrics. Default: not served. */
+  healthAddress?: Address | undefined
   log: Log
   nowMs?: () => number
 }
@@ -36,7 +36,7 @@ export type PoolRole = {
   /** The names of the worker processes on this host. */
   running(): readonly string[]
   readonly healthPort: number | undefined
-  /** Resolves when the caches are filled: from then on, requests are claimed. Rejects if the address of `health` cannot be listened on. */
+  /** Resolves when the caches are filled: from then on, requests are claimed. Rejects if `healthAddress` cannot be listened on. */
   readonly whenReady: Promise<void>
   /** Claims nothing more, lets workers finish for `graceMs`, then interrupts their engines so that they save their state. */
   stop(options: { graceMs: number; onProgress?: ((running: number) => void) | undefined }): Promise<void>
@@ -53,7 +53,7 @@ const joinTokenTtlMs = 10 * 60_000
  * @throws {AppStartError} if the data directory is in use or cannot be written.
  */
 export function startPool(options: PoolRoleOptions): PoolRole {
-  const { client, joinEndpoint, dataDir, pools, maxWorkers, labels, launcher, allowPaths, health, log, nowMs = Date.now } = options
+  const { client, joinEndpoint, dataDir, pools, maxWorkers, labels, launcher, allowPaths, healthAddress, log, nowMs = Date.now } = options
   const host = hostname()
   const identity = openAgentIdentity(dataDir, host)
   /** Of workers that are about to start. */
@@ -66,7 +66,7 @@ export function startPool(options: PoolRoleOptions): PoolRole {
   const processes = openProcessPool({ dataDir, launcher, allowPaths, log, connection })
   const registry = makeRegistry({ workers: () => processes.running().length })
   const claims = claimsCounter(registry)
-  const manager = new Manager({ client, log, registry, probes: health && { host: health.host, port: health.port } })
+  const manager = new Manager({ client, log, registry, probes: healthAddress })
   const adopted = processes.running().map(({ pool }) => pool)
   const prepare = async ({ metadata: { name, uid }, spec: { pool } }: Worker) => {
     const { url, caCertificate } = await joinEndpoint()

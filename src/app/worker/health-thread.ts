@@ -2,11 +2,10 @@
  * The thread that serves a worker's health. Each response is the worker's own of that moment. When the worker does not respond in time,
  * because its event loop is blocked, the response is its last one and for how long the loop has been blocked.
  */
-import type { ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { parentPort, workerData } from 'node:worker_threads'
 import type { WorkerHealth } from '../../execution/worker/index.ts'
-import { respondToRequests, ThreadRequests } from '../../kubernetes/util/index.ts'
+import { respondToHealthCheck, respondToRequests, ThreadRequests } from '../../kubernetes/util/index.ts'
 import type { HealthRequest, HealthThreadData, ListenResponse } from './worker-health.ts'
 
 /** A kubelet's probe gives up after one second unless it is configured otherwise. */
@@ -35,17 +34,11 @@ function blockedHealth(): WorkerHealth {
   return { live: blockedMs >= stuckAfterMs ? [...last.live, reason] : last.live, ready: [...last.ready, reason], started: last.started }
 }
 
-function sendText(response: ServerResponse, status: number, text: string): void {
-  response.writeHead(status, { 'Content-Type': 'text/plain; charset=utf-8', 'Cache-Control': 'no-store' }).end(`${text}\n`)
-}
-
 const server = createServer(async (request, response) => {
   response.on('error', () => {})
-  if (request.method !== 'GET' && request.method !== 'HEAD') return sendText(response, 405, 'method not allowed: use GET')
   const { live, ready, started } = await currentHealth()
-  const reasons = { '/livez': live, '/healthz': live, '/readyz': ready, '/startupz': started }[(request.url ?? '').split('?')[0] ?? '']
-  if (reasons === undefined) return sendText(response, 404, 'not found: use /livez, /readyz or /startupz')
-  sendText(response, reasons.length === 0 ? 200 : 503, reasons.join('\n') || 'ok')
+  if (respondToHealthCheck({ livez: () => live, readyz: () => ready, startupz: () => started }, request, response)) return
+  response.writeHead(404, { 'Content-Type': 'text/plain; charset=utf-8' }).end('not found: use /livez, /readyz or /startupz\n')
 })
 server.headersTimeout = 10_000
 server.requestTimeout = 10_000

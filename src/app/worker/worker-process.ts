@@ -59,7 +59,7 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
     let health = (): WorkerHealth => ({ live: [], ready: notRegistered, started: notRegistered })
     let endpoint: { close(): void } | undefined
     try {
-      if (settings.health !== undefined) endpoint = await serveHealth(settings.health, () => health())
+      if (settings.healthAddress !== undefined) endpoint = await serveHealth(settings.healthAddress, () => health())
       const lifecycle = await lifecycleSettings(client, settings, access.pool)
       const onHealth = (now: () => WorkerHealth) => {
         health = now
@@ -147,7 +147,7 @@ async function serveHealth(text: string, health: () => WorkerHealth): Promise<{ 
   try {
     return await startWorkerHealth(parseAddress(text), health)
   } catch (error) {
-    throw new WorkerOptionError(`--health: ${(error as Error).message}`)
+    throw new WorkerOptionError(`--health-address: ${(error as Error).message}`)
   }
 }
 

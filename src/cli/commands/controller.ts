@@ -7,7 +7,7 @@ import { packageVersion } from '../version.ts'
 
 export type ControllerOptions = RoleOptions &
   RoleListenOptions & {
-    http: string
+    healthAddress: string
     allowPath: string[]
     maxRunning?: number
     leaseDuration: string
@@ -22,7 +22,7 @@ export async function controller(options: ControllerOptions): Promise<number> {
       ...{ client, access, log, crds: options.crds, maxRunning: options.maxRunning },
       cacheDir: join(dataDir, 'cache'),
       allowPaths: options.allowPath.map(path => resolve(path)),
-      http: parseAddress(options.http),
+      healthAddress: parseAddress(options.healthAddress),
       queue: {
         dataDir,
         listen: parseAddress(options.listen),

@@ -17,7 +17,7 @@ export const declare: DeclareCommand = (program, exitWith) => {
     .option('--max-workers <n>', 'maximum workers on this host (default: one per core, at least 2)', positiveInteger)
     .option('--label <key=value>', 'label of the workers that are started here (repeatable)', collect, [])
     .option('--allow-path <dir>', 'directory that Stacks may read through source.path (repeatable)', collect, [])
-    .option('--health <host:port>', 'serve /healthz, /readyz and /metrics; port 0 picks a free port')
+    .option('--health-address <host:port>', 'serve /livez, /readyz and /metrics; port 0 picks a free port')
     .description('run workers on this host for a controller elsewhere')
     .addHelpText('after', notes)
     .action(async options => exitWith(await (await import('./pool.ts')).pool(options)))

@@ -8,7 +8,13 @@ import { parseLabels } from '../parse-labels.ts'
 import { type RoleOptions, runRole } from '../run-role.ts'
 import { workerLauncher } from '../worker-launcher.ts'
 
-export type PoolOptions = RoleOptions & { pool: string[]; maxWorkers?: number; label: string[]; allowPath: string[]; health?: string }
+export type PoolOptions = RoleOptions & {
+  pool: string[]
+  maxWorkers?: number
+  label: string[]
+  allowPath: string[]
+  healthAddress?: string
+}
 
 /** `oarlock pool`: starts the workers that a controller elsewhere requests, until a signal ends it. Returns the exit code. */
 export async function pool(options: PoolOptions): Promise<number> {
@@ -17,15 +23,15 @@ export async function pool(options: PoolOptions): Promise<number> {
   const labels = parseLabels(options.label, 'pool')
   return await runRole('pool', options, `starts workers of ${listOf(pools)}`, async ({ client, log, dataDir, fail }) => {
     const { startPool } = await roles.pool()
-    const health = options.health === undefined ? undefined : parseAddress(options.health)
+    const healthAddress = options.healthAddress === undefined ? undefined : parseAddress(options.healthAddress)
     const role = startPool({
-      ...{ client, dataDir, pools, maxWorkers, labels, health, log, launcher: workerLauncher },
+      ...{ client, dataDir, pools, maxWorkers, labels, healthAddress, log, launcher: workerLauncher },
       allowPaths: options.allowPath.map(path => resolve(path)),
       joinEndpoint: async () => await joinEndpoint(client),
     })
     role.whenReady.then(
       () => {
-        if (health) print(`health is served at http://${health.host}:${role.healthPort}`)
+        if (healthAddress) print(`health is served at http://${healthAddress.host}:${role.healthPort}`)
         print(`ready: claiming requests of ${listOf(pools)}`)
       },
       (error: Error) => fail(error.message),

@@ -5,7 +5,11 @@ export const declare: DeclareCommand = (program, exitWith) => {
   serverOptions(program.command('up'))
     .description('run the API server, controllers and workers in one process')
     .option('--tls-san <name>', 'extra host name or IP address for the TLS certificate (repeatable)', collect, [])
-    .option('--http <host:port>', 'status page and metrics address; port 0 picks a free port', '127.0.0.1:7467')
+    .option(
+      '--health-address <host:port>',
+      'address of /livez, /readyz, /metrics and the status page; port 0 picks a free port',
+      '127.0.0.1:7467',
+    )
     .option('--allow-path <dir>', 'directory that Stacks may read through source.path (repeatable)', collect, [])
     .option('--max-workers <n>', 'maximum size of WorkerPool default (default: one per core, at least 2)', positiveInteger)
     .option('--max-running <n>', 'maximum concurrent Runs across all pools (default: unlimited)', positiveInteger)

@@ -24,7 +24,7 @@ import { definesKinds } from './apply.ts'
 export type UpOptions = {
   data?: string
   listen: string
-  http: string
+  healthAddress: string
   tlsSan: string[]
   allowPath: string[]
   maxWorkers?: number
@@ -115,7 +115,7 @@ async function start(options: UpOptions, dataDir: string, ownPaths: string[], lo
     return await startAllInOne({
       dataDir,
       listen: parseAddress(options.listen),
-      http: parseAddress(options.http),
+      healthAddress: parseAddress(options.healthAddress),
       names: options.tlsSan,
       allowPaths: [...options.allowPath, ...ownPaths],
       pool: { max: options.maxWorkers },

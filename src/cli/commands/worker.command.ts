@@ -12,7 +12,7 @@ export const declare: DeclareCommand = (program, exitWith) => {
     .option('--once', 'exit after one Run (default: the lifecycle of the pool)')
     .option('--slots <n>', 'maximum concurrent Runs (default: the slots of the pool)', positiveInteger)
     .option('--label <key=value>', 'Worker label, if its join token allows it (repeatable)', collect, [])
-    .option('--health <host:port>', 'serve /livez, /readyz and /startupz (default: $OARLOCK_HEALTH)')
+    .option('--health-address <host:port>', 'serve /livez, /readyz and /startupz (default: $OARLOCK_HEALTH_ADDRESS)')
     .option('--idle-timeout <duration>', 'exit after this time without a Run (default: never)', duration)
     .action(async options => exitWith(await (await import('./worker.ts')).worker(options)))
 }

@@ -23,7 +23,7 @@ export type WorkerSettings = {
   recycleAfterRuns: number | undefined
   recycleAboveBytes: number | undefined
   /** HOST:PORT of the health endpoints; undefined: none. */
-  health: string | undefined
+  healthAddress: string | undefined
   /** `https://host:port` or `unix:///path` of the API server. */
   server: string
   caCertificate: string | undefined
@@ -54,13 +54,13 @@ export type WorkerOverrides = {
   server?: string
   token?: string
   tokenFile?: string
-  health?: string
+  healthAddress?: string
 }
 
 /**
  * Reads the environment of a worker: OARLOCK_SERVER, OARLOCK_CA_FILE, OARLOCK_TOKEN or OARLOCK_TOKEN_FILE, OARLOCK_STORE_URL,
  * OARLOCK_STORE_CA_FILE, OARLOCK_WORKER_NAME, OARLOCK_WORKER_UID (set by `oarlock pool`), OARLOCK_POOL, OARLOCK_LIFECYCLE, OARLOCK_SLOTS,
- * OARLOCK_HEALTH (HOST:PORT), OARLOCK_RUNS_DIR, OARLOCK_CACHE_DIR,
+ * OARLOCK_HEALTH_ADDRESS (HOST:PORT), OARLOCK_RUNS_DIR, OARLOCK_CACHE_DIR,
  * OARLOCK_ALLOW_PATHS and OARLOCK_SANDBOX_BINDS (separated as in PATH), OARLOCK_ENGINE_ENVIRONMENT (separated by commas),
  * OARLOCK_DRAIN_GRACE and OARLOCK_IDLE_TIMEOUT (such as `10m`), OARLOCK_RECYCLE_AFTER_RUNS, OARLOCK_RECYCLE_ABOVE_MEMORY (such as
  * `512Mi`), and those of {@link capabilitiesFromEnv}.
@@ -88,7 +88,7 @@ export function workerOptionsFromEnv(env: Readonly<Record<string, string | undef
     server: parseUrl('OARLOCK_SERVER', server),
     caCertificate,
     token: token(env, overrides),
-    health: overrides.health ?? (env.OARLOCK_HEALTH || undefined),
+    healthAddress: overrides.healthAddress ?? (env.OARLOCK_HEALTH_ADDRESS || undefined),
     storeUrl: parseUrl('OARLOCK_STORE_URL', env.OARLOCK_STORE_URL || server),
     storeCaCertificate: readOptional('OARLOCK_STORE_CA_FILE', env.OARLOCK_STORE_CA_FILE) ?? caCertificate,
     runsDir: env.OARLOCK_RUNS_DIR || join(base, 'runs'),

@@ -292,11 +292,11 @@ test('probes: readiness follows the caches, liveness the controllers, metrics th
         const response = await fetch(`http://127.0.0.1:${manager.probePort}${probe}`)
         return `${response.status} ${await response.text()}`
       }
-      match(await get('/readyz'), /^500 .*the cache of configmaps is not filled yet/)
-      equal(await get('/healthz'), '200 ok')
+      match(await get('/readyz'), /^503 the cache of configmaps is not filled yet/)
+      equal(await get('/healthz'), '200 ok\n')
       api.intercept = undefined
       await starting
-      equal(await get('/readyz'), '200 ok')
+      equal(await get('/readyz'), '200 ok\n')
       match(await get('/else'), /^404 /)
       const series = await get('/metrics')
       for (const line of [

@@ -285,7 +285,7 @@ export class Manager {
     const { probes, registry } = this.#options
     if (!probes) return
     this.#probes = await ProbeServer.start(probes, {
-      healthz: () => this.healthz().reasons,
+      livez: () => this.healthz().reasons,
       readyz: () => this.readyz().reasons,
       metrics: registry && (async () => ({ contentType: registry.contentType, text: await registry.metrics() })),
     })

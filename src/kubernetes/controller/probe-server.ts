@@ -1,21 +1,18 @@
 import type { Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { type HealthChecks, respondToHealthCheck } from '../util/index.ts'
 
 /** `port` 0 selects a free port. `host` defaults to all addresses, because kubelet and Prometheus connect from outside the Pod. */
 export type ProbeOptions = { port: number; host?: string | undefined }
 
 /** Data sources of the endpoints. */
-export type ProbeSources = {
-  /** Reasons for a failure; empty when healthy. */
-  healthz(): readonly string[]
-  readyz(): readonly string[]
+export type ProbeSources = HealthChecks & {
   /** The text of /metrics; undefined: not served. */
   metrics: (() => Promise<{ contentType: string; text: string }>) | undefined
 }
 
 /**
- * Serves `/healthz`, `/livez`, `/readyz` and `/metrics` over plain HTTP: 200 and `ok`, or 500 and a line per reason, as Kubernetes'
- * own components answer. Reasons name kinds and controllers, never objects or secrets.
+ * Serves `/healthz`, `/livez`, `/readyz` and `/metrics` over plain HTTP ({@link respondToHealthCheck}).
  */
 export class ProbeServer {
   readonly port: number
@@ -30,10 +27,9 @@ export class ProbeServer {
   static async start({ port, host }: ProbeOptions, sources: ProbeSources): Promise<ProbeServer> {
     const { createServer } = process.getBuiltinModule('node:http')
     const server = createServer((request, response) => {
+      if (respondToHealthCheck(sources, request, response)) return
       const path = request.url?.split('?')[0]
       if (request.method !== 'GET' && request.method !== 'HEAD') return send(response, 405, 'only GET and HEAD are allowed')
-      if (path === '/healthz' || path === '/livez') return sendReasons(response, sources.healthz())
-      if (path === '/readyz') return sendReasons(response, sources.readyz())
       if (path !== '/metrics' || !sources.metrics)
         return send(response, 404, 'not found: available paths are /healthz, /livez, /readyz and /metrics')
       sources.metrics().then(
@@ -59,11 +55,6 @@ export class ProbeServer {
       this.#server.closeAllConnections()
     })
   }
-}
-
-function sendReasons(response: ServerResponse, reasons: readonly string[]): void {
-  if (reasons.length === 0) send(response, 200, 'ok')
-  else send(response, 500, `${reasons.map(reason => `[-] ${reason}`).join('\n')}\n`)
 }
 
 function send(response: ServerResponse, status: number, text: string, contentType = 'text/plain; charset=utf-8'): void {

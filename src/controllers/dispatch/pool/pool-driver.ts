@@ -47,7 +47,11 @@ export type PoolDriver = {
   running(): readonly DriverWorker[]
   /** Asks a worker to stop; `force` kills it. Does nothing if it has ended. */
   stop(workerName: string, options: { force: boolean }): void
-  /** Deletes what ended workers leave. Returns the milliseconds until it is due again, undefined if it is not. */
+  /**
+   * Deletes what ended workers leave. Returns the milliseconds until it is due again, undefined if it is not. The core does not decide it: it knows
+   * workers that have not ended, and what an ended one leaves differs by mode and affects no other decision. Each driver has a pure decider for it
+   * (`decide-request-garbage.ts`, `pods/decide-pod-garbage.ts`).
+   */
   collectGarbage?(nowMs: number): number | undefined
   /** Sets the only listener; called before the first start. */
   listen(listener: DriverListener): void
