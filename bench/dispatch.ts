@@ -41,31 +41,30 @@ async function benchHollow(args: string[]): Promise<Bench> {
       ...['--runs-per-second', String(values['runs-per-second']), '--duration', `${values.duration}s`, '--connections', '2', '-o', 'json'],
     ])
     let highestMb = 0
-    // Of the workers and the load: the last sample before that process exits.
-    let fleetCpuSeconds = 0
+    const samples: CpuSample[] = []
     const sampling = setInterval(() => {
       highestMb = Math.max(highestMb, app.rssMb())
-      fleetCpuSeconds = cpuSecondsOf(fleet.pid)
-    }, 500)
-    const { workers, runs, renewals, loadSeconds, errors } = await fleet.ended.finally(() => clearInterval(sampling))
+      samples.push({ atMs: Date.now(), serverSeconds: app.cpuSeconds(), fleetSeconds: cpuSecondsOf(fleet.pid) })
+    }, 100)
+    const { workers, runs, renewals, loadSeconds, loadEndedAtMs, errors } = await fleet.ended.finally(() => clearInterval(sampling))
     if (!runs) throw new Error('bug: oarlock hollow was asked for Runs and reports none')
+    const cpu = cpuPerRun(samples, { fromMs: loadEndedAtMs - loadSeconds * 1_000, toMs: loadEndedAtMs }, Math.max(1, runs.succeeded))
     if (values.sketch) {
       const [stacks, runsPerSecond, seconds] = [values.stacks, values['runs-per-second'], values.duration].map(Number) as [
         number,
         number,
         number,
       ]
-      const serverCpuMs = ((app.cpuSeconds() - cpuBefore) * 1_000) / Math.max(1, runs.succeeded)
-      const clientCpuMs = (fleetCpuSeconds * 1_000) / Math.max(1, runs.succeeded)
       const { p50Ms, p99Ms } = runs.changeToAssigned
       const real = { what: 'oarlock up', 'runs/s': runs.succeeded / loadSeconds, 'assigned p50 ms': p50Ms, 'p99 ms': p99Ms }
-      return comparison({ ...real, ...cpuColumns(serverCpuMs, clientCpuMs) }, await sketch({ stacks, runsPerSecond, seconds }))
+      return comparison({ ...real, ...cpuColumns(cpu.serverMs, cpu.fleetMs) }, await sketch({ stacks, runsPerSecond, seconds }))
     }
     return {
       title: `Stack change → Run assigned → Succeeded, ${values['runs-per-second']} changes per second requested`,
       about:
         `${workers.registered} hollow workers; every write durable and over TLS. A change that is due while all ${values.stacks} Stacks have a Run is skipped. ` +
-        'Runs/s: succeeded Runs, from the first change to the end of the last Run. Memory of the process of Oarlock: before, peak, after.',
+        'Runs/s: succeeded Runs, from the first change to the end of the last Run. Memory of the process of Oarlock: before, peak, after. CPU: during these Runs; ' +
+        '"with all": also of its start, the registration of the workers and the deletion of the Stacks.',
       rows: [
         {
           changes: runs.changes,
@@ -82,7 +81,8 @@ async function benchHollow(args: string[]): Promise<Bench> {
           'before MB': beforeMb,
           'highest MB': highestMb,
           'after MB': app.rssMb(),
-          'server cpu ms/run': ((app.cpuSeconds() - cpuBefore) * 1_000) / Math.max(1, runs.succeeded),
+          ...cpuColumns(cpu.serverMs, cpu.fleetMs),
+          'server with all': ((app.cpuSeconds() - cpuBefore) * 1_000) / Math.max(1, runs.succeeded),
           load: loadavg()[0] ?? 0,
         },
       ],
@@ -90,6 +90,20 @@ async function benchHollow(args: string[]): Promise<Bench> {
   } finally {
     await app.stop()
     rmSync(dataDir, { recursive: true, force: true })
+  }
+}
+
+type CpuSample = { readonly atMs: number; readonly serverSeconds: number; readonly fleetSeconds: number }
+
+/** The CPU time between two times, in milliseconds per Run. */
+function cpuPerRun(samples: readonly CpuSample[], { fromMs, toMs }: { fromMs: number; toMs: number }, runs: number) {
+  const during = samples.filter(({ atMs }) => atMs >= fromMs && atMs <= toMs)
+  const [first, last] = [during[0], during.at(-1)]
+  if (!first || !last) throw new Error('the load was too short to measure its CPU time')
+  const perRun = (seconds: number) => (seconds * 1_000) / runs
+  return {
+    serverMs: perRun(last.serverSeconds - first.serverSeconds),
+    fleetMs: perRun(last.fleetSeconds - first.fleetSeconds),
   }
 }
 
@@ -110,7 +124,7 @@ function comparison(real: Bench['rows'][number], { succeeded, seconds, assignedM
   return {
     title: 'Dispatch and the same writes and watches without Oarlock',
     about:
-      'oarlock up: server and controllers are one process; clients: hollow workers and the load, with their registration and renewals. ' +
+      'oarlock up: server and controllers are one process; clients: hollow workers and the load, with their renewals; both while there are Runs. ' +
       'sketch: the embedded server alone, and one process with raw requests.',
     rows,
   }

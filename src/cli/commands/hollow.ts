@@ -45,6 +45,8 @@ export type HollowReport = {
   seconds: number
   /** From the registration of the last worker to the end of the last Run. */
   loadSeconds: number
+  /** When the last Run ended, in milliseconds since the epoch: the Stacks are deleted afterwards. */
+  loadEndedAtMs: number
   rssMb: number
   errors: number
 }
@@ -215,6 +217,7 @@ function reportOf(
     }),
     seconds: rounded(seconds),
     loadSeconds: rounded(loadSeconds),
+    loadEndedAtMs: Date.now(),
     rssMb: rounded(process.memoryUsage.rss() / 1e6),
     errors,
   }
