@@ -9,6 +9,7 @@ import {
   isEnded,
   oarlockResources,
   type Run,
+  runResource,
   systemNamespace,
   type WorkerPool,
   workerPoolResource,
@@ -20,6 +21,7 @@ import {
   createClient,
   installKinds,
   leaseResource,
+  listWatch,
   namespaceResource,
   type RequestOptions,
   type Response,
@@ -62,18 +64,20 @@ before(async () => {
   await client.resource(namespaceResource).apply({ metadata: { name: systemNamespace } }, { force: true })
   pool = await client.resource(workerPoolResource).create({ metadata: { name: 'default' }, spec: { mode: 'External' } })
   fixture = new StackFixture(client)
-  watched = (async () => {
-    try {
-      for await (const { object } of fixture.runs.watch({ signal: watching.signal })) {
-        const { workerName } = (object as Run).spec ?? {}
-        if (!workerName) continue
-        const key = objectKey(object)
-        assignedWorkers.set(key, (assignedWorkers.get(key) ?? new Set()).add(workerName))
-      }
-    } catch (error) {
-      if (!watching.signal.aborted) throw error
-    }
-  })()
+  const observe = (run: Pick<Run, 'metadata' | 'spec'>) => {
+    const { workerName } = run.spec
+    if (!workerName) return
+    const key = objectKey(run)
+    assignedWorkers.set(key, (assignedWorkers.get(key) ?? new Set()).add(workerName))
+  }
+  watched = listWatch(client, runResource, {
+    namespace: fixture.namespace,
+    signal: watching.signal,
+    onReplace: runs => runs.forEach(observe),
+    onEvent: ({ type, object }) => {
+      if (type !== 'BOOKMARK') observe(object)
+    },
+  })
 })
 after(async () => {
   watching.abort()

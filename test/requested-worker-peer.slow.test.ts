@@ -2,7 +2,7 @@
 import { deepEqual, equal, rejects } from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { hasRegistered, labels, oarlockResources, systemNamespace, workerPoolResource, workerResource } from '../src/api/index.ts'
-import { agentCaches, PoolAgent } from '../src/app/pool/pool-agent.ts'
+import { agentCaches, PoolAgent } from '../src/app/pool-agent/pool-agent.ts'
 import { deregister, patchWorkerStatus, register } from '../src/execution/worker/lease/registration.ts'
 import { type Client, createClient, installKinds, leaseResource, namespaceResource } from '../src/kubernetes/client/index.ts'
 import { Manager, silentLog } from '../src/kubernetes/controller/index.ts'

@@ -7,7 +7,7 @@
  * | `api-server/` | the API server, and who may do what on it (`authorize.ts`, `authorize-joined.ts`) |
  * | `stores/` | state store and log store, and who may read and write them (`store-access.ts`) |
  * | `controllers/` | the stack and dispatch controllers |
- * | `pool/` | starts worker processes that a controller elsewhere requests |
+ * | `pool-agent/` | starts worker processes that a controller elsewhere requests |
  * | `join/` | how workers on other machines join |
  * | `worker/` | the process of one worker |
  *
@@ -17,7 +17,7 @@
  * | `endpoints/` | health, metrics, queue and status page over plain HTTP |
  * | `listener/` | the HTTPS listener of a role that runs apart from the API server |
  * | `discovery/` | where the roles are reached |
- * | `reviews/` | authentication and authorization by the API server: TokenReview, SubjectAccessReview |
+ * | `delegated-auth/` | authentication and authorization by the API server: TokenReview, SubjectAccessReview |
  * | `manifests/` | roles, bindings and admission policies on a Kubernetes API server |
  *
  * No role reads the files or the memory of another one. Out of scope: any decision about Stacks, Runs or Workers.

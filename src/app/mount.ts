@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { ReviewedUser } from './reviews/review-resources.ts'
+import type { ReviewedUser } from './delegated-auth/review-resources.ts'
 
 /** Serves a request that its listener has authenticated; undefined is a request without a valid credential. Authorizes it itself. */
 export type MountHandler = (

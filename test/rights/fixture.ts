@@ -17,10 +17,10 @@ import {
   workersNamespace,
 } from '../../src/api/index.ts'
 import { installOarlock } from '../../src/app/controllers/install.ts'
+import { authenticateByTokenReview } from '../../src/app/delegated-auth/authenticate-by-token-review.ts'
 import { publishEndpoint } from '../../src/app/discovery/index.ts'
 import { rightsOfWorker } from '../../src/app/manifests/index.ts'
 import { account, boundRole, group, type Manifest, type Rule, roleBinding } from '../../src/app/manifests/rule.ts'
-import { authenticateByTokenReview } from '../../src/app/reviews/authenticate-by-token-review.ts'
 import { createStoreHandlers, openStores, type StoreHandlers } from '../../src/app/stores/stores.ts'
 import { componentAccount } from '../../src/app/worker-identity.ts'
 import {

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { apiGroup, oarlockResources, type Run, systemNamespace } from '../../src/api/index.ts'
 import { type AuthorizerFacts, makeAuthorizer } from '../../src/app/api-server/authorize.ts'
-import { AccessReviewer } from '../../src/app/reviews/access-reviewer.ts'
+import { AccessReviewer } from '../../src/app/delegated-auth/access-reviewer.ts'
 import { authorizeLog, authorizeState, type StoreFacts } from '../../src/app/stores/store-access.ts'
 import { workersGroup, workerUserName } from '../../src/app/worker-identity.ts'
 import { type Client, createClient, installKinds, namespaceResource } from '../../src/kubernetes/client/index.ts'

@@ -1,7 +1,7 @@
 import type { Registry } from 'prom-client'
 import type { Client } from '../../kubernetes/client/index.ts'
+import { AccessReviewer } from '../delegated-auth/access-reviewer.ts'
 import type { MountHandler } from '../mount.ts'
-import { AccessReviewer } from '../reviews/access-reviewer.ts'
 
 const path = '/metrics'
 

@@ -3,9 +3,9 @@ import { runResource } from '../../api/index.ts'
 import { maxReportedRuns, type QueueReport, type QueueReportOptions } from '../../controllers/dispatch/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { badRequest, StatusError } from '../../kubernetes/object/index.ts'
+import { AccessReviewer } from '../delegated-auth/access-reviewer.ts'
+import type { ReviewedUser } from '../delegated-auth/review-resources.ts'
 import type { MountHandler } from '../mount.ts'
-import { AccessReviewer } from '../reviews/access-reviewer.ts'
-import type { ReviewedUser } from '../reviews/review-resources.ts'
 
 /** Undefined if another process leads, which has the queue. */
 type ReadQueue = (options: QueueReportOptions) => QueueReport | undefined

@@ -1,10 +1,10 @@
 import type { Registry } from 'prom-client'
 import type { Client } from '../../kubernetes/client/index.ts'
 import type { Log } from '../../kubernetes/controller/index.ts'
+import { authenticateByTokenReview } from '../delegated-auth/authenticate-by-token-review.ts'
 import { type EndpointRole, keepPublishing, type Publication } from '../discovery/index.ts'
 import { createMetricsHandler } from '../endpoints/metrics-endpoint.ts'
 import type { Mount } from '../mount.ts'
-import { authenticateByTokenReview } from '../reviews/authenticate-by-token-review.ts'
 import type { RoleProcess } from '../role-process.ts'
 import { type RoleListenerOptions, startTlsListener } from './tls-listener.ts'
 

@@ -14,10 +14,10 @@ import { readServingCertificates } from '../../kubernetes/server/index.ts'
 import { makeDirectories, respondToHealthCheck } from '../../kubernetes/util/index.ts'
 import { type Address, urlOf } from '../address.ts'
 import { AppStartError } from '../app-start-error.ts'
+import type { TokenAuthenticator } from '../delegated-auth/authenticate-by-token-review.ts'
 import { atMostEvery } from '../limits/at-most-every.ts'
 import { type ConnectionLimits, connectionLimits, limitConnections } from '../limits/connection-limits.ts'
 import type { Mount } from '../mount.ts'
-import type { TokenAuthenticator } from '../reviews/authenticate-by-token-review.ts'
 import { listenError, toAppStartError } from '../to-app-start-error.ts'
 
 /** Where a role serves others. */

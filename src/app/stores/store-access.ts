@@ -2,8 +2,8 @@ import { isEnded, type Run, runResource, type Stack, stackResource, type Worker,
 import type { Client } from '../../kubernetes/client/index.ts'
 import type { LogAccess, LogAccessRequest } from '../../stores/log/index.ts'
 import type { IsLockAbandoned, StateAccess, StateAccessRequest } from '../../stores/state/index.ts'
-import { type AccessAttributes, type AccessReviewer, forbiddenMessage } from '../reviews/access-reviewer.ts'
-import type { ReviewedUser } from '../reviews/review-resources.ts'
+import { type AccessAttributes, type AccessReviewer, forbiddenMessage } from '../delegated-auth/access-reviewer.ts'
+import type { ReviewedUser } from '../delegated-auth/review-resources.ts'
 import { workerOf } from '../worker-identity.ts'
 
 /** The data that decides about access to states and logs. What the caches do not have yet is requested from the server. */

@@ -17,3 +17,16 @@ test('date and date-time accept exactly the days that a Date has', () => {
     }
   }
 })
+
+test('date-time rejects hours, minutes and seconds out of range, also a leap second', () => {
+  for (const [time, isTime] of [
+    ['00:00:00', true],
+    ['23:59:59', true],
+    ['23:59:59.999', true],
+    ['24:00:00', false],
+    ['10:60:00', false],
+    ['23:59:60', false],
+    ['23:59:60.5', false],
+  ] as const)
+    assert.equal(hasStringFormat(`2016-12-31T${time}Z`, 'date-time'), isTime, time)
+})

@@ -41,7 +41,7 @@ function isDateTime(value: string): boolean {
   const match = dateTime.exec(value)
   if (!match) return false
   const [, year, month, day, hour, minute, second] = match
-  return isDay(Number(year), Number(month), Number(day)) && Number(hour) < 24 && Number(minute) < 60 && Number(second) <= 60
+  return isDay(Number(year), Number(month), Number(day)) && Number(hour) < 24 && Number(minute) < 60 && Number(second) < 60
 }
 
 const daysOfMonths = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]

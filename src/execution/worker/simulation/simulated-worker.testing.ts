@@ -236,7 +236,7 @@ export class SimulatedWorker extends SimulatedProcess {
       case 'connect':
         this.#connect()
         return
-      case 'disconnect':
+      case 'closeConnection':
         this.#connection?.end()
         this.#connection = undefined
         return

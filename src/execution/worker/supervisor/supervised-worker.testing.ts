@@ -58,7 +58,7 @@ const runner = createProcessRunner({
   onEnd: group => supervised.ended(group),
 })
 process.on('message', async (message: string) => {
-  if (message === 'goodbye') {
+  if (message === 'disconnect') {
     supervised.done()
     supervisor.close()
     process.exit(0)

@@ -54,8 +54,8 @@ export class SupervisedWorkers {
           this.#workers.get(keyOf(message.worker))?.handle({ kind: 'renewed', atMs: message.atMs })
           if (supervised) answer({ kind: 'alive' })
           return
-        case 'goodbye':
-          if (supervised) this.#end(key, supervised, 'goodbye')
+        case 'disconnect':
+          if (supervised) this.#end(key, supervised, 'disconnect')
           supervised = undefined
           return
         default:
@@ -78,7 +78,7 @@ export class SupervisedWorkers {
     }
   }
 
-  #end(key: string, supervised: SupervisedWorkerPart, kind: 'goodbye' | 'workerExited'): void {
+  #end(key: string, supervised: SupervisedWorkerPart, kind: 'disconnect' | 'workerExited'): void {
     supervised.handle({ kind })
     // From now on no renewal extends a deadline. The worker may have connected again meanwhile.
     if (this.#workers.get(key) === supervised) this.#workers.delete(key)

@@ -10,7 +10,7 @@ const catchUpMs = 250
 
 /** What happens to one worker's Runs. */
 export type SupervisionEvent =
-  | { readonly kind: 'message'; readonly message: Exclude<SupervisorMessage, { kind: 'hello' | 'renewed' | 'goodbye' }> }
+  | { readonly kind: 'message'; readonly message: Exclude<SupervisorMessage, { kind: 'hello' | 'renewed' | 'disconnect' }> }
   /** From the worker, or from its heartbeat's thread over a connection of its own. */
   | { readonly kind: 'renewed'; readonly atMs: number }
   /** The Run's reaper holds its pipe open. */
@@ -23,10 +23,10 @@ export type SupervisionEvent =
   | { readonly kind: 'exited'; readonly uid: string }
   /** Its state is saved and its directory removed, as far as possible. */
   | { readonly kind: 'cleanedUp'; readonly uid: string }
-  /** The connection closed without a goodbye. */
+  /** The connection closed without a disconnect. */
   | { readonly kind: 'workerExited' }
   /** The worker has disconnected, or has another supervisor. */
-  | { readonly kind: 'goodbye' }
+  | { readonly kind: 'disconnect' }
 
 export type SupervisionAction =
   /** Own the Run's directory, record the Run there, and start its reaper; then `armed`. */
@@ -111,7 +111,7 @@ export class Supervision {
         this.#hasWorkerExited = true
         this.#suspects.clear()
         return [...[...this.#runs.values()].flatMap(state => this.#takeOver(state)), ...this.#requestCheck(nowMs)]
-      case 'goodbye':
+      case 'disconnect':
         this.#suspects.clear()
         return [...[...this.#runs.values()].flatMap(state => this.#leave(state)), ...this.#requestCheck(nowMs)]
     }

@@ -93,7 +93,7 @@ export class SupervisorClient {
         this.#isReady = false
         void this.#connect()
         return
-      case 'disconnect':
+      case 'closeConnection':
         this.#socket?.end()
         this.#socket?.destroySoon()
         this.#socket = undefined

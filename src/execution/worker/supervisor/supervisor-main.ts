@@ -1,6 +1,6 @@
 /**
  * The supervisor: one small process per host that enforces the deadlines of its workers (invariant 2), even while they are paused or
- * after they exited. A connection that closes without a goodbye means that the worker was killed: its engines are interrupted, then killed
+ * after they exited. A connection that closes without a disconnect means that the worker was killed: its engines are interrupted, then killed
  * in time; their last state is saved with the Run's epoch; the Run's directory is removed. Exits when it is unused. Imports only what
  * this needs, because its memory counts on every host.
  */

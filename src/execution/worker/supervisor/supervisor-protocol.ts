@@ -4,7 +4,7 @@ import type { FenceTimings } from '../lease/decide-fence.ts'
  * Raise it with every change that an older worker or supervisor would misread. Each version has its own supervisor on a host, so that an upgrade
  * does not interrupt the Runs of workers that still run: see `connect-supervisor.ts`.
  */
-export const protocolVersion = 2
+export const protocolVersion = 3
 
 /** Where the supervisor saves a state file if the worker cannot. */
 export type SalvageTarget = {
@@ -44,7 +44,7 @@ export type SupervisorMessage =
   /** The supervisor takes over the Run, as if the worker had exited. */
   | { kind: 'abandoned'; uid: string }
   /** The worker exits regularly, or has connected to another supervisor. */
-  | { kind: 'goodbye' }
+  | { kind: 'disconnect' }
 
 export type SupervisorReply =
   /** Sent to each client that connects, unasked: the kernel accepts connections for a paused supervisor too. */

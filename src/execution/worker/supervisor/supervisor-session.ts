@@ -32,7 +32,7 @@ export type SessionAction =
   /** Find or start a supervisor; then `connected` or `connectFailed`. */
   | { readonly kind: 'connect' }
   /** End the connection after what was sent; its end is no event. */
-  | { readonly kind: 'disconnect' }
+  | { readonly kind: 'closeConnection' }
   /** Then `checkReply`. */
   | { readonly kind: 'checkReply'; readonly inMs: number }
   | { readonly kind: 'ready'; readonly pid: number }
@@ -114,15 +114,15 @@ export class SupervisorSession {
         this.#record(event.message)
         return this.#send(event.message)
       case 'close': {
-        const goodbye = this.#send({ kind: 'goodbye' })
+        const sent = this.#send({ kind: 'disconnect' })
         this.#isClosed = true
-        return [...goodbye, { kind: 'disconnect' }]
+        return [...sent, { kind: 'closeConnection' }]
       }
     }
   }
 
   #onConnected(nowMs: number): SessionAction[] {
-    if (this.#isClosed) return [{ kind: 'disconnect' }]
+    if (this.#isClosed) return [{ kind: 'closeConnection' }]
     this.#connectedAtMs = nowMs
     this.#hasConnected = true
     return [
@@ -179,8 +179,8 @@ export class SupervisorSession {
   /** A paused supervisor enforces no deadline: another one is found or started. */
   #leaveUnresponsive(): SessionAction[] {
     // It reads this when it resumes, and must not treat this worker as exited.
-    const goodbye = this.#send({ kind: 'goodbye' })
-    return [...goodbye, { kind: 'disconnect' }, ...this.#reconnect(1)]
+    const sent = this.#send({ kind: 'disconnect' })
+    return [...sent, { kind: 'closeConnection' }, ...this.#reconnect(1)]
   }
 
   #reconnect(earlyDisconnects: number): SessionAction[] {

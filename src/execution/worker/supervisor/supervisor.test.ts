@@ -236,7 +236,7 @@ test('a killed supervisor is replaced, and the new one has the state of every Ru
 test('the supervisor keeps the directory of a worker that disconnects gracefully', async t => {
   const { worker, message, directory, upload } = await start(t, 'echo ready')
   await message('ended')
-  worker.send('goodbye')
+  worker.send('disconnect')
   await once(worker, 'exit')
   assert.equal(existsSync(directory), true)
   assert.deepEqual(upload(), [])
@@ -257,7 +257,7 @@ test('the supervisor uses less than 100 MiB', async t => {
   const rssKiB = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${supervisorPid}/status`, 'utf8'))?.[1])
   // 53 MB with a warm compile cache; the bound leaves room for a first start without it.
   assert.ok(rssKiB < 100 * 1024, `${rssKiB} KiB`)
-  worker.send('goodbye')
+  worker.send('disconnect')
   await once(worker, 'exit')
 })
 

@@ -136,10 +136,14 @@ class Former {
   #time(schema: TypeSchema, value: unknown, struct: string, digits: 0 | 6): string {
     if (typeof value !== 'string') throw this.#mismatch(value, schema.form === 'micro-time' ? 'v1.MicroTime' : 'v1.Time', struct)
     if ((digits === 0 ? plainTime : plainMicroTime).test(value) && hasStringFormat(value, 'date-time')) return value
-    if (value === '' || !hasStringFormat(value, 'date-time'))
+    const [, local, fraction = '', zone, hours = '0', minutes = '0'] = rfc3339Time.exec(value) ?? []
+    const offsetMinutes = Number(hours) * 60 + Number(minutes)
+    const isTime = local !== undefined && hasStringFormat(`${local}Z`, 'date-time') && Number(hours) <= 24 && Number(minutes) <= 60
+    const utc = isTime ? new Date(Date.parse(`${local}Z`) - (zone?.startsWith('-') ? -offsetMinutes : offsetMinutes) * 60_000) : undefined
+    const seconds = utc?.toISOString().slice(0, -5)
+    // Outside the years 0 to 9999.
+    if (seconds?.length !== 19)
       throw this.#invalid(`parsing time ${JSON.stringify(value.slice(0, 80))} as RFC 3339: it must look like 2006-01-02T15:04:05Z`)
-    const fraction = /\.(\d+)/.exec(value)?.[1] ?? ''
-    const seconds = new Date(value.replace(/\.\d+/, '').toUpperCase()).toISOString().slice(0, 19)
     return digits === 0 ? `${seconds}Z` : `${seconds}.${fraction.slice(0, digits).padEnd(digits, '0')}Z`
   }
 
@@ -158,6 +162,8 @@ class Former {
 /** Quantities that are canonical already. */
 const plainQuantity = /^[1-9]\d{0,2}(m|k|M|G|Ki|Mi|Gi)?$|^0$/
 const plainTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/
+/** As Go parses it: an offset may have 24 hours and 60 minutes. */
+const rfc3339Time = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:[.,](\d+))?(Z|[+-](\d\d):(\d\d))$/
 const plainMicroTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:[0-5]\d\.\d{6}Z$/
 
 const isInt32 = (value: number) => value === (value | 0)

@@ -1,5 +1,5 @@
 /**
- * @module app/reviews: authentication and authorization by the API server, for requests that other roles serve. Start reading here, then at
+ * @module app/delegated-auth: authentication and authorization by the API server, for requests that other roles serve. Start reading here, then at
  * `authenticate-by-token-review.ts`.
  * In: a token, or a user and what is requested. Out: a user, or whether it is allowed; cached for seconds (`expiring-cache.ts`).
  * Out of scope: rules of Oarlock's own (`../stores/store-access.ts`).
