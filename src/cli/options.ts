@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { durationPattern } from '../kubernetes/object/index.ts'
+import { durationPattern, parseDuration } from '../kubernetes/object/index.ts'
 import { outputFormats } from './output/output-formats.ts'
 
 /** Sets what the process exits with after a command that did not throw. */
@@ -45,6 +45,12 @@ export const collect = (value: string, previous: string[] = []) => [...previous,
 
 export function duration(text: string): string {
   if (!new RegExp(durationPattern).test(text)) throw new InvalidArgumentError('A duration is expected, such as 90s, 5m or 1h30m.')
+  return text
+}
+
+export const durationBetween = (min: string, max: string) => (text: string) => {
+  const ms = parseDuration(duration(text))
+  if (ms < parseDuration(min) || ms > parseDuration(max)) throw new InvalidArgumentError(`It must be from ${min} to ${max}.`)
   return text
 }
 

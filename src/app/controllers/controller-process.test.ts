@@ -46,6 +46,8 @@ test('a leader is ready when the address of its queue is published, and removes 
   const controller = await startControllerProcess({
     ...{ client, access: {}, cacheDir: join(dataDir, 'cache'), allowPaths: [], healthAddress: address, crds: 'install', version: 'test' },
     queue: { dataDir, listen: address, names: [] },
+    // Two thirds of it are not a whole number of milliseconds.
+    leaseDurationMs: 20_000,
     log: silentLog,
     onLeadershipLost: () => undefined,
   })

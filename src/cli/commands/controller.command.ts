@@ -1,5 +1,5 @@
 import { Option } from 'commander'
-import { collect, type DeclareCommand, duration, positiveInteger } from '../options.ts'
+import { collect, type DeclareCommand, durationBetween, positiveInteger } from '../options.ts'
 import { listenOptions, roleOptions } from '../role-options.ts'
 
 const notes = `
@@ -13,7 +13,12 @@ export const declare: DeclareCommand = (program, exitWith) => {
     .option('--health-address <host:port>', 'address of /livez, /readyz, /metrics and the status page', '127.0.0.1:7467')
     .option('--allow-path <dir>', 'directory that Stacks may use with source.path and file:// repositories, repeatable', collect, [])
     .option('--max-running <n>', 'maximum concurrent Runs over all pools', positiveInteger)
-    .option('--lease-duration <duration>', 'time after which another process leads if the leader does not renew', duration, '15s')
+    .option(
+      '--lease-duration <duration>',
+      'time after which another process leads if the leader does not renew, from 3s to 10m',
+      durationBetween('3s', '10m'),
+      '15s',
+    )
     .addOption(
       new Option('--crds <mode>', 'install missing CRDs; check: change nothing; upgrade: also replace older ones')
         .choices(['check', 'install', 'upgrade'])

@@ -41,6 +41,8 @@ export type ListWatchOptions<Body> = {
    * {@link onEvent} is not called. Parsing is the largest cost of a watch, and a controller's own writes come back on it.
    */
   skipLine?(line: string): string | undefined
+  /** The server has accepted a watch that resumes from a version. */
+  onWatching?(): void
   /** Reports an error; the list+watch retries after `retryInMs`. */
   onError?(error: unknown, retryInMs: number): void
   /** Default 800 ms to 30 s. */
@@ -193,6 +195,7 @@ class ListWatch<Body> {
         timeoutSeconds: Math.max(1, Math.round(durationMs / 1_000)),
         idleTimeoutMs,
         signal: abort.signal,
+        onResponse: initial ? undefined : this.#options.onWatching,
       })
       for await (const lines of stream) {
         if (initial) {

@@ -226,7 +226,7 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
 
   /** Like {@link watch}, but returns unparsed lines as they arrive: for readers of many events. {@link parseEvent} parses one. */
   async *watchLines(options: WatchOptions): AsyncGenerator<string[], void, undefined> {
-    const { signal, idleTimeoutMs = 0, namespace, ...query } = options
+    const { signal, idleTimeoutMs = 0, namespace, onResponse, ...query } = options
     const path = resourcePath(this.resource, namespace)
     try {
       const { body } = await this.client.stream({
@@ -237,6 +237,7 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
         idleTimeoutMs,
         ...this.#accept(metadataObjectType),
       })
+      onResponse?.()
       const splitter = new LineSplitter()
       for await (const chunk of body) {
         const lines = splitter.push(chunk as Buffer)

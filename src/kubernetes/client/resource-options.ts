@@ -62,4 +62,6 @@ export type WatchOptions = SignalOption & {
   timeoutSeconds?: number | undefined
   /** Closes the connection after this time without data; 0, the default, disables it. */
   idleTimeoutMs?: number | undefined
+  /** Called when the server has accepted the watch, before its first event. */
+  onResponse?: (() => void) | undefined
 }

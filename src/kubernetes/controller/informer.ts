@@ -123,6 +123,10 @@ export class Informer<Body = { [field: string]: unknown }> {
       onReplace: (items, resourceVersion) => this.#replace(items, resourceVersion),
       onEvent: event => this.#event(event),
       skipLine: line => this.#skip(line),
+      // A kind that does not change has no event that would show it.
+      onWatching: () => {
+        this.#lastError = undefined
+      },
       onError: (error, retryInMs) => {
         this.#lastError = isReason(error, 'NotFound') ? this.#missing(error) : coerceError(error)
         this.#log.warn({ err: this.#lastError, retryInMs: Math.round(retryInMs) }, 'list+watch failed, retrying')

@@ -56,6 +56,7 @@ export class LeaseHolder {
   /** This process leads while the monotonic clock is below this. */
   #validUntilMs = Number.NEGATIVE_INFINITY
   #isLeading = false
+  #lastError: Error | undefined
 
   constructor(parts: LeaseHolderParts) {
     const { leaseDurationMs = 15_000, renewDeadlineMs = 10_000, retryPeriodMs = 2_000 } = parts
@@ -75,6 +76,11 @@ export class LeaseHolder {
   /** True while no other process can hold the Lease. Judged at the call, so it is correct immediately after the process was stopped for a while. */
   get isHeld(): boolean {
     return this.#isLeading && this.#clock.nowMs() < this.#validUntilMs
+  }
+
+  /** Why the last attempt to read, acquire or renew the Lease failed; undefined if it did not. A Lease that another process holds is no failure. */
+  get lastError(): Error | undefined {
+    return this.#lastError
   }
 
   /** Contends until `signal` aborts; then, if this process leads, `onLost` ends the work before the Lease is released. */
@@ -137,6 +143,7 @@ export class LeaseHolder {
       // The deletion of a Lease does not end the leadership of the process that held it: the observation stays.
       const action = decideElection(this.#observation, identity, this.#clock.nowMs())
       if (action.kind === 'wait') {
+        this.#lastError = undefined
         // Only possible if the Lease was deleted or edited: another process leads before our deadline.
         if (wasLeading) this.#validUntilMs = Number.NEGATIVE_INFINITY
         return false
@@ -149,6 +156,7 @@ export class LeaseHolder {
       if (wasLeading && (!this.#isLeading || nowMs >= this.#validUntilMs)) return false
       const validUntilMs = sentMs + this.#renewDeadlineMs
       this.#lease = lease
+      this.#lastError = undefined
       this.#observation = observeLease(this.#observation, lease, nowMs)
       if (nowMs >= validUntilMs) return false
       // The response to an older, hanging request may arrive last.
@@ -159,11 +167,12 @@ export class LeaseHolder {
       this.#lease = undefined
       // Something else has written or deleted the leader's Lease: it reads immediately whether it still leads.
       if (this.isHeld && !isSecond && isReason(thrown, 'Conflict', 'NotFound')) return await this.#try(true)
-      if (!isReason(thrown, 'Conflict', 'AlreadyExists'))
-        this.#log.warn(
-          { err: coerceError(thrown) },
-          wasLeading ? 'Lease was not renewed, retrying' : 'Lease could not be read or acquired, retrying',
-        )
+      if (isReason(thrown, 'Conflict', 'AlreadyExists')) return false
+      this.#lastError = coerceError(thrown)
+      this.#log.warn(
+        { err: this.#lastError },
+        wasLeading ? 'Lease was not renewed, retrying' : 'Lease could not be read or acquired, retrying',
+      )
       return false
     }
   }
@@ -190,7 +199,8 @@ export class LeaseHolder {
 /** The Lease of `options` at the API server. Requests have a timeout, so that an unresponsive server cannot block past the deadline. */
 export function leaseStore(client: Client, { leaseName, namespace, renewDeadlineMs = 10_000 }: LeaseOptions): LeaseStore {
   const leases = client.resource(leaseResource)
-  const bounded = () => ({ signal: AbortSignal.timeout(renewDeadlineMs) })
+  // Node accepts whole numbers only.
+  const bounded = () => ({ signal: AbortSignal.timeout(Math.ceil(renewDeadlineMs)) })
   return {
     read: () => leases.getOrUndefined(leaseName, { namespace, ...bounded() }),
     create: lease => leases.create(lease, bounded()),

@@ -1,6 +1,6 @@
 import type { Registry } from 'prom-client'
 import type { Client } from '../client/index.ts'
-import type { Resource } from '../object/index.ts'
+import { isReason, type Resource } from '../object/index.ts'
 import { coerceError, type Log } from '../util/log.ts'
 import { systemTimers, type Timers } from '../util/timers.ts'
 import { consoleLog } from './console-log.ts'
@@ -252,17 +252,22 @@ export class Manager {
     return health([...failures, ...blocked])
   }
 
-  /** Readiness: started, and every cache is filled. A process that waits for leadership is ready. */
+  /**
+   * Readiness: started, every cache is filled, and the server accepts the credentials. A process that waits for leadership is ready, one that
+   * cannot contend for it is not. A server that does not answer makes no process unready that has its caches.
+   */
   readyz(): Health {
     const reasons = this.healthz().reasons
     if (this.#state === 'new' || this.#state === 'stopped')
       reasons.push(`the manager is ${this.#state === 'new' ? 'not started' : 'stopped'}`)
     for (const informer of this.#informers.all()) {
-      if (informer.hasSynced) continue
-      const why = informer.lastError ? `: ${informer.lastError.message}` : ''
+      const { hasSynced, lastError } = informer
+      if (hasSynced && !isReason(lastError, 'Unauthorized', 'Forbidden')) continue
+      const why = lastError ? `: ${lastError.message}` : ''
       const where = informer.cluster === undefined ? '' : ` in cluster ${informer.cluster}`
-      reasons.push(`the cache of ${informer.resource.plural}${where} is not filled yet${why}`)
+      reasons.push(`the cache of ${informer.resource.plural}${where} is not ${hasSynced ? 'kept in sync' : 'filled yet'}${why}`)
     }
+    if (this.#lease?.lastError) reasons.push(`leader election fails: ${this.#lease.lastError.message}`)
     return health(reasons)
   }
 

@@ -1,0 +1,85 @@
+/** When a manager is ready, at a server that rejects requests. */
+import { deepEqual, match } from 'node:assert/strict'
+import { test } from 'node:test'
+import { eventually } from '../../../test/support/eventually.ts'
+import { InMemoryApi } from '../../../test/support/in-memory-api.ts'
+import { respondStatus } from '../../../test/support/scripted-server.ts'
+import { configMapResource, createClient } from '../client/index.ts'
+import { Manager, type ManagerOptions, silentLog } from './index.ts'
+
+const listWatch = { backoff: { minMs: 5, maxMs: 20 } }
+
+async function withManager(run: (api: InMemoryApi, manager: Manager) => Promise<void>, options: Partial<ManagerOptions> = {}) {
+  const api = await InMemoryApi.start()
+  const client = await createClient({ cluster: { server: api.server.url, namespace: 'a' } })
+  const manager = new Manager({ client, log: silentLog, listWatch, ...options })
+  try {
+    await run(api, manager)
+  } finally {
+    await manager.stop({ graceMs: 100 })
+    await client.close()
+    await api.close()
+  }
+}
+
+/** Responds to requests below a path with an error until it is called. */
+function reject(api: InMemoryApi, part: string, code: number, reason: string): () => void {
+  api.intercept = ({ path }, response) => {
+    if (!path.includes(part)) return false
+    respondStatus(response, code, reason)
+    return true
+  }
+  return () => {
+    api.intercept = undefined
+  }
+}
+
+for (const [code, reason] of [
+  [401, 'Unauthorized'],
+  [403, 'Forbidden'],
+] as const) {
+  test(`a manager with filled caches is not ready while its watches are rejected with ${code}, and ready when one is accepted`, async () => {
+    await withManager(async (api, manager) => {
+      manager.informer(configMapResource)
+      await manager.start()
+      await eventually(() => api.watchers === 1, 'the watch')
+      deepEqual(manager.readyz(), { ok: true, reasons: [] })
+      const accept = reject(api, '/configmaps', code, reason)
+      api.breakWatches()
+      const reasons = await eventually(
+        () => manager.readyz().reasons,
+        found => found.length > 0,
+      )
+      match(reasons.join(), /^the cache of configmaps is not kept in sync: /)
+      accept()
+      // Nothing changes, so no event shows that the watch works again.
+      await eventually(() => manager.readyz().ok, 'the manager to be ready')
+      deepEqual(manager.healthz(), { ok: true, reasons: [] })
+    })
+  })
+}
+
+test('a manager is not ready while it cannot contend for leadership, and ready while another process leads', async () => {
+  const leaderElection = {
+    ...{ leaseName: 'ctl', namespace: 'a', identity: 'one' },
+    // Not whole numbers, as the thirds of a duration.
+    ...{ leaseDurationMs: 1_000, renewDeadlineMs: 2_000 / 3, retryPeriodMs: 20 },
+  }
+  await withManager(
+    async (api, manager) => {
+      const accept = reject(api, '/leases', 403, 'Forbidden')
+      await manager.start()
+      const reasons = await eventually(
+        () => manager.readyz().reasons,
+        found => found.length > 0,
+      )
+      match(reasons.join(), /^leader election fails: /)
+      api.put('/apis/coordination.k8s.io/v1/namespaces/a/leases/ctl', { spec: { holderIdentity: 'other', leaseDurationSeconds: 1 } })
+      accept()
+      await eventually(() => manager.readyz().ok, 'the manager to be ready')
+      await manager.whenLeader
+      await eventually(() => manager.readyz().ok, 'the leader to be ready')
+    },
+    { leaderElection },
+  )
+})
