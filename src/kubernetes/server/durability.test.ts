@@ -4,6 +4,10 @@ import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { silentLog } from '../util/index.ts'
 import { makeDataDir, startTestServer } from './server.testing.ts'
 
 const program = `
@@ -68,6 +72,27 @@ test('an address in use is an AddressInUse error, and the data directory is rele
   await (await startTestServer({ dataDir })).close()
   await taken.close()
   rmSync(dataDir, { recursive: true, force: true })
+})
+
+test('a start that fails because the address is in use retains nothing', async t => {
+  const taken = await startTestServer()
+  t.after(() => taken.close())
+  const dataDir = makeDataDir()
+  t.after(() => rmSync(dataDir, { recursive: true, force: true }))
+  const failToStart = async () => {
+    const log = { ...silentLog }
+    await assert.rejects(startTestServer({ dataDir, listen: { port: taken.server.port }, log }), { code: 'AddressInUse' })
+    return new WeakRef(log)
+  }
+  const log = await failToStart()
+  setFlagsFromString('--expose-gc')
+  const collectGarbage = runInNewContext('gc') as () => void
+  // References of pending callbacks go away within some turns of the event loop.
+  for (let turn = 0; turn < 100 && log.deref(); turn++) {
+    await setImmediate()
+    collectGarbage()
+  }
+  assert.equal(log.deref(), undefined)
 })
 
 test('an address of another machine is an AddressInvalid error', async () => {

@@ -272,8 +272,8 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       },
     }
   } catch (error) {
-    listener?.server.close()
-    listener?.plainServer.close()
+    // Its timers would retain the whole store in a process that starts another server, on another port.
+    await listener?.stop(0, () => {})
     watches.close()
     await lifecycle?.stop()
     await store.close()
