@@ -160,7 +160,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     cleanups.push(() => listener.close())
     cleanups.push(() => manager.stop({ graceMs: controllersGraceMs }))
     await manager.start()
-    cleanups.push(collectGarbageWhenIdle())
+    cleanups.push(collectGarbageWhenIdle(() => server.stats().historyBytes))
     log.info({ api: url, http: formatAddress(listener.address), dataDir }, 'oarlock is ready')
 
     let stopping: Promise<void> | undefined

@@ -155,11 +155,12 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     let connections: (() => number) | undefined
     const requestMetrics = new RequestMetrics()
     const stats = (): ServerStats => {
-      const { objects, bytes, writes, commits, failedWrites, queued, lastCommitMs, deferredWrites } = store.stats()
+      const { objects, bytes, historyBytes, writes, commits, failedWrites, queued, lastCommitMs, deferredWrites } = store.stats()
       const { inFlight, waiting, rejected } = fairness.stats()
       return {
         objects,
         objectBytes: bytes,
+        historyBytes,
         watchers: watches.size,
         connections: connections?.() ?? 0,
         writes,

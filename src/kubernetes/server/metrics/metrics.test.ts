@@ -107,6 +107,7 @@ describe('/metrics', () => {
 const stats: ServerStats = {
   objects: 3,
   objectBytes: 300,
+  historyBytes: 600,
   watchers: 1,
   connections: 2,
   writes: 7,

@@ -87,6 +87,7 @@ function addServerStats({ Counter, Gauge }: Prom, registry: Registry, stats: () 
       },
     })
   gauge('object_bytes', 'Bytes of stored objects.', ({ objectBytes }) => objectBytes)
+  gauge('history_bytes', 'Bytes of recent changes, which watches can resume from.', ({ historyBytes }) => historyBytes)
   gauge('watchers', 'Open watches.', ({ watchers }) => watchers)
   gauge('connections', 'Open connections.', ({ connections }) => connections)
   counter('writes', 'Writes acknowledged since the start.', ({ writes }) => writes)

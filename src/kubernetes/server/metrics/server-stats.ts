@@ -5,6 +5,8 @@ export type ResourceCount = { readonly group: string; readonly resource: string;
 export type ServerStats = {
   objects: number
   objectBytes: number
+  /** Of the recent changes that watches can resume from. */
+  historyBytes: number
   watchers: number
   connections: number
   /** Acknowledged writes. */

@@ -18,6 +18,7 @@ export type StoreOptions = {
 export type StoreStats = {
   objects: number
   bytes: number
+  historyBytes: number
   writes: number
   commits: number
   failedWrites: number

@@ -210,13 +210,16 @@ export class Store {
   stats(): StoreStats {
     let objects = 0
     let bytes = 0
+    let historyBytes = 0
     for (const table of this.#tables.values()) {
       objects += table.size
       bytes += table.bytes
+      historyBytes += table.historyBytes
     }
     return {
       objects,
       bytes,
+      historyBytes,
       ...this.#stats,
       queued: this.#writes.size,
       queuedBytes: this.#writes.bytes,

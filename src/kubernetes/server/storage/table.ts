@@ -57,6 +57,11 @@ export class Table {
     return this.#bytes
   }
 
+  /** Bytes of JSON of the changes in the history. */
+  get historyBytes(): number {
+    return this.#eventBytes
+  }
+
   /** The newest revision of a change in this table. */
   get lastRevision(): number {
     return this.#lastRevision
