@@ -47,13 +47,13 @@ async function open(t: TestContext, level: IsolationLevel, more: { limits?: RunL
     wrapCommand: isolation.wrapCommand,
     onStart: group => void groups.push(group),
   })
-  const run = async (script: string, onLine?: (line: string) => void) => {
+  const run = async (script: string, onLine?: (line: string) => void, env: Record<string, string> = {}) => {
     const lines: string[] = []
     const keep = (line: string) => {
       lines.push(line)
       onLine?.(line)
     }
-    const command = { command: 'sh', args: ['-c', script], cwd: directory.work, env: {}, signal: abort.signal }
+    const command = { command: 'sh', args: ['-c', script], cwd: directory.work, env, signal: abort.signal }
     const result = await runner({ ...command, onStdoutLine: keep, onStderrLine: keep, escalation: { graceMs: 5_000, killMs: 1_000 } })
     return { ...result, lines }
   }

@@ -3,9 +3,10 @@ import { join } from 'node:path'
 import type { IsolationLevel } from '../../../api/index.ts'
 import { type Command, cgroupOfRun, type RunCgroup, readStat, type WrappedCommand } from '../process/index.ts'
 import type { RunDirectory } from '../run-directory.ts'
+import { launch, launchProgram, quoteForShell } from './launcher.ts'
 import { monitorUsage, type UsagePeaks } from './monitor-usage.ts'
 import type { ExceededLimit, RunLimits } from './resource-limits.ts'
-import { sandboxArguments } from './sandbox.ts'
+import { sandboxOptions } from './sandbox.ts'
 import { seccompFilter } from './seccomp.ts'
 
 export type RunIsolationOptions = {
@@ -79,32 +80,24 @@ export class RunIsolation {
   /** Wraps a command so that it starts isolated; for {@link createProcessRunner}. */
   readonly wrapCommand = (command: Command): WrappedCommand => {
     const { level, bwrap, limits, network, directory, readable } = this.#options
-    const prefix: string[] = []
     const steps = ['ulimit -c 0']
     // In blocks of 512 bytes (POSIX). A single file cannot exceed the limit between two measurements.
     if (limits.diskBytes !== undefined) steps.push(`ulimit -f ${Math.ceil(limits.diskBytes / 512)}`)
-    if (this.#cgroup) steps.push('echo 0 > "$1"', 'shift')
-    // The program must not run without its isolation: a step that fails ends the shell.
-    if (this.#cgroup || steps.length > 1) {
-      prefix.push('/bin/sh', '-c', `${[...steps, 'exec "$@"'].join(' && ')}`, 'oarlock-start')
-      if (this.#cgroup) prefix.push(this.#cgroup.procsFile)
+    if (this.#cgroup) steps.push(`echo 0 > ${quoteForShell(this.#cgroup.procsFile)}`)
+    if (level !== 'Sandbox') {
+      if (steps.length > 1) return { ...launchProgram(steps, command), descriptors: [], release: () => {} }
+      return { ...command, args: [...command.args], env: { ...command.env }, descriptors: [], release: () => {} }
     }
-    let seccomp: number | undefined
-    if (level === 'Sandbox' && bwrap !== undefined) {
-      seccomp = openSync(this.#seccompFile!, 'r')
-      // The runner opens pipes as descriptors 3 and 4, and passes further descriptors from 5 on.
-      const descriptors = { info: 3, block: 4, seccomp: 5 }
-      prefix.push(...sandboxArguments({ bwrap, directory, readable, network }, command.command, command.cwd, descriptors))
-    }
-    const [file, ...args] = [...prefix, command.command, ...command.args]
+    if (bwrap === undefined) throw new Error('level Sandbox needs bubblewrap')
+    const seccomp = openSync(this.#seccompFile!, 'r')
+    // The runner opens pipes as descriptors 3 to 5, and passes further descriptors from 6 on.
+    const descriptors = { info: 3, block: 4, seccomp: 6 }
+    const sandbox = [bwrap, '--args', '5', '--', command.command, ...command.args]
     return {
-      command: file!,
-      args,
-      isSandbox: seccomp !== undefined,
-      descriptors: seccomp === undefined ? [] : [seccomp],
-      release: () => {
-        if (seccomp !== undefined) closeSync(seccomp)
-      },
+      ...launch(steps, sandbox, command.env),
+      sandboxOptions: sandboxOptions({ directory, readable, network }, command, descriptors),
+      descriptors: [seccomp],
+      release: () => closeSync(seccomp),
     }
   }
 

@@ -1,10 +1,9 @@
 import { existsSync, lstatSync, readlinkSync, realpathSync } from 'node:fs'
 import { dirname } from 'node:path'
+import type { Command } from '../process/index.ts'
 import type { RunDirectory } from '../run-directory.ts'
 
 export type SandboxOptions = {
-  /** bubblewrap. */
-  bwrap: string
   directory: RunDirectory
   /** Absolute paths that may be read in addition, such as a directory of tools. Missing paths are ignored. */
   readable: readonly string[]
@@ -40,30 +39,29 @@ const systemFiles = [
 ]
 
 /** File descriptors that the process runner opens for bubblewrap. */
-export type SandboxDescriptors = { info: number; block: number; seccomp: number | undefined }
+export type SandboxDescriptors = { info: number; block: number; seccomp: number }
 
 /**
- * The bubblewrap command line for one Run, up to the program: an empty root with selected bind mounts at their original paths, separate
+ * The options of bubblewrap for one Run: an empty root with selected bind mounts at their original paths, separate
  * user, pid, ipc, uts and mount namespaces, a private /tmp (in the Run's directory), no capabilities, no new privileges, no nested user
  * namespaces. Without `--die-with-parent`: when the worker crashes, the engine can still save its state; the supervisor stops it in time.
+ * The environment of the program is among the options: bubblewrap and the dynamic loader that starts it run outside of the sandbox.
  */
-export function sandboxArguments(options: SandboxOptions, command: string, cwd: string, descriptors: SandboxDescriptors): string[] {
-  const { bwrap, directory, readable, network } = options
+export function sandboxOptions(options: SandboxOptions, { command, cwd, env }: Command, descriptors: SandboxDescriptors): string[] {
+  const { directory, readable, network } = options
   const { info, block, seccomp } = descriptors
   const { work, tmp, home, scratch } = directory
   return [
-    bwrap,
     ...['--unshare-user', '--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try', '--disable-userns'],
     ...(network ? [] : ['--unshare-net']),
     ...['--cap-drop', 'ALL', '--new-session', '--hostname', 'oarlock-run'],
-    ...['--info-fd', `${info}`, '--block-fd', `${block}`],
-    ...(seccomp === undefined ? [] : ['--seccomp', `${seccomp}`]),
+    ...['--info-fd', `${info}`, '--block-fd', `${block}`, '--seccomp', `${seccomp}`],
     ...['--proc', '/proc', '--dev', '/dev', '--bind', tmp, '/tmp', '--bind', tmp, '/var/tmp'],
     ...systemDirectories.flatMap(bindSystemDirectory),
     ...systemFiles.flatMap(path => bindReadable(path)),
     ...[...readable, ...programFiles(command)].flatMap(path => bindReadable(path)),
     ...[work, tmp, home, scratch].flatMap(path => ['--bind', path, path]),
-    ...['--chdir', cwd, '--'],
+    ...['--chdir', cwd, '--clearenv', ...Object.entries(env).flatMap(([name, value]) => ['--setenv', name, value])],
   ]
 }
 

@@ -32,20 +32,22 @@ export type ExitResult = { exitCode: number | null; signal: NodeJS.Signals | nul
  */
 export type ProcessRunner = (options: SpawnOptions) => Promise<ExitResult>
 
-/** A command line before it is wrapped: `command` is the path of the program. */
-export type Command = { command: string; args: readonly string[]; cwd: string }
+/** A command line before it is wrapped: `command` is the path of the program, `env` its complete environment. */
+export type Command = { command: string; args: readonly string[]; cwd: string; env: Readonly<Record<string, string>> }
 
 /** A command line that starts a program isolated. */
 export type WrappedCommand = {
   command: string
   args: string[]
+  /** The complete environment of `command`, which is not yet isolated: it passes that of the program on without interpreting it. */
+  env: Record<string, string>
   /**
-   * True when the command is bubblewrap. It reports the leader of the group in the sandbox on descriptor 3, and waits for a byte on
-   * descriptor 4 before it starts the program. Signals are sent to the group in the sandbox: they would end bubblewrap itself, and the
-   * program with it.
+   * Set when the command starts bubblewrap: its options, which it reads from descriptor 5. It reports the leader of the group in the sandbox on
+   * descriptor 3, and waits for a byte on descriptor 4 before it starts the program. Signals are sent to the group in the sandbox: they
+   * would end bubblewrap itself, and the program with it.
    */
-  isSandbox: boolean
-  /** Inherited as descriptors 5 and up. */
+  sandboxOptions?: readonly string[]
+  /** Inherited as descriptors 6 and up. */
   descriptors: readonly number[]
   /** Called when the command was started, or failed to start. */
   release(): void
@@ -89,12 +91,13 @@ export function createProcessRunner(runner: ProcessRunnerOptions): ProcessRunner
       ...(runner.mutatedStackUid !== undefined && { [mutatedStackVariable]: runner.mutatedStackUid }),
     }
 
-    const wrapped = runner.wrapCommand?.({ command: findCommand(options, env), args: options.args, cwd })
+    const wrapped = runner.wrapCommand?.({ command: findCommand(options, env), args: options.args, cwd, env })
+    const isSandbox = wrapped?.sandboxOptions !== undefined
     const child = spawnGroup(options, env, wrapped)
     const outerGroupId = child.pid
     if (outerGroupId === undefined) throw await startError(child, options)
     // The group in a sandbox is known a moment later; the program does not start before that.
-    let processGroupId = wrapped?.isSandbox ? undefined : outerGroupId
+    let processGroupId = isSandbox ? undefined : outerGroupId
     if (processGroupId !== undefined) runner.onStart?.(processGroupId)
 
     let stopEscalation = (): void => {}
@@ -117,7 +120,7 @@ export function createProcessRunner(runner: ProcessRunnerOptions): ProcessRunner
     child.stderr.on('data', stderr.push)
     try {
       const exited = new Promise<ExitResult>(resolve => child.once('exit', (exitCode, by) => resolve({ exitCode, signal: by })))
-      if (wrapped?.isSandbox) {
+      if (isSandbox) {
         processGroupId = await Promise.race([readSandboxGroup(child), exited.then(() => undefined)])
         if (processGroupId !== undefined) {
           runner.onStart?.(processGroupId)
@@ -170,22 +173,32 @@ function readSandboxGroup(child: Child): Promise<number> {
 
 /** Lets bubblewrap, which waits on its `--block-fd`, start the program. */
 function unblockSandbox(child: Child): void {
-  const block = child.stdio[4]
-  if (!block || !('end' in block)) return
-  block.on('error', () => {})
-  block.end('x')
+  writeAndClose(child, 4, 'x')
+}
+
+function writeAndClose(child: Child, descriptor: 4 | 5, text: string): void {
+  const pipe = child.stdio[descriptor as 4]
+  if (!pipe || !('end' in pipe)) return
+  // The child ended before it read everything: its exit is reported elsewhere.
+  pipe.on('error', () => {})
+  pipe.end(text)
 }
 
 function spawnGroup({ command, args, cwd }: SpawnOptions, env: Record<string, string>, wrapped: WrappedCommand | undefined): Child {
-  const pipes: StdioOptions = wrapped?.isSandbox ? ['pipe', 'pipe', ...wrapped.descriptors] : []
-  // `detached` makes the child the leader of a new session and group: its pid is the group's id.
+  const sandboxOptions = wrapped?.sandboxOptions
+  const pipes: StdioOptions = sandboxOptions ? ['pipe', 'pipe', 'pipe', ...wrapped!.descriptors] : []
   try {
-    return spawn(wrapped?.command ?? command, wrapped?.args ?? args, {
+    // Without this check, a value with a NUL byte would add options to the sandbox.
+    if (sandboxOptions?.some(option => option.includes('\0'))) throw new Error('an environment variable or a path contains a NUL byte')
+    // `detached` makes the child the leader of a new session and group: its pid is the group's id.
+    const child = spawn(wrapped?.command ?? command, wrapped?.args ?? args, {
       cwd,
-      env,
+      env: wrapped?.env ?? env,
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe', ...pipes],
     }) as Child
+    if (sandboxOptions) writeAndClose(child, 5, sandboxOptions.map(option => `${option}\0`).join(''))
+    return child
   } catch (error) {
     // Node throws when the arguments are invalid, for example when one contains a NUL byte.
     const message = `command ${JSON.stringify(command)} could not be started: ${(error as Error).message}`
