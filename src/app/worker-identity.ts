@@ -28,8 +28,14 @@ export const componentAccount = (name: ComponentName): string => `${componentPre
 export const reservedWorkerNames: readonly string[] = ['default', ...componentNames.map(componentAccount)]
 
 /** Also names that a later component may have. Workers are named after their pool, so those of a pool `oarlock-a` begin with its name. */
-export const isReservedWorkerName = (name: string, pool: string): boolean =>
+const isReservedWorkerName = (name: string, pool: string): boolean =>
   reservedWorkerNames.includes(name) || (name.startsWith(componentPrefix) && !name.startsWith(`${pool}-`))
+
+/** Why a worker of the pool cannot have this name. */
+export const reservedNameError = (name: string, pool: string): string | undefined =>
+  isReservedWorkerName(name, pool)
+    ? `name ${name} is reserved for components of Oarlock: use one that does not begin with "${componentPrefix}"`
+    : undefined
 
 type HasName = { readonly name: string; readonly groups: readonly string[] }
 

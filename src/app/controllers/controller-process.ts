@@ -6,6 +6,7 @@ import type { Log } from '../../kubernetes/controller/index.ts'
 import { makeDirectories } from '../../kubernetes/util/index.ts'
 import { type Address, formatAddress } from '../address.ts'
 import { AppStartError } from '../app-start-error.ts'
+import { prepareDataDirectory } from '../data-directory.ts'
 import { authenticateByTokenReview } from '../delegated-auth/authenticate-by-token-review.ts'
 import { keepPublishing, type Publication, readEndpoint } from '../discovery/index.ts'
 import { startEndpoints } from '../endpoints/endpoints.ts'
@@ -57,6 +58,7 @@ const defaultLeaseMs = 15_000
  */
 export async function startControllerProcess(options: ControllerProcessOptions): Promise<ControllerProcess> {
   const { client, access, log, leaseDurationMs = defaultLeaseMs } = options
+  prepareDataDirectory(options.queue.dataDir, log)
   await prepareServer(options)
   const identity = `${hostname()}_${randomUUID()}`
   const registry = makeRegistry()

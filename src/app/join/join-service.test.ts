@@ -1,4 +1,4 @@
-import { deepEqual, equal, match, notEqual, ok } from 'node:assert/strict'
+import { deepEqual, equal, match, notEqual, ok, rejects } from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { request } from 'node:https'
@@ -55,6 +55,13 @@ after(async () => {
 
 const token = async (options: { uses?: number; worker?: string; nowMs?: number } = {}) =>
   (await createJoinToken(client, server.caCertificate, { pool: 'edge', ttlMs: 60_000, ...options })).text
+/** One whose Secret was written by other means than {@link createJoinToken}, which rejects the name. */
+const reservedToken = async (worker: string, pool = 'edge') => {
+  const { text, id } = await createJoinToken(client, server.caCertificate, { pool, worker: `${pool}-1`, ttlMs: 60_000, uses: 1 })
+  const patch = { stringData: { worker } }
+  await client.resource(secretResource).patch(joinTokenName(id), patch, { type: 'merge', namespace: systemNamespace })
+  return text
+}
 const joinWith = async (text: unknown, name?: unknown) => {
   const outcome = await joinService.join(text, name)
   if ('code' in outcome) throw new Error(`${outcome.code}: ${outcome.message}`)
@@ -84,7 +91,7 @@ test('rejects invalid tokens with 401, invalid names with 422, and expired token
 
 test('rejects names that are reserved for components with 422, without a use of the token', async () => {
   const reserved = ['default', 'oarlock-controller', 'oarlock-later']
-  for (const worker of reserved) equal(await rejection(await token({ worker, uses: 1 })), 422)
+  for (const worker of reserved) equal(await rejection(await reservedToken(worker)), 422)
   const text = await token({ uses: 1 })
   equal(await rejection(text, 'oarlock-controller'), 422)
   match((await joinWith(text, 'default')).worker, /^default-/)
@@ -92,12 +99,27 @@ test('rejects names that are reserved for components with 422, without a use of 
 
 test('workers of a pool whose name begins with oarlock- can join, but not under the name of a component', async () => {
   await client.resource(workerPoolResource).create({ metadata: { name: 'oarlock-edge' }, spec: { mode: 'External' } })
-  const tokenOf = async (worker?: string, pool = 'oarlock-edge') =>
-    (await createJoinToken(client, server.caCertificate, { pool, worker, ttlMs: 60_000 })).text
+  const tokenOf = async (worker?: string) =>
+    (await createJoinToken(client, server.caCertificate, { pool: 'oarlock-edge', worker, ttlMs: 60_000 })).text
   match((await joinWith(await tokenOf())).worker, /^oarlock-edge-/)
   equal((await joinWith(await tokenOf('oarlock-edge-1'))).worker, 'oarlock-edge-1')
-  equal(await rejection(await tokenOf('oarlock-controller')), 422)
-  equal(await rejection(await tokenOf('oarlock-controller', 'oarlock')), 422)
+  equal(await rejection(await reservedToken('oarlock-controller', 'oarlock-edge')), 422)
+  equal(await rejection(await reservedToken('oarlock-controller', 'oarlock')), 422)
+})
+
+test('a join token for a reserved name is rejected when it is created', async () => {
+  const tokens = async () => (await listJoinTokens(client)).length
+  const count = await tokens()
+  for (const [worker, pool] of [
+    ['default', 'edge'],
+    ['oarlock-later', 'edge'],
+    ['oarlock-controller', 'oarlock'],
+  ] as const)
+    await rejects(createJoinToken(client, server.caCertificate, { pool, worker, ttlMs: 60_000 }), {
+      name: 'RangeError',
+      message: `name ${worker} is reserved for components of Oarlock: use one that does not begin with "oarlock-"`,
+    })
+  equal(await tokens(), count)
 })
 
 test('a malformed token Secret is rejected with 401 and does not break the list of tokens', async () => {

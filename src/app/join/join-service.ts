@@ -4,7 +4,7 @@ import { type Client, type SecretBody, secretResource } from '../../kubernetes/c
 import { isReason, type KubeObject, nameErrors, rfc3339 } from '../../kubernetes/object/index.ts'
 import type { Endpoint } from '../discovery/index.ts'
 import { AddressLimiter, type AddressLimits } from '../limits/address-limiter.ts'
-import { hasJoined, isReservedWorkerName, workerOf } from '../worker-identity.ts'
+import { hasJoined, reservedNameError, workerOf } from '../worker-identity.ts'
 import {
   credentialExpiresAtMs,
   expiresAtAnnotation,
@@ -118,9 +118,8 @@ export class JoinService {
       return { code: 422, message: 'name must be a lowercase RFC 1123 subdomain of at most 200 characters' }
     }
     const worker = record.worker ?? `${base}-${randomSuffix(6)}`
-    if (isReservedWorkerName(worker, record.pool)) {
-      return { code: 422, message: `name ${worker} is reserved for components of Oarlock: use one that does not begin with "oarlock-"` }
-    }
+    const nameError = reservedNameError(worker, record.pool)
+    if (nameError !== undefined) return { code: 422, message: nameError }
     const outcome = allowedLabels(record, requestedLabels)
     if ('rejected' in outcome) return { code: 403, message: outcome.rejected }
     if (!(await this.#options.client.resource(workerPoolResource).getOrUndefined(record.pool))) {

@@ -1,6 +1,7 @@
 import { systemNamespace, workersNamespace } from '../../api/index.ts'
 import { type Client, type SecretBody, secretResource } from '../../kubernetes/client/index.ts'
 import { isReason, type KubeObject } from '../../kubernetes/object/index.ts'
+import { reservedNameError } from '../worker-identity.ts'
 import {
   type JoinTokenRecord,
   joinTokenFromSecret,
@@ -28,7 +29,7 @@ export type NewJoinToken = {
   nowMs?: number
 }
 
-/** Creates a join token. The returned text cannot be read again: only its hash is stored. @throws {RangeError} for invalid labels. */
+/** Creates a join token. The returned text cannot be read again: only its hash is stored. @throws {RangeError} for invalid labels, or a reserved worker name. */
 export async function createJoinToken(
   client: Client,
   caCertificate: string,
@@ -37,7 +38,7 @@ export async function createJoinToken(
   const token = makeJoinToken(caCertificate)
   const expiresAtMs = nowMs + ttlMs
   const policy = { labels, allowLabels }
-  const error = labelPolicyError(policy)
+  const error = labelPolicyError(policy) ?? (worker === undefined ? undefined : reservedNameError(worker, pool))
   if (error) throw new RangeError(error)
   const secret = joinTokenSecret({ id: token.id, hash: hashSecret(token.secret), pool, expiresAtMs, uses, worker, ...policy })
   await client.resource(secretResource).create({ ...secret, metadata: { ...secret.metadata, namespace: systemNamespace } })

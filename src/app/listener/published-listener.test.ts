@@ -5,15 +5,15 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { Agent, fetch } from 'undici'
 import { systemNamespace } from '../../api/index.ts'
-import { type Client, namespaceResource } from '../../kubernetes/client/index.ts'
+import type { Client } from '../../kubernetes/client/index.ts'
 import { silentLog } from '../../kubernetes/controller/index.ts'
 import { describeResource } from '../../kubernetes/object/index.ts'
 import { startTestServer } from '../../kubernetes/testing/index.ts'
+import { installOarlock } from '../controllers/install.ts'
 import { startJoinProcess } from '../join/join-process.ts'
 import { startStoresProcess } from '../stores/stores-process.ts'
 
 const rbac = { group: 'rbac.authorization.k8s.io', version: 'v1', scope: 'Cluster' } as const
-const roles = describeResource<{ rules: object[] }>({ ...rbac, kind: 'ClusterRole', plural: 'clusterroles' })
 const bindings = describeResource<{ roleRef: object; subjects: object[] }>({
   ...rbac,
   kind: 'ClusterRoleBinding',
@@ -36,13 +36,12 @@ async function tokenOf(client: Client, name: string): Promise<string> {
 test('stores and join service serve their metrics to users with the permission for /metrics only', async () => {
   await using api = await startTestServer()
   const { client } = api
-  await client.resource(namespaceResource).apply({ metadata: { name: systemNamespace } }, { force: true })
+  await installOarlock(client)
   const allowed = await tokenOf(client, 'prometheus')
   const other = await tokenOf(client, 'other')
-  await client.resource(roles).create({ metadata: { name: 'metrics' }, rules: [{ nonResourceURLs: ['/metrics'], verbs: ['get'] }] })
   await client.resource(bindings).create({
     metadata: { name: 'metrics' },
-    roleRef: { apiGroup: rbac.group, kind: 'ClusterRole', name: 'metrics' },
+    roleRef: { apiGroup: rbac.group, kind: 'ClusterRole', name: 'oarlock:metrics-reader' },
     subjects: [{ kind: 'ServiceAccount', namespace: systemNamespace, name: 'prometheus' }],
   })
   const base = mkdtempSync(join(tmpdir(), 'oarlock-listener-'))

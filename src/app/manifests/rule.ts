@@ -2,6 +2,8 @@ import { apiGroup } from '../../api/index.ts'
 
 /** A rule of a Role or ClusterRole. */
 export type Rule = { apiGroups: string[]; resources: string[]; resourceNames?: string[]; verbs: string[] }
+/** For paths that belong to no object. */
+export type PathRule = { nonResourceURLs: string[]; verbs: string[] }
 
 export const reads = ['get', 'list', 'watch']
 /** What the client library writes with; no deletecollection. */
@@ -33,7 +35,7 @@ export type Subject = { kind: 'Group' | 'ServiceAccount'; name: string; namespac
 export const group = (name: string): Subject => ({ kind: 'Group', apiGroup: rbacGroup, name })
 export const account = (namespace: string, name: string): Subject => ({ kind: 'ServiceAccount', namespace, name })
 
-export function clusterRole(name: string, rules: Rule[], labels?: Record<string, string>): Manifest {
+export function clusterRole(name: string, rules: Rule[] | PathRule[], labels?: Record<string, string>): Manifest {
   return { ...rbac, kind: 'ClusterRole', metadata: { name, ...(labels && { labels }) }, rules }
 }
 

@@ -25,4 +25,6 @@ export const userRoles: readonly Manifest[] = [
     [onOwn(['stacks/state'], ['get', 'update', 'delete']), onOwn(['stacks/plan'], ['get'])],
     aggregateTo('admin'),
   ),
+  // Not bound: an administrator binds it to the ServiceAccount of Prometheus.
+  clusterRole('oarlock:metrics-reader', [{ nonResourceURLs: ['/metrics'], verbs: ['get'] }]),
 ]

@@ -4,6 +4,7 @@ import type { Worker } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { type Log, Manager } from '../../kubernetes/controller/index.ts'
 import type { Address } from '../address.ts'
+import { prepareDataDirectory } from '../data-directory.ts'
 import { makeRegistry } from '../endpoints/metrics.ts'
 import { createJoinToken } from '../join/index.ts'
 import { drainProcessPool, openProcessPool } from '../process-pool/local-pool.ts'
@@ -50,10 +51,11 @@ const joinTokenTtlMs = 10 * 60_000
 /**
  * `oarlock pool`: starts the workers that a controller elsewhere requests. A process that is killed leaves its workers running; the next one on the
  * same data directory adopts them (on Linux).
- * @throws {AppStartError} if the data directory is in use or cannot be written.
+ * @throws {AppStartError} if the data directory is in use, cannot be written, or belongs to another user and others can write to it.
  */
 export function startPool(options: PoolRoleOptions): PoolRole {
   const { client, joinEndpoint, dataDir, pools, maxWorkers, labels, launcher, allowPaths, healthAddress, log, nowMs = Date.now } = options
+  prepareDataDirectory(dataDir, log)
   const host = hostname()
   const identity = openAgentIdentity(dataDir, host)
   /** Of workers that are about to start. */

@@ -1,0 +1,79 @@
+import { equal, rejects } from 'node:assert/strict'
+import { chmodSync, chownSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { silentLog } from '../kubernetes/controller/index.ts'
+import { startTestServer, type TestServer } from '../kubernetes/testing/index.ts'
+import { startControllerProcess } from './controllers/controller-process.ts'
+import { installOarlock } from './controllers/install.ts'
+import { startJoinProcess } from './join/join-process.ts'
+import { startPool } from './pool-agent/index.ts'
+import { startStoresProcess } from './stores/stores-process.ts'
+
+const base = mkdtempSync(join(tmpdir(), 'oarlock-data-'))
+let api: TestServer
+before(async () => {
+  api = await startTestServer()
+  await installOarlock(api.client)
+})
+after(async () => {
+  await api?.close()
+  rmSync(base, { recursive: true, force: true })
+})
+
+const listen = { host: '127.0.0.1', port: 0 }
+const log = silentLog
+/** Starts each role on a data directory; returns how to stop it. */
+const roles: Record<string, (dataDir: string) => Promise<() => Promise<void>>> = {
+  controller: async dataDir => {
+    const controller = await startControllerProcess({
+      ...{
+        client: api.client,
+        access: {},
+        cacheDir: join(dataDir, 'cache'),
+        allowPaths: [],
+        healthAddress: listen,
+        crds: 'install',
+        version: 'test',
+      },
+      ...{ queue: { dataDir, listen, names: [] }, log, onLeadershipLost: () => undefined },
+    })
+    await controller.whenLeader
+    return async () => await controller.stop({ graceMs: 5_000 })
+  },
+  stores: async dataDir => (await startStoresProcess({ client: api.client, dataDir, listen, names: [], log })).stop,
+  'join service': async dataDir => {
+    const server = { url: api.client.server, caCertificate: undefined }
+    return (await startJoinProcess({ client: api.client, dataDir, listen, names: [], api: server, log })).stop
+  },
+  pool: async dataDir => {
+    const joinEndpoint = async () => ({ url: '', caCertificate: '' })
+    const settings = { pools: ['default'], maxWorkers: 1, labels: {}, launcher: [], allowPaths: [] }
+    const pool = startPool({ client: api.client, joinEndpoint, dataDir, ...settings, log })
+    await pool.whenReady
+    return async () => await pool.stop({ graceMs: 0 })
+  },
+}
+
+for (const [role, start] of Object.entries(roles)) {
+  test(`${role}: removes the write access of other users from its data directory`, async () => {
+    const dataDir = mkdtempSync(join(base, 'own-'))
+    chmodSync(dataDir, 0o777)
+    await (await start(dataDir))()
+    equal(statSync(dataDir).mode & 0o777, 0o755)
+  })
+
+  // Only root can give a directory to another user.
+  if (process.geteuid?.() !== 0) continue
+  test(`${role}: does not start on a data directory of another user that others can write`, async () => {
+    const dataDir = mkdtempSync(join(base, 'foreign-'))
+    chmodSync(dataDir, 0o777)
+    chownSync(dataDir, 4_242, 4_242)
+    // Stopped if it starts after all: the test must end.
+    await rejects(
+      start(dataDir).then(stop => stop()),
+      { name: 'AppStartError', kind: 'DataDirectory' },
+    )
+  })
+}
