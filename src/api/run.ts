@@ -81,96 +81,100 @@ const limitEnforcement = Type.Enum(['Cgroup', 'Watched', 'NotEnforced'], {
     'How the limit is enforced. Cgroup: by the kernel. Watched: the worker measures usage and ends the Run. NotEnforced: the machine supports neither.',
 })
 
-const status = Type.Object({
-  phase: Type.Enum([...runPhases], {
-    default: 'Queued',
-    description: 'Current phase. Succeeded, Failed, Canceled and Lost (its worker was lost) are final.',
-  }),
-  reason: Type.Optional(
-    Type.String({
-      description: 'Machine-readable reason why the Run ended or is queued, such as PlanFailed, EngineNotFound, NoWorkerAvailable.',
+const status = Type.Object(
+  {
+    phase: Type.Enum([...runPhases], {
+      default: 'Queued',
+      description: 'Current phase. Succeeded, Failed, Canceled and Lost (its worker was lost) are final.',
     }),
-  ),
-  message: Type.Optional(Type.String({ description: 'Human-readable explanation of the reason.' })),
-  queuePosition: Type.Optional(
-    Type.Integer({
-      minimum: 1,
-      description:
-        'Approximate position in the queue of the pool, starting at 1, while the phase is Queued. "oarlock queue" shows the exact position.',
-    }),
-  ),
-  supersededBy: Type.Optional(Type.String({ description: 'Name of the Run that superseded this one while it was queued.' })),
-  startedAt: Type.Optional(Type.String({ format: 'date-time', description: 'When the worker started the Run.' })),
-  finishedAt: Type.Optional(Type.String({ format: 'date-time', description: 'When the Run ended.' })),
-  progress: Type.Optional(
-    Type.Object(
-      {
-        done: Type.Integer({ description: 'Number of finished resources.' }),
-        total: Type.Integer({ description: 'Number of resources that the plan creates, updates or deletes.' }),
-        current: Type.Optional(Type.String({ description: 'The resource in progress.' })),
-      },
-      { description: 'Progress of the engine, while it reports any.' },
+    reason: Type.Optional(
+      Type.String({
+        description: 'Machine-readable reason why the Run ended or is queued, such as PlanFailed, EngineNotFound, NoWorkerAvailable.',
+      }),
     ),
-  ),
-  plan: Type.Optional(
-    Type.Object(
-      { digest: Type.String({ description: 'Digest of the plan.' }), ...planSummary },
-      { description: 'The plan that the Run created.' },
+    message: Type.Optional(Type.String({ description: 'Human-readable explanation of the reason.' })),
+    queuePosition: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        description:
+          'Approximate position in the queue of the pool, starting at 1, while the phase is Queued. "oarlock queue" shows the exact position.',
+      }),
     ),
-  ),
-  changed: Type.Optional(Type.Boolean({ description: 'True when the plan contains changes, or when the Run changed something.' })),
-  outputs: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: 'Outputs that are not secret, after the Run.' })),
-  outputsDigest: Type.Optional(Type.String({ description: 'Digest of all outputs, including secret ones.' })),
-  resources: Type.Optional(Type.Integer({ description: 'Number of resources that the Stack manages after the Run.' })),
-  retryable: Type.Optional(
-    Type.Boolean({ description: 'False when the same inputs would fail the same way, so that the Run is not retried. Default: true.' }),
-  ),
-  stateVersion: Type.Optional(Type.Integer({ description: 'Number of the newest state version that the Run stored.' })),
-  isolation: Type.Optional(
-    Type.Object(
-      {
-        level: Type.String({ description: 'Isolation level: Process, Sandbox or Pod.' }),
-        network: Type.String({ description: 'Network access: Host or None.' }),
-        limits: Type.Optional(
-          Type.Object(
-            {
-              cpu: Type.Optional(limitEnforcement),
-              memory: Type.Optional(limitEnforcement),
-              pids: Type.Optional(limitEnforcement),
-              disk: Type.Optional(limitEnforcement),
-            },
-            { description: 'How each limit of spec.stack.resources is enforced.' },
+    supersededBy: Type.Optional(Type.String({ description: 'Name of the Run that superseded this one while it was queued.' })),
+    startedAt: Type.Optional(Type.String({ format: 'date-time', description: 'When the worker started the Run.' })),
+    finishedAt: Type.Optional(Type.String({ format: 'date-time', description: 'When the Run ended.' })),
+    progress: Type.Optional(
+      Type.Object(
+        {
+          done: Type.Integer({ description: 'Number of finished resources.' }),
+          total: Type.Integer({ description: 'Number of resources that the plan creates, updates or deletes.' }),
+          current: Type.Optional(Type.String({ description: 'The resource in progress.' })),
+        },
+        { description: 'Progress of the engine, while it reports any.' },
+      ),
+    ),
+    plan: Type.Optional(
+      Type.Object(
+        { digest: Type.String({ description: 'Digest of the plan.' }), ...planSummary },
+        { description: 'The plan that the Run created.' },
+      ),
+    ),
+    changed: Type.Optional(Type.Boolean({ description: 'True when the plan contains changes, or when the Run changed something.' })),
+    outputs: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: 'Outputs that are not secret, after the Run.' })),
+    outputsDigest: Type.Optional(Type.String({ description: 'Digest of all outputs, including secret ones.' })),
+    resources: Type.Optional(Type.Integer({ description: 'Number of resources that the Stack manages after the Run.' })),
+    retryable: Type.Optional(
+      Type.Boolean({ description: 'False when the same inputs would fail the same way, so that the Run is not retried. Default: true.' }),
+    ),
+    stateVersion: Type.Optional(Type.Integer({ description: 'Number of the newest state version that the Run stored.' })),
+    isolation: Type.Optional(
+      Type.Object(
+        {
+          level: Type.String({ description: 'Isolation level: Process, Sandbox or Pod.' }),
+          network: Type.String({ description: 'Network access: Host or None.' }),
+          limits: Type.Optional(
+            Type.Object(
+              {
+                cpu: Type.Optional(limitEnforcement),
+                memory: Type.Optional(limitEnforcement),
+                pids: Type.Optional(limitEnforcement),
+                disk: Type.Optional(limitEnforcement),
+              },
+              { description: 'How each limit of spec.stack.resources is enforced.' },
+            ),
           ),
-        ),
-      },
-      { description: 'Isolation in effect during the Run.' },
+        },
+        { description: 'Isolation in effect during the Run.' },
+      ),
     ),
-  ),
-  usage: Type.Optional(
-    Type.Object(
-      {
-        cpuSeconds: Type.Number({ description: 'User and system CPU time of the engine and its child processes, in seconds.' }),
-        peakMemoryBytes: Type.Integer({ description: 'Highest memory usage, in bytes.' }),
-        peakPids: Type.Integer({ description: 'Highest number of processes.' }),
-        peakDiskBytes: Type.Optional(
-          Type.Integer({ description: 'Highest disk usage, in bytes. Measured only when the disk is limited.' }),
-        ),
-      },
-      { description: 'Resource usage of the Run.' },
+    usage: Type.Optional(
+      Type.Object(
+        {
+          cpuSeconds: Type.Number({ description: 'User and system CPU time of the engine and its child processes, in seconds.' }),
+          peakMemoryBytes: Type.Integer({ description: 'Highest memory usage, in bytes.' }),
+          peakPids: Type.Integer({ description: 'Highest number of processes.' }),
+          peakDiskBytes: Type.Optional(
+            Type.Integer({ description: 'Highest disk usage, in bytes. Measured only when the disk is limited.' }),
+          ),
+        },
+        { description: 'Resource usage of the Run.' },
+      ),
     ),
-  ),
-  log: Type.Optional(
-    Type.Object(
-      {
-        bytes: Type.Integer({ description: 'Size of the log, in bytes.' }),
-        lines: Type.Integer({ description: 'Number of lines in the log.' }),
-        truncated: Type.Boolean({ description: 'True when the log reached its size limit and later lines were dropped.' }),
-      },
-      { description: 'The log of the Run.' },
+    log: Type.Optional(
+      Type.Object(
+        {
+          bytes: Type.Integer({ description: 'Size of the log, in bytes.' }),
+          lines: Type.Integer({ description: 'Number of lines in the log.' }),
+          truncated: Type.Boolean({ description: 'True when the log reached its size limit and later lines were dropped.' }),
+        },
+        { description: 'The log of the Run.' },
+      ),
     ),
-  ),
-  conditions: Type.Optional(conditionsSchema),
-})
+    conditions: Type.Optional(conditionsSchema),
+  },
+  // Clients and field selectors find the phase of a Run whose status was not written yet.
+  { default: { phase: 'Queued' } },
+)
 
 /** One execution of a Stack with frozen inputs. */
 export const runResource = defineResource({
