@@ -7,13 +7,13 @@ import { accountKubeconfig, RoleProcesses } from '../test/support/role-process.t
 export type RolesApart = { client: Client; kubeconfig: string; pids: Record<string, number>; stop(): Promise<void> }
 
 /** As bin/oarlock sets it. */
-const oneArena = { MALLOC_ARENA_MAX: '1' }
+const malloc = { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '32768', MALLOC_TRIM_THRESHOLD_: '131072' }
 
 /** Starts every role of an installation in a process of its own, with the ServiceAccount of that role, below `base`. */
 export async function startRolesApart(base: string): Promise<RolesApart> {
   const roles = new RoleProcesses(base)
   try {
-    const api = await roles.start('api', ['serve', '--data', '.', '--listen', '127.0.0.1:0'], /kubeconfig/, oneArena)
+    const api = await roles.start('api', ['serve', '--data', '.', '--listen', '127.0.0.1:0'], /kubeconfig/, malloc)
     const kubeconfig = join(api.directory, 'kubeconfig')
     const client = await createClient({ kubeconfig })
     await installOarlock(client)
@@ -28,7 +28,7 @@ export async function startRolesApart(base: string): Promise<RolesApart> {
     }
     for (const [role, args] of Object.entries(commands)) {
       const file = roles.file(role, 'kubeconfig', await accountKubeconfig(client, `oarlock-${role}`, caCertificate))
-      const { child } = await roles.start(role, [role, ...args, '--kubeconfig', file, '--data', '.'], /^ *API /m, oneArena)
+      const { child } = await roles.start(role, [role, ...args, '--kubeconfig', file, '--data', '.'], /^ *API /m, malloc)
       pids[role] = child.pid as number
     }
     return {
