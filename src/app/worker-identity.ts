@@ -50,6 +50,10 @@ export function workerOf(user: HasName | undefined): string | undefined {
 
 const isWorkerAccount = ({ name, groups }: HasName) => groups.includes(workerAccountsGroup) && name.startsWith(workerAccountPrefix)
 
+/** Whether a role or binding has the name of one of Oarlock's own. One that has less than before stops a component. */
+export const isOwnRightsName = (name: string): boolean => ownRightsPrefixes.some(prefix => name.startsWith(prefix))
+export const ownRightsPrefixes: readonly string[] = ['oarlock:', componentPrefix]
+
 /** Workers that joined with a token: they run on other machines, and can access only what their own Runs need. */
 export const joinedGroup = 'oarlock:joined-workers'
 

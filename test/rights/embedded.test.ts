@@ -20,7 +20,12 @@ before(async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-rights-'))
   const api = await startApiServer({ dataDir, listen: { host: '127.0.0.1', port: 0 }, mounts: ['/state/', '/logs/'] })
   const { server, mounts } = api
-  const target: Target = { url: server.url, tokens: { admin: server.adminToken }, pool: createPool(server.url), close: async () => {} }
+  const target: Target = {
+    url: server.url,
+    tokens: { admin: server.adminToken, local: api.issueWorkerToken('local') },
+    pool: createPool(server.url),
+    close: async () => {},
+  }
   fixture = await createFixture(target)
   mounts.set('/state/', fixture.handlers.state)
   mounts.set('/logs/', fixture.handlers.log)

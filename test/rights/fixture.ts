@@ -97,7 +97,8 @@ export async function createFixture(target: Target): Promise<Fixture> {
   await installOarlock(client)
   for (const name of [namespace, 'other', 'elsewhere', usersNamespace])
     await client.resource(namespaceResource).create({ metadata: { name } })
-  const tokens: Record<string, string> = { admin: target.tokens.admin ?? '', wrong: 'no-such-token' }
+  // Only the embedded server has local workers.
+  const tokens: Record<string, string> = { admin: target.tokens.admin ?? '', local: target.tokens.local ?? 'none', wrong: 'no-such-token' }
   for (const [name, bound] of Object.entries(users)) {
     tokens[name] = await createAccount(client, usersNamespace, name)
     await bind(client, name, bound)
@@ -119,6 +120,11 @@ export async function createFixture(target: Target): Promise<Fixture> {
   // As an administrator does for the namespaces whose Stacks the workers execute.
   const workersGroup = group(`system:serviceaccounts:${workersNamespace}`)
   await create(client, [roleBinding(namespace, 'oarlock-workers', 'oarlock:worker-inputs', [workersGroup])])
+  const ownRole: Rule = { apiGroups: ['rbac.authorization.k8s.io'], resources: ['roles'], verbs: ['*'] }
+  await create(client, [
+    ...boundRole('elsewhere', 'write-roles', [ownRole], [workersGroup]),
+    ...boundRole('elsewhere', 'oarlock-present', [], []),
+  ])
   const runs = [await createRun(client, 'web', 'w1'), await createRun(client, 'db', 'w2')]
   // Runs in another namespace with the UID of the Stack web, and with that of a Stack that no longer exists.
   for (const [name, uid] of [['steal', runs[0]!.spec.stackRef.uid] as const, ['orphan', 'deleted'] as const]) {

@@ -49,6 +49,8 @@ const account = (name: string) => object('v1', 'ServiceAccount', name)
 const role = (name: string) =>
   object('rbac.authorization.k8s.io/v1', 'Role', name, { rules: [{ apiGroups: [''], resources: ['secrets'], verbs: ['get'] }] })
 
+const emptyRole = (name: string, kind = 'Role') => object('rbac.authorization.k8s.io/v1', kind, name, { rules: [] })
+
 const rowsOf =
   (to: Row['to']) =>
   (user: string, may: boolean, request: RightsRequest, onKubernetes?: Row['onKubernetes']): Row => ({
@@ -60,6 +62,7 @@ const stores = rowsOf('stores')
 
 const noFieldSelectors = { may: true, reason: 'RBAC grants access to a kind, not to the objects that a field selects' }
 const noReadPolicies = { may: true, reason: 'a policy sees writes only, so a worker reads every object of the kinds that it needs' }
+const noLocal = (user: string) => (user === 'local' ? { may: false, reason: 'only the embedded server has local workers' } : undefined)
 const noLookup = { may: true, reason: 'a policy cannot look up whether a Run of this Stack is assigned to the worker' }
 
 const log = (name: string) => get(`/logs/${namespace}/${name}`)
@@ -318,5 +321,17 @@ export const objectRows: readonly Row[] = [
   // everything else
   api('w1', false, { method: 'POST', path: core('namespaces/oarlock-workers/serviceaccounts/w2/token'), body: tokenRequest }),
   api('w1', false, create(rbac(`namespaces/${namespace}/roles`), role('new'))),
+  // roles and bindings, where an administrator allows them
+  ...['w1', 'local'].flatMap(user => [
+    api(user, true, create(rbac('namespaces/elsewhere/roles'), emptyRole('new')), noLocal(user)),
+    api(user, true, applyObject(rbac('namespaces/elsewhere/roles/new'), emptyRole('new')), noLocal(user)),
+    ...['oarlock:new', 'oarlock-new'].flatMap(name => [
+      api(user, false, create(rbac('namespaces/elsewhere/roles'), emptyRole(name))),
+      api(user, false, applyObject(rbac(`namespaces/elsewhere/roles/${name}`), emptyRole(name))),
+      api(user, false, create(rbac('clusterroles'), emptyRole(name, 'ClusterRole'))),
+    ]),
+    api(user, false, create(rbac('namespaces/elsewhere/roles'), { ...emptyRole(''), metadata: { generateName: 'oarlock-' } })),
+    api(user, false, remove(rbac('namespaces/elsewhere/roles/oarlock-present'))),
+  ]),
   api('w1', false, get(core('namespaces'))),
 ]

@@ -15,7 +15,7 @@ import { runAdmission } from '../run-fields.ts'
 import { toAppStartError } from '../to-app-start-error.ts'
 import { workerOf, workersGroup, workerUserName } from '../worker-identity.ts'
 import { startOnPreviousPort } from './api-port.ts'
-import { type AuthorizerFacts, makeAuthorizer } from './authorize.ts'
+import { type AuthorizerFacts, makeAuthorizer, rightsAdmission } from './authorize.ts'
 import { workerAdmission } from './authorize-joined.ts'
 import { MountTable } from './mount-table.ts'
 
@@ -74,7 +74,11 @@ export async function startApiServer({ dataDir, listen, names, mounts = [], log 
       log,
       tlsNames: names,
       authorize: makeAuthorizer(facts),
-      admissionPlugins: new Map([...workerAdmission(workerOf, facts), [`${runResource.plural}.${apiGroup}`, runAdmission]]),
+      admissionPlugins: new Map([
+        ...workerAdmission(workerOf, facts),
+        ...rightsAdmission(),
+        [`${runResource.plural}.${apiGroup}`, runAdmission],
+      ]),
       mounts: table.mounts(),
     })
   try {

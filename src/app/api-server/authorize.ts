@@ -1,8 +1,9 @@
 import { apiGroup, systemNamespace, workersNamespace } from '../../api/index.ts'
-import { type Attributes, type AuthorizerPlugin, adminsGroup } from '../../kubernetes/server/index.ts'
-import { hasJoined, workerOf } from '../worker-identity.ts'
+import { type AdmissionPlugin, type Attributes, type AuthorizerPlugin, adminsGroup } from '../../kubernetes/server/index.ts'
+import { hasJoined, isOwnRightsName, workerOf } from '../worker-identity.ts'
 import { authorizeJoined, type JoinedWorkerFacts } from './authorize-joined.ts'
 
+const rbacGroup = 'rbac.authorization.k8s.io'
 const reads = ['get', 'list', 'watch']
 const writes = ['create', 'update', 'patch', 'delete']
 
@@ -23,6 +24,7 @@ export function makeAuthorizer(facts: AuthorizerFacts): AuthorizerPlugin {
     if (user.groups.includes(adminsGroup)) return true
     const worker = workerOf(user)
     if (worker === undefined) return undefined
+    if (writesOwnRights(attributes)) return 'a worker cannot write a ClusterRoleBinding, nor a role or binding of Oarlock'
     if (hasJoined(user)) return authorizeJoined(attributes, worker, facts)
     if (!allowWorker(attributes, worker)) return 'a worker has no permission for this request'
     if (group === apiGroup && resource === 'runs' && subresource === 'status') {
@@ -36,6 +38,19 @@ export function makeAuthorizer(facts: AuthorizerFacts): AuthorizerPlugin {
 
 /** In one are the Leases and join tokens, in the other the identities of workers. */
 const isReserved = (namespace: string | undefined) => namespace === systemNamespace || namespace === workersNamespace
+
+/** A create request has its name in the body only, which {@link rightsAdmission} checks. The manifests engine applies no binding in the whole cluster. */
+const writesOwnRights = ({ verb, group, resource, name = '' }: Attributes): boolean =>
+  group === rbacGroup && !reads.includes(verb) && (resource === 'clusterrolebindings' || isOwnRightsName(name))
+
+/** Rejects roles and bindings of workers that are named like those of Oarlock. */
+export function rightsAdmission(): ReadonlyMap<string, AdmissionPlugin> {
+  const plugin: AdmissionPlugin = ({ user }, { metadata: { name } }) =>
+    workerOf(user) !== undefined && isOwnRightsName(name)
+      ? `a worker cannot write the role or binding ${name}: its name is reserved for Oarlock`
+      : undefined
+  return new Map(['roles', 'rolebindings', 'clusterroles'].map(plural => [`${plural}.${rbacGroup}`, plugin]))
+}
 
 function allowWorker({ verb, group, resource, subresource, namespace, name, path }: Attributes, worker: string): boolean {
   // Discovery is required to apply manifests.
@@ -52,13 +67,6 @@ function allowWorker({ verb, group, resource, subresource, namespace, name, path
   // A Worker must not impersonate users or review their permissions.
   if (group === 'authentication.k8s.io' || group === 'authorization.k8s.io') return verb === 'create' && resource.startsWith('selfsubject')
   if (group === '' && resource === 'serviceaccounts' && subresource === 'token') return false
-  // A role that has less than before stops a component. The manifests engine applies no binding in the whole cluster.
-  if (
-    group === 'rbac.authorization.k8s.io' &&
-    !reads.includes(verb) &&
-    (resource === 'clusterrolebindings' || /^oarlock[:-]/.test(name ?? ''))
-  )
-    return false
   // Single Secrets by name only: no Worker needs to list them.
   if (group === '' && resource === 'secrets') return verb === 'get' || writes.includes(verb)
   return reads.includes(verb) || writes.includes(verb)

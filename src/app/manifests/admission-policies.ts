@@ -9,7 +9,7 @@ import {
   workersNamespace,
 } from '../../api/index.ts'
 import { bindingRight, frozenFields, runMessages } from '../run-fields.ts'
-import { reservedWorkerNames, workerAccountPrefix, workerAccountsGroup } from '../worker-identity.ts'
+import { ownRightsPrefixes, reservedWorkerNames, workerAccountPrefix, workerAccountsGroup } from '../worker-identity.ts'
 import type { Manifest } from './rule.ts'
 import { labelRight } from './worker-roles.ts'
 
@@ -168,6 +168,22 @@ const ownOutputs: Policy = {
   ],
 }
 
+/** Oarlock grants workers nothing on these kinds; an administrator may, for the engine `manifests`. */
+const ownRights: Policy = {
+  name: 'oarlock-worker-rights',
+  ...{ group: 'rbac.authorization.k8s.io', version: 'v1' },
+  resources: ['roles', 'rolebindings', 'clusterroles', 'clusterrolebindings'],
+  operations: ['CREATE', 'UPDATE', 'DELETE'],
+  conditions: byWorker,
+  variables: { name: '(request.operation == "DELETE" ? oldObject : object).metadata.name' },
+  validations: [
+    {
+      expression: `request.resource.resource != "clusterrolebindings" && !(${ownRightsPrefixes.map(prefix => `variables.name.startsWith(${text(prefix)})`).join(' || ')})`,
+      message: 'a worker cannot write a ClusterRoleBinding, nor a role or binding of Oarlock',
+    },
+  ],
+}
+
 /** A right on fields, for every user: see run-fields.ts. */
 const runFields = (): Policy => ({
   name: 'oarlock-run-fields',
@@ -228,4 +244,5 @@ function manifestsOf(policy: Policy): Manifest[] {
  * What Oarlock's authorizer and admission plugins restrict on the embedded server (`../api-server/`), for every other server. A policy sees
  * writes only, and one object at a time: what it cannot tell is in docs/kubernetes.md.
  */
-export const admissionPolicies = (): readonly Manifest[] => [ownWorker, ownLease, ownRuns, ownOutputs, runFields()].flatMap(manifestsOf)
+export const admissionPolicies = (): readonly Manifest[] =>
+  [ownWorker, ownLease, ownRuns, ownOutputs, ownRights, runFields()].flatMap(manifestsOf)

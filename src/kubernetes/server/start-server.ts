@@ -11,7 +11,6 @@ import {
   kubeconfigText,
   openIdDocument,
   Rbac,
-  rbacGroup,
   readCertificates,
   ServiceAccountTokens,
   SigningKey,
@@ -64,7 +63,7 @@ export type ServerOptions = {
    * `system:masters` may do everything, other users what RBAC allows.
    */
   authorize?: AuthorizerPlugin
-  /** By table (see `getObject`): called before an object of that kind is written. The plugins of RBAC's kinds cannot be replaced. */
+  /** By table (see `getObject`): called before an object of that kind is written. For RBAC's kinds, after the check against privilege escalation. */
   admissionPlugins?: ReadonlyMap<string, AdmissionPlugin>
   /** Additional names and addresses in the serving certificate, next to `listen.host` and those of this machine. */
   tlsNames?: readonly string[]
@@ -201,7 +200,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       tokens,
       authorize: authorization.authorize,
       reviews: new Reviews({ store, authorization, tokens, serviceAccounts }),
-      admissionPlugins: new Map([...rbacAdmissionPlugins(rbac, authorization), ...customPlugins(options.admissionPlugins)]),
+      admissionPlugins: withCustom(rbacAdmissionPlugins(rbac, authorization), options.admissionPlugins),
       openId: path => openIdDocument(path, serviceAccounts, url),
       mounts: allMounts,
       fairness,
@@ -287,7 +286,13 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
   }
 }
 
-/** The plugins of RBAC's kinds cannot be replaced. */
-function customPlugins(plugins: ReadonlyMap<string, AdmissionPlugin> = new Map()): [string, AdmissionPlugin][] {
-  return [...plugins].filter(([table]) => !table.endsWith(`.${rbacGroup}`))
+type AdmissionPlugins = ReadonlyMap<string, AdmissionPlugin>
+
+/** A custom plugin replaces none: it is called for what the one of the server accepts. */
+function withCustom(own: AdmissionPlugins, custom: AdmissionPlugins = new Map()): AdmissionPlugins {
+  const both = (table: string, plugin: AdmissionPlugin): AdmissionPlugin => {
+    const first = own.get(table)
+    return first ? (...request) => first(...request) ?? plugin(...request) : plugin
+  }
+  return new Map([...own, ...[...custom].map(([table, plugin]) => [table, both(table, plugin)] as const)])
 }
