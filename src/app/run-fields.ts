@@ -10,7 +10,7 @@ import { type AdmissionPlugin, adminsGroup } from '../kubernetes/server/index.ts
  * administrators have. On the embedded server the admission plugin below checks it, on another server a ValidatingAdmissionPolicy
  * (manifests/admission-policies.ts).
  */
-export const userFields: readonly string[] = ['cancel', 'priority', 'priorityClass']
+const userFields: readonly string[] = ['cancel', 'priority', 'priorityClass']
 
 export const bindingRight = { resource: 'runs', subresource: 'binding', verb: 'update' } as const
 

@@ -45,7 +45,7 @@ const own = {
  * The labels of a Worker that its worker may set itself. Each is a check of a permission, which costs 350,000 units, and Kubernetes limits an
  * expression to 1,000,000 and a policy to 10,000,000.
  */
-export const maxOwnLabels = 16
+const maxOwnLabels = 16
 
 const mayHaveLabel = (key: string) => {
   const name = `${key} + "=" + variables.labels[${key}]`

@@ -1,7 +1,7 @@
 import type { DriverWorker } from './pool-driver.ts'
 
 /** Grace period: a worker that shuts down deletes its Worker object shortly before its process ends. */
-export const orphanGraceMs = 30_000
+const orphanGraceMs = 30_000
 
 export type OrphanSince = { readonly sinceMs: number; readonly isStopRequested: boolean }
 

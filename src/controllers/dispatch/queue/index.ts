@@ -8,7 +8,7 @@
 export { UsageScale } from './decayed-usage.ts'
 export { countStartable } from './demand.ts'
 export { type PreviewEntry, previewQueueOrder, type QueuePreview } from './preview.ts'
-export { classRank, rankOf } from './priority-class.ts'
+export { classRank } from './priority-class.ts'
 export type { EquivalenceClass, FifoQueue, RunQueueEntry, TenantAccount } from './queue-tree.ts'
 export { isOlder } from './queue-tree.ts'
 export { expectedRunMs, RunQueue, type RunQueueOptions } from './run-queue.ts'

@@ -5,6 +5,6 @@ export function classRank(run: { readonly spec: Pick<RunSpec, 'priorityClass'> }
   return rankOf(run.spec.priorityClass ?? 'Change')
 }
 
-export function rankOf(priorityClass: PriorityClass): number {
+function rankOf(priorityClass: PriorityClass): number {
   return priorityClasses.indexOf(priorityClass)
 }

@@ -120,7 +120,7 @@ export function registerMetrics(registry: Registry, gauges: DispatchGauges): Dis
 }
 
 /** Returns a function that keeps the first `max` distinct values and maps all others to `other`. */
-export function boundedLabelValues(max: number): (value: string) => string {
+function boundedLabelValues(max: number): (value: string) => string {
   const known = new Set<string>()
   return value => {
     if (known.has(value)) return value

@@ -114,7 +114,7 @@ export function observeObjects({ caches, core, observe, onRunEnded }: ObserveObj
   ]
 }
 
-export function workerLeaseOf({ metadata }: KubeObject<LeaseBody>): WorkerLease {
+function workerLeaseOf({ metadata }: KubeObject<LeaseBody>): WorkerLease {
   const { name, uid, resourceVersion, labels: own } = metadata
   return { worker: name, uid, resourceVersion, isOfWorker: own?.[labels.pool] !== undefined }
 }

@@ -1,5 +1,5 @@
 /** Counts change with every Run. A status is written at most this long after it changed. */
-export const statusDelayMs = 3_000
+const statusDelayMs = 3_000
 
 /**
  * When statuses that change all the time are written: {@link statusDelayMs} after the first change that is not written yet, so at most once in that time,

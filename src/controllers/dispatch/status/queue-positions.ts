@@ -68,6 +68,6 @@ function statusOf({ position }: PreviewEntry, { reason, message }: PendingReason
 }
 
 /** Exact up to 10, then rounded up to the next ten, so that a start does not cause a write for every Run behind it. */
-export function roundPosition(position: number): number {
+function roundPosition(position: number): number {
   return position <= 10 ? position : Math.ceil(position / 10) * 10
 }

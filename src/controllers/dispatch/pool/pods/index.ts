@@ -5,6 +5,5 @@
  * `worker-pod-state.ts` derives the state of a worker from the status of its Pod, `decide-pod-garbage.ts` decides which ended Pods to delete.
  * Not done here: running the Pods, which is the work of a kubelet; tests write the status of Pods in its place.
  */
-export { credentialDirectory } from './make-pod.ts'
 export { type PodBody, podResource } from './pod.ts'
 export { PodPool, type PodWorkerOptions } from './pod-pool.ts'

@@ -5,7 +5,7 @@ import { workerEnvironment } from '../worker-environment.ts'
 /** After the drain grace: the signals to the engine (SIGINT, 60 s, SIGTERM, 10 s, SIGKILL) and some time to report. */
 const afterGraceSeconds = 90
 
-export const credentialDirectory = '/var/run/secrets/oarlock.dev/worker'
+const credentialDirectory = '/var/run/secrets/oarlock.dev/worker'
 
 export type WorkerPodInput = {
   readonly pool: WorkerPool
