@@ -9,7 +9,7 @@ import { startApiServer } from './api-server/api-server.ts'
 import { makeControllers } from './controllers/controllers.ts'
 import { ensureDefaultPool } from './controllers/default-pool.ts'
 import { installOarlock } from './controllers/install.ts'
-import { claimStores, readStoresId, withdrawEndpoints } from './discovery/index.ts'
+import { claimStores, withdrawEndpoints } from './discovery/index.ts'
 import { startEndpoints } from './endpoints/endpoints.ts'
 import { makeRegistry } from './endpoints/metrics.ts'
 import { createQueueHandler } from './endpoints/queue-endpoint.ts'
@@ -96,11 +96,8 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     const client = await api.connect({ name: 'oarlock:controllers', groups: ['system:masters'] }, 'oarlock-controllers')
     cleanups.push(() => client.close())
     await installOarlock(client)
-    const otherStores = await readStoresId(client)
-    if (otherStores !== undefined && otherStores !== stores.id) {
-      if (!options.replaceStores) throw otherStoresError(dataDir, otherStores, stores.id)
-      await claimStores(client, stores.id, { replace: true })
-    }
+    const otherStores = await claimStores(client, stores.id, { replace: options.replaceStores })
+    if (otherStores !== undefined) throw otherStoresError(dataDir, otherStores, stores.id)
     await withdrawEndpoints(client)
     await ensureDefaultPool(client, { max: options.pool?.max, newMax: Math.max(2, cpus().length) })
     const joinService = new JoinService({ client, issueCredential: serverTokenIssuer(server) })

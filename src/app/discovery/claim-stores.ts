@@ -14,7 +14,11 @@ export async function readStoresId(client: Client): Promise<string | undefined> 
  * create everything again. Atomic, so that of two stores that start at the same time one is refused.
  * @returns the id of the other stores, or undefined if these are the stores of the installation now.
  */
-export async function claimStores(client: Client, id: string, { replace = false } = {}): Promise<string | undefined> {
+export async function claimStores(
+  client: Client,
+  id: string,
+  { replace = false }: { replace?: boolean | undefined } = {},
+): Promise<string | undefined> {
   let other: string | undefined
   await updateEntry(client, 'stores', {
     fieldManager,

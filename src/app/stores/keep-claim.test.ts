@@ -8,7 +8,9 @@ import { systemNamespace } from '../../api/index.ts'
 import { type Client, configMapResource, namespaceResource } from '../../kubernetes/client/index.ts'
 import { silentLog } from '../../kubernetes/controller/index.ts'
 import { startTestServer } from '../../kubernetes/testing/index.ts'
+import { startApiServer } from '../api-server/api-server.ts'
 import { claimStores, endpointName, publishEndpoint, readStoresId } from '../discovery/index.ts'
+import { startAllInOne } from '../index.ts'
 import { keepClaim } from './keep-claim.ts'
 import { startStoresProcess } from './stores-process.ts'
 
@@ -66,6 +68,25 @@ test('the id is claimed beside published addresses, and kept when they change', 
   equal(await claimStores(api.client, 'a'), undefined)
   await publishEndpoint(api.client, 'stores', { url: 'https://two', caCertificate: undefined })
   deepEqual(await dataOf(api.client), { id: 'a', url: 'https://two' })
+})
+
+test('stores of another directory are refused after oarlock up, also when only its API server runs', async () => {
+  const base = mkdtempSync(join(tmpdir(), 'oarlock-claim-'))
+  const address = { host: '127.0.0.1', port: 0 }
+  try {
+    const up = await startAllInOne({ dataDir: join(base, 'up'), listen: address, healthAddress: address, launcher: [], version: 'test' })
+    await up.stop({ graceMs: 0 })
+    const api = await startApiServer({ dataDir: join(base, 'up'), listen: address })
+    const client = await api.connect({ name: 'admin', groups: ['system:masters'] }, 'test')
+    const start = (name: string) => startStoresProcess({ client, dataDir: join(base, name), listen: address, names: [], log: silentLog })
+    await rejects(start('empty'), { name: 'AppStartError', kind: 'DataDirectory', hint: /--replace-stores/ })
+    // Its own directory is accepted.
+    await (await start('up')).stop()
+    await client.close()
+    await api.server.close()
+  } finally {
+    rmSync(base, { recursive: true, force: true })
+  }
 })
 
 test('stores that were replaced serve no longer', async () => {
