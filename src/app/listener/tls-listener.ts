@@ -52,7 +52,7 @@ export type TlsListenerOptions = {
   authenticate: TokenAuthenticator
   mounts: readonly Mount[]
   /** The reasons why the role is not ready; empty if it is. Served without authentication as /readyz; /livez and /healthz are always ok. */
-  notReady(): string[]
+  notReady(): readonly string[]
   onError(error: unknown): void
   limits?: ListenerLimits | undefined
 }
