@@ -26,7 +26,7 @@ export type RoleListenerOptions = {
   /** Additional host names and IP addresses for the certificate. */
   names: readonly string[]
   certificateFiles?: { certificate: string; key: string } | undefined
-  /** The URL that others reach this role at. Default: that of the listener. */
+  /** The URL at which others reach this role. Default: that of the listener. */
   advertiseUrl?: string | undefined
 }
 

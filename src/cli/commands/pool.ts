@@ -39,7 +39,7 @@ export async function pool(options: PoolOptions): Promise<number> {
     return {
       rows: [
         ['API', client.server],
-        ['agent', role.agent],
+        ['identity', role.agent],
         ['workers', `at most ${maxWorkers}${adopted.length > 0 ? `, ${adopted.length} of them adopted` : ''}`],
         ['data', dataDir],
       ],
