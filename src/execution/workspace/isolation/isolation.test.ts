@@ -73,7 +73,6 @@ test('Sandbox: the directories of other Runs, the worker’s files and home dire
   const credential = join(base, 'worker-token')
   writeFileSync(credential, 'of-the-worker')
   const { run, directory } = await open(t, 'Sandbox')
-  writeFileSync(join(directory.root, 'private'), '')
   const { lines } = await run(
     `cat ${other.work}/secret ${credential}; ls ${join(base, 'runs')} ${directory.root} / /root /home 2>&1; cat /etc/shadow`,
   )

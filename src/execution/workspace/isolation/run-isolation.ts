@@ -102,11 +102,11 @@ export class RunIsolation {
 
   /**
    * Makes the account of the sandbox the owner of what this worker, which is root, has written for its programs. After the first program
-   * this worker writes to the scratch directory only. `chown` follows no symlinks, and no program of the Run is running.
+   * this worker writes to two directories only. `chown` follows no symlinks, and no program of the Run is running.
    */
   #giveDirectories({ uid, gid }: SandboxAccount): string {
     const { directory } = this.#options
-    const written = this.#hasGivenSource ? [directory.scratch] : writableDirectories(directory)
+    const written = [directory.inputs, ...(this.#hasGivenSource ? [directory.scratch] : writableDirectories(directory))]
     this.#hasGivenSource = true
     return ['chown', '-hR', `${uid}:${gid}`, '--', ...written.map(quoteForShell)].join(' ')
   }

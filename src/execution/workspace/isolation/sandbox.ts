@@ -74,6 +74,7 @@ export function sandboxCommand(
     ...visible.flatMap(path => bindReadable(path)),
     ...accountFiles(directory).flatMap(({ source, path }) => ['--ro-bind', source, path]),
     ...writable.flatMap(path => ['--bind', path, path]),
+    ...['--ro-bind', directory.inputs, directory.inputs],
     ...[
       '--chdir',
       sandbox.account ? '/' : command.cwd,
