@@ -1,7 +1,7 @@
 import type { Static } from 'typebox'
 import { conditionsSchema, defineResource, type ObjectOf, Type } from '../kubernetes/object/index.ts'
 import { apiGroup, apiVersion, defaults } from './names.ts'
-import { planSummary, priorityClasses } from './shared.ts'
+import { byteCount, count, maxCount, planSummary, priorityClasses } from './shared.ts'
 import { stackSpecSchema } from './stack.ts'
 
 export const runTypes = ['Plan', 'Apply', 'Destroy', 'Refresh'] as const
@@ -12,69 +12,128 @@ export const runPhases = ['Queued', 'Assigned', 'Preparing', 'Planning', 'Applyi
 export type RunPhase = (typeof runPhases)[number]
 export const endedPhases: readonly RunPhase[] = ['Succeeded', 'Failed', 'Canceled', 'Lost']
 
-const spec = Type.Object({
-  type: Type.Enum([...runTypes], {
-    description: 'Plan is read-only; Apply, Destroy and Refresh write state, and at most one of them is active per Stack (invariant 1).',
-  }),
-  stackRef: Type.Object(
-    {
-      name: Type.String({ description: 'Name of the Stack.' }),
-      uid: Type.String({ description: 'UID of the Stack.' }),
-      generation: Type.Integer({ description: 'Generation of the Stack whose spec is frozen in spec.stack.' }),
-    },
-    { description: 'The Stack that the Run belongs to.' },
-  ),
-  epoch: Type.Integer({
-    minimum: 1,
-    // The next one must be exact, too.
-    maximum: Number.MAX_SAFE_INTEGER - 1,
-    description: 'Sequence number of the Run within its Stack. Writes with an older epoch are rejected (invariant 3).',
-  }),
-  stack: stackSpecSchema,
-  revision: Type.String({ description: 'Revision of the source when the Run was created: a commit, or a digest of the files.' }),
-  inputsDigest: Type.String({
-    description: 'Digest of the outputs, Secrets and ConfigMaps that the variables and the environment refer to.',
-  }),
-  reason: Type.String({ description: 'Why the Run was created, such as NewGeneration, SourceChanged, DriftCheck, Retry, RecoveredFrom.' }),
-  recoveredFrom: Type.Optional(Type.String({ description: 'Name of the lost Run that this one continues.' })),
-  approvedPlan: Type.Optional(
-    Type.Object(
-      {
-        digest: Type.String({ description: 'Digest of the plan.' }),
-        runName: Type.String({ description: 'Name of the Run that created the plan.' }),
-      },
-      { description: 'The approved plan, which an Apply executes unchanged.' },
-    ),
-  ),
-  pool: Type.String({ default: defaults.pool, description: 'Name of the WorkerPool whose workers may execute the Run.' }),
-  priorityClass: Type.Optional(
-    Type.Enum([...priorityClasses], {
-      description: 'Priority class in the queue. It can be changed while the Run is queued. Default: Change.',
-    }),
-  ),
-  priority: Type.Integer({ default: 0, description: 'Priority among queued Runs of the same tenant and class; the highest starts first.' }),
-  queuedSince: Type.Optional(
-    Type.String({
-      format: 'date-time',
-      description:
-        'When the first Run that this one supersedes was queued; the waiting time counts from then. Default: the creation time of the Run.',
-    }),
-  ),
-  workerName: Type.Optional(
-    Type.String({ description: 'Name of the Worker that the Run is assigned to. It is set once, by the dispatcher.' }),
-  ),
-  assignedAt: Type.Optional(Type.String({ format: 'date-time', description: 'When the Run was assigned to its Worker.' })),
-  cancel: Type.Optional(
-    Type.Boolean({
-      description: 'Cancels the Run when true: the worker interrupts the engine, and the Run ends in phase Canceled. Default: false.',
-    }),
-  ),
-  cancelReason: Type.Optional(
-    Type.String({
-      description: 'Why the controller canceled the Run: Outdated (by spec.onChange: Cancel of the Stack). Unset when a user canceled it.',
-    }),
-  ),
+/** A rule that the field never changes, or, if it is optional, is neither added nor removed. */
+const immutable = (field: string, { isOptional = false } = {}) => ({
+  rule: isOptional
+    ? `has(self.${field}) == has(oldSelf.${field}) && (!has(self.${field}) || self.${field} == oldSelf.${field})`
+    : `self.${field} == oldSelf.${field}`,
+  message: `${field} is immutable`,
 })
+
+/** A rule that the field may be added and then never changes. */
+const setOnce = (field: string) => ({
+  rule: `!has(oldSelf.${field}) || (has(self.${field}) && self.${field} == oldSelf.${field})`,
+  message: `${field} is immutable once it is set`,
+})
+
+const list = (values: readonly string[]) => `[${values.map(value => `'${value}'`).join(', ')}]`
+
+/** What the identity and the inputs of a Run are. No user may change them, not even an administrator: what was approved and fenced is what is executed. */
+const identityRules = [
+  immutable('type'),
+  immutable('stackRef'),
+  immutable('epoch'),
+  immutable('stack'),
+  immutable('revision'),
+  immutable('inputsDigest'),
+  immutable('reason'),
+  immutable('pool'),
+  immutable('approvedPlan', { isOptional: true }),
+  immutable('recoveredFrom', { isOptional: true }),
+  immutable('queuedSince', { isOptional: true }),
+  setOnce('workerName'),
+  setOnce('assignedAt'),
+]
+
+const ranks = `{${runPhases.map((phase, index) => `'${phase}': ${index}`).join(', ')}}`
+
+const phaseRules = [
+  {
+    rule: `!(oldSelf.phase in ${list(endedPhases)}) || self == oldSelf`,
+    messageExpression: `"the Run has ended: its status is final, with phase " + oldSelf.phase`,
+    message: 'the status of a Run that has ended is final',
+  },
+  {
+    // A map, because kube-apiserver estimates the cost of indexOf as if phases were 3 MB long.
+    rule: `${ranks}[self.phase] >= ${ranks}[oldSelf.phase]`,
+    messageExpression: `"a phase never goes back, from " + oldSelf.phase + " to " + self.phase`,
+    message: 'a phase never goes back',
+  },
+]
+
+const spec = Type.Object(
+  {
+    type: Type.Enum([...runTypes], {
+      description: 'Plan is read-only; Apply, Destroy and Refresh write state, and at most one of them is active per Stack (invariant 1).',
+    }),
+    stackRef: Type.Object(
+      {
+        name: Type.String({ description: 'Name of the Stack.' }),
+        uid: Type.String({ description: 'UID of the Stack.' }),
+        generation: count('Generation of the Stack whose spec is frozen in spec.stack.'),
+      },
+      { description: 'The Stack that the Run belongs to.' },
+    ),
+    epoch: Type.Integer({
+      minimum: 1,
+      maximum: maxCount,
+      description: 'Sequence number of the Run within its Stack. Writes with an older epoch are rejected (invariant 3).',
+    }),
+    stack: stackSpecSchema,
+    revision: Type.String({ description: 'Revision of the source when the Run was created: a commit, or a digest of the files.' }),
+    inputsDigest: Type.String({
+      description: 'Digest of the outputs, Secrets and ConfigMaps that the variables and the environment refer to.',
+    }),
+    reason: Type.String({
+      description: 'Why the Run was created, such as NewGeneration, SourceChanged, DriftCheck, Retry, RecoveredFrom.',
+    }),
+    recoveredFrom: Type.Optional(Type.String({ description: 'Name of the lost Run that this one continues.' })),
+    approvedPlan: Type.Optional(
+      Type.Object(
+        {
+          digest: Type.String({ description: 'Digest of the plan.' }),
+          runName: Type.String({ description: 'Name of the Run that created the plan.' }),
+        },
+        { description: 'The approved plan, which an Apply executes unchanged.' },
+      ),
+    ),
+    pool: Type.String({ default: defaults.pool, description: 'Name of the WorkerPool whose workers may execute the Run.' }),
+    priorityClass: Type.Optional(
+      Type.Enum([...priorityClasses], {
+        description: 'Priority class in the queue. It can be changed while the Run is queued. Default: Change.',
+      }),
+    ),
+    priority: Type.Integer({
+      default: 0,
+      minimum: -1000,
+      maximum: 1000,
+      description: 'Priority among queued Runs of the same tenant and class; the highest starts first.',
+    }),
+    queuedSince: Type.Optional(
+      Type.String({
+        format: 'date-time',
+        description:
+          'When the first Run that this one supersedes was queued; the waiting time counts from then. Default: the creation time of the Run.',
+      }),
+    ),
+    workerName: Type.Optional(
+      Type.String({ description: 'Name of the Worker that the Run is assigned to. It is set once, by the dispatcher.' }),
+    ),
+    assignedAt: Type.Optional(Type.String({ format: 'date-time', description: 'When the Run was assigned to its Worker.' })),
+    cancel: Type.Optional(
+      Type.Boolean({
+        description: 'Cancels the Run when true: the worker interrupts the engine, and the Run ends in phase Canceled. Default: false.',
+      }),
+    ),
+    cancelReason: Type.Optional(
+      Type.String({
+        description:
+          'Why the controller canceled the Run: Outdated (by spec.onChange: Cancel of the Stack). Unset when a user canceled it.',
+      }),
+    ),
+  },
+  { 'x-kubernetes-validations': identityRules },
+)
 
 const limitEnforcement = Type.Enum(['Cgroup', 'Watched', 'NotEnforced'], {
   description:
@@ -106,8 +165,8 @@ const status = Type.Object(
     progress: Type.Optional(
       Type.Object(
         {
-          done: Type.Integer({ description: 'Number of finished resources.' }),
-          total: Type.Integer({ description: 'Number of resources that the plan creates, updates or deletes.' }),
+          done: count('Number of finished resources.'),
+          total: count('Number of resources that the plan creates, updates or deletes.'),
           current: Type.Optional(Type.String({ description: 'The resource in progress.' })),
         },
         { description: 'Progress of the engine, while it reports any.' },
@@ -122,11 +181,11 @@ const status = Type.Object(
     changed: Type.Optional(Type.Boolean({ description: 'True when the plan contains changes, or when the Run changed something.' })),
     outputs: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: 'Outputs that are not secret, after the Run.' })),
     outputsDigest: Type.Optional(Type.String({ description: 'Digest of all outputs, including secret ones.' })),
-    resources: Type.Optional(Type.Integer({ description: 'Number of resources that the Stack manages after the Run.' })),
+    resources: Type.Optional(count('Number of resources that the Stack manages after the Run.')),
     retryable: Type.Optional(
       Type.Boolean({ description: 'False when the same inputs would fail the same way, so that the Run is not retried. Default: true.' }),
     ),
-    stateVersion: Type.Optional(Type.Integer({ description: 'Number of the newest state version that the Run stored.' })),
+    stateVersion: Type.Optional(count('Number of the newest state version that the Run stored.')),
     isolation: Type.Optional(
       Type.Object(
         {
@@ -151,11 +210,9 @@ const status = Type.Object(
       Type.Object(
         {
           cpuSeconds: Type.Number({ description: 'User and system CPU time of the engine and its child processes, in seconds.' }),
-          peakMemoryBytes: Type.Integer({ description: 'Highest memory usage, in bytes.' }),
-          peakPids: Type.Integer({ description: 'Highest number of processes.' }),
-          peakDiskBytes: Type.Optional(
-            Type.Integer({ description: 'Highest disk usage, in bytes. Measured only when the disk is limited.' }),
-          ),
+          peakMemoryBytes: byteCount('Highest memory usage, in bytes.'),
+          peakPids: count('Highest number of processes.'),
+          peakDiskBytes: Type.Optional(byteCount('Highest disk usage, in bytes. Measured only when the disk is limited.')),
         },
         { description: 'Resource usage of the Run.' },
       ),
@@ -163,8 +220,8 @@ const status = Type.Object(
     log: Type.Optional(
       Type.Object(
         {
-          bytes: Type.Integer({ description: 'Size of the log, in bytes.' }),
-          lines: Type.Integer({ description: 'Number of lines in the log.' }),
+          bytes: byteCount('Size of the log, in bytes.'),
+          lines: count('Number of lines in the log.'),
           truncated: Type.Boolean({ description: 'True when the log reached its size limit and later lines were dropped.' }),
         },
         { description: 'The log of the Run.' },
@@ -173,7 +230,7 @@ const status = Type.Object(
     conditions: Type.Optional(conditionsSchema),
   },
   // Clients and field selectors find the phase of a Run whose status was not written yet.
-  { default: { phase: 'Queued' } },
+  { default: { phase: 'Queued' }, 'x-kubernetes-validations': phaseRules },
 )
 
 /** One execution of a Stack with frozen inputs. */

@@ -7,6 +7,15 @@ export const duration = (options: { description: string; default?: string }) => 
 export const quantity = (options: { description: string }) =>
   Type.String({ pattern: '^[0-9]+(\\.[0-9]+)?(Ki|Mi|Gi|Ti|k|M|G|T)?$', ...options })
 
+/** The largest number of a counter, an epoch or a generation. Every client can represent it and the next one exactly. */
+export const maxCount = 2 ** 31 - 1
+
+/** A counter or a sequence number. */
+export const count = (description: string) => Type.Integer({ minimum: 0, maximum: maxCount, description })
+
+/** A number of bytes. */
+export const byteCount = (description: string) => Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description })
+
 /** From the highest to the lowest. */
 export const priorityClasses = ['Interactive', 'Change', 'Drift'] as const
 export type PriorityClass = (typeof priorityClasses)[number]
@@ -17,7 +26,7 @@ export type IsolationLevel = (typeof isolationLevels)[number]
 
 /** Number of resources that a plan adds, changes and destroys. A replacement counts as one add and one destroy. */
 export const planSummary = {
-  add: Type.Integer({ description: 'Number of resources that the plan adds. A replacement counts as one add and one destroy.' }),
-  change: Type.Integer({ description: 'Number of resources that the plan changes in place.' }),
-  destroy: Type.Integer({ description: 'Number of resources that the plan destroys.' }),
+  add: count('Number of resources that the plan adds. A replacement counts as one add and one destroy.'),
+  change: count('Number of resources that the plan changes in place.'),
+  destroy: count('Number of resources that the plan destroys.'),
 }

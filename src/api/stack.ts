@@ -1,7 +1,7 @@
 import type { Static } from 'typebox'
 import { conditionsSchema, defineResource, type ObjectOf, Type } from '../kubernetes/object/index.ts'
 import { apiGroup, apiVersion, defaults } from './names.ts'
-import { duration, isolationLevels, planSummary, priorityClasses } from './shared.ts'
+import { count, duration, isolationLevels, planSummary, priorityClasses } from './shared.ts'
 import { sourceSchema, variablesFromSchema } from './stack-source.ts'
 
 /** `>= 1.9, < 2`: comma-separated, each an operator (=, !=, >, >=, <, <=, ~>; default =) and a version of up to three numbers. */
@@ -265,10 +265,10 @@ const spec = Type.Object({
 })
 
 const status = Type.Object({
-  observedGeneration: Type.Optional(Type.Integer({ description: 'The generation of the spec that this status describes.' })),
+  observedGeneration: Type.Optional(count('The generation of the spec that this status describes.')),
   conditions: Type.Optional(conditionsSchema),
   lastRunNumber: Type.Optional(
-    Type.Integer({ description: 'Number of the newest Run, which is the epoch of that Run and part of its name (invariants 1 and 3).' }),
+    count('Number of the newest Run, which is the epoch of that Run and part of its name (invariants 1 and 3).'),
   ),
   lastRun: Type.Optional(
     Type.Object(
@@ -285,7 +285,7 @@ const status = Type.Object({
   applied: Type.Optional(
     Type.Object(
       {
-        generation: Type.Integer({ description: 'Generation of the Stack.' }),
+        generation: count('Generation of the Stack.'),
         revision: Type.String({ description: 'Revision of the source.' }),
         inputsDigest: Type.String({ description: 'Digest of the outputs, Secrets and ConfigMaps that were used.' }),
         at: Type.String({ format: 'date-time', description: 'When the Run ended.' }),
@@ -299,7 +299,7 @@ const status = Type.Object({
       {
         digest: Type.String({ description: 'Digest of the plan; the value to approve.' }),
         runName: Type.String({ description: 'Name of the Run that created the plan.' }),
-        generation: Type.Integer({ description: 'Generation of the Stack.' }),
+        generation: count('Generation of the Stack.'),
         revision: Type.String({ description: 'Revision of the source.' }),
         inputsDigest: Type.String({ description: 'Digest of the outputs, Secrets and ConfigMaps that were used.' }),
         ...planSummary,
@@ -308,15 +308,13 @@ const status = Type.Object({
     ),
   ),
   checkedAt: Type.Optional(Type.String({ format: 'date-time', description: 'When a Run last compared the resources with the Stack.' })),
-  failures: Type.Optional(Type.Integer({ description: 'Number of consecutive failed Runs with the current inputs.' })),
+  failures: Type.Optional(count('Number of consecutive failed Runs with the current inputs.')),
   sameFailure: Type.Optional(
     Type.Object(
       {
         digest: Type.String({ description: 'Digest of the reason and the message, without parts that differ with each Run.' }),
-        count: Type.Integer({ description: 'Number of consecutive Runs that failed this way, regardless of their revision.' }),
-        generation: Type.Integer({
-          description: 'Generation of the Stack whose failed Runs were counted. A new generation resets the count.',
-        }),
+        count: count('Number of consecutive Runs that failed this way, regardless of their revision.'),
+        generation: count('Generation of the Stack whose failed Runs were counted. A new generation resets the count.'),
       },
       { description: 'The failure that consecutive Runs have in common.' },
     ),
@@ -329,7 +327,7 @@ const status = Type.Object({
     }),
   ),
   outputsDigest: Type.Optional(Type.String({ description: 'Digest of all outputs, including secret ones.' })),
-  resources: Type.Optional(Type.Integer({ description: 'Number of resources that the Stack manages.' })),
+  resources: Type.Optional(count('Number of resources that the Stack manages.')),
 })
 
 /** The desired state of infrastructure. docs/reference/stack.md is generated from this file. */

@@ -1,6 +1,7 @@
 import type { Static } from 'typebox'
 import { conditionsSchema, defineResource, type ObjectOf, Type } from '../kubernetes/object/index.ts'
 import { apiGroup, apiVersion, defaults } from './names.ts'
+import { count } from './shared.ts'
 
 const labelSelector = Type.Object(
   {
@@ -51,11 +52,11 @@ const spec = Type.Object({
 })
 
 const status = Type.Object({
-  observedGeneration: Type.Optional(Type.Integer({ description: 'The generation of the spec that this status describes.' })),
+  observedGeneration: Type.Optional(count('The generation of the spec that this status describes.')),
   conditions: Type.Optional(conditionsSchema),
-  namespaces: Type.Optional(Type.Integer({ description: 'Number of existing namespaces that belong to the tenant.' })),
-  queued: Type.Optional(Type.Integer({ description: 'Number of queued Runs.' })),
-  running: Type.Optional(Type.Integer({ description: 'Number of Runs that are assigned to a worker.' })),
+  namespaces: Type.Optional(count('Number of existing namespaces that belong to the tenant.')),
+  queued: Type.Optional(count('Number of queued Runs.')),
+  running: Type.Optional(count('Number of Runs that are assigned to a worker.')),
 })
 
 /** A group of namespaces with its share of the workers. See docs/queue.md. */

@@ -1,7 +1,7 @@
 import type { Static } from 'typebox'
 import { conditionsSchema, defineResource, type ObjectOf, Type } from '../kubernetes/object/index.ts'
 import { apiGroup, apiVersion, defaults, systemNamespace } from './names.ts'
-import { duration, quantity } from './shared.ts'
+import { count, duration, quantity } from './shared.ts'
 
 export const weekdays = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun'] as const
 
@@ -126,20 +126,17 @@ const spec = Type.Object({
 })
 
 const status = Type.Object({
-  observedGeneration: Type.Optional(Type.Integer({ description: 'The generation of the spec that this status describes.' })),
+  observedGeneration: Type.Optional(count('The generation of the spec that this status describes.')),
   conditions: Type.Optional(conditionsSchema),
-  queued: Type.Optional(Type.Integer({ description: 'Number of queued Runs of the pool.' })),
-  busy: Type.Optional(Type.Integer({ description: 'Number of workers that have a Run.' })),
-  starting: Type.Optional(Type.Integer({ description: 'Number of workers that were started and have not registered yet.' })),
-  workers: Type.Optional(Type.Integer({ description: 'Number of registered workers.' })),
-  desired: Type.Optional(
-    Type.Integer({ description: 'Desired number of workers: busy + ceil(queued / slots), at least min and at most max.' }),
-  ),
+  queued: Type.Optional(count('Number of queued Runs of the pool.')),
+  busy: Type.Optional(count('Number of workers that have a Run.')),
+  starting: Type.Optional(count('Number of workers that were started and have not registered yet.')),
+  workers: Type.Optional(count('Number of registered workers.')),
+  desired: Type.Optional(count('Desired number of workers: busy + ceil(queued / slots), at least min and at most max.')),
   started: Type.Optional(
-    Type.Integer({
-      description:
-        'Sequence number of the newest worker that is a Pod or was requested of another host. It is part of its name and is never reused.',
-    }),
+    count(
+      'Sequence number of the newest worker that is a Pod or was requested of another host. It is part of its name and is never reused.',
+    ),
   ),
 })
 

@@ -1,7 +1,7 @@
 import type { Static } from 'typebox'
 import { defineResource, type ObjectOf, Type } from '../kubernetes/object/index.ts'
 import { apiGroup, apiVersion } from './names.ts'
-import { isolationLevels } from './shared.ts'
+import { count, isolationLevels } from './shared.ts'
 
 const spec = Type.Object({
   pool: Type.String({ description: 'Name of the WorkerPool that the worker belongs to.' }),
@@ -38,13 +38,13 @@ const status = Type.Object(
       }),
     ),
     message: Type.Optional(Type.String({ maxLength: 1_024, description: 'Details of a failure.' })),
-    exitCode: Type.Optional(Type.Integer({ description: 'Exit code of a process that failed. Unset if a signal ended it.' })),
+    exitCode: Type.Optional(count('Exit code of a process that failed. Unset if a signal ended it.')),
     agent: Type.Optional(Type.String({ maxLength: 253, description: 'The `oarlock pool` process that claimed the start of the worker.' })),
     idleSince: Type.Optional(
       Type.String({ format: 'date-time', description: 'When its last Run ended, by the clock of the worker. Unset while it has a Run.' }),
     ),
     host: Type.Optional(Type.String({ description: 'Host name of the machine or Pod.' })),
-    pid: Type.Optional(Type.Integer({ description: 'Process id on that host.' })),
+    pid: Type.Optional(count('Process id on that host.')),
     version: Type.Optional(Type.String({ description: 'Oarlock version of the worker.' })),
     engines: Type.Optional(Type.Record(Type.String(), Type.String(), { description: 'Installed engines and their versions.' })),
     isolation: Type.Optional(

@@ -126,6 +126,9 @@ export async function createFixture(target: Target): Promise<Fixture> {
     ...boundRole('elsewhere', 'oarlock-present', [], []),
   ])
   const runs = [await createRun(client, 'web', 'w1'), await createRun(client, 'db', 'w2')]
+  // It has no worker yet.
+  const queued = runSpec('web', runs[0]!.spec.stackRef.uid, { epoch: 2 })
+  await client.resource(runResource).create({ metadata: { name: 'web-2', namespace }, spec: queued })
   // Runs in another namespace with the UID of the Stack web, and with that of a Stack that no longer exists.
   for (const [name, uid] of [['steal', runs[0]!.spec.stackRef.uid] as const, ['orphan', 'deleted'] as const]) {
     const spec = runSpec('web', uid, { workerName: 'w1' })

@@ -20,7 +20,7 @@ before(async () => {
   peer = await startPeer()
   fixture = await createFixture(peer)
   // The server compiles policies some time after they were written.
-  const probe = objectRows.find(({ user, path, may }) => user === 'run-writer' && !may && path.includes('runs/web-1'))!
+  const probe = objectRows.find(({ user, path, may }) => user === 'run-writer' && !may && path.includes('runs/web-2'))!
   await eventually(async () => (await fixture.send('api', probe.user, probe)).code === 403, 'the policies to be in effect')
 })
 after(async () => {
@@ -44,7 +44,7 @@ test('kube-apiserver: the cost limit of policies allows a user to cancel a Run w
   const path = `/apis/oarlock.dev/v1alpha1/namespaces/${namespace}/runs/large?dryRun=All`
   const request = { method: 'PATCH', path, contentType: 'application/merge-patch+json' }
   deepEqual(await fixture.send('api', 'editor', { ...request, body: { spec: { cancel: true } } }).then(({ code }) => code), 200)
-  const changed = { spec: { stack: { source: { inline: { files: { f63: 'y' } } } } } }
+  const changed = { spec: { cancelReason: 'Outdated' } }
   const { code, message } = await fixture.send('api', 'editor', { ...request, body: changed })
   equal(code, 403)
   match(message, /spec can be changed only in cancel, priority, priorityClass/)
@@ -63,6 +63,8 @@ test('kube-apiserver: controllers and a worker bring a Stack to Ready with the p
   const [controllerClient, workerClient] = [await clientOf('controller'), await clientOf('w5')]
   const manager = await startControllers(controllerClient, 'controller')
   const worker = new ScriptedWorkers(workerClient, 1_000)
+  // The Run of the rows that has no worker would get the only one.
+  await fixture.client.resource(runResource).delete('web-2', { namespace })
   try {
     await worker.start(await fixture.client.resource(workerPoolResource).get('edge'), 'w5')
     const stacks = new StackFixture(fixture.client, namespace)

@@ -47,6 +47,7 @@ export async function startWorkerFixture(
     cachedRun: () => undefined,
     cachedStack: () => undefined,
     checkStackToken: () => false,
+    nowMs: Date.now,
   })
   const stateHandler = createStateHandler({
     store: states,

@@ -44,10 +44,6 @@ export type ControllerProcess = {
   readonly identity: string
   /** Resolves when this process leads. */
   readonly whenLeader: Promise<void>
-  /** The identity of the process that leads; undefined if it is not known. */
-  leader(): string | undefined
-  /** The reasons why this process is not ready, as `/readyz`; empty if it is. */
-  notReady(): readonly string[]
   /** Ends running work within `graceMs` and releases the Lease, so that the next process leads immediately. */
   stop(options: { graceMs: number }): Promise<void>
 }
@@ -112,7 +108,6 @@ export async function startControllerProcess(options: ControllerProcessOptions):
     onError: error => log.error({ err: error }, 'request for the queue failed'),
   })
   let publication: Publication | undefined
-  manager.addReadinessCheck(() => (isStopping ? ['the controller is shutting down'] : (publication?.notReady() ?? [])))
   manager.add({
     name: 'publish the address of the queue',
     start: async signal => {
@@ -134,6 +129,7 @@ export async function startControllerProcess(options: ControllerProcessOptions):
     adminToken: undefined,
     apiUrl: client.server,
     version: options.version,
+    notReady: () => (isStopping ? ['the controller is shutting down'] : (publication?.notReady() ?? [])),
     log,
   })
   // Not awaited: a kind that cannot be listed must not hide the health endpoints, which report it.
@@ -142,8 +138,6 @@ export async function startControllerProcess(options: ControllerProcessOptions):
     httpUrl: `http://${formatAddress(listener.address)}`,
     identity,
     whenLeader: manager.whenLeader,
-    leader: () => manager.leader,
-    notReady: () => manager.readyz().reasons,
     stop: async ({ graceMs }) => {
       isStopping = true
       await manager.stop({ graceMs })

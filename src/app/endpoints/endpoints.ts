@@ -23,6 +23,8 @@ export type EndpointsOptions = {
   adminToken: string | undefined
   apiUrl: string
   version: string
+  /** Why the process is not ready, besides its controllers; empty if it is. */
+  notReady?(): string[]
   log: Log
 }
 
@@ -32,9 +34,11 @@ export async function startEndpoints(options: EndpointsOptions): Promise<HttpLis
   const { manager, dispatch, stacks, runs, workers } = controllers
   let hasStarted = false
   const readiness = (): string[] => {
-    const { reasons } = manager.readyz()
-    hasStarted ||= reasons.length === 0
-    return reasons
+    const reasons = options.notReady?.() ?? []
+    if (reasons.length > 0) return reasons
+    const pending = manager.readyz().reasons
+    hasStarted ||= pending.length === 0
+    return pending
   }
   return await startHttpListener({
     address,

@@ -13,7 +13,12 @@ export type StoreFacts = {
   cachedRun(namespace: string, name: string): Run | undefined
   cachedStack(namespace: string, name: string): Stack | undefined
   checkStackToken(stackUid: string, token: string): boolean
+  /** Wall clock in milliseconds. */
+  nowMs(): number
 }
+
+/** For how long after the end of its Run a worker can store a last version. The clock of the worker, which reports the end, may differ by as much. */
+export const lastVersionWithinMs = 10 * 60_000
 
 /** The Run, if it is assigned to the worker. A Run never changes its Worker, Stack and epoch, so a cached match is final. */
 async function findRunOfWorker(
@@ -40,7 +45,8 @@ async function namesOtherStack(facts: StoreFacts, namespace: string, { name, uid
 
 /**
  * Grants access to state
- * - to the Worker in `spec.workerName`, for its own Run and epoch (invariant 3: the store fences older ones) and the Stack it names,
+ * - to the Worker in `spec.workerName`, for its own Run and epoch (invariant 3: the store fences older ones) and the Stack it names; when the Run
+ *   has ended only to store a last version, for {@link lastVersionWithinMs},
  * - to users with the permission for `stacks/state` or `stacks/plan` of this Stack,
  * - to users with the token of the Stack, but not to its plans.
  */
@@ -56,7 +62,13 @@ export async function authorizeState(facts: StoreFacts, request: StateAccessRequ
     if (run.spec.epoch !== epoch) return denied(403, `Run ${namespace}/${runName} has epoch ${run.spec.epoch}, not ${epoch}`)
     if (await namesOtherStack(facts, namespace, run.spec.stackRef))
       return denied(403, `Run ${namespace}/${runName} has the UID of another Stack than ${namespace}/${stackName}`)
-    return { allowed: true, stackUid: run.spec.stackRef.uid, access: 'run' }
+    const stackUid = run.spec.stackRef.uid
+    if (!isEnded(run)) return { allowed: true, stackUid, access: 'run' }
+    // NaN without a valid time: then it is closed.
+    const endedForMs = facts.nowMs() - Date.parse(run.status?.finishedAt ?? '')
+    if (!(Math.abs(endedForMs) <= lastVersionWithinMs))
+      return denied(403, `Run ${namespace}/${runName} has ended: its state is closed to worker ${worker}`)
+    return { allowed: true, stackUid, access: run.status?.phase === 'Lost' ? 'lost-run' : 'ended-run' }
   }
   if (worker !== undefined) return denied(403, `worker ${worker} can use the paths of its own Runs only`)
   const required = verbs.map(verb => ({ verb, resource: stackResource.plural, subresource, namespace, name: stackName }))

@@ -100,6 +100,7 @@ export function createStoreHandlers({ state, log: logs }: Stores, options: Store
     cachedRun,
     cachedStack,
     checkStackToken: (stackUid, token) => state.checkStackToken(stackUid, token),
+    nowMs: Date.now,
   }
   const onAccessError = (error: unknown) => log.warn({ err: error }, 'the API server did not decide about a request to the stores')
   return {

@@ -73,10 +73,7 @@ async function program(name: string, args: string[], purpose: string): Promise<D
 async function sandbox(): Promise<DoctorFinding> {
   const what = 'sandbox'
   const found = await probeIsolation('Sandbox')
-  if (found.available) {
-    const { bwrap, account } = found.sandbox!
-    return { what, state: 'ok', detail: `isolation level Sandbox, with ${bwrap}${account ? `, as uid ${account.uid}` : ''}` }
-  }
+  if (found.available) return { what, state: 'ok', detail: `isolation level Sandbox, with ${found.bwrap}` }
   return { what, state: 'missing', detail: found.reason, fix: 'required for Stacks with spec.isolation.level Sandbox' }
 }
 

@@ -1,6 +1,6 @@
 import { deepStrictEqual } from 'node:assert/strict'
 import { test } from 'node:test'
-import { decideWrite, type NewestVersion, type WriteAuthor } from './decide-write.ts'
+import { decideWrite, type NewestVersion, type OrphanReason, type WriteAuthor } from './decide-write.ts'
 import type { LockHolder } from './lock-holder.ts'
 
 const fence = (minEpoch: number, maxSeenEpoch: number) => ({ minEpoch, maxSeenEpoch })
@@ -10,7 +10,15 @@ const run = (epoch: number, sequence?: number): WriteAuthor => ({ kind: 'Run', r
 const user = (lockId?: string): WriteAuthor => ({ kind: 'User', lockId })
 const newest = (epoch: number, digest: string, sequence?: number): NewestVersion => ({ version: 7, epoch, digest, sequence })
 const orphan = (epoch: number, reason: string) => ({ kind: 'orphan', epoch, reason })
-type Case = { name: string; at: ReturnType<typeof fence>; lock?: LockHolder; newest?: NewestVersion; author: WriteAuthor; want: unknown }
+type Case = {
+  name: string
+  at: ReturnType<typeof fence>
+  lock?: LockHolder
+  newest?: NewestVersion
+  author: WriteAuthor
+  reason?: OrphanReason
+  want: unknown
+}
 
 const cases: Case[] = [
   {
@@ -102,7 +110,24 @@ const cases: Case[] = [
     author: user(),
     want: { kind: 'accept', epoch: 5, fence: fence(6, 5) },
   },
+  {
+    name: 'stores a write of an ended Run as an orphan, even if it holds the lock',
+    at: fence(5, 5),
+    lock: runLock(5),
+    newest: newest(5, 'x'),
+    author: run(5),
+    reason: 'RunEnded',
+    want: orphan(5, 'RunEnded'),
+  },
+  {
+    name: 'keeps what an ended Run has stored before',
+    at: fence(5, 5),
+    newest: newest(5, 'd'),
+    author: run(5),
+    reason: 'RunEnded',
+    want: { kind: 'keep', version: 7, reason: 'unchanged', fence: fence(5, 5) },
+  },
 ]
-for (const { name, at, lock, newest, author, want } of cases) {
-  test(`decideWrite (invariant 3): ${name}`, () => deepStrictEqual(decideWrite({ fence: at, lock, newest }, author, 'd'), want))
+for (const { name, at, lock, newest, author, reason, want } of cases) {
+  test(`decideWrite (invariant 3): ${name}`, () => deepStrictEqual(decideWrite({ fence: at, lock, newest }, author, 'd', reason), want))
 }

@@ -20,8 +20,11 @@ export type NewestVersion = {
   readonly sequence: number | undefined
 }
 
-/** Why a write is stored as an orphan. `Incomplete`: its author reports that the content was cut off when the engine was killed. */
-export type OrphanReason = 'StaleEpoch' | 'NotLockHolder' | 'Incomplete'
+/**
+ * Why a write is stored as an orphan. `Incomplete`: its author reports that the content was cut off when the engine was killed. `RunEnded`: its author
+ * has reported the end of the Run before, with the state of that time.
+ */
+export type OrphanReason = 'StaleEpoch' | 'NotLockHolder' | 'Incomplete' | 'RunEnded'
 
 export type StateWriteDecision =
   | { readonly kind: 'accept'; readonly epoch: number; readonly fence: Fence }
@@ -34,13 +37,19 @@ export function decideWrite(
   current: { fence: Fence; lock: LockHolder | undefined; newest: NewestVersion | undefined },
   author: WriteAuthor,
   digest: string,
-  { isIncomplete = false } = {},
+  /** Why the write is not current, even if its author holds the lock. */
+  orphanReason?: OrphanReason | undefined,
 ): StateWriteDecision {
   const { fence, lock, newest } = current
   // A user has no epoch: their version gets the epoch of the last Run, and the lock id fences them.
   const epoch = author.kind === 'Run' ? author.epoch : fence.maxSeenEpoch
   // Never current, and no claim to the right to write: the fence does not change.
-  if (isIncomplete) return { kind: 'orphan', epoch, reason: 'Incomplete' }
+  if (orphanReason) {
+    const isStored = newest?.digest === digest
+    return isStored
+      ? { kind: 'keep', version: newest.version, reason: 'unchanged', fence }
+      : { kind: 'orphan', epoch, reason: orphanReason }
+  }
   if (author.kind === 'Run' && epoch < fence.minEpoch) return { kind: 'orphan', epoch, reason: 'StaleEpoch' }
   if (!isWriteAllowed(lock, author)) return { kind: 'orphan', epoch, reason: 'NotLockHolder' }
   const nextFence = author.kind === 'Run' ? fenceAfterRun(fence, epoch) : fenceAfterUser(fence)

@@ -1,4 +1,5 @@
 import type { UnlockClaim } from './decide-lock.ts'
+import type { OrphanReason } from './decide-write.ts'
 import { checkStateKey, StackTokens } from './encryption.ts'
 import { LazyThread } from './lazy-thread.ts'
 import type { LockHolder, RunHolder } from './lock-holder.ts'
@@ -45,7 +46,7 @@ export interface StateStore {
    * A write from an older epoch, without the lock, or of incomplete content never becomes current: it is stored as an orphan (invariant 3).
    */
   writeVersion(
-    request: { stackUid: string; bytes: Uint8Array; kind?: VersionKind; isIncomplete?: boolean } & (
+    request: { stackUid: string; bytes: Uint8Array; kind?: VersionKind; orphanReason?: OrphanReason | undefined } & (
       | { runName: string; epoch: number; sequence?: number }
       | { user: { lockId: string | undefined } }
     ),
@@ -108,13 +109,13 @@ class ThreadedStateStore implements StateStore {
   }
 
   async writeVersion(request: Parameters<StateStore['writeVersion']>[0]): Promise<StateWriteResult> {
-    const { stackUid, bytes, kind = 'terraform', isIncomplete } = request
+    const { stackUid, bytes, kind = 'terraform', orphanReason } = request
     this.#checkSize(bytes, 'state')
     const author =
       'user' in request
         ? { kind: 'User' as const, lockId: request.user.lockId }
         : { kind: 'Run' as const, runName: request.runName, epoch: request.epoch, sequence: request.sequence }
-    return await this.#thread.send(bytes, copy => ['writeVersion', [{ stackUid, author, kind, bytes: copy, isIncomplete }, this.#nowMs()]])
+    return await this.#thread.send(bytes, copy => ['writeVersion', [{ stackUid, author, kind, bytes: copy, orphanReason }, this.#nowMs()]])
   }
 
   async readVersion(request: { stackUid: string; version?: number; kind?: VersionKind }) {

@@ -99,7 +99,7 @@ test('stores a write without the lock as an orphan', t => {
 test('stores incomplete content as an orphan, and the fence does not change', t => {
   const { database, lock, write } = open(t)
   lock(run(1))
-  const request = { stackUid, author: run(9), kind: 'terraform' as const, bytes: Buffer.from('{"ser'), isIncomplete: true }
+  const request = { stackUid, author: run(9), kind: 'terraform' as const, bytes: Buffer.from('{"ser'), orphanReason: 'Incomplete' as const }
   const result = database.writeVersion(request, 1_000)
   deepEqual(result, { kind: 'rejected', reason: 'Incomplete', orphan: 1, currentEpoch: 1, holder: run(1) })
   equal(write(1, '{}').kind, 'accepted')

@@ -52,14 +52,14 @@ export class StateDatabase {
     return this.#file.transaction(work)
   }
 
-  writeVersion({ stackUid, author, kind, bytes, isIncomplete }: WriteRequest, nowMs: number): StateWriteResult {
+  writeVersion({ stackUid, author, kind, bytes, orphanReason }: WriteRequest, nowMs: number): StateWriteResult {
     this.#checkUid(stackUid)
     this.#checkSize(bytes, 'state')
     if (author.kind === 'Run') checkEpoch(author.epoch)
     const { fence, nextVersion } = this.#stack(stackUid)
     const digest = this.#encryption.digest(bytes)
     const lock = this.#lock(stackUid)?.holder
-    const decision = decideWrite({ fence, lock, newest: this.#versions.newest(stackUid, kind) }, author, digest, { isIncomplete })
+    const decision = decideWrite({ fence, lock, newest: this.#versions.newest(stackUid, kind) }, author, digest, orphanReason)
     const insert = (epoch: number, orphan: string | null) => {
       const [name, sequence] = author.kind === 'Run' ? [author.runName, author.sequence] : ['user', undefined]
       const version = { stackUid, version: nextVersion, kind, orphan, epoch, digest, bytes, createdMs: nowMs }

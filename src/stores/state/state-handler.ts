@@ -31,9 +31,12 @@ export type StateAccessRequest = {
 
 export type StateVerb = 'get' | 'update' | 'delete'
 
-/** `run` allows the worker's paths of this Run, `user` allows the Terraform backend and the queries. */
+/**
+ * `run` allows the worker's paths of this Run, `user` the Terraform backend and the queries. `ended-run` allows the worker of a Run to store a last version,
+ * which does not become current; with `lost-run` it does unless a newer Run has started.
+ */
 export type StateAccess =
-  | { allowed: true; stackUid: string; access: 'run' | 'user' }
+  | { allowed: true; stackUid: string; access: 'run' | 'ended-run' | 'lost-run' | 'user' }
   | { allowed: false; code: 401 | 403 | 404 | 503; message: string }
 
 export type StateHandlerOptions = {
@@ -78,11 +81,14 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
       })
       if (!access.allowed) throw accessDenied(access, target.kind === 'backend')
       const required = target.kind === 'run' ? 'run' : 'user'
-      if (access.access !== required)
+      const isEndedRun = access.access === 'ended-run' || access.access === 'lost-run'
+      if (access.access !== required && !(isEndedRun && target.kind === 'run'))
         throw new HttpError(403, 'Forbidden', `this path requires ${required} credentials, got ${access.access} credentials`)
       const exchange = { method, req, res, stackUid: access.stackUid, path: `${target.namespace}/${target.stack}` }
-      if (target.kind === 'run') await serveRun(target, exchange)
-      else if (target.kind === 'backend') await serveBackend(target, exchange)
+      if (target.kind === 'run') {
+        if (isEndedRun) await serveEndedRun(target, exchange, access.access === 'lost-run')
+        else await serveRun(target, exchange)
+      } else if (target.kind === 'backend') await serveBackend(target, exchange)
       else await serveQuery(target, exchange)
     } catch (error) {
       const http = toHttpError(error)
@@ -106,7 +112,7 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
       case 'PUT incomplete': {
         // A separate path: a server that does not know it must not store the content as a state.
         const bytes = await body(req)
-        return sendWriteResult(res, await store.writeVersion({ stackUid, runName, epoch, bytes, isIncomplete: true }))
+        return sendWriteResult(res, await store.writeVersion({ stackUid, runName, epoch, bytes, orphanReason: 'Incomplete' }))
       }
       case 'POST lock': {
         const result = await store.lock({ stackUid, holder }, isLockAbandoned)
@@ -127,6 +133,19 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
     }
     const allowed = resource === 'lock' || resource === 'unlock' ? 'POST' : resource === 'incomplete' ? 'PUT' : 'GET, PUT'
     throw new HttpError(405, 'MethodNotAllowed', `${method} is not allowed here, use ${allowed}`)
+  }
+
+  /** Nothing that an engine has created is forgotten, and nothing is readable. Its own lock is all that a Run can release. */
+  async function serveEndedRun(target: RunTarget, exchange: Exchange, isLost: boolean): Promise<void> {
+    const { resource, runName, epoch } = target
+    const { method, req, res, stackUid } = exchange
+    const request = `${method} ${resource}`
+    if (request === 'POST unlock' || request === 'PUT incomplete') return await serveRun(target, exchange)
+    if (request !== 'PUT state' && request !== 'PUT inventory')
+      throw new HttpError(403, 'RunEnded', `Run ${runName} has ended: its worker can only store a last version of the state`)
+    if (isLost) return await serveRun(target, exchange)
+    const bytes = await body(req)
+    sendWriteResult(res, await store.writeVersion({ stackUid, runName, epoch, bytes, kind: kindOf(resource), orphanReason: 'RunEnded' }))
   }
 
   async function serveBackend({ lockId }: BackendTarget, { method, req, res, stackUid, path }: Exchange): Promise<void> {

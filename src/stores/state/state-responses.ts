@@ -27,6 +27,9 @@ function writeRejected(result: Extract<StateWriteResult, { kind: 'rejected' }>):
   if (reason === 'Incomplete') {
     return new HttpError(409, reason, `incomplete state is never current; it is stored as orphaned version ${orphan}`, { orphan })
   }
+  if (reason === 'RunEnded') {
+    return new HttpError(409, reason, `the Run has ended; the content is stored as orphaned version ${orphan}`, { orphan })
+  }
   const cause =
     reason === 'StaleEpoch'
       ? `epoch ${currentEpoch} has started`

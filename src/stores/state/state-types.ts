@@ -54,8 +54,8 @@ export type WriteRequest = {
   author: WriteAuthor
   kind: VersionKind
   bytes: Uint8Array
-  /** The content was cut off while it was written; it is always stored as an orphan, even if the author holds the lock. */
-  isIncomplete?: boolean
+  /** The content is stored as an orphan for this reason, even if the author holds the lock. */
+  orphanReason?: OrphanReason | undefined
 }
 export type StateWriteResult =
   /** On disk and current; `version` is the newest one. Content that is already stored creates no version. */

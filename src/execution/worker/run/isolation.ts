@@ -32,7 +32,7 @@ export async function createIsolation({ run, directory, cacheDir, sandboxBinds, 
   const limits = readLimits(resources)
   return new RunIsolation({
     level,
-    sandbox: available.sandbox,
+    bwrap: available.bwrap,
     network,
     limits,
     runUid: run.metadata.uid,

@@ -1,4 +1,5 @@
-import { type RootDirectory, sha256 } from '../../../kubernetes/util/index.ts'
+import { writeFile } from 'node:fs/promises'
+import { sha256 } from '../../../kubernetes/util/index.ts'
 import { LockedError, StaleEpochError, type StateClient, type StateFileStream, streamStateFile } from '../../../stores/state/index.ts'
 import type { RunLog } from './run-log.ts'
 import type { RunStopper } from './run-stopper.ts'
@@ -8,8 +9,6 @@ export type RunStateFileOptions = {
   client: Pick<StateClient, 'write'>
   /** Where the engine writes its state; undefined for `state: External`. */
   path: string | undefined
-  /** Accesses `path`. */
-  files: RootDirectory
   stopper: Pick<RunStopper, 'stop' | 'writeSignal'>
   log: Pick<RunLog, 'append'>
   /** The store has this version: sha256 in hex. */
@@ -44,21 +43,20 @@ export class RunStateFile {
 
   /** Writes the store's current version to the file, for the engine to start from. */
   async restore(bytes: Buffer): Promise<void> {
-    const { path, files } = this.#options
+    const { path } = this.#options
     if (path === undefined) return
-    await files.write(path, bytes)
+    await writeFile(path, bytes, { mode: 0o600 })
     this.#known = bytes
     this.#markSaved(bytes)
   }
 
   /** From now on each version that the engine writes is uploaded. */
   startStreaming(): void {
-    const { path, files, client, stopper } = this.#options
+    const { path, client, stopper } = this.#options
     if (path === undefined) return
     this.#isUnsaved = true
     this.#stream = streamStateFile({
       path,
-      files,
       known: this.#known,
       upload: async bytes => {
         this.#version = await client.write(bytes, { signal: stopper.writeSignal })

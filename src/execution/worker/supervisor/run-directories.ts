@@ -47,8 +47,7 @@ async function saveState(root: string): Promise<string | undefined> {
     // Killed before it was supervised: no engine was started.
     return undefined
   }
-  // Only the file below this directory: the record may be older than the path that the directory has now.
-  return await salvageUnlessSaved({ salvage: run.salvage, directory: root }, undefined, salvageMs)
+  return run.salvage && (await salvageUnlessSaved(run.salvage, undefined, salvageMs))
 }
 
 function isAlive(root: string, owner: string): boolean {

@@ -97,12 +97,11 @@ export function prepareStatus(update: Update): KubeObject {
   const metadata: ObjectMeta = { ...before.metadata }
   if (ownership === 'applied' && sent.managedFields) metadata.managedFields = sent.managedFields
   const object: KubeObject = { ...before, metadata }
-  if (decoded.status === undefined) delete object.status
-  else {
-    // The rest is stored already and has its defaults.
-    const { apiVersion, kind: name } = before
-    object.status = withDefaults(kind, { apiVersion, kind: name, metadata, status: decoded.status }).status
-  }
+  // The rest is stored already and has its defaults. A status that was removed may have one, too.
+  const { apiVersion, kind: name } = before
+  const { status } = withDefaults(kind, { apiVersion, kind: name, metadata, status: decoded.status })
+  if (status === undefined) delete object.status
+  else object.status = status
   kind.strategy.prepareForStatusUpdate?.(object, before)
   const causes = schemaCauses(kind, object, before)
   const validate = kind.strategy.validateStatusUpdate ?? kind.strategy.validate
