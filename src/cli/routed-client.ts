@@ -3,11 +3,13 @@ import {
   type AccessOptions,
   type Client,
   createClient,
+  hasOnlyClientCertificate,
   type RequestOptions,
   type Response,
   type StreamResponse,
   WrappedClient,
 } from '../kubernetes/client/index.ts'
+import { certificateError, type RoutedRole, roleError } from './role-error.ts'
 
 /** The role that serves each path. */
 const roles = [
@@ -22,7 +24,7 @@ const roles = [
  */
 export class RoutedClient extends WrappedClient {
   readonly #access: AccessOptions
-  readonly #clients = new Map<string, Promise<Client>>()
+  readonly #routes = new Map<RoutedRole, Promise<Route>>()
 
   constructor(inner: Client, access: AccessOptions) {
     super(inner)
@@ -31,35 +33,49 @@ export class RoutedClient extends WrappedClient {
 
   override async request(options: RequestOptions): Promise<Response> {
     const role = roleOf(options.path)
-    return await (role ? await this.#clientOf(role) : this.inner).request(options)
+    return role ? await this.#send(role, client => client.request(options)) : await this.inner.request(options)
   }
 
   override async stream(options: RequestOptions & { idleTimeoutMs?: number | undefined }): Promise<StreamResponse> {
     const role = roleOf(options.path)
-    return await (role ? await this.#clientOf(role) : this.inner).stream(options)
+    return role ? await this.#send(role, client => client.stream(options)) : await this.inner.stream(options)
   }
 
   override async close(): Promise<void> {
-    const clients = await Promise.allSettled(this.#clients.values())
-    await Promise.all(clients.map(client => (client.status === 'fulfilled' ? client.value.close() : undefined)))
+    const routes = await Promise.allSettled(this.#routes.values())
+    await Promise.all(routes.map(route => (route.status === 'fulfilled' ? route.value.client.close() : undefined)))
     await this.inner.close()
   }
 
-  #clientOf(role: 'stores' | 'queue'): Promise<Client> {
-    const known = this.#clients.get(role)
+  async #send<T>(role: RoutedRole, send: (client: Client) => Promise<T>): Promise<T> {
+    const { client, url } = await this.#routeTo(role)
+    try {
+      return await send(client)
+    } catch (error) {
+      throw await roleError(error, role, url, this.inner)
+    }
+  }
+
+  #routeTo(role: RoutedRole): Promise<Route> {
+    const known = this.#routes.get(role)
     if (known) return known
     const found = this.#connect(role)
-    this.#clients.set(role, found)
+    this.#routes.set(role, found)
     return found
   }
 
-  async #connect(role: 'stores' | 'queue'): Promise<Client> {
+  async #connect(role: RoutedRole): Promise<Route> {
     const { readEndpoint } = await discovery()
     const endpoint = await readEndpoint(this.inner, role)
-    if (!endpoint) return this.inner
+    if (!endpoint) return { client: this.inner, url: undefined }
     const { url, caCertificate } = endpoint
-    return await createClient({ ...this.#access, endpoint: { server: url, caCertificate }, userAgent: 'oarlock-cli' })
+    if (await hasOnlyClientCertificate(this.#access)) throw certificateError(role)
+    const client = await createClient({ ...this.#access, endpoint: { server: url, caCertificate }, userAgent: 'oarlock-cli' })
+    return { client, url }
   }
 }
+
+/** Where the requests for a role go; `url` is undefined for the API server. */
+type Route = { readonly client: Client; readonly url: string | undefined }
 
 const roleOf = (path: string) => roles.find(([prefix]) => path.startsWith(prefix))?.[1]

@@ -8,7 +8,7 @@ import { type Address, formatAddress } from '../address.ts'
 import { AppStartError } from '../app-start-error.ts'
 import { prepareDataDirectory } from '../data-directory.ts'
 import { authenticateByTokenReview } from '../delegated-auth/authenticate-by-token-review.ts'
-import { keepPublishing, type Publication, readEndpoint } from '../discovery/index.ts'
+import { controllerLeaseName, keepPublishing, type Publication, readEndpoint } from '../discovery/index.ts'
 import { startEndpoints } from '../endpoints/endpoints.ts'
 import { makeRegistry } from '../endpoints/metrics.ts'
 import { createQueueHandler } from '../endpoints/queue-endpoint.ts'
@@ -60,7 +60,8 @@ export async function startControllerProcess(options: ControllerProcessOptions):
   const { client, access, log, leaseDurationMs = defaultLeaseMs } = options
   prepareDataDirectory(options.queue.dataDir, log)
   await prepareServer(options)
-  const identity = `${hostname()}_${randomUUID()}`
+  // The random part tells restarts apart in containers, where process ids repeat.
+  const identity = `${hostname()}_${process.pid}_${randomUUID().slice(0, 8)}`
   const registry = makeRegistry()
   makeDirectories(options.cacheDir, 0o700)
   const controllers = makeControllers({
@@ -76,7 +77,7 @@ export async function startControllerProcess(options: ControllerProcessOptions):
     cacheDir: options.cacheDir,
     maxRunning: options.maxRunning,
     leaderElection: {
-      leaseName: 'oarlock-controller',
+      leaseName: controllerLeaseName,
       namespace: systemNamespace,
       identity,
       leaseDurationMs,

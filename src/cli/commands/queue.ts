@@ -25,10 +25,7 @@ export async function queue(options: QueueOptions): Promise<void> {
           hint: 'list the queue of a namespace that you may read: oarlock queue -n NAMESPACE',
         })
       }
-      if (!isReason(error, 'NotFound')) throw error
-      throw new CliError('this server does not serve /queue', {
-        hint: '"oarlock get runs -A" shows the last reported reason and position of each Run',
-      })
+      throw error
     }
     if (output === 'json' || output === 'yaml') return print(await serialize(report, output))
     for (const line of queueLines(report, output === 'wide')) print(line)

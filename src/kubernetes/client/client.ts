@@ -131,6 +131,12 @@ export async function clusterCaCertificate(options: AccessOptions = {}): Promise
   return ca?.kind === 'file' ? await readFile(ca.path, 'utf8') : ca?.text
 }
 
+/** Whether the user of {@link createClient} is identified by a client certificate alone, which only the API server itself can verify. */
+export async function hasOnlyClientCertificate(options: AccessOptions = {}): Promise<boolean> {
+  const { credentials, clientCertificate } = await resolveClusterAccess(options)
+  return credentials.kind === 'none' && clientCertificate !== undefined
+}
+
 /** The same credentials for another server. The settings of the connection to the cluster, such as its CA, do not apply to it. */
 function onEndpoint(cluster: ClusterAccess, { server, caCertificate }: NonNullable<ClientOptions['endpoint']>): ClusterAccess {
   const { ca: _ca, tlsServerName: _name, proxyUrl: _proxy, ...access } = cluster

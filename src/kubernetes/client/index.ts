@@ -11,6 +11,7 @@ export {
   type ClientOptions,
   clusterCaCertificate,
   createClient,
+  hasOnlyClientCertificate,
   type RequestObserver,
   type RequestOptions,
   type Response,

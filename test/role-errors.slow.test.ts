@@ -1,0 +1,67 @@
+/** What commands report while roles that run in processes of their own are missing, stopped or paused. */
+import { equal, match } from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import type { StackSpec } from '../src/api/index.ts'
+import { installOarlock } from '../src/app/controllers/install.ts'
+import { readEndpoint, readLeader } from '../src/app/discovery/index.ts'
+import { type Client, createClient } from '../src/kubernetes/client/index.ts'
+import { eventually } from './support/eventually.ts'
+import { makeDataDir, removeDirectory } from './support/oarlock-process.ts'
+import { accountKubeconfig, controllerArgs, type RoleProcess, RoleProcesses } from './support/role-process.ts'
+import { runOarlock } from './support/run-program.ts'
+import { StackFixture } from './support/stacks.ts'
+
+const base = makeDataDir()
+const roles = new RoleProcesses(base)
+let api: RoleProcess
+let client: Client
+let ca: string
+
+before(async () => {
+  api = await roles.start('api', ['serve', '--data', '.', '--listen', '127.0.0.1:0'], /kubeconfig/)
+  client = await createClient({ kubeconfig: join(api.directory, 'kubeconfig') })
+  ca = readFileSync(join(api.directory, 'pki', 'ca.crt'), 'utf8')
+  await installOarlock(client)
+})
+after(async () => {
+  await client?.close()
+  await roles.stopAll()
+  removeDirectory(base)
+})
+
+const start = async (name: string, account: string, ...args: string[]) => {
+  const file = roles.file(name, 'kubeconfig', await accountKubeconfig(client, account, ca))
+  return await roles.start(name, [...args, '--kubeconfig', file, '--data', '.'], /^ *API /m)
+}
+
+async function expectError(args: string[], code: number, ...patterns: RegExp[]) {
+  const result = await runOarlock([...args, '--kubeconfig', join(api.directory, 'kubeconfig')])
+  equal(result.code, code, result.text)
+  for (const pattern of patterns) match(result.text, pattern)
+}
+
+test('commands name the role that does not serve, and for the queue who leads', async () => {
+  const spec: StackSpec = { engine: 'command', source: { inline: { files: { a: '' } } }, command: { apply: ['true'] }, suspend: true }
+  await new StackFixture(client).create('hello', spec)
+  await expectError(['state', 'list'], 5, /the stores have not published an address/, /hint: is "oarlock stores" running\?/)
+  await expectError(['queue'], 5, /has not published an address.*: no controller leads/, /hint: is "oarlock controller" running\?/)
+
+  const stores = await start('stores', 'oarlock-stores', 'stores', '--listen', '127.0.0.1:0')
+  await eventually(async () => await readEndpoint(client, 'stores'), 'the stores to publish')
+  await stores.stop()
+  await expectError(['state', 'versions', 'hello'], 5, /the stores do not answer at https:\/\/\S+ \(ECONNREFUSED\)/, /is "oarlock stores"/)
+
+  const controller = await start('controller', 'oarlock-controller', ...controllerArgs)
+  await eventually(async () => await readEndpoint(client, 'queue'), 'the queue to be published')
+  const identity = controller.printed('identity')
+  match(identity, new RegExp(`_${controller.child.pid}_[0-9a-f]{8}$`))
+  equal((await readLeader(client))?.identity, identity)
+  const leases = await runOarlock(['get', 'leases', '-n', 'oarlock-system', '--kubeconfig', join(api.directory, 'kubeconfig')])
+  match(leases.stdout, new RegExp(`^oarlock-controller +${identity} `, 'm'))
+  controller.child.kill('SIGSTOP')
+  await expectError(['queue'], 5, new RegExp(`does not answer at \\S+ \\(ERR_CONNECT_TIMEOUT\\): .*${identity} .*renewed its Lease`))
+  await controller.stop('SIGKILL')
+  await expectError(['queue'], 5, new RegExp(`\\(ECONNREFUSED\\): .*${identity} .*renewed its Lease \\S+ ago`))
+})
