@@ -464,9 +464,9 @@ describe('the lifecycle of a Stack', { concurrency: 5 }, () => {
         check(`oarlock ${args.join(' ')}`, text)
       }
     }
-    // Every file of the data directory except the database of objects, which contains the Secrets.
+    // Every file of the data directory: Secrets are encrypted in the database of objects.
     const files = readdirSync(dataDir, { recursive: true, withFileTypes: true }).filter(
-      entry => entry.isFile() && !entry.name.startsWith('oarlock.db') && !entry.parentPath.startsWith(work),
+      entry => entry.isFile() && !entry.parentPath.startsWith(work),
     )
     ok(files.some(({ parentPath }) => parentPath.includes('logs')) && files.some(({ parentPath }) => parentPath.includes('state')))
     for (const { parentPath, name } of files) {

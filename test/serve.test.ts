@@ -1,11 +1,11 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, test } from 'node:test'
-import { configMapResource, createClient } from '../src/kubernetes/client/index.ts'
+import { configMapResource, createClient, secretResource } from '../src/kubernetes/client/index.ts'
 import { makeDataDir, removeDirectory } from './support/oarlock-process.ts'
 
 const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock.js')
@@ -89,6 +89,39 @@ test('serve runs the API server with a kubeconfig; backup while it runs, SIGTERM
   deepEqual((await reader.resource(configMapResource).get('a', { namespace: 'default' })).data, { a: 'b' })
   await reader.close()
   equal(await again.stop(), 0)
+})
+
+test('oarlock encryption rotate re-encrypts online and offline; a backup states which key it needs', async () => {
+  const dataDir = join(directory(), 'data')
+  const server = await serve(dataDir)
+  const client = await clientOf(dataDir)
+  const secrets = client.resource(secretResource)
+  await secrets.create({ metadata: { name: 'a', namespace: 'default' }, stringData: { password: 'hunter2' } })
+  const file = join(directory(), 'a.backup')
+  const backup = await oarlock('backup', '--data', dataDir, '--to', file)
+  const [, key] = /1 of them are encrypted with the key (key-\w+), which is not in the backup/.exec(backup.output) ?? []
+  ok(key && !readFileSync(file, 'latin1').includes(Buffer.from('hunter2').toString('base64')), backup.output)
+
+  const online = await oarlock('encryption', 'rotate', '--data', dataDir)
+  equal(online.code, 0, online.output)
+  match(online.output, new RegExp(`1 objects are encrypted with the new key key-\\w+\nkept for earlier backups: ${key}\n`))
+  equal((await secrets.get('a', { namespace: 'default' })).data?.password, Buffer.from('hunter2').toString('base64'))
+  await client.close()
+  equal(await server.stop(), 0)
+
+  const restored = join(directory(), 'data')
+  const without = await oarlock('restore', file, '--data', restored)
+  deepEqual([without.code, without.output.includes(`1 with the key ${key}`)], [7, true], without.output)
+  const keys = join(directory(), 'keys.json')
+  copyFileSync(join(dataDir, 'keys', 'encryption-config.json'), keys)
+  const done = await oarlock('restore', file, '--data', restored, '--encryption-provider-config', keys)
+  equal(done.code, 0, done.output)
+
+  const offline = await oarlock('encryption', 'rotate', '--data', dataDir, '--remove-old-keys', '-o', 'json')
+  equal(offline.code, 0, offline.output)
+  deepEqual({ ...JSON.parse(offline.output), key: '' }, { key: '', olderKeys: [], objects: 1 })
+  const missing = await oarlock('encryption', 'rotate', '--data', join(directory(), 'nothing'))
+  deepEqual([missing.code, /does not exist/.test(missing.output)], [7, true], missing.output)
 })
 
 for (const { name, args, code, expected } of [

@@ -16,6 +16,7 @@ const commands = {
   'join-service': () => import('./commands/join-service.command.ts'),
   backup: () => import('./commands/backup.command.ts'),
   restore: () => import('./commands/restore.command.ts'),
+  encryption: () => import('./commands/encryption.command.ts'),
   worker: () => import('./commands/worker.command.ts'),
   apply: () => import('./commands/apply.command.ts'),
   get: () => import('./commands/get.command.ts'),

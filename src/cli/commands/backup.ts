@@ -5,7 +5,7 @@ import { type BackupSummary, backUpDataDirectory, ServerStartError, writeBackup 
 import { formatBytes } from '../../kubernetes/util/index.ts'
 import { dataDirectory, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
-import { print } from '../console.ts'
+import { note, print } from '../console.ts'
 import { dataError } from '../data-error.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { serialize } from '../output/print-objects.ts'
@@ -63,6 +63,12 @@ async function backUpServer(path: string, access: { kubeconfig?: string; context
 }
 
 async function printSummary(summary: BackupSummary, output: string | undefined): Promise<void> {
-  if (output === 'json' || output === 'yaml') print(await serialize(summary, output))
-  else print(`${summary.path}: ${summary.objects} objects up to resource version ${summary.revision}, ${formatBytes(summary.bytes)}`)
+  const { path, objects, revision, bytes, encrypted } = summary
+  if (output === 'json' || output === 'yaml') {
+    print(await serialize({ ...summary, encrypted: Object.fromEntries(encrypted) }, output))
+    return
+  }
+  print(`${path}: ${objects} objects up to resource version ${revision}, ${formatBytes(bytes)}`)
+  for (const [key, count] of encrypted) print(`${count} of them are encrypted with the key ${key}, which is not in the backup`)
+  if (encrypted.size > 0) note('back up keys/encryption-config.json of the data directory separately: they cannot be restored without it')
 }

@@ -5,12 +5,13 @@ import { errPaint, note, print } from '../console.ts'
 import { dataError } from '../data-error.ts'
 import { serialize } from '../output/print-objects.ts'
 
-export type RestoreOptions = { data?: string; force?: boolean; salvage?: boolean; output?: string }
+export type RestoreOptions = { data?: string; force?: boolean; salvage?: boolean; encryptionProviderConfig?: string; output?: string }
 
 /** `oarlock restore`: makes a backup the database of a data directory. */
-export async function restore(file: string, { data, force, salvage, output }: RestoreOptions): Promise<void> {
+export async function restore(file: string, options: RestoreOptions): Promise<void> {
+  const { data, force, salvage, output, encryptionProviderConfig: encryptionConfig } = options
   const dataDir = dataDirectory(data)
-  const summary = attempt(() => restoreBackup({ file: resolve(file), dataDir, force, salvage }))
+  const summary = attempt(() => restoreBackup({ file: resolve(file), dataDir, force, salvage, encryptionConfig }))
   const { objects, orphans, skipped, replacedPath } = summary
   if (output === 'json' || output === 'yaml') {
     print(await serialize({ ...summary, orphans: Object.fromEntries(orphans) }, output))

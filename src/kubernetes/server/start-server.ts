@@ -15,13 +15,13 @@ import {
   ServiceAccountTokens,
   SigningKey,
   Tokens,
-  writeSecretFile,
 } from './auth/index.ts'
 import { createDirectories, withFileErrors, withWriteErrors } from './data-directory.ts'
 import { Discovery, kubernetesVersion } from './discovery/index.ts'
 import { Fairness, type FairnessLimits } from './fairness/index.ts'
 import {
   backupMount,
+  keyRotationMount,
   type Listener,
   type LocalConnection,
   LocalConnections,
@@ -37,12 +37,12 @@ import { Quotas } from './quota/index.ts'
 import { Registry } from './registry/index.ts'
 import { PagedLists, type Services } from './rest/index.ts'
 import { Reviews, rbacAdmissionPlugins } from './review/index.ts'
-import { parseEntry, ServerStartError, Store, writeAtomically } from './storage/index.ts'
+import { parseEntry, ServerStartError, Store, writeAtomically, writeSecretFile } from './storage/index.ts'
 import { listenOnUnixSocket } from './unix-socket.ts'
 import { WatchManager } from './watch/index.ts'
 
 export type ServerOptions = {
-  /** Created with mode 0700 when missing; holds `oarlock.db`, `pki/` and `kubeconfig` (0600). */
+  /** Created with mode 0700 when missing; holds `oarlock.db`, `keys/`, `pki/` and `kubeconfig` (0600). */
   dataDir: string
   /** Default 127.0.0.1:7466; port 0 picks a free one. */
   listen?: { host?: string; port?: number }
@@ -97,7 +97,7 @@ export type ApiServer = {
   metrics(): Promise<string>
   /**
    * Copies the database to `path` while the server runs: consistent, on disk, mode 0600, replacing an existing file atomically. The
-   * copy holds every object, so every Secret, but not the keys and certificates in `pki/`.
+   * copy holds every object, with Secrets encrypted, but not the keys that decrypt them, nor what is in `pki/`.
    * @throws {StatusError} TooManyRequests while another backup is in progress; an Error when the file cannot be written.
    */
   backUp(path: string): Promise<void>
@@ -193,6 +193,11 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
         authorize: authorization.authorize,
         onInternalError: error => log.error({ err: error }, 'a backup failed'),
       }),
+      keyRotationMount({
+        store,
+        authorize: authorization.authorize,
+        onInternalError: error => log.error({ err: error }, 'the rotation of the encryption key failed'),
+      }),
     ]
     const handler = makeHandler({
       services,
@@ -228,7 +233,12 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     const unixSocketUrl = options.unixSocket && (await listenOnUnixSocket(plainServer, resolve(options.unixSocket), log))
     const kubeconfigPath = join(dataDir, 'kubeconfig')
     withWriteErrors(dataDir, () => writeSecretFile(kubeconfigPath, kubeconfigText({ url, ca: certificates.ca, token: tokens.adminToken })))
-    const { foundFormat = 0, compactedBytes = 0 } = store.report ?? {}
+    const { foundFormat = 0, compactedBytes = 0, reencryptionError } = store.report ?? {}
+    if (reencryptionError !== undefined)
+      log.warn(
+        { dataDir, err: reencryptionError },
+        'some Secrets are still in clear text or encrypted with an old key: the next start tries again',
+      )
     log.info({ url, dataDir, objects: store.stats().objects, foundFormat, compactedBytes }, 'API server is listening')
 
     const running = { lifecycle, listener }

@@ -2,8 +2,7 @@ import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, X50
 import { isIP } from 'node:net'
 import { hostname, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
-import { ServerStartError } from '../storage/index.ts'
-import { readIfExists, writeSecretFile } from './secret-file.ts'
+import { readIfExists, ServerStartError, writeSecretFile } from '../storage/index.ts'
 import { type CertificateRequest, type Signer, signCertificate } from './x509.ts'
 
 const dayMs = 24 * 60 * 60 * 1_000

@@ -9,7 +9,6 @@ export { issueClientCertificate, readCertificates, type ServingCertificates } fr
 export { kubeconfigText } from './kubeconfig.ts'
 export { type OpenIdDocument, openIdDocument } from './openid.ts'
 export * from './rbac/index.ts'
-export { writeSecretFile } from './secret-file.ts'
 export { type Reference, type ReviewedToken, type ServiceAccountGrant, ServiceAccountTokens } from './service-account-tokens.ts'
 export { SigningKey } from './signing-key.ts'
 export { type IssueTokenOptions, Tokens } from './tokens.ts'

@@ -1,7 +1,6 @@
 import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
 import { join } from 'node:path'
-import { ServerStartError } from '../storage/index.ts'
-import { readOrCreate } from './secret-file.ts'
+import { readOrCreate, ServerStartError } from '../storage/index.ts'
 
 // JWS requires r and s concatenated (RFC 7518, section 3.4), not OpenSSL's default ASN.1.
 const encoding = 'ieee-p1363' as const

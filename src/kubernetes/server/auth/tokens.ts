@@ -1,7 +1,6 @@
 import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { join } from 'node:path'
-import type { Table } from '../storage/index.ts'
-import { readOrCreate } from './secret-file.ts'
+import { readOrCreate, type Table } from '../storage/index.ts'
 import type { ReviewedToken, ServiceAccountTokens } from './service-account-tokens.ts'
 import { decode, encode } from './signing-key.ts'
 import { adminsGroup, authenticatedUser, type User } from './user.ts'

@@ -19,7 +19,7 @@ export type BackupMountOptions = {
 const temporaryPrefix = 'backup.sending'
 
 /**
- * `GET /backup`: a copy of the database, for `oarlock backup`. It contains every Secret, so it requires the right to `get` this path,
+ * `GET /backup`: a copy of the database, for `oarlock backup`. It contains every object, so it requires the right to `get` this path,
  * which only administrators have. The copy is in the data directory until it is sent. One backup at a time.
  */
 export function backupMount({ store, dataDir, authorize, onInternalError }: BackupMountOptions): Mount {

@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
+import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { backup, DatabaseSync } from 'node:sqlite'
 import { toStartError } from './database.ts'
 import { inspect } from './inspect.ts'
+import { syncPath } from './secret-file.ts'
 import { ServerStartError } from './start-error.ts'
 
 /** The content of a finished backup. */
@@ -13,6 +14,8 @@ export type BackupSummary = {
   readonly objects: number
   /** The newest resource version in it: it contains every write up to this one. */
   readonly revision: number
+  /** Number of encrypted objects by the name of their key. The keys are not in the backup. */
+  readonly encrypted: ReadonlyMap<string, number>
 }
 
 /**
@@ -46,11 +49,11 @@ export async function writeAtomically<T>(
  */
 export function writeBackup(path: string, copy: (temporary: string) => Promise<void>): Promise<BackupSummary> {
   return writeAtomically(path, copy, temporary => {
-    const { objects, newestRevision, corruption } = inspect(temporary)
+    const { objects, encrypted, newestRevision, corruption } = inspect(temporary)
     let count = 0
     for (const ofResource of objects.values()) count += ofResource
     if (!corruption.isEmpty) throw corruption.toError(path, count)
-    return { path, bytes: statSync(temporary).size, objects: count, revision: newestRevision }
+    return { path, bytes: statSync(temporary).size, objects: count, revision: newestRevision, encrypted }
   })
 }
 
@@ -75,14 +78,4 @@ export async function backUpDataDirectory(dataDir: string, path: string): Promis
       db?.close()
     }
   })
-}
-
-/** Makes the content of a file, or the names in a directory, survive a power failure. */
-export function syncPath(path: string): void {
-  const handle = openSync(path, 'r')
-  try {
-    fsyncSync(handle)
-  } finally {
-    closeSync(handle)
-  }
 }

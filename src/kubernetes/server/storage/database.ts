@@ -5,7 +5,8 @@ import { checksumSeed, rowChecksum } from './checksum.ts'
 import { recoveryAdvice } from './corruption-report.ts'
 import { formatVersion, migrate } from './format.ts'
 import type { CommitBatch, StorageThreadOptions } from './protocol.ts'
-import { type RowOrCorruption, readRows } from './read-rows.ts'
+import { type ReadRow, readRows } from './read-rows.ts'
+import { keyNameOf, maxHeaderBytes, type RowEncryption } from './row-encryption.ts'
 import {
   sqliteBusy,
   sqliteCantOpen,
@@ -19,7 +20,7 @@ import {
 import { ServerStartError } from './start-error.ts'
 
 /**
- * The file holds Secrets in plain text, and other users may be able to read its directory (invariant 9). SQLite creates the `-wal` and
+ * Objects may be confidential although only Secrets are encrypted, and other users may be able to read the directory (invariant 9). SQLite creates the `-wal` and
  * `-shm` files with the same mode. Errors are ignored, because SQLite fails on them again with a better message, except for a read-only
  * disk.
  */
@@ -43,6 +44,11 @@ const backupPagesPerStep = 256
 /** Prefix of the rows of `meta` that hold the reserved revision of a resource, see `deferred-writes.ts`. */
 const reservedPrefix = 'reserved '
 
+/** In `meta` while old forms of re-encrypted rows may be in free pages or in the log. */
+const unclean = 'reencrypting'
+/** One step of a re-encryption: a commit waits for the current step. */
+const reencryptedRowsPerStep = 250
+
 /** A commit that brings the log to this length also runs a checkpoint, and every write waits for it. */
 const checkpointPages = 2_000
 const cacheKib = 2_048
@@ -64,15 +70,15 @@ export class Database {
   readonly #setRevision: StatementSync
   readonly #setMeta: StatementSync
   readonly #deleteMeta: StatementSync
+  readonly #selectKey: StatementSync
   readonly #begin: StatementSync
   readonly #commit: StatementSync
   readonly #seeds = new Map<string, number>()
+  #encryption: RowEncryption | undefined
   /** The inodes of the file and its log after the first write: other files at these paths are not the ones SQLite writes. */
   #fileIds: string | undefined
   /** The format found on disk; 0 for a new database. */
   readonly foundFormat: number
-  /** Bytes that compaction returned to the disk. */
-  readonly compactedBytes: number
 
   /** @throws {ServerStartError} when the file is in use, newer, corrupt, or its directory cannot be written. */
   constructor({ file, synchronous }: Pick<StorageThreadOptions, 'file' | 'synchronous'>) {
@@ -84,7 +90,6 @@ export class Database {
         PRAGMA wal_autocheckpoint=${checkpointPages}; PRAGMA journal_size_limit=67108864; PRAGMA cache_size=-${cacheKib}; BEGIN IMMEDIATE`)
       this.foundFormat = migrate(this.#db, file)
       this.#db.exec('COMMIT')
-      this.compactedBytes = this.#compact()
       this.#insert = this.#db.prepare('INSERT INTO object (id, resource, key, revision, value, checksum) VALUES (?, ?, ?, ?, ?, ?)')
       this.#update = this.#db.prepare('UPDATE object SET revision = ?, value = ?, checksum = ? WHERE id = ?')
       this.#delete = this.#db.prepare('DELETE FROM object WHERE id = ?')
@@ -96,6 +101,7 @@ export class Database {
         'INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value',
       )
       this.#deleteMeta = this.#db.prepare('DELETE FROM meta WHERE name = ?')
+      this.#selectKey = this.#db.prepare('SELECT key FROM object WHERE id = ?')
       this.#begin = this.#db.prepare('BEGIN IMMEDIATE')
       this.#commit = this.#db.prepare('COMMIT')
     } catch (error) {
@@ -124,15 +130,72 @@ export class Database {
     this.#db.exec(`PRAGMA shrink_memory; PRAGMA cache_size=-${cacheKib}`)
   }
 
-  /** Returns free pages to the disk when they are most of a large file. It takes time proportional to the pages in use. */
-  #compact(): number {
+  /** Encrypts and decrypts rows with it from now on. */
+  encryptWith(encryption: RowEncryption): void {
+    this.#encryption = encryption
+  }
+
+  /** True when a row is encrypted. It reads the whole table if none is. */
+  hasEncryptedRows(): boolean {
+    return this.#db.prepare("SELECT 1 FROM object WHERE typeof(value) = 'blob' LIMIT 1").get() !== undefined
+  }
+
+  countEncryptedRows(): number {
+    return (this.#db.prepare("SELECT count(*) AS rows FROM object WHERE typeof(value) = 'blob'").get() as { rows: number }).rows
+  }
+
+  /**
+   * Rewrites rows, in one transaction, whose form is not the one that {@link write} would store: clear text, another key, or encrypted without need.
+   * @param afterId 0, then what the call before it returned.
+   * @returns the id of the last row that was checked; undefined after the end.
+   */
+  reencrypt(afterId: number): number | undefined {
+    const rows = this.#db
+      .prepare(`SELECT id, resource, key, CASE typeof(value) WHEN 'blob' THEN substr(value, 1, ${maxHeaderBytes}) END AS header
+        FROM object WHERE id > ? ORDER BY id LIMIT ${reencryptedRowsPerStep}`)
+      .all(afterId) as { id: number; resource: string; key: string; header: Uint8Array | null }[]
+    const outdated = rows.filter(({ resource, header }) => (header ? keyNameOf(header) : undefined) !== this.#encryption?.keyFor(resource))
+    if (outdated.length > 0) {
+      const select = this.#db.prepare('SELECT value FROM object WHERE id = ?')
+      const update = this.#db.prepare('UPDATE object SET value = ?, checksum = ? WHERE id = ?')
+      this.#transaction(() => {
+        this.#setMeta.run(unclean, 1)
+        for (const { id, resource, key } of outdated) {
+          const { value: stored } = select.get(id) as { value: string | Uint8Array }
+          const value = this.#valueOf(resource, key, typeof stored === 'string' ? stored : this.#encryption!.decrypt(stored, resource, key))
+          update.run(value, rowChecksum(this.#seed(resource), value), id)
+        }
+      })
+    }
+    return rows.at(-1)?.id
+  }
+
+  /** True after {@link reencrypt} has rewritten rows, also in an earlier process, until {@link removeOldForms}. */
+  hasOldForms(): boolean {
+    return this.#db.prepare('SELECT 1 FROM meta WHERE name = ?').get(unclean) !== undefined
+  }
+
+  /** Rewrites the whole file, so that nothing of the former content of re-encrypted rows is in it or in the log. */
+  removeOldForms(): void {
+    this.#vacuum()
+    this.#deleteMeta.run(unclean)
+  }
+
+  #vacuum(): void {
+    this.#db.exec('VACUUM')
+    const { busy } = this.#db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as { busy: number }
+    if (busy !== 0) throw new Error(`${this.#file}-wal is in use and cannot be emptied`)
+  }
+
+  /** Returns free pages to the disk when they are most of a large file; the result is their size. It takes time proportional to the pages in use. */
+  compact(): number {
     const read = (pragma: string) => Object.values(this.#db.prepare(`PRAGMA ${pragma}`).get() ?? {})[0] as number
     const pageSize = read('page_size')
     const freeBytes = read('freelist_count') * pageSize
     const bytes = read('page_count') * pageSize
     if (freeBytes < minCompactionBytes || freeBytes < bytes / 2) return 0
     try {
-      this.#db.exec('VACUUM; PRAGMA wal_checkpoint(TRUNCATE)')
+      this.#vacuum()
     } catch (error) {
       // VACUUM needs disk space for a copy; without it the file is used as it is.
       if (sqliteCode(error) === sqliteFull) return 0
@@ -152,8 +215,8 @@ export class Database {
     }
   }
 
-  rows(): Generator<RowOrCorruption> {
-    return readRows(this.#db, formatVersion)
+  rows(): Generator<ReadRow> {
+    return readRows(this.#db, formatVersion, this.#encryption)
   }
 
   /** History up to this revision is from before a restore; 0 when there was none. */
@@ -199,8 +262,7 @@ export class Database {
   write({ resources, numbers, keys, texts, reservations }: Omit<CommitBatch, 'type'>): void {
     const newest = new Array<number>(resources.length)
     const seeds = resources.map(name => this.#seed(name))
-    this.#begin.run()
-    try {
+    this.#transaction(() => {
       for (let i = 0; i < texts.length; i++) {
         const id = numbers[3 * i]!
         const revision = numbers[3 * i + 1]!
@@ -208,12 +270,31 @@ export class Database {
         const text = texts[i]!
         const key = keys[i]!
         if (text === '') this.#delete.run(id)
-        else if (key === '') this.#update.run(revision, text, rowChecksum(seeds[resource]!, text), id)
-        else this.#insert.run(id, resources[resource]!, key, revision, text, rowChecksum(seeds[resource]!, text))
+        else {
+          const value = this.#valueOf(resources[resource]!, key, text, id)
+          const checksum = rowChecksum(seeds[resource]!, value)
+          if (key === '') this.#update.run(revision, value, checksum, id)
+          else this.#insert.run(id, resources[resource]!, key, revision, value, checksum)
+        }
         newest[resource] = revision
       }
       for (const [index, name] of resources.entries()) this.#setRevision.run(name, newest[index]!)
       for (const [resource, revision] of reservations) this.#setReservation(resource, revision)
+    })
+  }
+
+  /** The stored form of a text. `key` is '' for an update of row `id`. */
+  #valueOf(resource: string, key: string, text: string, id?: number): string | Uint8Array {
+    const encryption = this.#encryption
+    if (encryption?.keyFor(resource) === undefined) return text
+    // Updates have no key, because sending one for every update costs the main thread more than this.
+    return encryption.encrypt(text, resource, key || (this.#selectKey.get(id!) as { key: string }).key)
+  }
+
+  #transaction(write: () => void): void {
+    this.#begin.run()
+    try {
+      write()
       this.#commit.run()
       this.#checkFileIdentity()
     } catch (error) {

@@ -8,6 +8,13 @@ export type UnsavedEntry = { readonly table: Table; readonly sinceMs: number; en
 /** A revision up to which a table may be written without the disk; 0 removes the reservation. */
 export type Reservation = readonly [table: Table, revision: number]
 
+/** What the storage thread is writing. */
+export type Commit = {
+  readonly saved: readonly UnsavedEntry[]
+  readonly reservations: readonly Reservation[]
+  readonly ended: PromiseWithResolvers<void>
+}
+
 /**
  * Writes that are acknowledged and shown to watchers before they are on disk: renewals of a Lease by its holder, which are most writes
  * of an idle cluster and worth nothing after some seconds. They are the one exception to invariants 5 and 6, and bounded so:

@@ -20,6 +20,11 @@ const migrations: readonly Migration[] = [
     sql: `ALTER TABLE object ADD COLUMN checksum INTEGER;
       CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID`,
   },
+  {
+    to: 3,
+    description: 'a value may be encrypted, and is a BLOB then; the rows of older formats are encrypted after the migration',
+    sql: '',
+  },
 ]
 
 /** The newest format this version reads and writes. A database with a higher number comes from a newer Oarlock. */
@@ -43,6 +48,6 @@ export function migrate(db: DatabaseSync, file: string): number {
       `${file} has data format ${found}, this version of oarlock reads up to ${formatVersion}: run the newer version again, or choose another data directory`,
     )
   }
-  for (const { to, sql } of migrations) if (to > found) db.exec(`${sql}; PRAGMA user_version=${to}`)
+  for (const { to, sql } of migrations) if (to > found) db.exec(`PRAGMA user_version=${to}; ${sql}`)
   return found
 }

@@ -6,9 +6,13 @@
  * deferred writes of `deferred-writes.ts`.
  */
 export { type BackupSummary, backUpDataDirectory, writeAtomically, writeBackup } from './backup.ts'
+export { encryptionConfigPath } from './encryption-config.ts'
 export { type FieldReader, parseEntry, type StoredEntry, stringifyAsciiJson } from './entry.ts'
+export type { KeyRotation } from './protocol.ts'
 export { type RestoreOptions, type RestoreSummary, restoreBackup } from './restore.ts'
 export { nextRevision, parseRevision, readRevision, revisionEpochMs } from './revision.ts'
+export { rotateKeyOfDataDirectory } from './rotate-key.ts'
+export { readIfExists, readOrCreate, writeSecretFile } from './secret-file.ts'
 export { ServerStartError, type ServerStartErrorCode } from './start-error.ts'
 export { type CommitListener, Store } from './store.ts'
 export type { StoreOptions, StoreStats } from './store-options.ts'

@@ -2,28 +2,34 @@ import { DatabaseSync } from 'node:sqlite'
 import { CorruptionReport } from './corruption-report.ts'
 import { toStartError } from './database.ts'
 import { formatVersion, readFormat } from './format.ts'
+import type { RowEncryption } from './row-encryption.ts'
 import { sqliteCode, sqliteCorrupt } from './sqlite-codes.ts'
 import { ServerStartError } from './start-error.ts'
-import { validRows } from './valid-rows.ts'
+import { type InvalidRowHandlers, validRows } from './valid-rows.ts'
 
 /** The content of a database file, and its corruption. */
 export type Inspection = {
   readonly format: number
-  /** Number of intact objects by resource. */
+  /** Number of intact objects by resource, {@link locked} ones included. */
   readonly objects: ReadonlyMap<string, number>
+  /** Number of encrypted objects by the name of their key. */
+  readonly encrypted: ReadonlyMap<string, number>
+  /** Number of encrypted objects by the name of their key, of those whose key is not known: only their checksum was verified. */
+  readonly locked: ReadonlyMap<string, number>
   readonly newestRevision: number
   readonly corruption: CorruptionReport
 }
 
 /**
  * Reads and checks a whole database file that no server has open, as a server does at startup. Changes nothing in it.
+ * Encrypted objects need not be readable: without `encryption` they are all locked.
  * @throws {ServerStartError} when it is in use, is not an Oarlock database, or has a newer format.
  */
-export function inspect(file: string): Inspection {
+export function inspect(file: string, encryption?: RowEncryption): Inspection {
   let db: DatabaseSync | undefined
   try {
     db = new DatabaseSync(file, { timeout: 250 })
-    return inspectOpen(db, file)
+    return inspectOpen(db, file, encryption)
   } catch (error) {
     throw toStartError(error, file)
   } finally {
@@ -31,7 +37,7 @@ export function inspect(file: string): Inspection {
   }
 }
 
-function inspectOpen(db: DatabaseSync, file: string): Inspection {
+function inspectOpen(db: DatabaseSync, file: string, encryption: RowEncryption | undefined): Inspection {
   const format = readFormat(db)
   if (format > formatVersion) {
     throw new ServerStartError(
@@ -42,14 +48,26 @@ function inspectOpen(db: DatabaseSync, file: string): Inspection {
   if (format < 1) throw new ServerStartError('DataCorrupt', `${file} is not an oarlock backup: pass a file that "oarlock backup" created`)
   const corruption = new CorruptionReport()
   const objects = new Map<string, number>()
+  const encrypted = new Map<string, number>()
+  const locked = new Map<string, number>()
   let newestRevision = newestKnown(db, format)
-  for (const { row } of validRows(db, format, found => corruption.add(found))) {
-    const [, resource, , revision] = row
-    objects.set(resource, (objects.get(resource) ?? 0) + 1)
+  const add = (resource: string, revision: number, keyName: string | undefined) => {
+    increment(objects, resource)
+    if (keyName !== undefined) increment(encrypted, keyName)
     newestRevision = Math.max(newestRevision, revision)
   }
-  return { format, objects, newestRevision, corruption }
+  const handlers: InvalidRowHandlers = {
+    onCorruption: found => corruption.add(found),
+    onLocked: ({ resource, revision, keyName }) => {
+      add(resource, revision, keyName)
+      increment(locked, keyName)
+    },
+  }
+  for (const { row, keyName } of validRows(db, format, encryption, handlers)) add(row[1], row[3], keyName)
+  return { format, objects, encrypted, locked, newestRevision, corruption }
 }
+
+const increment = (counts: Map<string, number>, name: string) => counts.set(name, (counts.get(name) ?? 0) + 1)
 
 function newestKnown(db: DatabaseSync, format: number): number {
   // Both the floor of a restore and reservations are revisions that clients may know.

@@ -20,6 +20,8 @@ export type OpenReport = {
   readonly corruptions: readonly Corruption[]
   /** Bytes that compaction returned to the disk. */
   readonly compactedBytes: number
+  /** Why some rows are still in clear text or encrypted with an old key: the next start tries again. */
+  readonly reencryptionError: string | undefined
 }
 
 /**
@@ -36,7 +38,20 @@ export type CommitBatch = {
   readonly reservations: readonly (readonly [resource: string, revision: number])[]
 }
 
-export type ToStorageThread = CommitBatch | { type: 'backup'; path: string } | { type: 'close' }
+/** What a rotation of the encryption key did. */
+export type KeyRotation = {
+  /** Name of the key that encrypts from now on. */
+  readonly key: string
+  /** Names of the keys that are kept for backups. */
+  readonly olderKeys: readonly string[]
+  /** Number of encrypted objects. */
+  readonly objects: number
+}
+
+/** Work besides commits, one at a time. */
+export type Task = { type: 'backup'; path: string } | { type: 'rotateKey'; removesOldKeys: boolean }
+
+export type ToStorageThread = CommitBatch | Task | { type: 'close' }
 
 /** The end of a successful start: every row was sent before it. */
 export type ReadyMessage = {
@@ -56,11 +71,13 @@ export type FromStorageThread =
   | { type: 'startFailed'; code: ServerStartErrorCode; message: string }
   | { type: 'committed'; durationMs: number }
   | { type: 'commitFailed'; errcode: number; message: string }
-  | { type: 'backedUp'; error: string | undefined }
+  | { type: 'taskEnded'; error: string | undefined; rotation?: KeyRotation }
   | { type: 'closed' }
 
 export type StorageThreadOptions = {
   file: string
+  /** See `encryption-config.ts`. */
+  encryptionConfig: string
   synchronous: 'FULL' | 'OFF'
   /** How many batches of rows the main thread has loaded: the storage thread reads only a few ahead, so the database is never in memory twice. */
   loadedBatches: Int32Array<SharedArrayBuffer>

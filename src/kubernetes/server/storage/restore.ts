@@ -3,11 +3,12 @@ import { chmodSync, copyFileSync, constants as copyMode, existsSync, renameSync,
 import { dirname, join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { makeDirectories } from '../../util/index.ts'
-import { syncPath } from './backup.ts'
 import { Database, toStartError } from './database.ts'
 import { type Inspection, inspect } from './inspect.ts'
 import type { Row } from './protocol.ts'
+import { RestoreKeys } from './restore-keys.ts'
 import { nextRevision, readRevision } from './revision.ts'
+import { syncPath } from './secret-file.ts'
 import { sqliteBusy, sqliteCode, sqliteNotADatabase } from './sqlite-codes.ts'
 import { ServerStartError } from './start-error.ts'
 import { validRows } from './valid-rows.ts'
@@ -21,6 +22,11 @@ export type RestoreOptions = {
   force?: boolean
   /** Skips objects that cannot be read instead of failing. Default false. */
   salvage?: boolean
+  /**
+   * The `keys/encryption-config.json` of the server that the backup is from. Not needed when it is in its place in `dataDir`, or beside `file` as in
+   * a data directory.
+   */
+  encryptionConfig?: string
   nowMs?: number
 }
 
@@ -44,7 +50,8 @@ export type RestoreSummary = {
  * and no update computed from a lost version passes as current.
  * @throws {ServerStartError} when the file is corrupt, the directory is in use, or it has a database and `force` is not set.
  */
-export function restoreBackup({ file, dataDir, force = false, salvage = false, nowMs = Date.now() }: RestoreOptions): RestoreSummary {
+export function restoreBackup(options: RestoreOptions): RestoreSummary {
+  const { file, dataDir, force = false, salvage = false, nowMs = Date.now() } = options
   const target = join(resolve(dataDir), 'oarlock.db')
   if (!existsSync(file)) throw new ServerStartError('DataMissing', `${file} does not exist: pass a file that "oarlock backup" created`)
   const exists = existsSync(target) || existsSync(`${target}-wal`)
@@ -61,21 +68,23 @@ export function restoreBackup({ file, dataDir, force = false, salvage = false, n
   const created = createDirectory(dirname(target))
   try {
     copyWithLog(file, copy)
-    const found = inspect(copy)
-    const { corruption } = found
+    const keys = new RestoreKeys(options)
+    const found = inspect(copy, keys.source)
+    const { corruption, locked } = found
     if (!corruption.isEmpty && !salvage) throw corruption.toError(file, count(found.objects))
+    if (locked.size > 0 && !salvage) throw keys.missingError(file, locked)
     const replacedRevision = exists ? lastRevisionOf(target) : 0
     const last = Math.max(found.newestRevision, replacedRevision)
     const floor = nextRevision(last, nowMs, readRevision(found.newestRevision).partition)
-    const orphans = fill(fresh, copy, found, floor)
+    const orphans = fill(fresh, copy, found, floor, keys)
     syncPath(fresh)
     const replaced = exists ? `${target}.replaced-${stamp}` : undefined
     if (replaced) for (const suffix of ['', '-wal', '-shm']) moveIfExists(target + suffix, replaced + suffix)
     renameSync(fresh, target)
     syncPath(dirname(target))
     return {
-      objects: count(found.objects),
-      skipped: corruption.isEmpty ? undefined : corruption.text,
+      objects: count(found.objects) - count(locked),
+      skipped: skippedText(found),
       orphans,
       floor,
       replacedPath: replaced,
@@ -87,6 +96,12 @@ export function restoreBackup({ file, dataDir, force = false, salvage = false, n
     for (const path of [copy, fresh]) for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(path + suffix, { force: true })
     if (failure) removeEmpty(created)
   }
+}
+
+function skippedText({ corruption, locked }: Inspection): string | undefined {
+  const texts = corruption.isEmpty ? [] : [corruption.text]
+  for (const [keyName, objects] of locked) texts.push(`${objects} objects are encrypted with the missing key ${keyName}`)
+  return texts.length > 0 ? texts.join('; ') : undefined
 }
 
 function createDirectory(directory: string): string[] {
@@ -164,9 +179,11 @@ function lastRevisionOf(target: string): number {
 }
 
 /** Writes every valid row into a new database. Returns the {@link RestoreSummary.orphans}. */
-function fill(fresh: string, copy: string, { format }: Inspection, floor: number): Map<string, number> {
+function fill(fresh: string, copy: string, { format, objects }: Inspection, floor: number, keys: RestoreKeys): Map<string, number> {
+  const encryption = keys.target(objects)
   const from = new DatabaseSync(copy)
   const into = new Database({ file: fresh, synchronous: 'FULL' })
+  if (encryption) into.encryptWith(encryption)
   const uids = new Set<string>()
   const owned: { resource: string; owners: string[] }[] = []
   const rowsPerCommit = 1_000
@@ -184,7 +201,7 @@ function fill(fresh: string, copy: string, { format }: Inspection, floor: number
     rows = []
   }
   try {
-    for (const { row, object } of validRows(from, format, () => {})) {
+    for (const { row, object } of validRows(from, format, keys.source, { onCorruption: () => {}, onLocked: () => {} })) {
       uids.add(object.metadata.uid)
       const owners = object.metadata.ownerReferences?.map(owner => owner.uid) ?? []
       if (owners.length > 0) owned.push({ resource: row[1], owners })

@@ -8,6 +8,8 @@ export type ServerStartErrorCode =
   | 'DataCorrupt'
   /** The database is missing, although a server has run on this data directory before. */
   | 'DataMissing'
+  /** Objects are encrypted with a key that is not in `keys/encryption-config.json`. */
+  | 'EncryptionKeyMissing'
   | 'DataDirectoryUnwritable'
 
 /** Why a server did not start. `code` is for programs; the message tells people what to do. */

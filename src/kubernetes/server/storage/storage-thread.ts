@@ -1,7 +1,16 @@
 import type { Worker } from 'node:worker_threads'
 import { StatusError } from '../../object/index.ts'
 import { startThread } from '../../util/index.ts'
-import type { CommitBatch, FromStorageThread, ReadyMessage, RowsBatch, StorageThreadOptions, ToStorageThread } from './protocol.ts'
+import type {
+  CommitBatch,
+  FromStorageThread,
+  KeyRotation,
+  ReadyMessage,
+  RowsBatch,
+  StorageThreadOptions,
+  Task,
+  ToStorageThread,
+} from './protocol.ts'
 import { ServerStartError } from './start-error.ts'
 
 export type StorageThreadHandlers = {
@@ -13,11 +22,11 @@ export type StorageThreadHandlers = {
   onFailure(reason: string): void
 }
 
-/** The main thread's side of `commit-worker.ts`, which owns the database file. One commit and one backup at a time. */
+/** The main thread's side of `commit-worker.ts`, which owns the database file. One commit and one {@link Task} at a time. */
 export class StorageThread {
   readonly #worker: Worker
   #closed: (() => void) | undefined
-  #backup: { resolve(): void; reject(error: Error): void } | undefined
+  #task: PromiseWithResolvers<KeyRotation | undefined> | undefined
   /** Resolves when every row was passed to `onRows`. Rejects with a {@link ServerStartError} when the database cannot be opened. */
   readonly ready: Promise<ReadyMessage>
 
@@ -51,8 +60,8 @@ export class StorageThread {
         case 'commitFailed':
           handlers.onCommitFailed(message.errcode, message.message)
           return
-        case 'backedUp':
-          this.#endBackup(message.error)
+        case 'taskEnded':
+          this.#endTask(message.error, message.rotation)
           return
       }
     })
@@ -62,6 +71,7 @@ export class StorageThread {
     })
     worker.on('exit', () => {
       if (!this.#closed) handlers.onFailure('the storage thread ended')
+      this.#endTask('the storage thread ended', undefined)
       this.#closed?.()
     })
   }
@@ -70,16 +80,23 @@ export class StorageThread {
     this.#post(batch)
   }
 
-  /** @throws {StatusError} TooManyRequests while another backup is in progress. */
   async backUp(path: string): Promise<void> {
-    if (this.#backup) throw new StatusError('TooManyRequests', 'another backup is in progress: retry when it has finished')
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    this.#backup = { resolve, reject }
-    this.#post({ type: 'backup', path })
-    await promise
+    await this.#run({ type: 'backup', path })
   }
 
-  /** Finishes a backup in progress, closes the file and ends the thread. */
+  async rotateKey(removesOldKeys: boolean): Promise<KeyRotation> {
+    return (await this.#run({ type: 'rotateKey', removesOldKeys }))!
+  }
+
+  /** @throws {StatusError} TooManyRequests while another one is in progress. */
+  #run(task: Task): Promise<KeyRotation | undefined> {
+    if (this.#task) throw new StatusError('TooManyRequests', 'a backup or a key rotation is in progress: retry when it has finished')
+    this.#task = Promise.withResolvers()
+    this.#post(task)
+    return this.#task.promise
+  }
+
+  /** Finishes a backup in progress, interrupts a key rotation, closes the file and ends the thread. */
   close(): Promise<void> {
     return new Promise(resolve => {
       this.#closed = resolve
@@ -91,11 +108,11 @@ export class StorageThread {
     await this.#worker.terminate()
   }
 
-  #endBackup(error: string | undefined): void {
-    const backup = this.#backup
-    this.#backup = undefined
-    if (error === undefined) backup?.resolve()
-    else backup?.reject(new Error(error))
+  #endTask(error: string | undefined, rotation: KeyRotation | undefined): void {
+    const task = this.#task
+    this.#task = undefined
+    if (error === undefined) task?.resolve(rotation)
+    else task?.reject(new Error(error))
   }
 
   #post(message: ToStorageThread): void {

@@ -2,9 +2,10 @@ import { join } from 'node:path'
 import type { KubeObject } from '../../object/index.ts'
 import { checkNotMissing } from './check-not-missing.ts'
 import { toCommitBatch } from './columns.ts'
-import { DeferredWrites, type Reservation, type UnsavedEntry } from './deferred-writes.ts'
+import { type Commit, DeferredWrites, type Reservation, type UnsavedEntry } from './deferred-writes.ts'
+import { encryptionConfigPath } from './encryption-config.ts'
 import { entryOf, type StoredEntry, stringifyAsciiJson } from './entry.ts'
-import type { OpenReport, ReadyMessage } from './protocol.ts'
+import type { KeyRotation, OpenReport, ReadyMessage } from './protocol.ts'
 import { nextRevision, readRevision } from './revision.ts'
 import { StorageThread } from './storage-thread.ts'
 import type { StoreOptions, StoreStats } from './store-options.ts'
@@ -12,13 +13,6 @@ import { type HistoryLimits, type StoredEvent, Table } from './table.ts'
 import { TableLoader } from './table-loader.ts'
 import { commitError, restartError, shuttingDownError } from './write-errors.ts'
 import { type Write, WriteQueue } from './write-queue.ts'
-
-/** What the storage thread is writing. */
-type Commit = {
-  readonly saved: readonly UnsavedEntry[]
-  readonly reservations: readonly Reservation[]
-  readonly ended: PromiseWithResolvers<void>
-}
 
 /** Called with the events of a commit before its writers get their responses. Must not throw. */
 export type CommitListener = (table: Table, events: readonly StoredEvent[]) => void
@@ -74,7 +68,7 @@ export class Store {
     this.#nowMs = options.nowMs ?? Date.now
     this.#log = options.log ?? (() => {})
     this.#thread = new StorageThread(
-      { file, synchronous: options.synchronous ?? 'FULL' },
+      { file, encryptionConfig: encryptionConfigPath(options.dataDir), synchronous: options.synchronous ?? 'FULL' },
       {
         onRows: batch => this.#loader.load(batch),
         onCommitted: durationMs => this.#committed(durationMs),
@@ -230,14 +224,20 @@ export class Store {
   /**
    * Copies the database to `path`, a new file, while writes continue. The copy holds at least every write acknowledged before the call,
    * except deferred ones.
-   * @throws {StatusError} TooManyRequests while another backup is in progress; an Error when the copy cannot be written.
+   * @throws {StatusError} TooManyRequests while a backup or key rotation is in progress; an Error when the copy cannot be written.
    */
   async backUp(path: string): Promise<void> {
     if (this.#failure) throw restartError(this.#failure)
     await this.#thread.backUp(path)
   }
 
-  /** Finishes queued writes and a backup in progress, then closes the file. */
+  /** Re-encrypts everything with a new key; at the end, writes wait until the file is rewritten. Throws as {@link backUp}; the next start completes it then. */
+  async rotateEncryptionKey({ removesOldKeys }: { removesOldKeys: boolean }): Promise<KeyRotation> {
+    if (this.#failure) throw restartError(this.#failure)
+    return await this.#thread.rotateKey(removesOldKeys)
+  }
+
+  /** Finishes queued writes and a backup, interrupts a key rotation, then closes the file. */
   close(): Promise<void> {
     this.#closed ??= this.#close()
     return this.#closed
@@ -276,9 +276,7 @@ export class Store {
     isDeferred = false,
   ): Promise<StoredEntry> {
     if (this.#failure) return Promise.reject(restartError(this.#failure))
-    if (this.#isClosing) {
-      return Promise.reject(shuttingDownError())
-    }
+    if (this.#isClosing) return Promise.reject(shuttingDownError())
     const durable = this.#writes.add(table, before, after, last, isDeferred)
     this.#scheduleFlush()
     return durable

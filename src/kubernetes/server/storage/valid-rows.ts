@@ -1,22 +1,33 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { KubeObject } from '../../object/index.ts'
 import type { Row } from './protocol.ts'
-import { type Corruption, readRows } from './read-rows.ts'
+import { type Corruption, type LockedRow, readRows } from './read-rows.ts'
+import type { RowEncryption } from './row-encryption.ts'
 import { rowError } from './row-error.ts'
 
-/** Yields every valid row with its object; passes the others to `onCorruption`. */
+export type InvalidRowHandlers = {
+  onCorruption(corruption: Corruption): void
+  onLocked(row: LockedRow): void
+}
+
+/** Yields every valid row with its object and the name of its encryption key, if it is encrypted; passes the others to the handlers. */
 export function* validRows(
   db: DatabaseSync,
   format: number,
-  onCorruption: (corruption: Corruption) => void,
-): Generator<{ row: Row; object: KubeObject }> {
+  encryption: RowEncryption | undefined,
+  { onCorruption, onLocked }: InvalidRowHandlers,
+): Generator<{ row: Row; object: KubeObject; keyName: string | undefined }> {
   const seen = new Map<string, Set<string>>()
-  for (const read of readRows(db, format)) {
+  for (const read of readRows(db, format, encryption)) {
     if ('corruption' in read) {
       onCorruption(read.corruption)
       continue
     }
-    const { row } = read
+    if ('locked' in read) {
+      onLocked(read.locked)
+      continue
+    }
+    const { row, keyName } = read
     const [id, resource, key, , text] = row
     let object: KubeObject
     try {
@@ -31,7 +42,7 @@ export function* validRows(
     if (error) onCorruption({ what: error, rows: 1 })
     else {
       keys.add(key)
-      yield { row, object }
+      yield { row, object, keyName }
     }
   }
 }

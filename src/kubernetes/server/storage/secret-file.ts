@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 
-/** Writes a file with mode 0600 atomically: after a crash or an error the file has its old content. */
+/** Writes a file with mode 0600 atomically: on disk when it returns; after a crash or an error the file has its old content. */
 export function writeSecretFile(path: string, text: string): void {
   const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`
   const file = openSync(temporary, 'wx', 0o600)
@@ -13,6 +14,7 @@ export function writeSecretFile(path: string, text: string): void {
       closeSync(file)
     }
     renameSync(temporary, path)
+    syncPath(dirname(path))
   } catch (error) {
     rmSync(temporary, { force: true })
     throw error
@@ -34,5 +36,15 @@ export function readIfExists(path: string): string | undefined {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error
+  }
+}
+
+/** Makes the content of a file, or the names in a directory, survive a power failure. */
+export function syncPath(path: string): void {
+  const handle = openSync(path, 'r')
+  try {
+    fsyncSync(handle)
+  } finally {
+    closeSync(handle)
   }
 }

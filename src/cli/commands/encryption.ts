@@ -1,0 +1,43 @@
+import { join } from 'node:path'
+import { encryptionConfigPath, type KeyRotation, rotateKeyOfDataDirectory, ServerStartError } from '../../kubernetes/server/index.ts'
+import { dataDirectory, withClient } from '../access.ts'
+import { note, print } from '../console.ts'
+import { dataError } from '../data-error.ts'
+import { serialize } from '../output/print-objects.ts'
+
+export type RotateOptions = { data?: string; kubeconfig?: string; context?: string; removeOldKeys?: boolean; output?: string }
+type Access = Pick<RotateOptions, 'kubeconfig' | 'context'>
+
+/** `oarlock encryption rotate`: by the running server if there is one, else in the files of the data directory. */
+export async function rotate({ data, kubeconfig, context, removeOldKeys = false, output }: RotateOptions): Promise<void> {
+  const isRemote = kubeconfig !== undefined || context !== undefined
+  const dataDir = dataDirectory(data)
+  const rotation = await (isRemote ? rotateServer({ kubeconfig, context }, removeOldKeys) : rotateDirectory(dataDir, removeOldKeys))
+  if (output === 'json' || output === 'yaml') {
+    print(await serialize({ ...rotation }, output))
+    return
+  }
+  const { key, objects, olderKeys } = rotation
+  print(`${objects} objects are encrypted with the new key ${key}`)
+  if (olderKeys.length > 0) print(`kept for earlier backups: ${olderKeys.join(', ')}`)
+  note(
+    `back up ${isRemote ? 'keys/encryption-config.json of the data directory' : encryptionConfigPath(dataDir)} again, separately from the database`,
+  )
+}
+
+async function rotateDirectory(dataDir: string, removesOldKeys: boolean): Promise<KeyRotation> {
+  try {
+    return await rotateKeyOfDataDirectory(dataDir, removesOldKeys)
+  } catch (error) {
+    if (!(error instanceof ServerStartError) || error.code !== 'DataInUse') throw dataError(error)
+    return await rotateServer({ kubeconfig: join(dataDir, 'kubeconfig') }, removesOldKeys)
+  }
+}
+
+async function rotateServer(access: Access, removesOldKeys: boolean): Promise<KeyRotation> {
+  return await withClient(access, async client => {
+    const path = `/encryption/rotate${removesOldKeys ? '?removeOldKeys=true' : ''}`
+    const response = await client.request({ method: 'POST', path, timeoutMs: 600_000 })
+    return (await response.json()) as KeyRotation
+  })
+}

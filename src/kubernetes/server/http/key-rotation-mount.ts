@@ -1,0 +1,45 @@
+import { StatusError } from '../../object/index.ts'
+import type { Authorizer } from '../auth/index.ts'
+import type { KeyRotation, Store } from '../storage/index.ts'
+import { send, sendError } from '../wire/index.ts'
+import type { Mount } from './handler-types.ts'
+
+export type KeyRotationMountOptions = { store: Store; authorize: Authorizer; onInternalError: (error: unknown) => void }
+
+const path = '/encryption/rotate'
+
+/**
+ * `POST /encryption/rotate`, for `oarlock encryption rotate`: re-encrypts Secrets with a new key. With `?removeOldKeys=true` the old keys are
+ * removed afterwards. It requires the right to `post` this path, which only administrators have.
+ */
+export function keyRotationMount({ store, authorize, onInternalError }: KeyRotationMountOptions): Mount {
+  return {
+    prefix: '/encryption/',
+    async handler(request, response, { user }) {
+      try {
+        if (!user) throw new StatusError('Unauthorized', 'Unauthorized')
+        const { pathname, searchParams } = new URL(request.url ?? '', 'http://localhost')
+        if (pathname !== path) throw new StatusError('NotFound', 'the server could not find the requested resource')
+        if (request.method !== 'POST') {
+          throw new StatusError('MethodNotAllowed', 'the server does not allow this method on the requested resource')
+        }
+        if (authorize({ user, verb: 'post', group: '', resource: '', path }) !== true)
+          throw new StatusError('Forbidden', `forbidden: User ${JSON.stringify(user.name)} cannot post path "${path}"`)
+        const rotation = await rotate(store, searchParams.get('removeOldKeys') === 'true')
+        send(response, 200, 'application/json', JSON.stringify(rotation))
+      } catch (error) {
+        sendError(response, error, onInternalError)
+      }
+    },
+  }
+}
+
+async function rotate(store: Store, removesOldKeys: boolean): Promise<KeyRotation> {
+  try {
+    return await store.rotateEncryptionKey({ removesOldKeys })
+  } catch (error) {
+    if (error instanceof StatusError) throw error
+    // Such as a full disk: only administrators see it.
+    throw new StatusError('InternalError', `the key rotation is incomplete and can be repeated: ${(error as Error).message}`)
+  }
+}
