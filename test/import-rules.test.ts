@@ -72,6 +72,7 @@ const entryPoints: Record<string, string> = {
   'execution/workspace/run-directory.ts': 'the supervisor process must stay small: it removes the directories of Runs',
   'stores/state/recover-state.ts': 'the supervisor process must stay small and load nothing else of stores/state',
   'kubernetes/util/row-cipher.ts': 'node:crypto takes 5 ms of CPU time to load, and a one-shot worker imports the index',
+  'kubernetes/util/root-directory.ts': 'the supervisor process must stay small: it reads the state that a lost worker left',
   'kubernetes/util/backoff.ts': 'the supervisor process must stay small: recover-state.ts needs nothing else of kubernetes/util',
 }
 
@@ -219,6 +220,30 @@ test('src/ has at most nine names, and every area and module has an index.ts tha
   const folders = new Set([...sources.map(file => moduleOf(relative('src', file).split(sep).join('/'))), ...areas])
   const silent = [...folders].filter(folder => !/^\/\*\*\n \* @module /.test(readFileSync(`src/${folder}/index.ts`, 'utf8')))
   deepEqual(silent, [])
+})
+
+/** Code that accesses directories in which programs of a Run may have left symlinks, pipes and huge files. */
+const runFileCode = /^src\/(execution\/(engine|worker\/run|worker\/supervisor)\/|stores\/state\/(recover-state|stream-state-file)\.ts$)/
+/** Files there that may use node:fs, each with its reason. */
+const directFileAccess: Record<string, string> = {
+  'src/execution/engine/find-executable.ts': 'looks for programs of the worker in its own PATH',
+  'src/execution/engine/terraform/terraform-cli.ts': 'checks whether a file of the worker exists that its own environment names',
+  'src/execution/worker/supervisor/connect-supervisor.ts': 'the directory of the supervisor, in which engines cannot write',
+  'src/execution/worker/supervisor/reaper.ts': 'opens its own pipe in the root of a Run, in which sandboxed engines cannot write',
+  'src/execution/worker/supervisor/run-directories.ts': 'lists the roots of Runs, in which sandboxed engines cannot write',
+  'src/execution/worker/supervisor/supervised-worker.ts':
+    'writes its records to the root of a Run, in which sandboxed engines cannot write',
+  'src/execution/worker/supervisor/supervisor-client.ts': 'opens the pipe of the supervisor',
+  'src/execution/worker/supervisor/supervisor-main.ts': 'the directory of the supervisor, in which engines cannot write',
+  'src/stores/state/stream-state-file.ts': 'watches for changes, with lstat: the content is read through RootDirectory',
+}
+
+test('files of Runs are accessed through RootDirectory only', () => {
+  const usesFs = /(from|import\(|getBuiltinModule\(|require\()\s*'(node:)?fs(\/promises)?'/
+  const files = globSync('src/**/*.ts', { exclude: ['**/*.test.ts', '**/*.testing.ts'] }).map(file => file.split(sep).join('/'))
+  const found = files.filter(file => runFileCode.test(file) && usesFs.test(readFileSync(file, 'utf8')))
+  deepEqual(found.sort(), Object.keys(directFileAccess).sort())
+  ok(usesFs.test(`import { readFile } from 'node:fs/promises'`) && usesFs.test(`process.getBuiltinModule('node:fs')`))
 })
 
 // An import reads all that node:http exports, WebSocket too, which loads undici: 50 ms and 16 MB at the start of a process or thread.

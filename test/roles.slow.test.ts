@@ -6,7 +6,7 @@ import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { runResource, type StackSpec, workerPoolResource, workerResource } from '../src/api/index.ts'
+import { runResource, type StackSpec, workerPoolResource } from '../src/api/index.ts'
 import { installOarlock } from '../src/app/controllers/install.ts'
 import { createJoinToken } from '../src/app/join/index.ts'
 import { type Client, configMapResource, createClient } from '../src/kubernetes/client/index.ts'
@@ -21,6 +21,7 @@ const roles = new RoleProcesses(base)
 let api: RoleProcess
 let stores: RoleProcess
 let controller: RoleProcess
+let worker: RoleProcess
 let joinService: RoleProcess
 let client: Client
 let ca: string
@@ -65,7 +66,7 @@ async function startWorker(name: string, joinUrl: string): Promise<RoleProcess> 
 
 test('a Run is executed, and its log and state are served, while no role opens a file of another one', async () => {
   await client.resource(workerPoolResource).create({ metadata: { name: 'edge' }, spec: { mode: 'External', lifecycle: 'Warm' } })
-  const worker = await startWorker('vm', joinService.printed('join'))
+  worker = await startWorker('vm', joinService.printed('join'))
   const stacks = new StackFixture(client)
   await stacks.create('hello', spec)
   await stacks.until('hello', 'Ready', isReady).catch((error: unknown) => {
@@ -133,11 +134,10 @@ test('a role that is restarted continues, and a controller that gets SIGTERM rel
   equal(await stores.stop(), 0)
   const storesFile = join(stores.directory, 'kubeconfig')
   stores = await roles.start('stores', ['stores', '--listen', '127.0.0.1:0', '--kubeconfig', storesFile, '--data', '.'], /^ *API /m)
+  // The stores are at another port now: a worker that joins later learns it from the join service, the present one must not get the Run.
+  equal(await worker.stop(), 0)
   const stacks = new StackFixture(client)
   await stacks.create('again', spec)
-  // The stores are at another port now: a worker that joins later learns it from the join service.
-  for (const { metadata } of (await client.resource(workerResource).list()).items)
-    await client.resource(workerResource).delete(metadata.name)
   await startWorker('vm-2', joinService.printed('join'))
   await stacks.until('again', 'Ready', isReady)
   ok(next.child.exitCode === null)

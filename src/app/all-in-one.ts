@@ -138,6 +138,8 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     mounts.set('/queue', createQueueHandler(client, dispatch.queue))
 
     let isStopping = false
+    // Load balancers must stop sending requests as soon as the shutdown begins.
+    manager.addReadinessCheck(() => (isStopping ? ['oarlock is shutting down'] : []))
     const listener = await startEndpoints({
       address: healthAddress,
       controllers,
@@ -150,8 +152,6 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       adminToken: server.adminToken,
       apiUrl: url,
       version,
-      // Load balancers must stop sending requests as soon as the shutdown begins.
-      notReady: () => (isStopping ? ['oarlock is shutting down'] : []),
       log,
     })
     cleanups.push(() => listener.close())

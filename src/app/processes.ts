@@ -23,6 +23,9 @@ export const roles = {
 /** What an installation consists of on a Kubernetes API server. */
 export const installation = async () => await import('./controllers/install.ts')
 
+/** What the user of a client may not do, of what a role needs. */
+export const roleRights = async () => (await import('./manifests/missing-rights.ts')).missingRights
+
 /** Where the roles of an installation are reached. */
 export const discovery = async () => await import('./discovery/index.ts')
 

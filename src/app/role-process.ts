@@ -1,2 +1,7 @@
 /** A role that runs in a process of its own. */
-export type RoleProcess = { readonly url: string; stop(): Promise<void> }
+export type RoleProcess = {
+  readonly url: string
+  /** The reasons why the role is not ready, as its `/readyz`; empty if it is. */
+  notReady(): readonly string[]
+  stop(): Promise<void>
+}

@@ -16,7 +16,7 @@ export async function joinEndpoint(client: Client): Promise<{ url: string; caCer
   } catch (error) {
     if (!isReason(error, 'NotFound', 'Forbidden')) throw error
     const hint = 'start "oarlock join-service", which publishes its address'
-    throw new CliError(`workers cannot join at ${client.server}: it is no "oarlock up"`, {
+    throw new CliError(`no join service is running and ${client.server} is not an "oarlock up" server`, {
       exitCode: exitCodes.notFound,
       hint,
       cause: error,

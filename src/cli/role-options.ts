@@ -15,14 +15,17 @@ export function roleOptions(command: Command, { dataName, grace = '10s' }: { dat
 }
 
 /** Where a role serves requests of other roles, and under which names. */
-export function listenOptions(command: Command, { port, ownCertificate }: { port: number; ownCertificate: boolean }): Command {
+export function listenOptions(
+  command: Command,
+  { what, port, ownCertificate }: { what: string; port: number; ownCertificate: boolean },
+): Command {
   command
-    .option('--listen <host:port>', 'address (TLS); port 0 picks a free port', `127.0.0.1:${port}`)
+    .option('--listen <host:port>', `address of ${what} (TLS); port 0 picks a free port`, `127.0.0.1:${port}`)
     .option('--tls-san <name>', 'additional host name or IP address for the certificate, repeatable', collect, [])
-    .option('--advertise-url <url>', 'URL that others reach this process at (default: that of --listen)', httpsUrl)
+    .option('--advertise-url <url>', 'URL at which others reach this process (default: that of --listen)', httpsUrl)
   if (!ownCertificate) return command
   return command
-    .option('--tls-cert-file <file>', 'PEM certificate (default: one of an own certificate authority)')
+    .option('--tls-cert-file <file>', 'PEM certificate (default: issued by its own CA)')
     .option('--tls-private-key-file <file>', 'PEM key of --tls-cert-file')
 }
 

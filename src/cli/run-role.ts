@@ -1,7 +1,9 @@
+import { type ComponentName, roleRights } from '../app/index.ts'
 import { type AccessOptions, type Client, createClient } from '../kubernetes/client/index.ts'
 import { parseDuration } from '../kubernetes/object/index.ts'
-import type { Log } from '../kubernetes/util/index.ts'
+import { coerceError, type Log } from '../kubernetes/util/index.ts'
 import { dataDirectory } from './access.ts'
+import { CliError, formatError } from './cli-error.ts'
 import { note, outPaint, print } from './console.ts'
 import { exitCodes } from './exit-codes.ts'
 import { openLog } from './open-log.ts'
@@ -17,11 +19,16 @@ export type RoleContext = {
   log: Log
   /** Absolute. */
   dataDir: string
-  fail(reason: string): void
+  /** Ends the process with the exit code of the error. */
+  fail(error: Error): void
 }
 export type StartedRole = {
   /** Name and value of each line that is printed after the start. */
   rows: readonly (readonly [name: string, value: string])[]
+  /** The reasons why the role is not ready, as `/readyz`; empty if it is. */
+  notReady(): readonly string[]
+  /** What it does when it is ready; undefined if that is not known yet. */
+  ready(): string | undefined
   stop(options: { graceMs: number }): Promise<void>
   /** Ends the wait for work in progress during `stop`. Default: a second signal ends the process immediately. */
   interrupt?(): void
@@ -32,9 +39,8 @@ export type StartedRole = {
  * @returns the exit code.
  */
 export async function runRole(
-  command: string,
+  command: ComponentName,
   options: RoleOptions,
-  what: string,
   start: (context: RoleContext) => Promise<StartedRole>,
 ): Promise<number> {
   const dataDir = dataDirectory(options.data)
@@ -53,17 +59,21 @@ export async function runRole(
   try {
     // Not the kubeconfig of a local server, which commands find: a role gets the one that was made for it.
     client = await createClient({ ...access, userAgent: `oarlock-${command}`, fieldManager: 'oarlock' })
-    const fail = (reason: string) => {
-      note(`oarlock ${command}: ${reason}`)
-      ended.resolve(exitCodes.failed)
+    const fail = (error: Error) => {
+      const { message, hint, exitCode } = formatError(startError(error, command))
+      note(`oarlock ${command}: ${message}${hint === undefined ? '' : `\n  hint: ${hint}`}`)
+      ended.resolve(exitCode)
     }
+    await requireRights(client, command, logger)
     role = await start({ client, access, log: logger, dataDir, fail }).catch((error: unknown) => {
       throw startError(error, command)
     })
     const paint = outPaint()
-    print(`${paint('bold', `oarlock ${packageVersion()}`)} ${what}`)
+    print(`${paint('bold', `oarlock ${packageVersion()}`)} ${command}`)
     for (const [name, value] of role.rows) print(`  ${paint('dim', name.padEnd(11))} ${value}`)
+    const stopReporting = reportReadiness(role)
     const exitCode = await ended.promise
+    stopReporting()
     await role.stop({ graceMs: parseDuration(options.grace) })
     print('stopped')
     return exitCode
@@ -72,4 +82,47 @@ export async function runRole(
     await client?.close()
     close()
   }
+}
+
+/** @throws {CliError} rejected, if the user lacks a permission of the role. An API server that does not answer is awaited by the role itself. */
+async function requireRights(client: Client, component: ComponentName, log: Pick<Log, 'warn'>): Promise<void> {
+  const missing = await (await roleRights())(client, component).catch((error: unknown) => {
+    // Compared by name: importing the client for its class would cost servers 2 MB.
+    if ((error as Error).name !== 'ConnectionError') throw error
+    log.warn({ err: coerceError(error) }, 'the permissions of the role were not checked')
+    return []
+  })
+  if (missing.length === 0) return
+  const more = missing.length - maxNamedRights
+  const named = `${missing.slice(0, maxNamedRights).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+  throw new CliError(`the user of this kubeconfig has no permission to ${named}`, {
+    exitCode: exitCodes.rejected,
+    hint: `use the ServiceAccount oarlock-${component}, which has what "oarlock ${component}" needs (docs/kubernetes.md)`,
+  })
+}
+
+const maxNamedRights = 4
+const readinessPollMs = { first: 50, longest: 1_000 }
+/** A reason that lasts less is part of every start. */
+const waitingAfterMs = 1_000
+
+/** Prints when the role is ready, and until then each reason why it is not. Returns a function that ends it. */
+function reportReadiness(role: StartedRole): () => void {
+  let printed = ''
+  let since = { reason: '', ms: performance.now() }
+  let timer: NodeJS.Timeout | undefined
+  const poll = (intervalMs: number) => {
+    const reason = role.notReady().join('; ')
+    const ready = reason === '' ? role.ready() : undefined
+    if (ready !== undefined) return print(`ready: ${ready}`)
+    const nowMs = performance.now()
+    if (reason !== since.reason) since = { reason, ms: nowMs }
+    if (reason !== '' && reason !== printed && nowMs - since.ms >= waitingAfterMs) {
+      print(`waiting: ${reason}`)
+      printed = reason
+    }
+    timer = setTimeout(() => poll(Math.min(intervalMs * 2, readinessPollMs.longest)), intervalMs)
+  }
+  poll(readinessPollMs.first)
+  return () => clearTimeout(timer)
 }

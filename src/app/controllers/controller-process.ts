@@ -44,6 +44,10 @@ export type ControllerProcess = {
   readonly identity: string
   /** Resolves when this process leads. */
   readonly whenLeader: Promise<void>
+  /** The identity of the process that leads; undefined if it is not known. */
+  leader(): string | undefined
+  /** The reasons why this process is not ready, as `/readyz`; empty if it is. */
+  notReady(): readonly string[]
   /** Ends running work within `graceMs` and releases the Lease, so that the next process leads immediately. */
   stop(options: { graceMs: number }): Promise<void>
 }
@@ -109,6 +113,7 @@ export async function startControllerProcess(options: ControllerProcessOptions):
     onError: error => log.error({ err: error }, 'request for the queue failed'),
   })
   let publication: Publication | undefined
+  manager.addReadinessCheck(() => (isStopping ? ['the controller is shutting down'] : (publication?.notReady() ?? [])))
   manager.add({
     name: 'publish the address of the queue',
     start: async signal => {
@@ -130,7 +135,6 @@ export async function startControllerProcess(options: ControllerProcessOptions):
     adminToken: undefined,
     apiUrl: client.server,
     version: options.version,
-    notReady: () => (isStopping ? ['the controller is shutting down'] : (publication?.notReady() ?? [])),
     log,
   })
   // Not awaited: a kind that cannot be listed must not hide the health endpoints, which report it.
@@ -139,6 +143,8 @@ export async function startControllerProcess(options: ControllerProcessOptions):
     httpUrl: `http://${formatAddress(listener.address)}`,
     identity,
     whenLeader: manager.whenLeader,
+    leader: () => manager.leader,
+    notReady: () => manager.readyz().reasons,
     stop: async ({ graceMs }) => {
       isStopping = true
       await manager.stop({ graceMs })

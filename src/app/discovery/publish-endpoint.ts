@@ -1,6 +1,7 @@
 import { systemNamespace } from '../../api/index.ts'
 import { type Client, configMapResource, listWatch } from '../../kubernetes/client/index.ts'
 import { coerceError, type Log } from '../../kubernetes/controller/index.ts'
+import { isReason } from '../../kubernetes/object/index.ts'
 import { type EndpointRole, type Entry, endpointName, endpointRoles, findEntry, updateEntry } from './endpoint-entry.ts'
 import type { Endpoint } from './read-endpoint.ts'
 
@@ -35,6 +36,7 @@ export function keepPublishing({ client, role, endpoint, log, republishMs = 30_0
   const { signal } = stopping
   const expected = entryOf(endpoint)
   let reason: string | undefined = 'its address is not published yet'
+  let rejection: string | undefined
   let publishedAtMs = Number.NEGATIVE_INFINITY
   let timer: NodeJS.Timeout | undefined
   let isWatching = false
@@ -62,6 +64,7 @@ export function keepPublishing({ client, role, endpoint, log, republishMs = 30_0
     }, delayMs)
   }
   const observe = (entry: Entry | undefined) => {
+    rejection = undefined
     if (hasAll(entry, expected)) {
       reason = undefined
       clearTimeout(timer)
@@ -82,7 +85,14 @@ export function keepPublishing({ client, role, endpoint, log, republishMs = 30_0
       onEvent: ({ type, object }) => {
         if (type !== 'BOOKMARK') observe(type === 'DELETED' ? undefined : object.data)
       },
-      onError: (error, retryInMs) => log.warn({ err: coerceError(error), role, retryInMs }, 'failed to watch the published address'),
+      onWatching: () => {
+        rejection = undefined
+      },
+      onError: (error, retryInMs) => {
+        // An API server that does not answer is no reason: others reach this role without it.
+        if (isReason(error, 'Unauthorized', 'Forbidden')) rejection = `its published address cannot be watched: ${error.message}`
+        log.warn({ err: coerceError(error), role, retryInMs }, 'failed to watch the published address')
+      },
     })
   }
   const stop = () => {
@@ -90,7 +100,7 @@ export function keepPublishing({ client, role, endpoint, log, republishMs = 30_0
     clearTimeout(timer)
   }
   return {
-    notReady: () => (reason === undefined ? [] : [reason]),
+    notReady: () => [reason, rejection].filter(text => text !== undefined),
     stop,
     withdraw: async () => {
       stop()

@@ -23,8 +23,6 @@ export type EndpointsOptions = {
   adminToken: string | undefined
   apiUrl: string
   version: string
-  /** Why the process is not ready, besides its controllers; empty if it is. */
-  notReady?(): string[]
   log: Log
 }
 
@@ -34,11 +32,9 @@ export async function startEndpoints(options: EndpointsOptions): Promise<HttpLis
   const { manager, dispatch, stacks, runs, workers } = controllers
   let hasStarted = false
   const readiness = (): string[] => {
-    const reasons = options.notReady?.() ?? []
-    if (reasons.length > 0) return reasons
-    const pending = manager.readyz().reasons
-    hasStarted ||= pending.length === 0
-    return pending
+    const { reasons } = manager.readyz()
+    hasStarted ||= reasons.length === 0
+    return reasons
   }
   return await startHttpListener({
     address,

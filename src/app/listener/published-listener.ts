@@ -20,7 +20,7 @@ export type PublishedListenerOptions = RoleListenerOptions & {
   /** Served at `/metrics`. */
   registry: Registry
   /** Why the role is not ready, besides the publication of its address. Default: nothing else. */
-  notReady?(): string[]
+  notReady?(): readonly string[]
   log: Log
 }
 
@@ -31,11 +31,12 @@ export type PublishedListenerOptions = RoleListenerOptions & {
 export async function startPublishedListener(options: PublishedListenerOptions): Promise<RoleProcess> {
   const { client, role, endpoint, advertiseUrl, registry, log } = options
   let publication: Publication | undefined
+  const notReady = () => [...(options.notReady?.() ?? []), ...(publication?.notReady() ?? [])]
   const listener = await startTlsListener({
     ...options,
     authenticate: authenticateByTokenReview(client),
     mounts: [...options.mounts, { prefix: '/metrics', handler: createMetricsHandler(client, registry) }],
-    notReady: () => [...(options.notReady?.() ?? []), ...(publication?.notReady() ?? [])],
+    notReady,
     onError: error => log.error({ err: error }, `request to the ${role} failed`),
   })
   const url = advertiseUrl ?? listener.url
@@ -43,6 +44,7 @@ export async function startPublishedListener(options: PublishedListenerOptions):
   publication = published
   return {
     url,
+    notReady,
     stop: async () => {
       if (options.staysPublished) published.stop()
       else await published.withdraw()

@@ -26,7 +26,7 @@ export type RoleListenerOptions = {
   /** Additional host names and IP addresses for the certificate. */
   names: readonly string[]
   certificateFiles?: { certificate: string; key: string } | undefined
-  /** The URL that others reach this role at. Default: that of the listener. */
+  /** The URL at which others reach this role. Default: that of the listener. */
   advertiseUrl?: string | undefined
 }
 
@@ -52,7 +52,7 @@ export type TlsListenerOptions = {
   authenticate: TokenAuthenticator
   mounts: readonly Mount[]
   /** The reasons why the role is not ready; empty if it is. Served without authentication as /readyz; /livez and /healthz are always ok. */
-  notReady(): string[]
+  notReady(): readonly string[]
   onError(error: unknown): void
   limits?: ListenerLimits | undefined
 }

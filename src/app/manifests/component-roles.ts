@@ -81,6 +81,16 @@ const components: readonly Component[] = [
   },
 ]
 
+/** What a component uses, by namespace; undefined for the whole cluster. */
+export function rulesOf(component: ComponentName): { namespace: string | undefined; rules: readonly Rule[] }[] {
+  const found = components.find(({ name }) => name === component)
+  return [
+    { namespace: undefined, rules: found?.cluster ?? [] },
+    { namespace: systemNamespace, rules: found?.system ?? [] },
+    { namespace: workersNamespace, rules: found?.workers ?? [] },
+  ]
+}
+
 /** Every authenticated user may read the addresses of the roles. */
 const readEndpoints = boundRole(
   systemNamespace,

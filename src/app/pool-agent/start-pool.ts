@@ -1,13 +1,14 @@
 import { hostname } from 'node:os'
 import { Counter, type Registry } from 'prom-client'
-import type { Worker } from '../../api/index.ts'
+import type { Worker, WorkerPool } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { type Log, Manager } from '../../kubernetes/controller/index.ts'
-import type { Address } from '../address.ts'
+import { type Address, formatAddress } from '../address.ts'
 import { prepareDataDirectory } from '../data-directory.ts'
 import { makeRegistry } from '../endpoints/metrics.ts'
 import { createJoinToken } from '../join/index.ts'
 import { drainProcessPool, openProcessPool } from '../process-pool/local-pool.ts'
+import { listenError } from '../to-app-start-error.ts'
 import { openAgentIdentity } from './agent-identity.ts'
 import { agentCaches, type ClaimOutcome, PoolAgent } from './pool-agent.ts'
 
@@ -39,6 +40,8 @@ export type PoolRole = {
   readonly healthPort: number | undefined
   /** Resolves when the caches are filled: from then on, requests are claimed. Rejects if `healthAddress` cannot be listened on. */
   readonly whenReady: Promise<void>
+  /** The reasons why this process claims nothing of some pool, as `/readyz`; empty if it claims requests of all. */
+  notReady(): readonly string[]
   /** Claims nothing more, lets workers finish for `graceMs`, then interrupts their engines so that they save their state. */
   stop(options: { graceMs: number; onProgress?: ((running: number) => void) | undefined }): Promise<void>
   /** Interrupts the engines immediately during `stop`. */
@@ -75,15 +78,19 @@ export function startPool(options: PoolRoleOptions): PoolRole {
     const token = await createJoinToken(client, caCertificate, { pool, worker: name, uses: 1, ttlMs: joinTokenTtlMs, labels })
     connections.set(name, { OARLOCK_SERVER: url, OARLOCK_TOKEN: token.text, OARLOCK_WORKER_UID: uid })
   }
+  const caches = agentCaches(manager, new Set([...pools, ...adopted]))
+  manager.addReadinessCheck(() => (caches.pools.hasSynced ? pools.flatMap(name => whyNotServed(name, caches.pools.get(name))) : []))
   const agent = new PoolAgent({
     ...{ manager, processes, prepare, host, maxWorkers, log, nowMs },
-    ...agentCaches(manager, new Set([...pools, ...adopted])),
+    ...caches,
     agent: identity.name,
     served: new Set(pools),
     onClaim: outcome => claims.inc({ outcome }),
   })
   // Not awaited: an API server that cannot be reached must not hide the health endpoints, which report it.
-  const whenReady = manager.start()
+  const whenReady = manager.start().catch((error: unknown) => {
+    throw healthAddress ? listenError('health endpoints', '--health-address', formatAddress(healthAddress), error) : error
+  })
   return {
     agent: identity.name,
     running: () => processes.running().map(({ name }) => name),
@@ -91,6 +98,7 @@ export function startPool(options: PoolRoleOptions): PoolRole {
       return manager.probePort
     },
     whenReady,
+    notReady: () => manager.readyz().reasons,
     interrupt: () => processes.interrupt(),
     stop: async ({ graceMs, onProgress }) => {
       await agent.drain()
@@ -100,6 +108,18 @@ export function startPool(options: PoolRoleOptions): PoolRole {
       await manager.stop()
       identity.release()
     },
+  }
+}
+
+function whyNotServed(name: string, pool: Pick<WorkerPool, 'spec'> | undefined): string[] {
+  if (!pool) return [`WorkerPool ${JSON.stringify(name)} does not exist`]
+  switch (pool.spec.mode) {
+    case 'Process':
+      return []
+    case 'Pod':
+      return [`WorkerPool ${JSON.stringify(name)} has mode Pod: its controller starts worker Pods, and "oarlock pool" none`]
+    case 'External':
+      return [`WorkerPool ${JSON.stringify(name)} has mode External: start its workers with "oarlock worker"`]
   }
 }
 

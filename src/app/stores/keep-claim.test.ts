@@ -103,6 +103,23 @@ test('stores that were replaced serve no longer', async () => {
   }
 })
 
+test('a refusal at the start is thrown and not logged, one of stores that ran is logged', async () => {
+  await using api = await installed()
+  const logged: string[] = []
+  const log = { warn: () => {}, error: (_: object, text: string) => logged.push(text) } as unknown as typeof silentLog
+  const options = { client: api.client, dataDir: '/data', replace: false, log, checkMs: 10 }
+  const claim = await keepClaim({ ...options, id: 'a' })
+  try {
+    await rejects(keepClaim({ ...options, id: 'b' }), { name: 'AppStartError' })
+    deepEqual(logged, [])
+    await claimStores(api.client, 'b', { replace: true })
+    await eventually(() => logged.length > 0, 'the refusal is logged')
+    match(logged.join('\n'), /^requests are rejected: [^\n]* not those of this installation \(b\)[^\n]*$/)
+  } finally {
+    claim.stop()
+  }
+})
+
 test('stores do not serve before the API server has answered whose they are', async () => {
   await using api = await installed()
   let isReachable = false

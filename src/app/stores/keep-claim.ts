@@ -43,7 +43,8 @@ export async function keepClaim(options: StoresClaimOptions): Promise<StoresClai
       other = await claimStores(client, id, { replace })
       replace = false
       const next = other === undefined ? undefined : otherStoresError(dataDir, other, id).message
-      if (next !== undefined && next !== reason) log.error({ id, other }, `requests are rejected: ${next}`)
+      // The first attempt throws it.
+      if (isStarted && next !== undefined && next !== reason) log.error({ id, other }, `requests are rejected: ${next}`)
       reason = next
     } catch (thrown) {
       // A claim that succeeded is valid until other stores are published.
@@ -60,11 +61,13 @@ export async function keepClaim(options: StoresClaimOptions): Promise<StoresClai
     if (!isStopped) timer = setTimeout(() => void attempt(), ms).unref()
   }
   let isClaimed = false
+  let isStarted = false
   const stop = () => {
     isStopped = true
     clearTimeout(timer)
   }
   const other = await attempt()
+  isStarted = true
   if (other !== undefined) {
     stop()
     throw otherStoresError(dataDir, other, id)

@@ -30,7 +30,8 @@ export async function startStoresProcess(options: StoresProcessOptions): Promise
   let claim: StoresClaim | undefined
   try {
     claim = await keepClaim({ client, id: stores.id, dataDir, replace: options.replace ?? false, log })
-    const { url, stop } = await startPublishedListener({
+    manager.addReadinessCheck(claim.notReady)
+    const { url, notReady, stop } = await startPublishedListener({
       ...options,
       role: 'state and log stores',
       endpoint: 'stores',
@@ -41,11 +42,12 @@ export async function startStoresProcess(options: StoresProcessOptions): Promise
         { prefix: '/logs/', handler: whileClaimed(claim, handlers.log) },
       ],
       registry,
-      notReady: () => [...(claim?.notReady() ?? []), ...manager.readyz().reasons],
+      notReady: () => manager.readyz().reasons,
     })
     manager.start().catch((error: unknown) => log.error({ err: error }, 'failed to start the caches of the stores'))
     return {
       url,
+      notReady,
       stop: async () => {
         claim?.stop()
         await stop()

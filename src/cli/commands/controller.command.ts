@@ -9,7 +9,7 @@ released. SIGTERM releases it. A process that loses its Lease exits with code 1.
 
 export const declare: DeclareCommand = (program, exitWith) => {
   const command = roleOptions(program.command('controller'), { dataName: 'mirrors of git repositories, and a certificate authority' })
-  listenOptions(command, { port: 7470, ownCertificate: true })
+  listenOptions(command, { what: 'the queue, which the leader serves', port: 7470, ownCertificate: true })
     .option('--health-address <host:port>', 'address of /livez, /readyz, /metrics and the status page', '127.0.0.1:7467')
     .option('--allow-path <dir>', 'directory that Stacks may use with source.path and file:// repositories, repeatable', collect, [])
     .option('--max-running <n>', 'maximum concurrent Runs over all pools', positiveInteger)

@@ -1,6 +1,7 @@
 import { join, resolve } from 'node:path'
 import { parseAddress, roles } from '../../app/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
+import { print } from '../console.ts'
 import { certificateFiles, type RoleListenOptions } from '../role-options.ts'
 import { type RoleOptions, runRole } from '../run-role.ts'
 import { packageVersion } from '../version.ts'
@@ -16,9 +17,9 @@ export type ControllerOptions = RoleOptions &
 
 /** `oarlock controller`: runs the controllers until a signal ends them or another process leads. Returns the exit code. */
 export async function controller(options: ControllerOptions): Promise<number> {
-  return await runRole('controller', options, 'is running the controllers', async ({ client, access, log, dataDir, fail }) => {
+  return await runRole('controller', options, async ({ client, access, log, dataDir, fail }) => {
     const { startControllerProcess } = await roles.controller()
-    const { httpUrl, identity, stop } = await startControllerProcess({
+    const started = await startControllerProcess({
       ...{ client, access, log, crds: options.crds, maxRunning: options.maxRunning },
       cacheDir: join(dataDir, 'cache'),
       allowPaths: options.allowPath.map(path => resolve(path)),
@@ -32,14 +33,22 @@ export async function controller(options: ControllerOptions): Promise<number> {
       },
       leaseDurationMs: parseDuration(options.leaseDuration),
       version: packageVersion(),
-      onLeadershipLost: () => fail('lost leadership: another process leads, or the Lease could not be renewed in time'),
+      onLeadershipLost: () => fail(new Error('lost leadership: another process leads, or the Lease could not be renewed in time')),
     })
+    const { httpUrl, identity, whenLeader, notReady, leader, stop } = started
+    void whenLeader.then(() => print('leading: running the controllers'))
     return {
       rows: [
         ['API', client.server],
         ['status page', httpUrl],
         ['identity', identity],
       ],
+      notReady,
+      ready: () => {
+        const holder = leader()
+        if (holder === undefined) return undefined
+        return holder === identity ? 'this process leads' : `waiting for leadership, ${holder} leads`
+      },
       stop,
     }
   })

@@ -73,7 +73,10 @@ async function program(name: string, args: string[], purpose: string): Promise<D
 async function sandbox(): Promise<DoctorFinding> {
   const what = 'sandbox'
   const found = await probeIsolation('Sandbox')
-  if (found.available) return { what, state: 'ok', detail: `isolation level Sandbox, with ${found.bwrap}` }
+  if (found.available) {
+    const { bwrap, account } = found.sandbox!
+    return { what, state: 'ok', detail: `isolation level Sandbox, with ${bwrap}${account ? `, as uid ${account.uid}` : ''}` }
+  }
   return { what, state: 'missing', detail: found.reason, fix: 'required for Stacks with spec.isolation.level Sandbox' }
 }
 

@@ -8,8 +8,8 @@ credential is the token of a ServiceAccount in the namespace oarlock-workers.`
 
 export const declare: DeclareCommand = (program, exitWith) => {
   const command = roleOptions(program.command('join-service'), { dataName: 'its certificate authority' })
-  listenOptions(command, { port: 7469, ownCertificate: false })
-    .option('--api-url <url>', 'URL that workers reach the API server at (default: that of the kubeconfig)')
+  listenOptions(command, { what: 'the join service', port: 7469, ownCertificate: false })
+    .option('--api-url <url>', 'URL at which workers reach the API server (default: that of the kubeconfig)')
     .option('--api-ca-file <file>', 'certificate authority of --api-url (default: that of the kubeconfig)')
     .description('run only the service where workers join')
     .addHelpText('after', notes)

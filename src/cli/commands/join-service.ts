@@ -9,9 +9,9 @@ export type JoinServiceOptions = RoleOptions & RoleListenOptions & { apiUrl?: st
 
 /** `oarlock join-service`: runs the service where workers join, until a signal ends it. Returns the exit code. */
 export async function joinService(options: JoinServiceOptions): Promise<number> {
-  return await runRole('join-service', options, 'is accepting workers', async ({ client, access, log, dataDir }) => {
+  return await runRole('join-service', options, async ({ client, access, log, dataDir }) => {
     const { startJoinProcess } = await roles.joinService()
-    const { url, stop } = await startJoinProcess({
+    const { url, notReady, stop } = await startJoinProcess({
       ...{ client, log, dataDir, names: options.tlsSan, advertiseUrl: options.advertiseUrl },
       listen: parseAddress(options.listen),
       api: {
@@ -25,6 +25,8 @@ export async function joinService(options: JoinServiceOptions): Promise<number> 
         ['API', options.apiUrl ?? client.server],
         ['data', dataDir],
       ],
+      notReady,
+      ready: () => 'accepting workers',
       stop,
     }
   })

@@ -21,7 +21,7 @@ export async function pool(options: PoolOptions): Promise<number> {
   const pools = options.pool.length > 0 ? options.pool : [defaults.pool]
   const maxWorkers = options.maxWorkers ?? Math.max(2, cpus().length)
   const labels = parseLabels(options.label, 'pool')
-  return await runRole('pool', options, `starts workers of ${listOf(pools)}`, async ({ client, log, dataDir, fail }) => {
+  return await runRole('pool', options, async ({ client, log, dataDir, fail }) => {
     const { startPool } = await roles.pool()
     const healthAddress = options.healthAddress === undefined ? undefined : parseAddress(options.healthAddress)
     const role = startPool({
@@ -32,18 +32,19 @@ export async function pool(options: PoolOptions): Promise<number> {
     role.whenReady.then(
       () => {
         if (healthAddress) print(`health is served at http://${healthAddress.host}:${role.healthPort}`)
-        print(`ready: claiming requests of ${listOf(pools)}`)
       },
-      (error: Error) => fail(error.message),
+      (error: Error) => fail(error),
     )
     const adopted = role.running()
     return {
       rows: [
         ['API', client.server],
-        ['agent', role.agent],
+        ['identity', role.agent],
         ['workers', `at most ${maxWorkers}${adopted.length > 0 ? `, ${adopted.length} of them adopted` : ''}`],
         ['data', dataDir],
       ],
+      notReady: role.notReady,
+      ready: () => `claiming requests of ${listOf(pools)}`,
       interrupt: role.interrupt,
       stop: async ({ graceMs }) =>
         await role.stop({

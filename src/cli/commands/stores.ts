@@ -4,9 +4,9 @@ import { type RoleOptions, runRole } from '../run-role.ts'
 
 /** `oarlock stores`: runs the state store and the log store until a signal ends it. Returns the exit code. */
 export async function stores(options: RoleOptions & RoleListenOptions & { replaceStores?: boolean }): Promise<number> {
-  return await runRole('stores', options, 'is serving states and logs', async ({ client, log, dataDir }) => {
+  return await runRole('stores', options, async ({ client, log, dataDir }) => {
     const { startStoresProcess } = await roles.stores()
-    const { url, stop } = await startStoresProcess({
+    const { url, notReady, stop } = await startStoresProcess({
       ...{ client, log, dataDir, names: options.tlsSan, advertiseUrl: options.advertiseUrl },
       replace: options.replaceStores === true,
       listen: parseAddress(options.listen),
@@ -18,6 +18,8 @@ export async function stores(options: RoleOptions & RoleListenOptions & { replac
         ['API', client.server],
         ['data', dataDir],
       ],
+      notReady,
+      ready: () => 'serving states and logs',
       stop,
     }
   })

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import type { TestContext } from 'node:test'
 import type { Client } from '../../kubernetes/client/index.ts'
 import type { Json } from '../../kubernetes/object/index.ts'
+import { RootDirectory } from '../../kubernetes/util/index.ts'
 import { createProcessRunner } from '../workspace/index.ts'
 import type { EngineContext } from './engine.ts'
 
@@ -57,7 +58,11 @@ export async function createEngineHarness(
         epoch: runs,
         runName: `app-uid-1-${runs}`,
         directory: join(run, 'work'),
+        sourceRoot: join(run, 'work'),
         scratch: join(run, 'scratch'),
+        inputs: join(run, 'inputs'),
+        private: join(run, 'private'),
+        files: new RootDirectory(run),
         statePath: join(run, 'state', 'terraform.tfstate'),
         env: {},
         variables: {},
@@ -77,7 +82,8 @@ export async function createEngineHarness(
         ...overrides,
         ...more,
       }
-      for (const directory of [context.scratch, join(run, 'state')]) await mkdir(directory, { recursive: true })
+      for (const directory of [context.scratch, context.inputs, context.private, join(run, 'state')])
+        await mkdir(directory, { recursive: true })
       await writeFiles(context.directory, files)
       harness.context = context
       return context

@@ -1,6 +1,7 @@
 import type { StackSpec } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import type { Json } from '../../kubernetes/object/index.ts'
+import type { RootDirectory } from '../../kubernetes/util/index.ts'
 import type { ProcessRunner } from '../workspace/index.ts'
 
 /** Everything an engine gets for one Run. */
@@ -16,8 +17,16 @@ export type EngineContext = {
   runName: string
   /** The engine's working directory: a private copy of the source. */
   directory: string
-  /** A private directory outside `directory`, for plan files, variables and outputs; removed with the Run (invariant 9). */
+  /** The root of the source, which contains `directory`: symlinks of the source stay inside. */
+  sourceRoot: string
+  /** Outside `directory`, for files that the engine's programs write, such as outputs; removed with the Run (invariant 9). */
   scratch: string
+  /** For files that the programs read. A sandboxed program cannot change them. */
+  inputs: string
+  /** For files of this process only. A sandboxed program does not see them. */
+  private: string
+  /** Accesses every file of the Run: programs may have left symlinks, pipes or huge files in `directory` and `scratch`. */
+  files: RootDirectory
   /**
    * Managed state: path of the local state file. It already has the newest version, or does not exist yet. Its path relative to
    * `directory` must be the same in every Run of a Stack, because a saved Terraform plan contains it.

@@ -42,4 +42,5 @@ export { createRunDirectory, type RunDirectory, removeTree } from './run-directo
 export { fetchSource, gitCredentials, resolveRevision } from './source.ts'
 export { SourceError, type SourceErrorReason } from './source-error.ts'
 export type { GitCredentials, GitSource, SourceOptions } from './source-options.ts'
+export { resolveInside } from './symlinks.ts'
 export { validateSource } from './validate-source.ts'

@@ -1,5 +1,6 @@
-import { chmod, mkdir, readdir, rm } from 'node:fs/promises'
+import { chmod, mkdir, readdir, rename, rm, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
+import { RootDirectory } from '../../kubernetes/util/root-directory.ts'
 
 /** The private directory of a Run, removed with everything in it after the Run (invariants 9 and 10). */
 export type RunDirectory = {
@@ -11,8 +12,14 @@ export type RunDirectory = {
   tmp: string
   /** HOME of the engine, so that its caches and login files are removed with the Run. */
   home: string
-  /** For files that are not part of the source: plan, state and outputs. */
+  /** For files that the engine writes and that are not part of the source: state, outputs, a new plan. */
   scratch: string
+  /** For files that the engine reads and, in a sandbox, cannot change: variables, the plan to apply. */
+  inputs: string
+  /** For files of the worker that the engine, in a sandbox, does not see. */
+  private: string
+  /** How the worker accesses files that the engine may have changed. */
+  files: RootDirectory
   /** Removes it with everything in it, including read-only directories. May be called more than once. */
   remove(): Promise<void>
 }
@@ -36,24 +43,44 @@ export async function createRunDirectory(parent: string, runUid: string): Promis
     tmp: subdirectory('tmp'),
     home: subdirectory('home'),
     scratch: subdirectory('scratch'),
+    inputs: subdirectory('inputs'),
+    private: subdirectory('private'),
   }
-  await Promise.all([directory.work, directory.tmp, directory.home, directory.scratch].map(path => mkdir(path, { mode: 0o700 })))
-  return { ...directory, remove: () => removeTree(root) }
+  const { root: _, ...subdirectories } = directory
+  await Promise.all(Object.values(subdirectories).map(path => mkdir(path, { mode: 0o700 })))
+  return { ...directory, files: new RootDirectory(root), remove: () => removeTree(root) }
 }
 
-/** Removes a directory tree, including directories without write permission, which module caches contain. */
+/**
+ * Removes a directory tree, including directories without write permission, which module caches contain, and trees that are deeper than
+ * a path can be. No program that could change it may be running.
+ */
 export async function removeTree(path: string): Promise<void> {
   try {
     await rm(path, { recursive: true, force: true, maxRetries: 3, retryDelay: 20 })
   } catch (error) {
-    if (!['EACCES', 'EPERM', 'ENOTEMPTY'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
-    await makeWritable(path)
+    if (!['EACCES', 'EPERM', 'ENOTEMPTY', 'ENAMETOOLONG'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+    await emptyDirectory(path)
     await rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 })
   }
 }
 
-async function makeWritable(path: string): Promise<void> {
-  await chmod(path, 0o700).catch(() => {})
-  const entries = await readdir(path, { withFileTypes: true }).catch(() => [])
-  for (const entry of entries) if (entry.isDirectory()) await makeWritable(join(path, entry.name))
+/** Makes each directory writable, moves it to `root` and empties it there, so that no path is long. */
+async function emptyDirectory(root: string): Promise<void> {
+  const pending = [root]
+  for (let directory = pending.pop(); directory !== undefined; directory = pending.pop()) {
+    await chmod(directory, 0o700).catch(() => {})
+    for (const entry of await readdir(directory, { withFileTypes: true }).catch(() => [])) {
+      const path = join(directory, entry.name)
+      if (!entry.isDirectory()) {
+        await unlink(path).catch(() => {})
+        continue
+      }
+      const shallow = directory === root ? path : join(root, `removed-${globalThis.crypto.randomUUID()}`)
+      // Moving a directory changes its entry for the parent.
+      await chmod(path, 0o700).catch(() => {})
+      if (shallow !== path) await rename(path, shallow).catch(() => {})
+      pending.push(shallow)
+    }
+  }
 }

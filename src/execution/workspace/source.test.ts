@@ -278,7 +278,7 @@ test('a Run directory is private, replaces an earlier one, and is removed with r
   write({ 'run-1/old': 'x' }, parent)
   const run = await createRunDirectory(parent, 'run-1')
   assert.equal(lstatSync(run.root).mode & 0o777, 0o700)
-  assert.deepEqual(readdirSync(run.root).sort(), ['home', 'scratch', 'tmp', 'work'])
+  assert.deepEqual(readdirSync(run.root).sort(), ['home', 'inputs', 'private', 'scratch', 'tmp', 'work'])
   write({ 'cache/mod/file': 'x' }, run.home)
   chmodSync(join(run.home, 'cache/mod'), 0o500)
   await run.remove()

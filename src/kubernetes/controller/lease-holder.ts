@@ -78,6 +78,11 @@ export class LeaseHolder {
     return this.#isLeading && this.#clock.nowMs() < this.#validUntilMs
   }
 
+  /** The identity of the process that leads, as of the last attempt; undefined if none is known. */
+  get holder(): string | undefined {
+    return this.#observation?.holder || undefined
+  }
+
   /** Why the last attempt to read, acquire or renew the Lease failed; undefined if it did not. A Lease that another process holds is no failure. */
   get lastError(): Error | undefined {
     return this.#lastError

@@ -76,6 +76,7 @@ export class Manager {
   readonly #informers = new SharedInformers()
   readonly #clients = new Map<string, { client: Client; leaderClient: Client }>()
   readonly #tasks: (Controller | Runnable)[] = []
+  readonly #readinessChecks: (() => readonly string[])[] = []
   readonly #host: ControllerHost
   readonly #failures = new Map<string, Error>()
   readonly #running = new Set<Promise<void>>()
@@ -134,6 +135,11 @@ export class Manager {
     return this.#lease?.isHeld ?? false
   }
 
+  /** The identity of the process that leads, as of the last attempt to lead; undefined if it is not known. */
+  get leader(): string | undefined {
+    return this.#lease?.holder
+  }
+
   /** The port of health and metrics; undefined unless `probes` are served. */
   get probePort(): number | undefined {
     return this.#probes?.port
@@ -170,6 +176,11 @@ export class Manager {
         if (isRunning) this.#watch(informer)
       },
     })
+  }
+
+  /** Adds a condition of {@link readyz}: `check` returns the reasons why the process is not ready; empty if it is. */
+  addReadinessCheck(check: () => readonly string[]): void {
+    this.#readinessChecks.push(check)
   }
 
   /** Adds a controller or runnable. After {@link start} it starts immediately. */
@@ -267,6 +278,7 @@ export class Manager {
       const where = informer.cluster === undefined ? '' : ` in cluster ${informer.cluster}`
       reasons.push(`the cache of ${informer.resource.plural}${where} is not ${hasSynced ? 'kept in sync' : 'filled yet'}${why}`)
     }
+    for (const check of this.#readinessChecks) reasons.push(...check())
     if (this.#lease?.lastError) reasons.push(`leader election fails: ${this.#lease.lastError.message}`)
     return health(reasons)
   }

@@ -9,7 +9,14 @@ test('saves the last state of a lost worker once, or stores it as an orphan if i
   withStateServer(
     async server => {
       const path = join(server.directory, 'terraform.tfstate')
-      const options = { path, url: `${server.url}/state/apps/net/run/run-1/state`, token: 'worker', caCertificate: server.ca, epoch: 1 }
+      const options = {
+        path,
+        root: server.directory,
+        url: `${server.url}/state/apps/net/run/run-1/state`,
+        token: 'worker',
+        caCertificate: server.ca,
+        epoch: 1,
+      }
       deepStrictEqual(await recoverState(options), { kind: 'skipped', reason: `${path} does not exist` })
       writeFileSync(path, '')
       deepStrictEqual(await recoverState(options), { kind: 'skipped', reason: `${path} is empty` })
@@ -43,7 +50,7 @@ test('saves the last state of a lost worker over a Unix socket', () =>
       const path = join(server.directory, 'terraform.tfstate')
       writeFileSync(path, '{"serial":1}')
       const socketPath = join(server.directory, 'api.sock')
-      const options = { path, url: 'http://localhost/state/apps/net/run/run-1/state', token: 'worker', epoch: 1 }
+      const options = { path, root: server.directory, url: 'http://localhost/state/apps/net/run/run-1/state', token: 'worker', epoch: 1 }
       deepStrictEqual(await recoverState({ ...options, socketPath }), { kind: 'saved', version: 1 })
       await rejects(
         recoverState({ ...options, socketPath: '/missing/api.sock', deadlineMs: 150 }),
@@ -53,10 +60,10 @@ test('saves the last state of a lost worker over a Unix socket', () =>
     { unix: true },
   ))
 
-test('imports only Node modules and the backoff, because the supervisor process must stay small', () => {
+test('imports only Node modules and two helpers, because the supervisor process must stay small', () => {
   const text = readFileSync(join(import.meta.dirname, 'recover-state.ts'), 'utf8')
   deepStrictEqual(
     [...text.matchAll(/(?:from|import\() ?'([^']+)'/g)].map(([, name]) => name),
-    ['node:fs/promises', '../../kubernetes/util/backoff.ts', 'node:https'],
+    ['../../kubernetes/util/backoff.ts', '../../kubernetes/util/root-directory.ts', 'node:https'],
   )
 })

@@ -1,11 +1,13 @@
 // Used by the supervisor process, which runs alongside every worker and must stay small: this file imports only Node's modules, lazily,
 // and modules without imports.
-import { constants, readFile } from 'node:fs/promises'
 import { exponentialDelayMs } from '../../kubernetes/util/backoff.ts'
+import { RootDirectory } from '../../kubernetes/util/root-directory.ts'
 
 export type RecoverStateOptions = {
   /** The engine's state file. */
   path: string
+  /** The Run's directory, which contains `path`. */
+  root: string
   /** The URL of the state: `https://host:port/state/<namespace>/<stack>/run/<runName>/state`. */
   url: string
   /** The request uses this Unix socket instead of the host and port of `url`. */
@@ -27,6 +29,8 @@ export type RecoverStateResult =
   | { kind: 'orphaned'; orphan: number }
   | { kind: 'skipped'; reason: string }
 
+/** As in stream-state-file.ts. */
+const maxStateFileBytes = 256 * 1024 * 1024
 /** Higher than the sequence of every write of the lost worker, so that a delayed one does not replace this. */
 const maxSequence = Number.MAX_SAFE_INTEGER
 
@@ -36,15 +40,9 @@ const maxSequence = Number.MAX_SAFE_INTEGER
  * @throws {Error} when the upload failed until the deadline: the file must be kept then.
  */
 export async function recoverState(options: RecoverStateOptions): Promise<RecoverStateResult> {
-  const { path, url, socketPath, token, caCertificate, epoch, deadlineMs = 30_000 } = options
-  let bytes: Buffer
-  try {
-    // Rejects a symbolic link out of the sandbox, and does not block on a pipe.
-    bytes = await readFile(path, { flag: constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK })
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { kind: 'skipped', reason: `${path} does not exist` }
-    throw error
-  }
+  const { path, root, url, socketPath, token, caCertificate, epoch, deadlineMs = 30_000 } = options
+  const bytes = await readStateFile(root, path)
+  if (!bytes) return { kind: 'skipped', reason: `${path} does not exist` }
   // Interrupted between truncate and write: the previous version was uploaded when it was complete.
   if (bytes.byteLength === 0) return { kind: 'skipped', reason: `${path} is empty` }
   // Interrupted during the write: it may name resources that no version contains, so it is stored for a user to read.
@@ -74,6 +72,11 @@ export async function recoverState(options: RecoverStateOptions): Promise<Recove
     }
     await new Promise(resolve => setTimeout(resolve, delayMs))
   }
+}
+
+/** The content; undefined if there is none. Rejects a symlink out of the sandbox, and does not block on a pipe. */
+export async function readStateFile(root: string, path: string): Promise<Buffer | undefined> {
+  return await new RootDirectory(root).read(path, { maxBytes: maxStateFileBytes })
 }
 
 function isJsonObject(bytes: Buffer): boolean {

@@ -1,10 +1,13 @@
-import { constants, type FSWatcher, watch } from 'node:fs'
-import { readFile, stat } from 'node:fs/promises'
+import { type FSWatcher, watch } from 'node:fs'
+import { lstat } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
+import { RootDirectory } from '../../kubernetes/util/index.ts'
 
 export type StreamStateFileOptions = {
   /** The engine's state file. It may not exist yet; its directory must. */
   path: string
+  /** Accesses `path`, where an engine could place a symlink or a pipe. Default: its directory is trusted. */
+  files?: RootDirectory
   /** Resolves when the bytes are stored. Never called concurrently, and only with the newest complete content; older content is skipped. */
   upload(bytes: Buffer): Promise<void>
   /** Delay between a change and reading it, so that one write is one change. Default 2. */
@@ -24,6 +27,8 @@ export type StateFileStream = {
   close(): void
 }
 
+/** Larger than the store accepts by default, so that the store reports the size; smaller than what could exhaust the memory of a worker. */
+const maxStateFileBytes = 256 * 1024 * 1024
 /** inotify may be exhausted or unavailable (network file systems): polling at this interval limits the delay to 100 ms without it. */
 const pollMs = 50
 /** Delay between two reads of a file that is being written. */
@@ -42,6 +47,7 @@ const incompleteRetries = 20
  */
 export function streamStateFile(options: StreamStateFileOptions): StateFileStream {
   const { path, upload, settleMs = 2, onError, retryMs = 500 } = options
+  const files = options.files ?? new RootDirectory(dirname(path))
   let uploaded = options.known
   let closed = false
   let running: Promise<void> | undefined
@@ -53,7 +59,7 @@ export function streamStateFile(options: StreamStateFileOptions): StateFileStrea
 
   /** Reads the file and uploads new content. Rejects when that failed; resolves to `false` while the file is being written. */
   const uploadChange = async (): Promise<boolean> => {
-    const content = await readComplete(path)
+    const content = await readComplete(files, path)
     if (content === 'incomplete') return false
     // An empty file means "no state yet" before the first version, and an interrupted write after it.
     if (content?.byteLength === 0) return uploaded === undefined
@@ -147,10 +153,10 @@ export function streamStateFile(options: StreamStateFileOptions): StateFileStrea
  * The content, undefined if there is no file, `incomplete` if it is being written. An empty file is valid: Terraform creates the file
  * when it locks it, before the first write.
  */
-async function readComplete(path: string): Promise<Buffer | undefined | 'incomplete'> {
+async function readComplete(files: RootDirectory, path: string): Promise<Buffer | undefined | 'incomplete'> {
   let previous: Buffer | undefined
   for (let reads = 0; reads < incompleteRetries; reads++) {
-    const content = await readWhole(path)
+    const content = await files.read(path, { maxBytes: maxStateFileBytes })
     const isStable = previous === undefined ? content === undefined : content?.equals(previous) === true
     if (reads > 0 && isStable && (content === undefined || isJsonObject(content))) return content
     previous = content
@@ -159,21 +165,9 @@ async function readComplete(path: string): Promise<Buffer | undefined | 'incompl
   return previous?.byteLength === 0 ? previous : 'incomplete'
 }
 
-/** An engine in a sandbox could place a link there, to a file that only its worker may read, or a pipe that blocks the reader. */
-const regularFileFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
-
-async function readWhole(path: string): Promise<Buffer | undefined> {
-  try {
-    return await readFile(path, { flag: regularFileFlags })
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw error
-  }
-}
-
 async function fingerprint(path: string): Promise<string> {
   try {
-    const { ino, size, mtimeNs } = await stat(path, { bigint: true })
+    const { ino, size, mtimeNs } = await lstat(path, { bigint: true })
     return `${ino} ${size} ${mtimeNs}`
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return ''

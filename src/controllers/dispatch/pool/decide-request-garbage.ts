@@ -30,6 +30,6 @@ export function decideRequestGarbage(requests: readonly Worker[], nowMs: number)
 }
 
 function unclaimedFailure({ metadata, spec }: Worker): StartFailure {
-  const hint = `is "oarlock pool" running for pool ${spec.pool}, and has its host capacity?`
+  const hint = `is "oarlock pool" running for pool ${spec.pool}, and does a host have free capacity?`
   return { reason: 'Unschedulable', message: `no host has claimed worker ${metadata.name}: ${hint}` }
 }

@@ -113,7 +113,7 @@ test('reports a request that no host has claimed for ten seconds, until one clai
   equal(driver.collectGarbage(nowMs() + 10_000), undefined)
   match(
     reports.join(),
-    /^w Unschedulable: no host has claimed worker w: is "oarlock pool" running for pool pool, and has its host capacity\?$/,
+    /^w Unschedulable: no host has claimed worker w: is "oarlock pool" running for pool pool, and does a host have free capacity\?$/,
   )
   await workers().patchStatus('w', { status: { phase: 'Starting' } })
   await eventually(() => reports.at(-1) === 'w fails no longer: ', 'the claim to be reported')

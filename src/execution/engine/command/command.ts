@@ -1,14 +1,14 @@
-import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isJsonObject, type Json } from '../../../kubernetes/object/index.ts'
+import { UnexpectedFileError } from '../../../kubernetes/util/index.ts'
 import { SpawnError } from '../../workspace/index.ts'
 import type { ApplyResult, Detection, Engine, EngineContext, Output, PlanOptions, PlanResult } from '../engine.ts'
 import { EngineError, type EngineErrorReason, interruptedError } from '../engine-error.ts'
+import { maxStateBytes } from '../file-limits.ts'
 import { jsonDigest } from '../json-digest.ts'
-import { fileSize, readRegularFile } from '../read-regular-file.ts'
 import { maskSecrets, secretValues } from '../secret-values.ts'
 import { directoryDigest } from './directory-digest.ts'
-import { maxOutputsBytes, outputsTooLarge, parseOutputs } from './parse-outputs.ts'
+import { invalidOutputs, maxOutputsBytes, parseOutputs } from './parse-outputs.ts'
 import { parseProgressLine } from './parse-progress-line.ts'
 
 type Step = 'plan' | 'apply' | 'destroy'
@@ -48,13 +48,17 @@ class CommandEngine implements Engine {
         retryable: false,
       })
     }
-    await writeFile(variablesPath(context), `${JSON.stringify(context.variables, null, 2)}\n`, { mode: 0o600 })
+    await context.files.write(variablesPath(context), `${JSON.stringify(context.variables, null, 2)}\n`)
   }
 
   async plan(context: EngineContext, options: PlanOptions = {}): Promise<PlanResult> {
     const intent = options.destroy ? 'destroy' : options.refreshOnly ? 'refresh' : 'apply'
     // Read before the plan runs, because the plan may write files.
-    const [record, source, state] = await Promise.all([readRecord(context), directoryDigest(context.directory), stateText(context)])
+    const [record, source, state] = await Promise.all([
+      readRecord(context),
+      directoryDigest(context.files, context.directory),
+      stateText(context),
+    ])
     const inputs = { intent, command: context.spec.command, variables: context.variables, source, state }
     const count = { add: 0, change: 0, destroy: 0 }
     const printed: string[] = []
@@ -70,8 +74,8 @@ class CommandEngine implements Engine {
     if (hasChanges && intent === 'apply') count[record === undefined ? 'add' : 'change'] = 1
     const secrets = secretValues(context.variables, context.sensitiveNames)
     const digest = jsonDigest({ ...inputs, hasChanges, printed })
-    const file = join(context.scratch, `${intent}.plan.json`)
-    await writeFile(file, `${JSON.stringify({ engine: 'command', digest })}\n`, { mode: 0o600 })
+    const file = join(context.private, `${intent}.plan.json`)
+    await context.files.write(file, `${JSON.stringify({ engine: 'command', digest })}\n`)
     const summary = printed.slice(0, maxSummaryLines).map(line => maskSecrets(line, secrets))
     return { intent, digest, ...count, hasChanges, file, summary }
   }
@@ -95,7 +99,7 @@ class CommandEngine implements Engine {
     if (!plan.hasChanges || plan.intent === 'refresh') {
       return { outputs: record?.outputs ?? {}, resources: record === undefined ? 0 : 1, changed: false }
     }
-    await rm(outputsPath(context), { force: true })
+    await context.files.remove(outputsPath(context))
     const errors: string[] = []
     const exitCode = await this.#run(context, 'apply', undefined, errors)
     if (exitCode !== 0) this.#fail(context, 'apply', exitCode, errors)
@@ -170,8 +174,8 @@ function commandEnv(context: EngineContext, step: Step): Record<string, string> 
   }
 }
 
-function variablesPath({ scratch }: EngineContext): string {
-  return join(scratch, 'variables.json')
+function variablesPath({ inputs }: EngineContext): string {
+  return join(inputs, 'variables.json')
 }
 
 function outputsPath({ scratch }: EngineContext): string {
@@ -180,13 +184,16 @@ function outputsPath({ scratch }: EngineContext): string {
 
 async function readOutputsFile(context: EngineContext): Promise<Record<string, Output>> {
   const path = outputsPath(context)
-  const size = (await fileSize(path)) ?? 0
-  if (size > maxOutputsBytes) throw outputsTooLarge(size)
-  return size === 0 ? {} : parseOutputs((await readRegularFile(path)) ?? '')
+  try {
+    return parseOutputs((await context.files.readText(path, { maxBytes: maxOutputsBytes })) ?? '')
+  } catch (error) {
+    if (error instanceof UnexpectedFileError) throw invalidOutputs(error.problem)
+    throw error
+  }
 }
 
-async function stateText({ statePath, spec }: EngineContext): Promise<string | undefined> {
-  return spec.state === 'External' || statePath === undefined ? undefined : await readRegularFile(statePath)
+async function stateText({ statePath, spec, files }: EngineContext): Promise<string | undefined> {
+  return spec.state === 'External' || statePath === undefined ? undefined : await files.readText(statePath, { maxBytes: maxStateBytes })
 }
 
 async function readRecord(context: EngineContext): Promise<CommandRecord | undefined> {

@@ -12,7 +12,8 @@ const namePattern = /^[A-Za-z0-9_][-A-Za-z0-9_.]{0,252}$/
  * @throws {EngineError} InvalidOutputs, never quoting a value.
  */
 export function parseOutputs(text: string): Record<string, Output> {
-  if (Buffer.byteLength(text) > maxOutputsBytes) throw outputsTooLarge(Buffer.byteLength(text))
+  if (Buffer.byteLength(text) > maxOutputsBytes)
+    throw invalidOutputs(`has ${Buffer.byteLength(text)} bytes; at most ${maxOutputsBytes} are allowed`)
   if (text.trim() === '') return {}
   let document: unknown
   try {
@@ -20,21 +21,17 @@ export function parseOutputs(text: string): Record<string, Output> {
   } catch (error) {
     // V8 quotes the text around the error, which may be secret: only the position is shown.
     const position = /(?:at )?(position \d+(?: \(line \d+ column \d+\))?)/.exec((error as Error).message)?.[1]
-    throw invalid(`is not valid JSON${position ? ` (${position})` : ''}; write one object, such as {"url": "https://…"}`)
+    throw invalidOutputs(`is not valid JSON${position ? ` (${position})` : ''}; write one object, such as {"url": "https://…"}`)
   }
-  if (!isJsonObject(document)) throw invalid(`contains ${typeOf(document)}; write one object, such as {"url": "https://…"}`)
+  if (!isJsonObject(document)) throw invalidOutputs(`contains ${typeOf(document)}; write one object, such as {"url": "https://…"}`)
   const outputs: Record<string, Output> = {}
   for (const [name, value] of Object.entries(document)) {
     if (!namePattern.test(name)) {
-      throw invalid(`has output name ${JSON.stringify(name.slice(0, 80))}; a name has at most 253 letters, digits, "-", "_" and "."`)
+      throw invalidOutputs(`has output name ${JSON.stringify(name.slice(0, 80))}; a name has at most 253 letters, digits, "-", "_" and "."`)
     }
     outputs[name] = parseOutput(name, value)
   }
   return outputs
-}
-
-export function outputsTooLarge(bytes: number): EngineError {
-  return invalid(`has ${bytes} bytes; at most ${maxOutputsBytes} are allowed`)
 }
 
 function parseOutput(name: string, value: unknown): Output {
@@ -42,7 +39,8 @@ function parseOutput(name: string, value: unknown): Output {
     return { value: value as Json, sensitive: false }
   const extra = Object.keys(value).find(key => key !== 'value' && key !== 'sensitive')
   if (extra !== undefined) return { value: value as Json, sensitive: false }
-  if (typeof value.sensitive !== 'boolean') throw invalid(`has ${typeOf(value.sensitive)} in ${name}.sensitive; it must be true or false`)
+  if (typeof value.sensitive !== 'boolean')
+    throw invalidOutputs(`has ${typeOf(value.sensitive)} in ${name}.sensitive; it must be true or false`)
   return { value: value.value as Json, sensitive: value.sensitive }
 }
 
@@ -51,6 +49,6 @@ function typeOf(value: unknown): string {
   return Array.isArray(value) ? 'a list' : `a ${typeof value}`
 }
 
-function invalid(problem: string): EngineError {
+export function invalidOutputs(problem: string): EngineError {
   return new EngineError('InvalidOutputs', `the file OARLOCK_OUTPUTS ${problem}`, { retryable: true })
 }

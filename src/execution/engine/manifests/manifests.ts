@@ -1,4 +1,3 @@
-import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Client, createClient } from '../../../kubernetes/client/index.ts'
 import type { ApplyResult, Detection, Engine, EngineContext, PlanOptions, PlanResult } from '../engine.ts'
@@ -47,16 +46,15 @@ class ManifestsEngine implements Engine {
       const manifests = await this.#resolvedManifests(context, client)
       return await planManifests(context, client, manifests, inventory)
     })
-    const file = join(context.scratch, `${intent}.plan.json`)
-    await writeFile(file, `${JSON.stringify({ engine: 'manifests', digest: result.digest })}\n`, { mode: 0o600 })
+    const file = join(context.private, `${intent}.plan.json`)
+    await context.files.write(file, `${JSON.stringify({ engine: 'manifests', digest: result.digest })}\n`)
     for (const line of result.summary) context.log(line)
     context.log(`plan: ${result.add} to add, ${result.change} to change, ${result.destroy} to destroy`)
     return { intent, ...result, hasChanges: intent === 'refresh' ? false : result.hasChanges, file }
   }
 
   /** The source of a Run never changes, so planning again gives the same digest unless the cluster has changed. */
-  async readPlan(context: EngineContext, file: string): Promise<PlanResult> {
-    await readFile(file)
+  async readPlan(context: EngineContext, _file: string): Promise<PlanResult> {
     return await this.plan(context)
   }
 
@@ -69,7 +67,7 @@ class ManifestsEngine implements Engine {
   }
 
   async #resolvedManifests(context: EngineContext, client: Client): Promise<ResolvedManifest[]> {
-    const manifests = parseManifests(await readManifestFiles(context.directory))
+    const manifests = parseManifests(await readManifestFiles(context))
     const namespace = context.spec.manifests?.namespace ?? context.stack.namespace
     return await resolveManifests(client, manifests, namespace, ownerOf(context))
   }
@@ -78,8 +76,8 @@ class ManifestsEngine implements Engine {
 /** Calls `work` with a client of the target cluster: that of the Stack, or the one in its kubeconfig Secret. */
 async function withClient<T>(context: EngineContext, work: (client: Client) => Promise<T>): Promise<T> {
   if (context.kubeconfig === undefined) return await work(context.client)
-  const path = join(context.scratch, 'kubeconfig')
-  await writeFile(path, context.kubeconfig, { mode: 0o600 })
+  const path = join(context.private, 'kubeconfig')
+  await context.files.write(path, context.kubeconfig)
   let client: Client
   try {
     client = await createClient({ kubeconfig: path, fieldManager })

@@ -1,14 +1,15 @@
-import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { isJsonObject } from '../../../kubernetes/object/index.ts'
+import { makeDirectories, RootDirectory } from '../../../kubernetes/util/index.ts'
 import type { EngineContext } from '../engine.ts'
 import { EngineError } from '../engine-error.ts'
-import { readRegularFile } from '../read-regular-file.ts'
+import { maxStateBytes } from '../file-limits.ts'
 import type { Flavor } from './flavor.ts'
 import { readState } from './read-state.ts'
 
 /** An override file replaces the backend (or cloud) block of the user's files without changing them. */
 const overrideFile = 'oarlock_override.tf.json'
+const maxBackendBytes = 1024 * 1024
 
 export function isManaged({ spec }: EngineContext): boolean {
   return spec.state !== 'External'
@@ -16,14 +17,14 @@ export function isManaged({ spec }: EngineContext): boolean {
 
 /** Overrides the backend of the source with the local state file. @throws {EngineError} InvalidSpec when the environment moves the state. */
 export async function overrideBackend(context: EngineContext): Promise<void> {
-  const { directory, statePath } = context
+  const { directory, files, statePath } = context
   if (statePath === undefined) throw new TypeError('statePath is missing: Managed state needs a file')
   rejectEnv(context, ['TF_WORKSPACE', 'TF_DATA_DIR'])
   // This file, copied from a user's working directory, would select another workspace and with it another state.
-  await rm(join(directory, '.terraform', 'environment'), { force: true })
+  await files.remove(join(directory, '.terraform', 'environment'))
   // The path is relative because a saved plan contains it and is applied in the directory of another Run.
   const backend = { terraform: { backend: { local: { path: relative(directory, statePath) } } } }
-  await writeFile(join(directory, overrideFile), `${JSON.stringify(backend, null, 2)}\n`)
+  await files.write(join(directory, overrideFile), `${JSON.stringify(backend, null, 2)}\n`)
 }
 
 /** @throws {EngineError} InvalidSpec when one of `names` is set. */
@@ -41,8 +42,8 @@ export function rejectEnv({ env }: EngineContext, names: string[]): void {
  * An override file of the user that sorts after ours could set the backend again: then the state would be lost with the Run.
  * @throws {EngineError} InvalidConfiguration
  */
-export async function checkBackend({ directory, statePath }: EngineContext): Promise<void> {
-  const text = await readRegularFile(join(directory, '.terraform', 'terraform.tfstate'))
+export async function checkBackend({ directory, files, statePath }: EngineContext): Promise<void> {
+  const text = await files.readText(join(directory, '.terraform', 'terraform.tfstate'), { maxBytes: maxBackendBytes })
   const expectedPath = relative(directory, statePath ?? '')
   const initialized: unknown = text === undefined ? undefined : JSON.parse(text)
   const backend = isJsonObject(initialized) && isJsonObject(initialized.backend) ? initialized.backend : {}
@@ -66,19 +67,20 @@ export async function recoverErroredState(
   pushState: (file: string) => Promise<{ exitCode: number | null }>,
 ): Promise<string | undefined> {
   const file = 'errored.tfstate'
-  const text = await readRegularFile(join(context.directory, file))
+  const text = await context.files.readText(join(context.directory, file), { maxBytes: maxStateBytes })
   if (text === undefined) return undefined
   if (isManaged(context) && context.statePath !== undefined) {
-    await writeFile(context.statePath, text, { mode: 0o600 })
+    await context.files.write(context.statePath, text)
     context.log(`${title} could not save its state; recovered it from ${file} (serial ${readState(text).meta.serial})`)
     return undefined
   }
   context.log(`${title} could not save its state to your backend and wrote ${file}; trying "state push" once`)
   if ((await pushState(file)).exitCode === 0) return undefined
   // One file per Stack (invariant 10): the newest one has everything that earlier ones had.
-  const directory = join(context.cacheDir, 'errored-states')
-  const path = join(directory, `${context.stack.uid}.tfstate`)
-  await mkdir(directory, { recursive: true, mode: 0o700 })
-  await writeFile(path, text, { mode: 0o600 })
-  return `the state could not be saved to your backend: it is stored on the worker as ${path}; push it with "${binary} state push"`
+  makeDirectories(context.cacheDir, 0o700)
+  const cache = new RootDirectory(context.cacheDir)
+  const path = `errored-states/${context.stack.uid}.tfstate`
+  await cache.makeDirectory('errored-states')
+  await cache.write(path, text)
+  return `the state could not be saved to your backend: it is stored on the worker as ${join(cache.root, path)}; push it with "${binary} state push"`
 }

@@ -1,14 +1,18 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { homedir, tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { RootDirectory, UnexpectedFileError } from '../../../kubernetes/util/index.ts'
 import { createEngineHarness, engineTestEnv } from '../engine-harness.testing.ts'
 import { opentofuFlavor, terraformFlavor } from './flavor.ts'
-import { preparePluginCache, sharePlugins } from './plugin-cache.ts'
+import * as cache from './plugin-cache.ts'
 import { createTerraformEngine } from './terraform.ts'
 
+const pluginDirectory = (path: string) => ({ files: new RootDirectory(dirname(path)), path: basename(path) })
+const preparePluginCache = (shared: string, own: string) => cache.preparePluginCache(pluginDirectory(shared), pluginDirectory(own))
+const sharePlugins = (shared: string, own: string) => cache.sharePlugins(pluginDirectory(shared), pluginDirectory(own))
 const provider = 'registry.example/acme/widget/1.0.0/linux_amd64'
 
 function directories(t: TestContext) {
@@ -30,6 +34,17 @@ test('a Run finds the providers that an earlier Run downloaded', async t => {
   await preparePluginCache(shared, own(2))
   assert.equal(readlinkSync(join(own(2), provider)), join(shared, provider))
   assert.deepEqual(await sharePlugins(shared, own(2)), [])
+})
+
+test('a plugin directory that a Run replaced by a symlink is not followed: nothing is moved from there', async t => {
+  const { shared, own } = directories(t)
+  await preparePluginCache(shared, own(1))
+  download(own(2))
+  rmSync(own(1), { recursive: true })
+  symlinkSync(own(2), own(1))
+  await assert.rejects(sharePlugins(shared, own(1)), UnexpectedFileError)
+  assert.ok(existsSync(join(own(2), provider, 'plugin')))
+  assert.deepEqual(readdirSync(shared), [])
 })
 
 test('two Runs that download the same provider concurrently both keep a complete copy', async t => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync, symlinkSync } from 'node:fs'
 import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -69,7 +70,7 @@ for (const flavor of [terraformFlavor, opentofuFlavor] satisfies Flavor[]) {
     assert.deepEqual([harness.progress[0]?.done, harness.progress.at(-1)?.done, harness.progress.at(-1)?.total], [0, 3, 3])
     const everything = [...harness.log, ...plan.summary].join('\n')
     assert.ok(!everything.includes('hunter2secret'), `invariant 9: ${everything}`)
-    assert.equal((await stat(join(harness.context.scratch, 'variables.tfvars.json'))).mode & 0o777, 0o600)
+    assert.equal((await stat(join(harness.context.inputs, 'variables.tfvars.json'))).mode & 0o777, 0o600)
 
     const again = await engine.plan(harness.context)
     assert.equal(again.hasChanges, false)
@@ -101,6 +102,30 @@ for (const flavor of [terraformFlavor, opentofuFlavor] satisfies Flavor[]) {
 
     assert.notEqual((await engine.readPlan(later, file)).digest, plan.digest, 'the state has changed')
     await assert.rejects(engine.apply(later, approved), rejectsWith({ reason: 'PlanOutdated' }))
+  })
+
+  test(nameOf('what an engine leaves in its directories is not followed, does not block, and does not change the plan'), {
+    skip,
+    timeout: 60_000,
+  }, async t => {
+    const harness = await createEngineHarness(t, { 'main.tf': config, 'modules/size.tf': 'variable "extra" { default = 1 }' }, secret)
+    const { context } = harness
+    symlinkSync(join('modules', 'size.tf'), join(context.directory, 'linked.tf'))
+    const plan = await planned({ ...context, variables: { ...variables, extra: 2 }, spec: { ...context.spec, variables: { extra: 2 } } })
+    assert.ok(!existsSync(join(context.scratch, 'apply.tfplan')), 'no engine can replace the plan that is applied')
+    const victim = join(harness.root, 'victim')
+    await writeFile(victim, 'of the worker')
+    for (const name of ['variables.tfvars.json', 'apply.tfplan', 'approved.tfplan']) symlinkSync(victim, join(context.scratch, name))
+    symlinkSync('/dev/zero', join(context.directory, 'endless.tf'))
+    execFileSync('mkfifo', [join(context.directory, 'pipe.tf')])
+    // Terraform itself would read them: only the worker is asked here.
+    await assert.rejects(
+      engine.apply({ ...context, run: async () => ({ exitCode: 1, signal: null }) }, plan),
+      rejectsWith({ reason: 'ApplyFailed' }),
+    )
+    assert.equal(await readFile(victim, 'utf8'), 'of the worker')
+    for (const name of ['endless.tf', 'pipe.tf']) await rm(join(context.directory, name))
+    assert.equal((await engine.apply(context, plan)).resources, 3)
   })
 
   const bad: { name: string; files: Record<string, string>; overrides: Partial<EngineContext>; want: Parameters<typeof rejectsWith>[0] }[] =

@@ -1,9 +1,10 @@
-import { chmod, readdir, readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join, relative } from 'node:path'
 import { isJsonObject, type Json } from '../../../kubernetes/object/index.ts'
+import { makeDirectories, RootDirectory } from '../../../kubernetes/util/index.ts'
+import { resolveInside } from '../../workspace/index.ts'
 import type { ApplyResult, Detection, Engine, EngineContext, Output, PlanOptions, PlanResult } from '../engine.ts'
 import { EngineError } from '../engine-error.ts'
-import { readRegularFile } from '../read-regular-file.ts'
+import { maxPlanBytes, maxStateBytes } from '../file-limits.ts'
 import { maskSecrets, secretValues } from '../secret-values.ts'
 import { declaredVariables } from './declared-variables.ts'
 import type { Flavor } from './flavor.ts'
@@ -17,6 +18,8 @@ import { variablesFile } from './variables-file.ts'
 
 /** How long to wait for the lock of the user's own backend (`state: External`). */
 const externalLockTimeout = '60s'
+const maxModuleFiles = 10_000
+const maxModuleFileBytes = 16 * 1024 * 1024
 
 /**
  * Terraform or OpenTofu. With Managed state the engine works on a local file, because an override file sets the backend. Terraform's own
@@ -47,15 +50,17 @@ class TerraformEngine implements Engine {
     if (isManaged(context)) await overrideBackend(context)
     else rejectEnv(context, ['TF_DATA_DIR'])
     if (context.env.TF_LOG !== undefined) context.log('TF_LOG is ignored, because its output contains secrets')
-    const sharedPlugins = join(context.cacheDir, `${this.name}-plugins`)
-    await preparePluginCache(sharedPlugins, runPluginDirectory(context))
+    makeDirectories(context.cacheDir, 0o700)
+    const sharedPlugins = { files: new RootDirectory(context.cacheDir), path: `${this.name}-plugins` }
+    const ownPlugins = { files: context.files, path: relative(context.files.root, runPluginDirectory(context)) }
+    await preparePluginCache(sharedPlugins, ownPlugins)
 
     const json = isAtLeast(binary.version, [1, 9])
     context.log(`${this.#flavor.title} ${binary.version}: init`)
     const args = ['init', '-input=false', '-reconfigure', '-no-color', ...(json ? ['-json'] : [])]
     const init = await this.#cli.stream(context, binary, args)
     if (init.exitCode !== 0) this.#cli.fail(context, 'InitFailed', 'init', init)
-    const added = await sharePlugins(sharedPlugins, runPluginDirectory(context))
+    const added = await sharePlugins(sharedPlugins, ownPlugins)
     for (const provider of added) context.log(`cached provider ${provider}`)
     if (isManaged(context)) await checkBackend(context)
   }
@@ -64,13 +69,12 @@ class TerraformEngine implements Engine {
     const binary = await this.#cli.find()
     const intent = options.destroy ? 'destroy' : options.refreshOnly ? 'refresh' : 'apply'
     const variables = await writeVariables(context)
-    const file = join(context.scratch, `${intent}.tfplan`)
+    const written = join(context.scratch, `${intent}.tfplan`)
     const mode = intent === 'destroy' ? ['-destroy'] : intent === 'refresh' ? ['-refresh-only'] : []
-    const args = ['plan', '-json', '-input=false', '-detailed-exitcode', `-out=${file}`, `-var-file=${variables.path}`]
+    const args = ['plan', '-json', '-input=false', '-detailed-exitcode', `-out=${written}`, `-var-file=${variables.path}`]
     const plan = await this.#cli.stream(context, binary, [...args, ...mode, ...parallelism(context), ...locking(context)], variables)
     if (plan.exitCode !== 0 && plan.exitCode !== 2) this.#cli.fail(context, 'PlanFailed', 'plan', plan)
-    await chmod(file, 0o600)
-    const result = await this.readPlan(context, file)
+    const result = await this.readPlan(context, await keepPlan(context, written))
     return { ...result, intent, hasChanges: plan.exitCode === 2 || result.hasChanges }
   }
 
@@ -106,7 +110,7 @@ class TerraformEngine implements Engine {
 
   async #results(context: EngineContext, binary: { path: string; version: string }): Promise<Omit<ApplyResult, 'changed'>> {
     const outputs = readOutputs(await this.#cli.capture(context, binary, ['output', '-json'], 'ApplyFailed'))
-    const local = isManaged(context) ? await readRegularFile(context.statePath ?? '') : undefined
+    const local = isManaged(context) ? await context.files.readText(context.statePath ?? '', { maxBytes: maxStateBytes }) : undefined
     // An encrypted state (OpenTofu) and the user's own backend are read through the engine.
     const isReadable = isManaged(context) && !local?.includes('"encrypted_data"')
     const text = isReadable ? local : JSON.stringify(await this.#cli.capture(context, binary, ['state', 'pull'], 'ApplyFailed'))
@@ -115,22 +119,45 @@ class TerraformEngine implements Engine {
 }
 
 async function writeVariables(context: EngineContext): Promise<VariablesFilePath> {
-  const declared = declaredVariables(await rootModuleFiles(context.directory))
+  const declared = declaredVariables(await rootModuleFiles(context))
   const explicit = Object.keys(context.spec.variables ?? {})
   const { text, variableOfLine } = variablesFile(context.variables, declared, explicit)
-  const path = join(context.scratch, 'variables.tfvars.json')
-  await writeFile(path, text, { mode: 0o600 })
+  const path = join(context.inputs, 'variables.tfvars.json')
+  await context.files.write(path, text)
   return { path, variableOfLine }
 }
 
-async function rootModuleFiles(directory: string): Promise<{ name: string; text: string }[]> {
-  const names = (await readdir(directory)).filter(name => /\.(tf|tofu)(\.json)?$/.test(name))
-  return await Promise.all(names.map(async name => ({ name, text: await readFile(join(directory, name), 'utf8') })))
+/** Moves the plan to where a sandboxed program cannot change it any more: what is shown, approved and applied is the same file. */
+async function keepPlan({ files, inputs }: EngineContext, written: string): Promise<string> {
+  const bytes = await files.read(written, { maxBytes: maxPlanBytes })
+  if (!bytes) throw new EngineError('PlanFailed', 'the engine reported success, but wrote no plan', { retryable: true })
+  const kept = join(inputs, basename(written))
+  await files.write(kept, bytes)
+  await files.remove(written)
+  return kept
+}
+
+/** The files of the root module. Symlinks inside the source are followed; the engine reports what else it cannot read. */
+async function rootModuleFiles({ files, directory, sourceRoot }: EngineContext): Promise<{ name: string; text: string }[]> {
+  const entries = (await files.list(directory)).filter(({ name }) => /\.(tf|tofu)(\.json)?$/.test(name))
+  if (entries.length > maxModuleFiles) {
+    const message = `the root module has ${entries.length} files; at most ${maxModuleFiles} are allowed`
+    throw new EngineError('InvalidConfiguration', message, { retryable: false })
+  }
+  const found: { name: string; text: string }[] = []
+  for (const { name, kind } of entries) {
+    const inside = kind === 'symlink' ? resolveInside(sourceRoot, relative(sourceRoot, join(directory, name))) : undefined
+    const path = kind === 'file' ? join(directory, name) : inside !== undefined && join(sourceRoot, inside)
+    if (!path || (await files.kindOf(path)) !== 'file') continue
+    const text = await files.readText(path, { maxBytes: maxModuleFileBytes })
+    if (text !== undefined) found.push({ name, text })
+  }
+  return found
 }
 
 async function snapshotMeta(context: EngineContext): Promise<SnapshotMeta> {
   if (!isManaged(context) || context.statePath === undefined) return undefined
-  return readState(await readRegularFile(context.statePath)).meta
+  return readState(await context.files.readText(context.statePath, { maxBytes: maxStateBytes })).meta
 }
 
 function parallelism({ spec }: EngineContext): string[] {

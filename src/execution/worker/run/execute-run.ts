@@ -235,6 +235,7 @@ class RunExecution {
     this.#stateFile = new RunStateFile({
       client: this.#state,
       path: statePathOf(this.#options.run, directory),
+      files: directory.files,
       stopper: this.#stopper,
       log: this.#options.log,
       onSaved: digest => supervised.saved(digest),

@@ -1,5 +1,6 @@
 import type { RunStatus } from '../../../api/index.ts'
 import { StatusError } from '../../../kubernetes/object/index.ts'
+import { UnexpectedFileError } from '../../../kubernetes/util/index.ts'
 import { LockedError, StateClientError } from '../../../stores/state/index.ts'
 import { formatMebibytes, SourceError, SpawnError } from '../../workspace/index.ts'
 import { InputError } from './input-error.ts'
@@ -75,6 +76,7 @@ export function failureOf(error: unknown): Failure {
     return failed(error.reason, error.message, error.retryable)
   }
   if (error instanceof StatusError) return failed('RequestRejected', `${error.message} (${error.reason})`, true)
+  if (error instanceof UnexpectedFileError) return failed('UnexpectedFile', error.message, false)
   if (isEngineError(error)) return failed(error.reason, error.message, error.retryable)
   return failed('InternalError', `${(error as Error)?.message ?? error}`, true)
 }

@@ -32,7 +32,7 @@ export async function createIsolation({ run, directory, cacheDir, sandboxBinds, 
   const limits = readLimits(resources)
   return new RunIsolation({
     level,
-    bwrap: available.bwrap,
+    sandbox: available.sandbox,
     network,
     limits,
     runUid: run.metadata.uid,

@@ -1,9 +1,8 @@
-import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Run, RunStatus } from '../../../api/index.ts'
 import type { Client } from '../../../kubernetes/client/index.ts'
 import type { StateClient } from '../../../stores/state/index.ts'
-import { type ApplyResult, type Engine, type EngineContext, EngineError, type PlanResult } from '../../engine/index.ts'
+import { type ApplyResult, type Engine, type EngineContext, EngineError, maxPlanBytes, type PlanResult } from '../../engine/index.ts'
 import { formatPlan } from './format-run.ts'
 import { stringsIn } from './inputs.ts'
 import { deleteOutputs, markSecretOutputs, outputsDigest, publicOutputs, writeOutputs } from './outputs.ts'
@@ -46,7 +45,7 @@ export async function planAndApply(options: PlanAndApplyOptions): Promise<RunRes
   for (const line of plan.summary) log.append(line)
   if (type === 'Plan') {
     if (plan.hasChanges && plan.file && run.spec.stack.approval === 'Manual') {
-      await state.putPlan(plan.digest, await readFile(plan.file), { signal: stopper.writeSignal })
+      await state.putPlan(plan.digest, await readPlanFile(context, plan.file), { signal: stopper.writeSignal })
     }
     return { phase: 'Succeeded', ...summary, changed: plan.hasChanges, message: formatPlan(plan, 'would be ') }
   }
@@ -55,13 +54,19 @@ export async function planAndApply(options: PlanAndApplyOptions): Promise<RunRes
   return { phase: 'Succeeded', ...summary, ...(await saveOutputs(options, result)), message: formatPlan(plan, '') }
 }
 
+async function readPlanFile({ files }: EngineContext, path: string): Promise<Buffer> {
+  const bytes = await files.read(path, { maxBytes: maxPlanBytes })
+  if (!bytes) throw new TypeError(`the engine named ${path} as its plan, which does not exist`)
+  return bytes
+}
+
 async function readApprovedPlan({ engine, context, state, stopper }: PlanAndApplyOptions, digest: string): Promise<PlanResult> {
   const outdated = (detail: string): EngineError =>
     new EngineError('PlanOutdated', `approved plan ${digest} is outdated: ${detail}; approve a new plan`, { retryable: true })
   const bytes = await state.getPlan(digest, { signal: stopper.signal })
   if (!bytes) throw outdated('the state store no longer has it')
-  const file = join(context.scratch, 'approved.tfplan')
-  await writeFile(file, bytes, { mode: 0o600 })
+  const file = join(context.inputs, 'approved.tfplan')
+  await context.files.write(file, bytes)
   const plan = await engine.readPlan(context, file)
   if (plan.digest !== digest) throw outdated(`its effect on the current state would be different (${plan.digest})`)
   return plan

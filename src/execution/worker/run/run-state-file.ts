@@ -1,5 +1,4 @@
-import { writeFile } from 'node:fs/promises'
-import { sha256 } from '../../../kubernetes/util/index.ts'
+import { type RootDirectory, sha256 } from '../../../kubernetes/util/index.ts'
 import { LockedError, StaleEpochError, type StateClient, type StateFileStream, streamStateFile } from '../../../stores/state/index.ts'
 import type { RunLog } from './run-log.ts'
 import type { RunStopper } from './run-stopper.ts'
@@ -9,6 +8,8 @@ export type RunStateFileOptions = {
   client: Pick<StateClient, 'write'>
   /** Where the engine writes its state; undefined for `state: External`. */
   path: string | undefined
+  /** Accesses `path`. */
+  files: RootDirectory
   stopper: Pick<RunStopper, 'stop' | 'writeSignal'>
   log: Pick<RunLog, 'append'>
   /** The store has this version: sha256 in hex. */
@@ -43,20 +44,21 @@ export class RunStateFile {
 
   /** Writes the store's current version to the file, for the engine to start from. */
   async restore(bytes: Buffer): Promise<void> {
-    const { path } = this.#options
+    const { path, files } = this.#options
     if (path === undefined) return
-    await writeFile(path, bytes, { mode: 0o600 })
+    await files.write(path, bytes)
     this.#known = bytes
     this.#markSaved(bytes)
   }
 
   /** From now on each version that the engine writes is uploaded. */
   startStreaming(): void {
-    const { path, client, stopper } = this.#options
+    const { path, files, client, stopper } = this.#options
     if (path === undefined) return
     this.#isUnsaved = true
     this.#stream = streamStateFile({
       path,
+      files,
       known: this.#known,
       upload: async bytes => {
         this.#version = await client.write(bytes, { signal: stopper.writeSignal })

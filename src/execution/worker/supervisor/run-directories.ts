@@ -47,7 +47,8 @@ async function saveState(root: string): Promise<string | undefined> {
     // Killed before it was supervised: no engine was started.
     return undefined
   }
-  return run.salvage && (await salvageUnlessSaved(run.salvage, undefined, salvageMs))
+  // Only the file below this directory: the record may be older than the path that the directory has now.
+  return await salvageUnlessSaved({ salvage: run.salvage, directory: root }, undefined, salvageMs)
 }
 
 function isAlive(root: string, owner: string): boolean {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { constants, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { cgroupOfRun, groupExists, killRunProcesses, readStartTime, signalGroup } from '../../workspace/process/index.ts'
 import { removeTree } from '../../workspace/run-directory.ts'
@@ -12,7 +12,6 @@ import {
   fifoName,
   ownerPrefix,
   recordName,
-  type SalvageTarget,
   type SupervisedRunSpec,
   type SupervisorReply,
   unsavedMarkerName,
@@ -129,7 +128,7 @@ export class SupervisedWorker implements SupervisedWorkerPart {
   }
 
   async #cleanUp(run: SupervisedRunSpec, savedDigest: string | undefined): Promise<void> {
-    const failure = run.salvage && (await salvageUnlessSaved(run.salvage, savedDigest, salvageTimeoutMs))
+    const failure = await salvageUnlessSaved(run, savedDigest, salvageTimeoutMs)
     if (failure === undefined) await removeTree(run.directory)
     else keepForRecovery(run.directory, `${ownerPrefix}${process.pid}`, failure)
     this.handle({ kind: 'cleanedUp', uid: run.uid })
@@ -161,27 +160,22 @@ export function keepForRecovery(directory: string, existingFile: string, reason:
   }
 }
 
-/** As in recover-state.ts. */
-const plainFile = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
-
 /** Returns undefined if nothing remains to be saved: no state, or the store has it, at least as an orphan (invariant 3). Otherwise the error. */
 export async function salvageUnlessSaved(
-  { path, ...target }: SalvageTarget,
+  { salvage, directory: root }: Pick<SupervisedRunSpec, 'salvage' | 'directory'>,
   savedDigest: string | undefined,
   deadlineMs: number,
 ): Promise<string | undefined> {
+  if (!salvage) return undefined
   try {
-    if (
-      createHash('sha256')
-        .update(readFileSync(path, { flag: plainFile }))
-        .digest('hex') === savedDigest
-    )
-      return undefined
-    const { recoverState } = await import('../../../stores/state/recover-state.ts')
-    await recoverState({ path, ...target, deadlineMs })
+    const { readStateFile, recoverState } = await import('../../../stores/state/recover-state.ts')
+    const bytes = await readStateFile(root, salvage.path)
+    // Without a file the engine wrote no state.
+    if (!bytes || createHash('sha256').update(bytes).digest('hex') === savedDigest) return undefined
+    await recoverState({ ...salvage, root, deadlineMs })
     return undefined
   } catch (error) {
-    // No file: the engine wrote no state. After any other error the file stays, for a user.
-    return (error as NodeJS.ErrnoException).code === 'ENOENT' ? undefined : (error as Error).message
+    // The file stays, for a user.
+    return (error as Error).message
   }
 }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -26,7 +26,7 @@ async function open(t: TestContext, level: IsolationLevel, more: { limits?: RunL
   const groups: number[] = []
   const isolation = new RunIsolation({
     level,
-    bwrap: sandbox.available ? sandbox.bwrap : undefined,
+    ...(sandbox.available && sandbox),
     network: more.network ?? true,
     limits: more.limits ?? {},
     runUid,
@@ -73,7 +73,6 @@ test('Sandbox: the directories of other Runs, the worker’s files and home dire
   const credential = join(base, 'worker-token')
   writeFileSync(credential, 'of-the-worker')
   const { run, directory } = await open(t, 'Sandbox')
-  writeFileSync(join(directory.root, 'private'), '')
   const { lines } = await run(
     `cat ${other.work}/secret ${credential}; ls ${join(base, 'runs')} ${directory.root} / /root /home 2>&1; cat /etc/shadow`,
   )
@@ -108,6 +107,52 @@ test('Sandbox: the Run leaves no process, even outside of its group, and no file
     assert.equal(existsSync(join(place, fileName)), false, place)
   assert.ok(existsSync(join(directory.tmp, fileName)), '/tmp is in the directory of the Run')
 })
+
+test('Sandbox: nothing of the kernel’s settings and devices can be written, and nothing of the machine read there', { skip }, async t => {
+  const { run } = await open(t, 'Sandbox')
+  const readOnly = ['/proc/sys', '/proc/sysrq-trigger', '/proc/irq', '/proc/bus', '/proc/fs'].join(' ')
+  const { lines } = await run(`find ${readOnly} /sys -writable 2>/dev/null; cat /proc/kcore /proc/keys /proc/timer_list | wc -c`)
+  assert.deepEqual(
+    lines.filter(line => !/: (Permission denied|No such file or directory)$/.test(line)),
+    ['0'],
+  )
+  assert.equal((await run('echo core > /proc/sys/kernel/core_pattern')).exitCode === 0, false)
+})
+
+test('Sandbox: a program is not root on the machine, and owns what this worker wrote for it', { skip }, async t => {
+  const { run, directory } = await open(t, 'Sandbox')
+  mkdirSync(join(directory.work, 'module'))
+  writeFileSync(join(directory.work, 'module', 'source'), 'old', { mode: 0o600 })
+  symlinkSync('/etc/passwd', join(directory.work, 'module', 'link'))
+  writeFileSync(join(directory.scratch, 'state'), 'old', { mode: 0o600 })
+  let uids: number[] = []
+  const script = 'echo new > module/source; id -un; cd /; until [ -e $HOME/seen ]; do sleep 0.01; done'
+  const { lines, exitCode } = await run(script, () => {
+    uids = readdirSync('/proc').flatMap(pid => (readCommandLine(pid).endsWith(`/sh\0-c\0${script}\0`) ? readUids(pid) : []))
+    writeFileSync(join(directory.home, 'seen'), '')
+  })
+  assert.deepEqual([lines, exitCode], [['oarlock'], 0])
+  const { uid } = statSync(join(directory.work, 'module', 'source'))
+  assert.equal(uids.length, 4, 'the program was found')
+  assert.deepEqual([...new Set(uids)], [uid])
+  assert.notEqual(uid, 0)
+  assert.equal(statSync('/etc/passwd').uid, 0, 'the target of a symlink keeps its owner')
+  // Written between two programs, such as a plan.
+  writeFileSync(join(directory.scratch, 'plan'), 'old', { mode: 0o600 })
+  assert.equal((await run(`echo new >> ${directory.scratch}/plan && cat ${directory.scratch}/state`)).exitCode, 0)
+})
+
+/** Without the command lines of bubblewrap, which end with that of the program. */
+const readCommandLine = (pid: string) => readProcess(pid, 'cmdline').replace(/.*bwrap\0.*/s, '')
+const readUids = (pid: string) => (/^Uid:\t(.*)$/m.exec(readProcess(pid, 'status'))?.[1] ?? '').split('\t').map(Number)
+
+function readProcess(pid: string, file: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8')
+  } catch {
+    return ''
+  }
+}
 
 const calls: Record<string, Record<string, number>> = {
   x64: { keyctl: 250, ptrace: 101, mount: 165, unshare: 272, bpf: 321, perf_event_open: 298, userfaultfd: 323, setns: 308, chroot: 161 },

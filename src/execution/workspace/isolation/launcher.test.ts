@@ -20,10 +20,12 @@ const levels = [
 async function open(t: TestContext, level: 'Process' | 'Sandbox') {
   const runUid = randomUUID()
   const directory = await createRunDirectory(join(base, 'runs'), runUid)
-  const bwrap = sandbox.available ? sandbox.bwrap : undefined
   // A disk limit needs a launcher at level Process too.
   const limits = { diskBytes: 2 ** 30 }
-  const isolation = new RunIsolation({ level, bwrap, network: true, limits, runUid, directory, readable: [], onExceeded: () => {} })
+  const isolation = new RunIsolation({
+    ...(sandbox.available && sandbox),
+    ...{ level, network: true, limits, runUid, directory, readable: [], onExceeded: () => {} },
+  })
   t.after(async () => {
     await isolation.close()
     await directory.remove()

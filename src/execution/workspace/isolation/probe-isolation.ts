@@ -2,10 +2,12 @@ import { execFile } from 'node:child_process'
 import { accessSync, constants } from 'node:fs'
 import { delimiter, isAbsolute, join } from 'node:path'
 import { type IsolationLevel, isolationLevels } from '../../../api/index.ts'
+import { probeArguments, type Sandbox } from './sandbox.ts'
+import { findSandboxAccount } from './sandbox-account.ts'
 import { seccompArchitectures } from './seccomp.ts'
 
 /** Whether this worker supports a level of isolation; if not, the reason and what to do. */
-export type IsolationProbe = { available: true; bwrap?: string } | { available: false; reason: string }
+export type IsolationProbe = { available: true; sandbox?: Sandbox } | { available: false; reason: string }
 
 const probes = new Map<string, Promise<IsolationProbe>>()
 
@@ -45,8 +47,14 @@ async function probe(level: IsolationLevel, env: Readonly<Record<string, string 
     const where = env.OARLOCK_BWRAP_PATH ? `OARLOCK_BWRAP_PATH=${env.OARLOCK_BWRAP_PATH}` : 'PATH'
     return { available: false, reason: `bubblewrap (bwrap) was not found in ${where}; install it: apt-get install bubblewrap` }
   }
-  const failure = await tryBwrap(bwrap)
-  return failure === undefined ? { available: true, bwrap } : { available: false, reason: `bubblewrap does not work here: ${failure}` }
+  let sandbox: Sandbox = { bwrap }
+  try {
+    if (process.getuid?.() === 0) sandbox = { bwrap, account: findSandboxAccount() }
+  } catch (error) {
+    return { available: false, reason: (error as Error).message }
+  }
+  const failure = await trySandbox(sandbox)
+  return failure === undefined ? { available: true, sandbox } : { available: false, reason: `bubblewrap does not work here: ${failure}` }
 }
 
 function findBwrap(env: Readonly<Record<string, string | undefined>>): string | undefined {
@@ -66,12 +74,10 @@ function findBwrap(env: Readonly<Record<string, string | undefined>>): string | 
   })
 }
 
-/** The error of bubblewrap when it cannot create a sandbox with the namespaces that every Run needs; undefined when it can. */
-async function tryBwrap(bwrap: string): Promise<string | undefined> {
-  const namespaces = ['--unshare-user', '--unshare-pid', '--unshare-ipc', '--unshare-uts', '--disable-userns', '--cap-drop', 'ALL']
-  const args = [...namespaces, '--new-session', '--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', '--', '/bin/true']
+/** The error of bubblewrap when it cannot create a sandbox with the namespaces and ids that every Run needs; undefined when it can. */
+async function trySandbox(sandbox: Sandbox): Promise<string | undefined> {
   return await new Promise(resolve => {
-    execFile(bwrap, args, { timeout: 10_000, env: {} }, (error, _, stderr) =>
+    execFile(sandbox.bwrap, probeArguments(sandbox), { timeout: 10_000, env: {} }, (error, _, stderr) =>
       resolve(error ? stderr.trim().slice(0, 300) || error.message : undefined),
     )
   })

@@ -6,13 +6,14 @@ import type { RunDirectory } from '../run-directory.ts'
 import { launch, launchProgram, quoteForShell } from './launcher.ts'
 import { monitorUsage, type UsagePeaks } from './monitor-usage.ts'
 import type { ExceededLimit, RunLimits } from './resource-limits.ts'
-import { sandboxOptions } from './sandbox.ts'
+import { type Sandbox, sandboxCommand, writableDirectories, writeAccountFiles } from './sandbox.ts'
+import type { SandboxAccount } from './sandbox-account.ts'
 import { seccompFilter } from './seccomp.ts'
 
 export type RunIsolationOptions = {
   level: IsolationLevel
-  /** bubblewrap, for level Sandbox. */
-  bwrap?: string
+  /** For level Sandbox. */
+  sandbox?: Sandbox
   /** False: the sandbox has no network. */
   network: boolean
   limits: RunLimits
@@ -50,6 +51,7 @@ export class RunIsolation {
   readonly #watch: ReturnType<typeof monitorUsage>
   readonly #ticksBefore = childTicks()
   readonly #seccompFile: string | undefined
+  #hasGivenSource = false
 
   constructor(options: RunIsolationOptions) {
     const { level, network, limits, runUid, directory, onExceeded } = options
@@ -71,34 +73,42 @@ export class RunIsolation {
     if (level === 'Sandbox') {
       const filter = seccompFilter()
       if (!filter) throw new Error(`there is no seccomp filter for ${process.arch}`)
+      if (!options.sandbox) throw new Error('level Sandbox needs bubblewrap')
       // Outside of the directories that the sandbox can access, so that its programs cannot change it.
       this.#seccompFile = join(directory.root, 'seccomp.bpf')
       writeFileSync(this.#seccompFile, filter, { mode: 0o600 })
+      writeAccountFiles(options.sandbox, directory)
     }
   }
 
   /** Wraps a command so that it starts isolated; for {@link createProcessRunner}. */
   readonly wrapCommand = (command: Command): WrappedCommand => {
-    const { level, bwrap, limits, network, directory, readable } = this.#options
+    const { sandbox, limits, network, directory, readable } = this.#options
     const steps = ['ulimit -c 0']
     // In blocks of 512 bytes (POSIX). A single file cannot exceed the limit between two measurements.
     if (limits.diskBytes !== undefined) steps.push(`ulimit -f ${Math.ceil(limits.diskBytes / 512)}`)
     if (this.#cgroup) steps.push(`echo 0 > ${quoteForShell(this.#cgroup.procsFile)}`)
-    if (level !== 'Sandbox') {
+    if (!this.#seccompFile || !sandbox) {
       if (steps.length > 1) return { ...launchProgram(steps, command), descriptors: [], release: () => {} }
       return { ...command, args: [...command.args], env: { ...command.env }, descriptors: [], release: () => {} }
     }
-    if (bwrap === undefined) throw new Error('level Sandbox needs bubblewrap')
-    const seccomp = openSync(this.#seccompFile!, 'r')
+    if (sandbox.account) steps.push(this.#giveDirectories(sandbox.account))
+    const seccomp = openSync(this.#seccompFile, 'r')
     // The runner opens pipes as descriptors 3 to 5, and passes further descriptors from 6 on.
-    const descriptors = { info: 3, block: 4, seccomp: 6 }
-    const sandbox = [bwrap, '--args', '5', '--', command.command, ...command.args]
-    return {
-      ...launch(steps, sandbox, command.env),
-      sandboxOptions: sandboxOptions({ directory, readable, network }, command, descriptors),
-      descriptors: [seccomp],
-      release: () => closeSync(seccomp),
-    }
+    const descriptors = { info: 3, block: 4, args: 5, seccomp: 6 }
+    const { argv, options } = sandboxCommand({ sandbox, directory, readable, network }, command, descriptors)
+    return { ...launch(steps, argv, command.env), sandboxOptions: options, descriptors: [seccomp], release: () => closeSync(seccomp) }
+  }
+
+  /**
+   * Makes the account of the sandbox the owner of what this worker, which is root, has written for its programs. After the first program
+   * this worker writes to two directories only. `chown` follows no symlinks, and no program of the Run is running.
+   */
+  #giveDirectories({ uid, gid }: SandboxAccount): string {
+    const { directory } = this.#options
+    const written = [directory.inputs, ...(this.#hasGivenSource ? [directory.scratch] : writableDirectories(directory))]
+    this.#hasGivenSource = true
+    return ['chown', '-hR', `${uid}:${gid}`, '--', ...written.map(quoteForShell)].join(' ')
   }
 
   get limits(): RunLimits {

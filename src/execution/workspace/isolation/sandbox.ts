@@ -1,9 +1,15 @@
-import { existsSync, lstatSync, readlinkSync, realpathSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { existsSync, lstatSync, readlinkSync, realpathSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import type { Command } from '../process/index.ts'
 import type { RunDirectory } from '../run-directory.ts'
+import { launchProgram, quoteForShell } from './launcher.ts'
+import type { SandboxAccount } from './sandbox-account.ts'
+
+/** bubblewrap, and for a worker that is root the ids of its sandboxed programs. */
+export type Sandbox = { bwrap: string; account?: SandboxAccount }
 
 export type SandboxOptions = {
+  sandbox: Sandbox
   directory: RunDirectory
   /** Absolute paths that may be read in addition, such as a directory of tools. Missing paths are ignored. */
   readable: readonly string[]
@@ -24,8 +30,6 @@ const systemFiles = [
   '/etc/protocols',
   '/etc/localtime',
   '/etc/mime.types',
-  '/etc/passwd',
-  '/etc/group',
   '/etc/ld.so.cache',
   '/etc/ld.so.conf',
   '/etc/ld.so.conf.d',
@@ -39,30 +43,117 @@ const systemFiles = [
 ]
 
 /** File descriptors that the process runner opens for bubblewrap. */
-export type SandboxDescriptors = { info: number; block: number; seccomp: number }
+export type SandboxDescriptors = { args: number; info: number; block: number; seccomp: number }
 
 /**
- * The options of bubblewrap for one Run: an empty root with selected bind mounts at their original paths, separate
- * user, pid, ipc, uts and mount namespaces, a private /tmp (in the Run's directory), no capabilities, no new privileges, no nested user
- * namespaces. Without `--die-with-parent`: when the worker crashes, the engine can still save its state; the supervisor stops it in time.
- * The environment of the program is among the options: bubblewrap and the dynamic loader that starts it run outside of the sandbox.
+ * Starts a program of one Run in an empty root with selected bind mounts at their original paths, separate pid, ipc, uts and mount
+ * namespaces, a private /tmp (in the Run's directory), without capabilities and without new privileges. Without `--die-with-parent`: when the
+ * worker crashes, the engine can still save its state; the supervisor stops it in time. `argv` starts bubblewrap, `options` are what it reads
+ * from descriptor `args`. The environment of the program is among them: bubblewrap itself runs outside of the sandbox.
  */
-export function sandboxOptions(options: SandboxOptions, { command, cwd, env }: Command, descriptors: SandboxDescriptors): string[] {
-  const { directory, readable, network } = options
-  const { info, block, seccomp } = descriptors
-  const { work, tmp, home, scratch } = directory
-  return [
-    ...['--unshare-user', '--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try', '--disable-userns'],
+export function sandboxCommand(
+  run: SandboxOptions,
+  command: Command,
+  descriptors: SandboxDescriptors,
+): { argv: string[]; options: string[] } {
+  const { sandbox, directory, readable, network } = run
+  const { args, info, block, seccomp } = descriptors
+  const program = programAs(sandbox.account, command)
+  const visible = [...systemFiles, ...readable, ...programFiles(command.command)].filter(path => existsSync(path))
+  const writable = writableDirectories(directory)
+  const options = [
+    ...namespaceOptions(sandbox.account),
     ...(network ? [] : ['--unshare-net']),
-    ...['--cap-drop', 'ALL', '--new-session', '--hostname', 'oarlock-run'],
+    ...['--new-session', '--hostname', 'oarlock-run'],
     ...['--info-fd', `${info}`, '--block-fd', `${block}`, '--seccomp', `${seccomp}`],
-    ...['--proc', '/proc', '--dev', '/dev', '--bind', tmp, '/tmp', '--bind', tmp, '/var/tmp'],
+    ...kernelFileSystems(),
+    ...['--bind', directory.tmp, '/tmp', '--bind', directory.tmp, '/var/tmp'],
     ...systemDirectories.flatMap(bindSystemDirectory),
-    ...systemFiles.flatMap(path => bindReadable(path)),
-    ...[...readable, ...programFiles(command)].flatMap(path => bindReadable(path)),
-    ...[work, tmp, home, scratch].flatMap(path => ['--bind', path, path]),
-    ...['--chdir', cwd, '--clearenv', ...Object.entries(env).flatMap(([name, value]) => ['--setenv', name, value])],
+    // bubblewrap would create a parent directory with the mode of what is bound in it, and without its owner.
+    ...[...new Set([...visible, ...writable].map(path => dirname(path)))].flatMap(path => ['--perms', '0755', '--dir', path]),
+    ...visible.flatMap(path => bindReadable(path)),
+    ...accountFiles(directory).flatMap(({ source, path }) => ['--ro-bind', source, path]),
+    ...writable.flatMap(path => ['--bind', path, path]),
+    ...['--ro-bind', directory.inputs, directory.inputs],
+    ...[
+      '--chdir',
+      sandbox.account ? '/' : command.cwd,
+      '--clearenv',
+      ...Object.entries(program.env).flatMap(([name, value]) => ['--setenv', name, value]),
+    ],
   ]
+  return { argv: [sandbox.bwrap, '--args', `${args}`, '--', program.command, ...program.args], options }
+}
+
+/** The directories of a Run that its programs may write. */
+export const writableDirectories = ({ work, tmp, home, scratch }: RunDirectory): string[] => [work, tmp, home, scratch]
+
+/** The arguments of bubblewrap that execute /bin/true with the namespaces and the ids of every sandbox. */
+export function probeArguments({ account }: Sandbox): string[] {
+  const program = programAs(account, { command: '/bin/true', args: [], cwd: '/', env: {} })
+  return [
+    ...namespaceOptions(account),
+    '--new-session',
+    '--ro-bind',
+    '/',
+    '/',
+    ...kernelFileSystems(),
+    '--',
+    program.command,
+    ...program.args,
+  ]
+}
+
+/**
+ * A worker other than root gets a user namespace that maps its own id only, without further user namespaces. Root needs none, and in one its
+ * programs could not get the ids of another account; they keep what is needed to change their ids until they did.
+ */
+function namespaceOptions(account: SandboxAccount | undefined): string[] {
+  return [
+    ...['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try', '--cap-drop', 'ALL'],
+    ...(account
+      ? ['CAP_SETUID', 'CAP_SETGID', 'CAP_SETPCAP'].flatMap(capability => ['--cap-add', capability])
+      : ['--unshare-user', '--disable-userns']),
+  ]
+}
+
+/**
+ * Starts the program with the ids of the account. Its environment, such as LD_PRELOAD, applies only after the change, and only then its
+ * directory can be entered.
+ */
+function programAs(account: SandboxAccount | undefined, command: Command): Pick<Command, 'command' | 'args' | 'env'> {
+  if (!account) return command
+  const ids = ['--reuid', `${account.uid}`, '--regid', `${account.gid}`, '--clear-groups']
+  const noCapabilities = ['--ambient-caps=-all', '--inh-caps=-all', '--bounding-set=-all']
+  const { command: shell, args, env } = launchProgram([`cd ${quoteForShell(command.cwd)}`], command)
+  return { command: '/usr/bin/setpriv', args: [...ids, ...noCapabilities, '--', shell, ...args], env }
+}
+
+/** As container runtimes do it: nothing below /proc/sys and its like can be written, and nothing of the machine can be read there. */
+function kernelFileSystems(): string[] {
+  const existing = (paths: string[]) => paths.map(path => `/proc/${path}`).filter(path => existsSync(path))
+  return [
+    ...['--proc', '/proc', '--dev', '/dev'],
+    ...existing(['sys', 'bus', 'fs', 'irq']).flatMap(path => ['--ro-bind', path, path]),
+    ...existing(['acpi', 'asound', 'scsi']).flatMap(path => ['--tmpfs', path, '--remount-ro', path]),
+    ...existing(['interrupts', 'kcore', 'keys', 'latency_stats', 'sched_debug', 'sysrq-trigger', 'timer_list']).flatMap(path => [
+      ...['--ro-bind', '/dev/null', path],
+    ]),
+  ]
+}
+
+/** Files of the sandbox's own, which name its user only. ssh and others need a name for their uid. */
+const accountFiles = ({ root }: RunDirectory) => [
+  { source: join(root, 'passwd'), path: '/etc/passwd' },
+  { source: join(root, 'group'), path: '/etc/group' },
+]
+
+/** Writes the files of the Run that its sandboxes bind, outside of the directories that they may write. */
+export function writeAccountFiles({ account }: Sandbox, directory: RunDirectory): void {
+  const uid = account?.uid ?? process.getuid!()
+  const gid = account?.gid ?? process.getgid!()
+  const files = { passwd: `oarlock:x:${uid}:${gid}::${directory.home}:/bin/sh\n`, group: `oarlock:x:${gid}:\n` }
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(directory.root, name), text)
 }
 
 function bindSystemDirectory(path: string): string[] {

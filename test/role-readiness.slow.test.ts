@@ -1,0 +1,131 @@
+/** What roles report about themselves while they cannot work: wrong or rejected credentials, pools that are not theirs, another leader. */
+import { equal, match } from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { Agent, fetch } from 'undici'
+import { workerPoolResource } from '../src/api/index.ts'
+import { installOarlock } from '../src/app/controllers/install.ts'
+import { type Client, createClient, serviceAccountResource } from '../src/kubernetes/client/index.ts'
+import { eventually } from './support/eventually.ts'
+import { makeDataDir, removeDirectory } from './support/oarlock-process.ts'
+import { accountKubeconfig, controllerArgs, type RoleProcess, RoleProcesses } from './support/role-process.ts'
+import { runOarlock } from './support/run-program.ts'
+
+const base = makeDataDir()
+const roles = new RoleProcesses(base)
+const dispatcher = new Agent({ connect: { rejectUnauthorized: false } })
+let client: Client
+let ca: string
+
+before(async () => {
+  const api = await roles.start('api', ['serve', '--data', '.', '--listen', '127.0.0.1:0'], /kubeconfig/)
+  client = await createClient({ kubeconfig: join(api.directory, 'kubeconfig') })
+  ca = readFileSync(join(api.directory, 'pki', 'ca.crt'), 'utf8')
+  await installOarlock(client)
+})
+after(async () => {
+  await dispatcher.close()
+  await client?.close()
+  await roles.stopAll()
+  removeDirectory(base)
+})
+
+const kubeconfigFile = async (name: string, account: string) => roles.file(name, 'kubeconfig', await accountKubeconfig(client, account, ca))
+const start = async (name: string, account: string, ready: RegExp, ...args: string[]) =>
+  await roles.start(name, [...args, '--kubeconfig', await kubeconfigFile(name, account), '--data', '.'], ready)
+const readyz = async (url: string) => {
+  const response = await fetch(`${url}/readyz`, { dispatcher })
+  return { status: response.status, text: await response.text() }
+}
+
+test('a role ends with code 4 and names the permissions that its user lacks, or that its token is rejected', async () => {
+  for (const [role, account, missing] of [
+    ['pool', 'oarlock-stores', /no permission to watch workerpools, patch workers\/status, create secrets in oarlock-system, get leases/],
+    [
+      'join-service',
+      'oarlock-pool',
+      /no permission to create tokenreviews, .*patch configmaps oarlock-endpoint-join in oarlock-system, .* and \d more/,
+    ],
+    ['stores', 'oarlock-join-service', /no permission to .*patch configmaps oarlock-endpoint-stores in oarlock-system/],
+    ['controller', 'oarlock-pool', /no permission to delete stacks, .* and \d+ more$/m],
+  ] as const) {
+    const file = await kubeconfigFile(`${role}-of-${account}`, account)
+    const { code, stdout, stderr } = await runOarlock([role, '--kubeconfig', file, '--data', join(base, `wrong-${role}`)])
+    equal(code, 4, stderr)
+    match(stderr, missing)
+    match(stderr, new RegExp(`hint: use the ServiceAccount oarlock-${role}`))
+    equal(stdout, '')
+  }
+  const rejected = (await accountKubeconfig(client, 'oarlock-stores', ca)).replace(/"token":"[^"]+"/, '"token":"wrong"')
+  const file = roles.file('rejected', 'kubeconfig', rejected)
+  const { code, stdout, stderr } = await runOarlock(['stores', '--kubeconfig', file, '--data', join(base, 'rejected-stores')])
+  equal(code, 4, stderr)
+  match(stderr, /the server rejected the credentials/)
+  equal(stdout, '')
+})
+
+test('a controller reports that it leads, and another one which process leads', async () => {
+  const leader = await start('controller', 'oarlock-controller', /^ready: this process leads$/m, ...controllerArgs)
+  const standby = await start('standby', 'oarlock-controller', /^ready: waiting for leadership, \S+ leads$/m, ...controllerArgs)
+  match(standby.output(), new RegExp(`${leader.printed('identity')} leads`))
+  equal((await readyz(standby.printed('status page'))).status, 200)
+  equal(await leader.stop(), 0)
+  await eventually(() => /^leading: /m.test(standby.output()), 'the other controller to lead', 30_000)
+  equal(await standby.stop(), 0)
+})
+
+const healthUrl = (pool: RoleProcess) => /health is served at (\S+)/.exec(pool.output())?.[1] ?? ''
+const poolArgs = ['pool', '--health-address', '127.0.0.1:0']
+
+test('a pool process is not ready while a pool does not exist or is not of mode Process', async () => {
+  const pools = client.resource(workerPoolResource)
+  await pools.create({ metadata: { name: 'edge' }, spec: { mode: 'External' } })
+  const args = [...poolArgs, '--pool', 'nope', '--pool', 'edge']
+  const pool = await start('pool', 'oarlock-pool', /^waiting: /m, ...args)
+  const expected = 'WorkerPool "nope" does not exist; WorkerPool "edge" has mode External: start its workers with "oarlock worker"'
+  match(pool.output(), new RegExp(`^waiting: ${expected}$`, 'm'))
+  const { status, text } = await readyz(healthUrl(pool))
+  equal(status, 503)
+  equal(text, `${expected.replace('; ', '\n')}\n`)
+  await pools.create({ metadata: { name: 'nope' }, spec: { mode: 'Process' } })
+  await pools.delete('edge')
+  await pools.create({ metadata: { name: 'edge' }, spec: { mode: 'Process' } })
+  await eventually(() => /^ready: claiming requests of pools nope, edge$/m.test(pool.output()), 'the pool to be ready')
+  equal((await readyz(healthUrl(pool))).status, 200)
+  equal(await pool.stop(), 0)
+})
+
+test('a pool process whose health address is in use ends with code 8', async () => {
+  const [, port] = /:(\d+)$/.exec(client.server) ?? []
+  const file = await kubeconfigFile('pool-port', 'oarlock-pool')
+  const args = ['pool', '--kubeconfig', file, '--data', join(base, 'pool-port-data'), '--health-address', `127.0.0.1:${port}`]
+  const { code, stderr } = await runOarlock(args)
+  equal(code, 8, stderr)
+  match(stderr, new RegExp(`127.0.0.1:${port}, the address of the health endpoints, is in use`))
+})
+
+test('a role whose credential is revoked is not ready, and names the reason', async () => {
+  const started = {
+    'oarlock-stores': await start('stores', 'oarlock-stores', /^ready: /m, 'stores', '--listen', '127.0.0.1:0'),
+    'oarlock-join-service': await start('join', 'oarlock-join-service', /^ready: /m, 'join-service', '--listen', '127.0.0.1:0'),
+    'oarlock-controller': await start('revoked', 'oarlock-controller', /^ready: /m, ...controllerArgs),
+    'oarlock-pool': await start('revoked-pool', 'oarlock-pool', /^ready: /m, ...poolArgs),
+  }
+  const urls = {
+    'oarlock-stores': started['oarlock-stores'].printed('stores'),
+    'oarlock-join-service': started['oarlock-join-service'].printed('join'),
+    'oarlock-controller': started['oarlock-controller'].printed('status page'),
+    'oarlock-pool': healthUrl(started['oarlock-pool']),
+  }
+  for (const [account, url] of Object.entries(urls)) {
+    equal((await readyz(url)).status, 200, account)
+    await client.resource(serviceAccountResource).delete(account, { namespace: 'oarlock-system' })
+    const { text } = await eventually(
+      async () => await readyz(url),
+      ({ status }) => status === 503,
+      60_000,
+    )
+    match(text, /the server rejected the credentials|Unauthorized/, account)
+  }
+})
