@@ -2,13 +2,13 @@ import { cp, link, mkdir, readdir, readFile, rename, stat, unlink, utimes, write
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { sha256 } from '../../kubernetes/util/index.ts'
-import type { Git } from './git-command.ts'
+import { type Git, maxPackBytes } from './git-command.ts'
 import { gitError } from './git-error.ts'
 import { type GitUrl, redactUrl, remoteOf } from './git-url.ts'
 import { readStartTime } from './process/index.ts'
 import { removeTree } from './run-directory.ts'
 import { SourceError } from './source-error.ts'
-import type { GitSource, SourceOptions } from './source-options.ts'
+import type { GitCredentials, GitSource, SourceOptions } from './source-options.ts'
 
 /** Commits kept per repository, and repositories kept in total; the least recently used are removed first (invariant 10). */
 const maxCommits = 4
@@ -22,7 +22,8 @@ const lockWaitMs = 120_000
 const minEvictionAgeMs = 60_000
 
 /**
- * The bare repository that contains `commit`: `<cache>/git/<url>/<commit>.git`. It is created under a temporary name and renamed, so it
+ * The bare repository that contains `commit`: `<cache>/git/<url and credentials>/<commit>.git`. Only who has the credentials that fetched it
+ * finds it: others must show the server theirs, because nothing else knows who may read it. It is created under a temporary name and renamed, so it
  * is visible either completely or not at all, and processes need no lock to be safe. The lock next to it only saves work: of many Runs
  * that need the same commit at the same time, one fetches it. A new commit starts with hard links to the packs of the newest one, so only
  * the difference is transferred.
@@ -32,9 +33,9 @@ export async function cachedCommit(
   url: GitUrl,
   source: GitSource,
   commit: string,
-  options: Pick<SourceOptions, 'cacheDir' | 'signal'>,
+  options: Pick<SourceOptions, 'cacheDir' | 'signal' | 'credentials' | 'maxBytes'>,
 ): Promise<string> {
-  const name = sha256(remoteOf(url)).slice(0, 32)
+  const name = cacheKey(url, options.credentials)
   const parent = join(options.cacheDir, 'git', name)
   const cached = join(parent, `${commit}.git`)
   const touchIfCached = async (): Promise<boolean> => {
@@ -53,7 +54,7 @@ export async function cachedCommit(
   try {
     await removeTree(temporary)
     await initRepository(git, parent, temporary, commit.length)
-    await fetchCommit(git, temporary, url, source, commit)
+    await fetchCommit(git, temporary, url, source, commit, maxPackBytes(options))
     await rename(temporary, cached).catch(async error => {
       if (!(await touchIfCached())) throw error
     })
@@ -66,6 +67,12 @@ export async function cachedCommit(
   return cached
 }
 
+/** Credentials of another transport are not used, so they give no access. */
+function cacheKey(url: GitUrl, { username, password, sshPrivateKey }: GitCredentials = {}): string {
+  const used = url.kind === 'https' && password !== undefined ? [username ?? '', password] : url.kind === 'ssh' ? [sshPrivateKey ?? ''] : []
+  return sha256(JSON.stringify([remoteOf(url), ...used])).slice(0, 32)
+}
+
 /** Creates a bare repository with hard links to the objects of the newest cached commit. */
 async function initRepository(git: Git, parent: string, repository: string, hashLength: number): Promise<void> {
   const format = hashLength === 64 ? ['--object-format=sha256'] : []
@@ -74,6 +81,9 @@ async function initRepository(git: Git, parent: string, repository: string, hash
     const message = `cannot create a repository in the cache: ${init.stderr.at(-1) ?? ''}`
     throw new SourceError('SourceUnavailable', 'spec.source.git', message)
   }
+  // Wins over every .gitattributes: each file gets exactly the bytes of the commit, so that its size is known before it is written.
+  await mkdir(join(repository, 'info'), { recursive: true })
+  await writeFile(join(repository, 'info', 'attributes'), '* -text -ident !eol !working-tree-encoding !filter\n')
   const [newest] = await byLastUse(parent, entry => /^[0-9a-f]+\.git$/.test(entry) && entry.length === hashLength + 4)
   if (!newest) return
   const from = join(parent, newest.entry)
@@ -88,7 +98,7 @@ async function initRepository(git: Git, parent: string, repository: string, hash
   }
 }
 
-async function fetchCommit(git: Git, repository: string, url: GitUrl, source: GitSource, commit: string): Promise<void> {
+async function fetchCommit(git: Git, repository: string, url: GitUrl, source: GitSource, commit: string, maxBytes: number): Promise<void> {
   const gitDir = `--git-dir=${repository}`
   const hasCommit = async () => (await git([gitDir, 'cat-file', '-e', `${commit}^{tree}`])).exitCode === 0
   // The ref keeps the commit for the next fetch, which can negotiate from it.
@@ -97,13 +107,27 @@ async function fetchCommit(git: Git, repository: string, url: GitUrl, source: Gi
   const exact = await fetch('--depth=1', '--', remoteOf(url), `+${commit}:refs/oarlock/${commit}`)
   if (exact.exitCode === 0 && (await hasCommit())) return
   const shownUrl = redactUrl(source.url)
+  const failIfTooLarge = async () => {
+    if (!(await hasTruncatedPack(repository, maxBytes))) return
+    throw new SourceError('InvalidSource', 'spec.source.git.url', `${JSON.stringify(shownUrl)} has a pack of more than ${maxBytes} bytes`)
+  }
+  await failIfTooLarge()
   const rejection = gitError(exact, 'spec.source.git.commit', shownUrl, `commit ${commit}`)
   if (rejection.reason === 'SourceAuthFailed' || (rejection.reason === 'SourceUnavailable' && exact.exitCode === null)) throw rejection
   // Some servers do not serve a commit by its hash (uploadpack.allowReachableSHA1InWant): then all branches and tags are fetched.
   const all = await fetch('--', remoteOf(url), '+refs/heads/*:refs/oarlock/heads/*', '+refs/tags/*:refs/oarlock/tags/*')
+  await failIfTooLarge()
   if (all.exitCode !== 0) throw gitError(all, 'spec.source.git.url', shownUrl)
   if (!(await hasCommit()))
     throw new SourceError('SourceNotFound', 'spec.source.git.commit', `commit ${commit} was not found in ${JSON.stringify(shownUrl)}`)
+}
+
+/** Git was ended by the kernel when the pack that it received reached the limit on the size of a file. Git itself does not report that. */
+async function hasTruncatedPack(repository: string, maxBytes: number): Promise<boolean> {
+  const directory = join(repository, 'objects', 'pack')
+  const received = (await readdir(directory).catch(() => [])).filter(name => name.startsWith('tmp_pack_'))
+  const sizes = await Promise.all(received.map(async name => (await stat(join(directory, name))).size))
+  return sizes.some(size => size >= maxBytes)
 }
 
 /** Resolves with an unlock function when this process has the lock, or with undefined when another process has cached the commit. */

@@ -1,18 +1,26 @@
 import { mkdir, mkdtemp, readdir, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { GitUrl } from './git-url.ts'
+import { launchProgram } from './isolation/launcher.ts'
 import { createProcessRunner, SpawnError } from './process/index.ts'
 import { removeTree } from './run-directory.ts'
 import { SourceError } from './source-error.ts'
-import type { GitCredentials } from './source-options.ts'
+import { type GitCredentials, maxSourceBytes } from './source-options.ts'
 
 export type GitResult = { exitCode: number | null; stdout: string[]; stderr: string[] }
 /** Runs `git <args>`. Resolves for any exit code. */
-export type Git = (args: string[], options?: { indexFile?: string }) => Promise<GitResult>
+export type Git = (args: string[], options?: GitCallOptions) => Promise<GitResult>
+export type GitCallOptions = {
+  indexFile?: string
+  /** Receives the lines of stdout, which are not kept then. False ends git. */
+  onLine?(line: string): boolean
+}
 
 /** The time limit of one call; the timeout of the Run is usually shorter. */
 const callTimeoutMs = 10 * 60_000
 const maxOutputLines = 10_000
+/** A pack may be larger than the files of the commit: a server that serves no commits by hash sends the history. */
+export const maxPackBytes = ({ maxBytes = maxSourceBytes }: { maxBytes?: number }): number => 2 * maxBytes
 
 /**
  * Calls `work` with a git that reads only its own configuration, never prompts, and runs no hooks and no helpers other than https, ssh
@@ -20,7 +28,7 @@ const maxOutputLines = 10_000
  * arguments or logs (invariant 9).
  */
 export async function withIsolatedGit<T>(
-  options: { url: GitUrl; credentials?: GitCredentials; signal: AbortSignal; cacheDir: string },
+  options: { url: GitUrl; credentials?: GitCredentials; signal: AbortSignal; cacheDir: string; maxBytes?: number },
   work: (git: Git) => Promise<T>,
 ): Promise<T> {
   const { url, credentials, cacheDir } = options
@@ -31,8 +39,19 @@ export async function withIsolatedGit<T>(
   try {
     const env = { ...(await privateFiles(directory, url, credentials)), ...fixedEnvironment }
     // A UID of its own: stopping one call must not stop other calls of this process.
-    const run = createProcessRunner({ runUid: `git-${basename(directory)}`, home: directory, tmp: directory })
-    return await work(async (args, { indexFile } = {}) => {
+    const run = createProcessRunner({
+      runUid: `git-${basename(directory)}`,
+      home: directory,
+      tmp: directory,
+      // A pack is written as it arrives: the kernel ends git when it exceeds the limit. In blocks of 512 bytes (POSIX).
+      wrapCommand: command => ({
+        ...launchProgram([`ulimit -f ${Math.ceil(maxPackBytes(options) / 512)}`], command),
+        descriptors: [],
+        release: () => {},
+      }),
+    })
+    return await work(async (args, { indexFile, onLine } = {}) => {
+      const enough = new AbortController()
       const stdout: string[] = []
       const stderr: string[] = []
       const keep = (lines: string[]) => (line: string) => {
@@ -44,8 +63,8 @@ export async function withIsolatedGit<T>(
           args: [...fixedArguments, ...args],
           cwd: directory,
           env: indexFile ? { ...env, GIT_INDEX_FILE: indexFile } : env,
-          signal,
-          onStdoutLine: keep(stdout),
+          signal: onLine ? AbortSignal.any([signal, enough.signal]) : signal,
+          onStdoutLine: onLine ? line => onLine(line) || enough.abort() : keep(stdout),
           onStderrLine: keep(stderr),
           escalation: { graceMs: 2_000, killMs: 2_000 },
         })
@@ -140,8 +159,10 @@ async function sshCommand(directory: string, { sshPrivateKey, knownHosts }: GitC
     const key = join(directory, 'ssh-privatekey')
     // ssh rejects a key without a final newline.
     await writeFile(key, sshPrivateKey.endsWith('\n') ? sshPrivateKey : `${sshPrivateKey}\n`, { mode: 0o600 })
-    parts.push('-i', quoted(key), '-o', 'IdentitiesOnly=yes')
-  }
+    parts.push('-i', quoted(key))
+  } else parts.push('-o', 'IdentityFile=none')
+  // The keys of the worker's user, and of its agent, are not those of the Stack.
+  parts.push('-o', 'IdentitiesOnly=yes', '-o', 'IdentityAgent=none')
   return parts.join(' ')
 }
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import type { IncomingMessage } from 'node:http'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -9,9 +10,34 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { makeCertificate } from '../../../test/support/make-certificate.ts'
 import { skipWithout } from '../../../test/support/run-program.ts'
-import { type GitCredentials, resolveRevision, SourceError } from './index.ts'
+import { fetchSource, type GitCredentials, resolveRevision, SourceError } from './index.ts'
 
 const commit = 'c'.repeat(40)
+
+/** A bare repository that a web server can serve as files. Returns its commit. */
+function createRepository(path: string, files: Record<string, string>): string {
+  const work = `${path}-work`
+  mkdirSync(work, { recursive: true })
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(work, name), text)
+  const env = { ...process.env, GIT_CONFIG_GLOBAL: '/dev/null' }
+  const git = (...args: string[]) =>
+    execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@example.com', ...args], { cwd: work, env, encoding: 'utf8' }).trim()
+  git('init', '-q', '-b', 'main')
+  git('add', '-A')
+  git('commit', '-q', '-m', 'change')
+  git('clone', '-q', '--bare', work, path)
+  git(`--git-dir=${path}`, 'update-server-info')
+  return git('rev-parse', 'HEAD')
+}
+
+function serveFile(path: string, response: ServerResponse): void {
+  try {
+    const content = readFileSync(path)
+    response.writeHead(200).end(content)
+  } catch {
+    response.writeHead(404).end()
+  }
+}
 
 describe('credentials over https', { skip: skipWithout('openssl') }, () => {
   const base = mkdtempSync(join(tmpdir(), 'oarlock-https-'))
@@ -26,10 +52,13 @@ describe('credentials over https', { skip: skipWithout('openssl') }, () => {
     process.env.GIT_SSL_CAINFO = path
     server = createServer({ key, cert }, (request: IncomingMessage, response) => {
       const { host = '', authorization } = request.headers
+      const isAda = authorization === `Basic ${Buffer.from('ada:s3cret-token').toString('base64')}`
       seen.push({ host, authorization })
       if (request.url?.startsWith('/moved') && host.startsWith('127.')) {
         response.writeHead(302, { location: `https://localhost:${port}${request.url}` }).end()
-      } else if (authorization === `Basic ${Buffer.from('ada:s3cret-token').toString('base64')}` && request.url?.startsWith('/good')) {
+      } else if (isAda && request.url?.startsWith('/private.git')) {
+        serveFile(join(base, new URL(request.url, 'https://x').pathname), response)
+      } else if (isAda && request.url?.startsWith('/good')) {
         response.writeHead(200, { 'content-type': 'application/x-git-upload-pack-advertisement' })
         const line = (text: string) => (text.length + 4).toString(16).padStart(4, '0') + text
         response.end(`${line('# service=git-upload-pack\n')}0000${line(`${commit} HEAD\0\n`)}${line(`${commit} refs/heads/main\n`)}0000`)
@@ -67,6 +96,24 @@ describe('credentials over https', { skip: skipWithout('openssl') }, () => {
   test('missing and wrong credentials fail with an error that names the remedy and no secret', async () => {
     await rejected(resolve('good'))
     await rejected(resolve('good', { ...ada, password: 's3cret-but-wrong' }))
+  })
+  test('a repository that one Stack has fetched is not served from the cache to a Stack without its credentials', async () => {
+    const commit = createRepository(join(base, 'private.git'), { 'main.tf': 'private' })
+    let count = 0
+    const fetch = async (credentials?: GitCredentials) => {
+      const options = { allowPaths: [], signal: new AbortController().signal, cacheDir, credentials }
+      const source = { git: { url: `https://127.0.0.1:${port}/private.git`, commit } }
+      const { directory } = await fetchSource(source, commit, join(base, 'fetched', `${++count}`), options)
+      return readFileSync(join(directory, 'main.tf'), 'utf8')
+    }
+    assert.equal(await fetch(ada), 'private')
+    await rejected(fetch())
+    await rejected(fetch({ username: 'bob', password: 's3cret-of-bob' }))
+    await rejected(fetch({ sshPrivateKey: 's3cret-token' }))
+    seen.length = 0
+    assert.equal(await fetch(ada), 'private')
+    assert.deepEqual(seen, [], 'the owner of the credentials is served from the cache')
+    rmSync(join(cacheDir, 'git'), { recursive: true })
   })
   test('git sends no password to another host after a redirect', async () => {
     seen.length = 0

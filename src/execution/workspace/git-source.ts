@@ -1,7 +1,7 @@
 import { lstat, readdir, readFile, readlink, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { cachedCommit } from './git-cache.ts'
-import { withIsolatedGit } from './git-command.ts'
+import { type Git, withIsolatedGit } from './git-command.ts'
 import { gitError } from './git-error.ts'
 import { type GitUrl, parseGitUrl, redactUrl, remoteOf } from './git-url.ts'
 import { allowedDirectory, escapingSymlinkError } from './path-source.ts'
@@ -36,6 +36,7 @@ export async function checkoutGit(source: GitSource, commit: string, directory: 
   const url = await checkedUrl(source.url, options)
   await withIsolatedGit({ ...options, url }, async git => {
     const repository = await cachedCommit(git, url, source, commit, options)
+    await checkSize(git, repository, commit, options.maxBytes ?? maxSourceBytes)
     const indexFile = `${directory}.index-${process.pid}`
     try {
       const read = await git([`--git-dir=${repository}`, 'read-tree', commit], { indexFile })
@@ -55,7 +56,7 @@ export async function checkoutGit(source: GitSource, commit: string, directory: 
       await removeTree(indexFile)
     }
   })
-  await checkTree(directory)
+  await checkSymlinks(directory)
   const subdirectory = (source.directory ?? '').replace(/^\.\/?/, '').replace(/\/$/, '')
   if (!subdirectory) return directory
   const inside = resolveInside(directory, subdirectory)
@@ -94,21 +95,35 @@ async function checkGitDirectory(path: string, allowPaths: readonly string[]): P
   if (target) await allowedDirectory(resolve(path, target), allowPaths, 'spec.source.git.url')
 }
 
-/** @throws {SourceError} when the tree is too large or a symlink leaves it. */
-async function checkTree(root: string): Promise<void> {
-  let files = 0
+/**
+ * Adds up the sizes in the commit before anything of it is written: a small pack may contain much, and nested trees endlessly many files.
+ * @throws {SourceError} InvalidSource
+ */
+async function checkSize(git: Git, repository: string, commit: string, maxBytes: number): Promise<void> {
+  let entries = 0
   let bytes = 0
+  // `<mode> <type> <object> <size>\t<path>`; with the trees, because those without files cost time too.
+  const listed = await git([`--git-dir=${repository}`, 'ls-tree', '-r', '-t', '-l', '--full-tree', commit], {
+    onLine: line => {
+      entries++
+      bytes += Number(/^\d+ blob \w+ +(\d+)\t/.exec(line)?.[1] ?? 0)
+      return entries <= maxSourceFiles && bytes <= maxBytes
+    },
+  })
+  const tooLarge = (limit: string) => new SourceError('InvalidSource', 'spec.source.git', `the repository has more than ${limit}`)
+  if (entries > maxSourceFiles) throw tooLarge(`${maxSourceFiles} files`)
+  if (bytes > maxBytes) throw tooLarge(`${maxBytes} bytes`)
+  if (listed.exitCode !== 0) throw gitError(listed, 'spec.source.git', repository, `commit ${commit}`)
+}
+
+/** @throws {SourceError} when a symlink leaves the tree. */
+async function checkSymlinks(root: string): Promise<void> {
   const walk = async (parent: string): Promise<void> => {
     for (const entry of await readdir(join(root, parent), { withFileTypes: true })) {
       const path = parent ? `${parent}/${entry.name}` : entry.name
-      if (++files > maxSourceFiles)
-        throw new SourceError('InvalidSource', 'spec.source.git', `the repository has more than ${maxSourceFiles} files`)
       if (entry.isDirectory()) await walk(path)
-      else if (entry.isSymbolicLink()) {
-        if (resolveInside(root, path) === undefined) throw escapingSymlinkError('spec.source.git', path, await readlink(join(root, path)))
-      } else bytes += (await lstat(join(root, path))).size
-      if (bytes > maxSourceBytes)
-        throw new SourceError('InvalidSource', 'spec.source.git', `the repository has more than ${maxSourceBytes} bytes`)
+      else if (entry.isSymbolicLink() && resolveInside(root, path) === undefined)
+        throw escapingSymlinkError('spec.source.git', path, await readlink(join(root, path)))
     }
   }
   await walk('')

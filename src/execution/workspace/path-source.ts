@@ -88,10 +88,12 @@ async function copyFile(from: string, to: string, { path, stats }: TreeEntry): P
     const target = await open(to, 'wx', (stats.mode & 0o755) | 0o600)
     try {
       const buffer = Buffer.allocUnsafe(Math.min(Math.max(now.size, 1), 1 << 20))
-      for (;;) {
+      // It may grow while it is copied: then its revision has changed.
+      for (let total = 0; total <= stats.size; ) {
         const { bytesRead } = await source.read(buffer, 0, buffer.length)
         if (bytesRead === 0) break
         await target.write(buffer, 0, bytesRead)
+        total += bytesRead
       }
     } finally {
       await target.close()

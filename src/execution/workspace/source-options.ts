@@ -21,6 +21,8 @@ export type SourceOptions = {
   signal: AbortSignal
   /** Caches git repositories between Runs; shared by all processes of the machine. */
   cacheDir: string
+  /** Total size of the files of a git source. Default: {@link maxSourceBytes}. */
+  maxBytes?: number
 }
 
 /** Total size of the files of a source: 1 GiB. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFileSync, fork } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import {
   chmodSync,
@@ -230,6 +231,66 @@ test('git: a repository cannot run hooks, filters or helpers', async () => {
   const { url, commit } = repository('attributes', { a: '1' })
   commit({ '.gitattributes': '* filter=evil\n', '.lfsconfig': '[lfs]\n url = ext::x\n', b: '2' })
   assert.equal(readFileSync(join(await fetchToDirectory({ git: { url } }), 'b'), 'utf8'), '2')
+})
+
+test('git: a small repository with large files is rejected before anything is written', async () => {
+  const { directory, url, commit } = repository('bomb', { a: '1' })
+  commit({ zeros: '0'.repeat(5_000_000) })
+  const to = emptyDirectory()
+  const fetch = (maxBytes: number) => fetchSource({ git: { url } }, git(directory, 'rev-parse', 'HEAD'), to, { ...options, maxBytes })
+  await rejected(fetch(5_000_000), 'InvalidSource', /the repository has more than 5000000 bytes/)
+  assert.deepEqual(readdirSync(to), [])
+  await fetch(5_000_001)
+  assert.equal(lstatSync(join(to, 'zeros')).size, 5_000_000)
+})
+
+test('git: a tree that contains itself many times is rejected without listing all of it', { timeout: 60_000 }, async () => {
+  const { directory, url } = repository('tree-bomb', { a: '1' })
+  const makeTree = (entries: string) => execFileSync('git', ['mktree'], { cwd: directory, input: entries, encoding: 'utf8' }).trim()
+  // 10^12 directories, without a single file.
+  let tree = makeTree('')
+  for (let depth = 0; depth < 12; depth++) tree = makeTree(Array.from({ length: 10 }, (_, i) => `040000 tree ${tree}\td${i}\n`).join(''))
+  const commit = git(directory, 'commit-tree', tree, '-m', 'bomb')
+  git(directory, 'update-ref', 'refs/heads/main', commit)
+  await rejected(fetchToDirectory({ git: { url } }, commit), 'InvalidSource', /the repository has more than 100000 files/)
+})
+
+test('git: a pack above the limit is not received', async () => {
+  const { directory, url, commit } = repository('pack', { a: '1' })
+  commit({ random: randomBytes(300_000).toString('base64') })
+  const maxBytes = 50_000
+  const cache = join(base, 'pack-cache')
+  const fetch = fetchSource({ git: { url } }, git(directory, 'rev-parse', 'HEAD'), emptyDirectory(), {
+    ...options,
+    maxBytes,
+    cacheDir: cache,
+  })
+  await rejected(fetch, 'InvalidSource', /has a pack of more than 100000 bytes/)
+  const written = readdirSync(cache, { recursive: true, encoding: 'utf8' }).map(name => lstatSync(join(cache, name)).size)
+  assert.ok(Math.max(...written) <= 2 * maxBytes, `${Math.max(...written)}`)
+})
+
+test('git: attributes of a repository change no file, so none is larger than in the commit', async () => {
+  const { directory, url, commit } = repository('encoding', { a: '1' })
+  writeFileSync(join(directory, '.git/info/attributes'), '* !working-tree-encoding\n')
+  commit({ 'b.txt': '$Id$\n' })
+  commit({ '.gitattributes': '*.txt text eol=crlf working-tree-encoding=UTF-32 ident\n' })
+  assert.equal(readFileSync(join(await fetchToDirectory({ git: { url } }), 'b.txt'), 'utf8'), '$Id$\n')
+})
+
+test("git: without a Secret, ssh gets no key of the worker's user or its agent", async t => {
+  const seen = join(base, 'ssh-arguments')
+  const bin = join(base, 'bin')
+  mkdirSync(bin)
+  writeFileSync(join(bin, 'ssh'), `#!/bin/sh\nprintf '%s\\n' "$@" >> ${seen}\nexit 255\n`, { mode: 0o755 })
+  const path = process.env.PATH
+  process.env.PATH = `${bin}:${path}`
+  t.after(() => {
+    process.env.PATH = path
+  })
+  await assert.rejects(resolveRevision({ git: { url: 'ssh://git@git.invalid/x.git' } }, options), SourceError)
+  const given = readFileSync(seen, 'utf8').split('\n')
+  for (const option of ['IdentityFile=none', 'IdentitiesOnly=yes', 'IdentityAgent=none']) assert.ok(given.includes(option), option)
 })
 
 test('git: concurrent processes that fetch the same commits all succeed and leave no temporary files', async () => {
