@@ -259,6 +259,32 @@ describe('workers that join', () => {
     match(stderr, /the pool of the token sets the label oarlock\.dev\/pool/)
   })
 
+  test('token create prints the command for the other machine, token list hides tokens that users did not create', async () => {
+    const { stdout, stderr } = await cli('token', 'create', '--pool', 'edge')
+    match(stderr, new RegExp(`run on the other machine: oarlock worker --server ${admin.server} --token-file FILE\n`))
+    match(stderr, /hint: other machines cannot reach \S+; start "oarlock up" with --listen 0\.0\.0\.0:\d+ --tls-san NAME/)
+    const { createJoinToken } = await joinTokens()
+    const terms = { pool: 'edge', ttlMs: 60_000 }
+    const ofPool = await createJoinToken(admin, ca, { ...terms, worker: 'edge-1', uses: 1 })
+    const expired = await createJoinToken(admin, ca, { ...terms, nowMs: Date.now() - 61_000 })
+    const list = await cli('token', 'list')
+    match(list.stdout, new RegExp(`^${stdout.split('.')[1]} `, 'm'))
+    equal(list.stdout.includes(ofPool.id) || list.stdout.includes(expired.id), false)
+    match(list.stderr, /^\d+ expired or of workers that pools start; --all lists them too$/m)
+    const all = await cli('token', 'list', '--all')
+    for (const { id } of [ofPool, expired]) match(all.stdout, new RegExp(`^${id} `, 'm'))
+  })
+
+  test('a missing pool is reported with a command that lists pools', async () => {
+    for (const args of [['token', 'create'], ['drain']]) {
+      const { code, stderr } = await cli(...args, '--pool', 'nope')
+      equal(code, 3)
+      const [, command = ''] = /hint: "oarlock ([a-z ]+)" lists/.exec(stderr) ?? []
+      const listed = await cli(...command.split(' '))
+      match(listed.stdout, /^edge /m, stderr)
+    }
+  })
+
   test('a worker can read a Secret only until its Run has ended', async () => {
     const { worker, client } = await compromisedWorker('late')
     const run = await assignRun('other', 'brief', worker, 'brief-secret')

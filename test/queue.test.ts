@@ -66,7 +66,10 @@ describe('queued Runs', () => {
     assert.equal(of('second').status?.queuePosition, 1, 'the higher priority is first')
     assert.equal(of('first').status?.queuePosition, 2)
     assert.equal(of('first').status?.reason, 'NoWorkerAvailable')
-    assert.match(of('first').status?.message ?? '', /no worker of pool joined has joined; start one with: oarlock worker --pool joined/)
+    assert.match(
+      of('first').status?.message ?? '',
+      /no worker of pool joined has joined; create a token for one with: oarlock token create --pool joined/,
+    )
     const { body } = await getQueue('?pool=joined')
     assert.deepEqual(
       body.runs.map(({ position, stack, reason, priorityClass }) => ({ position, stack, reason, priorityClass })),

@@ -3,7 +3,7 @@ import { equal, match } from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import type { StackSpec } from '../src/api/index.ts'
+import { type StackSpec, workerPoolResource } from '../src/api/index.ts'
 import { installOarlock } from '../src/app/controllers/install.ts'
 import { readEndpoint, readLeader } from '../src/app/discovery/index.ts'
 import { type Client, createClient } from '../src/kubernetes/client/index.ts'
@@ -41,6 +41,20 @@ async function expectError(args: string[], code: number, ...patterns: RegExp[]) 
   equal(result.code, code, result.text)
   for (const pattern of patterns) match(result.text, pattern)
 }
+
+test('a worker with the address of the API server learns where workers join', async () => {
+  const joinService = await start('join', 'oarlock-join-service', 'join-service', '--listen', '127.0.0.1:0')
+  await eventually(async () => await readEndpoint(client, 'join'), 'the join service to publish')
+  await client.resource(workerPoolResource).create({ metadata: { name: 'edge' }, spec: { mode: 'External' } })
+  const created = await runOarlock(['token', 'create', '--pool', 'edge', '--kubeconfig', join(api.directory, 'kubeconfig')])
+  match(created.stderr, new RegExp(`oarlock worker --server ${joinService.printed('join')} --token-file FILE`))
+  match(created.stderr, /start "oarlock join-service" with --listen/)
+  const file = roles.file('vm', 'token', created.stdout)
+  const worker = await runOarlock(['worker', '--server', client.server, '--token-file', file])
+  equal(worker.code, 4, worker.text)
+  match(worker.text, /workers cannot join at https:\S+ \(40[134] for \/join\/ca\): .* "oarlock join-service" \(default port 7469\)/)
+  equal(await joinService.stop(), 0)
+})
 
 test('commands name the role that does not serve, and for the queue who leads', async () => {
   const spec: StackSpec = { engine: 'command', source: { inline: { files: { a: '' } } }, command: { apply: ['true'] }, suspend: true }

@@ -5,14 +5,15 @@ import { CliError } from './cli-error.ts'
 import { exitCodes } from './exit-codes.ts'
 
 /**
- * Where workers join: the join service that has published its address, or the API server of `oarlock up`, which serves /join itself.
+ * Where workers join, and the command that serves it: the join service that has published its address, or `oarlock up`, which serves /join itself.
  * @throws {CliError} if there is neither.
  */
-export async function joinEndpoint(client: Client): Promise<{ url: string; caCertificate: string }> {
+export async function joinEndpoint(client: Client): Promise<{ url: string; caCertificate: string; command: string }> {
   const join = await (await discovery()).readEndpoint(client, 'join')
-  if (join?.caCertificate !== undefined) return { url: join.url, caCertificate: join.caCertificate }
+  if (join?.caCertificate !== undefined) return { url: join.url, caCertificate: join.caCertificate, command: 'oarlock join-service' }
   try {
-    return { url: client.server, caCertificate: await (await client.request({ method: 'GET', path: '/join/ca' })).text() }
+    const caCertificate = await (await client.request({ method: 'GET', path: '/join/ca' })).text()
+    return { url: client.server, caCertificate, command: 'oarlock up' }
   } catch (error) {
     if (!isReason(error, 'NotFound', 'Forbidden')) throw error
     const hint = 'start "oarlock join-service", which publishes its address'

@@ -24,6 +24,10 @@ export class JoinError extends Error {
  */
 export async function fetchPinnedCa(server: string, { pin }: JoinToken): Promise<string> {
   const { status, text } = await send(server, { method: 'GET', path: '/join/ca', isTrusted: false })
+  if (status === 401 || status === 403 || status === 404) {
+    const where = 'the address of "oarlock join-service" (default port 7469) or "oarlock up" (7466)'
+    throw new JoinError(`workers cannot join at ${server} (${status} for /join/ca): is it the API server alone? use ${where}`, false)
+  }
   if (status !== 200) throw new JoinError(`${server} returned ${status} for /join/ca: is it an oarlock server?`, false)
   let found: string
   try {

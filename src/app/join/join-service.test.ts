@@ -82,6 +82,16 @@ test('assigns the requested name with a random suffix, so that no worker takes t
   equal(await rejection(await token({ worker: 'pod-1' })), 409)
 })
 
+test('a token for one name is deleted when it is used, another one is kept with the workers that joined with it', async () => {
+  const stored = async (text: string) => (await listJoinTokens(client)).find(({ id }) => id === parseJoinToken(text)?.id)
+  const [named, unnamed] = [await token({ worker: 'pod-2', uses: 1 }), await token({ uses: 1 })]
+  deepEqual(await Promise.all([rejection(named), rejection(named)]).then(codes => codes.toSorted()), [200, 401])
+  equal(await stored(named), undefined)
+  const { worker } = await joinWith(unnamed)
+  deepEqual(await stored(unnamed).then(found => [found?.uses, found?.workers]), [0, [worker]])
+  equal(await rejection(unnamed), 401)
+})
+
 test('rejects invalid tokens with 401, invalid names with 422, and expired tokens with 401', async () => {
   const text = await token()
   deepEqual(await Promise.all([undefined, 7, '', 'x', text.slice(0, -1)].map(wrong => rejection(wrong))), [401, 401, 401, 401, 401])

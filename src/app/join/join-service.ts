@@ -176,7 +176,7 @@ export class JoinService {
   }
 
   /** Consumes one use at the resourceVersion that was read, so that two concurrent requests cannot both get the last one. */
-  async #consume({ id, uses }: JoinTokenRecord): Promise<boolean> {
+  async #consume({ id, uses, worker }: JoinTokenRecord): Promise<boolean> {
     if (uses === undefined) return true
     const secrets = this.#options.client.resource(secretResource)
     for (let attempt = 0; attempt < 10; attempt++) {
@@ -185,11 +185,13 @@ export class JoinService {
       if (!secret || remaining <= 0) return false
       try {
         const { name, resourceVersion } = secret.metadata
-        await secrets.patch(
-          name,
-          { stringData: { uses: String(remaining - 1) } },
-          { type: 'merge', namespace: systemNamespace, resourceVersion },
-        )
+        const namespace = systemNamespace
+        // Pools create a token for each worker; used ones would pile up until they expire.
+        if (worker !== undefined && remaining === 1) await secrets.delete(name, { namespace, preconditions: { resourceVersion } })
+        else {
+          const stringData = { uses: String(remaining - 1) }
+          await secrets.patch(name, { stringData }, { type: 'merge', namespace, resourceVersion })
+        }
         return true
       } catch (error) {
         if (!isReason(error, 'Conflict', 'NotFound')) throw error

@@ -56,7 +56,7 @@ export async function getWorkers(client: Client, names: string[]): Promise<Worke
 async function workersOf(client: Client, pool: string): Promise<Worker[]> {
   const { items } = await client.resource(workerResource).listAll({ labelSelector: `${labels.pool}=${pool}` })
   if (items.length === 0 && !(await client.resource(workerPoolResource).getOrUndefined(pool))) {
-    throw new CliError(`pool "${pool}" not found`, { exitCode: exitCodes.notFound, hint: '"oarlock get pools" lists them' })
+    throw new CliError(`pool "${pool}" not found`, { exitCode: exitCodes.notFound, hint: '"oarlock get workerpools" lists them' })
   }
   return items
 }

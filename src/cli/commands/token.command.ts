@@ -14,6 +14,7 @@ export const declare: DeclareCommand = program => {
     .action(async options => (await load()).create(options))
   accessOptions(token.command('list'))
     .description('list join tokens, and the number of workers that joined with each')
+    .option('--all', 'list expired tokens, and those of workers that pools start, too')
     .addOption(outputOption(['json', 'yaml']))
     .action(async options => (await load()).list(options))
   accessOptions(token.command('revoke'))

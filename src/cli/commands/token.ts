@@ -16,10 +16,13 @@ export type CreateOptions = AccessOptions & { pool: string; ttl: string; uses?: 
 export async function create({ pool, ttl, uses, label = [], allowLabel = [], ...access }: CreateOptions): Promise<void> {
   await withClient(access, async client => {
     if (!(await client.resource(workerPoolResource).getOrUndefined(pool))) {
-      throw new CliError(`WorkerPool "${pool}" not found`, { exitCode: exitCodes.notFound, hint: '"oarlock get pools" lists all pools' })
+      throw new CliError(`WorkerPool "${pool}" not found`, {
+        exitCode: exitCodes.notFound,
+        hint: '"oarlock get workerpools" lists all pools',
+      })
     }
     const { createJoinToken } = await joinTokens()
-    const { url, caCertificate } = await joinEndpoint(client)
+    const { url, caCertificate, command } = await joinEndpoint(client)
     const terms = { labels: parseLabels(label, 'token create'), allowLabels: allowLabel }
     const token = await createJoinToken(client, caCertificate, { pool, ttlMs: parseDuration(ttl), uses, ...terms }).catch(
       rethrowAsUsageError,
@@ -28,11 +31,11 @@ export async function create({ pool, ttl, uses, label = [], allowLabel = [], ...
     note(
       `token ${token.id} for pool ${pool} expires ${rfc3339(token.expiresAtMs)}${uses ? `, valid for ${uses} uses` : ''}; it cannot be shown again`,
     )
-    note(
-      isLoopback(url)
-        ? 'this server listens on loopback only; start it with --listen 0.0.0.0:7466 --tls-san NAME (docs/pools.md)'
-        : `run on the other machine: oarlock worker --server ${url} --token-file FILE`,
-    )
+    note(`run on the other machine: oarlock worker --server ${url} --token-file FILE`)
+    if (isLoopback(url))
+      note(
+        `hint: other machines cannot reach ${url}; start "${command}" with --listen 0.0.0.0:${new URL(url).port} --tls-san NAME, and use https://NAME:${new URL(url).port}`,
+      )
   })
 }
 
@@ -49,10 +52,13 @@ function rethrowAsUsageError(error: unknown): never {
 }
 
 /** `oarlock token list` */
-export async function list(options: AccessOptions & { output?: string }): Promise<void> {
+export async function list(options: AccessOptions & { output?: string; all?: boolean }): Promise<void> {
   await withClient(options, async client => {
     const { listJoinTokens } = await joinTokens()
-    const tokens = await listJoinTokens(client)
+    const nowMs = Date.now()
+    const found = await listJoinTokens(client)
+    // Tokens for one name are those that pools create for their workers.
+    const tokens = found.filter(({ expiresAtMs, worker }) => options.all || (worker === undefined && expiresAtMs > nowMs))
     if (options.output === 'json' || options.output === 'yaml') {
       // Without the hash, which is of no use to a client.
       print(
@@ -63,8 +69,9 @@ export async function list(options: AccessOptions & { output?: string }): Promis
       )
       return
     }
+    const hidden = found.length - tokens.length
+    if (hidden > 0) note(`${hidden} expired or of workers that pools start; --all lists them too`)
     if (tokens.length === 0) return note('no join tokens found')
-    const nowMs = Date.now()
     const rows = tokens.map(({ id, pool, expiresAtMs, uses, workers, labels, allowLabels }) => [
       id,
       pool,

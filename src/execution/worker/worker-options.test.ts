@@ -33,6 +33,8 @@ for (const [variables, overrides, message] of [
   [{ OARLOCK_SERVER: 'unix://api.sock' }, {}, /^OARLOCK_SERVER: URL "unix:\/\/api\.sock" must be unix:\/\/ and an absolute path/],
   [{ OARLOCK_SERVER: 'localhost' }, {}, /^OARLOCK_SERVER "localhost" must be an https:\/\/, http:\/\/ or unix:\/\/\/ URL/],
   [{ OARLOCK_TOKEN: undefined }, {}, /^OARLOCK_TOKEN is not set; .* OARLOCK_TOKEN_FILE/],
+  [{ OARLOCK_TOKEN_FILE: '/dev/null', OARLOCK_TOKEN: undefined }, {}, /^OARLOCK_TOKEN_FILE: token file "\/dev\/null" is empty$/],
+  [{}, { tokenFile: '/dev/null' }, /^--token-file: token file "\/dev\/null" is empty$/],
   [{ OARLOCK_CA_FILE: '/no/such' }, {}, /^OARLOCK_CA_FILE "\/no\/such" cannot be read/],
   [{ OARLOCK_ALLOW_PATHS: 'a' }, {}, /^OARLOCK_ALLOW_PATHS contains "a"; it must be absolute/],
   [{ OARLOCK_DRAIN_GRACE: 'soon' }, {}, /^OARLOCK_DRAIN_GRACE: duration "soon" must be/],

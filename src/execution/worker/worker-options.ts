@@ -136,9 +136,15 @@ function pathList(env: Readonly<Record<string, string | undefined>>, name: strin
 
 function token(env: Readonly<Record<string, string | undefined>>, { token, tokenFile }: WorkerOverrides): string {
   if (token) return token
-  if (tokenFile) return readSetting('--token-file', tokenFile).trim()
-  if (env.OARLOCK_TOKEN_FILE) return readSetting('OARLOCK_TOKEN_FILE', env.OARLOCK_TOKEN_FILE).trim()
+  if (tokenFile !== undefined) return readToken('--token-file', tokenFile)
+  if (env.OARLOCK_TOKEN_FILE) return readToken('OARLOCK_TOKEN_FILE', env.OARLOCK_TOKEN_FILE)
   return requireVariable(env, 'OARLOCK_TOKEN', 'a join token or a credential; or set OARLOCK_TOKEN_FILE to a file that contains it')
+}
+
+function readToken(name: string, path: string): string {
+  const text = readSetting(name, path).trim()
+  if (text === '') throw new WorkerOptionError(`${name}: token file ${JSON.stringify(path)} is empty`)
+  return text
 }
 
 function parseOptionalDuration(name: string, text: string): number

@@ -133,7 +133,10 @@ function capacityReason(pool: WorkerPool, workers: number, state: StartState | u
   const { name } = pool.metadata
   if (pool.spec.mode === 'External') {
     if (workers > 0) return { reason: 'NoWorkerAvailable', message: `every worker of pool ${name} is busy` }
-    return { reason: 'NoWorkerAvailable', message: `no worker of pool ${name} has joined; start one with: oarlock worker --pool ${name}` }
+    return {
+      reason: 'NoWorkerAvailable',
+      message: `no worker of pool ${name} has joined; create a token for one with: oarlock token create --pool ${name}`,
+    }
   }
   const { max = 4 } = pool.spec
   if (max === 0) return { reason: 'PoolLimit', message: `pool ${name} allows no workers: spec.max is 0` }
