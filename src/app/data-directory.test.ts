@@ -1,8 +1,9 @@
-import { equal, rejects } from 'node:assert/strict'
-import { chmodSync, chownSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { deepEqual, equal, rejects } from 'node:assert/strict'
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { after, afterEach, before, test } from 'node:test'
+import { configMapResource } from '../kubernetes/client/index.ts'
 import { silentLog } from '../kubernetes/controller/index.ts'
 import { startTestServer, type TestServer } from '../kubernetes/testing/index.ts'
 import { startControllerProcess } from './controllers/controller-process.ts'
@@ -13,6 +14,12 @@ import { startStoresProcess } from './stores/stores-process.ts'
 
 const base = mkdtempSync(join(tmpdir(), 'oarlock-data-'))
 let api: TestServer
+afterEach(async () => {
+  // Each test of the stores makes other states those of the installation.
+  const configMaps = api.client.resource(configMapResource)
+  const at = { namespace: 'oarlock-system' }
+  if (await configMaps.getOrUndefined('oarlock-endpoint-stores', at)) await configMaps.delete('oarlock-endpoint-stores', at)
+})
 before(async () => {
   api = await startTestServer()
   await installOarlock(api.client)
@@ -62,6 +69,40 @@ for (const [role, start] of Object.entries(roles)) {
     chmodSync(dataDir, 0o777)
     await (await start(dataDir))()
     equal(statSync(dataDir).mode & 0o777, 0o755)
+  })
+
+  test(`${role}: does not start on the data directory of another role, and leaves it unchanged`, async () => {
+    const dataDir = mkdtempSync(join(base, 'of-another-'))
+    const owner = role === 'stores' ? 'pool' : 'stores'
+    mkdirSync(join(dataDir, 'state'))
+    // A directory with states, which stores may open.
+    for (const name of ['state/state.db', 'role']) writeFileSync(join(dataDir, name), name === 'role' ? `${owner}\n` : '')
+    await rejects(
+      start(dataDir).then(stop => stop()),
+      { name: 'AppStartError', kind: 'DataDirectory', message: `${dataDir} is the data directory of "oarlock ${owner}"` },
+    )
+    deepEqual(readdirSync(dataDir).sort(), ['role', 'state'])
+    if (role === 'stores') return
+    renameSync(join(dataDir, 'role'), join(dataDir, 'oarlock.db'))
+    await rejects(
+      start(dataDir).then(stop => stop()),
+      { message: `${dataDir} is the data directory of "oarlock up" or "oarlock serve"` },
+    )
+  })
+
+  test(`${role}: one process uses its data directory at a time, which none but its user can read`, async () => {
+    const dataDir = mkdtempSync(join(base, 'shared-'))
+    const stop = await start(dataDir)
+    await rejects(start(dataDir), { name: 'AppStartError', kind: 'DataDirectory', message: /is in use by another "oarlock / })
+    const readable = readdirSync(dataDir, { recursive: true, withFileTypes: true })
+      .filter(entry => entry.isFile() && (statSync(join(entry.parentPath, entry.name)).mode & 0o077) !== 0)
+      .map(({ name }) => name)
+    deepEqual(
+      readable.filter(name => !name.endsWith('.crt')),
+      [],
+    )
+    await stop()
+    await (await start(dataDir))()
   })
 
   // Only root can give a directory to another user.

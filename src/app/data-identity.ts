@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { closeSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { makeDirectories } from '../kubernetes/util/index.ts'
@@ -32,6 +33,8 @@ export function openDataIdentity({ file, dataDir, usedBy, idBytes, isNew = false
   let db: DatabaseSync | undefined
   try {
     makeDirectories(dirname(file), 0o700)
+    // SQLite would create it readable for everyone.
+    closeSync(openSync(file, 'a', 0o600))
     db = new DatabaseSync(file, { timeout: 250 })
     db.exec('PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE; CREATE TABLE IF NOT EXISTS identity (id TEXT NOT NULL)')
     if (isNew) db.exec('DELETE FROM identity')

@@ -6,7 +6,7 @@ import type { Log } from '../../kubernetes/controller/index.ts'
 import { makeDirectories } from '../../kubernetes/util/index.ts'
 import { type Address, formatAddress } from '../address.ts'
 import { AppStartError } from '../app-start-error.ts'
-import { prepareDataDirectory } from '../data-directory.ts'
+import { lockRoleDirectory } from '../data-directory.ts'
 import { authenticateByTokenReview } from '../delegated-auth/authenticate-by-token-review.ts'
 import { controllerLeaseName, keepPublishing, type Publication, readEndpoint } from '../discovery/index.ts'
 import { startEndpoints } from '../endpoints/endpoints.ts'
@@ -58,11 +58,21 @@ const defaultLeaseMs = 15_000
 
 /**
  * `oarlock controller`: the stack and dispatch controllers against any Kubernetes API server. Several processes may run; one leads.
- * @throws {AppStartError} if the server has other CRDs than this version needs, or the address cannot be used.
+ * @throws {AppStartError} if the server has other CRDs than this version needs, or the data directory or an address cannot be used.
  */
 export async function startControllerProcess(options: ControllerProcessOptions): Promise<ControllerProcess> {
+  const release = lockRoleDirectory(options.queue.dataDir, 'controller', options.log)
+  try {
+    const started = await start(options)
+    return { ...started, stop: async stopping => await started.stop(stopping).finally(release) }
+  } catch (error) {
+    release()
+    throw error
+  }
+}
+
+async function start(options: ControllerProcessOptions): Promise<ControllerProcess> {
   const { client, access, log, leaseDurationMs = defaultLeaseMs } = options
-  prepareDataDirectory(options.queue.dataDir, log)
   await prepareServer(options)
   // The random part tells restarts apart in containers, where process ids repeat.
   const identity = `${hostname()}_${process.pid}_${randomUUID().slice(0, 8)}`

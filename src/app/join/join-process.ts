@@ -1,6 +1,6 @@
 import type { Client } from '../../kubernetes/client/index.ts'
 import type { Log } from '../../kubernetes/controller/index.ts'
-import { prepareDataDirectory } from '../data-directory.ts'
+import { lockRoleDirectory } from '../data-directory.ts'
 import { type Endpoint, readEndpoint } from '../discovery/index.ts'
 import { makeRegistry } from '../endpoints/metrics.ts'
 import { startPublishedListener } from '../listener/published-listener.ts'
@@ -26,7 +26,7 @@ export type JoinProcessOptions = Omit<RoleListenerOptions, 'certificateFiles'> &
  */
 export async function startJoinProcess(options: JoinProcessOptions): Promise<RoleProcess> {
   const { client, api } = options
-  prepareDataDirectory(options.dataDir, options.log)
+  const release = lockRoleDirectory(options.dataDir, 'join-service', options.log)
   const joinService = new JoinService({
     client,
     issueCredential: serviceAccountIssuer(client),
@@ -36,14 +36,20 @@ export async function startJoinProcess(options: JoinProcessOptions): Promise<Rol
       return stores ? { server: api, stores } : { code: 503, message: 'no stores have published their address: start "oarlock stores"' }
     },
   })
-  const { ca: caCertificate } = await createCertificates(options.dataDir, options.listen.host, options.names)
-  return await startPublishedListener({
-    ...options,
-    role: 'join service',
-    endpoint: 'join',
-    // A Service or a load balancer, which may have other backends.
-    staysPublished: options.advertiseUrl !== undefined,
-    mounts: [{ prefix: '/join', handler: createJoinHandler({ joinService, caCertificate }) }],
-    registry: makeRegistry(),
-  })
+  try {
+    const { ca: caCertificate } = await createCertificates(options.dataDir, options.listen.host, options.names)
+    const listener = await startPublishedListener({
+      ...options,
+      role: 'join service',
+      endpoint: 'join',
+      // A Service or a load balancer, which may have other backends.
+      staysPublished: options.advertiseUrl !== undefined,
+      mounts: [{ prefix: '/join', handler: createJoinHandler({ joinService, caCertificate }) }],
+      registry: makeRegistry(),
+    })
+    return { ...listener, stop: async () => await listener.stop().finally(release) }
+  } catch (error) {
+    release()
+    throw error
+  }
 }

@@ -4,7 +4,7 @@ import type { Worker, WorkerPool } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { type Log, Manager } from '../../kubernetes/controller/index.ts'
 import { type Address, formatAddress } from '../address.ts'
-import { prepareDataDirectory } from '../data-directory.ts'
+import { prepareRoleDirectory } from '../data-directory.ts'
 import { makeRegistry } from '../endpoints/metrics.ts'
 import { createJoinToken } from '../join/index.ts'
 import { drainProcessPool, openProcessPool } from '../process-pool/local-pool.ts'
@@ -58,7 +58,7 @@ const joinTokenTtlMs = 10 * 60_000
  */
 export function startPool(options: PoolRoleOptions): PoolRole {
   const { client, joinEndpoint, dataDir, pools, maxWorkers, labels, launcher, allowPaths, healthAddress, log, nowMs = Date.now } = options
-  prepareDataDirectory(dataDir, log)
+  prepareRoleDirectory(dataDir, 'pool', log)
   const host = hostname()
   const identity = openAgentIdentity(dataDir, host)
   /** Of workers that are about to start. */

@@ -1,5 +1,5 @@
 import { deepEqual, equal, match, rejects } from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -39,6 +39,8 @@ test('stores of an empty directory are refused while others are those of the ins
       message: /empty .*are not those of this/,
       hint: /--replace-stores/,
     })
+    // Another role may have it, or get it.
+    deepEqual(readdirSync(join(base, 'empty')), [])
     // Stopped stores are still those of the installation.
     await first.stop()
     await rejects(start('empty'), { kind: 'DataDirectory' })

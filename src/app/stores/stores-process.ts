@@ -1,12 +1,14 @@
 import type { Client } from '../../kubernetes/client/index.ts'
-import { type Log, Manager } from '../../kubernetes/controller/index.ts'
+import { coerceError, type Log, Manager } from '../../kubernetes/controller/index.ts'
+import { prepareDataDirectory, prepareRoleDirectory } from '../data-directory.ts'
+import { readStoresId } from '../discovery/index.ts'
 import { makeRegistry } from '../endpoints/metrics.ts'
 import { startPublishedListener } from '../listener/published-listener.ts'
 import type { RoleListenerOptions } from '../listener/tls-listener.ts'
 import type { MountHandler } from '../mount.ts'
 import type { RoleProcess } from '../role-process.ts'
-import { keepClaim, type StoresClaim } from './keep-claim.ts'
-import { openStores, serveStores } from './stores.ts'
+import { keepClaim, otherStoresError, type StoresClaim } from './keep-claim.ts'
+import { hasStates, openStores, serveStores } from './stores.ts'
 
 export type StoresProcessOptions = RoleListenerOptions & {
   client: Client
@@ -23,6 +25,9 @@ export type StoresProcessOptions = RoleListenerOptions & {
  */
 export async function startStoresProcess(options: StoresProcessOptions): Promise<RoleProcess> {
   const { client, dataDir, log } = options
+  prepareDataDirectory(dataDir, log)
+  if (!options.replace && !hasStates(dataDir)) await refuseNewStates(client, dataDir, log)
+  prepareRoleDirectory(dataDir, 'stores', log)
   const stores = await openStores({ dataDir, log })
   const registry = makeRegistry()
   const manager = new Manager({ client, log, registry })
@@ -60,6 +65,18 @@ export async function startStoresProcess(options: StoresProcessOptions): Promise
     await stores.close()
     throw error
   }
+}
+
+/**
+ * Refuses a directory that has no states before anything is written to it: it may be that of another role. If the API server does not answer,
+ * the claim decides later.
+ */
+async function refuseNewStates(client: Client, dataDir: string, log: Pick<Log, 'warn'>): Promise<void> {
+  const other = await readStoresId(client).catch((error: unknown) => {
+    log.warn({ err: coerceError(error) }, 'failed to check which stores are those of the installation')
+    return undefined
+  })
+  if (other !== undefined) throw otherStoresError(dataDir, other, 'none')
 }
 
 /** Clients retry a request that got 503. */

@@ -42,6 +42,8 @@ export type StoreHandlersOptions = {
   log: Log
 }
 
+export const hasStates = (dataDir: string): boolean => existsSync(join(dataDir, 'state', 'state.db'))
+
 /**
  * Opens the stores, and locks their directory for the life of the process: the thread of the state store closes its file when it is idle, and
  * logs are plain files.
@@ -57,7 +59,7 @@ export async function openStores({ dataDir, log }: { dataDir: string; log: Log }
       dataDir,
       usedBy: '"oarlock stores" or "oarlock up"',
       idBytes: 16,
-      isNew: !existsSync(join(directory, 'state.db')),
+      isNew: !hasStates(dataDir),
     })
     const { id, release } = identity
     const state = await openStateStore({ directory, key: readStateKey(dataDir) })
