@@ -14,6 +14,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Run, runResource, type StackSpec, systemNamespace } from '../src/api/index.ts'
 import { findRunProcesses, readStartTime } from '../src/execution/workspace/process/index.ts'
 import { type Client, leaseResource } from '../src/kubernetes/client/index.ts'
+import { rfc3339 } from '../src/kubernetes/object/index.ts'
 import type { ApiServer } from '../src/kubernetes/server/index.ts'
 import type { StateStore } from '../src/stores/state/index.ts'
 import { eventually } from './support/eventually.ts'
@@ -172,9 +173,8 @@ test('invariant 3: after worker, supervisor and engine were all paused past the 
   for (const pid of tree) signal(pid, 'SIGSTOP')
   await sleep(lease.durationMs + 300)
   // As the controllers do: the Run is Lost, its lock is broken, the next epoch starts and writes.
-  await client
-    .resource(runResource)
-    .patchStatus(run.metadata.name, { status: { phase: 'Lost', reason: 'WorkerLost' } }, { namespace: 'apps' })
+  const status = { phase: 'Lost', reason: 'WorkerLost', finishedAt: rfc3339(Date.now()) } as const
+  await client.resource(runResource).patchStatus(run.metadata.name, { status }, { namespace: 'apps' })
   const next = { kind: 'Run', runName: 'the-next', epoch: 2 } as const
   equal((await states.lock({ stackUid, holder: next }, async () => true)).kind, 'granted')
   const written = await states.writeVersion({

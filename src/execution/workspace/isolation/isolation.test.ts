@@ -289,7 +289,8 @@ test('a Run’s programs start in its cgroup, which is removed with the Run', {
 }, async t => {
   const { run, runUid, isolation } = await open(t, 'Process')
   const cgroup = cgroupOfRun(runUid)!
-  const { lines } = await run('setsid sleep 100 & cat /proc/self/cgroup')
+  // Once it has left its process group: the group is killed when the program ends.
+  const { lines } = await run(`setsid sh -c 'touch left; exec sleep 100' & until [ -e left ]; do sleep 0.01; done; cat /proc/self/cgroup`)
   assert.match(lines.join('\n'), new RegExp(`0::.*/oarlock-runs/${runUid}$`, 'm'))
   assert.equal(cgroup.processes().length, 1, 'a process that left its group is still in the cgroup')
   await isolation.close()
