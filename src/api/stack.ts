@@ -258,6 +258,13 @@ const spec = Type.Object({
         parallelism: Type.Optional(
           Type.Integer({ minimum: 1, maximum: 256, description: 'Maximum number of concurrent operations. Default: 10.' }),
         ),
+        initEnvironment: Type.Optional(
+          Type.Array(Type.String({ minLength: 1, maxLength: 253, pattern: '^[A-Za-z_][A-Za-z0-9_]*$' }), {
+            maxItems: 64,
+            description:
+              'Names of variables with credentials that init gets too, for example for modules in a bucket. Without it, values from Secrets and from the engineEnvironment of the pool reach only commands that use providers or the backend; TF_*, GIT_* and SSH_* always reach init.',
+          }),
+        ),
       },
       { description: 'Options of engines terraform and opentofu.' },
     ),

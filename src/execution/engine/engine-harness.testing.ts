@@ -65,6 +65,7 @@ export async function createEngineHarness(
         files: new RootDirectory(run),
         statePath: join(run, 'state', 'terraform.tfstate'),
         env: {},
+        credentialNames: [],
         variables: {},
         sensitiveNames: [],
         run: createProcessRunner({ runUid: `run-${process.pid}-${runs}`, home: run, tmp: run }),

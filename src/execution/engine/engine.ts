@@ -33,6 +33,8 @@ export type EngineContext = {
    */
   statePath: string | undefined
   env: Record<string, string>
+  /** Names in `env` that may be credentials. They are only for commands that use them, not for fetching modules and providers. */
+  credentialNames: string[]
   variables: Record<string, Json>
   /** Names in `variables` whose values are secret. */
   sensitiveNames: string[]

@@ -31,6 +31,8 @@ const minMaskedLength = 8
 
 export type EngineEnvironment = {
   env: Record<string, string>
+  /** Names in `env` that the patterns selected. */
+  selected: string[]
   /** Values of `env` to mask in logs, status and error messages (invariant 9). */
   secrets: string[]
 }
@@ -44,15 +46,17 @@ export function selectEngineEnvironment(
   patterns: readonly string[],
 ): EngineEnvironment {
   const env: Record<string, string> = {}
+  const selected: string[] = []
   const secrets: string[] = []
   for (const [name, value] of Object.entries(workerEnv)) {
     if (value === undefined || isReserved(name)) continue
     const isDefault = defaultNames.includes(name)
     if (!isDefault && !patterns.some(pattern => matches(name, pattern))) continue
     env[name] = value
+    if (!isDefault) selected.push(name)
     if (!isDefault && value.length >= minMaskedLength && !publicNames.test(name)) secrets.push(value)
   }
-  return { env, secrets }
+  return { env, selected, secrets }
 }
 
 /**

@@ -128,6 +128,36 @@ for (const flavor of [terraformFlavor, opentofuFlavor] satisfies Flavor[]) {
     assert.equal((await engine.apply(context, plan)).resources, 3)
   })
 
+  test(nameOf('credentials reach plan and apply, and init only for the backend or by spec.terraform.initEnvironment'), {
+    skip,
+  }, async t => {
+    const env = { AWS_SECRET_ACCESS_KEY: 'key', PASSWORD: 'password', TF_TOKEN_registry_example: 'token', REGION: 'eu' }
+    const credentialNames = ['AWS_SECRET_ACCESS_KEY', 'PASSWORD', 'TF_TOKEN_registry_example']
+    const received = async (more: Partial<EngineContext>, main = 'resource "terraform_data" "a" {}') => {
+      const harness = await createEngineHarness(t, { 'main.tf': main }, { env, credentialNames, ...more })
+      const commands: string[] = []
+      const run: EngineContext['run'] = options => {
+        const names = Object.keys(env).filter(name => options.env[name] !== undefined)
+        const backend = options.args.includes('-backend=false') ? ' without backend' : ''
+        commands.push(`${options.args[0]}${backend}: ${names.map(name => name[0]).join('')}`)
+        return harness.context.run(options)
+      }
+      const context = { ...harness.context, run }
+      await engine.apply(context, await planned(context))
+      return [...new Set(commands)]
+    }
+    const others = ['plan', 'show', 'apply', 'output']
+    const all = others.map(name => `${name}: APTR`)
+    assert.deepEqual(await received({}), ['init: TR', ...all])
+    const spec = { engine: flavor.name, terraform: { initEnvironment: ['PASSWORD'] } }
+    assert.deepEqual(await received({ spec }), ['init: PTR', ...all])
+    const external = await received(
+      { spec: { engine: flavor.name, state: 'External' } },
+      'terraform {\n  backend "local" {}\n}\nresource "terraform_data" "a" {}',
+    )
+    assert.deepEqual(external.slice(0, 2), ['init without backend: TR', 'init: APTR'])
+  })
+
   const bad: { name: string; files: Record<string, string>; overrides: Partial<EngineContext>; want: Parameters<typeof rejectsWith>[0] }[] =
     [
       {

@@ -58,11 +58,22 @@ class TerraformEngine implements Engine {
     const json = isAtLeast(binary.version, [1, 9])
     context.log(`${this.#flavor.title} ${binary.version}: init`)
     const args = ['init', '-input=false', '-reconfigure', '-no-color', ...(json ? ['-json'] : [])]
-    const init = await this.#cli.stream(context, binary, args)
+    // Modules and providers come from elsewhere and need no cloud credentials; the user's own backend does.
+    const withheld = withheldFromInit(context)
+    const install = { ...context, env: Object.fromEntries(Object.entries(context.env).filter(([name]) => !withheld.includes(name))) }
+    const needsBackend = !isManaged(context) && withheld.length > 0
+    const init = await this.#cli.stream(install, binary, needsBackend ? [...args, '-backend=false'] : args)
+    if (init.exitCode !== 0 && withheld.length > 0) context.log(`init did not get ${withheld.join(', ')} (spec.terraform.initEnvironment)`)
     if (init.exitCode !== 0) this.#cli.fail(context, 'InitFailed', 'init', init)
+    if (needsBackend) await this.#initBackend(context, binary, [...args, '-get=false'])
     const added = await sharePlugins(sharedPlugins, ownPlugins)
     for (const provider of added) context.log(`cached provider ${provider}`)
     if (isManaged(context)) await checkBackend(context)
+  }
+
+  async #initBackend(context: EngineContext, binary: { path: string; version: string }, args: string[]): Promise<void> {
+    const init = await this.#cli.stream(context, binary, args)
+    if (init.exitCode !== 0) this.#cli.fail(context, 'InitFailed', 'init', init)
   }
 
   async plan(context: EngineContext, options: PlanOptions = {}): Promise<PlanResult> {
@@ -116,6 +127,12 @@ class TerraformEngine implements Engine {
     const text = isReadable ? local : JSON.stringify(await this.#cli.capture(context, binary, ['state', 'pull'], 'ApplyFailed'))
     return { outputs, resources: readState(text === 'null' ? undefined : text).resources }
   }
+}
+
+/** The credentials that init does not get. Terraform itself reads TF_*, and git, for modules, GIT_* and SSH_*. */
+function withheldFromInit({ credentialNames, spec }: EngineContext): string[] {
+  const wanted = spec.terraform?.initEnvironment ?? []
+  return credentialNames.filter(name => !/^(TF|GIT|SSH)_/.test(name) && !wanted.includes(name)).sort()
 }
 
 async function writeVariables(context: EngineContext): Promise<VariablesFilePath> {

@@ -4,6 +4,7 @@ import type { Json } from '../../../kubernetes/object/index.ts'
 import type { StateClient } from '../../../stores/state/index.ts'
 import type { EngineContext } from '../../engine/index.ts'
 import type { RunDirectory } from '../../workspace/index.ts'
+import type { EngineEnvironment } from '../engine-environment.ts'
 import type { RunInputs } from './inputs.ts'
 import type { RunLog } from './run-log.ts'
 import type { RunPrograms } from './run-programs.ts'
@@ -19,7 +20,7 @@ export type EngineContextOptions = {
   sourceDirectory: string
   inputs: RunInputs
   /** Variables of the worker's own environment that the engine gets; those of the Stack win. */
-  environment: Readonly<Record<string, string>>
+  environment: Readonly<EngineEnvironment>
   cacheDir: string
   state: Pick<StateClient, 'readInventory' | 'writeInventory'>
   stateFile: RunStateFile
@@ -46,7 +47,8 @@ export function createEngineContext(options: EngineContextOptions): EngineContex
     private: directory.private,
     files: directory.files,
     statePath: stateFile.path,
-    env: { ...options.environment, ...inputs.env },
+    env: { ...options.environment.env, ...inputs.env },
+    credentialNames: [...options.environment.selected.filter(name => inputs.env[name] === undefined), ...inputs.secretEnvNames],
     variables: inputs.variables,
     sensitiveNames: inputs.sensitiveNames,
     run: programs.run,

@@ -174,7 +174,7 @@ class RunExecution {
     signal.throwIfAborted()
     const context = createEngineContext({
       ...{ client, run, directory, sourceDirectory, inputs, stateFile, stopper, log },
-      environment: this.#engineEnvironment.env,
+      environment: this.#engineEnvironment,
       cacheDir: this.#cacheDir,
       state: this.#state,
       programs: this.#programs,

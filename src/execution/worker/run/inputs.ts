@@ -10,6 +10,8 @@ export type RunInputs = {
   /** Names in `variables` whose values are secret. */
   sensitiveNames: string[]
   env: Record<string, string>
+  /** Names in `env` whose values come from Secrets. */
+  secretEnvNames: string[]
   /** Every secret value, for the masker (invariant 9). */
   secrets: string[]
   kubeconfig?: string
@@ -30,7 +32,7 @@ export async function readInputs(client: Client, run: Run, signal: AbortSignal):
   const { namespace = 'default' } = run.metadata
   const spec = run.spec.stack
   const read = createReader(client, namespace, signal)
-  const inputs: RunInputs = { variables: {}, sensitiveNames: [], env: {}, secrets: [] }
+  const inputs: RunInputs = { variables: {}, sensitiveNames: [], env: {}, secretEnvNames: [], secrets: [] }
   const sensitive = new Set<string>()
   const setVariable = (name: string, value: Json, isSecret: boolean): void => {
     setOwn(inputs.variables, name, value)
@@ -153,6 +155,7 @@ async function readEnv(read: Reader, namespace: string, spec: StackSpec, inputs:
     const secret = await read.secret(secretKeyRef.name, where)
     const text = decodeBase64(readKey(secret, secretKeyRef.key, `${where}.key`, `${namespace}/${secretKeyRef.name}`))
     inputs.env[name] = text
+    inputs.secretEnvNames.push(name)
     inputs.secrets.push(text)
   }
 }
