@@ -168,7 +168,7 @@ class RunExecution {
     signal.throwIfAborted()
 
     const engine = await loading
-    await findEngine(run, engine, { workerName, onEngine })
+    await findEngine(run, engine, { workerName, onEngine, onProgram: path => isolation.addProgram(path) })
     // Invariant 2: an engine runs only while the supervisor enforces its deadline too.
     await supervised.armed
     signal.throwIfAborted()

@@ -5,6 +5,8 @@ export type FindEngineOptions = {
   workerName: string
   /** Reports the version found; undefined: the engine is not installed. */
   onEngine?(engine: string, version: string | undefined): void
+  /** The program of the engine, for engines that have one. */
+  onProgram?(path: string): void
 }
 
 /**
@@ -12,7 +14,11 @@ export type FindEngineOptions = {
  * worker registered with, which may have changed since.
  * @throws {EngineError} EngineNotFound or EngineVersionMismatch.
  */
-export async function findEngine(run: Run, engine: Pick<Engine, 'detect'>, { workerName, onEngine }: FindEngineOptions): Promise<void> {
+export async function findEngine(
+  run: Run,
+  engine: Pick<Engine, 'detect'>,
+  { workerName, onEngine, onProgram }: FindEngineOptions,
+): Promise<void> {
   const { engine: name, placement } = run.spec.stack
   const required = placement?.engineVersion
   const found = await engine.detect(process.env, { isFresh: required !== undefined })
@@ -25,4 +31,5 @@ export async function findEngine(run: Run, engine: Pick<Engine, 'detect'>, { wor
     const message = `${found.path} on worker ${workerName} is ${name} ${found.version}, spec.placement.engineVersion requires ${required}`
     throw new EngineError('EngineVersionMismatch', message, { retryable: true })
   }
+  if (found.path) onProgram?.(found.path)
 }

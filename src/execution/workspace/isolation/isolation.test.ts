@@ -216,20 +216,69 @@ test('Sandbox: an interrupt sends SIGINT to the program, and its exit code is re
   assert.equal(readFileSync(join(directory.work, 'state'), 'utf8'), 'saved\n')
 })
 
-test('Sandbox: a program outside of the system directories is found, and a missing one is a SpawnError', { skip }, async t => {
+test('Sandbox: of the programs outside of the system directories only the engine’s is visible, alone', { skip }, async t => {
   const tool = join(base, 'tool')
   writeFileSync(tool, '#!/bin/sh\necho from the tool; ls -A $(dirname $0)\n', { mode: 0o755 })
-  const { runner, directory, abort } = await open(t, 'Sandbox')
+  const { runner, directory, abort, isolation } = await open(t, 'Sandbox')
   const lines: string[] = []
   const options = { args: [], cwd: directory.work, env: {}, signal: abort.signal, onStdoutLine: (line: string) => void lines.push(line) }
+  const isNotFound = (error: unknown) => error instanceof SpawnError && error.reason === 'CommandNotFound'
+  // What a Stack names, by a path or by a PATH of its own, is an executable file of the worker's user: it may contain secrets.
+  await assert.rejects(runner({ ...options, command: tool }), isNotFound)
+  await assert.rejects(runner({ ...options, command: 'tool', env: { PATH: base } }), isNotFound)
+  await assert.rejects(runner({ ...options, command: 'no-such-program' }), isNotFound)
+  symlinkSync(tool, join(directory.work, 'link'))
+  assert.notEqual((await runner({ ...options, command: './link' })).exitCode, 0)
+  assert.deepEqual(lines, [])
+  isolation.addProgram(tool)
   await runner({ ...options, command: tool })
-  assert.deepEqual(lines.slice(0, 2).sort(), ['from the tool', 'runs'].sort(), 'other files of its directory are not visible')
-  assert.equal(lines.includes('worker-token'), false)
-  await assert.rejects(
-    runner({ ...options, command: 'no-such-program' }),
-    (error: unknown) => error instanceof SpawnError && error.reason === 'CommandNotFound',
-  )
+  assert.deepEqual(lines.toSorted(), ['from the tool', 'runs', 'tool'], 'other files of its directory are not visible')
 })
+
+test('Sandbox: memory file systems are read-only or small, and no other socket families exist', {
+  skip: skip || (!perl && 'no perl'),
+}, async t => {
+  const { run } = await open(t, 'Sandbox', { limits: { memoryBytes: 128 * 2 ** 20 } })
+  const { lines } = await run(`
+    for d in / /dev /run /home /proc /etc; do touch $d/x 2>/dev/null && echo "$d is writable"; done
+    head -c 80000000 /dev/zero > /dev/shm/x 2>/dev/null; stat -c %s /dev/shm/x
+    perl -e 'for (1, 2, 10, 16, 17, 38, 40) { print "$_ " . (socket(my $s, $_, $_ == 16 ? 3 : 1, 0) ? 0 : $!+0) . "\\n" }'`)
+  const [shared, ...families] = lines
+  assert.equal(Number(shared), 32 * 2 ** 20)
+  // AF_PACKET, AF_ALG and AF_VSOCK fail with EAFNOSUPPORT.
+  assert.deepEqual(families, ['1 0', '2 0', '10 0', '16 0', '17 97', '38 97', '40 97'])
+})
+
+for (const level of ['Process', 'Sandbox'] as const) {
+  test(`${level}: shared memory counts against the memory limit`, {
+    skip: (level === 'Sandbox' && skip) || (!perl && 'no perl'),
+  }, async t => {
+    const { run, exceeded, isolation } = await open(t, level, { limits: { memoryBytes: 64 * 2 ** 20 } })
+    // MAP_SHARED | MAP_ANONYMOUS
+    const mmap = process.arch === 'x64' ? 9 : 222
+    const script = `$n = 2e8; $p = syscall(${mmap}, 0, $n, 3, 0x21, -1, 0); syscall(${process.arch === 'x64' ? 0 : 63}, 3, $p, $n); sleep 20`
+    await run(`exec 3</dev/zero; perl -e '${script}'; echo survived`)
+    if (isolation.effective.limits.memory === 'Watched') assert.equal(exceeded[0]?.kind, 'Memory')
+    else assert.ok(isolation.oomKills > 0)
+  })
+
+  test(`${level}: a program inherits no descriptor of the worker’s parent`, { skip: level === 'Sandbox' && skip }, async t => {
+    const secret = join(base, 'open-in-the-parent')
+    writeFileSync(secret, 'of the parent')
+    const script = join(import.meta.dirname, 'inherited-descriptors.testing.ts')
+    const { directory } = await open(t, level)
+    const child = spawn('/bin/sh', ['-c', `exec 8<'${secret}'; exec "$@"`, 'sh', process.execPath, script, level, directory.root], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    const printed = (await child.stdout.setEncoding('utf8').toArray()).join('')
+    const targets = printed.split('\n').filter(Boolean)
+    assert.ok(targets.length >= 3, printed)
+    assert.deepEqual(
+      targets.filter(target => !/^(pipe|socket):|^\/dev\/null$|^\/proc\/\d+\/fd$/.test(target)),
+      [],
+    )
+  })
+}
 
 test('Process: the Run leaves no process, has its own HOME and TMPDIR, and gets no secret of the worker in its environment', async t => {
   const { run, runUid, directory } = await open(t, 'Process')

@@ -28,11 +28,10 @@ const diskIntervalMs = 1_000
  * Without a cgroup every sample reads the environment of every process.
  */
 const pauseFactor = 20
-const pageBytes = 4_096
 
 /**
- * Measures the processes of a Run and its directory until stopped. Memory is the sum of the private memory of the processes (resident
- * without file-backed and shared pages), so that shared libraries are not counted once per process.
+ * Measures the processes of a Run and its directory until stopped. Memory is the sum of the memory of the processes without file-backed
+ * pages, so that shared libraries are not counted once per process.
  */
 export function monitorUsage(options: MonitorOptions): { peaks(): UsagePeaks; stop(): void } {
   const { runUid, cgroup, limits, byKernel, diskRoot, onExceeded } = options
@@ -83,11 +82,16 @@ function after(work: () => void, ms: number): NodeJS.Timeout {
   return setTimeout(work, ms).unref()
 }
 
-/** Resident pages that are neither file-backed nor shared (proc(5): statm). 0 for a process that has ended. */
+/**
+ * Resident memory that is not file-backed (proc(5): status), with the shared memory that the process has mapped. 0 for a process that has
+ * ended.
+ */
 function privateBytes(pid: number): number {
   try {
-    const [, resident = 0, shared = 0] = readFileSync(`/proc/${pid}/statm`, 'latin1').split(' ', 3).map(Number)
-    return Math.max(0, resident - shared) * pageBytes
+    const status = readFileSync(`/proc/${pid}/status`, 'latin1')
+    return (
+      1_024 * ['RssAnon', 'RssShmem'].reduce((sum, name) => sum + Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0), 0)
+    )
   } catch {
     return 0
   }

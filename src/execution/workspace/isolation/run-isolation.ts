@@ -1,12 +1,12 @@
-import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { IsolationLevel } from '../../../api/index.ts'
-import { type Command, cgroupOfRun, type RunCgroup, readStat, type WrappedCommand } from '../process/index.ts'
+import { type Command, cgroupOfRun, type RunCgroup, readStat, SpawnError, type WrappedCommand } from '../process/index.ts'
 import type { RunDirectory } from '../run-directory.ts'
 import { launch, launchProgram, quoteForShell } from './launcher.ts'
 import { monitorUsage, type UsagePeaks } from './monitor-usage.ts'
 import type { ExceededLimit, RunLimits } from './resource-limits.ts'
-import { type Sandbox, sandboxCommand, writableDirectories, writeAccountFiles } from './sandbox.ts'
+import { isVisible, type Sandbox, sandboxCommand, writableDirectories, writeAccountFiles } from './sandbox.ts'
 import type { SandboxAccount } from './sandbox-account.ts'
 import { seccompFilter } from './seccomp.ts'
 
@@ -37,6 +37,9 @@ export type EffectiveIsolation = {
 
 export type RunUsage = UsagePeaks & { cpuSeconds: number }
 
+/** As container runtimes do it. */
+const maxSharedMemoryBytes = 64 * 2 ** 20
+
 /** Ticks of /proc/<pid>/stat per second: USER_HZ, 100 on every machine Linux runs Node on. */
 const ticksPerSecond = 100
 
@@ -52,6 +55,7 @@ export class RunIsolation {
   readonly #ticksBefore = childTicks()
   readonly #seccompFile: string | undefined
   #hasGivenSource = false
+  readonly #programs: string[] = []
 
   constructor(options: RunIsolationOptions) {
     const { level, network, limits, runUid, directory, onExceeded } = options
@@ -83,7 +87,7 @@ export class RunIsolation {
 
   /** Wraps a command so that it starts isolated; for {@link createProcessRunner}. */
   readonly wrapCommand = (command: Command): WrappedCommand => {
-    const { sandbox, limits, network, directory, readable } = this.#options
+    const { sandbox, limits, network, directory } = this.#options
     const steps = ['ulimit -c 0']
     // In blocks of 512 bytes (POSIX). A single file cannot exceed the limit between two measurements.
     if (limits.diskBytes !== undefined) steps.push(`ulimit -f ${Math.ceil(limits.diskBytes / 512)}`)
@@ -92,11 +96,22 @@ export class RunIsolation {
       if (steps.length > 1) return { ...launchProgram(steps, command), descriptors: [], release: () => {} }
       return { ...command, args: [...command.args], env: { ...command.env }, descriptors: [], release: () => {} }
     }
+    const readable = [...this.#options.readable, ...this.#programs]
+    if (!isVisible(command.command, directory, readable)) {
+      const where =
+        'it must be in a system directory such as /usr/local/bin, in the source, or below a path in OARLOCK_SANDBOX_BINDS of the worker'
+      throw new SpawnError(
+        'CommandNotFound',
+        command.command,
+        `command ${JSON.stringify(command.command)} is not visible in the sandbox; ${where}`,
+      )
+    }
+    const sharedMemoryBytes = Math.min(maxSharedMemoryBytes, Math.floor((limits.memoryBytes ?? Number.POSITIVE_INFINITY) / 4))
     if (sandbox.account) steps.push(this.#giveDirectories(sandbox.account))
     const seccomp = openSync(this.#seccompFile, 'r')
     // The runner opens pipes as descriptors 3 to 5, and passes further descriptors from 6 on.
     const descriptors = { info: 3, block: 4, args: 5, seccomp: 6 }
-    const { argv, options } = sandboxCommand({ sandbox, directory, readable, network }, command, descriptors)
+    const { argv, options } = sandboxCommand({ sandbox, directory, readable, network, sharedMemoryBytes }, command, descriptors)
     return { ...launch(steps, argv, command.env), sandboxOptions: options, descriptors: [seccomp], release: () => closeSync(seccomp) }
   }
 
@@ -109,6 +124,11 @@ export class RunIsolation {
     const written = [directory.inputs, ...(this.#hasGivenSource ? [directory.scratch] : writableDirectories(directory))]
     this.#hasGivenSource = true
     return ['chown', '-hR', `${uid}:${gid}`, '--', ...written.map(quoteForShell)].join(' ')
+  }
+
+  /** Lets sandboxes read this program, which the worker, not the Stack, has chosen: the Run's engine. */
+  addProgram(path: string): void {
+    this.#programs.push(path, realpathSync(path))
   }
 
   get limits(): RunLimits {

@@ -1,4 +1,4 @@
-import { existsSync, lstatSync, readlinkSync, realpathSync, writeFileSync } from 'node:fs'
+import { existsSync, lstatSync, readdirSync, readlinkSync, realpathSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Command } from '../process/index.ts'
 import type { RunDirectory } from '../run-directory.ts'
@@ -13,6 +13,8 @@ export type SandboxOptions = {
   directory: RunDirectory
   /** Absolute paths that may be read in addition, such as a directory of tools. Missing paths are ignored. */
   readable: readonly string[]
+  /** The size of /dev/shm. */
+  sharedMemoryBytes: number
   /** False: no network except a private loopback device. */
   network: boolean
 }
@@ -56,17 +58,19 @@ export function sandboxCommand(
   command: Command,
   descriptors: SandboxDescriptors,
 ): { argv: string[]; options: string[] } {
-  const { sandbox, directory, readable, network } = run
+  const { sandbox, directory, readable, network, sharedMemoryBytes } = run
   const { args, info, block, seccomp } = descriptors
   const program = programAs(sandbox.account, command)
-  const visible = [...systemFiles, ...readable, ...programFiles(command.command)].filter(path => existsSync(path))
+  // Below a system directory a bind mount would replace a symlink by its target: java, for one, finds its libraries next to its path.
+  const further = readable.filter(path => !isVisible(path, directory, []))
+  const visible = [...systemFiles, ...javaConfiguration(), ...further].filter(path => existsSync(path))
   const writable = writableDirectories(directory)
   const options = [
     ...namespaceOptions(sandbox.account),
     ...(network ? [] : ['--unshare-net']),
     ...['--new-session', '--hostname', 'oarlock-run'],
     ...['--info-fd', `${info}`, '--block-fd', `${block}`, '--seccomp', `${seccomp}`],
-    ...kernelFileSystems(),
+    ...kernelFileSystems(sharedMemoryBytes),
     ...['--bind', directory.tmp, '/tmp', '--bind', directory.tmp, '/var/tmp'],
     ...systemDirectories.flatMap(bindSystemDirectory),
     // bubblewrap would create a parent directory with the mode of what is bound in it, and without its owner.
@@ -75,6 +79,8 @@ export function sandboxCommand(
     ...accountFiles(directory).flatMap(({ source, path }) => ['--ro-bind', source, path]),
     ...writable.flatMap(path => ['--bind', path, path]),
     ...['--ro-bind', directory.inputs, directory.inputs],
+    // Its memory is limited by nothing else.
+    ...['--remount-ro', '/'],
     ...[
       '--chdir',
       sandbox.account ? '/' : command.cwd,
@@ -97,7 +103,7 @@ export function probeArguments({ account }: Sandbox): string[] {
     '--ro-bind',
     '/',
     '/',
-    ...kernelFileSystems(),
+    ...kernelFileSystems(4096),
     '--',
     program.command,
     ...program.args,
@@ -130,10 +136,11 @@ function programAs(account: SandboxAccount | undefined, command: Command): Pick<
 }
 
 /** As container runtimes do it: nothing below /proc/sys and its like can be written, and nothing of the machine can be read there. */
-function kernelFileSystems(): string[] {
+function kernelFileSystems(sharedMemoryBytes: number): string[] {
   const existing = (paths: string[]) => paths.map(path => `/proc/${path}`).filter(path => existsSync(path))
   return [
     ...['--proc', '/proc', '--dev', '/dev'],
+    ...['--perms', '1777', '--size', `${sharedMemoryBytes}`, '--tmpfs', '/dev/shm', '--remount-ro', '/dev'],
     ...existing(['sys', 'bus', 'fs', 'irq']).flatMap(path => ['--ro-bind', path, path]),
     ...existing(['acpi', 'asound', 'scsi']).flatMap(path => ['--tmpfs', path, '--remount-ro', path]),
     ...existing(['interrupts', 'kcore', 'keys', 'latency_stats', 'sched_debug', 'sysrq-trigger', 'timer_list']).flatMap(path => [
@@ -171,9 +178,14 @@ function bindReadable(path: string): string[] {
   }
 }
 
-/** A program outside of the system directories is bound alone, together with its symlink target; other files of its directory stay hidden. */
-function programFiles(command: string): string[] {
-  const path = existsSync(command) ? realpathSync(command) : command
-  const isSystem = (each: string) => systemDirectories.some(root => each.startsWith(`${root}/`))
-  return [...new Set([command, path])].filter(each => dirname(each) !== '/' && !isSystem(each))
+/** Debian's packages of Java have links to this directory in /usr; without it no TLS connection works. */
+function javaConfiguration(): string[] {
+  const names = readdirSync('/etc').filter(name => /^java-\d+-openjdk$/.test(name))
+  return names.map(name => join('/etc', name))
+}
+
+/** Whether the sandbox of a Run shows this path: below a system directory, one of its own directories, or one of `readable`. */
+export function isVisible(path: string, directory: RunDirectory, readable: readonly string[]): boolean {
+  const roots = [...systemDirectories, ...writableDirectories(directory), ...readable]
+  return roots.some(root => path === root || path.startsWith(root.endsWith('/') ? root : `${root}/`))
 }

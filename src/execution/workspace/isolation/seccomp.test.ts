@@ -5,6 +5,7 @@ import { seccompFilter } from './seccomp.ts'
 const allowed = 0x7fff0000
 const eperm = 0x00050001
 const enosys = 0x00050026
+const eafnosupport = 0x00050061
 const killed = 0x80000000
 const auditArch = { x64: 0xc000003e, arm64: 0xc00000b7 }
 
@@ -35,7 +36,17 @@ for (const { name, arch, call, want } of [
   { name: 'read', arch: 'x64', call: { number: 0 }, want: allowed },
   { name: 'ptrace', arch: 'x64', call: { number: 101 }, want: eperm },
   { name: 'mount', arch: 'arm64', call: { number: 40 }, want: eperm },
-  { name: 'call 0, where arm64 has no iopl', arch: 'arm64', call: { number: 0 }, want: allowed },
+  { name: 'call 0, io_setup', arch: 'arm64', call: { number: 0 }, want: enosys },
+  { name: 'memfd_create, whose memory no limit covers', arch: 'x64', call: { number: 319 }, want: enosys },
+  { name: 'a call of a newer kernel', arch: 'arm64', call: { number: 999 }, want: enosys },
+  { name: 'a socket of AF_INET6', arch: 'x64', call: { number: 41, args: [10, 1, 0] }, want: allowed },
+  { name: 'a socket of AF_VSOCK', arch: 'x64', call: { number: 41, args: [40, 1, 0] }, want: eafnosupport },
+  { name: 'a socket of NETLINK_ROUTE', arch: 'arm64', call: { number: 198, args: [16, 3, 0] }, want: allowed },
+  { name: 'a socket of NETLINK_NETFILTER', arch: 'arm64', call: { number: 198, args: [16, 3, 12] }, want: eafnosupport },
+  { name: 'a pair of AF_UNIX', arch: 'x64', call: { number: 53, args: [1, 1, 0] }, want: allowed },
+  { name: 'a pair of AF_TIPC', arch: 'x64', call: { number: 53, args: [30, 1, 0] }, want: eafnosupport },
+  { name: 'a query of the personality', arch: 'x64', call: { number: 135, args: [0xffffffff] }, want: allowed },
+  { name: 'personality ADDR_NO_RANDOMIZE', arch: 'arm64', call: { number: 92, args: [0x40000] }, want: eperm },
   { name: 'clone3, so that glibc falls back to clone', arch: 'x64', call: { number: 435 }, want: enosys },
   { name: 'io_uring_setup', arch: 'arm64', call: { number: 425 }, want: enosys },
   { name: 'clone of a thread', arch: 'x64', call: { number: 56, args: [0x00010f00] }, want: allowed },

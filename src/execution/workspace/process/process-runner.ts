@@ -1,5 +1,6 @@
 import { type ChildProcessByStdio, type StdioOptions, spawn } from 'node:child_process'
 import type { Readable } from 'node:stream'
+import { inheritedDescriptors } from './inherited-descriptors.ts'
 import { createLineSplitter } from './line-splitter.ts'
 import { killGroup, signalGroup } from './process-group.ts'
 import { killRunProcesses, mutatedStackVariable, runUidVariable } from './processes-of-run.ts'
@@ -187,6 +188,7 @@ function writeAndClose(child: Child, descriptor: 4 | 5, text: string): void {
 function spawnGroup({ command, args, cwd }: SpawnOptions, env: Record<string, string>, wrapped: WrappedCommand | undefined): Child {
   const sandboxOptions = wrapped?.sandboxOptions
   const pipes: StdioOptions = sandboxOptions ? ['pipe', 'pipe', 'pipe', ...wrapped!.descriptors] : []
+  const stdio = closeInherited(['ignore', 'pipe', 'pipe', ...pipes])
   try {
     // Without this check, a value with a NUL byte would add options to the sandbox.
     if (sandboxOptions?.some(option => option.includes('\0'))) throw new Error('an environment variable or a path contains a NUL byte')
@@ -195,7 +197,7 @@ function spawnGroup({ command, args, cwd }: SpawnOptions, env: Record<string, st
       cwd,
       env: wrapped?.env ?? env,
       detached: true,
-      stdio: ['ignore', 'pipe', 'pipe', ...pipes],
+      stdio,
     }) as Child
     if (sandboxOptions) writeAndClose(child, 5, sandboxOptions.map(option => `${option}\0`).join(''))
     return child
@@ -206,6 +208,12 @@ function spawnGroup({ command, args, cwd }: SpawnOptions, env: Record<string, st
   } finally {
     wrapped?.release()
   }
+}
+
+/** Replaces descriptors that this process got from its parent, and that its children would inherit, by /dev/null. */
+function closeInherited(stdio: Exclude<StdioOptions, string>): StdioOptions {
+  const highest = Math.max(0, ...inheritedDescriptors())
+  return [...stdio, ...new Array<'ignore'>(Math.max(0, highest + 1 - stdio.length)).fill('ignore')]
 }
 
 async function startError(child: Child, options: SpawnOptions): Promise<SpawnError> {
