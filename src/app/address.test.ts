@@ -23,8 +23,17 @@ for (const [host, want] of [
   ['127.9.9.9', true],
   ['::1', true],
   ['localhost', true],
+  ['LOCALHOST', true],
+  ['::ffff:127.0.0.1', true],
+  ['0:0:0:0:0:0:0:1', true],
+  ['127.0.0.1.evil.example', false],
+  ['127.evil', false],
+  ['127.1', false],
+  ['localhost.evil.example', false],
+  ['::2', false],
+  ['', false],
   ['0.0.0.0', false],
   ['10.0.0.1', false],
 ] as const) {
-  test(`${host} is ${want ? '' : 'not '}loopback`, () => equal(isLoopback({ host, port: 1 }), want))
+  test(`${host} is ${want ? '' : 'not '}loopback`, () => equal(isLoopback({ host }), want))
 }

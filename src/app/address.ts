@@ -1,3 +1,5 @@
+import { BlockList, isIP } from 'node:net'
+
 export type Address = { host: string; port: number }
 
 /**
@@ -15,8 +17,18 @@ export function parseAddress(text: string): Address {
 
 export const formatAddress = ({ host, port }: Address) => `${host.includes(':') ? `[${host}]` : host}:${port}`
 
-/** Whether only this machine can reach the address. */
-export const isLoopback = ({ host }: Address) => host === 'localhost' || host === '::1' || /^127\./.test(host)
+const loopback = new BlockList()
+loopback.addSubnet('127.0.0.0', 8)
+loopback.addAddress('::1', 'ipv6')
+
+/**
+ * Whether only this machine can reach the address: `localhost`, or an IP address of the loopback interface. Any other name may resolve to any address,
+ * `127.0.0.1.example.com` too.
+ */
+export function isLoopback({ host }: Pick<Address, 'host'>): boolean {
+  const version = isIP(host)
+  return version === 0 ? host.toLowerCase() === 'localhost' : loopback.check(host, version === 6 ? 'ipv6' : 'ipv4')
+}
 
 /** The URL that reaches a listener on `address` from this machine; a wildcard address becomes loopback. */
 export function urlOf(scheme: 'http' | 'https', { host, port }: Address): string {

@@ -23,7 +23,7 @@
  * No role reads the files or the memory of another one. Out of scope: any decision about Stacks, Runs or Workers.
  */
 
-export { type Address, parseAddress } from './address.ts'
+export { type Address, isLoopback, parseAddress } from './address.ts'
 export type { AllInOne, AllInOneOptions } from './all-in-one.ts'
 export { AppStartError, type AppStartErrorKind } from './app-start-error.ts'
 export { openLogFile } from './log-file.ts'

@@ -129,7 +129,7 @@ function hasAdminToken(request: IncomingMessage, adminToken: string | undefined)
 function isOwnHost(header: string | undefined, address: Address): boolean {
   if (!isLoopback(address)) return true
   const host = (header ?? '').replace(/:\d+$/, '').replace(/^\[|\]$/g, '')
-  return host === '' || isLoopback({ host, port: 0 })
+  return host === '' || isLoopback({ host })
 }
 
 function sendText(response: ServerResponse, status: number, text: string): void {

@@ -1,5 +1,5 @@
 import { workerPoolResource } from '../../api/index.ts'
-import { joinTokens } from '../../app/index.ts'
+import { isLoopback, joinTokens } from '../../app/index.ts'
 import { formatDuration, parseDuration, rfc3339 } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
@@ -32,16 +32,12 @@ export async function create({ pool, ttl, uses, label = [], allowLabel = [], ...
       `token ${token.id} for pool ${pool} expires ${rfc3339(token.expiresAtMs)}${uses ? `, valid for ${uses} uses` : ''}; it cannot be shown again`,
     )
     note(`run on the other machine: oarlock worker --server ${url} --token-file FILE`)
-    if (isLoopback(url))
+    // URL parts have brackets around an IPv6 address.
+    if (isLoopback({ host: new URL(url).hostname.replace(/^\[|\]$/g, '') }))
       note(
         `hint: other machines cannot reach ${url}; start "${command}" with --listen 0.0.0.0:${new URL(url).port} --tls-san NAME, and use https://NAME:${new URL(url).port}`,
       )
   })
-}
-
-function isLoopback(server: string): boolean {
-  const { hostname } = new URL(server)
-  return hostname === 'localhost' || hostname === '[::1]' || hostname.startsWith('127.')
 }
 
 const listText = (texts: readonly string[]) => texts.join(', ') || '<none>'
