@@ -3,10 +3,11 @@ import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { type StackSpec, systemNamespace } from '../src/api/index.ts'
-import { mutatedStackVariable } from '../src/execution/workspace/index.ts'
+import { mutatedStackVariable, resolveRevision } from '../src/execution/workspace/index.ts'
 import { configMapResource, leaseResource, secretResource } from '../src/kubernetes/client/index.ts'
 import { eventually } from './support/eventually.ts'
 import { skipWithoutTerraformEngine, terraformEngine } from './support/run-program.ts'
@@ -255,4 +256,31 @@ test('terraform or opentofu: applies exactly the approved plan, rejects outdated
   equal(destroyed.status?.phase, 'Succeeded', JSON.stringify(destroyed.status))
   equal(destroyed.status?.resources, 0)
   equal(await harness.client.resource(secretResource).getOrUndefined('approved-outputs', { namespace: 'apps' }), undefined)
+})
+
+test('terraform or opentofu: an approval is of the bytes of the source, also of a script that the plan does not show', {
+  skip: skipWithoutTerraformEngine,
+}, async t => {
+  const path = newPath()
+  const ran = newPath()
+  mkdirSync(path)
+  writeFileSync(join(path, 'main.tf'), 'resource "terraform_data" "a" {\n  provisioner "local-exec" {\n    command = "sh run.sh"\n  }\n}\n')
+  const script = (name: string) => {
+    writeFileSync(join(path, 'run.sh'), `touch ${ran}-${name}`)
+    utimesSync(join(path, 'run.sh'), 1, 1)
+  }
+  script('shown')
+  const revision = await resolveRevision({ path: { path } }, { allowPaths: [path], cacheDir: path, signal: new AbortController().signal })
+  const stack = { engine: terraformEngine, approval: 'Manual', source: { path: { path } } } as const
+  const options = { allowPaths: [path] }
+  const base = { stackName: 'script', revision, stack }
+  const planned = (await execute(t, { ...base, type: 'Plan', epoch: 1 }, options)).run
+  const approvedPlan = { digest: planned.status?.plan?.digest ?? '', runName: planned.metadata.name }
+  script('other')
+  const applied = (await execute(t, { ...base, epoch: 2, approvedPlan }, options)).run
+  deepEqual([applied.status?.phase, applied.status?.reason], ['Failed', 'PlanOutdated'], JSON.stringify(applied.status))
+  script('shown')
+  const approved = (await execute(t, { ...base, epoch: 3, approvedPlan }, options)).run
+  equal(approved.status?.phase, 'Succeeded', JSON.stringify(approved.status))
+  deepEqual([existsSync(`${ran}-shown`), existsSync(`${ran}-other`)], [true, false])
 })

@@ -58,6 +58,7 @@ export async function createEngineHarness(
         epoch: runs,
         runName: `app-uid-1-${runs}`,
         directory: join(run, 'work'),
+        sourceDigest: 'sha256:source',
         sourceRoot: join(run, 'work'),
         scratch: join(run, 'scratch'),
         inputs: join(run, 'inputs'),

@@ -17,6 +17,8 @@ export type EngineContext = {
   runName: string
   /** The engine's working directory: a private copy of the source. */
   directory: string
+  /** Of the source as it was fetched: of its bytes where the Stack requires approval, otherwise its revision. Part of a plan's digest. */
+  sourceDigest: string
   /** The root of the source, which contains `directory`: symlinks of the source stay inside. */
   sourceRoot: string
   /** Outside `directory`, for files that the engine's programs write, such as outputs; removed with the Run (invariant 9). */
@@ -53,7 +55,7 @@ export type EngineContext = {
 }
 
 /**
- * What would change. `summary` has one line per change, without secret values; `file` is stored for approval.
+ * What would change. `digest` covers everything that apply depends on, also `file`. `summary` has one line per change, without secret values; `file` is stored for approval.
  * `intent` is the operation that apply will perform: only a plan made with `destroy` deletes everything.
  */
 export type PlanResult = {

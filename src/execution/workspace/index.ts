@@ -4,6 +4,8 @@
  * No path leaves its root, no argument, URL or message contains a secret (invariant 9), and every cache has a limit (invariant 10).
  * Out of scope: engines, state, logs, and authorization.
  */
+
+export { directoryDigest } from './directory-digest.ts'
 export {
   availableIsolationLevels,
   type EffectiveIsolation,

@@ -65,7 +65,7 @@ export interface StateStore {
   /** Releases the lock; `free` when it was not held. With `isLockAbandoned`, anyone may release the lock that a Run has abandoned. */
   unlock(request: { stackUid: string; holder: LockHolder | UnlockClaim }, isLockAbandoned?: IsLockAbandoned): Promise<UnlockResult>
   currentLock(stackUid: string): Promise<HeldLock | undefined>
-  /** Stores a plan file by its digest; replaces one with the same digest. */
+  /** Stores a plan file by its digest, once: approval is of exactly these bytes. The same bytes may be sent again. @throws {StateStoreError} PlanExists */
   putPlan(request: PlanRequest): Promise<void>
   getPlan(stackUid: string, digest: string): Promise<(StoredPlan & { bytes: Buffer }) | undefined>
   /** Deletes all data of a stack including its fence: only for a UID that is never used again. */

@@ -177,6 +177,16 @@ test('keeps the newest plans by digest', t => {
   equal(Buffer.from(database.getPlan(stackUid, 'c')?.bytes ?? []).toString(), 'plan c')
 })
 
+test('stores a plan once: no Run replaces the bytes under a digest that may have been approved', t => {
+  const { database } = open(t)
+  const put = (text: string, runName: string) => database.putPlan({ stackUid, digest: 'd', runName, bytes: Buffer.from(text) }, 0)
+  put('shown', 'run-1')
+  put('shown', 'run-2')
+  throws(() => put('other', 'run-2'), { code: 'PlanExists', message: 'Run run-1 has stored another plan under digest d' })
+  equal(Buffer.from(database.getPlan(stackUid, 'd')?.bytes ?? []).toString(), 'shown')
+  database.putPlan({ stackUid: 'other', digest: 'd', runName: 'run-1', bytes: Buffer.from('of another Stack') }, 0)
+})
+
 test('rejects content above maxBytes and invalid arguments', t => {
   const { database, write } = open(t, { maxBytes: 100 })
   throws(() => write(1, 'x'.repeat(101)), { code: 'TooLarge', message: 'the state has 101 bytes, at most 100 are allowed' })

@@ -136,10 +136,12 @@ export class StateDatabase {
   putPlan({ stackUid, digest, runName, bytes }: PlanRequest, nowMs: number): void {
     this.#checkUid(stackUid)
     this.#checkSize(bytes, 'plan')
+    const stored = this.getPlan(stackUid, digest)
+    if (stored && !Buffer.from(stored.bytes).equals(bytes))
+      throw new StateStoreError('PlanExists', `Run ${stored.runName} has stored another plan under digest ${digest}`)
+    if (stored) return
     const encrypted = this.#encryption.encrypt(bytes, [stackUid, 'plan', digest])
-    this.#file
-      .sql('INSERT OR REPLACE INTO plan VALUES (?, ?, ?, ?, ?, ?)')
-      .run(stackUid, digest, runName, bytes.byteLength, nowMs, encrypted)
+    this.#file.sql('INSERT INTO plan VALUES (?, ?, ?, ?, ?, ?)').run(stackUid, digest, runName, bytes.byteLength, nowMs, encrypted)
     this.#file
       .sql('DELETE FROM plan WHERE stack_uid = ? AND rowid NOT IN (SELECT rowid FROM plan WHERE stack_uid = ? ORDER BY rowid DESC LIMIT ?)')
       .run(...[stackUid, stackUid, this.#limits.plansPerStack])

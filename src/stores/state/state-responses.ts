@@ -61,7 +61,16 @@ export function accessDenied({ code, message }: { code: 401 | 403 | 404 | 503; m
 }
 
 const storeErrorStatus: Record<StateStoreErrorCode, number> = {
-  ...{ TooLarge: 413, DiskFull: 507, QuotaExceeded: 507, Overloaded: 503, Unavailable: 503, InUse: 503, InvalidArgument: 400 },
+  ...{
+    PlanExists: 409,
+    TooLarge: 413,
+    DiskFull: 507,
+    QuotaExceeded: 507,
+    Overloaded: 503,
+    Unavailable: 503,
+    InUse: 503,
+    InvalidArgument: 400,
+  },
   ...{ StateKeyMismatch: 500, DataTooNew: 500, Corrupt: 500 },
 }
 

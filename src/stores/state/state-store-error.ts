@@ -3,6 +3,7 @@
  * - `StateKeyMismatch`: the key cannot decrypt this store. Nothing was changed.
  * - `DataTooNew`: a newer version of Oarlock wrote this store. Nothing was changed.
  * - `InUse`: another process has this store open.
+ * - `PlanExists`: another plan is stored under this digest. Nothing was changed.
  * - `TooLarge`: the content is over `limits.maxBytes`.
  * - `DiskFull`, `QuotaExceeded`: the disk is full, or `limits.totalBytes` is reached. Stored data is not affected; writes work again once there is space.
  * - `Overloaded`: more than `limits.pendingBytes` are waiting for the disk. Retry.
@@ -14,6 +15,7 @@ export type StateStoreErrorCode =
   | 'StateKeyMismatch'
   | 'DataTooNew'
   | 'InUse'
+  | 'PlanExists'
   | 'TooLarge'
   | 'DiskFull'
   | 'QuotaExceeded'

@@ -7,7 +7,6 @@ import { EngineError, type EngineErrorReason, interruptedError } from '../engine
 import { maxStateBytes } from '../file-limits.ts'
 import { jsonDigest } from '../json-digest.ts'
 import { maskSecrets, secretValues } from '../secret-values.ts'
-import { directoryDigest } from './directory-digest.ts'
 import { invalidOutputs, maxOutputsBytes, parseOutputs } from './parse-outputs.ts'
 import { parseProgressLine } from './parse-progress-line.ts'
 
@@ -54,12 +53,8 @@ class CommandEngine implements Engine {
   async plan(context: EngineContext, options: PlanOptions = {}): Promise<PlanResult> {
     const intent = options.destroy ? 'destroy' : options.refreshOnly ? 'refresh' : 'apply'
     // Read before the plan runs, because the plan may write files.
-    const [record, source, state] = await Promise.all([
-      readRecord(context),
-      directoryDigest(context.files, context.directory),
-      stateText(context),
-    ])
-    const inputs = { intent, command: context.spec.command, variables: context.variables, source, state }
+    const [record, state] = await Promise.all([readRecord(context), stateText(context)])
+    const inputs = { intent, command: context.spec.command, variables: context.variables, source: context.sourceDigest, state }
     const count = { add: 0, change: 0, destroy: 0 }
     const printed: string[] = []
     let hasChanges = intent !== 'refresh'

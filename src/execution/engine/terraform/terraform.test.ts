@@ -85,8 +85,7 @@ for (const flavor of [terraformFlavor, opentofuFlavor] satisfies Flavor[]) {
   test(nameOf('a later Run applies a stored plan in its own directory, and cannot apply it twice'), { skip }, async t => {
     const harness = await createEngineHarness(t, { 'main.tf': config }, secret)
     const plan = await planned(harness.context)
-    const again = await engine.plan(harness.context)
-    assert.equal(again.digest, plan.digest, 'the same plan has the same digest')
+    assert.equal((await engine.readPlan(harness.context, plan.file ?? '')).digest, plan.digest, 'the same plan has the same digest')
     const bytes = await readFile(plan.file ?? '')
     await rm(join(harness.root, 'run-1'), { recursive: true })
 
@@ -102,6 +101,16 @@ for (const flavor of [terraformFlavor, opentofuFlavor] satisfies Flavor[]) {
 
     assert.notEqual((await engine.readPlan(later, file)).digest, plan.digest, 'the state has changed')
     await assert.rejects(engine.apply(later, approved), rejectsWith({ reason: 'PlanOutdated' }))
+  })
+
+  test(nameOf('a plan with another file or another source is another plan, even if the changes are the same'), { skip }, async t => {
+    const main = 'resource "terraform_data" "a" {\n  provisioner "local-exec" {\n    command = file("run.sh")\n  }\n}\n'
+    const harness = await createEngineHarness(t, { 'main.tf': main, 'run.sh': 'true' })
+    const plan = await planned(harness.context)
+    const other = await engine.readPlan({ ...harness.context, sourceDigest: 'sha256:other' }, plan.file ?? '')
+    assert.notEqual(other.digest, plan.digest)
+    await harness.write({ 'run.sh': 'evil' })
+    assert.notEqual((await engine.plan(harness.context)).digest, plan.digest)
   })
 
   test(nameOf('what an engine leaves in its directories is not followed, does not block, and does not change the plan'), {

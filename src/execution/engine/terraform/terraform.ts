@@ -1,10 +1,11 @@
 import { basename, join, relative } from 'node:path'
 import { isJsonObject, type Json } from '../../../kubernetes/object/index.ts'
-import { makeDirectories, RootDirectory } from '../../../kubernetes/util/index.ts'
+import { makeDirectories, RootDirectory, sha256 } from '../../../kubernetes/util/index.ts'
 import { resolveInside } from '../../workspace/index.ts'
 import type { ApplyResult, Detection, Engine, EngineContext, Output, PlanOptions, PlanResult } from '../engine.ts'
 import { EngineError } from '../engine-error.ts'
 import { maxPlanBytes, maxStateBytes } from '../file-limits.ts'
+import { jsonDigest } from '../json-digest.ts'
 import { maskSecrets, secretValues } from '../secret-values.ts'
 import { declaredVariables } from './declared-variables.ts'
 import type { Flavor } from './flavor.ts'
@@ -94,7 +95,11 @@ class TerraformEngine implements Engine {
     const document = await this.#cli.capture(context, binary, ['show', '-json', file], 'PlanFailed')
     const secrets = secretValues(context.variables, context.sensitiveNames)
     const { summary, ...plan } = readPlanJson(document, await snapshotMeta(context))
-    return { intent: 'apply', ...plan, summary: summary.map(line => maskSecrets(line, secrets)), file }
+    const bytes = await context.files.read(file, { maxBytes: maxPlanBytes })
+    if (!bytes) throw new TypeError(`${file} does not exist`)
+    // The JSON has a provisioner's command only as references, and of its scripts nothing: the file and the source have all of it.
+    const digest = jsonDigest({ changes: plan.digest, file: sha256(bytes), source: context.sourceDigest })
+    return { intent: 'apply', ...plan, digest, summary: summary.map(line => maskSecrets(line, secrets)), file }
   }
 
   async apply(context: EngineContext, plan: PlanResult): Promise<ApplyResult> {

@@ -16,6 +16,7 @@ export type EngineContextOptions = {
   client: Client
   run: Run
   directory: RunDirectory
+  sourceDigest: string
   /** The directory of the Stack's source, inside `directory.work`. */
   sourceDirectory: string
   inputs: RunInputs
@@ -41,6 +42,7 @@ export function createEngineContext(options: EngineContextOptions): EngineContex
     epoch: run.spec.epoch,
     runName: run.metadata.name,
     directory: options.sourceDirectory,
+    sourceDigest: options.sourceDigest,
     sourceRoot: directory.work,
     scratch: directory.scratch,
     inputs: directory.inputs,

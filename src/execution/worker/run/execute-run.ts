@@ -6,6 +6,7 @@ import { StaleEpochError, StateClient } from '../../../stores/state/index.ts'
 import { loadEngine } from '../../engine/index.ts'
 import {
   createRunDirectory,
+  directoryDigest,
   fetchSource,
   gitCredentials,
   killRunProcesses,
@@ -165,6 +166,7 @@ class RunExecution {
     log.addSecrets([...inputs.secrets, ...this.#engineEnvironment.secrets, currentToken(this.#options.token)])
     if (known) await stateFile.restore(known.bytes)
     const sourceDirectory = await this.#fetchSource(directory, inputs)
+    const sourceDigest = spec.approval === 'Manual' ? await directoryDigest(directory.files, directory.work) : run.spec.revision
     signal.throwIfAborted()
 
     const engine = await loading
@@ -173,7 +175,7 @@ class RunExecution {
     await supervised.armed
     signal.throwIfAborted()
     const context = createEngineContext({
-      ...{ client, run, directory, sourceDirectory, inputs, stateFile, stopper, log },
+      ...{ client, run, directory, sourceDigest, sourceDirectory, inputs, stateFile, stopper, log },
       environment: this.#engineEnvironment,
       cacheDir: this.#cacheDir,
       state: this.#state,

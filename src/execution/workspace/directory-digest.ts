@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { createSha256, type RootDirectory } from '../../../kubernetes/util/index.ts'
+import { createSha256, type RootDirectory } from '../../kubernetes/util/index.ts'
 
 /** As a source has at most. */
 const maxFileBytes = 1024 ** 3
