@@ -149,7 +149,7 @@ describe('oarlock pool', () => {
       'the pool to report the failed start',
       60_000,
     )
-    match(ready.message ?? '', /exited with code 5/)
+    match(ready.message ?? '', /worker \S+ exited with code 5: .*rejected by the test/)
     await fixture.client.resource(workerPoolResource).patch('rejected', { spec: { min: 0 } }, { type: 'merge' })
     await eventually(async () => (await workersOf('rejected')).length === 0, 'the failed request to be deleted')
     ok((await agent.metric('oarlock_worker_processes')) === 0)

@@ -155,7 +155,7 @@ export class PoolAgent {
     }
   }
 
-  #onExit(name: string, exitCode: number | undefined, failure: { reason: string; message: string } | undefined): void {
+  #onExit(name: string, exitCode: number | undefined, failure: { reason?: string | undefined; message: string } | undefined): void {
     const { host } = this.#dependencies
     const outcome = exitCode === undefined ? 'was killed' : `exited with code ${exitCode}`
     const message = failure?.message ?? `the process of worker ${name} ${outcome} on host ${host}`

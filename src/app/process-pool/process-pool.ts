@@ -7,7 +7,13 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, openSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { WorkerPool } from '../../api/index.ts'
-import { type DriverListener, type DriverWorker, type PoolDriver, workerEnvironment } from '../../controllers/dispatch/index.ts'
+import {
+  type DriverListener,
+  type DriverWorker,
+  type ExitFailure,
+  type PoolDriver,
+  workerEnvironment,
+} from '../../controllers/dispatch/index.ts'
 import type { Log } from '../../kubernetes/controller/index.ts'
 import { makeDirectories } from '../../kubernetes/util/index.ts'
 import { findOrphanWorkers, isRunning, type OrphanWorker, signalOrphan } from './orphan-workers.ts'
@@ -139,14 +145,18 @@ export class ProcessPool implements PoolDriver {
   #exited(workerName: string, path: string, code: number | null, signal: NodeJS.Signals | null): void {
     const { log } = this.#options
     // A worker that is stopped before it handles signals ends by the signal, which is not a failure.
+    let failure: ExitFailure | undefined
     const isExpected = this.#isClosed || this.#workers.get(workerName)?.isEnding === true
     if (code === 0 || (isExpected && signal !== null)) rmSync(path, { force: true })
     else {
-      log.warn({ worker: workerName, code, signal, output: tailOf(path) }, 'worker process failed')
+      const output = tailOf(path)
+      log.warn({ worker: workerName, code, signal, output }, 'worker process failed')
+      const error = lastErrorOf(output)
+      if (error !== undefined) failure = { message: `worker ${workerName} exited with code ${code}: ${error}` }
       this.#removeOldOutputs()
     }
     this.#remove(workerName)
-    this.#listener?.exited(workerName, code ?? undefined)
+    this.#listener?.exited(workerName, code ?? undefined, failure)
   }
 
   #checkOrphans(): void {
@@ -197,6 +207,9 @@ function modifiedMs(path: string): number {
     return 0
   }
 }
+
+/** The last error that `oarlock worker` printed. Other output may contain anything, and is not for the status of an object. */
+const lastErrorOf = (output: string): string | undefined => [...output.matchAll(/^oarlock(?: worker)?: (.{1,500})/gm)].at(-1)?.[1]
 
 function tailOf(path: string): string {
   try {

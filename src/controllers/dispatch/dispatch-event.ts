@@ -1,7 +1,7 @@
 import type { Run, Subject, Tenant, Worker, WorkerPool } from '../../api/index.ts'
 import type { KubeObject } from '../../kubernetes/object/index.ts'
 import type { ObjectVersion } from './object-version.ts'
-import type { DriverWorker, StartFailure } from './pool/index.ts'
+import type { DriverWorker, ExitFailure, StartFailure } from './pool/index.ts'
 
 /** The two clocks of the caller. Deciders read no clock. */
 export type Now = {
@@ -45,7 +45,7 @@ export type DispatchEvent =
       readonly kind: 'WorkerExited'
       readonly worker: string
       readonly exitCode: number | undefined
-      readonly failure?: StartFailure | undefined
+      readonly failure?: ExitFailure | undefined
     }
   | { readonly kind: 'StartFailed'; readonly pool: string; readonly worker: string; readonly failure: StartFailure }
   // Outcomes of actions.

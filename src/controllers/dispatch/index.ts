@@ -18,6 +18,7 @@ export {
   type DriverWorker,
   decideOrphans,
   decidePoolSize,
+  type ExitFailure,
   idleTimeoutMs,
   initialStartState,
   type OrphanSince,

@@ -22,7 +22,7 @@ export {
   type ScaleReason,
 } from './decide-pools.ts'
 export { PodPool, type PodWorkerOptions } from './pods/index.ts'
-export { type DriverListener, type DriverWorker, type PoolDriver, StartError } from './pool-driver.ts'
+export { type DriverListener, type DriverWorker, type ExitFailure, type PoolDriver, StartError } from './pool-driver.ts'
 export { RequestedPool } from './requested-pool.ts'
 export {
   currentFailure,

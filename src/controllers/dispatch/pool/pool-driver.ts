@@ -13,9 +13,12 @@ export type DriverWorker = {
   readonly isReleased?: boolean
 }
 
+/** Why a worker ended. Without a reason the exit code decides. */
+export type ExitFailure = { readonly reason?: StartFailure['reason'] | undefined; readonly message: string }
+
 export type DriverListener = {
   /** A worker has ended. `exitCode` is undefined if it was killed or evicted; `failure` is more specific than the exit code. */
-  exited(worker: string, exitCode: number | undefined, failure?: StartFailure): void
+  exited(worker: string, exitCode: number | undefined, failure?: ExitFailure): void
   /** A worker that this process may not have started exists, or its start fails, or no longer fails. */
   observed(worker: DriverWorker): void
 }

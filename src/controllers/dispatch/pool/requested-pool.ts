@@ -2,8 +2,8 @@ import { hasRegistered, isStartRequested, labels, type Worker, type WorkerPool, 
 import { coerceError, type Informer, type Log, type Manager } from '../../../kubernetes/controller/index.ts'
 import { isReason, type StatusError } from '../../../kubernetes/object/index.ts'
 import { decideRequestGarbage } from './decide-request-garbage.ts'
-import { type DriverListener, type DriverWorker, type PoolDriver, StartError } from './pool-driver.ts'
-import type { StartFailure, StartFailureReason } from './start-state.ts'
+import { type DriverListener, type DriverWorker, type ExitFailure, type PoolDriver, StartError } from './pool-driver.ts'
+import type { StartFailureReason } from './start-state.ts'
 
 export type RequestedPoolDependencies = {
   readonly manager: Manager
@@ -106,10 +106,11 @@ const driverWorkerOf = ({ metadata: { name, creationTimestamp }, spec: { pool } 
   startedMs: Date.parse(creationTimestamp),
 })
 
-/** Undefined if the host reports no known reason: the exit code then decides. */
-function failureOf({ metadata, status }: Worker): StartFailure | undefined {
+/** Undefined if the host reports neither a known reason nor a message. */
+function failureOf({ metadata, status }: Worker): ExitFailure | undefined {
   const reason = failureReasons.find(known => known === status?.reason)
-  return reason && { reason, message: status?.message ?? `worker ${metadata.name} failed` }
+  if (reason === undefined && status?.message === undefined) return undefined
+  return { reason, message: status?.message ?? `worker ${metadata.name} failed` }
 }
 
 const failureReasons: readonly StartFailureReason[] = ['CreateFailed', 'CredentialRejected', 'CrashedOnStartup', 'RegistrationFailed']

@@ -1,6 +1,6 @@
 import type { WorkerPool } from '../../../api/index.ts'
 import { parseDuration } from '../../../kubernetes/object/index.ts'
-import type { DriverWorker } from './pool-driver.ts'
+import type { DriverWorker, ExitFailure } from './pool-driver.ts'
 import {
   initialStartState,
   nextTimeoutMs,
@@ -91,14 +91,15 @@ export class StartTracker {
     else this.removed(worker)
   }
 
-  exited(worker: string, exitCode: number | undefined, failure: StartFailure | undefined, nowMs: number): void {
+  exited(worker: string, exitCode: number | undefined, failure: ExitFailure | undefined, nowMs: number): void {
     this.#processes.delete(worker)
     for (const [pool, { starting, unproven }] of this.#states) {
       const isStarting = starting.some(({ name }) => name === worker)
       if (isStarting || (exitCode !== 0 && unproven.some(({ name }) => name === worker))) {
         const outcome = exitCode === undefined ? 'was killed' : `exited with code ${exitCode}`
-        const message = `worker ${worker} ${outcome} before it ${isStarting ? 'registered' : 'started a Run'}`
-        this.#fail(pool, worker, failure ?? { reason: exitCodeReasons[exitCode ?? -1] ?? 'CrashedOnStartup', message }, nowMs)
+        const reason = failure?.reason ?? exitCodeReasons[exitCode ?? -1] ?? 'CrashedOnStartup'
+        const message = failure?.message ?? `worker ${worker} ${outcome} before it ${isStarting ? 'registered' : 'started a Run'}`
+        this.#fail(pool, worker, { reason, message }, nowMs)
         return
       }
     }
