@@ -186,7 +186,7 @@ export async function prepareServer({ client, crds, log }: Pick<ControllerProces
     throw new AppStartError(
       'Crds',
       `the server ${client.server} ${found}`,
-      `run "oarlock controller --crds ${flag}" once, as a user who may write CRDs`,
+      `as a user who may write CRDs, apply the output of "oarlock manifests", or run "oarlock controller --crds ${flag}" instead of this process`,
     )
   }
   if (state.kind === 'newer') log.info({ revision: state.revision, own: crdRevision }, 'the server has newer CRDs')

@@ -34,7 +34,7 @@ const controllerError = async (crds: 'check' | 'install'): Promise<AppStartError
       ...{ client, crds, cacheDir: join(dataDir, 'cache'), allowPaths: [], version: '0' },
       access: { kubeconfig: server.kubeconfigPath },
       healthAddress: { host: '127.0.0.1', port: 0 },
-      queue: { dataDir, listen: { host: '127.0.0.1', port: 0 }, names: [] },
+      queue: { dataDir: join(dataDir, 'controller'), listen: { host: '127.0.0.1', port: 0 }, names: [] },
       log: silentLog,
       onLeadershipLost: () => {},
     }),
