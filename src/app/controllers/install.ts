@@ -48,13 +48,13 @@ export async function installOarlock(client: Client): Promise<void> {
   )
 }
 
-/** Everything that {@link installOarlock} applies to a server with admission policies, to print it, in the order in which it is applied. */
-export function installationObjects(): readonly object[] {
+/** Everything that {@link installOarlock} applies to a server with or without admission policies, to print it, in the order in which it is applied. */
+export function installationObjects({ policies }: { policies: boolean }): readonly object[] {
   const annotations = { [crdRevisionAnnotation]: String(crdRevision) }
   const namespaces = [systemNamespace, workersNamespace].map(name => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } }))
   const crds = oarlockResources.map(resource => {
     const crd = resource.toCrd()
     return { ...crd, metadata: { ...crd.metadata, annotations } }
   })
-  return [...namespaces, ...crds, ...oarlockManifests({ policies: true })]
+  return [...namespaces, ...crds, ...oarlockManifests({ policies })]
 }

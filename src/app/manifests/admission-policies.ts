@@ -225,7 +225,13 @@ function manifestsOf(policy: Policy): Manifest[] {
       metadata: { name },
       spec: {
         failurePolicy: 'Fail',
-        matchConstraints: { resourceRules: [{ apiGroups: [group], apiVersions: [version], resources, operations }] },
+        // With the defaults: server-side apply by another manager compares the whole field with what the server has stored.
+        matchConstraints: {
+          matchPolicy: 'Equivalent',
+          namespaceSelector: {},
+          objectSelector: {},
+          resourceRules: [{ apiGroups: [group], apiVersions: [version], resources, operations, scope: '*' }],
+        },
         matchConditions: pairs(conditions),
         variables: pairs(variables),
         validations: validations.map(validation => ({ ...validation, reason: 'Forbidden' })),

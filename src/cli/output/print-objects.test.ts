@@ -35,6 +35,10 @@ test('omits managedFields', async () => {
   deepEqual(JSON.parse(await serialize({ items: [object] }, 'json')), { items: [{ metadata: { name: 'a' }, spec: { text: '1' } }] })
 })
 
+test('quotes text that kubectl, which reads YAML 1.1, takes for a boolean or a number', async () => {
+  equal(await serialize({ drift: 'Off', key: 'y', mode: '0o644' }, 'yaml'), 'drift: "Off"\nkey: "y"\nmode: "0o644"')
+})
+
 test('names objects as kubectl does', () => {
   deepEqual([objectName(stackResource, 'a'), objectName(namespaceResource, 'b')], ['stack.oarlock.dev/a', 'namespace/b'])
 })

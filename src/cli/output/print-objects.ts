@@ -13,7 +13,8 @@ export async function serialize(value: unknown, format: 'json' | 'yaml'): Promis
   const clean = withoutManagedFields(value)
   if (format === 'json') return JSON.stringify(clean, null, 2)
   const { stringify } = await import('yaml')
-  return stringify(clean, { lineWidth: 0, aliasDuplicateObjects: false }).trimEnd()
+  // kubectl reads YAML 1.1, where an unquoted Off, as in the enum of a CRD, is false.
+  return stringify(clean, { lineWidth: 0, aliasDuplicateObjects: false, compat: 'yaml-1.1' }).trimEnd()
 }
 
 function withoutManagedFields(value: unknown): unknown {

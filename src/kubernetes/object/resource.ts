@@ -1,5 +1,5 @@
 import type { Static, TSchema } from 'typebox'
-import type { JsonObject, KubeObject, NewObject } from './object.ts'
+import type { Json, JsonObject, KubeObject, NewObject } from './object.ts'
 import { type StructuralSchema, toStructuralSchema } from './structural-schema.ts'
 
 /** One column of `kubectl get`. A `priority` above 0 shows it only with `-o wide`. */
@@ -106,8 +106,8 @@ export function defineResource<Spec extends TSchema, StatusSchema extends TSchem
           plural,
           singular: kind.toLowerCase(),
           listKind: `${kind}List`,
-          shortNames: options.shortNames ?? [],
-          categories: options.categories ?? [],
+          ...unlessEmpty('shortNames', options.shortNames),
+          ...unlessEmpty('categories', options.categories),
         },
         versions: [
           {
@@ -116,11 +116,20 @@ export function defineResource<Spec extends TSchema, StatusSchema extends TSchem
             storage: true,
             schema: { openAPIV3Schema: schema() as unknown as JsonObject },
             subresources: { status: {} },
-            additionalPrinterColumns: (options.printerColumns ?? []).map(column => ({ ...column, type: column.type ?? 'string' })),
-            selectableFields: (options.selectableFields ?? []).map(jsonPath => ({ jsonPath })),
+            ...unlessEmpty(
+              'additionalPrinterColumns',
+              options.printerColumns?.map(column => ({ ...column, type: column.type ?? 'string' })),
+            ),
+            ...unlessEmpty(
+              'selectableFields',
+              options.selectableFields?.map(jsonPath => ({ jsonPath })),
+            ),
           },
         ],
       },
     }),
   }
 }
+
+/** A server does not store empty lists: server-side apply by another manager would conflict about a list that only looks different. */
+const unlessEmpty = (name: string, list: Json[] = []): JsonObject => (list.length === 0 ? {} : { [name]: list })
