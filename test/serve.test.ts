@@ -33,8 +33,11 @@ async function oarlock(...args: string[]): Promise<{ code: number | null; output
 }
 
 /** Starts `oarlock serve` and waits until it listens. */
-async function serve(dataDir: string): Promise<{ child: ChildProcess; stop(): Promise<number | null>; output(): string }> {
-  const { child, output } = start(['serve', '--data', dataDir, '--listen', '127.0.0.1:0'])
+async function serve(
+  dataDir: string,
+  ...flags: string[]
+): Promise<{ child: ChildProcess; stop(): Promise<number | null>; output(): string }> {
+  const { child, output } = start(['serve', '--data', dataDir, '--listen', '127.0.0.1:0', ...flags])
   for await (const line of createInterface({ input: child.stdout! })) if (/^ *data +/.test(line)) break
   equal(child.exitCode, null, output())
   const stop = async () => {
@@ -74,6 +77,13 @@ test('serve runs the API server with a kubeconfig; backup while it runs, SIGTERM
   equal(await server.stop(), 0)
   match(server.output(), /^stopped$/m)
   ok(!existsSync(join(dataDir, 'oarlock.db-wal')), 'the database was closed gracefully')
+  const audited = readFileSync(join(dataDir, 'audit', 'audit.log'), 'utf8')
+    .trim()
+    .split('\n')
+  ok(
+    audited.some(line => /"verb":"create".*"objectRef":\{"resource":"configmaps","namespace":"default","name":"a"/.test(line)),
+    audited.join('\n'),
+  )
 
   const offline = await oarlock('backup', '--data', dataDir, '--to', `${file}2`, '-o', 'json')
   equal(offline.code, 0, offline.output)
@@ -84,11 +94,12 @@ test('serve runs the API server with a kubeconfig; backup while it runs, SIGTERM
   deepEqual(readdirSync(restored), ['oarlock.db'])
   ok(!existsSync(`${file}-wal`) && !existsSync(`${file}-shm`), 'the backup is unchanged')
   match((await oarlock('restore', file, '--data', restored)).output, /oarlock\.db exists: .*--force/)
-  const again = await serve(restored)
+  const again = await serve(restored, '--no-audit-log')
   const reader = await clientOf(restored)
   deepEqual((await reader.resource(configMapResource).get('a', { namespace: 'default' })).data, { a: 'b' })
   await reader.close()
   equal(await again.stop(), 0)
+  ok(!existsSync(join(restored, 'audit')))
 })
 
 test('oarlock encryption rotate re-encrypts online and offline; a backup states which key it needs', async () => {

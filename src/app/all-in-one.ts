@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path'
 import type { Run, Stack } from '../api/index.ts'
 import type { Client } from '../kubernetes/client/index.ts'
 import { type Informer, type Log, silentLog } from '../kubernetes/controller/index.ts'
-import type { ApiServer } from '../kubernetes/server/index.ts'
+import type { ApiServer, AuditOptions } from '../kubernetes/server/index.ts'
 import { type Address, formatAddress } from './address.ts'
 import { startApiServer } from './api-server/api-server.ts'
 import { makeControllers } from './controllers/controllers.ts'
@@ -37,6 +37,8 @@ export type AllInOneOptions = {
   maxRunning?: number
   /** Makes the stores of `dataDir` those of the installation, although stores that ran apart are. Default false. */
   replaceStores?: boolean
+  /** The audit log of the API server. Default: none. */
+  audit?: AuditOptions | undefined
   /** Program and leading arguments that start a worker, such as Node and bin/oarlock.js. */
   launcher: readonly string[]
   version: string
@@ -82,7 +84,14 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
   }
 
   try {
-    const startingApi = startApiServer({ dataDir, listen, names: options.names, mounts: ['/state/', '/logs/', '/queue', '/join'], log })
+    const startingApi = startApiServer({
+      dataDir,
+      listen,
+      names: options.names,
+      mounts: ['/state/', '/logs/', '/queue', '/join'],
+      audit: options.audit,
+      log,
+    })
     const openingStores = openStores({ dataDir, log })
     const [apiStart, storesStart] = await Promise.allSettled([startingApi, openingStores])
     if (apiStart.status === 'fulfilled') cleanups.push(() => apiStart.value.server.close())

@@ -1,5 +1,7 @@
+import { join, resolve } from 'node:path'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { durationPattern, parseDuration } from '../kubernetes/object/index.ts'
+import type { AuditOptions } from '../kubernetes/server/index.ts'
 import { outputFormats } from './output/output-formats.ts'
 
 /** Sets what the process exits with after a command that did not throw. */
@@ -38,6 +40,33 @@ export function serverOptions(command: Command): Command {
     .option('--listen <host:port>', 'API server address (TLS); port 0 picks a free port', '127.0.0.1:7466')
     .option('--log <file>', 'log file, - for stderr (default: <data>/oarlock.log)')
     .addOption(new Option('--log-level <level>', 'minimum log level').choices(['debug', 'info', 'warn', 'error']).default('info'))
+    .option('--audit-log-path <file>', 'audit log: who changed what (default: <data>/audit/audit.log)')
+    .option('--audit-log-maxsize <MB>', 'size at which the audit log is rotated', positiveInteger, 50)
+    .option('--audit-log-maxbackup <n>', 'maximum number of rotated audit logs to keep', positiveInteger, 5)
+    .option('--audit-log-maxage <days>', 'maximum age of rotated audit logs (default: unlimited)', positiveInteger)
+    .option('--audit-policy-file <file>', 'audit.k8s.io/v1 Policy (default: metadata of writes)')
+    .option('--no-audit-log', 'write no audit log')
+}
+
+export type AuditFlags = {
+  auditLog: boolean
+  auditLogPath?: string
+  auditLogMaxsize: number
+  auditLogMaxbackup: number
+  auditLogMaxage?: number
+  auditPolicyFile?: string
+}
+
+/** The audit log that the flags of {@link serverOptions} describe. */
+export function auditOptions(flags: AuditFlags, dataDir: string): AuditOptions | undefined {
+  if (!flags.auditLog) return undefined
+  return {
+    path: resolve(flags.auditLogPath ?? join(dataDir, 'audit', 'audit.log')),
+    maxBytes: flags.auditLogMaxsize * 1024 * 1024,
+    maxBackups: flags.auditLogMaxbackup,
+    ...(flags.auditLogMaxage !== undefined && { maxAgeMs: flags.auditLogMaxage * 24 * 3_600_000 }),
+    policyFile: flags.auditPolicyFile,
+  }
 }
 
 /** For an option that can be given several times. */

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { apiGroup, isEnded, labels, type Run, runResource, workersNamespace } from '../../api/index.ts'
 import { type Client, createClient } from '../../kubernetes/client/index.ts'
 import type { Log } from '../../kubernetes/controller/index.ts'
-import { type ApiServer, startServer } from '../../kubernetes/server/index.ts'
+import { type ApiServer, type AuditOptions, startServer } from '../../kubernetes/server/index.ts'
 import { type Address, formatAddress } from '../address.ts'
 import { credentialLabels, workerCredentialName } from '../join/index.ts'
 import { runAdmission } from '../run-fields.ts'
@@ -28,6 +28,8 @@ export type ApiServerRoleOptions = {
   names?: readonly string[] | undefined
   /** Prefixes of the routes that other roles of this process serve on the same address. Default: none. */
   mounts?: readonly string[]
+  /** Default: no audit log. */
+  audit?: AuditOptions | undefined
   log?: Log | undefined
 }
 
@@ -51,7 +53,7 @@ const workerTokenTtlMs = 30 * 24 * 3_600_000
 const processTokenTtlMs = 10 * 365 * 24 * 3_600_000
 
 /** @throws {AppStartError} if the data directory or the address cannot be used. */
-export async function startApiServer({ dataDir, listen, names, mounts = [], log }: ApiServerRoleOptions): Promise<ApiServerRole> {
+export async function startApiServer({ dataDir, listen, names, mounts = [], audit, log }: ApiServerRoleOptions): Promise<ApiServerRole> {
   const table = new MountTable(mounts)
   let server: ApiServer | undefined
   let runsOf: RunsOfWorker = worker =>
@@ -72,6 +74,7 @@ export async function startApiServer({ dataDir, listen, names, mounts = [], log 
       listen: address,
       unixSocket: join(dataDir, 'api.sock'),
       log,
+      audit,
       tlsNames: names,
       authorize: makeAuthorizer(facts),
       admissionPlugins: new Map([

@@ -7,11 +7,12 @@ import { note, outPaint, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { endLeanStart } from '../lean-start.ts'
 import { openLog } from '../open-log.ts'
+import { type AuditFlags, auditOptions } from '../options.ts'
 import { onShutdownSignal } from '../shutdown-signals.ts'
 import { startError } from '../start-error.ts'
 import { packageVersion } from '../version.ts'
 
-export type ServeOptions = { data?: string; listen: string; tlsSan: string[]; grace: string; log?: string; logLevel: string }
+export type ServeOptions = { data?: string; listen: string; tlsSan: string[]; grace: string; log?: string; logLevel: string } & AuditFlags
 
 /** `oarlock serve`: runs only the API server, with the rules for Oarlock's workers, until a signal ends it. Returns the exit code. */
 export async function serve(options: ServeOptions): Promise<number> {
@@ -43,10 +44,11 @@ export async function serve(options: ServeOptions): Promise<number> {
   }
 }
 
-async function start({ listen, tlsSan }: ServeOptions, dataDir: string, log: Log): Promise<ApiServer> {
+async function start(options: ServeOptions, dataDir: string, log: Log): Promise<ApiServer> {
   try {
     const { startApiServer } = await roles.apiServer()
-    const { server } = await startApiServer({ dataDir, listen: parseAddress(listen), names: tlsSan, log })
+    const { listen, tlsSan: names } = options
+    const { server } = await startApiServer({ dataDir, listen: parseAddress(listen), names, audit: auditOptions(options, dataDir), log })
     return server
   } catch (error) {
     throw startError(error, 'serve')

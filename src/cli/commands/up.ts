@@ -11,6 +11,7 @@ import { type FleetRow, formatSeconds, summaryText } from '../fleet/fleet-view.t
 import { FleetWatch } from '../fleet/watch-fleet.ts'
 import { endLeanStart } from '../lean-start.ts'
 import { openLog } from '../open-log.ts'
+import { type AuditFlags, auditOptions } from '../options.ts'
 import type { Paint } from '../output/style.ts'
 import { packageRoot } from '../package-root.ts'
 import { applyGroups, type Manifest, readManifests } from '../read-manifests.ts'
@@ -37,7 +38,7 @@ export type UpOptions = {
   grace: string
   log?: string
   logLevel: string
-}
+} & AuditFlags
 
 /** After --exit-when-ready only drift checks and Runs that missed --timeout can still be active. */
 const readyGraceMs = 5_000
@@ -121,6 +122,7 @@ async function start(options: UpOptions, dataDir: string, ownPaths: string[], lo
       pool: { max: options.maxWorkers },
       maxRunning: options.maxRunning,
       replaceStores: options.replaceStores === true,
+      audit: auditOptions(options, dataDir),
       launcher: workerLauncher,
       version: packageVersion(),
       log,

@@ -17,10 +17,11 @@
  * | endpoints and background work | review/ (access reviews, token requests), discovery/ (API groups, OpenAPI), lifecycle/ |
  * | verbs | rest/ (create, get, list, watch, update, patch, delete) |
  * | delivery | watch/ (open watches), wire/ (JSON, YAML, Tables) |
- * | rules | registry/ (kinds), quota/ (ResourceQuota), auth/ (authentication, RBAC) |
+ * | rules | registry/ (kinds), quota/ (ResourceQuota), auth/ (authentication, RBAC), audit/ (audit log) |
  * | data | storage/ (tables, commits, backup) |
  * | no dependencies | fairness/ (fair queueing, time slices), metrics/ (`/metrics`) |
  */
+export type { AuditOptions } from './audit/index.ts'
 export {
   type AdmissionPlugin,
   type AdmissionRequest,

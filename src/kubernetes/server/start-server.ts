@@ -3,6 +3,7 @@ import { networkInterfaces } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type KubeObject, StatusError } from '../object/index.ts'
 import { type Log, silentLog } from '../util/index.ts'
+import { type Audit, type AuditOptions, openAudit } from './audit/index.ts'
 import {
   type AdmissionPlugin,
   Authorization,
@@ -40,6 +41,7 @@ import { Reviews, rbacAdmissionPlugins } from './review/index.ts'
 import { parseEntry, ServerStartError, Store, writeAtomically, writeSecretFile } from './storage/index.ts'
 import { listenOnUnixSocket } from './unix-socket.ts'
 import { WatchManager } from './watch/index.ts'
+import { yaml } from './wire/index.ts'
 
 export type ServerOptions = {
   /** Created with mode 0700 when missing; holds `oarlock.db`, `keys/`, `pki/` and `kubeconfig` (0600). */
@@ -70,6 +72,8 @@ export type ServerOptions = {
   /** Default true: each namespace has the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`. */
   namespaceDefaults?: boolean
   storage?: { synchronous?: 'FULL' | 'OFF' }
+  /** Where to log who changed what. Default: nowhere. */
+  audit?: AuditOptions | undefined
   /** Limits on concurrent requests, per user and in total. */
   limits?: Partial<FairnessLimits>
 }
@@ -124,9 +128,11 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     log: message => log.error({ dataDir }, message),
   })
   let listener: Listener | undefined
+  let audit: Audit | undefined
   const watches = new WatchManager(store, error => log.error({ err: error }, 'a watch was ended by an error'))
   let lifecycle: Lifecycle | undefined
   try {
+    audit = options.audit && openAudit(options.audit, text => yaml().parse(text), log)
     const registry = new Registry(store)
     const rbac = new Rbac(store)
     const authorization = new Authorization(rbac, options.authorize)
@@ -171,6 +177,8 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
         inFlight,
         waitingRequests: waiting,
         rejectedRequests: rejected,
+        auditEvents: audit?.log.stats.events ?? 0,
+        lostAuditEvents: audit?.log.stats.lost ?? 0,
         rssBytes: process.memoryUsage.rss(),
       }
     }
@@ -213,6 +221,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       requestMetrics,
       metrics,
       health: { storageFailure: () => store.failure, isStopping: () => isStopping },
+      auditor: audit?.auditor,
       onInternalError: (error, request) =>
         log.error({ err: error, method: request.method, url: request.url?.split('?')[0] }, 'a request failed'),
     })
@@ -277,6 +286,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
           locals.close()
           await running.lifecycle.stop()
           await store.close()
+          await audit?.log.close()
         })()
         return closing
       },
@@ -287,6 +297,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     watches.close()
     await lifecycle?.stop()
     await store.close()
+    await audit?.log.close()
     if (error instanceof StatusError && error.code === 507) {
       throw new ServerStartError('DiskFull', `the disk of ${dataDir} is full: free some space and restart the server; no data was lost`, {
         cause: error,

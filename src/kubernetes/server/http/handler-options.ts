@@ -1,3 +1,4 @@
+import type { Auditor } from '../audit/index.ts'
 import type { AdmissionPlugin, Authorizer, OpenIdDocument, Tokens, User } from '../auth/index.ts'
 import type { Discovery } from '../discovery/index.ts'
 import type { Fairness } from '../fairness/index.ts'
@@ -24,6 +25,7 @@ export type HandlerOptions = {
   requestMetrics: RequestMetrics
   metrics: ServerMetrics
   health: HealthChecks
+  auditor: Auditor | undefined
   onInternalError: (error: unknown, request: HttpRequest) => void
 }
 

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { StatusError } from '../../object/index.ts'
 import { authenticate } from '../auth/index.ts'
 import { type Reply, sendError } from '../wire/index.ts'
+import { beginAudit } from './begin-audit.ts'
 import type { HandlerOptions } from './handler-options.ts'
 import type { Handler, HttpRequest } from './handler-types.ts'
 import { serveAnonymousPath, servePath } from './path-requests.ts'
@@ -40,6 +41,8 @@ function dispatch(options: HandlerOptions, request: HttpRequest, response: Reply
   for (const mount of mounts) {
     if (!path.startsWith(mount.prefix)) continue
     const user = typeof authentication === 'string' ? undefined : authentication.user
+    if (user && options.auditor)
+      beginAudit(options.auditor, { request, path, query: undefined, user, route: { type: 'path', path } }, response)
     const reauthenticate = async () => {
       const again = authenticate(request, tokens, services.store.nowMs)
       return typeof again === 'string' ? undefined : again.user
@@ -53,6 +56,7 @@ function dispatch(options: HandlerOptions, request: HttpRequest, response: Reply
   if (typeof authentication === 'string') throw new StatusError('Unauthorized', 'Unauthorized')
   checkImpersonation(request)
   const { user } = authentication
+  if (options.auditor) beginAudit(options.auditor, { request, path, query, user, route }, response)
   if (route.type === 'path') return servePath(options, { path: route.path, query, user, request }, response)
   const resourceRequest = { route, query, user, request }
   const serve = () => serveResource(options, resourceRequest, response)

@@ -32,6 +32,7 @@ export class Http1Reply extends EventEmitter implements Reply {
   #deferred: { data: string | Buffer; encoding: BufferEncoding; done: (() => void) | undefined }[] | undefined
   #deferredBytes = 0
   warningsOnFailure: readonly string[] | undefined = undefined
+  audit: Reply['audit'] = undefined
   headersSent = false
   statusCode = 0
   writableEnded = false

@@ -118,6 +118,7 @@ class LocalReply extends EventEmitter implements Reply {
   #hasBody: boolean
   #headers: Record<string, string | string[]> = {}
   warningsOnFailure: readonly string[] | undefined = undefined
+  audit: Reply['audit'] = undefined
   headersSent = false
   statusCode = 0
   writableEnded = false

@@ -95,6 +95,7 @@ async function readCall(
   const as = negotiate(headers.accept, query?.get('includeObject') ?? undefined)
   checkForm(target, as)
   const { contentType, body } = await readCallBody(request, target.verb)
+  if (response.audit) response.audit.body = body
   return {
     target,
     input: { query, userAgent: headers['user-agent'], contentType, body },

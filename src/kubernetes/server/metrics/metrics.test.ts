@@ -120,6 +120,8 @@ const stats: ServerStats = {
   waitingRequests: 8,
   rejectedRequests: 9,
   rssBytes: 1_000,
+  auditEvents: 7,
+  lostAuditEvents: 2,
 }
 
 const render = (requests: RequestMetrics) =>

@@ -103,4 +103,24 @@ function addServerStats({ Counter, Gauge }: Prom, registry: Registry, stats: () 
     'Requests rejected with 429 since the start because their user had too many.',
     ({ rejectedRequests }) => rejectedRequests,
   )
+  // As in kube-apiserver.
+  new Counter({
+    name: 'apiserver_audit_event_total',
+    help: 'Audit events since the start.',
+    registers,
+    collect() {
+      this.reset()
+      this.inc(stats().auditEvents)
+    },
+  })
+  new Counter({
+    name: 'apiserver_audit_error_total',
+    help: 'Audit events that were lost since the start because they could not be written.',
+    labelNames: ['plugin'],
+    registers,
+    collect() {
+      this.reset()
+      this.inc({ plugin: 'log' }, stats().lostAuditEvents)
+    },
+  })
 }

@@ -23,5 +23,8 @@ export type ServerStats = {
   waitingRequests: number
   /** Requests rejected with 429 because their user had too many. */
   rejectedRequests: number
+  /** Events that the audit policy selected, and those of them that could not be written. */
+  auditEvents: number
+  lostAuditEvents: number
   rssBytes: number
 }

@@ -30,6 +30,7 @@ export async function create(services: Services, call: Call): Promise<void> {
   checkNamespace(services, call, namespace, decoded.sent.name ?? decoded.sent.generateName)
   const object = prepareCreate(kind, decoded, call.target, 'tracked', options)
   const { name } = object.metadata
+  if (call.output.response.audit) call.output.response.audit.name = name
   admit(call, object, undefined)
   const result = await mutate(store, table, keyOf({ namespace, name }), head => {
     const decision = decidePut(services, call, object, undefined, options)

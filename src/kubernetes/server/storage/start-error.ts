@@ -11,6 +11,8 @@ export type ServerStartErrorCode =
   /** Objects are encrypted with a key that is not in `keys/encryption-config.json`. */
   | 'EncryptionKeyMissing'
   | 'DataDirectoryUnwritable'
+  /** The audit policy cannot be used, or the audit log cannot be written. */
+  | 'AuditInvalid'
 
 /** Why a server did not start. `code` is for programs; the message tells people what to do. */
 export class ServerStartError extends Error {
