@@ -1,5 +1,6 @@
-import { deepEqual } from 'node:assert/strict'
+import { deepEqual, equal, match } from 'node:assert/strict'
 import { test } from 'node:test'
+import { installation } from '../app/index.ts'
 import { ConnectionError } from '../kubernetes/client/index.ts'
 import { invalid, notFound, StatusError } from '../kubernetes/object/index.ts'
 import { CliError, formatError, usageError } from './cli-error.ts'
@@ -33,4 +34,31 @@ test('formatError() suggests "oarlock up" when no server is reachable', () => {
     new ConnectionError('https://127.0.0.1:1', 'GET /api', Object.assign(new Error('x'), { code: 'ECONNREFUSED' })),
   )
   deepEqual([formatted.exitCode, formatted.hint?.includes('oarlock up')], [5, true])
+})
+
+const forbidden = (verb: string, resource: string, where = ' in the namespace "shop"') =>
+  new StatusError('Forbidden', `stacks is forbidden: User "ann" cannot ${verb} resource "${resource}" in API group "oarlock.dev"${where}`)
+
+test('the hint of a forbidden request names the installed role that grants it', async () => {
+  const { installationObjects } = await installation()
+  type Role = { metadata: { name: string }; rules: { apiGroups?: string[]; resources?: string[]; verbs: string[] }[] }
+  const roles = installationObjects({ policies: true }) as readonly Role[]
+  const named = ['oarlock:view', 'oarlock:edit', 'oarlock:admin']
+  let checked = 0
+  for (const { metadata, rules } of roles.filter(({ metadata }) => named.includes(metadata.name))) {
+    for (const { resources = [], verbs } of rules) {
+      for (const [verb, resource] of verbs.flatMap(verb => resources.map(resource => [verb, resource] as const))) {
+        const hint = `the ClusterRole ${metadata.name} grants it in namespace shop: kubectl create rolebinding NAME`
+        equal(formatError(forbidden(verb, resource)).hint?.startsWith(hint), true, `${verb} ${resource}`)
+        checked++
+      }
+    }
+  }
+  equal(checked > 30, true)
+  match(
+    formatError(forbidden('list', 'workers', ' at the cluster scope')).hint ?? '',
+    /oarlock:view grants it: kubectl create clusterrolebinding/,
+  )
+  match(formatError(forbidden('create', 'runs')).hint ?? '', /^only administrators/)
+  equal(formatError(new StatusError('Forbidden', 'not you')).hint, undefined)
 })

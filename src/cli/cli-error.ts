@@ -55,14 +55,34 @@ function formatStatusError(error: StatusError): FormattedError {
   return {
     message,
     details: isInvalid ? causes.map(({ field, message }) => `${field}: ${message}`) : [],
-    hint: hints[code],
+    hint: code === 403 ? forbiddenHint(error.message) : hints[code],
     exitCode: code === 404 ? exitCodes.notFound : code >= 500 ? exitCodes.failed : exitCodes.rejected,
   }
 }
 
+/** Names the role that grants what was forbidden, if users have one for it. */
+function forbiddenHint(message: string): string | undefined {
+  const [, verb = '', resource = '', group, namespace] =
+    /cannot (\w+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)")?/.exec(message) ?? []
+  if (group !== 'oarlock.dev') return undefined
+  const role = roleThatGrants(verb, resource)
+  if (role === undefined) return 'only administrators of the cluster and processes of Oarlock have this permission'
+  const user = '--user=USER'
+  return namespace === undefined
+    ? `the ClusterRole ${role} grants it: kubectl create clusterrolebinding NAME --clusterrole=${role} ${user}`
+    : `the ClusterRole ${role} grants it in namespace ${namespace}: kubectl create rolebinding NAME --clusterrole=${role} ${user} -n ${namespace}`
+}
+
+/** The role for users that grants a request (`app/manifests/user-roles.ts`, which would load too much here); undefined if none does. */
+function roleThatGrants(verb: string, resource: string): string | undefined {
+  if (resource === 'stacks/state' || resource === 'stacks/plan') return 'oarlock:admin'
+  if (verb === 'get' || verb === 'list' || verb === 'watch') return 'oarlock:view'
+  if (resource === 'stacks' || (resource === 'runs' && verb !== 'create' && verb !== 'deletecollection')) return 'oarlock:edit'
+  return undefined
+}
+
 const hints: Record<number, string | undefined> = {
   401: 'the server rejected the credentials of this kubeconfig; was the data directory recreated?',
-  403: 'the user of this kubeconfig has no permission',
   409: 'another manager changed the object or owns its fields; try again (apply: --force takes the fields over)',
   422: '"kubectl explain stack.spec" and docs/reference/ list the allowed fields',
 }

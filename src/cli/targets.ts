@@ -1,5 +1,6 @@
 import { labels, type Run, runResource, type Stack, stackResource } from '../api/index.ts'
 import type { Client } from '../kubernetes/client/index.ts'
+import { isReason } from '../kubernetes/object/index.ts'
 import { CliError, usageError } from './cli-error.ts'
 import { exitCodes } from './exit-codes.ts'
 import { parseTarget } from './find-types.ts'
@@ -43,7 +44,7 @@ export const stackNotFound = (client: Client, name: string, namespace: string): 
 async function missing(client: Client, typed: string, name: string, namespace: string): Promise<CliError> {
   const isRun = runTypes.includes(typed)
   const message = `${typed} "${name}" not found in namespace ${namespace}`
-  const { items } = isRun ? { items: [] } : await client.resource(stackResource).listAll()
+  const items = isRun ? [] : await visibleStacks(client, namespace)
   const elsewhere = items.find(({ metadata }) => metadata.name === name)
   const close = suggest(
     name,
@@ -57,6 +58,18 @@ async function missing(client: Client, typed: string, name: string, namespace: s
         ? `"oarlock get runs -n ${namespace}" lists the Runs`
         : '"oarlock get stacks -A" lists all Stacks'
   return new CliError(message, { exitCode: exitCodes.notFound, hint })
+}
+
+/** The Stacks that the user can list, of which one may be meant: all, or those of the namespace, or none. */
+async function visibleStacks(client: Client, namespace: string): Promise<Stack[]> {
+  for (const scope of [undefined, namespace]) {
+    try {
+      return (await client.resource(stackResource).listAll({ namespace: scope })).items
+    } catch (error) {
+      if (!isReason(error, 'Forbidden')) throw error
+    }
+  }
+  return []
 }
 
 /** The Runs of a Stack, newest first. */

@@ -19,11 +19,21 @@ export async function describe(typed: string, name: string | undefined, options:
     for (const resource of findTypes(target.type, types)) {
       const namespace = resource.scope === 'Namespaced' ? namespaceOf(client, options) : undefined
       const object = await getObject(client, resource, target.name, namespace)
-      const runs = isStack(resource) ? await listRuns(client, object) : []
-      const events = await listEvents(client, object)
+      const runs = isStack(resource) ? await unlessForbidden(listRuns(client, object)) : []
+      const events = await unlessForbidden(listEvents(client, object))
       for (const line of await describeLines(resource, object, runs, events, Date.now())) print(line)
     }
   })
+}
+
+/** An object that the user can read is described without the lists that the user cannot read. */
+async function unlessForbidden<T>(list: Promise<T>): Promise<T | 'forbidden'> {
+  try {
+    return await list
+  } catch (error) {
+    if (isReason(error, 'Forbidden')) return 'forbidden'
+    throw error
+  }
 }
 
 /** `oarlock describe stack` lacks the name, `oarlock describe hello` the type. */
@@ -70,8 +80,8 @@ type Conditioned = { conditions?: { type: string; status: string; reason?: strin
 async function describeLines(
   resource: Resource<unknown>,
   object: KubeObject,
-  runs: readonly Run[],
-  events: readonly Event[],
+  runs: readonly Run[] | 'forbidden',
+  events: readonly Event[] | 'forbidden',
   nowMs: number,
 ): Promise<string[]> {
   const { metadata, spec, status } = object as KubeObject<{ spec?: object; status?: object & Conditioned }>
@@ -107,7 +117,8 @@ async function describeLines(
     ])
     lines.push('Conditions:', ...renderTable(['  TYPE', 'STATUS', 'REASON', 'SINCE', 'MESSAGE'], rows))
   }
-  if (runs.length > 0) {
+  if (runs === 'forbidden') lines.push('Runs: no permission to list runs')
+  else if (runs.length > 0) {
     const rows = runs.map(({ metadata, spec, status }) => [
       `  ${metadata.name}`,
       spec.type,
@@ -118,7 +129,8 @@ async function describeLines(
     ])
     lines.push('Runs:', ...renderTable(['  NAME', 'TYPE', 'PHASE', 'REASON', 'AGE', 'MESSAGE'], rows))
   }
-  if (events.length > 0) {
+  if (events === 'forbidden') lines.push('Events: no permission to list events')
+  else if (events.length > 0) {
     const rows = events.map(event => [
       `  ${age(eventTime(event))}`,
       event.type ?? '',
