@@ -82,6 +82,26 @@ describe('environment of engines', () => {
     deepEqual(outputs, { keyLength: password.length, passwordLength: password.length })
   })
 
+  test('terminal escapes of a program do not reach the terminal, neither in its log nor in the condition that quotes it', async () => {
+    const apply = ['sh', '-c', "printf '\\033]0;owned\\007\\033[2Jcleared\\n' >&2; exit 1"]
+    await stacks.create('escapes', { engine: 'command', source: { inline: { files: { a: '' } } }, command: { apply }, retry: { limit: 0 } })
+    await stacks.until(
+      'escapes',
+      'the Stack to fail',
+      ({ status }) => status?.conditions?.some(({ message }) => message?.includes('cleared')) === true,
+    )
+    for (const args of [
+      ['logs', 'stack/escapes'],
+      ['describe', 'stack', 'escapes'],
+    ]) {
+      const { code, stdout, stderr } = await runOarlock([...args, '--kubeconfig', oarlock.kubeconfig])
+      equal(code, 0, stderr)
+      match(stdout, /\\u001b\]0;owned\\u0007\\u001b\[2Jcleared/)
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: terminal escapes
+      doesNotMatch(stdout + stderr, /[\u0007\u001b]/)
+    }
+  })
+
   test('a worker that joined an External pool applies the setting of the pool to its own environment', async t => {
     const spec = { mode: 'External' as const, engineEnvironment: ['AWS_*'] }
     await oarlock.client.resource(workerPoolResource).create({ metadata: { name: 'edge' }, spec })

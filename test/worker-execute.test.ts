@@ -284,3 +284,23 @@ test('terraform or opentofu: an approval is of the bytes of the source, also of 
   equal(approved.status?.phase, 'Succeeded', JSON.stringify(approved.status))
   deepEqual([existsSync(`${ran}-shown`), existsSync(`${ran}-other`)], [true, false])
 })
+
+test('secrets are masked where a line of output is divided, and short ones as words', async t => {
+  await createSecret('divided', { token: 'divided-secret-token', pin: '471' })
+  const fill = (count: number) => `head -c ${count} /dev/zero | tr '\\0' x`
+  const apply = [65_526, 65_536, 131_060].map(count => `${fill(count)}; printf '%s' "$TOKEN"; ${fill(10)}; echo`)
+  const { run } = await execute(t, {
+    stack: {
+      command: { apply: shell(`${apply.join('; ')}; echo "pin $PIN of 4711"; ${apply[0]} >&2`) },
+      env: ['token', 'pin'].map(key => ({ name: key.toUpperCase(), secretKeyRef: { name: 'divided', key } })),
+    },
+  })
+  equal(run.status?.phase, 'Succeeded', JSON.stringify(run.status))
+  const log = await readLog(run)
+  for (let length = 5; length <= 20; length += 5) {
+    ok(!log.includes('divided-secret-token'.slice(0, length)), `the first ${length} characters`)
+    ok(!log.includes('divided-secret-token'.slice(-length)), `the last ${length} characters`)
+  }
+  equal(log.split('***').length, 6)
+  match(log, /pin \*\*\* of 4711/)
+})

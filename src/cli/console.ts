@@ -1,14 +1,28 @@
 import { CliError, usageError } from './cli-error.ts'
+import { createControlEscaper, escapeControls } from './output/escape-controls.ts'
 import { choosePaint, type Paint } from './output/style.ts'
 
 /** Prints one line on stdout, which carries results only. */
 export function print(line: string): void {
-  process.stdout.write(`${line}\n`)
+  process.stdout.write(`${escapeControls(line)}\n`)
+}
+
+/** Prints what `stream` passes to its argument, such as the log of a Run. */
+export async function printStream(
+  stream: (write: (bytes: Uint8Array) => void) => Promise<void>,
+  output: NodeJS.WritableStream = process.stdout,
+): Promise<void> {
+  const escaper = createControlEscaper(text => void output.write(text))
+  try {
+    await stream(escaper.push)
+  } finally {
+    escaper.end()
+  }
 }
 
 /** Prints one line on stderr, which carries progress, hints and questions, so that scripts can read results from stdout. */
 export function note(line: string): void {
-  process.stderr.write(`${line}\n`)
+  process.stderr.write(`${escapeControls(line)}\n`)
 }
 
 export const outPaint = (): Paint => choosePaint(process.stdout, process.env)

@@ -3,7 +3,7 @@ import type { Client } from '../../kubernetes/client/index.ts'
 import { isConditionTrue, parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
-import { confirm, note, print } from '../console.ts'
+import { confirm, note, print, printStream } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { streamLog } from '../follow-log.ts'
 import { planText } from '../request-run.ts'
@@ -59,7 +59,7 @@ function checkDigest(given: string, { digest }: PendingPlan): void {
 async function showPlan(client: Client, stack: Stack, plan: PendingPlan): Promise<void> {
   const run = await client.resource(runResource).getOrUndefined(plan.runName, { namespace: stack.metadata.namespace })
   if (run)
-    await streamLog(client, run, { follow: false }, bytes => process.stderr.write(bytes)).catch(() =>
+    await printStream(write => streamLog(client, run, { follow: false }, write), process.stderr).catch(() =>
       note('(the log of the plan was deleted)'),
     )
   note(`stack/${stack.metadata.name}: plan ${shortDigest(plan.digest)}: ${planText(plan)}`)

@@ -2,7 +2,7 @@ import type { Run } from '../../api/index.ts'
 import { isEnded, oarlockCommand, runResource } from '../../api/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
-import { note } from '../console.ts'
+import { note, printStream } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { streamLog } from '../follow-log.ts'
 import { getStackOrRun, runsOf } from '../targets.ts'
@@ -26,9 +26,9 @@ export async function logs(target: string, options: LogsOptions): Promise<void> 
       note(`run/${run.metadata.name}`)
     }
     if (options.follow && !isEnded(run) && !run.status?.startedAt) run = await whenStarted(run)
-    await streamLog(client, run, { follow: options.follow === true && !isEnded(run), tail: options.tail }, bytes =>
-      process.stdout.write(bytes),
-    )
+    const shown = run
+    const follow = options.follow === true && !isEnded(shown)
+    await printStream(write => streamLog(client, shown, { follow, tail: options.tail }, write))
 
     async function whenStarted({ metadata: { namespace, name } }: Run): Promise<Run> {
       return await waitFor(client, runResource, { namespace, name, timeoutMs: 2_147_483_647, what: `run/${name} to start` }, now => {

@@ -2,7 +2,7 @@ import { phaseOf } from '../../api/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
-import { note, print } from '../console.ts'
+import { note, print, printStream } from '../console.ts'
 import { streamLog } from '../follow-log.ts'
 import { expectSuccess, planText, requestRun, whenEnded, whenRequested } from '../request-run.ts'
 import { getStack } from '../targets.ts'
@@ -25,7 +25,7 @@ export async function requestAndWait(type: 'plan' | 'apply', target: string, opt
     note(`run/${run.metadata.name}`)
     const ended = await whenEnded(client, run, timeoutMs, one => note(`  ${phaseOf(one)}`))
     if (type === 'plan') {
-      await streamLog(client, ended, { follow: false }, bytes => process.stdout.write(bytes)).catch(error => {
+      await printStream(write => streamLog(client, ended, { follow: false }, write)).catch(error => {
         if (!(error instanceof CliError)) throw error
       })
     }

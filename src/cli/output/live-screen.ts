@@ -1,3 +1,5 @@
+import { escapeControls } from './escape-controls.ts'
+
 const hideCursor = '\u001b[?25l'
 const showCursor = '\u001b[?25h'
 const clearLine = '\u001b[2K'
@@ -13,7 +15,7 @@ export class LiveScreen {
 
   /** Replaces the block. */
   draw(lines: readonly string[]): void {
-    const body = lines.map(line => `${clearLine}${line}\n`).join('')
+    const body = lines.map(line => `${clearLine}${escapeControls(line)}\n`).join('')
     // Clears what a previous, higher block left below this one.
     this.#stream.write(`${this.#height === 0 ? hideCursor : this.#up()}${body}\u001b[J`)
     this.#height = lines.length

@@ -74,7 +74,10 @@ function start(t: TestContext, options: Partial<RunWorkerOptions> = {}, registra
       ...{ name, client, pool: 'default', once: false, storeUrl: 'http://127.0.0.1:1', caCertificate: undefined, token: 'token' },
       ...{ runsDir: '/nonexistent', cacheDir: '/nonexistent', allowPaths: [], log: { info: log, warn: log }, signal: drain.signal },
       capabilities: { labels: {}, engines: {}, capacity: undefined, isolation: ['Process'] },
-      openLog: () => ({ append: log, addSecrets: log, mask: text => text, close: async () => undefined }),
+      openLog: () => {
+        const secrets = { maxLength: 0, findAcross: () => undefined }
+        return { append: log, addSecrets: log, secrets, mask: text => text, close: async () => undefined }
+      },
       ...options,
     },
     parts,

@@ -39,6 +39,7 @@ export {
   SpawnError,
   type SpawnOptions,
   signalGroup,
+  type Unsplittable,
 } from './process/index.ts'
 export { createRunDirectory, type RunDirectory, removeTree } from './run-directory.ts'
 export { fetchSource, gitCredentials, resolveRevision } from './source.ts'

@@ -3,44 +3,76 @@ export type Masker = {
   /** Returns the line with every known secret replaced. Requires whole lines: a secret split over two calls is not found. */
   mask(line: string): string
   add(secret: string): void
+  /** Length of the longest text that is replaced. */
+  readonly maxLength: number
+  /** A text that is replaced, and that begins before position `at` and ends after it. */
+  findAcross(text: string, at: number): { start: number; end: number } | undefined
 }
 
 const replacement = '***'
-/** Shorter values are not masked, because they occur in most lines by chance. */
+/** Shorter values are masked as whole words only, because they occur in most lines by chance. */
 const minLength = 4
+/** A single character is not masked: it would make the log unreadable and protects nothing. */
+const minWordLength = 2
 
 /**
  * Masks secrets in log lines: verbatim, each line of a multi-line secret, and as encoded in JSON, in URLs and in base64 (also as part of a
- * longer base64 text, as in a Basic header). Values shorter than 4 characters are ignored.
+ * longer base64 text, as in a Basic header). Values of 2 or 3 characters are masked as whole words, a single
+ * character is not.
  * The output never contains a secret. One compiled expression: with 300 secrets a line without any takes 0.6 µs (110 characters).
  */
 export function createMasker(secrets: Iterable<string>): Masker {
   const forms = new Set<string>()
+  const words = new Set<string>()
+  let maxLength = 0
   let pattern: { any: RegExp; all: RegExp } | undefined
 
   const add = (secret: string) => {
-    const before = forms.size
+    const before = forms.size + words.size
     for (const form of formsOf(secret)) forms.add(form)
-    if (forms.size !== before) pattern = undefined
+    for (const word of wordsOf(secret)) words.add(word)
+    if (forms.size + words.size === before) return
+    pattern = undefined
+    maxLength = [...forms, ...words].reduce((longest, { length }) => Math.max(longest, length), 0)
   }
   for (const secret of secrets) add(secret)
 
   const compile = () => {
     const longestFirst = [...forms].sort((a, b) => b.length - a.length || (a < b ? -1 : 1))
-    const alternatives = longestFirst.map(form => RegExp.escape(form)).join('|')
+    const wholeWords = [...words].map(word => `(?<![A-Za-z0-9_])${RegExp.escape(word)}(?![A-Za-z0-9_])`)
+    const alternatives = [...longestFirst.map(form => RegExp.escape(form)), ...wholeWords].join('|')
     // The lookahead also finds overlapping matches: everything that any secret covers is replaced.
     return { any: new RegExp(alternatives), all: new RegExp(`(?=(${alternatives}))`, 'g') }
   }
 
   const mask = (line: string): string => {
-    if (forms.size === 0) return line
+    if (maxLength === 0) return line
     pattern ??= compile()
     let text = line
     // Repeated because `***` and adjacent text may form a secret such as `a***`. Each pass shortens the text.
     while (pattern.any.test(text)) text = maskOnce(text, pattern.all)
     return text
   }
-  return { mask, add }
+  const findAcross: Masker['findAcross'] = (text, at) => {
+    if (maxLength === 0) return undefined
+    pattern ??= compile()
+    // A word depends on the character before and after it.
+    const from = Math.max(0, at - maxLength - 1)
+    for (const match of text.slice(from, at + maxLength + 1).matchAll(pattern.all)) {
+      const start = from + match.index
+      const end = start + (match[1]?.length ?? 0)
+      if (start < at && at < end) return { start, end }
+    }
+    return undefined
+  }
+  return {
+    mask,
+    add,
+    findAcross,
+    get maxLength() {
+      return maxLength
+    },
+  }
 }
 
 function maskOnce(text: string, all: RegExp): string {
@@ -61,6 +93,12 @@ function maskOnce(text: string, all: RegExp): string {
   }
   if (coverStart === -1) return text
   return masked + text.slice(copied, coverStart) + replacement + text.slice(coverEnd)
+}
+
+/** Only what has a letter or a digit: a replacement must not be a secret again. */
+function wordsOf(secret: string): string[] {
+  const lines = secret.split(/\r\n|[\n\r]/).map(line => line.trim())
+  return lines.filter(({ length }) => length >= minWordLength && length < minLength).filter(line => /[A-Za-z0-9]/.test(line))
 }
 
 function* formsOf(secret: string): Generator<string> {

@@ -95,6 +95,7 @@ function createExecution({
     log: {
       append: text => void logLines.push(text),
       addSecrets: () => {},
+      secrets: { maxLength: 0, findAcross: () => undefined },
       mask: text => text,
       close: async () => ({ lines: logLines.length, bytes: 0, truncated: false }),
     },

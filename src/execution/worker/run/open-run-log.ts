@@ -32,6 +32,7 @@ export function openRunLog({ storeUrl, storeAgent, token, run, onError }: OpenRu
     addSecrets(secrets) {
       for (const secret of secrets) masker.add(secret)
     },
+    secrets: masker,
     mask: text => masker.mask(text),
     async close() {
       const { flushed } = await client.close()

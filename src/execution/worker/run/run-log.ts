@@ -1,4 +1,5 @@
 import type { RunStatus } from '../../../api/index.ts'
+import type { Unsplittable } from '../../workspace/index.ts'
 
 /** The log of a Run. Never blocks and never fails: an unreachable log store does not stop the engine. */
 export type RunLog = {
@@ -6,6 +7,8 @@ export type RunLog = {
   append(text: string): void
   /** Masks these texts from now on. */
   addSecrets(secrets: readonly string[]): void
+  /** The secrets: a line that was divided inside of one would show both halves. */
+  readonly secrets: Unsplittable
   /** Returns the text with every secret masked. */
   mask(text: string): string
   /** Sends the remaining lines; returns the size of the log. */

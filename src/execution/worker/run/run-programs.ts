@@ -2,6 +2,7 @@ import { isMutating, type Run } from '../../../api/index.ts'
 import { createProcessRunner, type ProcessRunner, type RunDirectory, type RunIsolation } from '../../workspace/index.ts'
 import type { FenceTimings } from '../lease/decide-fence.ts'
 import type { SupervisedRun } from '../supervisor/index.ts'
+import type { RunLog } from './run-log.ts'
 import type { RunStopper } from './run-stopper.ts'
 import { RunStoppedError } from './stop-cause.ts'
 
@@ -11,6 +12,7 @@ export type RunProgramsOptions = {
   isolation: Pick<RunIsolation, 'wrapCommand'>
   stopper: RunStopper
   supervised: Pick<SupervisedRun, 'started' | 'ended'>
+  log: Pick<RunLog, 'secrets'>
   times: FenceTimings
   sinceRenewalMs(): number
 }
@@ -23,13 +25,14 @@ export class RunPrograms {
 
   constructor(options: RunProgramsOptions) {
     this.#options = options
-    const { run, directory, isolation, stopper, supervised } = options
+    const { run, directory, isolation, stopper, supervised, log } = options
     this.#start = createProcessRunner({
       runUid: run.metadata.uid,
       mutatedStackUid: isMutating(run.spec.type) ? run.spec.stackRef.uid : undefined,
       home: directory.home,
       tmp: directory.tmp,
       wrapCommand: isolation.wrapCommand,
+      unsplittable: log.secrets,
       interrupt: group => stopper.interruptGroup(group),
       onStart: group => {
         stopper.addGroup(group)

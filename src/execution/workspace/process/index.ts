@@ -5,7 +5,7 @@
  * Out of scope: the meaning of an exit code (`execution/engine/`), and when to interrupt a program (`execution/worker/`).
  */
 export { type CgroupLimits, cgroupOfRun, findDelegatedCgroup, RunCgroup } from './cgroup.ts'
-export { createLineSplitter } from './line-splitter.ts'
+export { createLineSplitter, type Unsplittable } from './line-splitter.ts'
 export { groupExists, killGroup, readStat, signalGroup } from './process-group.ts'
 export {
   type Command,

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { createLineSplitter } from './index.ts'
+import { createLineSplitter, type Unsplittable } from './index.ts'
 
-function split(chunks: (string | Buffer)[], maxLineBytes?: number): string[] {
+function split(chunks: (string | Buffer)[], maxLineBytes?: number, unsplittable?: Unsplittable): string[] {
   const lines: string[] = []
-  const splitter = createLineSplitter(line => lines.push(line), maxLineBytes)
+  const splitter = createLineSplitter(line => lines.push(line), maxLineBytes, unsplittable)
   for (const chunk of chunks) splitter.push(Buffer.from(chunk))
   splitter.end()
   return lines
@@ -47,4 +47,61 @@ test('a line of 1 MiB is split into parts of the limit', () => {
   const sizes = split([Buffer.alloc(1 << 20, 'x')]).map(line => line.length)
   assert.deepEqual([...new Set(sizes)], [64 * 1024])
   assert.equal(sizes.length, 16)
+})
+
+const unsplittable = (...texts: string[]): Unsplittable => ({
+  maxLength: Math.max(...texts.map(({ length }) => length)),
+  findAcross: (text, at) => {
+    for (const found of texts) {
+      for (let start = text.indexOf(found); start >= 0; start = text.indexOf(found, start + 1))
+        if (start < at && at < start + found.length) return { start, end: start + found.length }
+    }
+    return undefined
+  },
+})
+
+for (const { name, texts, line, want } of [
+  { name: 'before the text at the limit', texts: ['secret'], line: 'xxxxxsecretyyyyyyyy', want: ['xxxxx', 'secretyy', 'yyyyyy'] },
+  { name: 'before overlapping texts', texts: ['abcde', 'defgh'], line: 'xxxabcdefghyyyyyyyy', want: ['xxx', 'abcdefgh', 'yyyyyyyy'] },
+  { name: 'after a text that is longer than the limit', texts: ['0123456789'], line: '0123456789yyy', want: ['0123456789', 'yyy'] },
+  {
+    name: 'between characters of several bytes',
+    texts: ['sécrèt'],
+    line: 'äsécrètyyyyyyyyyyyy',
+    want: ['ä', 'sécrèt', 'yyyyyyyy', 'yyyy'],
+  },
+])
+  test(`splits a long line ${name}, in whatever chunks it arrives`, () => {
+    const bytes = Buffer.from(line)
+    for (let size = 1; size <= bytes.length; size++) {
+      const chunks = Array.from({ length: Math.ceil(bytes.length / size) }, (_, i) => bytes.subarray(i * size, (i + 1) * size))
+      for (const end of ['', '\n']) {
+        const lines = split([...chunks, end], 8, unsplittable(...texts))
+        assert.equal(lines.join(''), line)
+        for (const text of texts)
+          assert.ok(
+            lines.some(part => part.includes(text)),
+            `${JSON.stringify(lines)} for chunks of ${size}`,
+          )
+        if (size === bytes.length && end === '\n') assert.deepEqual(lines, want)
+      }
+    }
+  })
+
+test('property: no unsplittable text is divided, and no character is lost', () => {
+  const texts = ['aaaa', 'abab', 'éé']
+  fc.assert(
+    fc.property(fc.array(fc.constantFrom('a', 'b', 'é', 'x'), { maxLength: 60 }), fc.integer({ min: 1, max: 9 }), (letters, size) => {
+      const line = letters.join('')
+      const bytes = Buffer.from(line)
+      const chunks = Array.from({ length: Math.ceil(bytes.length / size) }, (_, i) => bytes.subarray(i * size, (i + 1) * size))
+      const lines = split(chunks, 8, unsplittable(...texts))
+      assert.equal(lines.join(''), line)
+      let at = 0
+      for (const part of lines) {
+        at += part.length
+        assert.equal(at < line.length ? unsplittable(...texts).findAcross(line, at) : undefined, undefined, JSON.stringify(lines))
+      }
+    }),
+  )
 })

@@ -4,13 +4,22 @@ const defaultMaxLineBytes = 64 * 1024
 const newline = 10
 const carriageReturn = 13
 
+/** Texts inside of which a long line is not split, because each part is passed on alone: secrets, which are masked there. */
+export type Unsplittable = {
+  /** Length of the longest one, in characters. */
+  readonly maxLength: number
+  /** One that begins before position `at` of the text and ends after it. */
+  findAcross(text: string, at: number): { start: number; end: number } | undefined
+}
+
 /**
  * Splits a byte stream into lines without their line end (`\n` or `\r\n`). Buffers at most `maxLineBytes`: a longer line is split between
- * characters, so that no data is lost and the buffer is bounded (invariant 10).
+ * characters, so that no data is lost and the buffer is bounded (invariant 10). It buffers as much more as the longest unsplittable text has.
  */
 export function createLineSplitter(
   onLine: (line: string) => void,
   maxLineBytes = defaultMaxLineBytes,
+  unsplittable?: Unsplittable,
 ): { push(chunk: Buffer): void; end(): void } {
   let buffered: Buffer[] = []
   let bufferedBytes = 0
@@ -29,14 +38,22 @@ export function createLineSplitter(
   function buffer(part: Buffer): void {
     buffered.push(part)
     bufferedBytes += part.length
-    if (bufferedBytes < maxLineBytes) return
-    let line = flush(Buffer.alloc(0))
-    while (line.length >= maxLineBytes) {
-      const cut = characterStart(line, maxLineBytes)
-      onLine(line.toString('utf8', 0, cut))
-      line = line.subarray(cut)
+    // What begins before the cut must be buffered completely, in at most three bytes per character.
+    const limit = maxLineBytes + 3 * (unsplittable?.maxLength ?? 0)
+    if (bufferedBytes < limit) return
+    const rest = emitParts(flush(Buffer.alloc(0)), limit)
+    if (rest.length > 0) buffer(rest)
+  }
+
+  /** Emits parts of the line until it has less than `limit` bytes; returns the rest. */
+  function emitParts(line: Buffer, limit: number): Buffer {
+    let rest = line
+    while (rest.length >= limit) {
+      const cut = cutOf(rest, maxLineBytes, unsplittable)
+      onLine(rest.toString('utf8', 0, cut))
+      rest = rest.subarray(cut)
     }
-    if (line.length > 0) buffer(line)
+    return rest
   }
 
   return {
@@ -47,15 +64,43 @@ export function createLineSplitter(
         start = at + 1
         if (bufferedBytes + part.length > maxLineBytes) {
           buffer(part)
-          emit(flush(Buffer.alloc(0)))
+          emit(emitParts(flush(Buffer.alloc(0)), maxLineBytes + 1))
         } else emit(flush(part))
       }
       if (start < chunk.length) buffer(chunk.subarray(start))
     },
     end() {
-      if (bufferedBytes > 0) emit(flush(Buffer.alloc(0)))
+      if (bufferedBytes > 0) emit(emitParts(flush(Buffer.alloc(0)), maxLineBytes + 1))
     },
   }
+}
+
+/** Where to split: at most at `max`, before an unsplittable text, or after it if nothing precedes it. */
+function cutOf(line: Buffer, max: number, unsplittable: Unsplittable | undefined): number {
+  const cut = characterStart(line, max)
+  if (!unsplittable || unsplittable.maxLength === 0) return cut
+  const text = line.toString('utf8')
+  const wanted = line.toString('utf8', 0, cut).length
+  const follow = (side: 'start' | 'end'): number => {
+    let at = wanted
+    for (let found = unsplittable.findAcross(text, at); found; found = unsplittable.findAcross(text, at)) at = found[side]
+    return at
+  }
+  const at = follow('start') || follow('end')
+  return at === wanted ? cut : byteOffset(line, at)
+}
+
+/** The position in bytes of the character at `index`. Bytes that are not UTF-8 are one character each, or several together. */
+function byteOffset(line: Buffer, index: number): number {
+  let low = 0
+  let high = line.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (line.toString('utf8', 0, middle).length < index) low = middle + 1
+    else high = middle
+  }
+  while (low < line.length && (line[low]! & 0xc0) === 0x80) low++
+  return low
 }
 
 /** The last position at or before `at` where a UTF-8 character starts; `at` itself for bytes that are not UTF-8. */

@@ -1,7 +1,7 @@
 import { type ChildProcessByStdio, type StdioOptions, spawn } from 'node:child_process'
 import type { Readable } from 'node:stream'
 import { inheritedDescriptors } from './inherited-descriptors.ts'
-import { createLineSplitter } from './line-splitter.ts'
+import { createLineSplitter, type Unsplittable } from './line-splitter.ts'
 import { killGroup, signalGroup } from './process-group.ts'
 import { killRunProcesses, mutatedStackVariable, runUidVariable } from './processes-of-run.ts'
 import { escalateSignals, type SignalEscalation } from './signal-escalation.ts'
@@ -69,6 +69,8 @@ export type ProcessRunnerOptions = {
   wrapCommand?(command: Command): WrappedCommand
   /** Interrupts a group whose program is stopped. Default: SIGINT. */
   interrupt?(processGroupId: number): void
+  /** Where long lines of output are not split. */
+  unsplittable?: Unsplittable
   /** Called before anything else can happen to the group. */
   onStart?(processGroupId: number): void
   /** Called when the group has no process left. */
@@ -111,12 +113,16 @@ export function createProcessRunner(runner: ProcessRunnerOptions): ProcessRunner
     signal.addEventListener('abort', onAbort, { once: true })
 
     const closed = new Promise<void>(resolve => child.once('close', () => resolve()))
-    const stdout = createLineSplitter(line => options.onStdoutLine?.(line), options.maxLineBytes)
+    const stdout = createLineSplitter(line => options.onStdoutLine?.(line), options.maxLineBytes, runner.unsplittable)
     let firstError: string | undefined
-    const stderr = createLineSplitter(line => {
-      firstError ??= line
-      options.onStderrLine?.(line)
-    }, options.maxLineBytes)
+    const stderr = createLineSplitter(
+      line => {
+        firstError ??= line
+        options.onStderrLine?.(line)
+      },
+      options.maxLineBytes,
+      runner.unsplittable,
+    )
     child.stdout.on('data', stdout.push)
     child.stderr.on('data', stderr.push)
     try {

@@ -1,6 +1,6 @@
-import { badRequest, duplicateKeys, StatusError, type StrictJson } from '../../object/index.ts'
+import { badRequest, describeJsonSyntaxError, duplicateKeys, StatusError, type StrictJson } from '../../object/index.ts'
 import { checkParsed, checkSize, checkText } from './check-size.ts'
-import { parseYamlText } from './parse-yaml.ts'
+import { describeYamlError, parseYamlText } from './parse-yaml.ts'
 
 const bodyTypes = ['application/json', 'application/yaml', 'application/vnd.kubernetes.protobuf']
 
@@ -27,7 +27,7 @@ export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw badRequest(`the body of the request is not valid JSON: ${(error as Error).message.slice(0, 200)}`)
+    throw badRequest(`the body of the request is not valid JSON: ${describeJsonSyntaxError(error)}`)
   }
 }
 
@@ -36,7 +36,7 @@ export function parseYaml(text: string): unknown {
     return checkSize(parseYamlText(text))
   } catch (error) {
     if (error instanceof StatusError) throw error
-    throw notYaml((error as Error).message)
+    throw notYaml(describeYamlError(error))
   }
 }
 

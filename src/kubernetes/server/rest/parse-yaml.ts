@@ -32,6 +32,12 @@ export function parseYamlText(text: string): unknown {
   return document.toJS({ maxAliasCount })
 }
 
+/** Without what the parser quotes of the text, which may be a password. */
+export function describeYamlError(error: unknown): string {
+  const { message, pos } = error as Error & { pos?: [number, number] }
+  return pos === undefined ? message : `${message.split(/: "|\n/, 1)[0]} at position ${pos[0]}`
+}
+
 function parseAsJson(text: string): { value: unknown } | undefined {
   if (!/^\s*[{[]/.test(text)) return undefined
   let read: ReturnType<typeof parseJsonStrict>
