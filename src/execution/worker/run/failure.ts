@@ -4,6 +4,7 @@ import { UnexpectedFileError } from '../../../kubernetes/util/index.ts'
 import { LockedError, StateClientError } from '../../../stores/state/index.ts'
 import { formatMebibytes, SourceError, SpawnError } from '../../workspace/index.ts'
 import { InputError } from './input-error.ts'
+import { InputsAccessError } from './inputs-access.ts'
 import { OutputsError } from './outputs.ts'
 import type { StopCause } from './stop-cause.ts'
 
@@ -72,7 +73,7 @@ export function failureOf(error: unknown): Failure {
   }
   if (error instanceof StateClientError) return failed('StateUnavailable', `the state store is unavailable: ${error.message}`, true)
   if (error instanceof SpawnError) return failed(error.reason, error.message, error.reason === 'SpawnFailed')
-  if (error instanceof SourceError || error instanceof InputError || error instanceof OutputsError) {
+  if (error instanceof SourceError || error instanceof InputError || error instanceof OutputsError || error instanceof InputsAccessError) {
     return failed(error.reason, error.message, error.retryable)
   }
   if (error instanceof StatusError) return failed('RequestRejected', `${error.message} (${error.reason})`, true)

@@ -2,6 +2,7 @@ import { outputsSecretName, type Run, type StackSpec, type VariablesFrom } from 
 import { type Client, type ConfigMapBody, configMapResource, type SecretBody, secretResource } from '../../../kubernetes/client/index.ts'
 import { getOwn, type Json, type KubeObject, setOwn } from '../../../kubernetes/object/index.ts'
 import { InputError } from './input-error.ts'
+import { explainForbidden } from './inputs-access.ts'
 import { sensitiveAnnotation } from './outputs.ts'
 
 /** Everything that a Run reads from Secrets, ConfigMaps and the outputs of other Stacks. */
@@ -68,12 +69,12 @@ function createReader(client: Client, namespace: string, signal: AbortSignal): R
   const missing = (kind: string, name: string, hint: string) => `${kind} ${namespace}/${name} does not exist; ${hint}`
   return {
     async secret(name, field, hint = `create it (kubectl create secret generic ${name} -n ${namespace} …), or correct the name`) {
-      const found = await client.resource(secretResource).getOrUndefined(name, { namespace, signal })
+      const found = await explainForbidden(client.resource(secretResource).getOrUndefined(name, { namespace, signal }), namespace)
       if (!found) throw new InputError('SecretNotFound', field, missing('Secret', name, hint))
       return found
     },
     async configMap(name, field) {
-      const found = await client.resource(configMapResource).getOrUndefined(name, { namespace, signal })
+      const found = await explainForbidden(client.resource(configMapResource).getOrUndefined(name, { namespace, signal }), namespace)
       const hint = `create it (kubectl create configmap ${name} -n ${namespace} …), or correct the name`
       if (!found) throw new InputError('ConfigMapNotFound', field, missing('ConfigMap', name, hint))
       return found

@@ -2,6 +2,7 @@ import { labels, outputsSecretName, outputsSecretType, type Run, stackResource }
 import { type Client, type SecretBody, secretResource } from '../../../kubernetes/client/index.ts'
 import { isReason, type Json, type KubeObject, type OwnerReference } from '../../../kubernetes/object/index.ts'
 import { sha256 } from '../../../kubernetes/util/index.ts'
+import { explainForbidden } from './inputs-access.ts'
 
 /** The outputs of a Stack, as its engine returned them. */
 export type Outputs = Record<string, { value: Json; sensitive: boolean }>
@@ -88,11 +89,21 @@ export function outputsData(outputs: Outputs): Record<string, string> {
   return data
 }
 
+/** The Secret that the outputs of a Stack are in. */
+export type OutputsSecret = KubeObject<SecretBody> | undefined
+
+/** Read before the apply: outputs that cannot be stored must not be noticed only when everything is created. @throws {InputsAccessError} */
+export async function readOutputsSecret(client: Client, run: Run, signal?: AbortSignal): Promise<OutputsSecret> {
+  const { namespace = 'default' } = run.metadata
+  const name = outputsSecretName(run.spec.stackRef.name)
+  return await explainForbidden(client.resource(secretResource).getOrUndefined(name, { namespace, signal }), namespace)
+}
+
 /**
- * Creates or replaces the Secret `<stack>-outputs`. The Stack owns it, so it is deleted with the Stack.
+ * Creates or replaces the Secret `<stack>-outputs`, which {@link readOutputsSecret} has found or not. The Stack owns it, so it is deleted with the Stack.
  * @throws {OutputsError} OutputsSecretTaken if a Secret of that name does not hold the outputs of this Stack.
  */
-export async function writeOutputs(client: Client, run: Run, outputs: Outputs): Promise<void> {
+export async function writeOutputs(client: Client, run: Run, outputs: Outputs, found: OutputsSecret): Promise<void> {
   const { namespace = 'default' } = run.metadata
   const { name: stack, uid } = run.spec.stackRef
   const name = outputsSecretName(stack)
@@ -104,7 +115,7 @@ export async function writeOutputs(client: Client, run: Run, outputs: Outputs): 
   const metadata = { name, namespace, labels: { [labels.stack]: stack }, annotations, ownerReferences: [owner] }
   const data = outputsData(outputs)
   for (let attempt = 1; ; attempt++) {
-    const existing = await secrets.getOrUndefined(name, { namespace })
+    const existing = attempt === 1 ? found : await readOutputsSecret(client, run)
     try {
       if (!existing) await secrets.create({ metadata, type: outputsSecretType, data })
       else if (ownerUidOf(existing) === uid) {

@@ -5,7 +5,15 @@ import type { StateClient } from '../../../stores/state/index.ts'
 import { type ApplyResult, type Engine, type EngineContext, EngineError, maxPlanBytes, type PlanResult } from '../../engine/index.ts'
 import { formatPlan } from './format-run.ts'
 import { stringsIn } from './inputs.ts'
-import { deleteOutputs, markSecretOutputs, outputsDigest, publicOutputs, writeOutputs } from './outputs.ts'
+import {
+  deleteOutputs,
+  markSecretOutputs,
+  type OutputsSecret,
+  outputsDigest,
+  publicOutputs,
+  readOutputsSecret,
+  writeOutputs,
+} from './outputs.ts'
 import type { RunLog } from './run-log.ts'
 import type { RunReporter } from './run-reporter.ts'
 import type { RunResult } from './run-result.ts'
@@ -49,9 +57,10 @@ export async function planAndApply(options: PlanAndApplyOptions): Promise<RunRes
     }
     return { phase: 'Succeeded', ...summary, changed: plan.hasChanges, message: formatPlan(plan, 'would be ') }
   }
+  const outputsSecret = await readOutputsSecret(options.client, run, stopper.signal)
   if (plan.hasChanges) report({ phase: 'Applying', ...summary })
   const result = await engine.apply(context, plan)
-  return { phase: 'Succeeded', ...summary, ...(await saveOutputs(options, result)), message: formatPlan(plan, '') }
+  return { phase: 'Succeeded', ...summary, ...(await saveOutputs(options, result, outputsSecret)), message: formatPlan(plan, '') }
 }
 
 async function readPlanFile({ files }: EngineContext, path: string): Promise<Buffer> {
@@ -72,7 +81,11 @@ async function readApprovedPlan({ engine, context, state, stopper }: PlanAndAppl
   return plan
 }
 
-async function saveOutputs({ client, run, log }: PlanAndApplyOptions, result: ApplyResult): Promise<Partial<RunStatus>> {
+async function saveOutputs(
+  { client, run, log }: PlanAndApplyOptions,
+  result: ApplyResult,
+  secret: OutputsSecret,
+): Promise<Partial<RunStatus>> {
   const { resources, changed } = result
   log.addSecrets(Object.values(result.outputs).flatMap(({ value, sensitive }) => (sensitive ? stringsIn(value) : [])))
   const { outputs, marked } = markSecretOutputs(result.outputs, log.mask)
@@ -81,6 +94,6 @@ async function saveOutputs({ client, run, log }: PlanAndApplyOptions, result: Ap
     await deleteOutputs(client, run)
     return { changed, resources }
   }
-  await writeOutputs(client, run, outputs)
+  await writeOutputs(client, run, outputs, secret)
   return { changed, resources, outputs: publicOutputs(outputs), outputsDigest: outputsDigest(outputs) }
 }
