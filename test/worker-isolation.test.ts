@@ -3,14 +3,15 @@ import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { findRunProcesses, probeIsolation } from '../src/execution/workspace/index.ts'
+import { findRunProcesses, privateNetworkProblem, probeIsolation } from '../src/execution/workspace/index.ts'
 import { eventually } from './support/eventually.ts'
 import { createWorkerHarness, shell } from './support/worker-harness.ts'
 
 const harness = createWorkerHarness()
 const { directory, runsDir, startWorker, execute, getWorker, readLog, readState, newPath } = harness
 const sandbox = await probeIsolation('Sandbox')
-const needsSandbox = { skip: sandbox.available ? false : sandbox.reason }
+const networkProblem = sandbox.available ? privateNetworkProblem(sandbox.sandbox?.slirp4netns) : sandbox.reason
+const needsSandbox = { skip: networkProblem ?? false }
 
 test('the status reports the limits in force and the resources used', async t => {
   const { run } = await execute(t, {
@@ -52,7 +53,7 @@ test('a sandboxed Run has inputs, outputs and state, and sees neither the worker
   const { run } = await execute(t, { stack: { isolation: { level: 'Sandbox' }, command: { apply: shell(apply) } } })
   equal(run.status?.phase, 'Succeeded', JSON.stringify(run.status))
   deepEqual(run.status?.outputs, { url: 'http://x' })
-  equal(run.status?.isolation?.level, 'Sandbox')
+  deepEqual([run.status?.isolation?.level, run.status?.isolation?.network], ['Sandbox', 'Private'])
   equal(await readState(run), '{"made":1}')
   const log = await readLog(run)
   match(log, /No such file/)
@@ -66,6 +67,17 @@ test('a symlink at the path of the state file is not followed', needsSandbox, as
   const { run } = await execute(t, { stack: { isolation: { level: 'Sandbox' }, command: { apply } } })
   equal(run.status?.phase, 'Failed', JSON.stringify(run.status))
   ok(!(await readState(run)).includes('of-the-worker'))
+})
+
+test('a sandboxed Run uses the network of the worker only if its pool allows it', needsSandbox, async t => {
+  const started = newPath()
+  const stack = { isolation: { level: 'Sandbox', network: 'Host' } as const, command: { apply: ['touch', started] } }
+  const { run: refused } = await execute(t, { stack })
+  equal(refused.status?.reason, 'IsolationUnavailable', JSON.stringify(refused.status))
+  match(refused.status?.message ?? '', /^spec\.isolation\.network: Host is not allowed on this worker: .*spec\.allowHostNetwork/)
+  equal(existsSync(started), false)
+  const { run: allowed } = await execute(t, { stack: { ...stack, command: { apply: ['true'] } } }, { allowHostNetwork: true })
+  deepEqual([allowed.status?.phase, allowed.status?.isolation?.network], ['Succeeded', 'Host'], JSON.stringify(allowed.status))
 })
 
 for (const once of [true, false]) {

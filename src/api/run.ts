@@ -190,7 +190,7 @@ const status = Type.Object(
       Type.Object(
         {
           level: Type.String({ description: 'Isolation level: Process, Sandbox or Pod.' }),
-          network: Type.String({ description: 'Network access: Host or None.' }),
+          network: Type.String({ description: 'Network of the engine: Private, Host or None.' }),
           limits: Type.Optional(
             Type.Object(
               {

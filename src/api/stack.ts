@@ -26,9 +26,9 @@ const isolation = Type.Object(
       }),
     ),
     network: Type.Optional(
-      Type.Enum(['Host', 'None'], {
-        default: 'Host',
-        description: 'Network access of the engine. None disables the network and requires level Sandbox.',
+      Type.Enum(['Private', 'Host', 'None'], {
+        description:
+          'Network of the engine. Private: its own, from which it connects to other machines, not to the loopback interface of the worker. None: no network. Both require level Sandbox, whose default is Private. Host: the network of the worker, the default of the other levels; at level Sandbox the WorkerPool must allow it (spec.allowHostNetwork).',
       }),
     ),
   },

@@ -119,6 +119,13 @@ const spec = Type.Object({
       },
     ),
   ),
+  allowHostNetwork: Type.Optional(
+    Type.Boolean({
+      default: false,
+      description:
+        'Whether Runs of level Sandbox may use network Host, with which they reach everything that the worker reaches, including its loopback interface.',
+    }),
+  ),
   namespace: Type.Optional(
     Type.String({ minLength: 1, default: systemNamespace, description: 'Namespace of the worker Pods, for mode Pod.' }),
   ),

@@ -157,11 +157,12 @@ type LifecycleSettings = {
   drainGraceMs: number
   recycle: { afterRuns?: number; aboveMemoryBytes?: number }
   engineEnvironment: readonly string[]
+  allowHostNetwork: boolean
 }
 
 /** From the driver or the command line, else from the pool; without a pool, Warm with one slot. */
 async function lifecycleSettings(client: Client, settings: WorkerSettings, pool: string): Promise<LifecycleSettings> {
-  const { lifecycle, slots, drainGraceMs, recycleAfterRuns, recycleAboveBytes, engineEnvironment } = settings
+  const { lifecycle, slots, drainGraceMs, recycleAfterRuns, recycleAboveBytes, engineEnvironment, allowHostNetwork } = settings
   // A driver passes all settings of a one-shot worker, which then needs no request before its Run.
   const isComplete = lifecycle !== undefined && engineEnvironment !== undefined && (slots !== undefined || lifecycle === 'OneShot')
   const spec: WorkerPool['spec'] | undefined = isComplete
@@ -175,6 +176,7 @@ async function lifecycleSettings(client: Client, settings: WorkerSettings, pool:
     slots: slots ?? spec?.slots ?? 1,
     drainGraceMs: drainGraceMs ?? parseDuration(spec?.drainGrace ?? defaults.drainGrace),
     engineEnvironment: engineEnvironment ?? spec?.engineEnvironment ?? [],
+    allowHostNetwork: allowHostNetwork ?? spec?.allowHostNetwork ?? false,
     recycle: { ...(afterRuns !== undefined && { afterRuns }), ...(aboveMemoryBytes !== undefined && { aboveMemoryBytes }) },
   }
 }

@@ -3,7 +3,7 @@ import { accessSync, constants, existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import { detectEngines } from '../../execution/engine/index.ts'
-import { findDelegatedCgroup, probeIsolation } from '../../execution/workspace/index.ts'
+import { findDelegatedCgroup, privateNetworkProblem, probeIsolation } from '../../execution/workspace/index.ts'
 import { type AccessOptions, dataDirectory, findKubeconfig, withClient } from '../access.ts'
 import { formatError } from '../cli-error.ts'
 import { outPaint, print } from '../console.ts'
@@ -22,6 +22,7 @@ export async function doctor(options: AccessOptions & { data?: string; output?: 
     ...(await engines()),
     await program('git', ['--version'], 'sources from git repositories'),
     await sandbox(),
+    await sandboxNetwork(),
     limits(),
     data(options.data),
     await server(options),
@@ -78,6 +79,14 @@ async function sandbox(): Promise<DoctorFinding> {
     return { what, state: 'ok', detail: `isolation level Sandbox, with ${bwrap}${account ? `, as uid ${account.uid}` : ''}` }
   }
   return { what, state: 'missing', detail: found.reason, fix: 'required for Stacks with spec.isolation.level Sandbox' }
+}
+
+async function sandboxNetwork(): Promise<DoctorFinding> {
+  const what = 'sandbox network'
+  const found = await probeIsolation('Sandbox')
+  const problem = found.available ? privateNetworkProblem(found.sandbox?.slirp4netns) : 'level Sandbox is not available'
+  if (problem === undefined) return { what, state: 'ok', detail: 'network Private, with slirp4netns' }
+  return { what, state: 'missing', detail: problem, fix: 'required for Stacks with level Sandbox, unless spec.isolation.network is None' }
 }
 
 function limits(): DoctorFinding {

@@ -164,7 +164,7 @@ async function runSandboxed(
   const installation = dirname(dirname(realpathSync(program)))
   const options = {
     level: 'Sandbox' as const,
-    network: false,
+    network: 'None' as const,
     limits: {},
     runUid,
     directory,

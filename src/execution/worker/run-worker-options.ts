@@ -36,6 +36,8 @@ export type RunWorkerOptions = {
   sandboxBinds?: readonly string[]
   /** Variables of this process's environment that engines get: names, or prefixes followed by `*`. Default: none. */
   engineEnvironment?: readonly string[]
+  /** Sandboxes may use the network of this machine. Default: false. */
+  allowHostNetwork?: boolean
   log: Pick<Log, 'info' | 'warn'>
   /** Aborting it drains: no further Run is started, those that run may finish within `drainGraceMs`. */
   signal: AbortSignal

@@ -266,7 +266,15 @@ class WorkerProcess {
   }
 
   async #execute(run: Run): Promise<Execution> {
-    const { name, sandboxBinds = [], engineEnvironment = [], log, caCertificate, storeCaCertificate = caCertificate } = this.#options
+    const {
+      name,
+      sandboxBinds = [],
+      engineEnvironment = [],
+      allowHostNetwork = false,
+      log,
+      caCertificate,
+      storeCaCertificate = caCertificate,
+    } = this.#options
     await this.#supervisor.ready
     log.info({ worker: name, run: objectKey(run), type: run.spec.type }, 'run started')
     return await this.#parts.executeRun({
@@ -277,6 +285,7 @@ class WorkerProcess {
       storeAgent: this.#store.agent,
       sandboxBinds,
       engineEnvironment,
+      allowHostNetwork,
       times: this.#timings,
       sinceRenewalMs: () => bootMs() - this.#heartbeat.renewedAtMs,
       supervisor: this.#supervisor,

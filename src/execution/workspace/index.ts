@@ -14,6 +14,7 @@ export {
   type IsolationProbe,
   machineOomKills,
   parseRunLimits,
+  privateNetworkProblem,
   probeIsolation,
   RunIsolation,
   type RunLimits,

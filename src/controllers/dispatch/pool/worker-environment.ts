@@ -5,7 +5,15 @@ import { defaults, type WorkerPool } from '../../../api/index.ts'
  * of the server and a credential.
  */
 export function workerEnvironment({ metadata, spec }: WorkerPool, workerName: string): Record<string, string> {
-  const { lifecycle = 'OneShot', slots = 1, idleTimeout, recycle, drainGrace = defaults.drainGrace, engineEnvironment = [] } = spec
+  const {
+    lifecycle = 'OneShot',
+    slots = 1,
+    idleTimeout,
+    recycle,
+    drainGrace = defaults.drainGrace,
+    engineEnvironment = [],
+    allowHostNetwork = false,
+  } = spec
   return {
     OARLOCK_WORKER_NAME: workerName,
     OARLOCK_POOL: metadata.name,
@@ -13,6 +21,7 @@ export function workerEnvironment({ metadata, spec }: WorkerPool, workerName: st
     OARLOCK_SLOTS: String(slots),
     OARLOCK_DRAIN_GRACE: drainGrace,
     OARLOCK_ENGINE_ENVIRONMENT: engineEnvironment.join(','),
+    OARLOCK_ALLOW_HOST_NETWORK: String(allowHostNetwork),
     ...(idleTimeout !== undefined && { OARLOCK_IDLE_TIMEOUT: idleTimeout }),
     ...(recycle?.afterRuns !== undefined && { OARLOCK_RECYCLE_AFTER_RUNS: String(recycle.afterRuns) }),
     ...(recycle?.aboveMemory !== undefined && { OARLOCK_RECYCLE_ABOVE_MEMORY: recycle.aboveMemory }),

@@ -89,6 +89,7 @@ function createExecution({
     allowPaths: [],
     sandboxBinds: [],
     engineEnvironment: [],
+    allowHostNetwork: false,
     times: defaultLeaseTimings,
     sinceRenewalMs: () => lease.sinceRenewalMs,
     supervisor,

@@ -32,6 +32,8 @@ export type ExecuteOptions = {
   sandboxBinds: readonly string[]
   /** Variables of this process's environment that the engine gets: names, or prefixes followed by `*`. */
   engineEnvironment: readonly string[]
+  /** Sandboxes may use the network of this machine. */
+  allowHostNetwork: boolean
   times: FenceTimings
   /** Milliseconds since before the last successful renewal was sent (invariant 2). */
   sinceRenewalMs(): number

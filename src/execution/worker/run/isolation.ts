@@ -1,6 +1,13 @@
 import { join } from 'node:path'
 import { isolationLevels, type Run, raisedMemory } from '../../../api/index.ts'
-import { type ExceededLimit, parseRunLimits, probeIsolation, type RunDirectory, RunIsolation } from '../../workspace/index.ts'
+import {
+  type ExceededLimit,
+  parseRunLimits,
+  privateNetworkProblem,
+  probeIsolation,
+  type RunDirectory,
+  RunIsolation,
+} from '../../workspace/index.ts'
 import { InputError } from './input-error.ts'
 import type { StopCause } from './stop-cause.ts'
 
@@ -11,6 +18,8 @@ export type IsolationOptions = {
   cacheDir: string
   /** Further paths that sandboxes may read, from OARLOCK_SANDBOX_BINDS. */
   sandboxBinds: readonly string[]
+  /** A sandbox may use the network of this machine. */
+  allowHostNetwork: boolean
   onExceeded(cause: StopCause): void
 }
 
@@ -18,16 +27,31 @@ export type IsolationOptions = {
  * Creates the isolation that the Run's spec requires.
  * @throws {InputError} IsolationUnavailable if this worker lacks it: a weaker level is never used instead.
  */
-export async function createIsolation({ run, directory, cacheDir, sandboxBinds, onExceeded }: IsolationOptions): Promise<RunIsolation> {
+export async function createIsolation({
+  run,
+  directory,
+  cacheDir,
+  sandboxBinds,
+  allowHostNetwork,
+  onExceeded,
+}: IsolationOptions): Promise<RunIsolation> {
   const { isolation, resources = {} } = run.spec.stack
   const level = isolationLevels.find(each => each === isolation?.level) ?? 'Process'
-  const network = isolation?.network !== 'None'
-  if (!network && level !== 'Sandbox') {
-    throw new InputError('InvalidSpec', 'spec.isolation.network', `None requires spec.isolation.level Sandbox, got ${level}`)
+  const network = isolation?.network ?? (level === 'Sandbox' ? 'Private' : 'Host')
+  if (network !== 'Host' && level !== 'Sandbox') {
+    throw new InputError('InvalidSpec', 'spec.isolation.network', `${network} requires spec.isolation.level Sandbox, got ${level}`)
+  }
+  if (network === 'Host' && level === 'Sandbox' && !allowHostNetwork) {
+    const remedy = 'use Private or None, or let an administrator set spec.allowHostNetwork of the WorkerPool'
+    throw new InputError('IsolationUnavailable', 'spec.isolation.network', `Host is not allowed on this worker: ${remedy}`)
   }
   const available = await probeIsolation(level)
   if (!available.available) {
     throw new InputError('IsolationUnavailable', 'spec.isolation.level', `${level} is not available on this worker: ${available.reason}`)
+  }
+  const problem = network === 'Private' ? privateNetworkProblem(available.sandbox?.slirp4netns) : undefined
+  if (problem !== undefined) {
+    throw new InputError('IsolationUnavailable', 'spec.isolation.network', `Private is not available on this worker: ${problem}`)
   }
   const limits = readLimits(resources)
   return new RunIsolation({

@@ -15,3 +15,4 @@ export {
   type RunIsolationOptions,
   type RunUsage,
 } from './run-isolation.ts'
+export { type Network, privateNetworkProblem } from './sandbox-network.ts'

@@ -9,7 +9,7 @@ const [level, parent] = process.argv.slice(2) as [IsolationLevel, string]
 const runUid = randomUUID()
 const directory = await createRunDirectory(parent, runUid)
 const probe = await probeIsolation(level)
-const options = { level, network: true, limits: {}, runUid, directory, readable: [], onExceeded: () => {} }
+const options = { level, network: 'Host' as const, limits: {}, runUid, directory, readable: [], onExceeded: () => {} }
 const isolation = new RunIsolation({ ...(probe.available && probe), ...options })
 const runner = createProcessRunner({ runUid, ...directory, wrapCommand: isolation.wrapCommand })
 const { signal } = new AbortController()

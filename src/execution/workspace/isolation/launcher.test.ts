@@ -24,7 +24,7 @@ async function open(t: TestContext, level: 'Process' | 'Sandbox') {
   const limits = { diskBytes: 2 ** 30 }
   const isolation = new RunIsolation({
     ...(sandbox.available && sandbox),
-    ...{ level, network: true, limits, runUid, directory, readable: [], onExceeded: () => {} },
+    ...{ level, network: 'Host' as const, limits, runUid, directory, readable: [], onExceeded: () => {} },
   })
   t.after(async () => {
     await isolation.close()

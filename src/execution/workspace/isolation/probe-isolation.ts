@@ -47,9 +47,9 @@ async function probe(level: IsolationLevel, env: Readonly<Record<string, string 
     const where = env.OARLOCK_BWRAP_PATH ? `OARLOCK_BWRAP_PATH=${env.OARLOCK_BWRAP_PATH}` : 'PATH'
     return { available: false, reason: `bubblewrap (bwrap) was not found in ${where}; install it: apt-get install bubblewrap` }
   }
-  let sandbox: Sandbox = { bwrap }
+  let sandbox: Sandbox = { bwrap, slirp4netns: findInPath('slirp4netns', env) }
   try {
-    if (process.getuid?.() === 0) sandbox = { bwrap, account: findSandboxAccount() }
+    if (process.getuid?.() === 0) sandbox = { ...sandbox, account: findSandboxAccount() }
   } catch (error) {
     return { available: false, reason: (error as Error).message }
   }
@@ -58,20 +58,22 @@ async function probe(level: IsolationLevel, env: Readonly<Record<string, string 
 }
 
 function findBwrap(env: Readonly<Record<string, string | undefined>>): string | undefined {
-  const candidates = env.OARLOCK_BWRAP_PATH
-    ? [env.OARLOCK_BWRAP_PATH]
-    : (env.PATH ?? '')
-        .split(delimiter)
-        .filter(isAbsolute)
-        .map(directory => join(directory, 'bwrap'))
-  return candidates.find(path => {
-    try {
-      accessSync(path, constants.X_OK)
-      return true
-    } catch {
-      return false
-    }
-  })
+  const path = env.OARLOCK_BWRAP_PATH
+  return path ? (isExecutable(path) ? path : undefined) : findInPath('bwrap', env)
+}
+
+function findInPath(name: string, env: Readonly<Record<string, string | undefined>>): string | undefined {
+  const directories = (env.PATH ?? '').split(delimiter).filter(isAbsolute)
+  return directories.map(directory => join(directory, name)).find(isExecutable)
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** The error of bubblewrap when it cannot create a sandbox with the namespaces and ids that every Run needs; undefined when it can. */

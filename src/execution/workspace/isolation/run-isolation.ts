@@ -8,14 +8,15 @@ import { monitorUsage, type UsagePeaks } from './monitor-usage.ts'
 import type { ExceededLimit, RunLimits } from './resource-limits.ts'
 import { isVisible, type Sandbox, sandboxCommand, writableDirectories, writeAccountFiles } from './sandbox.ts'
 import type { SandboxAccount } from './sandbox-account.ts'
+import { connectNetwork, type Network, privateNetworkProblem, writeResolverFile } from './sandbox-network.ts'
 import { seccompFilter } from './seccomp.ts'
 
 export type RunIsolationOptions = {
   level: IsolationLevel
   /** For level Sandbox. */
   sandbox?: Sandbox
-  /** False: the sandbox has no network. */
-  network: boolean
+  /** Host, unless the level is Sandbox. */
+  network: Network
   limits: RunLimits
   runUid: string
   directory: RunDirectory
@@ -31,7 +32,7 @@ export type LimitEnforcement = 'Cgroup' | 'Watched' | 'NotEnforced'
 /** The isolation of a Run, with the enforcement of each limit that it has. */
 export type EffectiveIsolation = {
   level: IsolationLevel
-  network: 'Host' | 'None'
+  network: Network
   limits: { cpu?: LimitEnforcement; memory?: LimitEnforcement; pids?: LimitEnforcement; disk?: LimitEnforcement }
 }
 
@@ -54,6 +55,7 @@ export class RunIsolation {
   readonly #watch: ReturnType<typeof monitorUsage>
   readonly #ticksBefore = childTicks()
   readonly #seccompFile: string | undefined
+  #resolverFile: string | undefined
   #hasGivenSource = false
   readonly #programs: string[] = []
 
@@ -64,7 +66,7 @@ export class RunIsolation {
     const has = (controller: 'cpu' | 'memory' | 'pids') => this.#cgroup?.controllers.has(controller) === true
     this.effective = {
       level,
-      network: level === 'Sandbox' && !network ? 'None' : 'Host',
+      network: level === 'Sandbox' ? network : 'Host',
       limits: {
         ...(limits.cpus !== undefined && { cpu: has('cpu') ? 'Cgroup' : 'NotEnforced' }),
         ...(limits.memoryBytes !== undefined && { memory: has('memory') ? 'Cgroup' : 'Watched' }),
@@ -78,10 +80,13 @@ export class RunIsolation {
       const filter = seccompFilter()
       if (!filter) throw new Error(`there is no seccomp filter for ${process.arch}`)
       if (!options.sandbox) throw new Error('level Sandbox needs bubblewrap')
+      const problem = network === 'Private' ? privateNetworkProblem(options.sandbox.slirp4netns) : undefined
+      if (problem !== undefined) throw new Error(problem)
       // Outside of the directories that the sandbox can access, so that its programs cannot change it.
       this.#seccompFile = join(directory.root, 'seccomp.bpf')
       writeFileSync(this.#seccompFile, filter, { mode: 0o600 })
       writeAccountFiles(options.sandbox, directory)
+      if (network === 'Private') this.#resolverFile = writeResolverFile(directory)
     }
   }
 
@@ -111,8 +116,20 @@ export class RunIsolation {
     const seccomp = openSync(this.#seccompFile, 'r')
     // The runner opens pipes as descriptors 3 to 5, and passes further descriptors from 6 on.
     const descriptors = { info: 3, block: 4, args: 5, seccomp: 6 }
-    const { argv, options } = sandboxCommand({ sandbox, directory, readable, network, sharedMemoryBytes }, command, descriptors)
-    return { ...launch(steps, argv, command.env), sandboxOptions: options, descriptors: [seccomp], release: () => closeSync(seccomp) }
+    const { argv, options } = sandboxCommand(
+      { sandbox, directory, readable, network, resolverFile: this.#resolverFile, sharedMemoryBytes },
+      command,
+      descriptors,
+    )
+    const launched = launch(steps, argv, command.env)
+    const { slirp4netns } = sandbox
+    return {
+      ...launched,
+      sandboxOptions: options,
+      ...(network === 'Private' && slirp4netns && { connectNetwork: (pid: number) => connectNetwork(slirp4netns, pid, launched.env) }),
+      descriptors: [seccomp],
+      release: () => closeSync(seccomp),
+    }
   }
 
   /**

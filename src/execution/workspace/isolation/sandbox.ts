@@ -4,9 +4,10 @@ import type { Command } from '../process/index.ts'
 import type { RunDirectory } from '../run-directory.ts'
 import { launchProgram, quoteForShell } from './launcher.ts'
 import type { SandboxAccount } from './sandbox-account.ts'
+import { inNetworkNamespace, type Network } from './sandbox-network.ts'
 
-/** bubblewrap, and for a worker that is root the ids of its sandboxed programs. */
-export type Sandbox = { bwrap: string; account?: SandboxAccount }
+/** bubblewrap, for a worker that is root the ids of its sandboxed programs, and if it is installed slirp4netns. */
+export type Sandbox = { bwrap: string; account?: SandboxAccount; slirp4netns?: string | undefined }
 
 export type SandboxOptions = {
   sandbox: Sandbox
@@ -15,8 +16,10 @@ export type SandboxOptions = {
   readable: readonly string[]
   /** The size of /dev/shm. */
   sharedMemoryBytes: number
-  /** False: no network except a private loopback device. */
-  network: boolean
+  /** None: no network except a private loopback device. */
+  network: Network
+  /** For network Private: its /etc/resolv.conf. */
+  resolverFile: string | undefined
 }
 
 /** Programs and their libraries. With a merged /usr most of them are symlinks into it, and are created as symlinks. */
@@ -58,7 +61,7 @@ export function sandboxCommand(
   command: Command,
   descriptors: SandboxDescriptors,
 ): { argv: string[]; options: string[] } {
-  const { sandbox, directory, readable, network, sharedMemoryBytes } = run
+  const { sandbox, directory, readable, network, resolverFile, sharedMemoryBytes } = run
   const { args, info, block, seccomp } = descriptors
   const program = programAs(sandbox.account, command)
   // Below a system directory a bind mount would replace a symlink by its target: java, for one, finds its libraries next to its path.
@@ -67,7 +70,7 @@ export function sandboxCommand(
   const writable = writableDirectories(directory)
   const options = [
     ...namespaceOptions(sandbox.account),
-    ...(network ? [] : ['--unshare-net']),
+    ...(network === 'None' ? ['--unshare-net'] : []),
     ...['--new-session', '--hostname', 'oarlock-run'],
     ...['--info-fd', `${info}`, '--block-fd', `${block}`, '--seccomp', `${seccomp}`],
     ...kernelFileSystems(sharedMemoryBytes),
@@ -76,6 +79,7 @@ export function sandboxCommand(
     // bubblewrap would create a parent directory with the mode of what is bound in it, and without its owner.
     ...[...new Set([...visible, ...writable].map(path => dirname(path)))].flatMap(path => ['--perms', '0755', '--dir', path]),
     ...visible.flatMap(path => bindReadable(path)),
+    ...(resolverFile === undefined ? [] : ['--ro-bind', resolverFile, '/etc/resolv.conf']),
     ...accountFiles(directory).flatMap(({ source, path }) => ['--ro-bind', source, path]),
     ...writable.flatMap(path => ['--bind', path, path]),
     ...['--ro-bind', directory.inputs, directory.inputs],
@@ -88,7 +92,8 @@ export function sandboxCommand(
       ...Object.entries(program.env).flatMap(([name, value]) => ['--setenv', name, value]),
     ],
   ]
-  return { argv: [sandbox.bwrap, '--args', `${args}`, '--', program.command, ...program.args], options }
+  const argv = [sandbox.bwrap, '--args', `${args}`, '--', program.command, ...program.args]
+  return { argv: network === 'Private' ? inNetworkNamespace(sandbox.account, argv) : argv, options }
 }
 
 /** The directories of a Run that its programs may write. */
@@ -119,7 +124,7 @@ function namespaceOptions(account: SandboxAccount | undefined): string[] {
     ...['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try', '--cap-drop', 'ALL'],
     ...(account
       ? ['CAP_SETUID', 'CAP_SETGID', 'CAP_SETPCAP'].flatMap(capability => ['--cap-add', capability])
-      : ['--unshare-user', '--disable-userns']),
+      : ['--unshare-user', '--disable-userns', '--uid', `${process.getuid!()}`, '--gid', `${process.getgid!()}`]),
   ]
 }
 

@@ -48,6 +48,11 @@ export type WrappedCommand = {
    * would end bubblewrap itself, and the program with it.
    */
   sandboxOptions?: readonly string[]
+  /**
+   * Connects the network of the sandbox before its program starts; `pid` is the process that started the command. Resolves to what
+   * disconnects it, which is called when the program has ended.
+   */
+  connectNetwork?(pid: number): Promise<() => Promise<void>>
   /** Inherited as descriptors 6 and up. */
   descriptors: readonly number[]
   /** Called when the command was started, or failed to start. */
@@ -104,6 +109,7 @@ export function createProcessRunner(runner: ProcessRunnerOptions): ProcessRunner
     if (processGroupId !== undefined) runner.onStart?.(processGroupId)
 
     let stopEscalation = (): void => {}
+    let disconnectNetwork: (() => Promise<void>) | undefined
     let ended = false
     const onAbort = (): void => {
       if (ended) return
@@ -131,6 +137,7 @@ export function createProcessRunner(runner: ProcessRunnerOptions): ProcessRunner
         processGroupId = await Promise.race([readSandboxGroup(child), exited.then(() => undefined)])
         if (processGroupId !== undefined) {
           runner.onStart?.(processGroupId)
+          disconnectNetwork = await connectNetwork(options, wrapped, outerGroupId)
           if (signal.aborted) signalGroup(outerGroupId, 'SIGKILL')
           else unblockSandbox(child)
         }
@@ -151,6 +158,7 @@ export function createProcessRunner(runner: ProcessRunnerOptions): ProcessRunner
       return result
     } finally {
       ended = true
+      await disconnectNetwork?.()
       stopEscalation()
       signal.removeEventListener('abort', onAbort)
       child.stdout.destroy()
@@ -159,6 +167,17 @@ export function createProcessRunner(runner: ProcessRunnerOptions): ProcessRunner
       stderr.end()
       if (processGroupId !== undefined) runner.onEnd?.(processGroupId)
     }
+  }
+}
+
+/** @throws {SpawnError} after the sandbox, whose program has not started, was killed. */
+async function connectNetwork({ command }: SpawnOptions, wrapped: WrappedCommand | undefined, pid: number) {
+  try {
+    return await wrapped?.connectNetwork?.(pid)
+  } catch (error) {
+    await killGroup(pid)
+    const message = `the network of the sandbox for ${JSON.stringify(command)} could not be connected: ${(error as Error).message}`
+    throw new SpawnError('SpawnFailed', command, message, error)
   }
 }
 
