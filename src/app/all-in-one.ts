@@ -9,15 +9,16 @@ import { startApiServer } from './api-server/api-server.ts'
 import { makeControllers } from './controllers/controllers.ts'
 import { ensureDefaultPool } from './controllers/default-pool.ts'
 import { installOarlock } from './controllers/install.ts'
-import { claimStores, withdrawEndpoints } from './discovery/index.ts'
+import { withdrawEndpoints } from './discovery/index.ts'
 import { startEndpoints } from './endpoints/endpoints.ts'
 import { makeRegistry } from './endpoints/metrics.ts'
 import { createQueueHandler } from './endpoints/queue-endpoint.ts'
 import { collectGarbageWhenIdle } from './idle-gc.ts'
 import { createJoinHandler, createPodCredential, JoinService, serverTokenIssuer } from './join/index.ts'
 import { drainProcessPool, openProcessPool } from './process-pool/local-pool.ts'
-import { otherStoresError } from './stores/keep-claim.ts'
+import { keepClaim } from './stores/keep-claim.ts'
 import { openStores, serveStores } from './stores/stores.ts'
+import { whileClaimed } from './stores/while-claimed.ts'
 import { toAppStartError } from './to-app-start-error.ts'
 
 export type AllInOneOptions = {
@@ -105,8 +106,14 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     const client = await api.connect({ name: 'oarlock:controllers', groups: ['system:masters'] }, 'oarlock-controllers')
     cleanups.push(() => client.close())
     await installOarlock(client)
-    const otherStores = await claimStores(client, stores.id, { replace: options.replaceStores })
-    if (otherStores !== undefined) throw otherStoresError(dataDir, otherStores, stores.id)
+    const claim = await keepClaim({
+      ...{ client, dataDir, log, replace: options.replaceStores ?? false },
+      // Of one API server only one process of this kind runs, which is this one.
+      stores: { id: stores.id, generation: stores.generation, lockId: 'up' },
+      // Reported by /readyz. The process does not exit: the other stores need its API server.
+      onLost: () => {},
+    })
+    cleanups.push(() => claim.release())
     await withdrawEndpoints(client)
     await ensureDefaultPool(client, { max: options.pool?.max, newMax: Math.max(2, cpus().length) })
     const joinService = new JoinService({ client, issueCredential: serverTokenIssuer(server) })
@@ -141,14 +148,15 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     })
     const { manager, dispatch, stacks, runs } = controllers
     api.setRunsOfWorker(controllers.runsOfWorker)
-    const handlers = serveStores(stores, { client, manager, registry, log })
+    const served = serveStores(stores, { client, manager, registry, log })
+    const handlers = { state: whileClaimed(claim, served.state), log: whileClaimed(claim, served.log) }
     mounts.set('/state/', handlers.state)
     mounts.set('/logs/', handlers.log)
     mounts.set('/queue', createQueueHandler(client, dispatch.queue))
 
     let isStopping = false
     // Load balancers must stop sending requests as soon as the shutdown begins.
-    manager.addReadinessCheck(() => (isStopping ? ['oarlock is shutting down'] : []))
+    manager.addReadinessCheck(() => (isStopping ? ['oarlock is shutting down'] : claim.notReady()))
     const listener = await startEndpoints({
       address: healthAddress,
       controllers,

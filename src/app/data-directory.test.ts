@@ -49,7 +49,7 @@ const roles: Record<string, (dataDir: string) => Promise<() => Promise<void>>> =
     await controller.whenLeader
     return async () => await controller.stop({ graceMs: 5_000 })
   },
-  stores: async dataDir => (await startStoresProcess({ client: api.client, dataDir, listen, names: [], log })).stop,
+  stores: async dataDir => (await startStoresProcess({ client: api.client, dataDir, listen, names: [], log, onLost: () => {} })).stop,
   'join service': async dataDir => {
     const server = { url: api.client.server, caCertificate: undefined }
     return (await startJoinProcess({ client: api.client, dataDir, listen, names: [], api: server, log })).stop

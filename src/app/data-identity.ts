@@ -5,7 +5,12 @@ import { DatabaseSync } from 'node:sqlite'
 import { makeDirectories } from '../kubernetes/util/index.ts'
 import { AppStartError } from './app-start-error.ts'
 
-export type DataIdentity = { readonly id: string; release(): void }
+export type DataIdentity = {
+  readonly id: string
+  /** The open file, for what else belongs to the identity. */
+  readonly database: DatabaseSync
+  release(): void
+}
 
 export type DataIdentityOptions = {
   /** Holds the id and the lock. */
@@ -36,7 +41,10 @@ export function openDataIdentity({ file, dataDir, usedBy, idBytes, isNew = false
     // SQLite would create it readable for everyone.
     closeSync(openSync(file, 'a', 0o600))
     db = new DatabaseSync(file, { timeout: 250 })
-    db.exec('PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE; CREATE TABLE IF NOT EXISTS identity (id TEXT NOT NULL)')
+    // EXTRA: a power failure does not undo a committed write.
+    db.exec(
+      'PRAGMA synchronous=EXTRA; PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE; CREATE TABLE IF NOT EXISTS identity (id TEXT NOT NULL)',
+    )
     if (isNew) db.exec('DELETE FROM identity')
     const stored = db.prepare('SELECT id FROM identity').get() as { id: string } | undefined
     const id = stored?.id ?? randomBytes(idBytes).toString('hex')
@@ -44,7 +52,7 @@ export function openDataIdentity({ file, dataDir, usedBy, idBytes, isNew = false
     // With locking_mode=EXCLUSIVE the lock remains until the file is closed.
     db.exec('COMMIT')
     const opened = db
-    return { id, release: () => opened.close() }
+    return { id, database: opened, release: () => opened.close() }
   } catch (error) {
     db?.close()
     const { errcode = 0, message } = error as Error & { errcode?: number }

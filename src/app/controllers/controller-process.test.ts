@@ -95,7 +95,7 @@ test('a deleted Stack is kept until its states are deleted at the published addr
   const unknown = /the state of Stack default\/app cannot be deleted: no stores have published their address/
   await eventually(() => [...errors].some(text => unknown.test(text)), 'the error to be reported')
   const storesDir = join(dataDir, 'stores')
-  const stores = await startStoresProcess({ client, dataDir: storesDir, listen: address, names: [], log: silentLog })
+  const stores = await startStoresProcess({ client, dataDir: storesDir, listen: address, names: [], log: silentLog, onLost: () => {} })
   await eventually(async () => (await stacks.getOrUndefined('app', at)) === undefined, 'the Stack to be deleted')
   await controller.stop({ graceMs: 5_000 })
   await stores.stop()

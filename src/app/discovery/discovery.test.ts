@@ -78,6 +78,31 @@ test('a role is not ready when its address is overwritten or deleted, and publis
   }
 })
 
+test('an address is published only while its process may, and never replaces that of another process before', async () => {
+  await using api = await installed()
+  const { client } = api
+  const other = await publish(client, 'stores', 'https://other', 3_600_000)
+  let mayPublish = false
+  let asked = 0
+  const publication = keepPublishing({
+    ...{ client, role: 'stores', endpoint: endpoint('https://own'), log },
+    mayPublish: () => {
+      asked++
+      return mayPublish
+    },
+  })
+  try {
+    await eventually(() => asked > 1, 'it to be tried again')
+    match(publication.notReady().join(), /not published: another process may serve/)
+    deepEqual(await readEndpoint(client, 'stores'), endpoint('https://other'))
+    mayPublish = true
+    await eventually(async () => (await readEndpoint(client, 'stores'))?.url === 'https://own', 'the address to be published')
+  } finally {
+    publication.stop()
+    other.stop()
+  }
+})
+
 test('an address that must not get credentials is rejected', async () => {
   await using api = await installed()
   await publishEndpoint(api.client, 'stores', endpoint('http://stores'))

@@ -25,13 +25,16 @@ export type PublicationOptions = {
   log: Pick<Log, 'warn'>
   /** Least time between writes of an address that others overwrite; default 30,000. Two processes of a role would replace each other all the time. */
   republishMs?: number | undefined
+  /** False while another process may serve instead, whose address must not be replaced. Asked immediately before each write; default true. */
+  mayPublish?: (() => boolean) | undefined
 }
 
 /**
  * Publishes the address of a role in the background, and retries until it succeeds: the namespace exists only when a controller has
  * installed Oarlock. Then it watches the entry, and publishes again what was deleted or overwritten.
  */
-export function keepPublishing({ client, role, endpoint, log, republishMs = 30_000 }: PublicationOptions): Publication {
+export function keepPublishing(options: PublicationOptions): Publication {
+  const { client, role, endpoint, log, republishMs = 30_000, mayPublish = () => true } = options
   const stopping = new AbortController()
   const { signal } = stopping
   const expected = entryOf(endpoint)
@@ -43,7 +46,11 @@ export function keepPublishing({ client, role, endpoint, log, republishMs = 30_0
 
   const attempt = async () => {
     try {
-      await publishEndpoint(client, role, endpoint, signal)
+      const decide = () => {
+        if (!mayPublish()) throw new Error('another process may serve instead of this one')
+        return expected
+      }
+      await updateEntry(client, role, { fieldManager: managerOf(role), signal, decide })
       publishedAtMs = performance.now()
       reason = undefined
       if (!isWatching) watch()
@@ -115,8 +122,8 @@ export function keepPublishing({ client, role, endpoint, log, republishMs = 30_0
 }
 
 /** Publishes the address of a role. */
-export async function publishEndpoint(client: Client, role: EndpointRole, endpoint: Endpoint, signal?: AbortSignal): Promise<void> {
-  await updateEntry(client, role, { fieldManager: managerOf(role), signal, decide: () => entryOf(endpoint) })
+export async function publishEndpoint(client: Client, role: EndpointRole, endpoint: Endpoint): Promise<void> {
+  await updateEntry(client, role, { fieldManager: managerOf(role), decide: () => entryOf(endpoint) })
 }
 
 /** Removes the addresses of all roles, for a process that has them all: those of processes that ran apart earlier lead nowhere. */

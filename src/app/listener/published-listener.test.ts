@@ -48,7 +48,7 @@ test('stores and join service serve their metrics to users with the permission f
   const settings = (name: string) => ({
     ...{ client, dataDir: join(base, name), listen: { host: '127.0.0.1', port: 0 }, names: [], log: silentLog },
   })
-  const stores = await startStoresProcess(settings('stores'))
+  const stores = await startStoresProcess({ ...settings('stores'), onLost: () => {} })
   const joinService = await startJoinProcess({ ...settings('join'), api: { url: client.server, caCertificate: undefined } })
   const dispatcher = new Agent({ connect: { rejectUnauthorized: false } })
   const get = async (url: string, token: string | undefined, method = 'GET') => {

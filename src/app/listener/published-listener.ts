@@ -16,6 +16,8 @@ export type PublishedListenerOptions = RoleListenerOptions & {
   endpoint: EndpointRole
   /** Whether the published address outlives this process. */
   staysPublished: boolean
+  /** Whether the address may be published now. Default: always. */
+  mayPublish?: (() => boolean) | undefined
   mounts: readonly Mount[]
   /** Served at `/metrics`. */
   registry: Registry
@@ -40,7 +42,10 @@ export async function startPublishedListener(options: PublishedListenerOptions):
     onError: error => log.error({ err: error }, `request to the ${role} failed`),
   })
   const url = advertiseUrl ?? listener.url
-  const published = keepPublishing({ client, role: endpoint, endpoint: { url, caCertificate: listener.caCertificate }, log })
+  const published = keepPublishing({
+    ...{ client, log, role: endpoint, mayPublish: options.mayPublish },
+    endpoint: { url, caCertificate: listener.caCertificate },
+  })
   publication = published
   return {
     url,

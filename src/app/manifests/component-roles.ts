@@ -60,7 +60,11 @@ const components: readonly Component[] = [
   {
     name: 'stores',
     cluster: [onOwn(['stacks', 'runs', 'workers'], reads), ...reviews],
-    system: [publishEndpoint('stores')],
+    // With a name, `create` allows server-side apply only.
+    system: [
+      publishEndpoint('stores'),
+      { ...on(['coordination.k8s.io'], ['leases'], ['get', 'create', 'update', 'patch']), resourceNames: ['oarlock-stores'] },
+    ],
   },
   {
     name: 'join-service',

@@ -1,82 +1,159 @@
-import type { Client } from '../../kubernetes/client/index.ts'
-import { coerceError, type Log } from '../../kubernetes/controller/index.ts'
+import { systemNamespace } from '../../api/index.ts'
+import { type Client, systemClock } from '../../kubernetes/client/index.ts'
+import { coerceError, LeaseHolder, type Log } from '../../kubernetes/controller/index.ts'
+import { isReason } from '../../kubernetes/object/index.ts'
 import { AppStartError } from '../app-start-error.ts'
-import { claimStores } from '../discovery/index.ts'
+import { type ClaimingStores, claimRefusal, claimStores, readStoresClaim } from '../discovery/index.ts'
+import { heldError, refusedError } from './claim-errors.ts'
+import { formatHolder, newHolder, storesLease, storesLeaseName } from './stores-lease.ts'
 
-/** Other stores are those of the installation. */
-export const otherStoresError = (dataDir: string, other: string, id: string) =>
-  new AppStartError(
-    'DataDirectory',
-    `the states in ${dataDir} (${id}) are not those of this installation (${other}): engines would start from other states`,
-    'choose the right directory with --data; --replace-stores makes these the states of the installation, after a restore',
-  )
+/** Whether these stores may serve. Judged at the call, so it is correct immediately after the process was stopped for a while. */
+export type KeptClaim = {
+  readonly isClaimed: boolean
+  notReady(): string[]
+  /** Lets other stores of the installation start. Never rejects. */
+  release(): Promise<void>
+}
 
-/** Whether these stores may serve. */
-export type StoresClaim = { readonly isClaimed: boolean; notReady(): string[]; stop(): void }
-
-export type StoresClaimOptions = {
+export type KeepClaimOptions = {
   client: Client
-  id: string
+  stores: ClaimingStores & {
+    /** Processes with the same one have never run at the same time (stores-lease.ts). */
+    readonly lockId: string
+  }
   dataDir: string
   replace: boolean
-  log: Pick<Log, 'warn' | 'error'>
-  /** Time between checks. Default 30,000. */
-  checkMs?: number
+  log: Log
+  /** Other stores are those of the installation now, or another process serves these: this one serves no longer. */
+  onLost(error: AppStartError): void
+  /** Default 15,000. */
+  leaseDurationMs?: number
+  /** Time between raises of the generation. Default 60,000: after a crash, a copy of the directory is recognized if it was made longer before. */
+  raiseMs?: number
   /** Time between attempts while the API server does not answer. Default 1,000. */
   retryMs?: number
 }
 
+/** An API server that cannot be reached must not delay a shutdown. */
+const releaseTimeoutMs = 2_000
+
 /**
- * Claims the installation for these stores, and checks again at intervals: they serve only while the claim is theirs. If the API server
- * does not answer, it is retried in the background.
- * @throws {AppStartError} if other stores are those of the installation.
+ * Claims the installation for these stores: of all processes only the holder of the Lease serves, and of all directories only the one
+ * that was used last (`claimStores`). Waits while the Lease of a process that may still run has not expired. If the API server does not
+ * answer, it is retried in the background.
+ * @throws {AppStartError} if these are not the stores of the installation, or another process serves them.
  */
-export async function keepClaim(options: StoresClaimOptions): Promise<StoresClaim> {
-  const { client, id, dataDir, log, checkMs = 30_000, retryMs = 1_000 } = options
+export async function keepClaim(options: KeepClaimOptions): Promise<KeptClaim> {
+  const { client, stores, dataDir, log, leaseDurationMs = 15_000, raiseMs = 60_000, retryMs = 1_000 } = options
   let { replace } = options
-  let reason: string | undefined
-  let timer: NodeJS.Timeout | undefined
-  let isStopped = false
-  const attempt = async () => {
-    let other: string | undefined
-    try {
-      other = await claimStores(client, id, { replace })
-      replace = false
-      const next = other === undefined ? undefined : otherStoresError(dataDir, other, id).message
-      // The first attempt throws it.
-      if (isStarted && next !== undefined && next !== reason) log.error({ id, other }, `requests are rejected: ${next}`)
-      reason = next
-    } catch (thrown) {
-      // A claim that succeeded is valid until other stores are published.
-      if (!isClaimed) reason = `it is not known whether these are the stores of the installation: ${coerceError(thrown).message}`
-      log.warn({ err: coerceError(thrown) }, 'failed to check which stores are those of the installation, retrying')
-      schedule(retryMs)
-      return undefined
-    }
-    isClaimed = other === undefined
-    schedule(checkMs)
-    return other
-  }
-  const schedule = (ms: number) => {
-    if (!isStopped) timer = setTimeout(() => void attempt(), ms).unref()
-  }
-  let isClaimed = false
+  let isRaised = false
   let isStarted = false
-  const stop = () => {
-    isStopped = true
-    clearTimeout(timer)
+  let reason: string | undefined
+  let waitsFor: string | undefined
+  const ended = new AbortController()
+  const started = Promise.withResolvers<void>()
+
+  const lose = (error: AppStartError) => {
+    if (ended.signal.aborted) return
+    isRaised = false
+    reason = error.message
+    ended.abort()
+    if (!isStarted) return started.reject(error)
+    log.error({}, `requests are rejected: ${error.message}`)
+    options.onLost(error)
   }
-  const other = await attempt()
+  const onError = (thrown: unknown) => {
+    // A race that was lost is no failure.
+    if (isReason(thrown, 'Conflict', 'AlreadyExists')) return
+    reason = `it is not known whether these are the stores of the installation: ${coerceError(thrown).message}`
+    started.resolve()
+  }
+  const onHeld = (other: string, isAlive: boolean) => {
+    if (waitsFor !== other) log.info({ holder: other }, 'the Lease of the stores is held by another process, waiting until it expires')
+    waitsFor = other
+    reason = `the Lease of the stores is held by ${formatHolder(other)}`
+    const url = async () => (await readStoresClaim(client, AbortSignal.timeout(releaseTimeoutMs))).url
+    if (isAlive)
+      void url().then(
+        at => lose(heldError(other, at)),
+        () => lose(heldError(other, undefined)),
+      )
+  }
+
+  const renewDeadlineMs = Math.ceil((leaseDurationMs * 2) / 3)
+  const holder = newHolder(stores.lockId)
+  const lease = new LeaseHolder({
+    ...{ leaseName: storesLeaseName, namespace: systemNamespace, identity: holder, log },
+    ...{ leaseDurationMs, renewDeadlineMs, retryPeriodMs: Math.ceil(leaseDurationMs / 8) },
+    store: storesLease({ client, holder, timeoutMs: renewDeadlineMs, onHeld, onError }),
+  })
+
+  /** Raises the generation until `signal` aborts. */
+  const keepRaising = async (signal: AbortSignal) => {
+    while (!signal.aborted) {
+      let delayMs = raiseMs
+      try {
+        const refusal = await claimStores(client, stores, { replace, signal })
+        if (refusal) return lose(refusedError(dataDir, stores.id, refusal))
+        if (signal.aborted) return
+        replace = false
+        isRaised = true
+        reason = undefined
+        started.resolve()
+      } catch (thrown) {
+        if (signal.aborted) return
+        log.warn({ err: coerceError(thrown) }, 'failed to claim the installation for these stores, retrying')
+        onError(thrown)
+        delayMs = retryMs
+      }
+      await systemClock.sleep(delayMs, signal)
+    }
+  }
+
+  try {
+    // Before the Lease is acquired, which would keep the right stores waiting.
+    const refusal = replace ? undefined : claimRefusal(stores, await readStoresClaim(client, AbortSignal.timeout(renewDeadlineMs)))
+    if (refusal) throw refusedError(dataDir, stores.id, refusal)
+  } catch (thrown) {
+    if (thrown instanceof AppStartError) throw thrown
+    log.warn({ err: coerceError(thrown) }, 'failed to read which stores are those of the installation, retrying')
+    onError(thrown)
+  }
+  let raising = new AbortController()
+  let raised = Promise.resolve()
+  const running = lease.run(ended.signal, {
+    onGained: () => {
+      raising = new AbortController()
+      raised = keepRaising(raising.signal)
+    },
+    onLost: async () => {
+      const wasClaimed = isRaised && lease.isHeld
+      isRaised = false
+      raising.abort()
+      await raised
+      if (!ended.signal.aborted || !wasClaimed) return
+      // A copy that was made while these stores served is older than their last states.
+      await claimStores(client, stores, { signal: AbortSignal.timeout(releaseTimeoutMs) }).catch((thrown: unknown) =>
+        log.warn({ err: coerceError(thrown) }, 'failed to raise the generation of the stores'),
+      )
+    },
+  })
+  const release = async () => {
+    ended.abort()
+    await running
+  }
+  try {
+    await started.promise
+  } catch (error) {
+    await release()
+    throw error
+  }
   isStarted = true
-  if (other !== undefined) {
-    stop()
-    throw otherStoresError(dataDir, other, id)
-  }
   return {
     get isClaimed() {
-      return isClaimed
+      return isRaised && lease.isHeld
     },
-    notReady: () => (reason === undefined ? [] : [reason]),
-    stop,
+    notReady: () => (isRaised && lease.isHeld ? [] : [reason ?? 'the Lease of the stores was not renewed in time']),
+    release,
   }
 }

@@ -1,14 +1,15 @@
 import type { Client } from '../../kubernetes/client/index.ts'
 import { coerceError, type Log, Manager } from '../../kubernetes/controller/index.ts'
 import { prepareDataDirectory, prepareRoleDirectory } from '../data-directory.ts'
-import { readStoresId } from '../discovery/index.ts'
+import { readStoresClaim } from '../discovery/index.ts'
 import { makeRegistry } from '../endpoints/metrics.ts'
 import { startPublishedListener } from '../listener/published-listener.ts'
 import type { RoleListenerOptions } from '../listener/tls-listener.ts'
-import type { MountHandler } from '../mount.ts'
 import type { RoleProcess } from '../role-process.ts'
-import { keepClaim, otherStoresError, type StoresClaim } from './keep-claim.ts'
+import { refusedError } from './claim-errors.ts'
+import { type KeptClaim, keepClaim } from './keep-claim.ts'
 import { hasStates, openStores, serveStores } from './stores.ts'
+import { whileClaimed } from './while-claimed.ts'
 
 export type StoresProcessOptions = RoleListenerOptions & {
   client: Client
@@ -16,12 +17,15 @@ export type StoresProcessOptions = RoleListenerOptions & {
   /** Makes these stores those of the installation, although others are. Default false. */
   replace?: boolean
   log: Log
+  /** These stores serve no longer, because others do: the process must exit. */
+  onLost(error: Error): void
 }
 
 /**
  * `oarlock stores`: the state store and the log store of an installation, as a process of their own. It knows the API server only as a client:
  * tokens are checked by TokenReview, rights by SubjectAccessReview.
- * @throws {AppStartError} if the data directory or the address cannot be used, or other stores are those of the installation.
+ * @throws {AppStartError} if the data directory or the address cannot be used, other stores are those of the installation, or
+ * another process serves them.
  */
 export async function startStoresProcess(options: StoresProcessOptions): Promise<RoleProcess> {
   const { client, dataDir, log } = options
@@ -32,19 +36,21 @@ export async function startStoresProcess(options: StoresProcessOptions): Promise
   const registry = makeRegistry()
   const manager = new Manager({ client, log, registry })
   const handlers = serveStores(stores, { client, manager, registry, log })
-  let claim: StoresClaim | undefined
+  let claim: KeptClaim | undefined
   try {
-    claim = await keepClaim({ client, id: stores.id, dataDir, replace: options.replace ?? false, log })
-    manager.addReadinessCheck(claim.notReady)
+    claim = await keepClaim({ client, stores, dataDir, replace: options.replace ?? false, log, onLost: options.onLost })
+    const kept = claim
+    manager.addReadinessCheck(kept.notReady)
     const { url, notReady, stop } = await startPublishedListener({
       ...options,
       role: 'state and log stores',
       endpoint: 'stores',
       // Without an entry, stores are expected on the address of the API server: a worker that joins while they restart would keep that one.
       staysPublished: true,
+      mayPublish: () => kept.isClaimed,
       mounts: [
-        { prefix: '/state/', handler: whileClaimed(claim, handlers.state) },
-        { prefix: '/logs/', handler: whileClaimed(claim, handlers.log) },
+        { prefix: '/state/', handler: whileClaimed(kept, handlers.state) },
+        { prefix: '/logs/', handler: whileClaimed(kept, handlers.log) },
       ],
       registry,
       notReady: () => manager.readyz().reasons,
@@ -54,14 +60,14 @@ export async function startStoresProcess(options: StoresProcessOptions): Promise
       url,
       notReady,
       stop: async () => {
-        claim?.stop()
         await stop()
         await manager.stop()
+        await claim?.release()
         await stores.close()
       },
     }
   } catch (error) {
-    claim?.stop()
+    await claim?.release()
     await stores.close()
     throw error
   }
@@ -72,18 +78,9 @@ export async function startStoresProcess(options: StoresProcessOptions): Promise
  * the claim decides later.
  */
 async function refuseNewStates(client: Client, dataDir: string, log: Pick<Log, 'warn'>): Promise<void> {
-  const other = await readStoresId(client).catch((error: unknown) => {
+  const { id: other } = await readStoresClaim(client).catch((error: unknown) => {
     log.warn({ err: coerceError(error) }, 'failed to check which stores are those of the installation')
-    return undefined
+    return {} as { id?: string }
   })
-  if (other !== undefined) throw otherStoresError(dataDir, other, 'none')
+  if (other !== undefined) throw refusedError(dataDir, 'none', { kind: 'other', id: other })
 }
-
-/** Clients retry a request that got 503. */
-const whileClaimed =
-  (claim: StoresClaim, handler: MountHandler): MountHandler =>
-  async (request, response, context) => {
-    if (claim.isClaimed) return await handler(request, response, context)
-    const error = { code: 'Unavailable', message: claim.notReady().join('; ') }
-    response.writeHead(503, { 'Content-Type': 'application/json', 'Retry-After': '1' }).end(JSON.stringify({ error }))
-  }

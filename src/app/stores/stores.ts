@@ -14,15 +14,21 @@ import { createStateHandler, openStateStore, type StateHandler, type StateStore 
 import { prepareDataDirectory } from '../data-directory.ts'
 import { openDataIdentity } from '../data-identity.ts'
 import { AccessReviewer } from '../delegated-auth/access-reviewer.ts'
+import type { GenerationStore } from '../discovery/index.ts'
 import { brokenLocksCounter } from '../endpoints/metrics.ts'
 import { toAppStartError } from '../to-app-start-error.ts'
+import { openGenerationStore } from './generation-store.ts'
 import { readStateKey } from './state-key.ts'
 import { authorizeLog, authorizeState, lockAbandonedCheck, orUnavailable, type StoreFacts } from './store-access.ts'
+import { lockIdOf } from './stores-lease.ts'
 
 /** The state store and the log store of one data directory, as a role of a process. */
 export type Stores = {
   /** Identifies these states: the id of a restored directory is the same, that of an empty one is new. */
   readonly id: string
+  readonly generation: GenerationStore
+  /** Identifies the lock on the directory (stores-lease.ts). */
+  readonly lockId: string
   readonly state: StateStore
   readonly log: LogStore
   /** Deletes the log of a Run that was deleted. Never rejects. */
@@ -54,18 +60,23 @@ export async function openStores({ dataDir, log }: { dataDir: string; log: Log }
   let identity: ReturnType<typeof openDataIdentity> | undefined
   try {
     prepareDataDirectory(dataDir, log)
+    const file = join(directory, 'stores.db')
+    const isNew = !hasStates(dataDir)
     identity = openDataIdentity({
-      file: join(directory, 'stores.db'),
+      file,
       dataDir,
       usedBy: '"oarlock stores" or "oarlock up"',
       idBytes: 16,
-      isNew: !hasStates(dataDir),
+      isNew,
     })
-    const { id, release } = identity
+    const { id, database, release } = identity
+    const generation = openGenerationStore(database, { isNew })
     const state = await openStateStore({ directory, key: readStateKey(dataDir) })
     const logs = openLogStore({ directory: join(dataDir, 'logs') })
     return {
       id,
+      generation,
+      lockId: lockIdOf(file),
       state,
       log: logs,
       removeLog: async ({ namespace, name }) => {

@@ -4,11 +4,12 @@ import { type RoleOptions, runRole } from '../run-role.ts'
 
 /** `oarlock stores`: runs the state store and the log store until a signal ends it. Returns the exit code. */
 export async function stores(options: RoleOptions & RoleListenOptions & { replaceStores?: boolean }): Promise<number> {
-  return await runRole('stores', options, async ({ client, log, dataDir }) => {
+  return await runRole('stores', options, async ({ client, log, dataDir, fail }) => {
     const { startStoresProcess } = await roles.stores()
     const { url, notReady, stop } = await startStoresProcess({
       ...{ client, log, dataDir, names: options.tlsSan, advertiseUrl: options.advertiseUrl },
       replace: options.replaceStores === true,
+      onLost: fail,
       listen: parseAddress(options.listen),
       certificateFiles: certificateFiles(options, 'stores'),
     })
