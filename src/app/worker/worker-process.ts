@@ -5,6 +5,7 @@
  */
 import { defaults, type WorkerPool, workerPoolResource } from '../../api/index.ts'
 import {
+  prepareWorkerDirectories,
   runWorker,
   type WorkerHealth,
   WorkerOptionError,
@@ -44,6 +45,7 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
   const log = { info: line('info'), warn: line('warn') }
   try {
     const settings = workerOptionsFromEnv(env, overrides)
+    prepareWorkerDirectories(settings)
     const access = looksLikeJoinToken(settings.token)
       ? await joinPool(settings, overrides.name ?? env.OARLOCK_WORKER_NAME, log)
       : accessFromSettings(settings)

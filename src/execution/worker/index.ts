@@ -17,6 +17,7 @@ export { runWorker } from './run-worker.ts'
 export type { RunWorkerOptions } from './run-worker-options.ts'
 export { workerSignals } from './signals.ts'
 export { engineVersions, type WorkerCapabilities } from './worker-capabilities.ts'
+export { prepareWorkerDirectories } from './worker-directories.ts'
 export { WorkerOptionError } from './worker-option-error.ts'
 export { type WorkerOverrides, type WorkerSettings, workerOptionsFromEnv } from './worker-options.ts'
 

@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs'
-import { hostname, tmpdir } from 'node:os'
+import { hostname } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { defaults } from '../../api/index.ts'
 import { nameErrors, parseDuration, parseQuantity, quantityValue } from '../../kubernetes/object/index.ts'
 import { isUnixUrl, parseServerAddress } from '../../kubernetes/util/index.ts'
 import { parseEngineEnvironment } from './engine-environment.ts'
 import { capabilitiesFromEnv, type WorkerCapabilities } from './worker-capabilities.ts'
+import { defaultWorkerDirectory } from './worker-directories.ts'
 import { WorkerOptionError } from './worker-option-error.ts'
 
 /** The configuration of a worker process. Client, log and signals come from its caller. */
@@ -74,7 +75,7 @@ export function workerOptionsFromEnv(env: Readonly<Record<string, string | undef
   const name = overrides.name ?? env.OARLOCK_WORKER_NAME ?? defaultName()
   const [error] = nameErrors(name, 'dns1123Subdomain')
   if (error) throw new WorkerOptionError(`--name ${JSON.stringify(name)}: ${error}`)
-  const base = join(tmpdir(), 'oarlock-worker')
+  const base = defaultWorkerDirectory()
   const caCertificate = readOptional('OARLOCK_CA_FILE', env.OARLOCK_CA_FILE)
   return {
     name,
