@@ -1,7 +1,6 @@
-import { randomBytes } from 'node:crypto'
 import { chmodSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { makeDirectories } from '../../util/index.ts'
+import { makeDirectories } from '../../util/make-directories.ts'
 import { cipherKeyBytes } from '../../util/row-cipher.ts'
 import { readIfExists, writeSecretFile } from './secret-file.ts'
 import { ServerStartError } from './start-error.ts'
@@ -65,7 +64,10 @@ export function writeEncryptionConfig(path: string, { resources, keys }: Encrypt
 }
 
 // Not a number: a key that was lost and replaced would have the name of the new one.
-const newKey = (): EncryptionKey => ({ name: `key-${randomBytes(4).toString('hex')}`, secret: randomBytes(cipherKeyBytes) })
+function newKey(): EncryptionKey {
+  const { randomBytes } = process.getBuiltinModule('node:crypto')
+  return { name: `key-${randomBytes(4).toString('hex')}`, secret: randomBytes(cipherKeyBytes) }
+}
 
 /** Only what {@link writeEncryptionConfig} writes, with other resources and keys: everything else would be silently ignored. */
 function parse(file: unknown): EncryptionConfig {

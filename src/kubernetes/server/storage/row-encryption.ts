@@ -10,17 +10,16 @@ export const maxHeaderBytes = 100
 export class RowEncryption {
   readonly config: EncryptionConfig
   readonly #resources: ReadonlySet<string>
-  readonly #ciphers: ReadonlyMap<string, RowCipher>
-  readonly #newest: RowCipher
+  readonly #secrets: ReadonlyMap<string, Buffer>
+  /** Made when they are needed first. */
+  readonly #ciphers = new Map<string, RowCipher>()
   readonly #header: Buffer
 
   constructor(config: EncryptionConfig) {
     this.config = config
     this.#resources = new Set(config.resources)
-    this.#ciphers = new Map(config.keys.map(({ name, secret }) => [name, new RowCipher(secret, 'oarlock storage')]))
-    const { name } = config.keys[0]
-    this.#newest = this.#ciphers.get(name)!
-    this.#header = Buffer.from(`${prefix}${name}:`)
+    this.#secrets = new Map(config.keys.map(({ name, secret }) => [name, secret]))
+    this.#header = Buffer.from(`${prefix}${config.keys[0].name}:`)
   }
 
   /** Name of the key that a write of `resource` is encrypted with; undefined when it is stored in clear text. */
@@ -29,19 +28,31 @@ export class RowEncryption {
   }
 
   has(keyName: string): boolean {
-    return this.#ciphers.has(keyName)
+    return this.#secrets.has(keyName)
   }
 
   encrypt(text: string, resource: string, key: string): Buffer {
-    return Buffer.concat([this.#header, this.#newest.encrypt(Buffer.from(text), [`${resource} ${key}`])])
+    return Buffer.concat([this.#header, this.#cipher(this.config.keys[0].name).encrypt(Buffer.from(text), [`${resource} ${key}`])])
   }
 
   /** @throws {Error} if it was not encrypted with a known key for this object. */
   decrypt(stored: Uint8Array, resource: string, key: string): string {
     const keyName = keyNameOf(stored)
-    const cipher = keyName === undefined ? undefined : this.#ciphers.get(keyName)
-    if (keyName === undefined || cipher === undefined) throw new Error(`the encryption key ${keyName} is missing`)
-    return cipher.decrypt(stored.subarray(prefix.length + keyName.length + 1), [`${resource} ${key}`]).toString()
+    if (keyName === undefined) throw new Error('it has no encryption key')
+    return this.#cipher(keyName)
+      .decrypt(stored.subarray(prefix.length + keyName.length + 1), [`${resource} ${key}`])
+      .toString()
+  }
+
+  #cipher(keyName: string): RowCipher {
+    let cipher = this.#ciphers.get(keyName)
+    if (!cipher) {
+      const secret = this.#secrets.get(keyName)
+      if (!secret) throw new Error(`the encryption key ${keyName} is missing`)
+      cipher = new RowCipher(secret, 'oarlock storage')
+      this.#ciphers.set(keyName, cipher)
+    }
+    return cipher
   }
 }
 

@@ -1,9 +1,10 @@
-import { randomBytes } from 'node:crypto'
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 /** Writes a file with mode 0600 atomically: on disk when it returns; after a crash or an error the file has its old content. */
 export function writeSecretFile(path: string, text: string): void {
+  // Not imported: the storage thread loads this module and rarely writes.
+  const { randomBytes } = process.getBuiltinModule('node:crypto')
   const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`
   const file = openSync(temporary, 'wx', 0o600)
   try {
