@@ -109,7 +109,8 @@ for (const flavor of [terraformFlavor, opentofuFlavor] satisfies Flavor[]) {
     const plan = await planned(harness.context)
     const other = await engine.readPlan({ ...harness.context, sourceDigest: 'sha256:other' }, plan.file ?? '')
     assert.notEqual(other.digest, plan.digest)
-    await harness.write({ 'run.sh': 'evil' })
+    // The plan file contains the configuration. Of run.sh it contains nothing: the digest of the source covers it.
+    await harness.write({ 'main.tf': main.replace('run.sh', 'other.sh'), 'other.sh': 'evil' })
     assert.notEqual((await engine.plan(harness.context)).digest, plan.digest)
   })
 
