@@ -118,7 +118,6 @@ async function start(t: TestContext, script: string, more: { namespace?: string;
       workerName: name,
     },
   })
-  await client.resource(runResource).patchStatus(run.metadata.name, { status: { phase: 'Assigned' } }, { namespace: 'apps' })
   await eventually(async () => (await get(run)).status?.phase === 'Applying', 'the engine to start', 30_000)
   return { worker, run, name, runsDir, supervisorPids: () => ownersOf(join(runsDir, run.metadata.uid)).filter(pid => pid !== worker.pid) }
 }

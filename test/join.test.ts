@@ -88,7 +88,9 @@ describe('workers that join', () => {
   async function assignRun(namespace: string, stack: string, workerName: string, secret: string): Promise<Run> {
     const spec: StackSpec = { engine: 'command', source: { inline: { files: { a: '' } } }, command: { apply: ['true'] }, suspend: true }
     const { metadata } = await new StackFixture(admin, namespace).create(stack, spec)
-    const run = await admin.resource(runResource).create({
+    const secrets = admin.resource(secretResource)
+    await secrets.create({ metadata: { name: secret, namespace }, stringData: { password: `of-${stack}` } })
+    return await admin.resource(runResource).create({
       metadata: { name: `${stack}-1`, namespace },
       spec: {
         ...{ type: 'Apply', epoch: 1, revision: 'r', inputsDigest: 'i', reason: 'NewGeneration', pool: 'edge', priority: 0, workerName },
@@ -96,9 +98,6 @@ describe('workers that join', () => {
         stack: { ...spec, variablesFrom: [{ secretRef: { name: secret } }] },
       },
     })
-    const secrets = admin.resource(secretResource)
-    await secrets.create({ metadata: { name: secret, namespace }, stringData: { password: `of-${stack}` } })
-    return await admin.resource(runResource).patchStatus(run.metadata.name, { status: { phase: 'Assigned' } }, { namespace })
   }
 
   const expectRejected = async (

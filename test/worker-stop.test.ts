@@ -7,6 +7,7 @@ import { type Run, runResource, systemNamespace } from '../src/api/index.ts'
 import type { LeaseTimings } from '../src/execution/worker/index.ts'
 import { findRunProcesses } from '../src/execution/workspace/index.ts'
 import { leaseResource } from '../src/kubernetes/client/index.ts'
+import { rfc3339 } from '../src/kubernetes/object/index.ts'
 import { eventually } from './support/eventually.ts'
 import { stackUidOf } from './support/worker-fixture.ts'
 import { createWorkerHarness, savesOnInterrupt, shell, untilFile } from './support/worker-harness.ts'
@@ -141,7 +142,8 @@ for (const [name, revoke] of [
     'a Run that was declared Lost',
     async run => {
       const runs = harness.client.resource(runResource)
-      await runs.patchStatus(run.metadata.name, { status: { phase: 'Lost' } }, { namespace: 'apps' })
+      const status = { phase: 'Lost', finishedAt: rfc3339(Date.now()) } as const
+      await runs.patchStatus(run.metadata.name, { status }, { namespace: 'apps' })
     },
   ],
   [

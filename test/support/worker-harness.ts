@@ -131,7 +131,7 @@ export function createWorkerHarness(): WorkerHarness {
     async assignRun(workerName, { stack, stackName = `s${++stackCount}`, ...spec }) {
       const epoch = spec.epoch ?? 1
       const runs = fixture.client.resource(runResource)
-      const created = await runs.create({
+      return await runs.create({
         metadata: { name: `${stackName}-${epoch}`, namespace: 'apps' },
         spec: {
           type: 'Apply',
@@ -147,7 +147,6 @@ export function createWorkerHarness(): WorkerHarness {
           ...spec,
         },
       })
-      return await runs.patchStatus(created.metadata.name, { status: { phase: 'Assigned' } }, { namespace: 'apps' })
     },
     async execute(t, assigned, options = {}) {
       const worker = harness.startWorker(t, options)
