@@ -112,6 +112,8 @@ export async function createFixture(target: Target): Promise<Fixture> {
     await publishEndpoint(own, role, { url: `https://${role}`, caCertificate: undefined })
     await own.close()
   }
+  // That of a process that serves states.
+  await client.resource(leaseResource).create({ metadata: { name: 'oarlock-stores', namespace: systemNamespace }, spec: {} })
   for (const name of ['edge', 'private'])
     await client.resource(workerPoolResource).create({ metadata: { name }, spec: { mode: 'External' } })
   for (const [name, worker] of Object.entries(workers)) tokens[name] = await createWorker(client, name, worker)
