@@ -202,24 +202,6 @@ test('invariant 3: after worker, supervisor and engine were all paused past the 
   ok(orphans.length > 0, 'the last state of the old Run was not kept as an orphan')
 })
 
-test('invariant 2: a worker whose packets are dropped stops its engine before the Lease can expire', {
-  skip: network.skipReason ?? false,
-}, async t => {
-  if (network.skipReason !== undefined) return t.skip(network.skipReason)
-  const { worker, run, name } = await start(t, `trap 'exit 1' INT; while :; do sleep 0.02; done`, { namespace: network.namespace })
-  await eventually(async () => (await renewedAt(name)) > Date.parse(run.metadata.creationTimestamp) + lease.renewMs, 'a renewal')
-  network.cut()
-  const cutAt = performance.now()
-  t.after(() => network.restore())
-  await eventually(() => findRunProcesses(run.metadata.uid).length === 0, 'the engine to exit')
-  const tookMs = performance.now() - cutAt
-  ok(tookMs < lease.durationMs, `exited after ${tookMs} ms`)
-  await sleep(Math.max(0, lease.durationMs - tookMs))
-  network.restore()
-  equal(await exitOf(worker), 3)
-  equal((await get(run)).status?.phase, 'Applying', 'a Run that may be Lost was written')
-})
-
 const disk = createDisk()
 
 type FrozenDisk =
@@ -291,4 +273,23 @@ test('only its owner can read the supervisor’s record of a Run, which contains
   const mode = execFileSync('stat', ['-c', '%a', directory, join(directory, 'supervised-run.json')], { encoding: 'utf8' })
   equal(mode, '700\n600\n')
   ok(readFileSync(join(directory, 'supervised-run.json'), 'utf8').includes(run.metadata.uid))
+})
+
+// Last: in some runs of the whole suite the address of the server stays unreachable for a minute after the link was down.
+test('invariant 2: a worker whose packets are dropped stops its engine before the Lease can expire', {
+  skip: network.skipReason ?? false,
+}, async t => {
+  if (network.skipReason !== undefined) return t.skip(network.skipReason)
+  const { worker, run, name } = await start(t, `trap 'exit 1' INT; while :; do sleep 0.02; done`, { namespace: network.namespace })
+  await eventually(async () => (await renewedAt(name)) > Date.parse(run.metadata.creationTimestamp) + lease.renewMs, 'a renewal')
+  network.cut()
+  const cutAt = performance.now()
+  t.after(() => network.restore())
+  await eventually(() => findRunProcesses(run.metadata.uid).length === 0, 'the engine to exit')
+  const tookMs = performance.now() - cutAt
+  ok(tookMs < lease.durationMs, `exited after ${tookMs} ms`)
+  await sleep(Math.max(0, lease.durationMs - tookMs))
+  network.restore()
+  equal(await exitOf(worker), 3)
+  equal((await get(run)).status?.phase, 'Applying', 'a Run that may be Lost was written')
 })
