@@ -19,7 +19,7 @@ export type AcceptanceCheckInput = {
   readonly runs: Pick<RunTracker, 'unaccepted'>
   /** True while a write of the Run is pending: nothing is decided for it. */
   readonly isPending: (run: ObjectVersion) => boolean
-  /** False for a worker that is gone: its Runs end as Lost. */
+  /** False for a worker that was deleted or lost: its Runs end as Lost. */
   readonly isAlive: (worker: string) => boolean
   readonly nowMs: number
 }

@@ -55,6 +55,7 @@ const tickIntervalMs = 30_000
  * once and reports its outcome as an event. A new leader creates a new core and reports to it all objects that exist: nothing else is needed to continue.
  *
  * This is the list of all events and of all steps of a decision, in their order; each step is decided elsewhere.
+ * It is above 400 lines for that reason: a part of the list in another file would have to share all of these fields.
  */
 export class DispatchCore {
   readonly #leaseDurationMs: number
