@@ -1,8 +1,9 @@
-import { deepEqual } from 'node:assert/strict'
+import { deepEqual, equal } from 'node:assert/strict'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { outdatedPages } from '../scripts/generate-docs.ts'
+import { readPromises } from './support/promises.ts'
 
 test('docs/reference is up to date with src/api (update it with npm run docs)', () => {
   deepEqual(outdatedPages(), [])
@@ -29,6 +30,27 @@ test('every file path in backticks in the docs exists', () => {
   )
   deepEqual(missing, [])
 })
+
+test('each promise in SECURITY.md names tests, which exist', () => {
+  const rows = readFileSync('SECURITY.md', 'utf8').match(/^\| \*\*/gm)
+  const promises = readPromises()
+  equal(promises.length, rows?.length)
+  const hasTest = ({ title, path }: { title: string; path: string }) =>
+    existsSync(path) && titlesOf(readFileSync(path, 'utf8')).some(text => text.includes(title))
+  deepEqual(
+    promises.filter(({ tests }) => tests.length === 0),
+    [],
+  )
+  deepEqual(
+    promises.flatMap(({ tests }) => tests.filter(named => !hasTest(named))),
+    [],
+  )
+})
+
+/** The first argument of each test, also if a helper adds a prefix to it. */
+function titlesOf(source: string): string[] {
+  return [...source.matchAll(/\b(?:test|it|describe)\(\s*(?:\w+\(\s*)?(['"`])(.*)\1/g)].map(([, , title]) => title as string)
+}
 
 test('docs/dependencies.md lists every dependency', () => {
   const { dependencies, devDependencies } = JSON.parse(readFileSync('package.json', 'utf8'))

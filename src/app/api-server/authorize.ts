@@ -16,7 +16,7 @@ export type AuthorizerFacts = JoinedWorkerFacts & {
  * Who can do what on the embedded server: administrators everything, local Workers what the rules below allow, Workers that joined from
  * other machines less (`authorize-joined.ts`); RBAC decides about all other users. A user who can write a Stack can run commands as the
  * user of this process, so the rules do not isolate Stacks from each other. They keep a Worker from changing objects that decide about
- * Runs, from the Runs of other Workers, and from reading Secrets in bulk. See SECURITY.md.
+ * Runs, from the Runs of other Workers, and from reading Secrets in bulk. See docs/security.md.
  */
 export function makeAuthorizer(facts: AuthorizerFacts): AuthorizerPlugin {
   return attributes => {

@@ -10,7 +10,7 @@ export type ConnectionLimits = {
   unauthenticated: number
 }
 
-/** Those of the API server's port (SECURITY.md), and fewer if the process may open fewer files: it needs some for itself. */
+/** Those of the API server's port (docs/security.md), and fewer if the process may open fewer files: it needs some for itself. */
 export function connectionLimits(openFiles = openFileLimit()): ConnectionLimits {
   const connections = Math.min(35_000, Math.max(1, Math.floor(openFiles / 2)))
   return { connections, unauthenticated: Math.min(2_000, Math.ceil(connections / 2)) }

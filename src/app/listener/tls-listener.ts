@@ -30,7 +30,7 @@ export type RoleListenerOptions = {
   advertiseUrl?: string | undefined
 }
 
-/** Defaults: those of the API server's port (SECURITY.md). */
+/** Defaults: those of the API server's port (docs/security.md). */
 export type ListenerLimits = Partial<ConnectionLimits> & {
   /** Time for the TLS handshake. Default 10,000. */
   handshakeMs?: number
