@@ -20,7 +20,13 @@ export type ClusterOptions = {
   namespace?: string | undefined
 }
 
-export type AccessOptions = { kubeconfig?: string | undefined; context?: string | undefined; cluster?: ClusterOptions | undefined }
+export type AccessOptions = {
+  kubeconfig?: string | undefined
+  /** Rejects a `kubeconfig` that runs a program or reads a file, because another user wrote it. */
+  selfContained?: boolean | undefined
+  context?: string | undefined
+  cluster?: ClusterOptions | undefined
+}
 
 /** Where to search; tests pass their own. */
 export type AccessEnvironment = { env: { [name: string]: string | undefined }; home: string; serviceAccountDirectory: string }
@@ -42,7 +48,11 @@ export async function resolveClusterAccess(
 ): Promise<ClusterAccess> {
   const { env, home, serviceAccountDirectory } = environment
   if (options.cluster) return fromOptions(options.cluster)
-  if (options.kubeconfig) return resolveKubeconfig([await readKubeconfig(options.kubeconfig)], options.context)
+  if (options.kubeconfig) {
+    const access = resolveKubeconfig([await readKubeconfig(options.kubeconfig)], options.context)
+    if (options.selfContained) requireSelfContained(access)
+    return access
+  }
   const listed = (env.KUBECONFIG ?? '').split(delimiter).filter(path => path !== '')
   if (listed.length > 0) {
     // kubectl skips files that do not exist, so that one KUBECONFIG works on several machines.
@@ -55,6 +65,19 @@ export async function resolveClusterAccess(
   const standard = join(home, '.kube', 'config')
   if (existsSync(standard)) return resolveKubeconfig([await readKubeconfig(standard)], options.context)
   throw new TypeError(`no kubeconfig found: KUBECONFIG is not set, there is no service account of a Pod, and ${standard} does not exist`)
+}
+
+function requireSelfContained({ credentials, ca, clientCertificate, clientKey }: ClusterAccess): void {
+  if (credentials.kind === 'exec')
+    throw new TypeError('this kubeconfig may not run programs: replace exec by a token or a client certificate')
+  if (credentials.kind === 'token-file') throw new TypeError('this kubeconfig may not read files: replace tokenFile by token')
+  for (const [name, pem] of Object.entries({
+    'certificate-authority': ca,
+    'client-certificate': clientCertificate,
+    'client-key': clientKey,
+  })) {
+    if (pem?.kind === 'file') throw new TypeError(`this kubeconfig may not read files: replace ${name} by ${name}-data`)
+  }
 }
 
 async function readKubeconfig(path: string): Promise<KubeconfigFile> {

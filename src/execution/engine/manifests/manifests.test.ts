@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -222,6 +223,31 @@ test('kubeconfig selects another cluster', async t => {
   await engine.apply(context, await engine.plan(context))
   assert.ok(await configMaps.getOrUndefined('remote', { namespace }))
 })
+
+for (const { name, user = {}, cluster = {}, want } of [
+  {
+    name: 'runs a program',
+    user: { exec: { apiVersion: 'client.authentication.k8s.io/v1', command: 'sh', args: ['-c', 'touch ran; echo {}'] } },
+    want: /may not run programs: replace exec/,
+  },
+  { name: 'reads a token', user: { tokenFile: '/dev/null' }, want: /may not read files: replace tokenFile by token/ },
+  { name: 'reads a certificate', user: { 'client-certificate': 'a.pem', 'client-key': 'a.pem' }, want: /client-certificate-data/ },
+  { name: 'reads a key', user: { 'client-key': 'a.pem' }, want: /client-key-data/ },
+  { name: 'reads an authority', user: { token: 't' }, cluster: { 'certificate-authority': 'a.pem' }, want: /certificate-authority-data/ },
+]) {
+  test(`rejects a kubeconfig that ${name} as the worker`, async t => {
+    const { harness } = await harnessFor(t, { 'a.yaml': configMap('remote', 'one') })
+    const kubeconfig = JSON.stringify({
+      'current-context': 'c',
+      contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
+      clusters: [{ name: 'c', cluster: { server: server.url, 'insecure-skip-tls-verify': true, ...cluster } }],
+      users: [{ name: 'u', user }],
+    })
+    const context = await harness.nextRun({ kubeconfig })
+    await assert.rejects(engine.plan(context), rejectsWith('InvalidSpec', want, false))
+    assert.ok(!existsSync('ran'))
+  })
+}
 
 test('a plan for approval keeps its digest until the cluster changes', async t => {
   const { harness, namespace, configMaps } = await harnessFor(t, { 'a.yaml': configMap('a', 'one') })

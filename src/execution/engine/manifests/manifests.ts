@@ -73,14 +73,17 @@ class ManifestsEngine implements Engine {
   }
 }
 
-/** Calls `work` with a client of the target cluster: that of the Stack, or the one in its kubeconfig Secret. */
+/**
+ * Calls `work` with a client of the target cluster: that of the Stack, or the one in its kubeconfig Secret. The author of the Stack wrote
+ * that Secret, and the client runs in the worker process, outside of any sandbox.
+ */
 async function withClient<T>(context: EngineContext, work: (client: Client) => Promise<T>): Promise<T> {
   if (context.kubeconfig === undefined) return await work(context.client)
   const path = join(context.private, 'kubeconfig')
   await context.files.write(path, context.kubeconfig)
   let client: Client
   try {
-    client = await createClient({ kubeconfig: path, fieldManager })
+    client = await createClient({ kubeconfig: path, selfContained: true, fieldManager })
   } catch (error) {
     throw new EngineError('InvalidSpec', `spec.manifests.kubeconfigSecretRef: ${(error as Error).message}`, {
       retryable: false,
