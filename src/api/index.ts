@@ -24,8 +24,10 @@ export {
   workPhases,
 } from './duration-distribution.ts'
 export {
+  type ApprovalPolicy,
   annotations,
   apiGroup,
+  approvalPolicyOf,
   assignedFinalizer,
   defaults,
   labels,

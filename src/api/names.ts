@@ -12,13 +12,30 @@ export const labels = {
   stack: 'oarlock.dev/stack',
   /** On a Worker and its Lease: the name of its WorkerPool. */
   pool: 'oarlock.dev/pool',
+  /** On a Namespace: whether its Stacks require approval, whatever their spec says ({@link approvalPolicyOf}). */
+  approval: 'oarlock.dev/approval',
 } as const
+
+/** FourEyes: no user approves a plan that follows from their own change or request. */
+export type ApprovalPolicy = 'Required' | 'FourEyes'
+
+/** What the label `oarlock.dev/approval` of a Namespace requires. A value that is not known, such as a typing error, counts as the strictest. */
+export const approvalPolicyOf = (namespaceLabels: Readonly<Record<string, string>> | undefined): ApprovalPolicy | undefined => {
+  const value = namespaceLabels?.[labels.approval]
+  return value === undefined || value === 'Required' ? value : 'FourEyes'
+}
 
 export const annotations = {
   /** On a Stack: the digest of the plan that a user approved. If it is not the latest plan, it has no effect and the condition reports it. */
   approvedPlan: 'oarlock.dev/approved-plan',
-  /** On a Stack: the user who approved the plan, for audit. */
+  /** On a Stack: the user who approved the plan. The embedded server sets it, an admission policy elsewhere accepts only the user of the request. */
   approvedBy: 'oarlock.dev/approved-by',
+  /** On a Stack: when the plan was approved. The embedded server sets it; elsewhere it only tells two approvals of the same plan apart. */
+  approvedAt: 'oarlock.dev/approved-at',
+  /** On a Stack: a JSON list of the users who changed its spec since it was last applied. The embedded server sets it, no other server can. */
+  changedBy: 'oarlock.dev/changed-by',
+  /** On a Stack: the user of `requestedRun`, unless the spec was changed later. Set by the embedded server only. */
+  requestedBy: 'oarlock.dev/requested-by',
   /** On a Stack: each new value requests a Run: `plan:<id>` a Plan, `refresh:<id>` a Refresh, any other value an Apply. */
   requestedRun: 'oarlock.dev/requested-run',
 } as const

@@ -65,6 +65,9 @@ test('the embedded server: view, edit and admin include the roles of Oarlock by 
     ['runs', 'patch'],
     ['stacks/state', 'get'],
     ['stacks/plan', 'get'],
+    ['runs/cancel', 'update'],
+    ['stacks/approval', 'update'],
+    ['stacks/destroy', 'delete'],
     ['runs/binding', 'update'],
   ] as const
   deepEqual(
@@ -76,6 +79,9 @@ test('the embedded server: view, edit and admin include the roles of Oarlock by 
       ['runs', 'patch', false, true, true],
       ['stacks/state', 'get', false, false, true],
       ['stacks/plan', 'get', false, false, true],
+      ['runs/cancel', 'update', false, true, true],
+      ['stacks/approval', 'update', false, false, true],
+      ['stacks/destroy', 'delete', false, false, true],
       ['runs/binding', 'update', false, false, false],
     ],
   )

@@ -77,6 +77,8 @@ const users: Readonly<Record<string, readonly string[] | Rule[]>> = {
   'plan-reader': [ownKinds(['stacks/plan'], ['get'])],
   'run-writer': [ownKinds(['runs'], ['*'])],
   binder: [ownKinds(['runs'], ['*']), ownKinds(['runs/binding'], ['update'])],
+  approver: ['oarlock:approver'],
+  destroyer: ['oarlock:destroyer'],
   outsider: [],
 }
 
@@ -131,6 +133,8 @@ export async function createFixture(target: Target): Promise<Fixture> {
   // It has no worker yet.
   const queued = runSpec('web', runs[0]!.spec.stackRef.uid, { epoch: 2 })
   await client.resource(runResource).create({ metadata: { name: 'web-2', namespace }, spec: queued })
+  for (const [name, more] of [['careful', { approval: 'Manual' }] as const, ['kept', { deletion: 'Orphan' }] as const])
+    await client.resource(stackResource).create({ metadata: { name, namespace }, spec: { ...stackSpec, ...more } })
   // Runs in another namespace with the UID of the Stack web, and with that of a Stack that no longer exists.
   for (const [name, uid] of [['steal', runs[0]!.spec.stackRef.uid] as const, ['orphan', 'deleted'] as const]) {
     const spec = runSpec('web', uid, { workerName: 'w1' })

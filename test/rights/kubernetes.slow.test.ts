@@ -1,7 +1,7 @@
 import { deepEqual, equal, match } from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { maxInlineBytes, runResource, stackResource, workerPoolResource } from '../../src/api/index.ts'
-import { createClient } from '../../src/kubernetes/client/index.ts'
+import { type Client, createClient, namespaceResource } from '../../src/kubernetes/client/index.ts'
 import { type Peer, peerMissing, startPeer } from '../conformance/peer.ts'
 import { eventually } from '../support/eventually.ts'
 import { ScriptedWorkers } from '../support/scripted-workers.ts'
@@ -9,7 +9,7 @@ import { StackFixture } from '../support/stacks.ts'
 import { startControllers } from '../support/start-controllers.ts'
 import { checkRows } from './check-rows.ts'
 import { createFixture, type Fixture, namespace, runSpec, stackSpec } from './fixture.ts'
-import { objectRows, storeRows } from './rows.ts'
+import { approvalBy, objectRows, storeRows } from './rows.ts'
 
 const skip = peerMissing()
 
@@ -49,6 +49,42 @@ test('kube-apiserver: the cost limit of policies allows a user to cancel a Run w
   equal(code, 403)
   match(message, /spec can be changed only in cancel, priority, priorityClass/)
 })
+
+test('kube-apiserver: the cost limit of policies allows a user to approve a plan of the largest Stack', { skip }, async () => {
+  const files = Object.fromEntries(Array.from({ length: 64 }, (_, i) => [`f${i}`, 'x'.repeat(maxInlineBytes / 64 - 100)]))
+  const spec = { ...stackSpec, source: { inline: { files } } }
+  await fixture.client.resource(stackResource).create({ metadata: { name: 'large', namespace }, spec })
+  const path = `/apis/oarlock.dev/v1alpha1/namespaces/${namespace}/stacks/large?dryRun=All`
+  const approve = { method: 'PATCH', path, contentType: 'application/merge-patch+json', body: approvalBy('approver') }
+  deepEqual(await fixture.send('api', 'approver', approve), { code: 200, message: '' })
+  const denied = await fixture.send('api', 'editor', { ...approve, body: approvalBy('editor') })
+  equal(denied.code, 403)
+  match(
+    denied.message,
+    /approving a plan needs the permission to update stacks\/approval, which the ClusterRoles oarlock:approver and admin grant$/,
+  )
+})
+
+test('kube-apiserver: where another user must approve, an approval is rejected with the reason', { skip }, async () => {
+  const { client } = fixture
+  const body = { metadata: { labels: { 'oarlock.dev/approval': 'FourEyes' } } }
+  await client.resource(namespaceResource).patch('elsewhere', body as never, { type: 'merge' })
+  await client.resource(stackResource).create({ metadata: { name: 'vault', namespace: 'elsewhere' }, spec: stackSpec })
+  const path = '/apis/oarlock.dev/v1alpha1/namespaces/elsewhere/stacks/vault?dryRun=All'
+  const annotated = {
+    metadata: { annotations: { 'oarlock.dev/approved-plan': 'sha256:1', 'oarlock.dev/approved-by': await userNameOf(client) } },
+  }
+  const approve = { method: 'PATCH', path, contentType: 'application/merge-patch+json', body: annotated }
+  // The policy sees the new label of the namespace some time later.
+  const reason = /this API server cannot record who changed a Stack: only the embedded server can$/
+  await eventually(async () => reason.test((await fixture.send('api', 'admin', approve)).message), 'the approval to be rejected')
+})
+
+async function userNameOf(client: Client): Promise<string> {
+  const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }
+  const response = await client.request({ method: 'POST', path: '/apis/authentication.k8s.io/v1/selfsubjectreviews', body })
+  return ((await response.json()) as { status: { userInfo: { username: string } } }).status.userInfo.username
+}
 
 // Last: the controllers change the objects of the rows.
 test('kube-apiserver: controllers and a worker bring a Stack to Ready with the permissions of their roles', { skip }, async () => {

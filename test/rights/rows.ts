@@ -51,6 +51,13 @@ const role = (name: string) =>
 
 const emptyRole = (name: string, kind = 'Role') => object('rbac.authorization.k8s.io/v1', kind, name, { rules: [] })
 
+const userName = (user: string) => `system:serviceaccount:users:${user}`
+/** Of a plan that does not exist: whether a user may approve does not depend on it. */
+export const approvalBy = (by: string) => ({
+  metadata: { annotations: { 'oarlock.dev/approved-plan': 'sha256:0123', 'oarlock.dev/approved-by': userName(by) } },
+})
+const ownedBy = { metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'trap', uid: 'u' }] } }
+
 const rowsOf =
   (to: Row['to']) =>
   (user: string, may: boolean, request: RightsRequest, onKubernetes?: Row['onKubernetes']): Row => ({
@@ -63,6 +70,10 @@ const stores = rowsOf('stores')
 const noFieldSelectors = { may: true, reason: 'RBAC grants access to a kind, not to the objects that a field selects' }
 const noReadPolicies = { may: true, reason: 'a policy sees writes only, so a worker reads every object of the kinds that it needs' }
 const noLocal = (user: string) => (user === 'local' ? { may: false, reason: 'only the embedded server has local workers' } : undefined)
+const noMutation = {
+  may: false,
+  reason: 'a policy cannot replace the user that a client claims, as the embedded server does, so it denies the request',
+}
 const noLookup = { may: true, reason: 'a policy cannot look up whether a Run of this Stack is assigned to the worker' }
 
 const log = (name: string) => get(`/logs/${namespace}/${name}`)
@@ -163,7 +174,6 @@ export const objectRows: readonly Row[] = [
   // edit
   api('editor', true, create(inShop('stacks'), stack('new'))),
   api('editor', true, patch(inShop('stacks/web'), { spec: { suspend: false } })),
-  api('editor', true, remove(inShop('stacks/web'))),
   api('editor', false, patch(inShop('stacks/web/status'), { status: { observedGeneration: 9 } })),
   api('editor', true, patch(inShop('runs/web-1'), { spec: { cancel: true } })),
   api('editor', true, patch(inShop('runs/web-1'), { spec: { priority: 5, priorityClass: 'Interactive' } })),
@@ -175,6 +185,51 @@ export const objectRows: readonly Row[] = [
   api('editor', false, patch(inShop('runs/web-1'), { metadata: { finalizers: null } })),
   api('editor', false, patch(inShop('runs/web-1/status'), { status: { phase: 'Succeeded' } })),
   api('editor', false, create(inShop('runs'), run('new'))),
+  // stacks/approval
+  api('editor', false, patch(inShop('stacks/careful'), approvalBy('editor'))),
+  api(
+    'editor',
+    false,
+    applyObject(inShop('stacks/careful'), { ...stack('careful'), metadata: { name: 'careful', ...approvalBy('editor').metadata } }),
+  ),
+  api('editor', false, create(inShop('stacks'), { ...stack('new'), metadata: { name: 'new', ...approvalBy('editor').metadata } })),
+  api('editor', false, patch(inShop('stacks/careful'), { metadata: { annotations: { 'oarlock.dev/approved-plan': 'sha256:0123' } } })),
+  api('approver', true, patch(inShop('stacks/careful'), approvalBy('approver'))),
+  api('approver', true, patch(inShop('stacks/careful'), approvalBy('owner')), noMutation),
+  api('owner', true, patch(inShop('stacks/careful'), approvalBy('owner'))),
+  api('viewer', false, patch(inShop('stacks/careful'), approvalBy('viewer'))),
+  // spec.approval
+  api('editor', false, patch(inShop('stacks/careful'), { spec: { approval: 'Auto' } })),
+  api('editor', false, patch(inShop('stacks/careful'), { spec: { approval: null } })),
+  api('editor', true, patch(inShop('stacks/careful'), { spec: { suspend: false } })),
+  api('editor', true, patch(inShop('stacks/web'), { spec: { approval: 'Manual' } })),
+  api('owner', true, patch(inShop('stacks/careful'), { spec: { approval: 'Auto' } })),
+  // an approver is no editor
+  api('approver', false, patch(inShop('stacks/careful'), { spec: { suspend: false } })),
+  api('approver', false, patch(inShop('stacks/careful'), { spec: { suspend: false }, ...approvalBy('approver') })),
+  api('approver', false, patch(inShop('stacks/careful'), { metadata: { annotations: { 'oarlock.dev/requested-run': 'plan:1' } } })),
+  api('approver', false, patch(inShop('stacks/careful'), { metadata: { labels: { team: 'a' } } })),
+  api('approver', false, create(inShop('stacks'), stack('new'))),
+  api('approver', false, remove(inShop('stacks/kept'))),
+  // stacks/destroy
+  api('editor', false, remove(inShop('stacks/web'))),
+  api('editor', false, remove(inShop('stacks'))),
+  api('editor', true, remove(inShop('stacks/kept'))),
+  api('editor', false, patch(inShop('stacks/web'), ownedBy)),
+  api('editor', false, create(inShop('stacks'), { ...stack('new'), metadata: { name: 'new', ...ownedBy.metadata } })),
+  api('destroyer', true, remove(inShop('stacks/web'))),
+  api('destroyer', false, patch(inShop('stacks/web'), { spec: { suspend: false } })),
+  api('owner', true, remove(inShop('stacks/web'))),
+  api('owner', true, remove(inShop('stacks'))),
+  api('owner', true, patch(inShop('stacks/web'), ownedBy)),
+  // runs/cancel
+  api('run-writer', false, patch(inShop('runs/web-1'), { spec: { cancel: true } })),
+  api('run-writer', false, remove(inShop('runs/web-1'))),
+  api('run-writer', false, remove(inShop('runs'))),
+  api('run-writer', true, patch(inShop('runs/web-1'), { spec: { priority: 5 } })),
+  api('run-writer', false, patch(inShop('runs/web-1'), ownedBy)),
+  api('editor', false, patch(inShop('runs/web-1'), ownedBy)),
+  api('approver', false, patch(inShop('runs/web-1'), { spec: { cancel: true } })),
   // runs without and with runs/binding
   api('run-writer', false, create(inShop('runs'), run('new'))),
   api('run-writer', false, create(inShop('runs'), run('new', { epoch: 99_999 }))),
@@ -324,6 +379,8 @@ export const objectRows: readonly Row[] = [
   // everything else
   api('w1', false, { method: 'POST', path: core('namespaces/oarlock-workers/serviceaccounts/w2/token'), body: tokenRequest }),
   api('w1', false, create(rbac(`namespaces/${namespace}/roles`), role('new'))),
+  api('local', true, patch(core(`namespaces/${namespace}`), { metadata: { labels: { team: 'a' } } }), noLocal('local')),
+  api('local', false, patch(core(`namespaces/${namespace}`), { metadata: { labels: { 'oarlock.dev/approval': 'Required' } } })),
   // roles and bindings, where an administrator allows them
   ...['w1', 'local'].flatMap(user => [
     api(user, true, create(rbac('namespaces/elsewhere/roles'), emptyRole('new')), noLocal(user)),

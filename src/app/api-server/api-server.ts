@@ -5,17 +5,18 @@
  * Out of scope: the server itself (`kubernetes/server/`), the same rules on a Kubernetes API server (`../manifests/`).
  */
 import { join } from 'node:path'
-import { apiGroup, isEnded, labels, type Run, runResource, workersNamespace } from '../../api/index.ts'
+import { apiGroup, isEnded, labels, type Run, runResource, stackResource, workersNamespace } from '../../api/index.ts'
 import { type Client, createClient } from '../../kubernetes/client/index.ts'
 import type { Log } from '../../kubernetes/controller/index.ts'
 import { type ApiServer, type AuditOptions, startServer } from '../../kubernetes/server/index.ts'
 import { type Address, formatAddress } from '../address.ts'
 import { credentialLabels, workerCredentialName } from '../join/index.ts'
-import { runAdmission } from '../run-fields.ts'
+import { runAdmission, runDeletion } from '../run-fields.ts'
+import { stackAdmission, stackDeletion } from '../stack-rights.ts'
 import { toAppStartError } from '../to-app-start-error.ts'
 import { workerOf, workersGroup, workerUserName } from '../worker-identity.ts'
 import { startOnPreviousPort } from './api-port.ts'
-import { type AuthorizerFacts, makeAuthorizer, rightsAdmission } from './authorize.ts'
+import { type AuthorizerFacts, makeAuthorizer, namespaceAdmission, rightsAdmission } from './authorize.ts'
 import { workerAdmission } from './authorize-joined.ts'
 import { MountTable } from './mount-table.ts'
 
@@ -52,6 +53,9 @@ export type ApiServerRole = {
 const workerTokenTtlMs = 30 * 24 * 3_600_000
 const processTokenTtlMs = 10 * 365 * 24 * 3_600_000
 
+const runsTable = `${runResource.plural}.${apiGroup}`
+const stacksTable = `${stackResource.plural}.${apiGroup}`
+
 /** @throws {AppStartError} if the data directory or the address cannot be used. */
 export async function startApiServer({ dataDir, listen, names, mounts = [], audit, log }: ApiServerRoleOptions): Promise<ApiServerRole> {
   const table = new MountTable(mounts)
@@ -80,7 +84,21 @@ export async function startApiServer({ dataDir, listen, names, mounts = [], audi
       admissionPlugins: new Map([
         ...workerAdmission(workerOf, facts),
         ...rightsAdmission(),
-        [`${runResource.plural}.${apiGroup}`, runAdmission],
+        ['namespaces', namespaceAdmission],
+        [runsTable, runAdmission],
+        [
+          stacksTable,
+          stackAdmission({
+            // While the server starts, nothing is known about a namespace: the strictest policy.
+            namespaceLabels: name =>
+              server ? server.getObject('namespaces', undefined, name)?.metadata.labels : { [labels.approval]: 'FourEyes' },
+            nowMs: Date.now,
+          }),
+        ],
+      ]),
+      deletionPlugins: new Map([
+        [runsTable, runDeletion],
+        [stacksTable, stackDeletion],
       ]),
       mounts: table.mounts(),
     })

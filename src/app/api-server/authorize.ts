@@ -1,4 +1,5 @@
-import { apiGroup, systemNamespace, workersNamespace } from '../../api/index.ts'
+import { apiGroup, labels, systemNamespace, workersNamespace } from '../../api/index.ts'
+import type { KubeObject } from '../../kubernetes/object/index.ts'
 import { type AdmissionPlugin, type Attributes, type AuthorizerPlugin, adminsGroup } from '../../kubernetes/server/index.ts'
 import { hasJoined, isOwnRightsName, workerOf } from '../worker-identity.ts'
 import { authorizeJoined, type JoinedWorkerFacts } from './authorize-joined.ts'
@@ -42,6 +43,14 @@ const isReserved = (namespace: string | undefined) => namespace === systemNamesp
 /** A create request has its name in the body only, which {@link rightsAdmission} checks. The manifests engine applies no binding in the whole cluster. */
 const writesOwnRights = ({ verb, group, resource, name = '' }: Attributes): boolean =>
   group === rbacGroup && !reads.includes(verb) && (resource === 'clusterrolebindings' || isOwnRightsName(name))
+
+/** Rejects changes by workers to what a namespace requires: the engine `manifests` may apply Namespaces, also those of other authors. */
+export const namespaceAdmission: AdmissionPlugin = ({ user }, object, oldObject) => {
+  const policyOf = (namespace: KubeObject | undefined) => namespace?.metadata.labels?.[labels.approval]
+  return workerOf(user) !== undefined && policyOf(object) !== policyOf(oldObject)
+    ? `a worker cannot change the label ${labels.approval} of a Namespace`
+    : undefined
+}
 
 /** Rejects roles and bindings of workers that are named like those of Oarlock. */
 export function rightsAdmission(): ReadonlyMap<string, AdmissionPlugin> {

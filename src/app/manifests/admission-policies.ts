@@ -1,38 +1,9 @@
-import {
-  apiGroup,
-  assignedFinalizer,
-  labels,
-  outputsSecretName,
-  outputsSecretType,
-  systemNamespace,
-  workerResource,
-  workersNamespace,
-} from '../../api/index.ts'
-import { bindingRight, frozenFields, runMessages } from '../run-fields.ts'
+import { apiGroup, labels, outputsSecretName, outputsSecretType, systemNamespace, workersNamespace } from '../../api/index.ts'
 import { ownRightsPrefixes, reservedWorkerNames, workerAccountPrefix, workerAccountsGroup } from '../worker-identity.ts'
+import { manifestsOf, ownKinds, type Policy, subresource, text } from './policy.ts'
 import type { Manifest } from './rule.ts'
+import { userPolicies } from './user-policies.ts'
 import { labelRight } from './worker-roles.ts'
-
-/** A policy and its binding, both of this name. All expressions are CEL. */
-type Policy = {
-  readonly name: string
-  readonly group: string
-  readonly version: string
-  readonly resources: readonly string[]
-  readonly operations: readonly ('CREATE' | 'UPDATE' | 'DELETE')[]
-  /** Which requests are checked; all have to be true. */
-  readonly conditions?: Readonly<Record<string, string>>
-  readonly variables?: Readonly<Record<string, string>>
-  readonly validations: readonly { readonly expression: string; readonly message: string }[]
-}
-
-// A request in another version of the API is converted to this one before it is checked (matchPolicy: Equivalent).
-const ownKinds = { group: apiGroup, version: workerResource.version }
-
-const text = (value: string) => JSON.stringify(value)
-
-/** Empty fields of a request are missing. */
-const subresource = 'request.?subResource.orValue("")'
 
 /** Requests of workers. Their user is a ServiceAccount, so its name is that of the worker. */
 const byWorker = { 'by-worker': `${text(workerAccountsGroup)} in request.userInfo.groups` }
@@ -184,71 +155,9 @@ const ownRights: Policy = {
   ],
 }
 
-/** A right on fields, for every user: see run-fields.ts. */
-const runFields = (): Policy => ({
-  name: 'oarlock-run-fields',
-  ...ownKinds,
-  resources: ['runs'],
-  operations: ['CREATE', 'UPDATE'],
-  variables: {
-    mayBind: `authorizer.group(${text(apiGroup)}).resource(${text(bindingRight.resource)}).subresource(${text(bindingRight.subresource)}).namespace(request.namespace).check(${text(bindingRight.verb)}).allowed()`,
-    isCreate: 'request.operation == "CREATE"',
-  },
-  validations: [
-    {
-      expression: '!variables.isCreate || variables.mayBind',
-      message: runMessages.create,
-    },
-    {
-      // Most writes change only what is allowed, and need no check of a permission.
-      expression: `variables.isCreate || (${frozenFields()
-        .map(field => `object.spec.?${field} == oldObject.spec.?${field}`)
-        .join(' && ')}) || variables.mayBind`,
-      message: runMessages.change,
-    },
-    {
-      expression: `variables.isCreate || !(${text(assignedFinalizer)} in oldObject.metadata.?finalizers.orValue([])) || ${text(assignedFinalizer)} in object.metadata.?finalizers.orValue([]) || variables.mayBind`,
-      message: runMessages.finalizer,
-    },
-  ],
-})
-
-function manifestsOf(policy: Policy): Manifest[] {
-  const { name, group, version, resources, operations, conditions = {}, variables = {}, validations } = policy
-  const kind = { apiVersion: 'admissionregistration.k8s.io/v1' } as const
-  const pairs = (expressions: Readonly<Record<string, string>>) =>
-    Object.entries(expressions).map(([name, expression]) => ({ name, expression }))
-  return [
-    {
-      ...kind,
-      kind: 'ValidatingAdmissionPolicy',
-      metadata: { name },
-      spec: {
-        failurePolicy: 'Fail',
-        // With the defaults: server-side apply by another manager compares the whole field with what the server has stored.
-        matchConstraints: {
-          matchPolicy: 'Equivalent',
-          namespaceSelector: {},
-          objectSelector: {},
-          resourceRules: [{ apiGroups: [group], apiVersions: [version], resources, operations, scope: '*' }],
-        },
-        matchConditions: pairs(conditions),
-        variables: pairs(variables),
-        validations: validations.map(validation => ({ ...validation, reason: 'Forbidden' })),
-      },
-    },
-    {
-      ...kind,
-      kind: 'ValidatingAdmissionPolicyBinding',
-      metadata: { name },
-      spec: { policyName: name, validationActions: ['Deny'] },
-    },
-  ]
-}
-
 /**
  * What Oarlock's authorizer and admission plugins restrict on the embedded server (`../api-server/`), for every other server. A policy sees
  * writes only, and one object at a time: what it cannot tell is in docs/kubernetes.md.
  */
 export const admissionPolicies = (): readonly Manifest[] =>
-  [ownWorker, ownLease, ownRuns, ownOutputs, ownRights, runFields()].flatMap(manifestsOf)
+  [ownWorker, ownLease, ownRuns, ownOutputs, ownRights, ...userPolicies()].flatMap(manifestsOf)

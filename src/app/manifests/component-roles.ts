@@ -43,7 +43,7 @@ const components: readonly Component[] = [
       // For owner references with blockOwnerDeletion, where the server checks them.
       onOwn(['stacks/finalizers', 'runs/finalizers'], ['update']),
       // Assigns Runs to workers (run-fields.ts).
-      onOwn(['runs/binding'], ['update']),
+      onOwn(['runs/binding', 'runs/cancel'], ['update']),
       // Deletes the states of a deleted Stack.
       onOwn(['stacks/state'], ['delete']),
       // The inputs of Stacks: changes are detected by the versions of what they reference.

@@ -15,16 +15,35 @@ export const userRoles: readonly Manifest[] = [
     'oarlock:edit',
     [
       onOwn(['stacks'], ['create', 'update', 'patch', 'delete', 'deletecollection']),
-      // To cancel a Run and to change its priority; other fields of its spec need `runs/binding` (run-fields.ts).
+      // To change the priority of a Run; other fields of its spec need `runs/binding` (run-fields.ts).
       onOwn(['runs'], ['update', 'patch', 'delete']),
+      onOwn(['runs/cancel'], ['update', 'delete']),
     ],
     aggregateTo('edit'),
   ),
   clusterRole(
     'oarlock:admin',
-    [onOwn(['stacks/state'], ['get', 'update', 'delete']), onOwn(['stacks/plan'], ['get'])],
+    [
+      onOwn(['stacks/state'], ['get', 'update', 'delete']),
+      onOwn(['stacks/plan'], ['get']),
+      onOwn(['stacks/approval'], ['update']),
+      onOwn(['stacks/destroy'], ['delete']),
+    ],
     aggregateTo('admin'),
   ),
+  // Not aggregated: for users who approve, and need not be editors. `patch` without `update` allows no other change (stack-rights.ts).
+  clusterRole('oarlock:approver', [
+    onOwn(['stacks', 'runs'], reads),
+    onOwn(['stacks/log'], ['get']),
+    onOwn(['stacks'], ['patch']),
+    onOwn(['stacks/approval'], ['update']),
+  ]),
+  // Not aggregated: an editor who may destroy needs no approval for that.
+  clusterRole('oarlock:destroyer', [
+    onOwn(['stacks', 'runs'], reads),
+    onOwn(['stacks'], ['delete']),
+    onOwn(['stacks/destroy'], ['delete']),
+  ]),
   // Not bound: an administrator binds it to the ServiceAccount of Prometheus.
   clusterRole('oarlock:metrics-reader', [{ nonResourceURLs: ['/metrics'], verbs: ['get'] }]),
 ]

@@ -8,7 +8,6 @@ import { exitCodes } from '../exit-codes.ts'
 import { streamLog } from '../follow-log.ts'
 import { planText } from '../request-run.ts'
 import { getStack } from '../targets.ts'
-import { userName } from '../user-name.ts'
 import { waitFor } from '../wait-for.ts'
 
 export type ApproveOptions = AccessOptions & { plan?: string; yes?: boolean; wait: boolean; timeout: string }
@@ -26,9 +25,15 @@ export async function approve(target: string, options: ApproveOptions): Promise<
     if (options.plan !== undefined) checkDigest(options.plan, plan)
     await showPlan(client, stack, plan)
     await confirm(`approve this plan of stack/${name}?`, options)
+    const approval = {
+      [annotations.approvedPlan]: plan.digest,
+      [annotations.approvedBy]: await authenticatedName(client),
+      // A new value is a new approval, also of a plan whose approval has expired.
+      [annotations.approvedAt]: new Date().toISOString(),
+    }
     await client.resource(stackResource).patch(
       name,
-      { metadata: { annotations: { [annotations.approvedPlan]: plan.digest, [annotations.approvedBy]: userName() } } },
+      { metadata: { annotations: approval } },
       // Only the plan that was shown is approved: if the Stack has changed since, the server returns Conflict (invariant 11).
       { type: 'merge', namespace, resourceVersion },
     )
@@ -45,6 +50,14 @@ function pendingPlan(stack: Stack): PendingPlan {
       ? `"${oarlockCommand('describe stack', stack.metadata)}" shows its state`
       : 'only a Stack with spec.approval Manual awaits approval'
   throw new CliError(`stack/${stack.metadata.name} has no plan awaiting approval`, { exitCode: exitCodes.failed, hint })
+}
+
+/** The name under which the server knows the user: an admission policy accepts an approval under no other. */
+async function authenticatedName(client: Client): Promise<string> {
+  const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }
+  const response = await client.request({ method: 'POST', path: '/apis/authentication.k8s.io/v1/selfsubjectreviews', body })
+  const { status } = (await response.json()) as { status: { userInfo: { username: string } } }
+  return status.userInfo.username
 }
 
 function checkDigest(given: string, { digest }: PendingPlan): void {

@@ -28,6 +28,7 @@ export {
   type Attributes,
   type AuthorizerPlugin,
   adminsGroup,
+  type DeletionPlugin,
   issueClientCertificate,
   readCertificates as readServingCertificates,
   type User,

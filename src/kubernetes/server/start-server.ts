@@ -8,6 +8,7 @@ import {
   type AdmissionPlugin,
   Authorization,
   type AuthorizerPlugin,
+  type DeletionPlugin,
   type IssueTokenOptions,
   kubeconfigText,
   openIdDocument,
@@ -67,6 +68,8 @@ export type ServerOptions = {
   authorize?: AuthorizerPlugin
   /** By table (see `getObject`): called before an object of that kind is written. For RBAC's kinds, after the check against privilege escalation. */
   admissionPlugins?: ReadonlyMap<string, AdmissionPlugin>
+  /** By table: called before a user deletes an object of that kind. */
+  deletionPlugins?: ReadonlyMap<string, DeletionPlugin>
   /** Additional names and addresses in the serving certificate, next to `listen.host` and those of this machine. */
   tlsNames?: readonly string[]
   /** Default true: each namespace has the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`. */
@@ -214,6 +217,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       authorize: authorization.authorize,
       reviews: new Reviews({ store, authorization, tokens, serviceAccounts }),
       admissionPlugins: withCustom(rbacAdmissionPlugins(rbac, authorization), options.admissionPlugins),
+      deletionPlugins: options.deletionPlugins ?? new Map(),
       openId: path => openIdDocument(path, serviceAccounts, url),
       mounts: allMounts,
       fairness,

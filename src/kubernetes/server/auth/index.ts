@@ -20,5 +20,6 @@ export {
   type AuthorizerPlugin,
   adminsGroup,
   authenticatedUser,
+  type DeletionPlugin,
   type User,
 } from './user.ts'

@@ -49,9 +49,17 @@ export type AdmissionRequest = {
 /**
  * Validates an object before it is written, knowing who writes it, as Kubernetes' plugin NodeRestriction does. `oldObject` is the object that
  * would be replaced. Returns the reason for a 403, or undefined to admit the object.
+ * It may also record what only the server knows, such as the user, in annotations: by replacing `object.metadata`, whose values are shared
+ * with `oldObject`.
  * @throws {StatusError} to reject it with another status.
  */
 export type AdmissionPlugin = (request: AdmissionRequest, object: KubeObject, oldObject: KubeObject | undefined) => string | undefined
+
+/**
+ * Decides whether a user may delete an object, alone or with its collection. Not called for what the garbage collector deletes, nor for the
+ * content of a deleted namespace. Returns the reason for a 403, or undefined to admit the deletion.
+ */
+export type DeletionPlugin = (request: AdmissionRequest, object: KubeObject) => string | undefined
 
 export function authenticatedUser(name: string, groups: readonly string[]): User {
   return { name, groups: groups.includes(authenticatedGroup) ? groups : [...groups, authenticatedGroup] }

@@ -1,5 +1,5 @@
 import type { Auditor } from '../audit/index.ts'
-import type { AdmissionPlugin, Authorizer, OpenIdDocument, Tokens, User } from '../auth/index.ts'
+import type { AdmissionPlugin, Authorizer, DeletionPlugin, OpenIdDocument, Tokens, User } from '../auth/index.ts'
 import type { Discovery } from '../discovery/index.ts'
 import type { Fairness } from '../fairness/index.ts'
 import type { RequestMetrics, ServerMetrics } from '../metrics/index.ts'
@@ -18,6 +18,8 @@ export type HandlerOptions = {
   reviews: Reviews
   /** By table. */
   admissionPlugins: ReadonlyMap<string, AdmissionPlugin>
+  /** By table. */
+  deletionPlugins: ReadonlyMap<string, DeletionPlugin>
   openId: (path: string) => OpenIdDocument | undefined
   mounts: readonly Mount[]
   fairness: Fairness

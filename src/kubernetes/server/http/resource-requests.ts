@@ -105,12 +105,13 @@ async function readCall(
 }
 
 function callerOf(options: HandlerOptions, request: HttpRequest, { verb, kind, name }: Target, attributes: Attributes): Caller {
-  const { authorize, admissionPlugins } = options
+  const { authorize, admissionPlugins, deletionPlugins } = options
   const { user, group, resource, namespace } = attributes
   const mayCreate = verb === 'patch' || (kind.strategy.allowCreateOnUpdate && verb === 'update')
   return {
     user,
     admissionPlugin: admissionPlugins.get(kind.storageName),
+    deletionPlugin: deletionPlugins.get(kind.storageName),
     isAllowed: more => authorize({ ...more, user }) === true,
     checkCreate: mayCreate ? () => authorizeResource(authorize, { user, verb: 'create', group, resource, namespace, name }) : undefined,
     revalidate: verb === 'watch' ? watchRevalidation(options, request, attributes) : undefined,

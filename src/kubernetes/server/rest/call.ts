@@ -1,5 +1,5 @@
 import { badRequest, type KubeObject, StatusError } from '../../object/index.ts'
-import type { AdmissionPlugin, AdmissionRequest, User } from '../auth/index.ts'
+import type { AdmissionPlugin, AdmissionRequest, DeletionPlugin, User } from '../auth/index.ts'
 import type { Quotas } from '../quota/index.ts'
 import { forbiddenError, type Kind, type Registry, type Verb } from '../registry/index.ts'
 import type { Store, StoredEntry, Table } from '../storage/index.ts'
@@ -49,7 +49,8 @@ export type Caller = {
   readonly revalidate?: Revalidate | undefined
   /** The admission plugin of the kind, if it has one. */
   readonly admissionPlugin?: AdmissionPlugin | undefined
-  /** The permissions of the user, for admission plugins. */
+  readonly deletionPlugin?: DeletionPlugin | undefined
+  /** The permissions of the user, for the plugins. */
   readonly isAllowed: AdmissionRequest['isAllowed']
 }
 
@@ -88,6 +89,15 @@ export function admit(
 ): void {
   const reason = admissionPlugin?.({ ...target, user, isAllowed }, object, oldObject)
   if (reason !== undefined) throw forbiddenError(target.kind, object.metadata.name ?? target.name, reason)
+}
+
+/**
+ * Runs the deletion plugin of the kind, if it has one.
+ * @throws {StatusError} Forbidden if it rejects the deletion of the object.
+ */
+export function admitDeletion({ target, caller: { user, deletionPlugin, isAllowed } }: Call, object: KubeObject): void {
+  const reason = deletionPlugin?.({ ...target, user, isAllowed }, object)
+  if (reason !== undefined) throw forbiddenError(target.kind, object.metadata.name, reason)
 }
 
 /** Sends the result of a write. */

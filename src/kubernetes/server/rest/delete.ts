@@ -15,7 +15,7 @@ import { type Kind, markTerminating, selectFrom } from '../registry/index.ts'
 import type { Store, StoredEntry, Table } from '../storage/index.ts'
 import { listFrame, listItem, send } from '../wire/index.ts'
 import { parseBody } from './body.ts'
-import { type Call, keyOf, type Services, sendObject, sendResult } from './call.ts'
+import { admitDeletion, type Call, keyOf, type Services, sendObject, sendResult } from './call.ts'
 import { isDeletionComplete } from './metadata.ts'
 import { mutate, readEntry, storedForm, type WriteDecision } from './mutate.ts'
 import { mustStream, selectionOf } from './read.ts'
@@ -42,6 +42,7 @@ export async function remove(services: Services, call: Call): Promise<void> {
     if (!head) throw notFound(kind, call.target.name)
     const object = readEntry(kind, head)
     last = object
+    admitDeletion(call, object)
     return decideDelete(kind, object, options, store.nowMs)
   })
   const warnings = defaultWarnings(call, options)
@@ -66,7 +67,8 @@ export async function removeCollection(services: Services, call: Call): Promise<
   const selection = selectionOf(call)
   const entries = selectFrom(table, selection)
   const done: Promise<unknown>[] = []
-  await yieldEvery(entries, entry => done.push(ignoreUnhandledRejection(deleteEntry(store, kind, table, entry, options))))
+  const admit = (object: KubeObject) => admitDeletion(call, object)
+  await yieldEvery(entries, entry => done.push(ignoreUnhandledRejection(deleteEntry(store, kind, table, entry, options, admit))))
   await Promise.all(done)
   const { shard } = selection
   const shardInfo = shard && call.output.as.form === 'object' ? { shardInfo: { selector: shard.text } } : {}
@@ -85,11 +87,23 @@ function ignoreUnhandledRejection<T>(promise: Promise<T>): Promise<T> {
   return promise
 }
 
-/** Deletes the object that `entry` is a version of, unless another object has the same name by now. */
-export async function deleteEntry(store: Store, kind: Kind, table: Table, entry: StoredEntry, options: DeleteOptions): Promise<void> {
+/**
+ * Deletes the object that `entry` is a version of, unless another object has the same name by now.
+ * @param admit throws if the user may not delete the object. Default: the server itself deletes it.
+ */
+export async function deleteEntry(
+  store: Store,
+  kind: Kind,
+  table: Table,
+  entry: StoredEntry,
+  options: DeleteOptions,
+  admit?: (object: KubeObject) => void,
+): Promise<void> {
   await mutate(store, table, entry.key, head => {
     if (head?.uid !== entry.uid) return { result: undefined }
-    return decideDelete(kind, readEntry(kind, head), options, store.nowMs)
+    const object = readEntry(kind, head)
+    admit?.(object)
+    return decideDelete(kind, object, options, store.nowMs)
   })
 }
 

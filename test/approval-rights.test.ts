@@ -1,0 +1,168 @@
+// The rights on approvals on the embedded server, and what it records. The decisions of both servers are in test/rights/.
+import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { annotations, type Stack, type StackSpec, stackResource } from '../src/api/index.ts'
+import { startApiServer } from '../src/app/api-server/api-server.ts'
+import { installOarlock } from '../src/app/controllers/install.ts'
+import { roleBinding } from '../src/app/manifests/rule.ts'
+import { type Client, namespaceResource } from '../src/kubernetes/client/index.ts'
+import type { NewObject } from '../src/kubernetes/object/index.ts'
+
+const spec: StackSpec = { engine: 'command', approval: 'Manual', source: { inline: { files: { a: '' } } }, command: { apply: ['true'] } }
+const forged = { [annotations.approvedBy]: 'mallory', [annotations.approvedAt]: '2001-01-01T00:00:00Z' }
+const approval = { [annotations.approvedPlan]: 'sha256:1', ...forged }
+
+let close: () => Promise<void>
+let admin: Client
+const users: Record<string, Client> = {}
+
+/** Users by name, with the ClusterRoles that they have in every namespace of the tests. */
+const roles: Readonly<Record<string, readonly string[]>> = {
+  ed: ['oarlock:view', 'oarlock:edit'],
+  ann: ['oarlock:view', 'oarlock:edit', 'oarlock:approver'],
+  bob: ['oarlock:view', 'oarlock:edit', 'oarlock:approver'],
+  zoe: ['oarlock:approver'],
+}
+
+before(async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-approval-'))
+  const api = await startApiServer({ dataDir, listen: { host: '127.0.0.1', port: 0 } })
+  admin = await api.connect({ name: 'root', groups: ['system:masters'] }, 'test')
+  await installOarlock(admin)
+  const namespaces = { shop: {}, bank: { 'oarlock.dev/approval': 'FourEyes' }, typo: { 'oarlock.dev/approval': 'required' } }
+  for (const [name, labels] of Object.entries(namespaces)) await admin.resource(namespaceResource).create({ metadata: { name, labels } })
+  for (const [name, bound] of Object.entries(roles)) {
+    users[name] = await api.connect({ name, groups: [] }, 'test')
+    for (const namespace of Object.keys(namespaces)) {
+      for (const role of bound) {
+        const binding = roleBinding(namespace, `${name}-${role.replace(':', '-')}`, role, [{ kind: 'User', name } as never])
+        const resource = await admin.discover(binding.apiVersion, binding.kind)
+        await admin.resource(resource).create(binding as NewObject<object>)
+      }
+    }
+  }
+  close = async () => {
+    await Promise.all([admin, ...Object.values(users)].map(client => client.close()))
+    await api.server.close({ graceMs: 200 })
+    rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 })
+  }
+})
+after(() => close())
+
+const as = (user: string) => users[user]!.resource(stackResource)
+const create = async (namespace: string, name: string, user = 'ed', more: object = {}) =>
+  await as(user).create({ metadata: { name, namespace, annotations: more as Record<string, string> }, spec })
+const annotate = async (user: string, namespace: string, name: string, values: Record<string, string | null>): Promise<Stack> =>
+  (await as(user).patch(name, { metadata: { annotations: values as Record<string, string> } }, { type: 'merge', namespace })) as Stack
+const change = async (user: string, namespace: string, name: string, priority: number): Promise<Stack> =>
+  (await as(user).patch(name, { spec: { priority } }, { type: 'merge', namespace })) as Stack
+const noteOf = ({ metadata }: Pick<Stack, 'metadata'>, key: keyof typeof annotations) => metadata.annotations?.[annotations[key]]
+
+const missingRight =
+  /forbidden: approving a plan needs the permission to update stacks\/approval, which the ClusterRoles oarlock:approver and admin grant$/
+
+describe('an approval', () => {
+  test('has the user and the time of the server, whatever the client claims', async () => {
+    await create('shop', 'recorded')
+    const before = Date.now()
+    const approved = await annotate('zoe', 'shop', 'recorded', approval)
+    equal(noteOf(approved, 'approvedPlan'), 'sha256:1')
+    equal(noteOf(approved, 'approvedBy'), 'zoe')
+    const at = Date.parse(noteOf(approved, 'approvedAt') ?? '')
+    ok(at >= before && at <= Date.now())
+
+    const again = await annotate('ann', 'shop', 'recorded', { [annotations.approvedAt]: 'again' })
+    equal(noteOf(again, 'approvedBy'), 'ann')
+    ok(Date.parse(noteOf(again, 'approvedAt') ?? '') >= at)
+  })
+
+  test('needs the right, through every kind of write', async () => {
+    const stack = await create('shop', 'guarded')
+    const { name, namespace } = stack.metadata
+    await rejects(annotate('ed', 'shop', 'guarded', approval), missingRight)
+    const withApproval = { ...stack, metadata: { ...stack.metadata, annotations: { ...stack.metadata.annotations, ...approval } } }
+    await rejects(as('ed').update(withApproval), missingRight)
+    await rejects(as('ed').apply({ metadata: { name, namespace, annotations: approval }, spec }, { force: true }), missingRight)
+    const path = `${annotations.approvedPlan}`.replace('/', '~1')
+    const operations = [{ op: 'add', path: `/metadata/annotations/${path}`, value: 'sha256:1' }]
+    await rejects(
+      users.ed!.request({
+        method: 'PATCH',
+        path: `/apis/oarlock.dev/v1alpha1/namespaces/shop/stacks/guarded`,
+        headers: { 'content-type': 'application/json-patch+json' },
+        body: operations,
+      }),
+      missingRight,
+    )
+    await rejects(create('shop', 'approved-from-the-start', 'ed', approval), missingRight)
+    // The name of its user alone is no approval, and is not kept.
+    equal(noteOf(await annotate('ed', 'shop', 'guarded', forged), 'approvedBy'), undefined)
+    equal(noteOf((await as('ed').get('guarded', { namespace: 'shop' })) as Stack, 'approvedPlan'), undefined)
+  })
+
+  test('is withdrawn without the right, but not changed', async () => {
+    await create('shop', 'withdrawn')
+    const approved = await annotate('zoe', 'shop', 'withdrawn', approval)
+    await rejects(annotate('ed', 'shop', 'withdrawn', { [annotations.approvedBy]: 'ed' }), missingRight)
+    await rejects(annotate('ed', 'shop', 'withdrawn', { [annotations.approvedPlan]: 'sha256:2' }), missingRight)
+    // An update with what was read keeps it.
+    await as('ed').update({ ...approved, spec: { ...approved.spec, priority: 3 } })
+    const withdrawn = await annotate('ed', 'shop', 'withdrawn', { [annotations.approvedPlan]: null })
+    deepEqual([noteOf(withdrawn, 'approvedBy'), noteOf(withdrawn, 'approvedAt')], [undefined, undefined])
+  })
+})
+
+describe('the author of a change', () => {
+  test('is recorded by the server', async () => {
+    const created = await create('shop', 'authored', 'ed', { [annotations.changedBy]: '["mallory"]', [annotations.requestedBy]: 'mallory' })
+    deepEqual([noteOf(created, 'changedBy'), noteOf(created, 'requestedBy')], ['["ed"]', undefined])
+    equal(noteOf(await annotate('ed', 'shop', 'authored', { [annotations.changedBy]: '[]' }), 'changedBy'), '["ed"]')
+    equal(noteOf(await change('ann', 'shop', 'authored', 1), 'changedBy'), '["ed","ann"]')
+    equal(noteOf(await annotate('bob', 'shop', 'authored', { [annotations.requestedRun]: 'plan:1' }), 'requestedBy'), 'bob')
+    // Applied: the changes before are no longer part of a plan.
+    const { generation = 1 } = created.metadata
+    const applied = { generation: generation + 1, revision: 'r', inputsDigest: 'i', at: '2026-01-01T00:00:00Z', runName: 'authored-1' }
+    await admin.resource(stackResource).patchStatus('authored', { status: { applied } }, { namespace: 'shop' })
+    const next = await change('bob', 'shop', 'authored', 2)
+    deepEqual([noteOf(next, 'changedBy'), noteOf(next, 'requestedBy')], ['["bob"]', undefined])
+  })
+
+  for (const namespace of ['bank', 'typo'])
+    test(`approves nothing in a namespace that requires a second user (${namespace})`, async () => {
+      await create(namespace, 'vault', 'ann')
+      const own = /requires another user to approve \(label oarlock.dev\/approval\): user "ann" changed spec since it was last applied$/
+      await rejects(annotate('ann', namespace, 'vault', approval), own)
+      // Nor in one write with the change, nor after another user's change on top of it.
+      const both = { metadata: { annotations: approval }, spec: { priority: 7 } }
+      await rejects(as('ann').patch('vault', both, { type: 'merge', namespace }), own)
+      await change('ed', namespace, 'vault', 1)
+      await rejects(annotate('ann', namespace, 'vault', approval), own)
+      equal(noteOf(await annotate('bob', namespace, 'vault', approval), 'approvedBy'), 'bob')
+
+      await annotate('bob', namespace, 'vault', { [annotations.requestedRun]: 'plan:1' })
+      await rejects(annotate('bob', namespace, 'vault', { [annotations.approvedPlan]: 'sha256:2' }), /user "bob" requested the Run$/)
+      equal(noteOf(await annotate('zoe', namespace, 'vault', approval), 'approvedBy'), 'zoe')
+      const root = admin.resource(stackResource)
+      await root.patch('vault', { spec: { priority: 9 } }, { type: 'merge', namespace })
+      const byRoot = root.patch('vault', { metadata: { annotations: approval } }, { type: 'merge', namespace })
+      await rejects(byRoot, /user "root" changed spec/)
+    })
+})
+
+test('a Stack that is being deleted with deletion Orphan is not destroyed without the right', async () => {
+  const stack = await create('shop', 'kept')
+  await as('ed').update({
+    ...stack,
+    metadata: { ...stack.metadata, finalizers: ['example.com/hold'] },
+    spec: { ...spec, deletion: 'Orphan' },
+  })
+  await as('ed').delete('kept', { namespace: 'shop' })
+  const destroy = as('ed').patch('kept', { spec: { deletion: 'Destroy' } }, { type: 'merge', namespace: 'shop' })
+  await rejects(destroy, ({ message }: Error) => {
+    match(message, /being deleted destroys its resources, which needs the permission to delete stacks\/destroy/)
+    return true
+  })
+})
