@@ -2,7 +2,19 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { networkInterfaces, tmpdir } from 'node:os'
@@ -316,10 +328,12 @@ for (const level of ['Process', 'Sandbox'] as const) {
     writeFileSync(secret, 'of the parent')
     const script = join(import.meta.dirname, 'inherited-descriptors.testing.ts')
     const { directory } = await open(t, level)
-    const child = spawn('/bin/sh', ['-c', `exec 8<'${secret}'; exec "$@"`, 'sh', process.execPath, script, level, directory.root], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    })
-    const printed = (await child.stdout.setEncoding('utf8').toArray()).join('')
+    // Node itself closes the lowest of them.
+    const descriptor = openSync(secret, 'r')
+    const further = Array.from({ length: 38 }, (_, index) => ([8, 40].includes(index + 3) ? descriptor : 'ignore'))
+    const child = spawn(process.execPath, [script, level, directory.root], { stdio: ['ignore', 'pipe', 'inherit', ...further] })
+    closeSync(descriptor)
+    const printed = (await child.stdout!.setEncoding('utf8').toArray()).join('')
     const targets = printed.split('\n').filter(Boolean)
     assert.ok(targets.length >= 3, printed)
     assert.deepEqual(

@@ -1,4 +1,5 @@
 import { type ChildProcessByStdio, type StdioOptions, spawn } from 'node:child_process'
+import { closeSync, openSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { inheritedDescriptors } from './inherited-descriptors.ts'
 import { createLineSplitter, type Unsplittable } from './line-splitter.ts'
@@ -213,8 +214,10 @@ function writeAndClose(child: Child, descriptor: 4 | 5, text: string): void {
 function spawnGroup({ command, args, cwd }: SpawnOptions, env: Record<string, string>, wrapped: WrappedCommand | undefined): Child {
   const sandboxOptions = wrapped?.sandboxOptions
   const pipes: StdioOptions = sandboxOptions ? ['pipe', 'pipe', 'pipe', ...wrapped!.descriptors] : []
-  const stdio = closeInherited(['ignore', 'pipe', 'pipe', ...pipes])
+  let devNull: number | undefined
   try {
+    devNull = openSync('/dev/null', 'r')
+    const stdio = closeInherited(['ignore', 'pipe', 'pipe', ...pipes], devNull)
     // Without this check, a value with a NUL byte would add options to the sandbox.
     if (sandboxOptions?.some(option => option.includes('\0'))) throw new Error('an environment variable or a path contains a NUL byte')
     // `detached` makes the child the leader of a new session and group: its pid is the group's id.
@@ -231,14 +234,19 @@ function spawnGroup({ command, args, cwd }: SpawnOptions, env: Record<string, st
     const message = `command ${JSON.stringify(command)} could not be started: ${(error as Error).message}`
     throw new SpawnError('SpawnFailed', command, message, error)
   } finally {
+    if (devNull !== undefined) closeSync(devNull)
     wrapped?.release()
   }
 }
 
-/** Replaces descriptors that this process got from its parent, and that its children would inherit, by /dev/null. */
-function closeInherited(stdio: Exclude<StdioOptions, string>): StdioOptions {
-  const highest = Math.max(0, ...inheritedDescriptors())
-  return [...stdio, ...new Array<'ignore'>(Math.max(0, highest + 1 - stdio.length)).fill('ignore')]
+/**
+ * Replaces descriptors that this process got from its parent, and that its children would inherit, by `devNull`: with 'ignore' a child
+ * inherits them.
+ */
+function closeInherited(stdio: Exclude<StdioOptions, string>, devNull: number): StdioOptions {
+  const inherited = new Set(inheritedDescriptors())
+  const further = Math.max(0, Math.max(0, ...inherited) + 1 - stdio.length)
+  return [...stdio, ...Array.from({ length: further }, (_, index) => (inherited.has(stdio.length + index) ? devNull : 'ignore'))]
 }
 
 async function startError(child: Child, options: SpawnOptions): Promise<SpawnError> {
