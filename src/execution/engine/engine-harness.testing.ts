@@ -6,8 +6,9 @@ import type { TestContext } from 'node:test'
 import type { Client } from '../../kubernetes/client/index.ts'
 import type { Json } from '../../kubernetes/object/index.ts'
 import { RootDirectory } from '../../kubernetes/util/index.ts'
-import { createProcessRunner } from '../workspace/index.ts'
+import { createProcessRunner, signalGroup } from '../workspace/index.ts'
 import type { EngineContext } from './engine.ts'
+import { interruptTargetOf } from './engine-registry.ts'
 
 /** For tests of engines: a context on a real directory. What the engine reports is recorded in arrays. */
 export type EngineHarness = {
@@ -69,7 +70,10 @@ export async function createEngineHarness(
         credentialNames: [],
         variables: {},
         sensitiveNames: [],
-        run: createProcessRunner({ runUid: `run-${process.pid}-${runs}`, home: run, tmp: run }),
+        run: createProcessRunner({
+          ...{ runUid: `run-${process.pid}-${runs}`, home: run, tmp: run },
+          interrupt: group => void signalGroup(group, 'SIGINT', interruptTargetOf(context.spec.engine)),
+        }),
         signal: abort.signal,
         log: line => void harness.log.push(line),
         progress: step => void harness.progress.push(step),

@@ -1,4 +1,5 @@
 import type { EngineName } from '../../api/index.ts'
+import type { InterruptTarget } from '../workspace/index.ts'
 import type { Detection, Engine } from './engine.ts'
 
 /** Loaded on first use: all engines and their imports are a third of what a worker would load, and a worker usually needs one of them. */
@@ -20,6 +21,12 @@ const engines: Readonly<Record<EngineName, () => Promise<Engine>>> = {
   manifests: async () => (await import('./manifests/manifests.ts')).createManifestsEngine(),
   command: async () => (await import('./command/command.ts')).createCommandEngine(),
 }
+
+/** Terraform and OpenTofu stop their own processes; a command may be a shell script, in which every process must get SIGINT. */
+export function interruptTargetOf(engine: string): InterruptTarget {
+  return engine === 'terraform' || engine === 'opentofu' ? 'Program' : 'Group'
+}
+
 const loaded = new Map<string, Promise<Engine>>()
 
 /** @throws {RangeError} when no engine has this name. */

@@ -8,5 +8,5 @@
 export type { Diagnostic } from './diagnostics.ts'
 export type { ApplyResult, Detection, Engine, EngineContext, Output, PlanOptions, PlanResult } from './engine.ts'
 export { EngineError, type EngineErrorReason } from './engine-error.ts'
-export { detectEngines, loadEngine } from './engine-registry.ts'
+export { detectEngines, interruptTargetOf, loadEngine } from './engine-registry.ts'
 export { maxPlanBytes } from './file-limits.ts'

@@ -28,6 +28,7 @@ export {
   findDelegatedCgroup,
   findRunProcesses,
   groupExists,
+  type InterruptTarget,
   killGroup,
   killRunProcesses,
   killStackWriters,

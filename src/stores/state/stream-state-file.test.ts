@@ -84,6 +84,25 @@ test('never uploads an incomplete file, and flush rejects', () =>
     engine.close()
   }))
 
+for (const rest of ['', '{"serial":2'])
+  test(`a version whose upload failed is uploaded although the engine left ${JSON.stringify(rest)} in the file since`, () =>
+    withFile(async ({ path, uploads, errors }, start) => {
+      let isDown = true
+      const upload = async () => {
+        if (isDown) throw new Error('the store is down')
+      }
+      const stream = start({ upload, retryMs: 60_000 })
+      const engine = openLikeTerraform(path)
+      engine.write('{"serial":1}')
+      await eventually(() => errors.length > 0, 'an upload to fail')
+      engine.write(rest)
+      await rejects(stream.flush(), /the store is down/)
+      isDown = false
+      await rejects(stream.flush(), /contains no complete state/)
+      deepStrictEqual(uploads, ['{"serial":1}'])
+      engine.close()
+    }))
+
 test('uploads a large state that is written in parts once it is complete', () =>
   withFile(async ({ path, uploads, uploaded }, start) => {
     start()

@@ -49,6 +49,8 @@ export function streamStateFile(options: StreamStateFileOptions): StateFileStrea
   const { path, upload, settleMs = 2, onError, retryMs = 500 } = options
   const files = options.files ?? new RootDirectory(dirname(path))
   let uploaded = options.known
+  /** The newest complete version, while its upload has not succeeded. */
+  let pending: Buffer | undefined
   let closed = false
   let running: Promise<void> | undefined
   let dirty = false
@@ -60,13 +62,23 @@ export function streamStateFile(options: StreamStateFileOptions): StateFileStrea
   /** Reads the file and uploads new content. Rejects when that failed; resolves to `false` while the file is being written. */
   const uploadChange = async (): Promise<boolean> => {
     const content = await readComplete(files, path)
-    if (content === 'incomplete') return false
+    const isEmpty = content !== 'incomplete' && content?.byteLength === 0
     // An empty file means "no state yet" before the first version, and an interrupted write after it.
-    if (content?.byteLength === 0) return uploaded === undefined
-    if (content === undefined || (uploaded !== undefined && content.equals(uploaded))) return true
+    if (isEmpty && uploaded === undefined && pending === undefined) return true
+    if (content === 'incomplete' || isEmpty) {
+      // The version before, if its upload failed, is now stored nowhere else.
+      if (pending !== undefined) await uploadVersion(pending)
+      return false
+    }
+    if (content !== undefined && !(uploaded !== undefined && content.equals(uploaded))) await uploadVersion(content)
+    return true
+  }
+
+  const uploadVersion = async (content: Buffer): Promise<void> => {
+    pending = content
     await upload(content)
     uploaded = content
-    return true
+    pending = undefined
   }
 
   const loop = async () => {

@@ -3,7 +3,7 @@ import { defaults, isMutating, type Run } from '../../../api/index.ts'
 import { parseDuration, rfc3339 } from '../../../kubernetes/object/index.ts'
 import { truncateText } from '../../../kubernetes/util/index.ts'
 import { StaleEpochError, StateClient } from '../../../stores/state/index.ts'
-import { loadEngine } from '../../engine/index.ts'
+import { interruptTargetOf, loadEngine } from '../../engine/index.ts'
 import {
   createRunDirectory,
   directoryDigest,
@@ -83,6 +83,7 @@ class RunExecution {
     this.#reporter = new RunReporter({ client, run, workerName, mayWrite: () => sinceRenewalMs() < times.killMs })
     this.#state = options.state ?? openState(options)
     this.#stopper = new RunStopper({
+      interruptTarget: interruptTargetOf(run.spec.stack.engine),
       onInterrupt: () => this.#supervised?.interrupted(),
       mayInterrupt: () =>
         isWorkersInterrupt(sinceRenewalMs(), times) && bootMs() < this.#endsByMs && this.#supervised?.isInterrupted !== true,
@@ -226,6 +227,7 @@ class RunExecution {
     this.#supervised = supervisor.supervise({
       uid: run.metadata.uid,
       directory: directory.root,
+      interrupt: interruptTargetOf(stack.engine),
       salvage: isMutating(type) && path ? salvageTarget(run, { ...this.#options, token: currentToken(token), path }) : undefined,
       endsByMs: this.#endsByMs,
     })

@@ -1,4 +1,4 @@
-import { killGroup, signalGroup } from '../../workspace/index.ts'
+import { type InterruptTarget, killGroup, signalGroup } from '../../workspace/index.ts'
 import type { FenceStep } from '../lease/decide-fence.ts'
 import { decideStop } from './decide-stop.ts'
 import { RunStoppedError, type StopCause } from './stop-cause.ts'
@@ -11,8 +11,10 @@ export type RunStopperOptions = {
   onInterrupt(): void
   /** False: the supervisor interrupts the engine, because this worker is late. Default: true. */
   mayInterrupt?(): boolean
+  /** Whom SIGINT goes to. Default: Group. */
+  interruptTarget?: InterruptTarget
   /** For tests. Default: a signal to the process group. */
-  signalGroup?(group: number, signal: NodeJS.Signals): void
+  signalGroup?(group: number, signal: NodeJS.Signals, interruptTarget: InterruptTarget | undefined): void
   /** For tests. Default: timers that do not keep the process alive. */
   after?(ms: number, run: () => void): void
 }
@@ -93,8 +95,8 @@ export class RunStopper {
   }
 
   #send(group: number, signal: NodeJS.Signals): void {
-    const { signalGroup: send = signalGroup } = this.#options
-    send(group, signal)
+    const { signalGroup: send = signalGroup, interruptTarget } = this.#options
+    send(group, signal, interruptTarget)
   }
 
   /** Kills every process group that still runs; resolves when they have exited. */

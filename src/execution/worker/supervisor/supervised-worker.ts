@@ -67,7 +67,7 @@ export class SupervisedWorker implements SupervisedWorkerPart {
         }
         return
       case 'signal':
-        for (const group of action.groups) signalGroup(group, action.send)
+        for (const group of action.groups) signalGroup(group, action.send, action.interrupt)
         if (action.send === 'SIGKILL') void killRunProcesses(action.uid)
         return
       case 'awaitExit':

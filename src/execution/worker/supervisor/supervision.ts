@@ -1,3 +1,4 @@
+import type { InterruptTarget } from '../../workspace/process/index.ts'
 import type { FenceStep, FenceTimings } from '../lease/decide-fence.ts'
 import { decideDeadline } from './decide-deadline.ts'
 import type { SupervisedRunSpec, SupervisorMessage, SupervisorReply } from './supervisor-protocol.ts'
@@ -33,7 +34,14 @@ export type SupervisionAction =
   | { readonly kind: 'record'; readonly run: SupervisedRunSpec }
   | { readonly kind: 'updateRecord'; readonly run: SupervisedRunSpec }
   /** `send` SIGKILL also to processes that left their group, and to those that a worker started without having reported them. */
-  | { readonly kind: 'signal'; readonly uid: string; readonly groups: readonly number[]; readonly send: Exclude<FenceStep, 'none'> }
+  | {
+      readonly kind: 'signal'
+      readonly uid: string
+      readonly groups: readonly number[]
+      readonly send: Exclude<FenceStep, 'none'>
+      /** Whom SIGINT goes to. */
+      readonly interrupt?: InterruptTarget | undefined
+    }
   /** Wait until the groups have ended, kill every other process of the Run; then `exited`. */
   | { readonly kind: 'awaitExit'; readonly uid: string }
   /** Save the state unless the store has `savedDigest`, remove the directory; then `cleanedUp`. */
@@ -187,7 +195,7 @@ export class Supervision {
   #signal(state: RunState, send: Exclude<FenceStep, 'none'>): SupervisionAction[] {
     state.sent = send
     const { uid } = state.run
-    const signal: SupervisionAction = { kind: 'signal', uid, groups: [...state.groups], send }
+    const signal: SupervisionAction = { kind: 'signal', uid, groups: [...state.groups], send, interrupt: state.run.interrupt }
     return send === 'SIGINT' && !this.#hasWorkerExited ? [signal, { kind: 'reply', reply: { kind: 'interrupted', uid } }] : [signal]
   }
 

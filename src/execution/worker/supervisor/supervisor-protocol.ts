@@ -1,3 +1,4 @@
+import type { InterruptTarget } from '../../workspace/process/index.ts'
 import type { FenceTimings } from '../lease/decide-fence.ts'
 
 /**
@@ -18,8 +19,17 @@ export type SalvageTarget = {
   path: string
 }
 
-/** A Run that the supervisor cleans up after. `endsByMs`: when it must have ended, by `bootMs`, even if its worker renews its Lease. */
-export type SupervisedRunSpec = { uid: string; directory: string; salvage: SalvageTarget | undefined; endsByMs?: number }
+/**
+ * A Run that the supervisor cleans up after. `endsByMs`: when it must have ended, by `bootMs`, even if its worker renews its Lease.
+ * `interrupt`: whom SIGINT goes to; default: Group.
+ */
+export type SupervisedRunSpec = {
+  uid: string
+  directory: string
+  salvage: SalvageTarget | undefined
+  endsByMs?: number
+  interrupt?: InterruptTarget
+}
 
 /** Identifies a worker: process ids are reused, and a process may run several workers. */
 export type WorkerIdentity = { id: string; pid: number; startTime: string }

@@ -15,6 +15,7 @@ import { bootMs } from './clock.ts'
 import { currentSocketName, supervisorDirectory } from './connect-supervisor.ts'
 import type { SupervisedSetup } from './supervised-worker.testing.ts'
 import { SupervisedWorker } from './supervised-worker.ts'
+import type { SupervisedRunSpec } from './supervisor-protocol.ts'
 
 const base = mkdtempSync(join(tmpdir(), 'oarlock-supervisor-'))
 const runsDir = join(base, 'runs')
@@ -42,14 +43,18 @@ const timings: LeaseTimings = { durationMs: 2_000, renewMs: 200, interruptMs: 90
 
 type Message = { kind: string; line?: string; group?: number; supervisorPid?: number; exitCode?: number | null }
 
-async function start(t: TestContext, script: string, more: Partial<SupervisedSetup> = {}) {
+async function start(
+  t: TestContext,
+  script: string,
+  { interrupt, ...more }: Partial<SupervisedSetup> & Pick<SupervisedRunSpec, 'interrupt'> = {},
+) {
   const uid = randomUUID()
   const directory = join(runsDir, uid)
   mkdirSync(directory, { recursive: true })
   const path = join(directory, 'terraform.tfstate')
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/state/apps/network/run/${uid}/state`
   const endsByMs = more.endsInMs === undefined ? undefined : bootMs() + more.endsInMs
-  const run = { uid, directory, endsByMs, salvage: { url, token: 'worker-token', epoch: 7, path } }
+  const run = { uid, directory, endsByMs, interrupt, salvage: { url, token: 'worker-token', epoch: 7, path } }
   const setup: SupervisedSetup = { timings, cacheDir: join(base, 'cache'), runsDir, run, script, renews: true, ...more }
   const worker: ChildProcess = fork(join(import.meta.dirname, 'supervised-worker.testing.ts'), [JSON.stringify(setup)], {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
@@ -99,6 +104,18 @@ test('a killed worker: its engine is interrupted immediately and once, its state
   assert.deepEqual(upload(), [
     { url: `/state/apps/network/run/${uid}/state`, epoch: '7', token: 'Bearer worker-token', body: '{"serial":2}\n' },
   ])
+})
+
+test('a killed worker: SIGINT goes to the program only, if its engine stops what it started', async t => {
+  // A child in the foreground: a shell ignores SIGINT in the others, and handles its own signals when the child has ended.
+  const child = `sh -c 'trap "echo child >> ../interrupted; exit" INT; trap exit TERM; echo ready; while :; do sleep 0.02; done'`
+  const { worker, group, directory } = await start(t, `trap 'echo program >> ../interrupted; exit 1' INT; trap : TERM; ${child}; exit`, {
+    interrupt: 'Program',
+  })
+  worker.kill('SIGKILL')
+  await untilRemoved(directory)
+  assert.equal(groupExists(group), false)
+  assert.equal(readFileSync(join(runsDir, 'interrupted'), 'utf8'), 'program\n')
 })
 
 test('a killed worker and engine: other processes of the Run are killed, the last state is saved, the directory removed', async t => {

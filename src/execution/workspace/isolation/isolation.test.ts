@@ -21,7 +21,7 @@ import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, type TestContext, test } from 'node:test'
 import type { IsolationLevel } from '../../../api/index.ts'
-import { cgroupOfRun, createProcessRunner, findRunProcesses, SpawnError } from '../process/index.ts'
+import { cgroupOfRun, createProcessRunner, findRunProcesses, SpawnError, signalGroup } from '../process/index.ts'
 import { createRunDirectory } from '../run-directory.ts'
 import { type ExceededLimit, type Network, privateNetworkProblem, probeIsolation, RunIsolation, type RunLimits } from './index.ts'
 
@@ -266,6 +266,18 @@ test('Sandbox: a Unix socket of the worker’s user cannot be reached, at either
   for (const network of ['Host', 'None'] as const)
     assert.deepEqual((await (await open(t, 'Sandbox', { network })).run(script)).lines, ['not reached'])
   assert.deepEqual((await (await open(t, 'Process')).run(script)).lines, ['reached'])
+})
+
+test('Sandbox: an interrupt may go to the program only', { skip }, async t => {
+  const { run, groups, directory } = await open(t, 'Sandbox')
+  // A child in the foreground: a shell ignores SIGINT in the others, and handles its own signals when the child has ended.
+  const child = `sh -c 'trap "echo child int" INT; echo ready; while [ ! -e stop ]; do sleep 0.02; done'`
+  const { exitCode, lines } = await run(`trap "echo int; exit 3" INT; ${child}; exit 4`, line => {
+    if (line !== 'ready') return
+    signalGroup(groups[0]!, 'SIGINT', 'Program')
+    writeFileSync(join(directory.work, 'stop'), '')
+  })
+  assert.deepEqual([exitCode, lines], [3, ['ready', 'int']])
 })
 
 test('Sandbox: an interrupt sends SIGINT to the program, and its exit code is reported', { skip }, async t => {

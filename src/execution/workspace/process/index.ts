@@ -6,7 +6,7 @@
  */
 export { type CgroupLimits, cgroupOfRun, findDelegatedCgroup, RunCgroup } from './cgroup.ts'
 export { createLineSplitter, type Unsplittable } from './line-splitter.ts'
-export { groupExists, killGroup, readStat, signalGroup } from './process-group.ts'
+export { groupExists, type InterruptTarget, killGroup, readStat, signalGroup } from './process-group.ts'
 export {
   type Command,
   createProcessRunner,

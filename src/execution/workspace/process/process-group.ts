@@ -2,14 +2,24 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 
 /**
- * Sends `signal` to every process of the group. False when the group has no process left.
+ * Who gets SIGINT. Group: every process, as with Ctrl-C in a terminal; a shell, for one, forwards no signal. Program: only the program that
+ * leads the group. It stops what it started itself, and must count one signal: before its first process, a program in Go creates a child
+ * that shares its memory and its signal handlers for a moment (os/exec's test for pidfd, Go 1.26.8; seen with ftrace), so that it counts a
+ * signal to the group twice. terraform and opentofu then exit immediately, at worst in the middle of writing their state.
+ */
+export type InterruptTarget = 'Program' | 'Group'
+
+/**
+ * Sends `signal` to every process of the group, or SIGINT to the one that `interrupt` names. False when the group has no process left.
  * @throws {RangeError} for a group of 1 or less: `kill(-1)` would signal every process of the user.
  */
-export function signalGroup(processGroupId: number, signal: NodeJS.Signals): boolean {
+export function signalGroup(processGroupId: number, signal: NodeJS.Signals, interrupt: InterruptTarget = 'Group'): boolean {
+  const group = -checked(processGroupId)
+  const program = signal === 'SIGINT' && interrupt === 'Program' ? findProgram(processGroupId) : undefined
   try {
-    process.kill(-checked(processGroupId), signal)
+    process.kill(program ?? group, signal)
     // A stopped process handles SIGINT and SIGTERM only after SIGCONT.
-    if (signal === 'SIGINT' || signal === 'SIGTERM') process.kill(-processGroupId, 'SIGCONT')
+    if (signal === 'SIGINT' || signal === 'SIGTERM') process.kill(group, 'SIGCONT')
     return true
   } catch (error) {
     if (isNoSuchProcess(error)) return false
@@ -42,6 +52,31 @@ export async function killGroup(processGroupId: number, timeoutMs = 30_000): Pro
   }
 }
 
+/**
+ * The process that runs the group's program: its leader, or where that is the init process of a PID namespace, which bubblewrap creates and
+ * which no SIGINT reaches, its first child. Undefined when the program has ended.
+ */
+function findProgram(leader: number): number | undefined {
+  if (process.platform !== 'linux') return leader
+  if (!isNamespaceInit(leader)) return isRunning(readStat(leader)) ? leader : undefined
+  const children = readdirSync('/proc').flatMap(entry => {
+    const fields = entry.charCodeAt(0) > 57 ? undefined : readStat(entry)
+    return fields && Number(fields[1]) === leader && isRunning(fields) ? [{ pid: Number(entry), startTime: Number(fields[19]) }] : []
+  })
+  return children.sort((a, b) => a.startTime - b.startTime || a.pid - b.pid)[0]?.pid
+}
+
+/** The process has another id here than in its own PID namespace, where it is 1. */
+function isNamespaceInit(pid: number): boolean {
+  try {
+    return /^NSpid:(?:\t\d+)+\t1$/m.test(readFileSync(`/proc/${pid}/status`, 'latin1'))
+  } catch {
+    return false
+  }
+}
+
+const isRunning = (fields: readonly string[] | undefined): boolean => fields !== undefined && fields[0] !== 'Z' && fields[0] !== 'X'
+
 function checked(processGroupId: number): number {
   if (!Number.isInteger(processGroupId) || processGroupId <= 1) {
     throw new RangeError(`processGroupId must be a whole number > 1, got ${processGroupId}`)
@@ -57,7 +92,7 @@ function hasLiveMember(processGroupId: number): boolean {
   for (const entry of readdirSync('/proc')) {
     if (entry.charCodeAt(0) > 57) continue
     const fields = readStat(entry)
-    if (fields && Number(fields[2]) === processGroupId && fields[0] !== 'Z' && fields[0] !== 'X') return true
+    if (fields && Number(fields[2]) === processGroupId && isRunning(fields)) return true
   }
   return false
 }

@@ -1,11 +1,20 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { createProcessRunner, findRunProcesses, groupExists, killRunProcesses, SpawnError, type SpawnOptions } from './index.ts'
+import {
+  createProcessRunner,
+  findRunProcesses,
+  groupExists,
+  killRunProcesses,
+  SpawnError,
+  type SpawnOptions,
+  signalGroup,
+} from './index.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'oarlock-runner-'))
 after(() => rmSync(directory, { recursive: true, force: true }))
@@ -103,6 +112,36 @@ test('an abort sends one SIGINT to the whole group', async () => {
   abort.abort()
   assert.deepEqual(await done, { exitCode: 3, signal: null })
   assert.equal(stdout.filter(line => line === 'int').length, 1)
+})
+
+test('an interrupt may go to the program only; every process of the group gets the signals after it', async () => {
+  // A child in the foreground: a shell ignores SIGINT in the others, and handles its own signals when the child has ended.
+  const child = `sh -c 'trap "echo child int; exit" INT; trap "echo child term; exit" TERM; echo ready; while :; do sleep 0.02; done'`
+  const script = `trap "echo int" INT; trap "echo term; exit 6" TERM; ${child}; while :; do sleep 0.02; done`
+  const abort = new AbortController()
+  const lines: string[] = []
+  const run = createProcessRunner({ runUid: randomUUID(), interrupt: group => void signalGroup(group, 'SIGINT', 'Program') })
+  const onStdoutLine = (line: string): void => {
+    lines.push(line)
+    if (line === 'ready') abort.abort()
+  }
+  const escalation = { graceMs: 100, killMs: 10_000 }
+  const result = await run({ command: 'sh', args: ['-c', script], cwd: directory, env: {}, signal: abort.signal, onStdoutLine, escalation })
+  assert.equal(result.exitCode, 6)
+  assert.deepEqual(lines.toSorted(), ['child term', 'int', 'ready', 'term'])
+})
+
+test('an interrupt for a program that has ended goes to the rest of its group', async () => {
+  const child = `sh -c 'kill -KILL $PPID; trap "echo int; exit" INT; echo ready; while :; do sleep 0.02; done'`
+  const leader = spawn('sh', ['-c', `${child}; true`], { detached: true, stdio: ['ignore', 'pipe', 'ignore'] })
+  await once(leader, 'exit')
+  const lines: string[] = []
+  leader.stdout!.setEncoding('utf8').on('data', (line: string) => {
+    lines.push(line)
+    if (line === 'ready\n') signalGroup(leader.pid!, 'SIGINT', 'Program')
+  })
+  await once(leader, 'close')
+  assert.equal(lines.join(''), 'ready\nint\n')
 })
 
 test('the escalation continues with SIGTERM, then SIGKILL', async () => {
