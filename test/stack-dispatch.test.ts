@@ -15,6 +15,7 @@ import {
   type StackSpec,
   stackResource,
   systemNamespace,
+  tenantResource,
   workerPoolResource,
   workerResource,
 } from '../src/api/index.ts'
@@ -171,6 +172,45 @@ describe('from a Stack to Ready', () => {
       runs().create({ metadata: { name: 'huge', namespace }, spec: { ...run!.spec, epoch: Number.MAX_SAFE_INTEGER } }),
       /spec\.epoch/,
     )
+  })
+
+  test('a Stack below the minimum of its Tenant is not run and shows why; its Run keeps what was required of it', async () => {
+    const tenants = client.resource(tenantResource)
+    const namespace = 'strict'
+    await client.resource(namespaceResource).create({ metadata: { name: namespace } })
+    await tenants.create({ metadata: { name: 'strict' }, spec: { namespaces: [namespace], minimumIsolation: 'Sandbox' } })
+    await eventually(
+      async () => await tenants.get('strict'),
+      tenant => tenant.status?.observedGeneration === 1,
+    )
+    const spec = { engine: 'command', command: { apply: ['true'] }, source, isolation: { level: 'Process' } } as const
+    await stacks().create({ metadata: { name: 'weak', namespace }, spec: { ...spec, command: { apply: ['true'] } } })
+    const readyOf = async () => findCondition((await stacks().get('weak', { namespace })).status?.conditions, 'Ready')
+    const shown = await eventually(readyOf, ready => /weaker/.test(ready?.message ?? ''))
+    assert.equal(shown?.status, 'False')
+    const problem = 'spec.isolation.level: Process is weaker than Sandbox, which Tenant strict requires (minimumIsolation)'
+    assert.ok(shown?.message.includes(`${problem}; set Sandbox or remove the field`), shown?.message)
+
+    await tenants.patch('strict', { spec: { minimumIsolation: 'Process' } }, { type: 'merge' })
+    await eventually(readyOf, ready => ready?.status === 'True')
+    const [run] = (await runs().list({ namespace })).items
+    assert.deepEqual(run?.spec.policy, { minimumIsolation: 'Process', allowedNetworks: ['Private', 'None'] })
+    for (const policy of [null, { allowedNetworks: ['Host'] }])
+      await assert.rejects(
+        runs().patch(run?.metadata.name ?? '', { spec: { policy } }, { type: 'merge', namespace }),
+        /policy is immutable once the Run has a worker/,
+      )
+  })
+
+  test('rejects networks that a Tenant or WorkerPool without a minimum isolation could not enforce', async () => {
+    const allowedNetworks = ['None'] as 'None'[]
+    const message = /allowedNetworks without Host requires minimumIsolation Sandbox or Pod/
+    await assert.rejects(client.resource(tenantResource).create({ metadata: { name: 'open' }, spec: { allowedNetworks } }), message)
+    const pools = client.resource(workerPoolResource)
+    await assert.rejects(pools.create({ metadata: { name: 'open' }, spec: { mode: 'Process', allowedNetworks } }), message)
+    const spec = { mode: 'External', allowedNetworks, minimumIsolation: 'Sandbox' } as const
+    await pools.create({ metadata: { name: 'closed' }, spec: { ...spec, allowedNetworks } })
+    await pools.delete('closed')
   })
 
   test('outputs are passed to dependents, and a changed output is applied downstream', async () => {

@@ -3,6 +3,7 @@ import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import type { RunPolicy } from '../src/api/index.ts'
 import { findRunProcesses, privateNetworkProblem, probeIsolation } from '../src/execution/workspace/index.ts'
 import { eventually } from './support/eventually.ts'
 import { createWorkerHarness, shell } from './support/worker-harness.ts'
@@ -73,10 +74,11 @@ test('a sandboxed Run uses the network of the worker only if its pool allows it'
   const started = newPath()
   const stack = { isolation: { level: 'Sandbox', network: 'Host' } as const, command: { apply: ['touch', started] } }
   const { run: refused } = await execute(t, { stack })
-  equal(refused.status?.reason, 'IsolationUnavailable', JSON.stringify(refused.status))
-  match(refused.status?.message ?? '', /^spec\.isolation\.network: Host is not allowed on this worker: .*spec\.allowHostNetwork/)
+  equal(refused.status?.reason, 'PolicyViolation', JSON.stringify(refused.status))
+  match(refused.status?.message ?? '', /^spec\.isolation\.network: Host is not allowed by spec\.policy of the Run/)
   equal(existsSync(started), false)
-  const { run: allowed } = await execute(t, { stack: { ...stack, command: { apply: ['true'] } } }, { allowHostNetwork: true })
+  const policy: RunPolicy = { allowedNetworks: ['Host'] }
+  const { run: allowed } = await execute(t, { stack: { ...stack, command: { apply: ['true'] } }, policy })
   deepEqual([allowed.status?.phase, allowed.status?.isolation?.network], ['Succeeded', 'Host'], JSON.stringify(allowed.status))
 })
 
@@ -89,6 +91,21 @@ for (const once of [true, false]) {
     equal(await done, 0)
   })
 }
+
+test('a Stack without an isolation level runs in a sandbox where its Tenant requires one', needsSandbox, async t => {
+  const { run } = await execute(t, { stack: { command: { apply: ['true'] } }, policy: { minimumIsolation: 'Sandbox' } })
+  deepEqual(
+    [run.status?.phase, run.status?.isolation?.level, run.status?.isolation?.network],
+    ['Succeeded', 'Sandbox', 'Private'],
+    JSON.stringify(run.status),
+  )
+})
+
+test('a limit that the Tenant sets applies to a Stack that sets none', async t => {
+  const apply = shell('head -c 400000000 /dev/zero | tail; sleep 20')
+  const { run } = await execute(t, { stack: { command: { apply } }, policy: { maxResources: { memory: '48Mi' } } })
+  equal(run.status?.reason, 'OutOfMemory', JSON.stringify(run.status))
+})
 
 test('rejects an isolation level that the worker lacks, with the reason, instead of using a weaker one', async t => {
   const started = newPath()

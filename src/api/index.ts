@@ -55,7 +55,8 @@ export {
   runResource,
   runTypes,
 } from './run.ts'
-export { type IsolationLevel, isolationLevels, type PriorityClass, priorityClasses } from './shared.ts'
+export { type AppliedPolicy, applyPolicy, mergePolicies, type PolicySource, type PolicyViolation, type RunPolicy } from './run-policy.ts'
+export { type IsolationLevel, isolationLevels, type Network, networks, type PriorityClass, priorityClasses } from './shared.ts'
 export {
   type EngineName,
   engineNames,
@@ -70,6 +71,7 @@ export { satisfiesVersion } from './version-constraint.ts'
 export { hasRegistered, isStartRequested, type Worker, type WorkerSpec, type WorkerStatus, workerResource } from './worker.ts'
 export {
   type PoolWindow,
+  poolPolicy,
   type WorkerPool,
   type WorkerPoolSpec,
   type WorkerPoolStatus,

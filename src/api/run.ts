@@ -1,6 +1,7 @@
 import type { Static } from 'typebox'
 import { conditionsSchema, defineResource, type ObjectOf, Type } from '../kubernetes/object/index.ts'
 import { apiGroup, apiVersion, defaults } from './names.ts'
+import { runPolicyFields } from './run-policy.ts'
 import { byteCount, count, maxCount, planSummary, priorityClasses } from './shared.ts'
 import { stackSpecSchema } from './stack.ts'
 
@@ -43,6 +44,11 @@ const identityRules = [
   immutable('queuedSince', { isOptional: true }),
   setOnce('workerName'),
   setOnce('assignedAt'),
+  // Only with the assignment: what was required when the Run got its worker is not lowered.
+  {
+    rule: `!has(oldSelf.workerName) || (has(self.policy) == has(oldSelf.policy) && (!has(self.policy) || self.policy == oldSelf.policy))`,
+    message: 'policy is immutable once the Run has a worker',
+  },
 ]
 
 const ranks = `{${runPhases.map((phase, index) => `'${phase}': ${index}`).join(', ')}}`
@@ -120,6 +126,12 @@ const spec = Type.Object(
       Type.String({ description: 'Name of the Worker that the Run is assigned to. It is set once, by the dispatcher.' }),
     ),
     assignedAt: Type.Optional(Type.String({ format: 'date-time', description: 'When the Run was assigned to its Worker.' })),
+    policy: Type.Optional(
+      Type.Object(runPolicyFields, {
+        description:
+          'What the Tenant and the WorkerPool required when the Run was assigned to its Worker, which enforces it. Set once, by the dispatcher.',
+      }),
+    ),
     cancel: Type.Optional(
       Type.Boolean({
         description: 'Cancels the Run when true: the worker interrupts the engine, and the Run ends in phase Canceled. Default: false.',

@@ -24,6 +24,10 @@ export type PriorityClass = (typeof priorityClasses)[number]
 export const isolationLevels = ['Process', 'Sandbox', 'Pod'] as const
 export type IsolationLevel = (typeof isolationLevels)[number]
 
+/** Networks of a Run, in the order in which they are the default; see docs/isolation.md. */
+export const networks = ['Private', 'None', 'Host'] as const
+export type Network = (typeof networks)[number]
+
 /** Number of resources that a plan adds, changes and destroys. A replacement counts as one add and one destroy. */
 export const planSummary = {
   add: count('Number of resources that the plan adds. A replacement counts as one add and one destroy.'),

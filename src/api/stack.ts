@@ -1,7 +1,7 @@
 import type { Static } from 'typebox'
 import { conditionsSchema, defineResource, type ObjectOf, Type } from '../kubernetes/object/index.ts'
 import { apiGroup, apiVersion, defaults } from './names.ts'
-import { count, duration, isolationLevels, planSummary, priorityClasses } from './shared.ts'
+import { count, duration, isolationLevels, networks, planSummary, priorityClasses } from './shared.ts'
 import { sourceSchema, variablesFromSchema } from './stack-source.ts'
 
 /** `>= 1.9, < 2`: comma-separated, each an operator (=, !=, >, >=, <, <=, ~>; default =) and a version of up to three numbers. */
@@ -20,15 +20,14 @@ const isolation = Type.Object(
   {
     level: Type.Optional(
       Type.Enum(isolationLevels, {
-        default: 'Process',
         description:
-          'Isolation level. Process: a process group with its own directory, HOME and environment. Sandbox: bubblewrap; the engine sees only its own directory, system programs and its own processes. Pod: a separate Pod. The Run is assigned only to workers that support the level.',
+          'Isolation level. Process: a process group with its own directory, HOME and environment. Sandbox: bubblewrap; the engine sees only its own directory, system programs and its own processes. Pod: a separate Pod. The Run is assigned only to workers that support the level. Default: the minimumIsolation of the Tenant and the WorkerPool; without one Sandbox if network is Private or None, else Process.',
       }),
     ),
     network: Type.Optional(
-      Type.Enum(['Private', 'Host', 'None'], {
+      Type.Enum(networks, {
         description:
-          'Network of the engine. Private: its own, from which it connects to other machines, not to the loopback interface of the worker. None: no network. Both require level Sandbox, whose default is Private. Host: the network of the worker, the default of the other levels; at level Sandbox the WorkerPool must allow it (spec.allowHostNetwork).',
+          'Network of the engine. Private: its own, from which it connects to other machines, not to the loopback interface of the worker. None: no network. Both require level Sandbox, whose default is Private. Host: the network of the worker, the default of the other levels; at level Sandbox the WorkerPool must allow it (spec.allowedNetworks).',
       }),
     ),
   },

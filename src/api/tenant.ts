@@ -1,6 +1,7 @@
 import type { Static } from 'typebox'
 import { conditionsSchema, defineResource, type ObjectOf, Type } from '../kubernetes/object/index.ts'
 import { apiGroup, apiVersion, defaults } from './names.ts'
+import { runPolicyFields, runPolicyRules } from './run-policy.ts'
 import { count } from './shared.ts'
 
 const labelSelector = Type.Object(
@@ -22,34 +23,38 @@ const labelSelector = Type.Object(
   },
 )
 
-const spec = Type.Object({
-  namespaces: Type.Optional(
-    Type.Array(Type.String({ minLength: 1 }), {
-      description: 'Names of the namespaces of this tenant. A namespace that several Tenants list belongs to the oldest of them.',
-      'x-kubernetes-list-type': 'set',
-    }),
-  ),
-  namespaceSelector: Type.Optional(labelSelector),
-  weight: Type.Optional(
-    Type.Integer({
-      minimum: 1,
-      maximum: 1_000,
-      default: defaults.tenantWeight,
-      description:
-        'Share of worker time relative to other tenants while Runs are queued: a tenant with twice the weight gets twice the time.',
-    }),
-  ),
-  limits: Type.Optional(
-    Type.Object(
-      {
-        maxRunning: Type.Optional(
-          Type.Integer({ minimum: 0, description: 'Maximum number of concurrent Runs; 0 starts none. Default: no limit.' }),
-        ),
-      },
-      { description: 'Hard limits, which apply even when workers are idle.' },
+const spec = Type.Object(
+  {
+    namespaces: Type.Optional(
+      Type.Array(Type.String({ minLength: 1 }), {
+        description: 'Names of the namespaces of this tenant. A namespace that several Tenants list belongs to the oldest of them.',
+        'x-kubernetes-list-type': 'set',
+      }),
     ),
-  ),
-})
+    namespaceSelector: Type.Optional(labelSelector),
+    weight: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 1_000,
+        default: defaults.tenantWeight,
+        description:
+          'Share of worker time relative to other tenants while Runs are queued: a tenant with twice the weight gets twice the time.',
+      }),
+    ),
+    limits: Type.Optional(
+      Type.Object(
+        {
+          maxRunning: Type.Optional(
+            Type.Integer({ minimum: 0, description: 'Maximum number of concurrent Runs; 0 starts none. Default: no limit.' }),
+          ),
+        },
+        { description: 'Hard limits, which apply even when workers are idle.' },
+      ),
+    ),
+    ...runPolicyFields,
+  },
+  { 'x-kubernetes-validations': runPolicyRules },
+)
 
 const status = Type.Object({
   observedGeneration: Type.Optional(count('The generation of the spec that this status describes.')),
@@ -67,7 +72,7 @@ export const tenantResource = defineResource({
   plural: 'tenants',
   scope: 'Cluster',
   description:
-    'Tenant groups namespaces and sets their weight in the queue and their limits. A namespace without a Tenant is a tenant of its own.',
+    'Tenant groups namespaces and sets their weight in the queue, their limits and the isolation that their Runs must have. A namespace without a Tenant is a tenant of its own.',
   shortNames: ['tnt'],
   categories: ['oarlock'],
   spec,

@@ -1,6 +1,7 @@
 import type { Static } from 'typebox'
 import { conditionsSchema, defineResource, type ObjectOf, Type } from '../kubernetes/object/index.ts'
 import { apiGroup, apiVersion, defaults, systemNamespace } from './names.ts'
+import { type RunPolicy, runPolicyFields, runPolicyRules } from './run-policy.ts'
 import { count, duration, quantity } from './shared.ts'
 
 export const weekdays = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun'] as const
@@ -38,99 +39,100 @@ const template = Type.Object(
   { description: 'Template of the worker Pods, for mode Pod.' },
 )
 
-const spec = Type.Object({
-  mode: Type.Enum(['Process', 'Pod', 'External'], {
-    default: 'Process',
-    description:
-      'How workers are started. Process: processes on the host of `oarlock up`, or on hosts that run `oarlock pool`. Pod: one Pod per worker. External: workers are started elsewhere and join with a token.',
-  }),
-  lifecycle: Type.Optional(
-    Type.Enum(['OneShot', 'Warm'], {
-      default: 'OneShot',
-      description: 'OneShot: a worker executes one Run per slot and exits. Warm: a worker executes Runs one after another.',
-    }),
-  ),
-  slots: Type.Optional(Type.Integer({ minimum: 1, maximum: 64, default: 1, description: 'Maximum number of concurrent Runs per worker.' })),
-  min: Type.Optional(Type.Integer({ minimum: 0, default: 0, description: 'Minimum number of workers, kept even when no Run is queued.' })),
-  max: Type.Optional(Type.Integer({ minimum: 0, default: 4, description: 'Maximum number of workers.' })),
-  limits: Type.Optional(
-    Type.Object(
-      {
-        maxRunning: Type.Optional(
-          Type.Integer({
-            minimum: 0,
-            description: 'Maximum number of concurrent Runs in the pool, regardless of the number of workers. Default: no limit.',
-          }),
-        ),
-      },
-      { description: 'Limits of the pool.' },
-    ),
-  ),
-  schedule: Type.Optional(Type.Array(window, { maxItems: 16, description: 'Time windows with a higher minimum number of workers.' })),
-  idleTimeout: Type.Optional(
-    duration({
-      description: 'How long a worker above the desired number may be idle before it is drained. Default: 5m for Warm, 1m for OneShot.',
-    }),
-  ),
-  recycle: Type.Optional(
-    Type.Object(
-      {
-        afterRuns: Type.Optional(
-          Type.Integer({ minimum: 1, description: 'Number of Runs after which a Warm worker is replaced. Default: no limit.' }),
-        ),
-        aboveMemory: Type.Optional(
-          quantity({
-            description: 'Memory of the worker process between Runs, such as 512Mi, above which it is replaced. Default: no limit.',
-          }),
-        ),
-      },
-      { description: 'When a Warm worker is drained and replaced by a new one.' },
-    ),
-  ),
-  drainGrace: Type.Optional(
-    duration({
-      default: defaults.drainGrace,
-      description: 'How long a draining worker waits for its Runs before it interrupts them.',
-    }),
-  ),
-  startTimeout: Type.Optional(
-    duration({
+const spec = Type.Object(
+  {
+    mode: Type.Enum(['Process', 'Pod', 'External'], {
+      default: 'Process',
       description:
-        'How long a started worker may take to register before its start counts as failed. Default: 30s for Process, 10m for Pod.',
+        'How workers are started. Process: processes on the host of `oarlock up`, or on hosts that run `oarlock pool`. Pod: one Pod per worker. External: workers are started elsewhere and join with a token.',
     }),
-  ),
-  engineEnvironment: Type.Optional(
-    Type.Array(
-      Type.String({
-        pattern: '^[A-Za-z_][A-Za-z0-9_]*\\*?$',
-        maxLength: 128,
-        'x-kubernetes-validations': [
-          {
-            rule: "!self.startsWith('OARLOCK_') && self != 'HOME' && self != 'TMPDIR'",
-            message: 'must not select HOME, TMPDIR or OARLOCK_*, which are never passed to engines',
-          },
-        ],
+    lifecycle: Type.Optional(
+      Type.Enum(['OneShot', 'Warm'], {
+        default: 'OneShot',
+        description: 'OneShot: a worker executes one Run per slot and exits. Warm: a worker executes Runs one after another.',
       }),
-      {
-        maxItems: 64,
-        'x-kubernetes-list-type': 'set',
-        description:
-          'Environment variables of the worker that are passed to engines: names, or prefixes followed by `*`, such as `AWS_*`. OARLOCK_*, HOME and TMPDIR are never passed. Default: none. See docs/isolation.md.',
-      },
     ),
-  ),
-  allowHostNetwork: Type.Optional(
-    Type.Boolean({
-      default: false,
-      description:
-        'Whether Runs of level Sandbox may use network Host, with which they reach everything that the worker reaches, including its loopback interface.',
-    }),
-  ),
-  namespace: Type.Optional(
-    Type.String({ minLength: 1, default: systemNamespace, description: 'Namespace of the worker Pods, for mode Pod.' }),
-  ),
-  template: Type.Optional(template),
-})
+    slots: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 64, default: 1, description: 'Maximum number of concurrent Runs per worker.' }),
+    ),
+    min: Type.Optional(
+      Type.Integer({ minimum: 0, default: 0, description: 'Minimum number of workers, kept even when no Run is queued.' }),
+    ),
+    max: Type.Optional(Type.Integer({ minimum: 0, default: 4, description: 'Maximum number of workers.' })),
+    limits: Type.Optional(
+      Type.Object(
+        {
+          maxRunning: Type.Optional(
+            Type.Integer({
+              minimum: 0,
+              description: 'Maximum number of concurrent Runs in the pool, regardless of the number of workers. Default: no limit.',
+            }),
+          ),
+        },
+        { description: 'Limits of the pool.' },
+      ),
+    ),
+    schedule: Type.Optional(Type.Array(window, { maxItems: 16, description: 'Time windows with a higher minimum number of workers.' })),
+    idleTimeout: Type.Optional(
+      duration({
+        description: 'How long a worker above the desired number may be idle before it is drained. Default: 5m for Warm, 1m for OneShot.',
+      }),
+    ),
+    recycle: Type.Optional(
+      Type.Object(
+        {
+          afterRuns: Type.Optional(
+            Type.Integer({ minimum: 1, description: 'Number of Runs after which a Warm worker is replaced. Default: no limit.' }),
+          ),
+          aboveMemory: Type.Optional(
+            quantity({
+              description: 'Memory of the worker process between Runs, such as 512Mi, above which it is replaced. Default: no limit.',
+            }),
+          ),
+        },
+        { description: 'When a Warm worker is drained and replaced by a new one.' },
+      ),
+    ),
+    drainGrace: Type.Optional(
+      duration({
+        default: defaults.drainGrace,
+        description: 'How long a draining worker waits for its Runs before it interrupts them.',
+      }),
+    ),
+    startTimeout: Type.Optional(
+      duration({
+        description:
+          'How long a started worker may take to register before its start counts as failed. Default: 30s for Process, 10m for Pod.',
+      }),
+    ),
+    engineEnvironment: Type.Optional(
+      Type.Array(
+        Type.String({
+          pattern: '^[A-Za-z_][A-Za-z0-9_]*\\*?$',
+          maxLength: 128,
+          'x-kubernetes-validations': [
+            {
+              rule: "!self.startsWith('OARLOCK_') && self != 'HOME' && self != 'TMPDIR'",
+              message: 'must not select HOME, TMPDIR or OARLOCK_*, which are never passed to engines',
+            },
+          ],
+        }),
+        {
+          maxItems: 64,
+          'x-kubernetes-list-type': 'set',
+          description:
+            'Environment variables of the worker that are passed to engines: names, or prefixes followed by `*`, such as `AWS_*`. OARLOCK_*, HOME and TMPDIR are never passed. Default: none. See docs/isolation.md.',
+        },
+      ),
+    ),
+    ...runPolicyFields,
+    namespace: Type.Optional(
+      Type.String({ minLength: 1, default: systemNamespace, description: 'Namespace of the worker Pods, for mode Pod.' }),
+    ),
+    template: Type.Optional(template),
+  },
+  { 'x-kubernetes-validations': runPolicyRules },
+)
 
 const status = Type.Object({
   observedGeneration: Type.Optional(count('The generation of the spec that this status describes.')),
@@ -175,3 +177,8 @@ export type WorkerPoolSpec = Static<typeof spec>
 export type PoolWindow = Static<typeof window>
 export type WorkerPoolStatus = Static<typeof status>
 export type WorkerPool = ObjectOf<typeof workerPoolResource>
+
+/** What the pool requires of its Runs. */
+export function poolPolicy({ minimumIsolation, allowedNetworks = ['Private', 'None'], maxResources }: WorkerPoolSpec): RunPolicy {
+  return { ...(minimumIsolation && { minimumIsolation }), allowedNetworks, ...(maxResources && { maxResources }) }
+}

@@ -1,7 +1,7 @@
 import type { Static } from 'typebox'
 import { defineResource, type ObjectOf, Type } from '../kubernetes/object/index.ts'
 import { apiGroup, apiVersion } from './names.ts'
-import { count, isolationLevels } from './shared.ts'
+import { count, isolationLevels, networks } from './shared.ts'
 
 const spec = Type.Object({
   pool: Type.String({ description: 'Name of the WorkerPool that the worker belongs to.' }),
@@ -50,6 +50,11 @@ const status = Type.Object(
     isolation: Type.Optional(
       Type.Array(Type.Enum(isolationLevels), {
         description: 'Isolation levels that the worker supports. Runs that require another level are assigned to other workers.',
+      }),
+    ),
+    networks: Type.Optional(
+      Type.Array(Type.Enum(networks), {
+        description: 'Networks that the worker can give to Runs of level Sandbox. Unset: unknown, and checked when a Run starts.',
       }),
     ),
     runs: Type.Optional(Type.Array(Type.String(), { description: 'The Runs of the worker, as namespace/name.' })),

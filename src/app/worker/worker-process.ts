@@ -3,7 +3,7 @@
  * In: environment and command line. Out: a worker that has joined, its credential and its health endpoints (`worker-health.ts`), and an exit code.
  * Out of scope: leases and Runs (`execution/worker/`), how it joins (`../join/`).
  */
-import { defaults, type WorkerPool, workerPoolResource } from '../../api/index.ts'
+import { defaults, mergePolicies, poolPolicy, type RunPolicy, type WorkerPool, workerPoolResource } from '../../api/index.ts'
 import {
   prepareWorkerDirectories,
   runWorker,
@@ -159,12 +159,12 @@ type LifecycleSettings = {
   drainGraceMs: number
   recycle: { afterRuns?: number; aboveMemoryBytes?: number }
   engineEnvironment: readonly string[]
-  allowHostNetwork: boolean
+  policy: RunPolicy
 }
 
 /** From the driver or the command line, else from the pool; without a pool, Warm with one slot. */
 async function lifecycleSettings(client: Client, settings: WorkerSettings, pool: string): Promise<LifecycleSettings> {
-  const { lifecycle, slots, drainGraceMs, recycleAfterRuns, recycleAboveBytes, engineEnvironment, allowHostNetwork } = settings
+  const { lifecycle, slots, drainGraceMs, recycleAfterRuns, recycleAboveBytes, engineEnvironment, policy } = settings
   // A driver passes all settings of a one-shot worker, which then needs no request before its Run.
   const isComplete = lifecycle !== undefined && engineEnvironment !== undefined && (slots !== undefined || lifecycle === 'OneShot')
   const spec: WorkerPool['spec'] | undefined = isComplete
@@ -178,7 +178,8 @@ async function lifecycleSettings(client: Client, settings: WorkerSettings, pool:
     slots: slots ?? spec?.slots ?? 1,
     drainGraceMs: drainGraceMs ?? parseDuration(spec?.drainGrace ?? defaults.drainGrace),
     engineEnvironment: engineEnvironment ?? spec?.engineEnvironment ?? [],
-    allowHostNetwork: allowHostNetwork ?? spec?.allowHostNetwork ?? false,
+    // Both count: neither lowers what the other requires.
+    policy: mergePolicies(spec ? [policy, poolPolicy(spec)] : [policy]),
     recycle: { ...(afterRuns !== undefined && { afterRuns }), ...(aboveMemoryBytes !== undefined && { aboveMemoryBytes }) },
   }
 }

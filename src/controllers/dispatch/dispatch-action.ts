@@ -1,4 +1,4 @@
-import type { Subject, Tenant, TenantStatus, WorkerPool, WorkerPoolStatus } from '../../api/index.ts'
+import type { RunPolicy, Subject, Tenant, TenantStatus, WorkerPool, WorkerPoolStatus } from '../../api/index.ts'
 import { type ObjectVersion, versionOf } from './object-version.ts'
 import type { ScaleReason, StartFailure } from './pool/index.ts'
 
@@ -18,6 +18,8 @@ export type DispatchAction =
       readonly queuedMs: number
       /** All finalizers of the Run after the assignment. */
       readonly finalizers: readonly string[]
+      /** What its Tenant and its pool require. */
+      readonly policy: RunPolicy
     }
   | {
       readonly kind: 'PatchRunStatus'

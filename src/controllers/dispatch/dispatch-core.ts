@@ -1,4 +1,14 @@
-import { assignedFinalizer, defaults, hasRegistered, isStartRequested, type Run, type RunSpec, type Worker } from '../../api/index.ts'
+import {
+  assignedFinalizer,
+  defaults,
+  hasRegistered,
+  isStartRequested,
+  mergePolicies,
+  type Run,
+  type RunPolicy,
+  type RunSpec,
+  type Worker,
+} from '../../api/index.ts'
 import { rfc3339 } from '../../kubernetes/object/index.ts'
 import { AcceptanceCheck } from './acceptance-check.ts'
 import { type DispatchAction, type DispatchDecision, writtenObject } from './dispatch-action.ts'
@@ -41,6 +51,7 @@ export type Placement = {
   readonly worker: string
   readonly atMs: number
   readonly finalizers: readonly string[]
+  readonly policy: RunPolicy
 }
 
 /** How often long Runs are charged and unused accounts removed. */
@@ -93,6 +104,7 @@ export class DispatchCore {
     this.#autoscaler = new PoolAutoscaler(this.#starts, claimsNames)
     this.#runs = new RunTracker({
       queue: this.#scheduler.queue,
+      policiesFor: (namespace, pool) => this.#settings.policiesFor(namespace, pool),
       workerCreatedMs: name => {
         const worker = this.#workers.get(name)
         return worker && Date.parse(worker.metadata.creationTimestamp)
@@ -112,7 +124,7 @@ export class DispatchCore {
     switch (event.kind) {
       case 'RunChanged':
         // Otherwise settings are applied by the next decision: that orders the whole queue again.
-        if (event.isInitial) this.#settings.apply(this.#scheduler.queue)
+        if (event.isInitial) this.#applySettings()
         return this.#runs.observe(event.run, { isInitial: event.isInitial, nowMs: wallMs })
       case 'RunDeleted':
         return this.#runs.delete(event.run, wallMs)
@@ -223,12 +235,13 @@ export class DispatchCore {
     const metadata = { namespace, name, uid: '', resourceVersion: '0', generation: 1, creationTimestamp: rfc3339(wallMs) }
     const record = makeRunRecord({ metadata, spec } as Run)
     if (this.#writes.availableRuns === 0 || this.#runs.get(record.key) || !this.#runs.hasSubject(record)) return undefined
-    this.#settings.apply(this.#scheduler.queue)
+    this.#applySettings()
+    this.#runs.applyPolicies(record)
     const worker = this.#scheduler.assignNew(record.request, record.cacheKey, wallMs, random)
     if (worker === undefined) return undefined
     this.#runs.expect(record, worker, wallMs)
     this.#writes.begin(record.object)
-    return { object: record.object, worker, atMs: wallMs, finalizers: [assignedFinalizer] }
+    return { object: record.object, worker, atMs: wallMs, finalizers: [assignedFinalizer], policy: this.#policyOf(namespace, spec.pool) }
   }
 
   /** @param random 0 ≤ x < 1; for the names of workers, and for sampling large pools. */
@@ -241,7 +254,7 @@ export class DispatchCore {
       if (object) this.#writes.begin(object)
       actions.push(action)
     }
-    this.#settings.apply(this.#scheduler.queue)
+    this.#applySettings()
     this.#settleDelayed(now)
     if (wallMs - this.#tickedAtMs >= tickIntervalMs || wallMs < this.#tickedAtMs) {
       this.#tickedAtMs = wallMs
@@ -304,7 +317,7 @@ export class DispatchCore {
       nowMs,
       random,
     })
-    for (const { key, worker, pool } of assignments) {
+    for (const { key, namespace, worker, pool } of assignments) {
       const run = this.#runs.get(key)
       if (!run) throw new Error(`bug: unknown Run ${key} is queued`)
       this.#runs.assume(run, worker)
@@ -312,8 +325,17 @@ export class DispatchCore {
       // A report of its position is being written: when that has ended, the Run is queued again and assigned at its new version.
       if (this.#writes.has(object)) continue
       const all = [...new Set([...finalizers, assignedFinalizer])]
-      add({ kind: 'AssignRun', object, worker, pool, atMs: nowMs, queuedMs: Math.max(0, nowMs - createdMs), finalizers: all })
+      const [queuedMs, policy] = [Math.max(0, nowMs - createdMs), this.#policyOf(namespace, pool)]
+      add({ kind: 'AssignRun', object, worker, pool, atMs: nowMs, queuedMs, finalizers: all, policy })
     }
+  }
+
+  #applySettings(): void {
+    if (this.#settings.apply(this.#scheduler.queue)) this.#runs.policiesChanged()
+  }
+
+  #policyOf(namespace: string, pool: string): RunPolicy {
+    return mergePolicies((this.#settings.policiesFor(namespace, pool) ?? []).map(({ policy }) => policy))
   }
 
   #sizePools(add: (action: DispatchAction) => void, nowMs: number, random: () => number): number {

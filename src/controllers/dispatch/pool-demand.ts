@@ -33,6 +33,7 @@ export function demandOf({ queue, pools, inventory, workerTemplates }: PoolDeman
  * has none. A pool is not scaled up for Runs that its Workers cannot run.
  */
 function wouldNewWorkerFit(requirements: Requirements, inventory: WorkerInventory, template: Worker | undefined): boolean {
+  if (requirements.violation !== undefined) return false
   const mayFit = (worker: Worker, engines: Engines) =>
     !hasReportedCapabilities(worker, requirements) || unmetRequirement(requirements, worker, engines) === undefined
   const isRegistered = ({ status }: Worker) => status !== undefined

@@ -1,7 +1,7 @@
 import { cacheKey, type Run, type RunPhase, type Subject, subjectOf } from '../../api/index.ts'
 import { objectKey } from '../../kubernetes/object/index.ts'
 import { type ObjectVersion, versionOf } from './object-version.ts'
-import { type RunRequest, requestOf } from './queue/index.ts'
+import { type Requested, type RunRequest, requestOf } from './queue/index.ts'
 
 /** What is kept of a Run that has not ended. The Run itself may be large, as it has the files of inline sources; the informer packs it. */
 export type RunRecord = {
@@ -10,6 +10,8 @@ export type RunRecord = {
   readonly type: Run['spec']['type']
   readonly createdMs: number
   readonly cacheKey: string | undefined
+  /** What the requirements in `request` follow from, under the policies of its Tenant and WorkerPool. */
+  readonly requested: Requested
   object: ObjectVersion
   request: RunRequest
   /** `spec.workerName` */
@@ -40,6 +42,7 @@ export function makeRunRecord(run: Run): RunRecord {
     type: run.spec.type,
     createdMs: Date.parse(run.metadata.creationTimestamp),
     cacheKey: cacheKey(run.spec.stack),
+    requested: requestedOf(run),
     request: requestOf(run),
     ...observedFields(run),
     loadedOn: undefined,
@@ -53,6 +56,15 @@ export function updateRunRecord(record: RunRecord, run: Run): void {
   // The request of an assigned Run does not change any more.
   if (run.spec.workerName === undefined) record.request = requestOf(run)
   Object.assign(record, observedFields(run))
+}
+
+function requestedOf({ spec: { pool, stack, policy } }: Run): Requested {
+  const { engine, placement, resources, isolation } = stack
+  return {
+    pool,
+    ...(policy && { policy }),
+    stack: { engine, ...(placement && { placement }), ...(resources && { resources }), ...(isolation && { isolation }) },
+  }
 }
 
 function observedFields(run: Run) {

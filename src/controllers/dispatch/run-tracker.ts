@@ -1,14 +1,16 @@
-import { isEnded, type Run, type Subject, subjectOf } from '../../api/index.ts'
+import { isEnded, type PolicySource, type Run, type Subject, subjectOf } from '../../api/index.ts'
 import { objectKey } from '../../kubernetes/object/index.ts'
 import { isUnaccepted } from './acceptance.ts'
 import type { ObjectVersion } from './object-version.ts'
-import type { RunQueue } from './queue/index.ts'
+import { type RunQueue, withPolicies } from './queue/index.ts'
 import { makeRunRecord, type RunRecord, updateRunRecord } from './run-record.ts'
 import { type TerminatingRun, TerminatingRuns } from './terminating-runs.ts'
 import { type WorkerLoad, withRun } from './worker-load.ts'
 
 export type RunTrackerOptions = {
   readonly queue: RunQueue
+  /** What the Tenant of the namespace and the pool require; undefined: not known yet. Default: nothing. */
+  readonly policiesFor?: (namespace: string, pool: string) => readonly PolicySource[] | undefined
   /** When the present Worker of this name was created, in milliseconds; undefined if there is none. */
   readonly workerCreatedMs: (worker: string) => number | undefined
   /** Called when the load of a Worker has changed. */
@@ -119,6 +121,22 @@ export class RunTracker {
     return true
   }
 
+  /** The policies of Tenants or pools have changed: queued Runs may require other Workers. */
+  policiesChanged(): void {
+    for (const record of this.#records.values()) {
+      if (!this.#queue.find(record.key)) continue
+      this.applyPolicies(record)
+      this.#queue.put(record.request)
+    }
+  }
+
+  /** Updates the request of a Run without a Worker. */
+  applyPolicies(record: RunRecord): void {
+    const { request, requested } = record
+    const { policiesFor } = this.#options
+    if (policiesFor) record.request = withPolicies(request, requested, policiesFor(request.namespace, requested.pool))
+  }
+
   /** Records that the Run is assigned to a Worker; the assignment is being written. The queue and the inventory have recorded it already. */
   assume(record: RunRecord, worker: string): void {
     this.#loadOnto(record, worker)
@@ -205,7 +223,10 @@ export class RunTracker {
     if (worker !== undefined) this.#activate(record, worker, nowMs)
     else if (!this.#queue.isRunning(key)) {
       if (!this.hasSubject(record) || record.isCanceled || record.isDeleted) this.#queue.remove(key)
-      else this.#queue.put(record.request)
+      else {
+        this.applyPolicies(record)
+        this.#queue.put(record.request)
+      }
     }
     if (this.#needsCleanup(record)) this.#toCleanUp.add(record)
     else this.#toCleanUp.delete(record)

@@ -1,4 +1,4 @@
-import type { Tenant, WorkerPool } from '../../api/index.ts'
+import { mergePolicies, type PolicySource, poolPolicy, type Tenant, type WorkerPool } from '../../api/index.ts'
 import { equalJson, type KubeObject } from '../../kubernetes/object/index.ts'
 import { type RunQueue, TenantIndex } from './queue/index.ts'
 
@@ -12,6 +12,8 @@ export class Settings {
   readonly #namespaces = new Map<string, KubeObject<unknown>>()
   #tenantIndex = new TenantIndex()
   #isStale = true
+  /** Some Tenant selects namespaces by label and requires something of their Runs. */
+  #dependsOnLabels = false
 
   get pools(): ReadonlyMap<string, WorkerPool> {
     return this.#pools
@@ -24,6 +26,20 @@ export class Settings {
   /** As of the last {@link apply}. */
   get tenantIndex(): TenantIndex {
     return this.#tenantIndex
+  }
+
+  /**
+   * What the Tenant of the namespace and the pool require of a Run. Undefined: not known before the namespace is observed, which may be after a Run
+   * in it, because objects of different kinds are observed in no order.
+   */
+  policiesFor(namespace: string, poolName: string): readonly PolicySource[] | undefined {
+    if (this.#dependsOnLabels && !this.#namespaces.has(namespace)) return undefined
+    const tenant = this.#tenants.get(this.#tenantIndex.tenantOf(namespace))
+    const pool = this.#pools.get(poolName)
+    return [
+      ...(tenant ? [{ origin: `Tenant ${tenant.metadata.name}`, policy: tenant.spec }] : []),
+      ...(pool ? [{ origin: `WorkerPool ${poolName}`, policy: poolPolicy(pool.spec) }] : []),
+    ]
   }
 
   poolChanged(pool: WorkerPool): boolean {
@@ -55,9 +71,11 @@ export class Settings {
     return this.#deleted(this.#namespaces, namespace)
   }
 
-  apply(queue: RunQueue): void {
-    if (!this.#isStale) return
+  /** Returns true if anything has changed since it was last called. */
+  apply(queue: RunQueue): boolean {
+    if (!this.#isStale) return false
     this.#isStale = false
+    this.#dependsOnLabels = [...this.#tenants.values()].some(({ spec }) => spec.namespaceSelector && hasPolicy(spec))
     this.#tenantIndex = new TenantIndex([...this.#tenants.values()], [...this.#namespaces.values()])
     queue.setTenants(this.#tenantIndex)
     const limits = [...this.#pools.values()].flatMap(({ metadata, spec }) => {
@@ -65,6 +83,7 @@ export class Settings {
       return limit === undefined ? [] : [[metadata.name, limit] as const]
     })
     queue.setPoolLimits(new Map(limits))
+    return true
   }
 
   /** A change of the status alone is one that was decided here. */
@@ -83,3 +102,5 @@ export class Settings {
     return true
   }
 }
+
+const hasPolicy = (spec: Tenant['spec']) => Object.keys(mergePolicies([spec])).length > 0

@@ -1,4 +1,4 @@
-import type { RunSpec } from '../../api/index.ts'
+import type { RunPolicy, RunSpec } from '../../api/index.ts'
 
 /**
  * Decides where a Run that is about to be created is executed, as dispatch does. With a placement the Run is created on its worker, with these
@@ -10,5 +10,6 @@ export type RunPlacement = {
   readonly finalizers: readonly string[]
   readonly workerName: string
   readonly assignedAt: string
+  readonly policy: RunPolicy
   settle(isCreated: boolean): void
 }

@@ -21,6 +21,9 @@ test('doubles the memory after OutOfMemory, up to autoRaise, and keeps it until 
   assert.equal(memory([run('640Mi', 'OutOfMemory', raising)]), '640Mi')
   assert.equal(memory([run('512Mi', 'ApplyFailed', raising)]), '512Mi', 'another failure keeps the raised memory')
   assert.equal(memory([run('512Mi', 'OutOfMemory', raising)], stack({ memory: '300Mi', autoRaise: { memory: '1Gi' } }, 2)), '300Mi')
+  const limited = run('256Mi', 'OutOfMemory', raising)
+  limited.spec.policy = { maxResources: { memory: '300Mi' } }
+  assert.equal(memory([limited]), '300Mi', 'up to what the Tenant and the pool allow')
   const fixed = stack({ memory: '256Mi' })
   assert.equal(memory([run('256Mi', 'OutOfMemory', fixed)], fixed), '256Mi', 'without autoRaise the memory is not raised')
 })

@@ -18,6 +18,7 @@ export class DetectedCapabilities {
   readonly #options: DetectedCapabilitiesOptions
   #engines: WorkerActivity['engines']
   #isolation: WorkerActivity['isolation']
+  #networks: WorkerActivity['networks']
   #caches: readonly string[] = []
 
   constructor(options: DetectedCapabilitiesOptions) {
@@ -25,17 +26,17 @@ export class DetectedCapabilities {
     this.#engines = options.configured?.engines
   }
 
-  get status(): Pick<WorkerActivity, 'engines' | 'isolation' | 'caches'> {
-    return { engines: this.#engines, isolation: this.#isolation, caches: this.#caches }
+  get status(): Pick<WorkerActivity, 'engines' | 'isolation' | 'networks' | 'caches'> {
+    return { engines: this.#engines, isolation: this.#isolation, networks: this.#networks, caches: this.#caches }
   }
 
-  /** Detects isolation levels that were not configured. Until then only Runs with isolation Process are placed on this worker. */
+  /** Detects isolation levels and networks that were not configured. Until then only Runs with isolation Process are placed on this worker. */
   async detectIsolation(): Promise<void> {
     const { configured, onChange, onError } = this.#options
     if (configured?.isolation !== undefined) return
     try {
-      const { availableIsolationLevels } = await import('../workspace/index.ts')
-      this.#isolation = await availableIsolationLevels()
+      const { availableIsolationLevels, availableNetworks } = await import('../workspace/index.ts')
+      ;[this.#isolation, this.#networks] = await Promise.all([availableIsolationLevels(), availableNetworks()])
       await onChange()
     } catch (error) {
       onError(error, 'failed to detect the isolation levels that this machine supports')

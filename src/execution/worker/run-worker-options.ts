@@ -1,5 +1,5 @@
 import type { Agent } from 'node:http'
-import type { Run } from '../../api/index.ts'
+import type { Run, RunPolicy } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import type { Log } from '../../kubernetes/util/index.ts'
 import type { WorkerHealth } from './decide-health.ts'
@@ -36,8 +36,8 @@ export type RunWorkerOptions = {
   sandboxBinds?: readonly string[]
   /** Variables of this process's environment that engines get: names, or prefixes followed by `*`. Default: none. */
   engineEnvironment?: readonly string[]
-  /** Sandboxes may use the network of this machine. Default: false. */
-  allowHostNetwork?: boolean
+  /** What this worker requires of its Runs, besides `spec.policy` of each. Default: nothing. */
+  policy?: RunPolicy
   log: Pick<Log, 'info' | 'warn'>
   /** Aborting it drains: no further Run is started, those that run may finish within `drainGraceMs`. */
   signal: AbortSignal

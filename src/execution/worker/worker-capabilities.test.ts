@@ -9,14 +9,17 @@ test('reads labels, engines, isolation and capacity from the environment; labels
     OARLOCK_CPU: '4',
     OARLOCK_MEMORY: '8Gi',
     OARLOCK_ISOLATION_LEVELS: 'Process,Sandbox',
+    OARLOCK_NETWORKS: 'Private,None',
   }
   assert.deepEqual(capabilitiesFromEnv(env, ['gpu=t4']), {
     labels: { gpu: 't4', 'topology.kubernetes.io/zone': 'west' },
     engines: { terraform: '1.11.4', command: 'built in' },
     capacity: { cpu: '4', memory: '8Gi' },
     isolation: ['Process', 'Sandbox'],
+    networks: ['Private', 'None'],
   })
-  assert.deepEqual(capabilitiesFromEnv({}), { labels: {}, engines: undefined, capacity: undefined, isolation: undefined })
+  const none = { engines: undefined, capacity: undefined, isolation: undefined, networks: undefined }
+  assert.deepEqual(capabilitiesFromEnv({}), { labels: {}, ...none })
   assert.deepEqual(capabilitiesFromEnv({ OARLOCK_ENGINES: '' }).engines, {}, 'an empty list means no engine')
 })
 
@@ -33,7 +36,7 @@ for (const [name, env, labelOptions, message] of [
     'an unknown isolation level',
     { OARLOCK_ISOLATION_LEVELS: 'Process,Jail' },
     [],
-    /OARLOCK_ISOLATION_LEVELS contains "Jail"; it must be levels among Process, Sandbox, Pod/,
+    /OARLOCK_ISOLATION_LEVELS contains "Jail"; it must be among Process, Sandbox, Pod/,
   ],
   ['an invalid quantity', { OARLOCK_MEMORY: 'much' }, [], /OARLOCK_MEMORY "much" must be a quantity such as 4, 500m or 8Gi/],
 ] as const) {

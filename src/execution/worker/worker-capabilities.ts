@@ -1,4 +1,4 @@
-import { isolationLevels, labels, type WorkerStatus } from '../../api/index.ts'
+import { isolationLevels, labels, networks, type WorkerStatus } from '../../api/index.ts'
 import { labelErrors, parseQuantity } from '../../kubernetes/object/index.ts'
 import type { Detection } from '../engine/index.ts'
 import { WorkerOptionError } from './worker-option-error.ts'
@@ -12,13 +12,16 @@ export type WorkerCapabilities = {
   readonly capacity: WorkerStatus['capacity']
   /** Levels of isolation; undefined: not configured, the worker detects them. */
   readonly isolation: WorkerStatus['isolation']
+  /** Networks of sandboxes; undefined: not configured, the worker detects them with the levels. */
+  readonly networks?: WorkerStatus['networks']
 }
 
 export const noCapabilities: WorkerCapabilities = { labels: {}, engines: undefined, capacity: undefined, isolation: undefined }
 
 /**
  * Reads OARLOCK_LABELS and OARLOCK_ENGINES (both `key=value,key=value`), OARLOCK_CPU and OARLOCK_MEMORY (for all its Runs together, such as
- * `4` and `8Gi`), OARLOCK_ISOLATION_LEVELS (such as `Process,Sandbox`; each is checked again before a Run uses it).
+ * `4` and `8Gi`), OARLOCK_ISOLATION_LEVELS and OARLOCK_NETWORKS (such as
+ * `Process,Sandbox` and `Private,None`; each is checked again before a Run uses it).
  * @param labelOptions of the command line, as `key=value`; they override OARLOCK_LABELS.
  * @throws {WorkerOptionError} naming the variable, its value and what is allowed.
  */
@@ -35,12 +38,14 @@ export function capabilitiesFromEnv(
   return {
     labels: own,
     engines: env.OARLOCK_ENGINES === undefined ? undefined : parsePairs('OARLOCK_ENGINES', env.OARLOCK_ENGINES.split(',')),
-    isolation: parseLevels('OARLOCK_ISOLATION_LEVELS', env.OARLOCK_ISOLATION_LEVELS),
+    isolation: parseList('OARLOCK_ISOLATION_LEVELS', env.OARLOCK_ISOLATION_LEVELS, isolationLevels),
+    networks: parseList('OARLOCK_NETWORKS', env.OARLOCK_NETWORKS, networks),
     capacity: cpu || memory ? { ...(cpu && { cpu }), ...(memory && { memory }) } : undefined,
   }
 }
 
-function parsePairs(name: string, words: readonly string[] = []): Record<string, string> {
+/** `key=value` words. */
+export function parsePairs(name: string, words: readonly string[] = []): Record<string, string> {
   return Object.fromEntries(
     words.filter(Boolean).map(word => {
       const at = word.indexOf('=')
@@ -50,17 +55,18 @@ function parsePairs(name: string, words: readonly string[] = []): Record<string,
   )
 }
 
-function parseLevels(name: string, text: string | undefined): WorkerCapabilities['isolation'] {
-  return text?.split(',').map(word => {
-    const level = isolationLevels.find(each => each === word.trim())
-    if (level) return level
-    throw new WorkerOptionError(
-      `${name} contains ${JSON.stringify(word)}; it must be levels among ${isolationLevels.join(', ')}, separated by commas`,
-    )
+/** Undefined if the variable is not set or empty. */
+export function parseList<Word extends string>(name: string, text: string | undefined, allowed: readonly Word[]): Word[] | undefined {
+  if (!text) return undefined
+  return text.split(',').map(word => {
+    const known = allowed.find(each => each === word.trim())
+    if (known !== undefined) return known
+    throw new WorkerOptionError(`${name} contains ${JSON.stringify(word)}; it must be among ${allowed.join(', ')}, separated by commas`)
   })
 }
 
-function checkQuantity(name: string, text: string | undefined): string | undefined {
+/** @throws {WorkerOptionError} if it is not a quantity. */
+export function checkQuantity(name: string, text: string | undefined): string | undefined {
   if (!text) return undefined
   try {
     parseQuantity(text)

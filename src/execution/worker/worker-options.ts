@@ -1,13 +1,14 @@
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { delimiter, join } from 'node:path'
-import { defaults } from '../../api/index.ts'
+import { defaults, type RunPolicy } from '../../api/index.ts'
 import { nameErrors, parseDuration, parseQuantity, quantityValue } from '../../kubernetes/object/index.ts'
 import { isUnixUrl, parseServerAddress } from '../../kubernetes/util/index.ts'
 import { parseEngineEnvironment } from './engine-environment.ts'
 import { capabilitiesFromEnv, type WorkerCapabilities } from './worker-capabilities.ts'
 import { defaultWorkerDirectory } from './worker-directories.ts'
 import { WorkerOptionError } from './worker-option-error.ts'
+import { policyFromEnv } from './worker-policy.ts'
 
 /** The configuration of a worker process. Client, log and signals come from its caller. */
 export type WorkerSettings = {
@@ -40,7 +41,8 @@ export type WorkerSettings = {
   sandboxBinds: string[]
   /** Variables of the worker's own environment that engines get; undefined: the pool's setting. */
   engineEnvironment: string[] | undefined
-  allowHostNetwork: boolean | undefined
+  /** What the worker requires of its Runs, besides its pool and their Tenants. */
+  policy: RunPolicy
   /** Grace period of a drain; undefined: the pool's. */
   drainGraceMs: number | undefined
 }
@@ -63,7 +65,7 @@ export type WorkerOverrides = {
  * Reads the environment of a worker: OARLOCK_SERVER, OARLOCK_CA_FILE, OARLOCK_TOKEN or OARLOCK_TOKEN_FILE, OARLOCK_STORE_URL,
  * OARLOCK_STORE_CA_FILE, OARLOCK_WORKER_NAME, OARLOCK_WORKER_UID (set by `oarlock pool`), OARLOCK_POOL, OARLOCK_LIFECYCLE, OARLOCK_SLOTS,
  * OARLOCK_HEALTH_ADDRESS (HOST:PORT), OARLOCK_RUNS_DIR, OARLOCK_CACHE_DIR,
- * OARLOCK_ALLOW_PATHS and OARLOCK_SANDBOX_BINDS (separated as in PATH), OARLOCK_ENGINE_ENVIRONMENT (separated by commas), OARLOCK_ALLOW_HOST_NETWORK (`true` or `false`),
+ * OARLOCK_ALLOW_PATHS and OARLOCK_SANDBOX_BINDS (separated as in PATH), OARLOCK_ENGINE_ENVIRONMENT (separated by commas), {@link policyFromEnv},
  * OARLOCK_DRAIN_GRACE and OARLOCK_IDLE_TIMEOUT (such as `10m`), OARLOCK_RECYCLE_AFTER_RUNS, OARLOCK_RECYCLE_ABOVE_MEMORY (such as
  * `512Mi`), and those of {@link capabilitiesFromEnv}.
  * @throws {WorkerOptionError} naming the variable, its value and what is allowed.
@@ -98,15 +100,9 @@ export function workerOptionsFromEnv(env: Readonly<Record<string, string | undef
     allowPaths: pathList(env, 'OARLOCK_ALLOW_PATHS'),
     sandboxBinds: pathList(env, 'OARLOCK_SANDBOX_BINDS'),
     engineEnvironment: env.OARLOCK_ENGINE_ENVIRONMENT === undefined ? undefined : parseEngineEnvironment(env.OARLOCK_ENGINE_ENVIRONMENT),
-    allowHostNetwork: parseBoolean('OARLOCK_ALLOW_HOST_NETWORK', env.OARLOCK_ALLOW_HOST_NETWORK),
+    policy: policyFromEnv(env),
     drainGraceMs: parseOptionalDuration('OARLOCK_DRAIN_GRACE', env.OARLOCK_DRAIN_GRACE),
   }
-}
-
-function parseBoolean(name: string, text: string | undefined): boolean | undefined {
-  if (!text) return undefined
-  if (text === 'true' || text === 'false') return text === 'true'
-  throw new WorkerOptionError(`${name} ${JSON.stringify(text)} must be true or false`)
 }
 
 const readOptional = (name: string, path: string | undefined) => (path ? readSetting(name, path) : undefined)

@@ -25,6 +25,8 @@ export type WorkerActivity = {
   readonly engines?: Readonly<Record<string, string | null>> | undefined
   /** The detected isolation levels; undefined as above. */
   readonly isolation?: WorkerStatus['isolation'] | undefined
+  /** The detected networks; undefined as above. */
+  readonly networks?: WorkerStatus['networks'] | undefined
 }
 
 /** Reports what a worker does: after a short delay, in order, the newest activity only, and nothing twice. */
@@ -91,7 +93,7 @@ export class WorkerStatusReporter {
   }
 }
 
-function statusOf({ runs, idleSinceMs, draining, caches = [], engines, isolation }: WorkerActivity): WorkerStatusPatch {
+function statusOf({ runs, idleSinceMs, draining, caches = [], engines, isolation, networks }: WorkerActivity): WorkerStatusPatch {
   return {
     phase: draining !== undefined ? 'Draining' : runs.length > 0 ? 'Busy' : 'Ready',
     runs: [...runs],
@@ -101,6 +103,7 @@ function statusOf({ runs, idleSinceMs, draining, caches = [], engines, isolation
     ...(caches.length > 0 && { caches: [...caches] }),
     ...(engines && { engines: engines }),
     ...(isolation && { isolation }),
+    ...(networks && { networks }),
   }
 }
 

@@ -8,6 +8,7 @@
 export { directoryDigest } from './directory-digest.ts'
 export {
   availableIsolationLevels,
+  availableNetworks,
   type EffectiveIsolation,
   type ExceededLimit,
   formatMebibytes,

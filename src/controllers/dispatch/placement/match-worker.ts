@@ -4,19 +4,24 @@ import type { Requirements } from '../queue/index.ts'
 
 /**
  * The first requirement that the Worker does not meet, even when idle; undefined if it meets all. A Worker that does not report its engines is
- * assumed to have every engine, but no particular version. A Worker that does not report its isolation levels offers only Process.
+ * assumed to have every engine, but no particular version. A Worker that does not report its isolation levels offers only Process; one that
+ * does not report its networks is assumed to have every network.
  *
  * @param engines those that Workers of the pool report. A Run whose engine no Worker has, and that requires no version, may be assigned to any
  * Worker: it fails with EngineNotFound, whose message explains how to install the engine. That helps more than a Run that stays queued.
  */
 export function unmetRequirement(requirements: Requirements, { metadata, status }: Worker, engines: Engines): string | undefined {
+  if (requirements.violation !== undefined) return requirements.violation
   for (const [key, value] of Object.entries(requirements.labels)) {
     const actual = metadata.labels?.[key]
     if (actual !== value) return `label ${key}=${value}${actual === undefined ? '' : ` (it has ${key}=${actual})`}`
   }
-  const { isolation } = requirements
+  const { isolation, network } = requirements
   if (isolation !== undefined && !status?.isolation?.includes(isolation)) {
     return `isolation ${isolation} (it ${status?.isolation ? `offers ${status.isolation.join(' and ')}` : 'reports no isolation levels'})`
+  }
+  if (network !== undefined && status?.networks?.includes(network) === false) {
+    return `network ${network} (it offers ${status.networks.join(' and ') || 'none'}; "oarlock doctor" on its machine shows why)`
   }
   const { cpu, memory } = status?.capacity ?? {}
   if (cpu !== undefined && requirements.cpuMillis > quantityMillis(parseQuantity(cpu))) {

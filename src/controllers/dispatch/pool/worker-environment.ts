@@ -1,19 +1,11 @@
-import { defaults, type WorkerPool } from '../../../api/index.ts'
+import { defaults, poolPolicy, type RunPolicy, type WorkerPool } from '../../../api/index.ts'
 
 /**
  * The environment variables of a worker of the pool, which `oarlock worker` reads: its name, its pool and its settings. Drivers add the address
  * of the server and a credential.
  */
 export function workerEnvironment({ metadata, spec }: WorkerPool, workerName: string): Record<string, string> {
-  const {
-    lifecycle = 'OneShot',
-    slots = 1,
-    idleTimeout,
-    recycle,
-    drainGrace = defaults.drainGrace,
-    engineEnvironment = [],
-    allowHostNetwork = false,
-  } = spec
+  const { lifecycle = 'OneShot', slots = 1, idleTimeout, recycle, drainGrace = defaults.drainGrace, engineEnvironment = [] } = spec
   return {
     OARLOCK_WORKER_NAME: workerName,
     OARLOCK_POOL: metadata.name,
@@ -21,9 +13,19 @@ export function workerEnvironment({ metadata, spec }: WorkerPool, workerName: st
     OARLOCK_SLOTS: String(slots),
     OARLOCK_DRAIN_GRACE: drainGrace,
     OARLOCK_ENGINE_ENVIRONMENT: engineEnvironment.join(','),
-    OARLOCK_ALLOW_HOST_NETWORK: String(allowHostNetwork),
+    ...policyEnvironment(poolPolicy(spec)),
     ...(idleTimeout !== undefined && { OARLOCK_IDLE_TIMEOUT: idleTimeout }),
     ...(recycle?.afterRuns !== undefined && { OARLOCK_RECYCLE_AFTER_RUNS: String(recycle.afterRuns) }),
     ...(recycle?.aboveMemory !== undefined && { OARLOCK_RECYCLE_ABOVE_MEMORY: recycle.aboveMemory }),
+  }
+}
+
+/** What the worker enforces whatever its Runs say. */
+function policyEnvironment({ minimumIsolation, allowedNetworks, maxResources }: RunPolicy): Record<string, string> {
+  const maximums = Object.entries(maxResources ?? {}).map(([name, maximum]) => `${name}=${maximum}`)
+  return {
+    ...(minimumIsolation && { OARLOCK_MINIMUM_ISOLATION: minimumIsolation }),
+    ...(allowedNetworks && { OARLOCK_ALLOWED_NETWORKS: allowedNetworks.join(',') }),
+    ...(maximums.length > 0 && { OARLOCK_MAX_RESOURCES: maximums.join(',') }),
   }
 }

@@ -12,5 +12,13 @@ export { classRank } from './priority-class.ts'
 export type { EquivalenceClass, FifoQueue, RunQueueEntry, TenantAccount } from './queue-tree.ts'
 export { isOlder } from './queue-tree.ts'
 export { expectedRunMs, RunQueue, type RunQueueOptions } from './run-queue.ts'
-export { isSameRequest, type Requirements, type RunRequest, requestOf, requirementsOf } from './run-request.ts'
+export {
+  isSameRequest,
+  type Requested,
+  type Requirements,
+  type RunRequest,
+  requestOf,
+  requirementsOf,
+  withPolicies,
+} from './run-request.ts'
 export { selectorError, type TenantConflict, TenantIndex, type TenantSettings } from './tenants.ts'

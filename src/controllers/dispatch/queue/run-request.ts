@@ -1,4 +1,4 @@
-import { defaults, type Run, type RunSpec } from '../../../api/index.ts'
+import { applyPolicy, defaults, type PolicySource, type Run, type RunSpec } from '../../../api/index.ts'
 import { objectKey, parseQuantity, quantityMillis, quantityValue } from '../../../kubernetes/object/index.ts'
 import { classRank } from './priority-class.ts'
 
@@ -10,10 +10,19 @@ export type Requirements = {
   readonly labels: Readonly<Record<string, string>>
   /** Undefined: level Process, which every worker offers. */
   readonly isolation: 'Sandbox' | 'Pod' | undefined
+  /** Undefined: one that every worker of that level offers. */
+  readonly network: 'Private' | undefined
   /** 0: no requirement. */
   readonly cpuMillis: number
   /** 0: no requirement. */
   readonly memoryBytes: number
+  /** Why no Worker may execute the Run: it lacks what its Tenant or its WorkerPool requires. */
+  readonly violation: string | undefined
+}
+
+/** What of a Run its requirements follow from. */
+export type Requested = Pick<RunSpec, 'pool' | 'policy'> & {
+  readonly stack: Pick<RunSpec['stack'], 'engine' | 'placement' | 'resources' | 'isolation'>
 }
 
 /** A queued Run, as far as its order depends on it. */
@@ -37,25 +46,39 @@ export type RunRequest = {
   readonly equivalenceKey: string
 }
 
-/** `spec.resources` of a Stack limits what its Run may use, and is what the Worker must have free. */
-export function requirementsOf({ pool, stack }: Pick<RunSpec, 'pool' | 'stack'>): Requirements {
-  const { engine, placement, resources, isolation } = stack
-  const level = isolation?.level ?? 'Process'
+/**
+ * What the Run requires under these policies; those of its assignment count if it has a Worker. `spec.resources` of a Stack limits what its Run
+ * may use, and is what the Worker must have free.
+ */
+export function requirementsOf({ pool, policy, stack }: Requested, policies: readonly PolicySource[] = []): Requirements {
+  const { engine, placement } = stack
+  const { isolation, resources, violations } = applyPolicy(stack, policy ? [{ origin: 'its assignment', policy }] : policies)
+  const { level, network } = isolation
   return {
     pool,
     engine,
     engineVersion: placement?.engineVersion,
     labels: placement?.workerLabels ?? {},
     isolation: level === 'Process' ? undefined : level,
-    cpuMillis: resources?.cpu === undefined ? 0 : quantityMillis(parseQuantity(resources.cpu)),
-    memoryBytes: resources?.memory === undefined ? 0 : quantityValue(parseQuantity(resources.memory)),
+    network: level === 'Sandbox' && network === 'Private' ? network : undefined,
+    cpuMillis: resources.cpu === undefined ? 0 : quantityMillis(parseQuantity(resources.cpu)),
+    memoryBytes: resources.memory === undefined ? 0 : quantityValue(parseQuantity(resources.memory)),
+    violation: violations.map(({ field, message }) => `${field}: ${message}`).join('; ') || undefined,
   }
 }
 
-export function requestOf(run: Run): RunRequest {
+/** The request under other policies; undefined: they are not known, so that no Worker may execute the Run. */
+export function withPolicies(request: RunRequest, requested: Requested, policies: readonly PolicySource[] | undefined): RunRequest {
+  const known = requirementsOf(requested, policies)
+  const violation = `the labels of namespace ${request.namespace}, by which Tenants select it, are not known yet`
+  const requirements = policies ? known : { ...known, violation }
+  return { ...request, requirements, equivalenceKey: equivalenceKeyOf(requirements) }
+}
+
+export function requestOf(run: Run, policies: readonly PolicySource[] = []): RunRequest {
   const { metadata, spec } = run
   const { stack } = spec
-  const requirements = requirementsOf(spec)
+  const requirements = requirementsOf(spec, policies)
   const { concurrencyKey: key, concurrencyLimit: limit = defaults.concurrencyLimit } = stack
   return {
     key: objectKey(run),
@@ -71,11 +94,12 @@ export function requestOf(run: Run): RunRequest {
   }
 }
 
-function equivalenceKeyOf({ pool, engine, engineVersion = '', labels, isolation, cpuMillis, memoryBytes }: Requirements): string {
+function equivalenceKeyOf(requirements: Requirements): string {
+  const { pool, engine, engineVersion, labels, isolation, network, cpuMillis, memoryBytes, violation } = requirements
   const labelPairs = Object.entries(labels)
     .map(([key, value]) => `${key}=${value}`)
     .sort()
-  return [pool, engine, engineVersion, isolation ?? '', cpuMillis, memoryBytes, ...labelPairs].join('\n')
+  return [pool, engine, engineVersion, isolation, network, cpuMillis, memoryBytes, violation, ...labelPairs].join('\n')
 }
 
 /** Reports whether `b` has the same place in the queue as `a`. `order` is ignored: its first value is kept. */

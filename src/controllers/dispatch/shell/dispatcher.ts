@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import type { Run } from '../../../api/index.ts'
+import type { Run, RunPolicy } from '../../../api/index.ts'
 import { coerceError, EventRecorder, type Log, type Manager } from '../../../kubernetes/controller/index.ts'
 import { rfc3339 } from '../../../kubernetes/object/index.ts'
 import { DispatchCore, type DispatchCoreOptions, type NewRun } from '../dispatch-core.ts'
@@ -29,6 +29,7 @@ export type NewRunPlacement = {
   readonly finalizers: readonly string[]
   readonly workerName: string
   readonly assignedAt: string
+  readonly policy: RunPolicy
   settle(isCreated: boolean): void
 }
 
@@ -96,12 +97,12 @@ export class Dispatcher {
       try {
         const placement = core.placeNewRun(run, this.#now(), this.#options.random)
         if (!placement) return undefined
-        const { object, worker, atMs, finalizers } = placement
+        const { object, worker, atMs, finalizers, policy } = placement
         const settle = (isCreated: boolean) => {
           observe({ kind: 'CreationSettled', run: object })
           if (isCreated) this.#metrics.runAssigned(run.spec.pool, 0)
         }
-        return { finalizers, workerName: worker, assignedAt: rfc3339(atMs), settle }
+        return { finalizers, workerName: worker, assignedAt: rfc3339(atMs), policy, settle }
       } catch (thrown) {
         failure ??= { thrown }
         wake()

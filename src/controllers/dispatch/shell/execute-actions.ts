@@ -112,8 +112,8 @@ export class ActionExecutor {
 
   // ---- Runs
 
-  async #assign({ object, worker, pool, atMs, queuedMs, finalizers }: Action<'AssignRun'>): Promise<void> {
-    const patch = { metadata: { finalizers }, spec: { workerName: worker, assignedAt: rfc3339(atMs) } }
+  async #assign({ object, worker, pool, atMs, queuedMs, finalizers, policy }: Action<'AssignRun'>): Promise<void> {
+    const patch = { metadata: { finalizers }, spec: { workerName: worker, assignedAt: rfc3339(atMs), policy } }
     const outcome = await this.#write(object, () => this.#patchRun(object, patch))
     if (outcome === 'Written') this.#options.metrics.runAssigned(pool, queuedMs / 1_000)
   }

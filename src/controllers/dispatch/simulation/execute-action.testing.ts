@@ -30,14 +30,14 @@ export function executeAction(action: DispatchAction, { simulation, server, work
   }
   switch (action.kind) {
     case 'AssignRun': {
-      const { object, worker: workerName, atMs, finalizers } = action
+      const { object, worker: workerName, atMs, finalizers, policy } = action
       const key = nameOf(object)
       write(object, () => {
         invariants.checkAssignment(key)
         const assigned = ({ metadata, spec, ...rest }: Run): Run => ({
           ...rest,
           metadata: { ...metadata, finalizers: [...finalizers] },
-          spec: { ...spec, workerName, assignedAt: rfc3339(atMs) },
+          spec: { ...spec, workerName, assignedAt: rfc3339(atMs), policy },
         })
         server.changeRun(key, assigned)
         workers.accept(key, workerName)

@@ -12,6 +12,7 @@ export type PendingReasonCode =
   | 'GlobalLimit'
   | 'NoMatchingWorker'
   | 'PoolNotFound'
+  | 'PolicyViolation'
   | 'WorkerStartFailed'
 
 export type PendingReason = { readonly reason: PendingReasonCode; readonly message: string }
@@ -54,6 +55,7 @@ export class PendingReasons {
     const { requirements } = fifo.tenantQueue.equivalenceClass
     const pool = this.#pools.get(requirements.pool)
     if (!pool) return poolNotFound(requirements.pool, [...this.#pools.keys()])
+    if (requirements.violation !== undefined) return { reason: 'PolicyViolation', message: requirements.violation }
     const reached = limitReason(queue, fifo)
     if (reached) return reached
     const workers = this.#workersByPool.get(requirements.pool) ?? []

@@ -94,8 +94,13 @@ export class Heartbeat {
     }, progressIntervalMs)
     // Delayed in favor of the first Run, which may arrive at any moment; the first renewal is not due yet.
     setTimeout(() => this.#isStopped || this.#startThread(), timings.renewMs / 4).unref()
-    const { engines, capacity, isolation } = capabilities
-    const known = { ...(engines && { engines }), ...(capacity && { capacity }), ...(isolation && { isolation }) }
+    const { engines, capacity, isolation, networks } = capabilities
+    const known = {
+      ...(engines && { engines }),
+      ...(capacity && { capacity }),
+      ...(isolation && { isolation }),
+      ...(networks && { networks }),
+    }
     await this.reportStatus({
       phase: 'Ready',
       idleSince: rfc3339(Date.now()),

@@ -5,7 +5,7 @@ import { Agent } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import type { Run, RunSpec, RunStatus, StackSpec } from '../../../api/index.ts'
+import type { Run, RunPolicy, RunSpec, RunStatus, StackSpec } from '../../../api/index.ts'
 import type { Client } from '../../../kubernetes/client/index.ts'
 import { StaleEpochError } from '../../../stores/state/index.ts'
 import { defaultLeaseTimings } from '../lease/lease-timings.ts'
@@ -21,8 +21,9 @@ let runCount = 0
 function createExecution({
   stack,
   state: ownState,
+  ownPolicy = {},
   ...spec
-}: Partial<Omit<RunSpec, 'stack'>> & { stack?: Partial<StackSpec>; state?: Partial<RunStateClient> }) {
+}: Partial<Omit<RunSpec, 'stack'>> & { stack?: Partial<StackSpec>; state?: Partial<RunStateClient>; ownPolicy?: RunPolicy }) {
   const name = `network-${++runCount}`
   let run = {
     metadata: { name, namespace: 'apps', uid: `uid-${name}-${process.pid}`, resourceVersion: '1' },
@@ -89,7 +90,7 @@ function createExecution({
     allowPaths: [],
     sandboxBinds: [],
     engineEnvironment: [],
-    allowHostNetwork: false,
+    policy: ownPolicy,
     times: defaultLeaseTimings,
     sinceRenewalMs: () => lease.sinceRenewalMs,
     supervisor,
@@ -126,6 +127,21 @@ test('an Apply saves its state, unlocks and removes its directory before it repo
   ok(status().finishedAt)
   equal(existsSync(runDirectory), false)
 })
+
+for (const [what, assignment, ownPolicy] of [
+  ['its assignment', { policy: { minimumIsolation: 'Sandbox' } }, {}],
+  // As a controller would that has not seen the Tenant, or lies.
+  ['its worker', { policy: { minimumIsolation: 'Process' } }, { minimumIsolation: 'Sandbox' }],
+] as const) {
+  test(`a Run below the minimum of ${what} fails before it starts a program or takes the lock`, async () => {
+    const started = join(directory, `started-${runCount}`)
+    const stack: Partial<StackSpec> = { command: { apply: ['touch', started] }, isolation: { level: 'Process' } }
+    const { execution, calls, status } = createExecution({ stack, ...assignment, ownPolicy })
+    equal(await execution.done, 'reported')
+    deepEqual([status().reason, status().retryable, calls.includes('lock'), existsSync(started)], ['PolicyViolation', true, false, false])
+    match(status().message ?? '', /^spec\.isolation\.level: Process is weaker than Sandbox, which .* requires/)
+  })
+}
 
 test('a Plan takes no lock', async () => {
   const { execution, calls, status } = createExecution({ type: 'Plan' })

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { defaults, isMutating, type Run } from '../../../api/index.ts'
+import { defaults, isMutating, type PolicyViolation, type Run } from '../../../api/index.ts'
 import { parseDuration, rfc3339 } from '../../../kubernetes/object/index.ts'
 import { truncateText } from '../../../kubernetes/util/index.ts'
 import { StaleEpochError, StateClient } from '../../../stores/state/index.ts'
@@ -26,8 +26,9 @@ import { failureOf, failureOfStop, maxMessageChars } from './failure.ts'
 import { findEngine } from './find-engine.ts'
 import { findOomKill } from './find-oom-kill.ts'
 import { formatResult, formatStart } from './format-run.ts'
+import { InputError } from './input-error.ts'
 import { type RunInputs, readInputs } from './inputs.ts'
-import { createIsolation, runCacheDir } from './isolation.ts'
+import { createIsolation, enforcePolicy, runCacheDir } from './isolation.ts'
 import { planAndApply } from './plan-and-apply.ts'
 import { RunPrograms } from './run-programs.ts'
 import { RunReporter } from './run-reporter.ts'
@@ -60,6 +61,8 @@ export function executeRun(options: ExecuteOptions): Execution {
 class RunExecution {
   readonly done: Promise<ExecuteResult>
   readonly #options: ExecuteOptions
+  /** Why the Run must not be executed here. */
+  readonly #violations: readonly PolicyViolation[]
   readonly #reporter: RunReporter
   readonly #state: RunStateClient
   readonly #stopper: RunStopper
@@ -77,9 +80,11 @@ class RunExecution {
   #programs: RunPrograms | undefined
 
   constructor(options: ExecuteOptions) {
-    this.#options = options
+    const { run, violations } = enforcePolicy(options.run, options.policy)
+    this.#options = { ...options, run }
+    this.#violations = violations
     this.#engineEnvironment = selectEngineEnvironment(process.env, options.engineEnvironment)
-    const { run, client, workerName, times, sinceRenewalMs } = options
+    const { client, workerName, times, sinceRenewalMs } = options
     this.#reporter = new RunReporter({ client, run, workerName, mayWrite: () => sinceRenewalMs() < times.killMs })
     this.#state = options.state ?? openState(options)
     this.#stopper = new RunStopper({
@@ -116,6 +121,7 @@ class RunExecution {
     try {
       this.observe(run)
       log.append(formatStart(run))
+      for (const { field, message } of this.#violations) throw new InputError('PolicyViolation', field, message)
       this.#startTimeout()
       await this.#acquire()
       this.#directory = await createRunDirectory(this.#options.runsDir, run.metadata.uid)

@@ -1,5 +1,5 @@
 import type { Agent } from 'node:http'
-import type { Run } from '../../../api/index.ts'
+import type { Run, RunPolicy } from '../../../api/index.ts'
 import type { Client } from '../../../kubernetes/client/index.ts'
 import type { StateClient } from '../../../stores/state/index.ts'
 import type { FenceTimings } from '../lease/decide-fence.ts'
@@ -32,8 +32,8 @@ export type ExecuteOptions = {
   sandboxBinds: readonly string[]
   /** Variables of this process's environment that the engine gets: names, or prefixes followed by `*`. */
   engineEnvironment: readonly string[]
-  /** Sandboxes may use the network of this machine. */
-  allowHostNetwork: boolean
+  /** What this worker requires of its Runs, besides `spec.policy` of each. */
+  policy: RunPolicy
   times: FenceTimings
   /** Milliseconds since before the last successful renewal was sent (invariant 2). */
   sinceRenewalMs(): number

@@ -1,7 +1,14 @@
-/** An object that a Run needs is missing or invalid. Retryable, unless the spec is invalid or requires isolation that this worker lacks. */
+/** An object that a Run needs is missing or invalid, or its worker requires more of it. Retryable, unless the spec is invalid or requires isolation that this worker lacks. */
 export class InputError extends Error {
   override readonly name = 'InputError'
-  readonly reason: 'SecretNotFound' | 'ConfigMapNotFound' | 'OutputsNotFound' | 'KeyNotFound' | 'InvalidSpec' | 'IsolationUnavailable'
+  readonly reason:
+    | 'SecretNotFound'
+    | 'ConfigMapNotFound'
+    | 'OutputsNotFound'
+    | 'KeyNotFound'
+    | 'InvalidSpec'
+    | 'IsolationUnavailable'
+    | 'PolicyViolation'
   readonly retryable: boolean
 
   /** `field` is a path such as `spec.variablesFrom[0].secretRef`. */

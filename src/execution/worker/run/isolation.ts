@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { isolationLevels, type Run, raisedMemory } from '../../../api/index.ts'
+import { applyPolicy, type PolicySource, type PolicyViolation, type Run, type RunPolicy, raisedMemory } from '../../../api/index.ts'
 import {
   type ExceededLimit,
   parseRunLimits,
@@ -18,32 +18,35 @@ export type IsolationOptions = {
   cacheDir: string
   /** Further paths that sandboxes may read, from OARLOCK_SANDBOX_BINDS. */
   sandboxBinds: readonly string[]
-  /** A sandbox may use the network of this machine. */
-  allowHostNetwork: boolean
   onExceeded(cause: StopCause): void
 }
 
+/** What applies to a Run that was assigned without a policy, by a controller of an earlier version. */
+const defaultPolicy: RunPolicy = { allowedNetworks: ['Private', 'None'] }
+
 /**
- * Creates the isolation that the Run's spec requires.
+ * The Run with the isolation and the limits that it gets: what its assignment requires (`spec.policy`), and what this worker requires itself, so
+ * that a Run that was assigned wrongly is not executed below it.
+ */
+export function enforcePolicy(run: Run, own: RunPolicy): { readonly run: Run; readonly violations: readonly PolicyViolation[] } {
+  const { stack, policy = defaultPolicy } = run.spec
+  const sources: PolicySource[] = [
+    { origin: 'spec.policy of the Run', policy },
+    { origin: 'this worker', policy: own },
+  ]
+  const { isolation, resources, violations } = applyPolicy(stack, sources)
+  return { run: { ...run, spec: { ...run.spec, stack: { ...stack, isolation, resources } } }, violations }
+}
+
+/**
+ * Creates the isolation that the spec of a Run requires, which {@link enforcePolicy} returned.
  * @throws {InputError} IsolationUnavailable if this worker lacks it: a weaker level is never used instead.
  */
-export async function createIsolation({
-  run,
-  directory,
-  cacheDir,
-  sandboxBinds,
-  allowHostNetwork,
-  onExceeded,
-}: IsolationOptions): Promise<RunIsolation> {
+export async function createIsolation({ run, directory, cacheDir, sandboxBinds, onExceeded }: IsolationOptions): Promise<RunIsolation> {
   const { isolation, resources = {} } = run.spec.stack
-  const level = isolationLevels.find(each => each === isolation?.level) ?? 'Process'
-  const network = isolation?.network ?? (level === 'Sandbox' ? 'Private' : 'Host')
+  const { level = 'Process', network = 'Host' } = isolation ?? {}
   if (network !== 'Host' && level !== 'Sandbox') {
     throw new InputError('InvalidSpec', 'spec.isolation.network', `${network} requires spec.isolation.level Sandbox, got ${level}`)
-  }
-  if (network === 'Host' && level === 'Sandbox' && !allowHostNetwork) {
-    const remedy = 'use Private or None, or let an administrator set spec.allowHostNetwork of the WorkerPool'
-    throw new InputError('IsolationUnavailable', 'spec.isolation.network', `Host is not allowed on this worker: ${remedy}`)
   }
   const available = await probeIsolation(level)
   if (!available.available) {

@@ -5,7 +5,7 @@
  * when they exceeded a limit. When a level is not available the caller gets the reason; a weaker level is never used instead.
  * Out of scope: what happens to a Run that exceeded a limit (`execution/worker/`), and killing processes (`execution/workspace/process/`).
  */
-export { availableIsolationLevels, type IsolationProbe, probeIsolation } from './probe-isolation.ts'
+export { availableIsolationLevels, availableNetworks, type IsolationProbe, probeIsolation } from './probe-isolation.ts'
 export { type ExceededLimit, formatMebibytes, parseRunLimits, type RunLimits } from './resource-limits.ts'
 export {
   type EffectiveIsolation,
@@ -15,4 +15,4 @@ export {
   type RunIsolationOptions,
   type RunUsage,
 } from './run-isolation.ts'
-export { type Network, privateNetworkProblem } from './sandbox-network.ts'
+export { privateNetworkProblem } from './sandbox-network.ts'

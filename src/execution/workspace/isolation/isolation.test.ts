@@ -20,10 +20,10 @@ import type { AddressInfo } from 'node:net'
 import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, type TestContext, test } from 'node:test'
-import type { IsolationLevel } from '../../../api/index.ts'
+import type { IsolationLevel, Network } from '../../../api/index.ts'
 import { cgroupOfRun, createProcessRunner, findRunProcesses, SpawnError, signalGroup } from '../process/index.ts'
 import { createRunDirectory } from '../run-directory.ts'
-import { type ExceededLimit, type Network, privateNetworkProblem, probeIsolation, RunIsolation, type RunLimits } from './index.ts'
+import { type ExceededLimit, privateNetworkProblem, probeIsolation, RunIsolation, type RunLimits } from './index.ts'
 
 const base = mkdtempSync(join(tmpdir(), 'oarlock-isolation-'))
 after(() => rmSync(base, { recursive: true, force: true }))

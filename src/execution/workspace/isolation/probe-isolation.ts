@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process'
 import { accessSync, constants } from 'node:fs'
 import { delimiter, isAbsolute, join } from 'node:path'
-import { type IsolationLevel, isolationLevels } from '../../../api/index.ts'
+import { type IsolationLevel, isolationLevels, type Network, networks } from '../../../api/index.ts'
 import { probeArguments, type Sandbox } from './sandbox.ts'
 import { findSandboxAccount } from './sandbox-account.ts'
+import { privateNetworkProblem } from './sandbox-network.ts'
 import { seccompArchitectures } from './seccomp.ts'
 
 /** Whether this worker supports a level of isolation; if not, the reason and what to do. */
@@ -29,6 +30,14 @@ export function probeIsolation(
 export async function availableIsolationLevels(env: Readonly<Record<string, string | undefined>> = process.env): Promise<IsolationLevel[]> {
   const found = await Promise.all(isolationLevels.map(async level => ({ level, ...(await probeIsolation(level, env)) })))
   return found.flatMap(({ level, available }) => (available ? [level] : []))
+}
+
+/** The networks that sandboxes on this worker can have; undefined if it has no sandboxes. */
+export async function availableNetworks(env: Readonly<Record<string, string | undefined>> = process.env): Promise<Network[] | undefined> {
+  const found = await probeIsolation('Sandbox', env)
+  if (!found.available) return undefined
+  const hasPrivate = privateNetworkProblem(found.sandbox?.slirp4netns) === undefined
+  return networks.filter(network => network !== 'Private' || hasPrivate)
 }
 
 async function probe(level: IsolationLevel, env: Readonly<Record<string, string | undefined>>): Promise<IsolationProbe> {

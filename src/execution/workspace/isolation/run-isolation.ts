@@ -1,6 +1,6 @@
 import { closeSync, openSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { IsolationLevel } from '../../../api/index.ts'
+import type { IsolationLevel, Network } from '../../../api/index.ts'
 import { type Command, cgroupOfRun, type RunCgroup, readStat, SpawnError, type WrappedCommand } from '../process/index.ts'
 import type { RunDirectory } from '../run-directory.ts'
 import { launch, launchProgram, quoteForShell } from './launcher.ts'
@@ -8,7 +8,7 @@ import { monitorUsage, type UsagePeaks } from './monitor-usage.ts'
 import type { ExceededLimit, RunLimits } from './resource-limits.ts'
 import { isVisible, type Sandbox, sandboxCommand, writableDirectories, writeAccountFiles } from './sandbox.ts'
 import type { SandboxAccount } from './sandbox-account.ts'
-import { connectNetwork, type Network, privateNetworkProblem, writeResolverFile } from './sandbox-network.ts'
+import { connectNetwork, privateNetworkProblem, writeResolverFile } from './sandbox-network.ts'
 import { seccompFilter } from './seccomp.ts'
 
 export type RunIsolationOptions = {

@@ -4,9 +4,6 @@ import { join } from 'node:path'
 import type { RunDirectory } from '../run-directory.ts'
 import type { SandboxAccount } from './sandbox-account.ts'
 
-/** What a Run reaches. Private: a network of its own, from which connections go out through the worker's machine. */
-export type Network = 'Private' | 'Host' | 'None'
-
 /** The name server in a private network, at which slirp4netns forwards to that of the machine. */
 const nameServer = '10.0.2.3'
 

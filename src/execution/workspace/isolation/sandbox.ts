@@ -1,10 +1,11 @@
 import { existsSync, lstatSync, readdirSync, readlinkSync, realpathSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import type { Network } from '../../../api/index.ts'
 import type { Command } from '../process/index.ts'
 import type { RunDirectory } from '../run-directory.ts'
 import { launchProgram, quoteForShell } from './launcher.ts'
 import type { SandboxAccount } from './sandbox-account.ts'
-import { inNetworkNamespace, type Network } from './sandbox-network.ts'
+import { inNetworkNamespace } from './sandbox-network.ts'
 
 /** bubblewrap, for a worker that is root the ids of its sandboxed programs, and if it is installed slirp4netns. */
 export type Sandbox = { bwrap: string; account?: SandboxAccount; slirp4netns?: string | undefined }

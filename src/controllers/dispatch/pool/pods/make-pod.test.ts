@@ -61,7 +61,7 @@ test('keeps the template except for the fields that make it a worker of this poo
     OARLOCK_SLOTS: '2',
     OARLOCK_DRAIN_GRACE: '5m',
     OARLOCK_ENGINE_ENVIRONMENT: 'AWS_*,KUBECONFIG',
-    OARLOCK_ALLOW_HOST_NETWORK: 'false',
+    OARLOCK_ALLOWED_NETWORKS: 'Private,None',
     OARLOCK_RECYCLE_AFTER_RUNS: '50',
     OARLOCK_RECYCLE_ABOVE_MEMORY: '1Gi',
     OARLOCK_SERVER: 'https://api:7466',
