@@ -1,7 +1,15 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { type HealthChecks, respondToHealthCheck } from '../../kubernetes/util/index.ts'
+import {
+  atMostEvery,
+  ConnectionLimiter,
+  type ConnectionLimits,
+  connectionLimits,
+  type HealthChecks,
+  networkOf,
+  respondToHealthCheck,
+} from '../../kubernetes/util/index.ts'
 import { type Address, isLoopback } from '../address.ts'
 import type { Mount } from '../mount.ts'
 import { listenError } from '../to-app-start-error.ts'
@@ -18,9 +26,12 @@ export type HttpListenerOptions = {
   /** Password or bearer token of an administrator. Undefined: page and queue are served on loopback addresses only, metrics to everyone. */
   adminToken: string | undefined
   onError(error: unknown): void
+  /** `authenticated` and `perUser` are connections whose request is being processed. Default: {@link connectionLimits}. */
+  limits?: ConnectionLimits | undefined
 }
 
-const maxConnections = 1_000
+const logIntervalMs = 10_000
+const unreadResponseMs = 60_000
 
 export type HttpListener = { address: Address; close(): Promise<void> }
 
@@ -33,22 +44,37 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
   const needsPassword = !isLoopback(address)
   // An import of node:http evaluates all its exports, among them WebSocket, which loads undici and node:http2.
   const { createServer } = process.getBuiltinModule('node:http')
+  const limiter = new ConnectionLimiter(options.limits ?? connectionLimits().plain)
   const server = createServer((request, response) => {
     response.on('error', () => {})
-    handleRequest(options, needsPassword, request, response).catch(error => {
-      onError(error)
-      if (!response.headersSent) sendText(response, 500, 'internal error')
-      else response.destroy()
-    })
+    if (respondToHealthCheck(options.health, request, response)) return
+    const { socket } = request
+    // A connection is closed for a new one only while none of its requests is being processed.
+    const client = hasAdminToken(request, options.adminToken) ? 'administrator' : `network ${networkOf(socket.remoteAddress)}`
+    if (!limiter.admit(socket, client)) {
+      response.setHeader('Retry-After', '1')
+      return sendText(response, 503, 'too many requests are being processed: retry later')
+    }
+    response.once('close', () => limiter.release(socket))
+    handleRequest(options, needsPassword, request, response)
+      .catch(error => {
+        onError(error)
+        if (!response.headersSent) sendText(response, 500, 'internal error')
+        else response.destroy()
+      })
+      .finally(() => {
+        // Everything was written: a client that does not read it must not keep its place.
+        const timer = setTimeout(() => response.destroy(), unreadResponseMs).unref()
+        response.once('close', () => clearTimeout(timer))
+      })
   })
+  limiter.limit(server)
   server.headersTimeout = 30_000
   server.requestTimeout = 60_000
   server.on('clientError', (_error, socket) => socket.destroy())
-  // Health checks, metrics and a page need few; more would take the descriptors of the API server.
-  server.maxConnections = maxConnections
   await listen(server, address)
   // Without a listener, an error of accept, such as too many open files, would end the process.
-  server.on('error', onError)
+  server.on('error', atMostEvery(logIntervalMs, onError))
   const { port } = server.address() as AddressInfo
   return {
     address: { host: address.host, port },
@@ -73,7 +99,6 @@ async function handleRequest(
     if (path.startsWith(prefix))
       return await handler(request, response, { user: isAdmin ? { name: 'oarlock:admin', groups: ['system:masters'] } : undefined })
   }
-  if (respondToHealthCheck(options.health, request, response)) return
   if (request.method !== 'GET' && request.method !== 'HEAD') {
     response.setHeader('Allow', 'GET, HEAD')
     return sendText(response, 405, 'method not allowed: use GET')

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { connect as connectTls } from 'node:tls'
-import { connectionLimits } from '../limits/connection-limits.ts'
+import { eventually } from '../../../test/support/eventually.ts'
 import { startTlsListener, type TlsListenerOptions } from './tls-listener.ts'
 
 /** A listener that accepts the token `valid`, and whose mount /echo requires it. */
@@ -21,7 +21,7 @@ async function setUp(t: TestContext, limits: Partial<TlsListenerOptions['limits'
     names: [],
     authenticate: async token => {
       if (token === 'error') throw new Error('unreachable')
-      return token === 'valid' ? { name: 'ada', groups: [] } : undefined
+      return token === 'valid' ? { name: 'ada', groups: [] } : token === 'bob' ? { name: 'bob', groups: [] } : undefined
     },
     mounts: [
       {
@@ -71,17 +71,14 @@ const isClosed = async (socket: Socket) => {
   return true
 }
 
-test('closes the oldest connection without an authenticated request when there are too many, and no authenticated one', async t => {
-  const { open, get } = await setUp(t, { unauthenticated: 2 })
+test('closes connections without an authenticated request when there are too many, and no authenticated one', async t => {
+  const { open, get } = await setUp(t, { connections: { unauthenticated: 2 } })
   equal((await get('valid')).code, 200)
   const sockets: Socket[] = []
   for (let i = 0; i < 5; i++) sockets.push(await open())
-  for (const socket of sockets.slice(0, 3)) equal(await isClosed(socket), true)
+  await eventually(() => sockets.filter(socket => socket.closed).length === 3, 'three to be closed')
   equal((await get('valid')).isSameConnection, true)
-  equal(
-    sockets.slice(3).some(socket => socket.closed),
-    false,
-  )
+  equal(sockets.filter(socket => socket.closed).length, 3)
 })
 
 test('closes a connection that sends no TLS handshake in time', async t => {
@@ -104,10 +101,14 @@ test('reports one error per interval when tokens cannot be reviewed', async t =>
   equal(errors.length, 1)
 })
 
-test('the limits of connections leave files for the process itself', () => {
-  const limits = (openFiles: number) => Object.values(connectionLimits(openFiles)).join()
-  equal(limits(Number.POSITIVE_INFINITY), '35000,2000')
-  equal(limits(1_048_576), '35000,2000')
-  equal(limits(300), '150,75')
-  equal(limits(1), '1,1')
+test('a user with too many connections gets 503 on a new one, and others and health checks are answered', async t => {
+  const { openTls, get } = await setUp(t, { connections: { perUser: 1 } })
+  const socket = await openTls('GET /echo HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer valid\r\n\r\n')
+  await once(socket, 'data')
+  equal((await get('valid')).code, 503)
+  equal((await get('bob')).code, 200)
+  const health = await openTls('GET /healthz HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer valid\r\n\r\n')
+  match(String(await once(health, 'data')), /^HTTP\/1\.1 200 /)
+  socket.destroy()
+  while ((await get('valid')).code === 503) await new Promise(setImmediate)
 })

@@ -11,12 +11,17 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { isReason } from '../../kubernetes/object/index.ts'
 import { readServingCertificates } from '../../kubernetes/server/index.ts'
-import { makeDirectories, respondToHealthCheck } from '../../kubernetes/util/index.ts'
+import {
+  atMostEvery,
+  ConnectionLimiter,
+  type ConnectionLimits,
+  connectionLimits,
+  makeDirectories,
+  respondToHealthCheck,
+} from '../../kubernetes/util/index.ts'
 import { type Address, urlOf } from '../address.ts'
 import { AppStartError } from '../app-start-error.ts'
 import type { TokenAuthenticator } from '../delegated-auth/authenticate-by-token-review.ts'
-import { atMostEvery } from '../limits/at-most-every.ts'
-import { type ConnectionLimits, connectionLimits, limitConnections } from '../limits/connection-limits.ts'
 import type { Mount } from '../mount.ts'
 import { listenError, toAppStartError } from '../to-app-start-error.ts'
 
@@ -30,8 +35,9 @@ export type RoleListenerOptions = {
   advertiseUrl?: string | undefined
 }
 
-/** Defaults: those of the API server's port (docs/security.md). */
-export type ListenerLimits = Partial<ConnectionLimits> & {
+export type ListenerLimits = {
+  /** Default: {@link connectionLimits}. */
+  connections?: Partial<ConnectionLimits>
   /** Time for the TLS handshake. Default 10,000. */
   handshakeMs?: number
   /** Time for the body of a request without a valid token. Default 60,000. */
@@ -74,7 +80,8 @@ export async function startTlsListener(options: TlsListenerOptions): Promise<Tls
   const tls = certificateFiles ? readFiles(certificateFiles) : await createCertificates(dataDir, listen.host, names)
   const { createServer } = process.getBuiltinModule('node:https')
   const onReviewError = atMostEvery(logIntervalMs, onError)
-  const { handshakeMs = 10_000, unreadBodyMs = 60_000, ...connections } = options.limits ?? {}
+  const { handshakeMs = 10_000, unreadBodyMs = 60_000 } = options.limits ?? {}
+  const limiter = new ConnectionLimiter({ ...connectionLimits().server, ...options.limits?.connections })
   const tlsOptions = { cert: tls.certificate, key: tls.key, minVersion: 'TLSv1.2', handshakeTimeout: handshakeMs } as const
   const server = createServer(tlsOptions, (request, response) => {
     response.on('error', () => {})
@@ -83,17 +90,18 @@ export async function startTlsListener(options: TlsListenerOptions): Promise<Tls
       // Node reads the rest of a body after the response, without a limit.
       if (request.complete) clearTimeout(bodyTimer)
     })
-    const onAuthenticated = () => {
+    const admit = (user: string) => {
+      if (!limiter.admit(request.socket, user)) return false
       clearTimeout(bodyTimer)
-      isAuthenticated(request.socket)
+      return true
     }
-    serve(options, { onReviewError, onAuthenticated }, request, response).catch(error => {
+    serve(options, { onReviewError, admit }, request, response).catch(error => {
       onError(error)
       if (response.headersSent) response.destroy()
       else sendText(response, 500, 'internal error')
     })
   })
-  const isAuthenticated = limitConnections(server, { ...connectionLimits(), ...connections })
+  limiter.limit(server)
   server.headersTimeout = 30_000
   // Bodies of authenticated clients, such as states, have a limit of idle time instead, in the handlers that read them.
   server.requestTimeout = 0
@@ -160,7 +168,7 @@ function readFiles({ certificate, key }: { certificate: string; key: string }): 
 
 async function serve(
   options: TlsListenerOptions,
-  { onReviewError, onAuthenticated }: { onReviewError(error: unknown): void; onAuthenticated(): void },
+  { onReviewError, admit }: { onReviewError(error: unknown): void; admit(user: string): boolean },
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
@@ -182,7 +190,10 @@ async function serve(
     onReviewError(error)
     return sendText(response, 503, 'the API server could not review the token')
   }
-  if (user) onAuthenticated()
+  if (user && !admit(user.name)) {
+    response.setHeader('Retry-After', '1')
+    return sendText(response, 503, 'this user has too many connections: close some, or retry later')
+  }
   const reauthenticate = async () => (isBearer ? await options.authenticate(token, request.socket.remoteAddress) : undefined)
   await mount.handler(request, response, { user, reauthenticate })
 }

@@ -5,7 +5,7 @@
 import type { AddressInfo } from 'node:net'
 import { parentPort, workerData } from 'node:worker_threads'
 import type { WorkerHealth } from '../../execution/worker/index.ts'
-import { respondToHealthCheck, respondToRequests, ThreadRequests } from '../../kubernetes/util/index.ts'
+import { ConnectionLimiter, respondToHealthCheck, respondToRequests, ThreadRequests } from '../../kubernetes/util/index.ts'
 import type { HealthRequest, HealthThreadData, ListenResponse } from './worker-health.ts'
 
 /** A kubelet's probe gives up after one second unless it is configured otherwise. */
@@ -42,7 +42,9 @@ const server = createServer(async (request, response) => {
 })
 server.headersTimeout = 10_000
 server.requestTimeout = 10_000
-server.maxConnections = 64
+new ConnectionLimiter({ unauthenticated: 64, authenticated: 0, perUser: 0 }).limit(server)
+// Such as too many open files while connections are accepted: without a listener it would end the thread.
+server.on('error', () => {})
 server.on('clientError', (_error, socket) => socket.destroy())
 
 respondToRequests<'listen', ListenResponse>(

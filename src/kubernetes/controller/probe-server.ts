@@ -1,6 +1,6 @@
 import type { Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { type HealthChecks, respondToHealthCheck } from '../util/index.ts'
+import { ConnectionLimiter, connectionLimits, type HealthChecks, respondToHealthCheck } from '../util/index.ts'
 
 /** `port` 0 selects a free port. `host` defaults to all addresses, because kubelet and Prometheus connect from outside the Pod. */
 export type ProbeOptions = { port: number; host?: string | undefined }
@@ -38,6 +38,7 @@ export class ProbeServer {
       )
     })
     server.requestTimeout = 30_000
+    new ConnectionLimiter(connectionLimits().plain).limit(server)
     server.on('clientError', (_error, socket) => socket.destroy())
     await new Promise<void>((resolve, reject) => {
       server.once('error', error => {
@@ -46,6 +47,8 @@ export class ProbeServer {
       })
       server.listen(port, host, resolve)
     })
+    // Such as too many open files while connections are accepted: without a listener it would end the process.
+    server.on('error', () => {})
     return new ProbeServer(server)
   }
 

@@ -34,7 +34,7 @@ export {
   type User,
 } from './auth/index.ts'
 export type { FairnessLimits } from './fairness/index.ts'
-export { type LocalConnection, type Mount, UnauthenticatedConnections } from './http/index.ts'
+export type { LocalConnection, Mount } from './http/index.ts'
 export type { ServerStats } from './metrics/index.ts'
 export { type ApiServer, type ServerOptions, startServer } from './start-server.ts'
 export {

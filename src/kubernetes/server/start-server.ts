@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type KubeObject, StatusError } from '../object/index.ts'
-import { type Log, silentLog } from '../util/index.ts'
+import { ConnectionLimiter, type Log, openFilesError, residentBytes, silentLog } from '../util/index.ts'
 import { type Audit, type AuditOptions, openAudit } from './audit/index.ts'
 import {
   type AdmissionPlugin,
@@ -30,7 +30,6 @@ import {
   type Mount,
   makeHandler,
   makeListener,
-  UnauthenticatedConnections,
 } from './http/index.ts'
 import { advertiseAddress, kubernetesServiceNames, Lifecycle } from './lifecycle/index.ts'
 import { countConnections, listenOn, urlHost } from './listen.ts'
@@ -159,7 +158,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     let isStopping = false
     let url = ''
     const fairness = new Fairness(options.limits)
-    const unauthenticated = new UnauthenticatedConnections()
+    const limiter = new ConnectionLimiter()
     let connections: (() => number) | undefined
     const requestMetrics = new RequestMetrics()
     const stats = (): ServerStats => {
@@ -182,7 +181,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
         rejectedRequests: rejected,
         auditEvents: audit?.log.stats.events ?? 0,
         lostAuditEvents: audit?.log.stats.lost ?? 0,
-        rssBytes: process.memoryUsage.rss(),
+        rssBytes: residentBytes(),
       }
     }
     const metrics = new ServerMetrics({
@@ -221,7 +220,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       openId: path => openIdDocument(path, serviceAccounts, url),
       mounts: allMounts,
       fairness,
-      unauthenticated,
+      connections: limiter,
       requestMetrics,
       metrics,
       health: { storageFailure: () => store.failure, isStopping: () => isStopping },
@@ -230,11 +229,12 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
         log.error({ err: error, method: request.method, url: request.url?.split('?')[0] }, 'a request failed'),
     })
     listener = makeListener({
-      unauthenticated,
+      connections: limiter,
       tls: certificates,
       handler,
       nodeHttpPrefixes: allMounts.map(mount => mount.prefix),
       onTlsError: error => log.debug({ err: error }, 'a TLS handshake failed'),
+      onServerError: error => log.error({ err: error, reason: openFilesError(error) }, 'failed to accept a connection'),
     })
     const locals = new LocalConnections(handler, path => allMounts.some(({ prefix }) => path.startsWith(prefix)))
     const { server: https, plainServer } = listener

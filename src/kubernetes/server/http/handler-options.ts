@@ -1,3 +1,4 @@
+import type { ConnectionLimiter } from '../../util/index.ts'
 import type { Auditor } from '../audit/index.ts'
 import type { AdmissionPlugin, Authorizer, DeletionPlugin, OpenIdDocument, Tokens, User } from '../auth/index.ts'
 import type { Discovery } from '../discovery/index.ts'
@@ -8,7 +9,6 @@ import type { Reviews } from '../review/index.ts'
 import type { HttpRequest, Mount } from './handler-types.ts'
 import type { HealthChecks } from './health.ts'
 import type { ResourceRoute } from './route.ts'
-import type { UnauthenticatedConnections } from './unauthenticated-connections.ts'
 
 export type HandlerOptions = {
   services: Services
@@ -23,7 +23,7 @@ export type HandlerOptions = {
   openId: (path: string) => OpenIdDocument | undefined
   mounts: readonly Mount[]
   fairness: Fairness
-  unauthenticated: UnauthenticatedConnections
+  connections: Pick<ConnectionLimiter, 'admit'>
   requestMetrics: RequestMetrics
   metrics: ServerMetrics
   health: HealthChecks

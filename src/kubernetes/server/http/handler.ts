@@ -37,9 +37,10 @@ function dispatch(options: HandlerOptions, request: HttpRequest, response: Reply
   const path = queryStart < 0 ? url : url.slice(0, queryStart)
 
   const authentication = authenticate(request, tokens, services.store.nowMs)
-  if (typeof authentication !== 'string') options.unauthenticated.delete(request.socket)
+  const isAdmitted = typeof authentication === 'string' || options.connections.admit(request.socket, authentication.user.name)
   for (const mount of mounts) {
     if (!path.startsWith(mount.prefix)) continue
+    if (!isAdmitted) throw tooManyConnections()
     const user = typeof authentication === 'string' ? undefined : authentication.user
     if (user && options.auditor)
       beginAudit(options.auditor, { request, path, query: undefined, user, route: { type: 'path', path } }, response)
@@ -54,6 +55,7 @@ function dispatch(options: HandlerOptions, request: HttpRequest, response: Reply
   const query = queryStart < 0 ? undefined : new URLSearchParams(url.slice(queryStart + 1))
   if (route.type === 'path' && serveAnonymousPath(options, route.path, query, request, response)) return undefined
   if (typeof authentication === 'string') throw new StatusError('Unauthorized', 'Unauthorized')
+  if (!isAdmitted) throw tooManyConnections()
   checkImpersonation(request)
   const { user } = authentication
   if (options.auditor) beginAudit(options.auditor, { request, path, query, user, route }, response)
@@ -62,6 +64,11 @@ function dispatch(options: HandlerOptions, request: HttpRequest, response: Reply
   const serve = () => serveResource(options, resourceRequest, response)
   return withRequestMetrics(options.requestMetrics, services.registry, resourceRequest, response, serve)
 }
+
+const tooManyConnections = () =>
+  new StatusError('ServiceUnavailable', 'this user has too many connections: close some, or retry later', {
+    details: { retryAfterSeconds: 1 },
+  })
 
 /** @throws {StatusError} Forbidden: a request to act as another user must not be carried out as the user who sent it. */
 function checkImpersonation({ headers }: HttpRequest): void {

@@ -3,19 +3,19 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { IncomingMessage } from 'node:http'
 import { connect as connectHttp2 } from 'node:http2'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect as connectTcp } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { connect, type TLSSocket } from 'node:tls'
 import fc from 'fast-check'
 import { eventually } from '../../../../test/support/eventually.ts'
+import { ConnectionLimiter } from '../../util/index.ts'
 import { readCertificates } from '../auth/index.ts'
 import type { Reply } from '../wire/index.ts'
 import type { HttpRequest } from './handler-types.ts'
 import { type Listener, type ListenerOptions, makeListener } from './listener.ts'
 import { readBody } from './read-body.ts'
-import { UnauthenticatedConnections } from './unauthenticated-connections.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'oarlock-listener-'))
 let tls: { certificate: string; key: string; ca: string }
@@ -41,7 +41,7 @@ async function withListener(run: (opened: Opened) => Promise<void>, options: Par
       reply.end()
     } else void readBody(request).then(body => answer(reply, `${request.method} ${url} ${wayOf(request)} ${body}`))
   }
-  const listener = makeListener({ tls, handler, nodeHttpPrefixes: ['/mounted/'], onTlsError() {}, ...options })
+  const listener = makeListener({ tls, handler, nodeHttpPrefixes: ['/mounted/'], onTlsError() {}, onServerError() {}, ...options })
   listener.server.listen(0, '127.0.0.1')
   await once(listener.server, 'listening')
   try {
@@ -273,38 +273,39 @@ for (const [what, first, again, isRead] of [
     }))
 }
 
-test('closes the oldest unauthenticated connection when there are too many', async () => {
-  const unauthenticated = new UnauthenticatedConnections(3)
+test('closes the oldest unauthenticated connection when there are too many, also one without a handshake', async () => {
+  let nowMs = 0
+  const connections = new ConnectionLimiter({ unauthenticated: 3, authenticated: 1, perUser: 1 }, () => (nowMs += 1_000))
   await withListener(
     async ({ port }) => {
+      const silent = connectTcp(port, '127.0.0.1')
+      silent.on('error', () => {})
+      await once(silent, 'connect')
       const first = await open(port)
-      const closed = once(first.socket, 'close')
+      const closed = Promise.all([once(silent.resume(), 'close'), once(first.socket, 'close')])
       const others = [await open(port), await open(port), await open(port)]
       await closed
-      first.socket.on('error', () => {})
-      assert.equal(unauthenticated.size, 3)
+      assert.equal(connections.size.unauthenticated, 3)
       for (const { socket } of others) socket.destroy()
+      await eventually(() => connections.size.unauthenticated === 0, 'the connections to be closed')
     },
-    { unauthenticated },
+    { connections },
   )
 })
 
-test('does not accept connections beyond the limit', async () => {
+test('an error of accept does not end the process, and is reported once per interval', async () => {
+  const errors: Error[] = []
   await withListener(
-    async ({ port }) => {
-      const [a, b] = [await open(port), await open(port)]
-      await assert.rejects(open(port))
-      a.socket.destroy()
-      await once(a.socket, 'close')
-      for (let isOpen = false; !isOpen; ) {
-        isOpen = await open(port).then(
-          ({ socket }) => !socket.destroy().connecting,
-          () => false,
-        )
-      }
-      b.socket.destroy()
+    async ({ listener, port }) => {
+      // As Node reports it: accept fails while the process has no free descriptor.
+      for (let i = 0; i < 3; i++) listener.server.emit('error', Object.assign(new Error('accept EMFILE'), { code: 'EMFILE' }))
+      const { socket, until } = await open(port)
+      socket.write(get('/after'))
+      assert.match(await until('/after own'), /GET \/after own/)
+      socket.destroy()
+      assert.equal(errors.length, 1)
     },
-    { maxConnections: 2 },
+    { onServerError: error => void errors.push(error) },
   )
 })
 

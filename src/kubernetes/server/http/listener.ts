@@ -1,11 +1,11 @@
 import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { Socket } from 'node:net'
+import { atMostEvery, ConnectionLimiter } from '../../util/index.ts'
 import type { Handler } from './handler-types.ts'
 import { Http1Connection } from './http1-connection.ts'
 import { type Http2, openHttp2 } from './http2.ts'
 import { SendBufferLimiter, type SendBufferLimits } from './send-buffer-limiter.ts'
-import { UnauthenticatedConnections } from './unauthenticated-connections.ts'
 
 export type ListenerOptions = {
   /** PEM. */
@@ -14,10 +14,10 @@ export type ListenerOptions = {
   /** Prefixes of paths whose handlers need node:http's objects. */
   nodeHttpPrefixes: readonly string[]
   onTlsError: (error: Error) => void
-  /** Gets every new connection; the handler removes those that authenticate. Default: a new one. */
-  unauthenticated?: UnauthenticatedConnections
-  /** Per server; further connections are not accepted. Default 35,000: the limit of watches and a margin. */
-  maxConnections?: number
+  /** An error of a server that listens, such as too many open files; once per interval. */
+  onServerError: (error: Error) => void
+  /** Gets every new connection; the handler admits those that authenticate. Default: a new one. */
+  connections?: ConnectionLimiter
   sendBufferLimits?: Partial<SendBufferLimits>
 }
 
@@ -37,7 +37,7 @@ const maxHeaderBytes = 32 * 1024
 const sweepEveryMs = 5_000
 const sendBufferSweepMs = 1_000
 const handshakeTimeoutMs = 10_000
-const defaultMaxConnections = 35_000
+const logIntervalMs = 10_000
 
 /**
  * One port with three protocol implementations: HTTP/2 when the client negotiates it in the handshake, our own HTTP/1.1 for simple
@@ -45,14 +45,7 @@ const defaultMaxConnections = 35_000
  * and the same limits.
  */
 export function makeListener(options: ListenerOptions): Listener {
-  const {
-    tls,
-    handler,
-    nodeHttpPrefixes,
-    onTlsError,
-    unauthenticated = new UnauthenticatedConnections(),
-    maxConnections = defaultMaxConnections,
-  } = options
+  const { tls, handler, nodeHttpPrefixes, onTlsError, connections: limiter = new ConnectionLimiter() } = options
   const sendBuffers = new SendBufferLimiter(options.sendBufferLimits)
   const onRequest = (request: IncomingMessage, response: ServerResponse) => handler(request, response)
   const httpOptions = {
@@ -79,7 +72,6 @@ export function makeListener(options: ListenerOptions): Listener {
   )
   const plainServer = process.getBuiltinModule('node:http').createServer(httpOptions, onRequest)
   const servers = [server, plainServer]
-  for (const each of servers) each.maxConnections = maxConnections
   const usesNodeHttp = (url: string) => nodeHttpPrefixes.some(prefix => url.startsWith(prefix))
   const connections = new Set<Http1Connection>()
   let http2: Promise<Http2> | undefined
@@ -87,8 +79,13 @@ export function makeListener(options: ListenerOptions): Listener {
 
   const delegateTls = takeConnections(server, 'secureConnection')
   const delegatePlain = takeConnections(plainServer, 'connection')
+  // Without a listener, such an error would end the process.
+  const onServerError = atMostEvery(logIntervalMs, options.onServerError)
+  for (const each of servers) {
+    limiter.limit(each)
+    each.once('listening', () => each.on('error', onServerError))
+  }
   server.on('secureConnection', socket => {
-    unauthenticated.add(socket)
     if (socket.alpnProtocol === 'h2') {
       // Until node:http2 is loaded and adds its own listener.
       socket.on('error', () => {})
@@ -106,10 +103,7 @@ export function makeListener(options: ListenerOptions): Listener {
     }
     accept(socket, delegateTls)
   })
-  plainServer.on('connection', socket => {
-    unauthenticated.add(socket)
-    accept(socket, delegatePlain)
-  })
+  plainServer.on('connection', socket => accept(socket, delegatePlain))
   function accept(socket: Socket, delegateToNodeHttp: (socket: Socket) => void): void {
     const connection = new Http1Connection(socket, {
       handler,

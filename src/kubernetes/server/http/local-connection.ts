@@ -57,7 +57,7 @@ export class LocalConnections {
 
   connect(): LocalConnection {
     const { Socket } = process.getBuiltinModule('node:net')
-    // Never connected: UnauthenticatedConnections and authentication need a socket.
+    // Never connected: ConnectionLimiter and authentication need a socket.
     const socket = new Socket()
     return { call: (request, sink) => this.#call(request, sink, socket) }
   }

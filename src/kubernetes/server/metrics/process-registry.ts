@@ -1,5 +1,6 @@
 import { readdirSync } from 'node:fs'
 import type { Registry } from 'prom-client'
+import { residentBytes } from '../../util/index.ts'
 
 const startTimeSeconds = Date.now() / 1_000 - process.uptime()
 
@@ -22,7 +23,7 @@ export function processRegistry({ Counter, Gauge, Registry }: typeof import('pro
     help: 'Resident memory of this process.',
     registers,
     collect() {
-      this.set(process.memoryUsage.rss())
+      this.set(residentBytes())
     },
   })
   new Gauge({ name: 'process_start_time_seconds', help: 'Start time of this process, in seconds since 1970.', registers }).set(

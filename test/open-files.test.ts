@@ -1,0 +1,84 @@
+/** More connections than a process may have files do not end it: it answers health checks, and existing clients continue. */
+import { equal, match, ok } from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { get } from 'node:https'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { type TestContext, test } from 'node:test'
+import { configMapResource, createClient } from '../src/kubernetes/client/index.ts'
+import { type Flood, getRequest, startFlood } from './support/connection-flood.ts'
+import { eventually } from './support/eventually.ts'
+import { makeDataDir, removeDirectory } from './support/oarlock-process.ts'
+
+const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock.js')
+const openFiles = 256
+
+async function startServe(t: TestContext): Promise<{ child: ChildProcess; dataDir: string; output(): string }> {
+  const dataDir = makeDataDir()
+  const args = ['-c', `ulimit -n ${openFiles} && exec "$0" "$@"`, process.execPath, launcher, 'serve', '--data', dataDir]
+  const child = spawn('sh', [...args, '--listen', '127.0.0.1:0'], { stdio: ['ignore', 'pipe', 'pipe'] })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', text => (output += text))
+  t.after(async () => {
+    child.kill('SIGKILL')
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+    removeDirectory(dataDir)
+  })
+  for await (const line of createInterface({ input: child.stdout })) if (/^ *data +/.test(line)) break
+  equal(child.exitCode, null, output)
+  return { child, dataDir, output: () => output }
+}
+
+async function statusOf(url: string, headers: Record<string, string> = {}): Promise<number | undefined> {
+  const request = get(url, { rejectUnauthorized: false, headers, agent: false })
+  const [response] = await once(request, 'response')
+  response.resume()
+  return response.statusCode
+}
+
+test('oarlock serve survives twice as many connections as it may open files, of one account without rights and of anonymous clients', async t => {
+  const { child, dataDir, output } = await startServe(t)
+  const client = await createClient({ kubeconfig: join(dataDir, 'kubeconfig') })
+  t.after(() => client.close())
+  const maps = client.resource(configMapResource)
+  await maps.create({ metadata: { name: 'before', namespace: 'default' }, data: {} })
+  const { token } = await accountToken(client, 'mallory')
+  const target = new URL(client.server).host
+  const order = { target, tls: true, connections: 2 * openFiles }
+  const floods: Flood[] = [
+    await startFlood({ ...order, send: getRequest('/api', token) }),
+    await startFlood({ ...order, tls: false, send: '' }),
+    await startFlood({ ...order, target: join(dataDir, 'api.sock'), tls: false, send: getRequest('/version') }),
+  ]
+  t.after(() => Promise.all(floods.map(flood => flood.stop())))
+  await Promise.all(floods.map(flood => flood.attempted()))
+  const [accounts] = floods
+  await eventually(() => (accounts?.counts().responses['503'] ?? 0) > 0, 'the account to be refused')
+  // While the flood arrives, a new connection may be closed; once it is there, a new one closes one of the flood.
+  await eventually(
+    () => statusOf(`${client.server}/healthz`).catch(() => undefined),
+    status => status === 200,
+  )
+  for (let i = 0; i < 5; i++) {
+    equal(await statusOf(`${client.server}/healthz`), 200)
+    equal(await statusOf(`${client.server}/healthz`, { authorization: `Bearer ${token}` }), 200)
+    equal(await statusOf(`${client.server}/api`, { authorization: `Bearer ${token}` }), 503)
+    // The connection of the administrator is older than the flood, and others can be opened.
+    await maps.create({ metadata: { name: `during-${i}`, namespace: 'default' }, data: {} })
+    equal(await statusOf(`${client.server}/version`), 200)
+  }
+  await Promise.all(floods.splice(0).map(flood => flood.stop()))
+  await eventually(async () => (await statusOf(`${client.server}/api`, { authorization: `Bearer ${token}` })) === 200, 'the recovery')
+  ok(child.exitCode === null, output())
+})
+
+async function accountToken(client: Awaited<ReturnType<typeof createClient>>, name: string): Promise<{ token: string }> {
+  const path = '/api/v1/namespaces/default/serviceaccounts'
+  await client.request({ method: 'POST', path, body: { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name } } })
+  const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { expirationSeconds: 3_600 } }
+  const response = await client.request({ method: 'POST', path: `${path}/${name}/token`, body })
+  const { status } = (await response.json()) as { status: { token: string } }
+  match(status.token, /./)
+  return { token: status.token }
+}

@@ -1,0 +1,93 @@
+/**
+ * A client that opens many connections to one address and keeps them open, in a process of its own: its files are not those of the test.
+ * As a program it reads a {@link FloodOrder} and prints its counts every 100 ms until stdin ends.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { createInterface } from 'node:readline'
+import { connect as connectTls } from 'node:tls'
+import { eventually } from './eventually.ts'
+
+export type FloodOrder = {
+  /** HOST:PORT, or the path of a Unix socket. */
+  target: string
+  tls: boolean
+  connections: number
+  /** Sent on each connection; empty sends nothing. */
+  send: string
+  /** Opens another connection for each that is closed. Default false. */
+  reopens?: boolean
+}
+
+export type FloodCounts = {
+  /** Connections that were established, or closed before that, so far. */
+  attempted: number
+  /** Now open. */
+  open: number
+  /** Responses by status. */
+  responses: Readonly<Record<string, number>>
+}
+
+export type Flood = {
+  counts(): FloodCounts
+  /** Waits until each of its connections was established or closed. */
+  attempted(): Promise<void>
+  stop(): Promise<void>
+}
+
+export async function startFlood(order: FloodOrder): Promise<Flood> {
+  const child: ChildProcess = spawn(process.execPath, [import.meta.filename, JSON.stringify(order)], { stdio: ['pipe', 'pipe', 'inherit'] })
+  let counts: FloodCounts = { attempted: 0, open: 0, responses: {} }
+  createInterface({ input: child.stdout! }).on('line', line => {
+    counts = JSON.parse(line) as FloodCounts
+  })
+  await once(child, 'spawn')
+  return {
+    counts: () => counts,
+    attempted: async () => void (await eventually(() => counts.attempted >= order.connections, 'the connections to be attempted', 60_000)),
+    stop: async () => {
+      const exited = once(child, 'exit')
+      child.stdin?.end()
+      if (child.exitCode === null && child.signalCode === null) await exited
+    },
+  }
+}
+
+export const getRequest = (path: string, token?: string): string =>
+  `GET ${path} HTTP/1.1\r\nHost: localhost\r\n${token === undefined ? '' : `Authorization: Bearer ${token}\r\n`}\r\n`
+
+async function flood({ target, tls, connections, send, reopens = false }: FloodOrder): Promise<void> {
+  const [host, port] = target.split(':')
+  const where = target.startsWith('/') ? { path: target } : { host: host ?? '', port: Number(port) }
+  const counts = { attempted: 0, open: 0, responses: {} as Record<string, number> }
+  const batchOf = 50
+  const openOne = (): void => {
+    const socket: Socket = tls ? connectTls({ ...where, rejectUnauthorized: false }) : connect(where)
+    let isOpen = false
+    socket.once(tls ? 'secureConnect' : 'connect', () => {
+      isOpen = true
+      counts.attempted++
+      counts.open++
+      if (send !== '') socket.write(send)
+    })
+    socket.on('data', chunk => {
+      const [, status] = /^HTTP\/1\.1 (\d+)/.exec(chunk.toString('latin1')) ?? []
+      if (status !== undefined) counts.responses[status] = (counts.responses[status] ?? 0) + 1
+    })
+    socket.on('error', () => {})
+    socket.once('close', () => {
+      if (isOpen) counts.open--
+      else counts.attempted++
+      if (reopens) setTimeout(openOne, 500)
+    })
+  }
+  setInterval(() => process.stdout.write(`${JSON.stringify(counts)}\n`), 100)
+  process.stdin.resume().once('end', () => process.exit())
+  for (let started = 0; started < connections; started++) {
+    openOne()
+    if (started % batchOf === 0) await new Promise(setImmediate)
+  }
+}
+
+if (import.meta.main) await flood(JSON.parse(process.argv[2] ?? '') as FloodOrder)
