@@ -26,6 +26,7 @@ const benches: Record<string, () => Promise<{ bench(args: string[]): Promise<Ben
   failover: () => import('./faults/failover.ts'),
   simulate: () => import('./simulate.ts'),
   soak: () => import('./soak.ts'),
+  stall: () => import('./stall.ts'),
 }
 
 const { values, positionals } = parseArgs({ allowPositionals: true, strict: false, options: { json: { type: 'string' } } })

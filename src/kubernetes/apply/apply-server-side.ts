@@ -5,7 +5,7 @@ import { badRequest } from '../object/status-error.ts'
 import type { StructuralSchema } from '../object/structural-schema.ts'
 import { compareObjects, withoutUntracked } from './compare-objects.ts'
 import type { FieldConflict } from './conflict-error.ts'
-import { rootSchema } from './field-schema.ts'
+import { rememberingElements, rootSchema } from './field-schema.ts'
 import { difference, equalSets, type FieldSet, intersection, pathsOf, union } from './field-set.ts'
 import { inheritedFields, withLastApplied } from './last-applied.ts'
 import { type EntryKey, entryFields, isEntryOf, newEntry, readEntries, removeOwnership, sortEntries } from './managed-fields.ts'
@@ -46,7 +46,7 @@ export type ApplyResult = {
  * @throws {StatusError} BadRequest when `applied` has managedFields, another apiVersion, or a list with duplicate keys.
  */
 export function applyServerSide(input: ApplyInput): ApplyResult {
-  const { object, conflicts } = merge(input)
+  const { object, conflicts } = rememberingElements(() => merge(input))
   if (conflicts.length > 0) return { object, conflicts }
   return { object: withLastApplied(object, input.manager, input.sent ?? input.applied), conflicts }
 }

@@ -78,6 +78,34 @@ test('removes fields that are no longer applied unless another manager owns them
   assert.deepEqual(metadata, { name: 'n', uid: 'u', creationTimestamp: 't' })
 })
 
+test('many fields that are no longer applied are removed, the others and their owners stay', () => {
+  const fields = (names: number[]) => make({ map: Object.fromEntries(names.map(name => [`k${name}`, 1])) })
+  const every = Array.from({ length: 60 }, (_, index) => index)
+  const [kept, shared] = [every.slice(0, 20), every.slice(10, 30)]
+  const first = applyServerSide({ ...base, live: undefined, applied: fields(every) }).object
+  const both = applyServerSide({ ...base, manager: 'b', live: first, applied: fields(shared) }).object
+  const { object } = applyServerSide({ ...base, live: both, applied: fields(kept) })
+  assert.deepEqual(object.spec, fields(every.slice(0, 30)).spec)
+  const taken = applyServerSide({
+    ...base,
+    manager: 'c',
+    force: true,
+    live: both,
+    applied: make({ map: Object.fromEntries(every.slice(5).map(name => [`k${name}`, 2])) }),
+  })
+  assert.deepEqual(
+    entriesOf(taken.object).map(({ manager, fieldsV1 }) => [
+      manager,
+      Object.keys(((fieldsV1 as JsonObject)['f:spec'] as JsonObject)['f:map'] as JsonObject).length,
+    ]),
+    [
+      ['a', 6],
+      ['b', 0],
+      ['c', 56],
+    ],
+  )
+})
+
 test('finalizers and owner references are merged by item', () => {
   const live = applyServerSide({ ...base, live: undefined, applied: make({}, { finalizers: ['x/a'] }) }).object
   const { object, conflicts } = applyServerSide({ ...base, manager: 'b', live, applied: make({}, { finalizers: ['x/b'] }) })

@@ -71,12 +71,33 @@ export function isNamedField(schema: FieldSchema, name: string): boolean {
   return schema?.properties !== undefined && Object.hasOwn(schema.properties, name)
 }
 
+/** Path elements of items of map lists, while {@link rememberingElements} runs. */
+let elements: WeakMap<object, { readonly schema: StructuralSchema; readonly element: string | undefined }> | undefined
+
+/** Runs synchronous `work`, which does not change items, so that the path element of each item is computed once. */
+export function rememberingElements<T>(work: () => T): T {
+  elements = new WeakMap()
+  try {
+    return work()
+  } finally {
+    elements = undefined
+  }
+}
+
 /** The path element of a list item; undefined for an item of a set that is not a scalar, or of a map list without keys. */
 export function itemElement(schema: StructuralSchema, item: unknown): string | undefined {
   if (schema['x-kubernetes-list-type'] === 'set') {
     return typeof item === 'object' || item === undefined ? undefined : `v:${JSON.stringify(item)}`
   }
   if (!isJsonObject(item)) return undefined
+  const known = elements?.get(item)
+  if (known?.schema === schema) return known.element
+  const element = keyElement(schema, item)
+  elements?.set(item, { schema, element })
+  return element
+}
+
+function keyElement(schema: StructuralSchema, item: Record<string, unknown>): string | undefined {
   const keys = schema['x-kubernetes-list-map-keys'] ?? []
   let text = ''
   for (const key of keys.length > 1 ? keys.toSorted() : keys) {

@@ -79,21 +79,40 @@ export function difference(a: FieldSet, b: FieldSet): FieldSet {
 }
 
 function differenceNodes(a: Node, b: Node, isRoot: boolean): Node | undefined {
-  let children: Record<string, Node> | undefined
+  let changes: Map<string, Node | undefined> | undefined
   for (const key in b) {
     const left = key === self ? undefined : a[key]
     if (left === undefined) continue
     const next = differenceNodes(left, b[key]!, false)
     if (next === left) continue
-    children ??= { ...a }
-    if (next === undefined) delete children[key]
-    else children[key] = next
+    changes ??= new Map()
+    changes.set(key, next)
   }
   const wasMember = !isRoot && isMember(a)
   const staysMember = wasMember && !isMember(b)
-  if (children === undefined && wasMember === staysMember) return a
-  const rest = children ?? a
+  if (changes === undefined && wasMember === staysMember) return a
+  const rest = changes === undefined ? a : withChanges(a, changes)
   return nodeOf(staysMember, hasChildren(rest) ? (rest as JsonObject) : undefined) as Node | undefined
+}
+
+/** With more changes than this a copy without them is built: to delete fields of a large copy takes many times as long. */
+const maxDeletions = 16
+
+function withChanges(node: Node, changes: ReadonlyMap<string, Node | undefined>): Node {
+  if (changes.size <= maxDeletions) {
+    const copy: Record<string, Node> = { ...node }
+    for (const [key, next] of changes) {
+      if (next === undefined) delete copy[key]
+      else copy[key] = next
+    }
+    return copy
+  }
+  const rest: Record<string, Node> = {}
+  for (const key in node) {
+    const next = changes.has(key) ? changes.get(key) : node[key]
+    if (next !== undefined) rest[key] = next
+  }
+  return rest
 }
 
 /** The paths that are members of both. */

@@ -7,4 +7,5 @@
 export { type ApplyInput, type ApplyResult, applyServerSide } from './apply-server-side.ts'
 export { conflictError, type FieldConflict } from './conflict-error.ts'
 export { isManagedFields, touchOwnership } from './managed-fields.ts'
+export { countOwned, type OwnedCount } from './owned-items.ts'
 export { type AnyObject, type TrackUpdateInput, trackUpdate } from './track-update.ts'

@@ -2,7 +2,18 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
-import { cloneJson, equalJson, exceededJsonLimit, exceededJsonTextLimit, firstLossyNumber, parseJsonStrict, setOwn } from './index.ts'
+import {
+  cloneJson,
+  endOfString,
+  equalJson,
+  exceededJsonLimit,
+  exceededJsonTextLimit,
+  firstLossyNumber,
+  type JsonLimits,
+  parseJsonStrict,
+  setOwn,
+  wideFields,
+} from './index.ts'
 
 const json = fc.jsonValue({ maxDepth: 4 })
 
@@ -70,6 +81,33 @@ test('checks the depth without walking beyond the limit', () => {
   const brackets = JSON.stringify({ 'a"[[[': '\\"]]{{{,,,\\' })
   assert.equal(exceededJsonTextLimit(brackets, limits(1, 2)), undefined, 'brackets within a string do not count')
   assert.equal(exceededJsonTextLimit('["[[[', limits(1, 2)), undefined, 'what is no JSON is for the parser')
+})
+
+for (const exceeded of [exceededJsonLimit, (value: unknown, of: JsonLimits) => exceededJsonTextLimit(JSON.stringify(value, null, 1), of)]) {
+  const fields = (count: number, prefix = 'k') => Object.fromEntries(Array.from({ length: count }, (_, i) => [`${prefix}${i}`, '":{']))
+  const many = { depth: 9, nodes: 1_000_000 }
+  test(`counts different names in ${exceeded === exceededJsonLimit ? 'a value' : 'a text'}`, () => {
+    const twice = [fields(700), { a: fields(700) }]
+    assert.equal(exceeded(twice, { ...many, names: 701 }), undefined)
+    assert.equal(exceeded(twice, { ...many, names: 700 }), 'names')
+    assert.equal(exceeded([fields(700), fields(700, 'l')], { ...many, names: 1_399 }), 'names')
+  })
+  test(`counts the fields of wide objects in ${exceeded === exceededJsonLimit ? 'a value' : 'a text'}`, () => {
+    const wide = [fields(wideFields + 1), { a: fields(wideFields + 10) }, fields(wideFields)]
+    assert.equal(exceeded(wide, { ...many, wide: 2 * wideFields + 11 }), undefined)
+    assert.equal(exceeded(wide, { ...many, wide: 2 * wideFields + 10 }), 'wide')
+    assert.equal(exceeded([Array(5_000).fill('a')], { ...many, wide: 1, names: 1 }), undefined, 'items are not fields')
+  })
+}
+
+test('the end of a string is found after any escapes', () => {
+  fc.assert(
+    fc.property(fc.stringMatching(/^[\\"a]{0,12}$/), text => {
+      const json = JSON.stringify(text)
+      assert.equal(endOfString(`x${json}"`, 1), json.length)
+      assert.equal(endOfString(json.slice(0, -1), 0), -1)
+    }),
+  )
 })
 
 test('finds numbers that JavaScript cannot store exactly', () => {

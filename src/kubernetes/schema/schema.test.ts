@@ -195,6 +195,15 @@ const { value: anyValue } = fc.letrec(tie => ({
   ),
 }))
 
+test('defaults that would add more fields than an object may have are rejected', () => {
+  const added = Object.fromEntries(Array.from({ length: 99 }, (_, i) => [`f${i}`, i]))
+  const item: StructuralSchema = { type: 'object', properties: { d: { type: 'object', default: added } } }
+  const map: StructuralSchema = { type: 'object', additionalProperties: item }
+  const objects = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, {}]))
+  assert.equal(Object.keys(applyDefaults(map, objects(1_000)) as object).length, 1_000)
+  assert.throws(() => applyDefaults(map, objects(1_001)), { code: 413 })
+})
+
 test('pruning and defaulting are idempotent, return the same value if nothing changes, and never change their argument', () => {
   fc.assert(
     fc.property(anySchema, anyValue, (schema, value) => {

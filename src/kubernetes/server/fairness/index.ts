@@ -5,4 +5,4 @@
  * of a slow watcher (watch/).
  */
 export { Fairness, type FairnessLimits, type FairnessStats, type Flow } from './fairness.ts'
-export { TimeSlice, yieldEvery } from './time-slice.ts'
+export { nextSlice, TimeSlice, yieldEvery } from './time-slice.ts'

@@ -21,7 +21,7 @@ export class TimeSlice {
   }
 
   async yield(): Promise<void> {
-    await nextIteration()
+    await nextSlice()
     this.#startMs = performance.now()
   }
 }
@@ -30,7 +30,8 @@ export class TimeSlice {
 // share of the event loop than one.
 const waiting: (() => void)[] = []
 
-function nextIteration(): Promise<void> {
+/** Resolves in an iteration of the event loop in which no other slice runs: for long work that cannot be divided. */
+export function nextSlice(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   if (waiting.push(resolve) === 1) setImmediate(release)
   return promise

@@ -94,11 +94,11 @@ async function readCall(
   const { headers } = request
   const as = negotiate(headers.accept, query?.get('includeObject') ?? undefined)
   checkForm(target, as)
-  const { contentType, body } = await readCallBody(request, target.verb)
-  if (response.audit) response.audit.body = body
+  const sent = await readCallBody(request, target.verb)
+  if (response.audit) response.audit.body = sent.body
   return {
     target,
-    input: { query, userAgent: headers['user-agent'], contentType, body },
+    input: { query, userAgent: headers['user-agent'], ...sent },
     caller: callerOf(options, request, target, attributes),
     output: { response, as, acceptEncoding: headers['accept-encoding'] as string | undefined },
   }

@@ -3,7 +3,7 @@ import { badRequest, invalidOptions, isJsonObject, type JsonObject, type KubeObj
 import type { Kind } from '../registry/index.ts'
 import { parseYaml } from './body.ts'
 import { admit, type Call, keyOf, type Services, sendResult, type Target } from './call.ts'
-import { checkSize } from './check-size.ts'
+import { checkOwned, checkSize } from './check-size.ts'
 import { checkNamespace, decidePut, decideUpdate } from './decide-update.ts'
 import { type Decoded, decode, undeterminedName } from './decode.ts'
 import { checkNamespacedName } from './metadata.ts'
@@ -40,10 +40,11 @@ export async function applyPatch(services: Services, call: Call, options: WriteO
 function readApplied({ target, input }: Call, options: WriteOptions): Applied {
   const { kind } = target
   if (!options.isManagerGiven) throw invalidOptions('PatchOptions', [requiredValue('fieldManager', 'is required for apply patch')])
-  const body = parseYaml(input.body)
+  const body = parseYaml(input.body, input.json)
   if (!isJsonObject(body)) throw badRequest('the body of an apply patch must be one object')
   checkType(kind, body)
   const { object, sent, unknown } = decode(kind, body, options)
+  checkOwned(kind, object, input.body.length)
   const what = `(${sent.namespace ?? ''}/${sent.name ?? ''}; ${kind.group ? kind.apiVersion : `/${kind.version}`}, Kind=${kind.kind})`
   // A field that is not in the schema cannot be owned, so it is rejected for every value of fieldValidation.
   if (unknown.length > 0) throw badRequest(`failed to create typed patch object ${what}: .${unknown[0]}: field not declared in schema`)
@@ -94,6 +95,7 @@ function decideApply(services: Services, call: Call, live: KubeObject | undefine
   if (conflicts.length > 0) throw conflictError(conflicts)
   checkSize(merged)
   const object = merged as unknown as KubeObject
+  if (live) checkOwned(kind, object, Number.POSITIVE_INFINITY)
   const meta = { ...object.metadata }
   if (applied.resourceVersion) meta.resourceVersion = applied.resourceVersion
   else if (live) meta.resourceVersion = live.metadata.resourceVersion

@@ -1,6 +1,6 @@
 import { badRequest, describeJsonSyntaxError, duplicateKeys, StatusError, type StrictJson } from '../../object/index.ts'
 import { checkParsed, checkSize, checkText } from './check-size.ts'
-import { describeYamlError, parseYamlText } from './parse-yaml.ts'
+import { describeYamlError, parseYamlText, withoutDuplicates } from './parse-yaml.ts'
 
 const bodyTypes = ['application/json', 'application/yaml', 'application/vnd.kubernetes.protobuf']
 
@@ -31,9 +31,10 @@ export function parseJson(text: string): unknown {
   }
 }
 
-export function parseYaml(text: string): unknown {
+/** @param json the text as JSON, if it was parsed already. */
+export function parseYaml(text: string, json?: StrictJson): unknown {
   try {
-    return checkSize(parseYamlText(text))
+    return checkSize(json ? withoutDuplicates(json) : parseYamlText(text))
   } catch (error) {
     if (error instanceof StatusError) throw error
     throw notYaml(describeYamlError(error))

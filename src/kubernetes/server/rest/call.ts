@@ -1,4 +1,4 @@
-import { badRequest, type KubeObject, StatusError } from '../../object/index.ts'
+import { badRequest, type KubeObject, StatusError, type StrictJson } from '../../object/index.ts'
 import type { AdmissionPlugin, AdmissionRequest, DeletionPlugin, User } from '../auth/index.ts'
 import type { Quotas } from '../quota/index.ts'
 import { forbiddenError, type Kind, type Registry, type Verb } from '../registry/index.ts'
@@ -38,6 +38,8 @@ export type CallInput = {
   readonly contentType: string
   /** The body as text; empty when there is none. */
   readonly body: string
+  /** The body, if it had to be parsed to find out that it is JSON. */
+  readonly json?: StrictJson | undefined
 }
 
 /** Who sent the request, and the checks of their rights that depend on the stored object or on time. */

@@ -11,6 +11,7 @@ import { pruneUnknown } from '../../schema/index.ts'
 import type { Kind } from '../registry/index.ts'
 import { isJson, parseBody, parseBodyStrict } from './body.ts'
 import type { Call } from './call.ts'
+import { checkOwned } from './check-size.ts'
 import { nullsToZero } from './nulls-to-zero.ts'
 import type { WriteOptions } from './write-options.ts'
 
@@ -147,9 +148,13 @@ function formatType(value: unknown): string {
 
 /** The body of a call as an object of its kind. Duplicate keys are reported as `fieldValidation` requires. */
 export function decodeBody({ target: { kind }, input: { body, contentType } }: Call, options: WriteOptions): Decoded {
-  if (options.fieldValidation === 'Ignore' || !isJson(contentType)) return decode(kind, parseBody(body, contentType), options)
-  const { value, duplicates } = parseBodyStrict(body)
-  return decode(kind, value, options, { duplicates })
+  const { value, duplicates } =
+    options.fieldValidation === 'Ignore' || !isJson(contentType)
+      ? { value: parseBody(body, contentType), duplicates: [] }
+      : parseBodyStrict(body)
+  const decoded = decode(kind, value, options, { duplicates })
+  checkOwned(kind, decoded.object, body.length)
+  return decoded
 }
 
 export function undeterminedName(name: string): StatusError {

@@ -16,8 +16,9 @@ export { type DeleteOptions, deleteEntry, type Propagation } from './delete.ts'
 export { isDeletionComplete } from './metadata.ts'
 export { mutate, readEntry, storedForm } from './mutate.ts'
 export { PagedLists } from './paged-lists.ts'
+export { parseAsJson } from './parse-yaml.ts'
 export { readBoolean, readWriteOptions } from './write-options.ts'
-export { needsYamlParserThread, YamlParserThread } from './yaml-parser-thread.ts'
+export { isLongYaml, YamlParserThread } from './yaml-parser-thread.ts'
 
 /** Executes one call and sends its response. */
 export function perform(services: Services, call: Call): Promise<void> | undefined {

@@ -2,6 +2,7 @@ import { type KubeObject, StatusError } from '../../object/index.ts'
 import type { Kind } from '../registry/index.ts'
 import { parseEntry, type Store, type StoredEntry, type Table } from '../storage/index.ts'
 import { wireText } from '../wire/index.ts'
+import { checkStored } from './check-size.ts'
 
 /** The outcome of a write, decided from the newest version of its object. */
 export type WriteDecision =
@@ -41,6 +42,7 @@ export async function mutate(
     }
     if ('put' in decision) {
       const { put, isDeferred } = decision
+      if (head) checkStored(put, head.text.length)
       const entry = await (isDeferred && head ? store.putDeferred(table, head, put) : store.put(table, head, put))
       return { entry, object: undefined, isRemoved: false, isCreated: head === undefined }
     }

@@ -1,5 +1,5 @@
 import type { Node, Tags } from 'yaml'
-import { isLosslessNumber, parseJsonStrict, StatusError } from '../../object/index.ts'
+import { isLosslessNumber, parseJsonStrict, StatusError, type StrictJson } from '../../object/index.ts'
 import { yaml } from '../wire/index.ts'
 import { checkText, unstorableNumber } from './check-size.ts'
 
@@ -17,7 +17,7 @@ const asGoReads = (tags: Tags): Tags =>
  */
 export function parseYamlText(text: string): unknown {
   const json = parseAsJson(text)
-  if (json) return json.value
+  if (json) return withoutDuplicates(json)
   // With uniqueKeys the parser compares every pair of keys: a mapping of 60,000 blocked the server for a minute.
   const document = yaml().parseDocument(text, {
     uniqueKeys: false,
@@ -38,20 +38,26 @@ export function describeYamlError(error: unknown): string {
   return pos === undefined ? message : `${message.split(/: "|\n/, 1)[0]} at position ${pos[0]}`
 }
 
-function parseAsJson(text: string): { value: unknown } | undefined {
+/**
+ * A YAML text that is JSON, as kubectl sends for server-side apply; undefined for any other.
+ * @throws {StatusError} for JSON that is too large.
+ */
+export function parseAsJson(text: string): StrictJson | undefined {
   if (!/^\s*[{[]/.test(text)) return undefined
-  let read: ReturnType<typeof parseJsonStrict>
   try {
     checkText(text)
-    read = parseJsonStrict(text)
+    return parseJsonStrict(text)
   } catch (error) {
     if (error instanceof StatusError) throw error
     // Flow style or comments: the YAML parser takes it, or reports the error.
     return undefined
   }
-  const [duplicate] = read.duplicates
+}
+
+/** @throws {Error} for duplicate keys. */
+export function withoutDuplicates({ value, duplicates: [duplicate] }: StrictJson): unknown {
   if (duplicate !== undefined) throw new Error(`duplicate key ${JSON.stringify(duplicate)}`)
-  return read
+  return value
 }
 
 function checkKeys(root: Node | null): void {

@@ -11,6 +11,7 @@ import {
 } from '../../object/index.ts'
 import { applyPatch } from './apply-patch.ts'
 import { admit, type Call, keyOf, type Services, sendResult } from './call.ts'
+import { checkOwned } from './check-size.ts'
 import { checkNamespace, decidePut, decideUpdate } from './decide-update.ts'
 import { type Decoded, decode, decodeBody, undeterminedName } from './decode.ts'
 import { mutate, readEntry, type WriteDecision } from './mutate.ts'
@@ -96,6 +97,7 @@ export async function patch(services: Services, call: Call): Promise<void> {
     change ??= patchFunction(call)
     const live = readEntry(kind, head)
     const decoded = decode(kind, change(live as unknown as JsonObject, head.text.length), options, { live })
+    checkOwned(kind, decoded.object, head.text.length + call.input.body.length)
     return decideUpdate(services, call, live, { ...decoded, isPatched: true }, 'tracked', options)
   })
   sendResult(call, result, 200, options.warnings, store.nowMs)

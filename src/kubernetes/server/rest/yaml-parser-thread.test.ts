@@ -1,16 +1,18 @@
 import { deepEqual, equal, rejects } from 'node:assert/strict'
 import { test } from 'node:test'
-import { needsYamlParserThread, YamlParserThread } from './yaml-parser-thread.ts'
+import { parseAsJson } from './parse-yaml.ts'
+import { isLongYaml, YamlParserThread } from './yaml-parser-thread.ts'
 
 const lines = (count: number) => Array.from({ length: count }, (_, index) => `k${index}: v${index}`).join('\n')
 
 test('only long YAML that is not JSON goes to the thread', () => {
-  equal(needsYamlParserThread(lines(10), 'application/yaml'), false)
-  equal(needsYamlParserThread(lines(2_000), 'application/yaml'), true)
-  equal(needsYamlParserThread(lines(2_000), 'application/apply-patch+yaml'), true)
-  equal(needsYamlParserThread(lines(2_000), 'application/json'), false)
-  equal(needsYamlParserThread(JSON.stringify({ a: 'x'.repeat(20_000) }), 'application/apply-patch+yaml'), false)
-  equal(needsYamlParserThread(`{a: ${'x'.repeat(20_000)}}`, 'application/apply-patch+yaml'), true)
+  const goes = (text: string, contentType: string) => isLongYaml(text, contentType) && parseAsJson(text) === undefined
+  equal(goes(lines(10), 'application/yaml'), false)
+  equal(goes(lines(2_000), 'application/yaml'), true)
+  equal(goes(lines(2_000), 'application/apply-patch+yaml'), true)
+  equal(goes(lines(2_000), 'application/json'), false)
+  equal(goes(JSON.stringify({ a: 'x'.repeat(20_000) }), 'application/apply-patch+yaml'), false)
+  equal(goes(`{a: ${'x'.repeat(20_000)}}`, 'application/apply-patch+yaml'), true)
 })
 
 test('concurrent texts are converted to JSON or rejected', async () => {
