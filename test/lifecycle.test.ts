@@ -124,7 +124,8 @@ describe('the lifecycle of a Stack', { concurrency: 5 }, () => {
     await approve(second?.digest)
     await stacks.untilReady('approval')
     const apply = (await stacks.runsOf('approval')).findLast(({ spec }) => spec.type === 'Apply')
-    deepEqual(apply?.spec.approvedPlan, { digest: second?.digest, runName: second?.runName })
+    const { digest, runName, user } = apply?.spec.approvedPlan ?? {}
+    deepEqual({ digest, runName, user }, { digest: second?.digest, runName: second?.runName, user: 'oarlock:admin' })
     equal(apply?.status?.plan?.digest, second?.digest)
     deepEqual(countDone(readLedger(ledger)), { v2: 1 })
   })

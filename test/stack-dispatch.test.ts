@@ -272,6 +272,51 @@ describe('from a Stack to Ready', () => {
     await stacks().patch('careful', { metadata: { annotations: { [annotations.approvedPlan]: digest } } }, { type: 'merge' })
     await ready('careful')
     assert.deepEqual(await runHistory('careful'), ['Plan NewGeneration Succeeded', 'Apply Approved Succeeded'])
+
+    // The next plan has the same digest, and the annotation is still there: the approval was of the plan before.
+    await stacks().patch('careful', { spec: { priority: 1 } }, { type: 'merge' })
+    const again = await eventually(
+      async () => await stacks().get('careful'),
+      ({ status }) => status?.plan?.runName !== undefined && status.observedGeneration === 2,
+    )
+    assert.equal(again.status?.plan?.digest, digest)
+    assert.equal(findCondition(again.status?.conditions, 'AwaitingApproval')?.status, 'True')
+    // As a policy lets zoe do it; the time makes it a new approval.
+    const approval = { [annotations.approvedBy]: 'zoe', [annotations.approvedAt]: 'again' }
+    await stacks().patch('careful', { metadata: { annotations: approval } }, { type: 'merge' })
+    await ready('careful')
+    const { approvedPlan } = (await runsOf('careful')).at(-1)!.spec
+    assert.deepEqual([approvedPlan?.user, approvedPlan?.digest], ['zoe', digest])
+    assert.equal(Date.parse(approvedPlan?.expiresAt ?? '') - Date.parse(approvedPlan?.at ?? ''), 24 * 3_600_000)
+  })
+
+  test('a namespace that requires approval requires it of every Stack, from the moment on', async () => {
+    workers.script = () => succeeds(undefined, 2)
+    const namespace = 'guarded'
+    await client.resource(namespaceResource).create({ metadata: { name: namespace } })
+    const create = async (name: string) => await stacks().create({ metadata: { name, namespace }, spec: { engine: 'terraform', source } })
+    const typesAndApprovals = async (name: string) => {
+      const { items } = await client.resource(runResource).list({ namespace })
+      return items.filter(({ spec }) => spec.stackRef.name === name).map(({ spec }) => [spec.type, spec.stack.approval])
+    }
+    const isReadyAs = (status: string, reason: string) => (stack: Stack) => {
+      const condition = findCondition(stack.status?.conditions, 'Ready')
+      return condition?.status === status && condition.reason === reason
+    }
+    await create('before')
+    await eventually(async () => await stacks().get('before', { namespace }), isReadyAs('True', 'Applied'))
+    const labels = { 'oarlock.dev/approval': 'Required' }
+    await client.resource(namespaceResource).patch(namespace, { metadata: { labels } } as never, { type: 'merge' })
+    // The label is in the cache of the controller when it has reached this Stack's namespace.
+    const informer = manager.informer(namespaceResource)
+    await eventually(
+      async () => informer.get(namespace)?.metadata.labels?.['oarlock.dev/approval'],
+      value => value === 'Required',
+    )
+    await create('after')
+    await eventually(async () => await stacks().get('after', { namespace }), isReadyAs('False', 'AwaitingApproval'))
+    assert.deepEqual(await typesAndApprovals('before'), [['Apply', 'Auto']])
+    assert.deepEqual(await typesAndApprovals('after'), [['Plan', 'Manual']])
   })
 })
 

@@ -239,20 +239,25 @@ test('terraform or opentofu: applies exactly the approved plan, rejects outdated
   const unknown = (await execute(t, { ...base, epoch: 2, approvedPlan: { digest: 'sha256:other', runName: 'x' } })).run
   equal(unknown.status?.reason, 'PlanOutdated')
 
-  const applied = (await execute(t, { ...base, epoch: 3, approvedPlan: { digest, runName: planned.metadata.name } })).run
+  const expired = { digest, runName: planned.metadata.name, expiresAt: '2026-01-01T00:00:00Z' }
+  const late = (await execute(t, { ...base, epoch: 3, approvedPlan: expired })).run
+  deepEqual([late.status?.phase, late.status?.reason], ['Failed', 'PlanOutdated'])
+  match(late.status?.message ?? '', /its approval expired at 2026-01-01T00:00:00Z; approve a new plan$/)
+
+  const applied = (await execute(t, { ...base, epoch: 4, approvedPlan: { digest, runName: planned.metadata.name } })).run
   equal(applied.status?.phase, 'Succeeded', JSON.stringify(applied.status))
   deepEqual(applied.status?.outputs, { size: 3 })
   equal(applied.status?.resources, 1)
   equal(JSON.parse(await readState(applied)).resources.length, 1)
 
-  const repeated = (await execute(t, { ...base, epoch: 4, approvedPlan: { digest, runName: planned.metadata.name } })).run
+  const repeated = (await execute(t, { ...base, epoch: 5, approvedPlan: { digest, runName: planned.metadata.name } })).run
   equal(repeated.status?.reason, 'PlanOutdated', JSON.stringify(repeated.status))
 
-  const refreshed = (await execute(t, { ...base, type: 'Refresh', epoch: 5 })).run
+  const refreshed = (await execute(t, { ...base, type: 'Refresh', epoch: 6 })).run
   equal(refreshed.status?.phase, 'Succeeded', JSON.stringify(refreshed.status))
   equal(refreshed.status?.resources, 1)
 
-  const destroyed = (await execute(t, { ...base, type: 'Destroy', epoch: 6 })).run
+  const destroyed = (await execute(t, { ...base, type: 'Destroy', epoch: 7 })).run
   equal(destroyed.status?.phase, 'Succeeded', JSON.stringify(destroyed.status))
   equal(destroyed.status?.resources, 0)
   equal(await harness.client.resource(secretResource).getOrUndefined('approved-outputs', { namespace: 'apps' }), undefined)

@@ -57,6 +57,8 @@ export const defaults = {
   retryLimit: 5,
   retryInitial: '5s',
   retryMax: '10m',
+  /** How long an approval is valid. */
+  approvalTimeout: '24h',
   historyLimit: 5,
   sourceInterval: '1m',
   /** Maximum number of concurrent Runs with the same `concurrencyKey`. */

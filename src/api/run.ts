@@ -99,6 +99,14 @@ const spec = Type.Object(
         {
           digest: Type.String({ description: 'Digest of the plan.' }),
           runName: Type.String({ description: 'Name of the Run that created the plan.' }),
+          user: Type.Optional(Type.String({ description: 'The user who approved it.' })),
+          at: Type.Optional(Type.String({ format: 'date-time', description: 'When it was approved.' })),
+          expiresAt: Type.Optional(
+            Type.String({
+              format: 'date-time',
+              description: 'The Run does not apply it later than this. Default: the approval does not expire.',
+            }),
+          ),
         },
         { description: 'The approved plan, which an Apply executes unchanged.' },
       ),

@@ -103,7 +103,8 @@ const spec = Type.Object({
   approval: Type.Optional(
     Type.Enum(['Auto', 'Manual'], {
       default: 'Auto',
-      description: 'Auto: changes are applied without approval. Manual: a user must approve each plan that contains changes.',
+      description:
+        'Auto: changes are applied without approval. Manual: a user must approve each plan that contains changes. In a namespace with the label oarlock.dev/approval every Stack is Manual.',
     }),
   ),
   drift: Type.Optional(
@@ -311,6 +312,25 @@ const status = Type.Object({
         ...planSummary,
       },
       { description: 'The newest plan that awaits approval.' },
+    ),
+  ),
+  approval: Type.Optional(
+    Type.Object(
+      {
+        digest: Type.String({ description: 'Digest of the approved plan.' }),
+        user: Type.Optional(Type.String({ description: 'The user who approved, as the API server authenticated it.' })),
+        at: Type.String({
+          format: 'date-time',
+          description: 'When it was approved; on a kube-apiserver, when the controller first saw it.',
+        }),
+        requestedAt: Type.Optional(Type.String({ description: 'The annotation oarlock.dev/approved-at. A new value is a new approval.' })),
+        runName: Type.Optional(
+          Type.String({
+            description: 'Name of the Run whose plan it approves. Unset if that plan did not await approval: then it is void.',
+          }),
+        ),
+      },
+      { description: 'The last approval. It is valid for one plan, once, until it expires.' },
     ),
   ),
   checkedAt: Type.Optional(Type.String({ format: 'date-time', description: 'When a Run last compared the resources with the Stack.' })),

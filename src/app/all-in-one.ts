@@ -36,6 +36,8 @@ export type AllInOneOptions = {
   pool?: { max?: number }
   /** Maximum concurrent Runs over all pools. Default: unlimited. */
   maxRunning?: number
+  /** How long an approval is valid. Default 24 hours. */
+  approvalTimeoutMs?: number
   /** Makes the stores of `dataDir` those of the installation, although stores that ran apart are. Default false. */
   replaceStores?: boolean
   /** The audit log of the API server. Default: none. */
@@ -143,6 +145,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       allowPaths,
       cacheDir: join(dataDir, 'cache'),
       maxRunning: options.maxRunning,
+      approvalTimeoutMs: options.approvalTimeoutMs,
       registry,
       log,
     })

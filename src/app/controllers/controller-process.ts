@@ -32,6 +32,7 @@ export type ControllerProcessOptions = {
   /** `install`: installs missing CRDs. `upgrade`: also replaces older ones. `check`: changes nothing. */
   crds: 'install' | 'upgrade' | 'check'
   maxRunning?: number | undefined
+  approvalTimeoutMs?: number | undefined
   leaseDurationMs?: number | undefined
   version: string
   log: Log
@@ -90,6 +91,7 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
     allowPaths: options.allowPaths,
     cacheDir: options.cacheDir,
     maxRunning: options.maxRunning,
+    approvalTimeoutMs: options.approvalTimeoutMs,
     leaderElection: {
       leaseName: controllerLeaseName,
       namespace: systemNamespace,

@@ -27,6 +27,8 @@ export type ControllersOptions = {
   cacheDir: string
   /** Maximum concurrent Runs over all pools. Default: unlimited. */
   maxRunning?: number | undefined
+  /** How long an approval is valid. Default 24 hours. */
+  approvalTimeoutMs?: number | undefined
   /** Default: none, for the only controllers of a server. */
   leaderElection?: LeaseOptions | undefined
   registry: Registry
@@ -52,6 +54,7 @@ export function makeControllers(options: ControllersOptions): Controllers {
   const dispatch = addDispatchController(manager, { poolDriver, podWorkers, maxRunning, registry, log })
   addStackController(manager, {
     placeNewRun: dispatch.placeNewRun,
+    approvalTimeoutMs: options.approvalTimeoutMs,
     checkSource: stack => validateSource(stack.spec.source),
     resolveRevision: stack => currentRevision(client, stack, { allowPaths, cacheDir }),
     removeStackData: async stack => {

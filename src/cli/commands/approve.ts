@@ -48,7 +48,7 @@ function pendingPlan(stack: Stack): PendingPlan {
   const hint =
     stack.spec.approval === 'Manual'
       ? `"${oarlockCommand('describe stack', stack.metadata)}" shows its state`
-      : 'only a Stack with spec.approval Manual awaits approval'
+      : 'only a Stack with spec.approval Manual, or in a namespace with the label oarlock.dev/approval, awaits approval'
   throw new CliError(`stack/${stack.metadata.name} has no plan awaiting approval`, { exitCode: exitCodes.failed, hint })
 }
 

@@ -1,5 +1,5 @@
 import { Option } from 'commander'
-import { collect, type DeclareCommand, durationBetween, positiveInteger } from '../options.ts'
+import { collect, type DeclareCommand, duration, durationBetween, positiveInteger } from '../options.ts'
 import { listenOptions, roleOptions } from '../role-options.ts'
 
 const notes = `
@@ -13,6 +13,7 @@ export const declare: DeclareCommand = (program, exitWith) => {
     .option('--health-address <host:port>', 'address of /livez, /readyz, /metrics and the status page', '127.0.0.1:7467')
     .option('--allow-path <dir>', 'directory that Stacks may use with source.path and file:// repositories, repeatable', collect, [])
     .option('--max-running <n>', 'maximum concurrent Runs over all pools', positiveInteger)
+    .option('--approval-timeout <duration>', 'how long an approval is valid', duration, '24h')
     .option(
       '--lease-duration <duration>',
       'time after which another process leads if the leader does not renew, from 3s to 10m',

@@ -11,6 +11,7 @@ export type ControllerOptions = RoleOptions &
     healthAddress: string
     allowPath: string[]
     maxRunning?: number
+    approvalTimeout: string
     leaseDuration: string
     crds: 'check' | 'install' | 'upgrade'
   }
@@ -21,6 +22,7 @@ export async function controller(options: ControllerOptions): Promise<number> {
     const { startControllerProcess } = await roles.controller()
     const started = await startControllerProcess({
       ...{ client, access, log, crds: options.crds, maxRunning: options.maxRunning },
+      approvalTimeoutMs: parseDuration(options.approvalTimeout),
       cacheDir: join(dataDir, 'cache'),
       allowPaths: options.allowPath.map(path => resolve(path)),
       healthAddress: parseAddress(options.healthAddress),

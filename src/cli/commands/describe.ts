@@ -98,8 +98,10 @@ async function describeLines(
     ...pairs('Labels', metadata.labels),
     ...pairs('Annotations', metadata.annotations),
   ]
-  const plan = isStack(resource) ? (object as unknown as Stack).status?.plan : undefined
+  const { plan, approval } = isStack(resource) ? ((object as unknown as Stack).status ?? {}) : {}
   if (plan) lines.push(`Plan:         ${planText(plan)} (digest ${plan.digest})`)
+  if (approval?.runName !== undefined)
+    lines.push(`Approval:     of the plan of run/${approval.runName} by ${approval.user ?? 'a user that is not known'} at ${approval.at}`)
   const section = async (title: string, value: object | undefined) => {
     if (value && Object.keys(value).length > 0) lines.push(`${title}:`, ...(await indented(value)))
   }

@@ -13,6 +13,7 @@ export const declare: DeclareCommand = (program, exitWith) => {
     .option('--allow-path <dir>', 'directory that Stacks may read through source.path (repeatable)', collect, [])
     .option('--max-workers <n>', 'maximum size of WorkerPool default (default: one per core, at least 2)', positiveInteger)
     .option('--max-running <n>', 'maximum concurrent Runs across all pools (default: unlimited)', positiveInteger)
+    .option('--approval-timeout <duration>', 'how long an approval is valid', duration, '24h')
     .option(
       '--replace-stores',
       'use after a restore: make the states in --data those of this installation, even if others or newer ones are registered',

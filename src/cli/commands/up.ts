@@ -30,6 +30,7 @@ export type UpOptions = {
   allowPath: string[]
   maxWorkers?: number
   maxRunning?: number
+  approvalTimeout: string
   replaceStores?: boolean
   sample?: boolean
   apply: string[]
@@ -121,6 +122,7 @@ async function start(options: UpOptions, dataDir: string, ownPaths: string[], lo
       allowPaths: [...options.allowPath, ...ownPaths],
       pool: { max: options.maxWorkers },
       maxRunning: options.maxRunning,
+      approvalTimeoutMs: parseDuration(options.approvalTimeout),
       replaceStores: options.replaceStores === true,
       audit: auditOptions(options, dataDir),
       launcher: workerLauncher,

@@ -22,11 +22,7 @@ export function buildDecision(facts: StackFacts, next: NextStep): StackDecision 
     case 'release':
       return { status: stack.status ?? {}, deleteRuns: [], events: facts.events, removeFinalizer: true }
     case 'idle':
-      return decision(
-        facts,
-        outlookConditions(facts, next.outlook),
-        next.outlook.kind === 'run' ? scheduled(facts, next.outlook.planned) : {},
-      )
+      return decision(facts, outlookConditions(facts, next.outlook), scheduledAfter(facts, next.outlook))
     case 'deleting':
       return decision(
         facts,
@@ -38,6 +34,13 @@ export function buildDecision(facts: StackFacts, next: NextStep): StackDecision 
     case 'create':
       return decisionToCreate(next)
   }
+}
+
+function scheduledAfter(facts: StackFacts, outlook: Outlook): Actions {
+  if (outlook.kind === 'run') return scheduled(facts, outlook.planned)
+  // An approved plan that has to wait is shown as expired when it is.
+  const expiresAt = outlook.kind === 'held' ? outlook.planned.approvedPlan?.expiresAt : undefined
+  return expiresAt === undefined ? {} : { requeueAfterMs: Date.parse(expiresAt) - facts.input.nowMs }
 }
 
 function scheduled({ input }: StackFacts, { atMs }: PlannedRun): Actions {

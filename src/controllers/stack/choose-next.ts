@@ -80,7 +80,9 @@ function chooseWhileActive(facts: StackFacts, active: Run, outlook: Outlook): Ne
   const wait: WaitStep = { kind: 'wait', active, outlook }
   const isKnown = inputs !== undefined && typeof input.revision === 'string'
   if (!isKnown || active.spec.type === 'Destroy' || active.spec.cancel) return wait
-  const isOutdated = !sameInputs(inputsOf(active), inputs)
+  // One that was queued before the namespace required approval.
+  const isUnapproved = settings.manualApproval && active.spec.type === 'Apply' && !active.spec.approvedPlan
+  const isOutdated = isUnapproved || !sameInputs(inputsOf(active), inputs)
   if (active.spec.workerName !== undefined) {
     const isCanceled = isOutdated && settings.cancelOutdated && !isAdHocRun(active)
     return isCanceled ? { ...wait, cancel: { reason: 'Outdated' } } : wait

@@ -1,4 +1,5 @@
-import { annotations, isEnded, phaseOf, type Run, type RunSpec, type RunType } from '../../api/index.ts'
+import { isEnded, phaseOf, type Run, type RunSpec, type RunType } from '../../api/index.ts'
+import { approvedPlan } from './approval.ts'
 import { engineRecheckMs, lostRunLimit } from './constants.ts'
 import { changeType, requestedType, type StackFacts } from './facts.ts'
 import { changeReason, type Inputs, inputsOf, sameInputs } from './inputs.ts'
@@ -40,7 +41,7 @@ export type RunChoice =
 /** Chooses the next Run of a Stack that is not being deleted. Whether it may start now is decided by `choose-next.ts`. */
 export function chooseRun(facts: StackFacts, inputs: Inputs): RunChoice {
   const { input, record, runs, settings, inSync, request, last } = facts
-  const { stack, nowMs } = input
+  const { nowMs } = input
   const type = changeType(settings)
   const isCurrent = last !== undefined && sameInputs(inputsOf(last), inputs)
 
@@ -55,9 +56,9 @@ export function chooseRun(facts: StackFacts, inputs: Inputs): RunChoice {
   const recovery = lost === 0 || !last ? undefined : recoverLostRun(facts, last, lost)
 
   if (record.plan && settings.manualApproval && sameInputs(record.plan, inputs)) {
-    const { digest, runName } = record.plan
-    if (stack.metadata.annotations?.[annotations.approvedPlan] !== digest) return { kind: 'awaitApproval' }
-    return { kind: 'run', planned: { type: 'Apply', reason: 'Approved', atMs: nowMs, approvedPlan: { digest, runName }, ...recovery } }
+    const approved = approvedPlan(facts)
+    if (!approved) return { kind: 'awaitApproval' }
+    return { kind: 'run', planned: { type: 'Apply', reason: 'Approved', atMs: nowMs, approvedPlan: approved, ...recovery } }
   }
   const equalFailures = poisonCount(record, settings)
   if (equalFailures !== undefined && !recovery && last && phaseOf(last) === 'Failed')

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { isEnded, phaseOf, type RunPhase, runPhases, type StackSpec } from '../../api/index.ts'
+import { type ApprovalPolicy, isEnded, phaseOf, type RunPhase, runPhases, type StackSpec } from '../../api/index.ts'
+import { rfc3339 } from '../../kubernetes/object/index.ts'
 import { Simulator } from './simulator.testing.ts'
 
 // The simulator checks after each decision: at most one active Run (invariant 1), increasing epochs (invariant 3), unique
-// Run names, no Apply without approval, no Run of a suspended Stack, no finalizer removed while a Run is active, and that
+// Run names, no Apply without approval, nor with one that is used or expired, no Run of a suspended Stack, no finalizer removed while a Run is active, and that
 // deciding again on the outcome changes nothing.
 
 type Step =
@@ -15,7 +16,8 @@ type Step =
   | { do: 'report'; name: string; phase: RunPhase; changes: number; reason: string; retryable: boolean }
   | { do: 'assign'; name: string }
   | { do: 'request'; name: string; type: string; id: number }
-  | { do: 'approve'; name: string; digest: 'newest' | 'other' }
+  | { do: 'approve'; name: string; digest: 'newest' | 'other'; isAgain: boolean }
+  | { do: 'require'; policy: ApprovalPolicy | undefined }
   | { do: 'deleteRun'; name: string }
   | { do: 'delete'; name: string }
   | { do: 'advance'; ms: number }
@@ -60,11 +62,20 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
   {
     weight: 2,
-    arbitrary: fc.record({ do: fc.constant('approve' as const), name, digest: fc.constantFrom('newest' as const, 'other' as const) }),
+    arbitrary: fc.record({
+      do: fc.constant('approve' as const),
+      name,
+      digest: fc.constantFrom('newest' as const, 'other' as const),
+      isAgain: fc.boolean(),
+    }),
   },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('require' as const), policy: fc.constantFrom('Required' as const, undefined) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('deleteRun' as const), name }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('delete' as const), name }) },
-  { weight: 3, arbitrary: fc.record({ do: fc.constant('advance' as const), ms: fc.constantFrom(1_000, 10_000, 400_000, 4_000_000) }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({ do: fc.constant('advance' as const), ms: fc.constantFrom(1_000, 10_000, 400_000, 4_000_000, 100_000_000) }),
+  },
   {
     weight: 2,
     arbitrary: fc.record({ do: fc.constant('crash' as const), at: fc.constantFrom('afterRun' as const, 'afterStatus' as const) }),
@@ -96,7 +107,8 @@ function play(simulator: Simulator, next: Step, outputs: { count: number }): voi
       const active = simulator.activeRun(next.name)
       // A phase never goes back.
       if (!active || runPhases.indexOf(next.phase) <= runPhases.indexOf(phaseOf(active))) return
-      const digest = `sha256:${outputs.count}`
+      // Engines whose plans are deterministic report equal digests.
+      const digest = `sha256:${outputs.count % 3}`
       const results =
         next.phase === 'Succeeded'
           ? {
@@ -114,10 +126,17 @@ function play(simulator: Simulator, next: Step, outputs: { count: number }): voi
       if (simulator.activeRun(next.name)) simulator.assign(next.name)
       return
     case 'request':
-      simulator.annotate(next.name, 'requestedRun', `${next.type}:${next.id}`)
+      simulator.annotate(next.name, { requestedRun: `${next.type}:${next.id}` })
       return
     case 'approve':
-      simulator.annotate(next.name, 'approvedPlan', (next.digest === 'newest' && stack?.status?.plan?.digest) || 'sha256:other')
+      simulator.annotate(next.name, {
+        approvedPlan: (next.digest === 'newest' && stack?.status?.plan?.digest) || 'sha256:other',
+        ...(next.isAgain && { approvedAt: rfc3339(simulator.nowMs) }),
+      })
+      return
+    case 'require':
+      simulator.approvalPolicy = next.policy
+      simulator.settle()
       return
     case 'deleteRun': {
       const run = simulator.runsOf(next.name).findLast(one => isEnded(one) || !one.spec.workerName)

@@ -1,4 +1,4 @@
-import type { Run, RunSpec, Stack, StackStatus } from '../../api/index.ts'
+import type { ApprovalPolicy, Run, RunSpec, Stack, StackStatus } from '../../api/index.ts'
 import type { StatusCause } from '../../kubernetes/object/index.ts'
 import type { StackEvent } from './conditions.ts'
 import type { Dependency } from './dependencies.ts'
@@ -23,6 +23,9 @@ export type StackInput = {
   readonly revision: string | undefined | { readonly error: RevisionError }
   readonly inputsDigest: string
   readonly nowMs: number
+  /** What the namespace requires, whatever the spec says. */
+  readonly approvalPolicy?: ApprovalPolicy | undefined
+  readonly approvalTimeoutMs: number
   /** A constant of the Stack between 0 and 1 that spreads drift checks ({@link jitterOf}). */
   readonly jitter: number
 }

@@ -1,5 +1,6 @@
 import { annotations, isEnded, isMutating, phaseOf, type Run, type RunType, type Stack, type StackStatus } from '../../api/index.ts'
 import type { Condition } from '../../kubernetes/object/index.ts'
+import { recordApproval } from './approval.ts'
 import type { StackEvent } from './conditions.ts'
 import type { StackInput } from './decision.ts'
 import { foldRuns, observeRun, type RunHistory, type StackRecord } from './fold-runs.ts'
@@ -36,7 +37,7 @@ export type StackFacts = {
 /** Folds a Stack and its Runs into what is known about it. */
 export function foldFacts(input: StackInput): StackFacts {
   const { stack, nowMs } = input
-  const settings = settingsOf(stack.spec)
+  const settings = settingsOf(stack.spec, input.approvalPolicy)
   const runs = ownRuns(input.runs, stack.metadata.uid)
   const active = runs.find(run => !isEnded(run))
   const last = runs.findLast(run => isEnded(run) && isLifecycleRun(run))
@@ -102,6 +103,7 @@ function withoutOutdated(
     record: {
       ...record,
       plan,
+      approval: recordApproval(input.stack, { plan, approval: record.approval }, input.nowMs),
       failures: hasNewInputs ? undefined : record.failures,
       sameFailure: record.sameFailure?.generation === generation ? record.sameFailure : undefined,
     },

@@ -134,7 +134,13 @@ function outcomeOfSuccess(run: Run, record: StackRecord, stack: Stack, nowMs: nu
     case 'Refresh':
       return {
         event: { type: 'Normal', reason: 'Refreshed', message: `Run ${name} refreshed the state` },
-        record: { ...record, ...outputsOf(run), resources: resourcesOf(run, record) },
+        // A plan that was made for the state before is void.
+        record: {
+          ...record,
+          ...outputsOf(run),
+          resources: resourcesOf(run, record),
+          plan: hasChanges(run) ? undefined : record.plan,
+        },
       }
     case 'Destroy':
       return {

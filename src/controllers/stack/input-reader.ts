@@ -1,4 +1,5 @@
-import { isEnded, type Run, runResource, type Stack, stackResource, subjectOf } from '../../api/index.ts'
+import { approvalPolicyOf, isEnded, type Run, runResource, type Stack, stackResource, subjectOf } from '../../api/index.ts'
+import { type NamespaceBody, namespaceResource } from '../../kubernetes/client/index.ts'
 import type { Informer, Manager } from '../../kubernetes/controller/index.ts'
 import { describeResource, type KubeObject, objectKey, type Resource, type StatusCause } from '../../kubernetes/object/index.ts'
 import type { StackInput } from './decision.ts'
@@ -25,6 +26,7 @@ export type InputReaderOptions = {
   readonly checkSource: (stack: Stack) => StatusCause[]
   readonly onRevisionResolved: (stack: Stack) => void
   readonly nowMs: () => number
+  readonly approvalTimeoutMs: number
 }
 
 /** Reads the input of a decision: the Stack, its Runs, related Stacks, Secrets and ConfigMaps from caches, and the source's revision. */
@@ -33,6 +35,7 @@ export class InputReader {
   readonly #runs: Informer<RunBody>
   readonly #secrets: Informer<KeyDigests>
   readonly #configMaps: Informer<KeyDigests>
+  readonly #namespaces: Informer<NamespaceBody>
   readonly #revisions: RevisionCache
   readonly #manager: Manager
   readonly #options: InputReaderOptions
@@ -42,12 +45,14 @@ export class InputReader {
     this.#options = options
     const indexes = {
       dependsOn: (stack: KubeObject<StackBody>) => dependencyNames(stack.spec).map(name => `${stack.metadata.namespace}/${name}`),
+      namespace: ({ metadata }: KubeObject<StackBody>) => [metadata.namespace ?? ''],
       referencedInputs: (stack: KubeObject<StackBody>) => referencedInputs(stack.spec).map(name => `${stack.metadata.namespace}/${name}`),
     }
     this.stacks = manager.informer(stackResource, { indexes })
     this.#runs = manager.informer(runResource, { indexes: { stack: run => [stackKey(run.metadata.namespace, subjectOf(run).uid)] } })
     this.#secrets = manager.informer(secretResource, { transform: withoutValues })
     this.#configMaps = manager.informer(configMapResource, { transform: withoutValues })
+    this.#namespaces = manager.informer(namespaceResource)
     const { resolveRevision, onRevisionResolved, nowMs } = options
     this.#revisions = new RevisionCache({ resolve: resolveRevision, onResolved: onRevisionResolved, nowMs })
     this.stacks.onChange({ deleted: ({ metadata }) => this.#revisions.delete(metadata.uid) })
@@ -80,6 +85,8 @@ export class InputReader {
       revision,
       inputsDigest: inputs.digest,
       nowMs: this.#options.nowMs(),
+      approvalPolicy: approvalPolicyOf(this.#namespaces.get(namespace)?.metadata.labels),
+      approvalTimeoutMs: this.#options.approvalTimeoutMs,
       jitter: jitterOf(uid),
     }
     return { input, recheckAfterMs }
@@ -90,6 +97,11 @@ export class InputReader {
     const { namespace } = stack.metadata
     const dependents = this.stacks.byIndex('dependsOn', objectKey(stack)).map(objectKey)
     return [...dependents, ...dependencyNames(stack.spec).map(name => `${namespace}/${name}`)]
+  }
+
+  /** Keys of the Stacks in a namespace. */
+  stacksIn({ metadata }: KubeObject<NamespaceBody>): string[] {
+    return this.stacks.byIndex('namespace', metadata.name).map(objectKey)
   }
 
   /** Keys of the Stacks whose variables or environment reference a Secret or a ConfigMap. */

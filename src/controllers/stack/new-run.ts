@@ -31,9 +31,11 @@ export function newRun(facts: StackFacts, planned: PlannedRun, inputs: Inputs, s
 }
 
 /** The spec that the Run freezes. An invalid spec cannot destroy what a valid one created: then that of the last mutating Run is used. */
-function frozenStackSpec({ input, runs }: StackFacts, planned: PlannedRun): RunSpec['stack'] {
+function frozenStackSpec({ input, runs, settings }: StackFacts, planned: PlannedRun): RunSpec['stack'] {
   const { stack, specErrors } = input
   const last = runs.findLast(run => isMutating(run.spec.type))
   if (planned.type === 'Destroy' && specErrors.length > 0) return last?.spec.stack ?? stack.spec
-  return withRaisedMemory(stack, runs)
+  const spec = withRaisedMemory(stack, runs)
+  // Also where the namespace requires it: the worker then keeps the plan, and its digest covers the bytes of the source.
+  return settings.manualApproval ? { ...spec, approval: 'Manual' } : spec
 }

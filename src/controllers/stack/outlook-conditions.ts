@@ -1,11 +1,13 @@
-import { annotations, oarlockCommand, phaseOf, type Run } from '../../api/index.ts'
+import { oarlockCommand, phaseOf, type Run } from '../../api/index.ts'
 import { findCondition } from '../../kubernetes/object/index.ts'
+import type { Approval } from './approval.ts'
 import type { Outlook } from './choose-next.ts'
 import type { PlannedRun } from './choose-run.ts'
 import { readyCondition, reconcilingCondition, type StackConditions, stalledCondition, suspendedCondition } from './conditions.ts'
 import { lostRunLimit } from './constants.ts'
 import type { RevisionError } from './decision.ts'
 import { type StackFacts, sourceError } from './facts.ts'
+import type { StackRecord } from './fold-runs.ts'
 import { type Inputs, inputsOf, sameInputs } from './inputs.ts'
 import {
   formatActiveRun,
@@ -177,12 +179,21 @@ function appliedCondition({ input, record, runs }: StackFacts): StackConditions 
 
 function formatAwaitingApproval({ input, record, runs }: StackFacts): string {
   const plan = record.plan!
-  const { name, namespace, annotations: given } = input.stack.metadata
-  const approved = given?.[annotations.approvedPlan]
+  const { name, namespace } = input.stack.metadata
+  return `${formatVoidApproval(record.approval, plan, runs)}Plan ${formatDigest(plan.digest)} of Run ${plan.runName} awaits approval: ${formatPlanned(plan)}. Approve it with: oarlock approve ${name} -n ${namespace}`
+}
+
+/** Why the last approval does not count; empty if its plan was applied, or if there is none. */
+function formatVoidApproval(approval: Approval | undefined, plan: NonNullable<StackRecord['plan']>, runs: readonly Run[]): string {
+  if (!approval) return ''
+  const by = approval.user === undefined ? '' : ` by user ${JSON.stringify(approval.user)}`
+  if (approval.runName === plan.runName) return `The approval${by} has expired. `
   // The annotation of an applied plan is not removed: that plan is done, not outdated.
-  const isApplied = runs.some(run => run.spec.approvedPlan?.digest === approved && phaseOf(run) === 'Succeeded')
-  const outdated = approved && !isApplied ? `The approved plan ${formatDigest(approved)} is outdated. ` : ''
-  return `${outdated}Plan ${formatDigest(plan.digest)} of Run ${plan.runName} awaits approval: ${formatPlanned(plan)}. Approve it with: oarlock approve ${name} -n ${namespace}`
+  const isApplied = runs.some(run => run.spec.approvedPlan?.digest === approval.digest && phaseOf(run) === 'Succeeded')
+  if (isApplied) return ''
+  return approval.digest === plan.digest
+    ? 'The approval of an earlier plan with the same digest is void. '
+    : `The approved plan ${formatDigest(approval.digest)} is outdated. `
 }
 
 function formatRetriesExhausted(limit: number): string {

@@ -1,4 +1,4 @@
-import type { RunPhase, RunStatus, StackSpec } from '../../api/index.ts'
+import type { ApprovalPolicy, RunPhase, RunStatus, StackSpec } from '../../api/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
 import { Simulator } from './simulator.testing.ts'
 
@@ -49,10 +49,14 @@ function play(simulator: Simulator, line: string): void {
       return
     }
     case 'annotate': {
-      for (const [key, value] of Object.entries(options))
-        simulator.annotate(name, key === 'approve' ? 'approvedPlan' : 'requestedRun', value)
+      const names = { approve: 'approvedPlan', by: 'approvedBy', at: 'approvedAt', request: 'requestedRun' } as const
+      simulator.annotate(name, Object.fromEntries(Object.entries(options).map(([key, value]) => [names[key as keyof typeof names], value])))
       return
     }
+    case 'namespace':
+      simulator.approvalPolicy = name === '' ? undefined : (name as ApprovalPolicy)
+      simulator.settle()
+      return
     case 'phase':
       simulator.report(name, positional[0] as RunPhase)
       return

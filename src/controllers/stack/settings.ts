@@ -1,4 +1,4 @@
-import { defaults, type StackSpec } from '../../api/index.ts'
+import { type ApprovalPolicy, defaults, type StackSpec } from '../../api/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
 import { exponentialDelayMs } from '../../kubernetes/util/index.ts'
 
@@ -18,10 +18,10 @@ export type Settings = {
   readonly historyLimit: number
 }
 
-export function settingsOf(spec: StackSpec): Settings {
+export function settingsOf(spec: StackSpec, approvalPolicy?: ApprovalPolicy): Settings {
   const { retry } = spec
   return {
-    manualApproval: spec.approval === 'Manual',
+    manualApproval: spec.approval === 'Manual' || approvalPolicy !== undefined,
     drift: spec.drift ?? 'Correct',
     intervalMs: spec.interval === undefined ? undefined : parseDuration(spec.interval),
     suspended: spec.suspend === true,

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import {
+  type ApprovalPolicy,
   annotations,
   isEnded,
   isMutating,
@@ -15,7 +16,7 @@ import { type Condition, equalJson, formatDuration, rfc3339, type StatusCause } 
 import { decideStack } from './decide-stack.ts'
 import type { RevisionError, StackDecision, StackInput } from './decision.ts'
 import { dependencyNames, findCycle } from './dependencies.ts'
-import { ownRuns } from './run-status.ts'
+import { isLost, ownRuns } from './run-status.ts'
 import { specErrors } from './spec-errors.ts'
 
 /** Where the next reconcile crashes: after the Run is created, or after the status is written. */
@@ -45,6 +46,8 @@ export class Simulator {
   crash: CrashPoint | undefined
   /** While true, no reconcile happens. */
   isPaused = false
+  /** Of the namespace, that is of all Stacks. */
+  approvalPolicy: ApprovalPolicy | undefined
 
   get nowMs(): number {
     return this.#nowMs
@@ -95,9 +98,10 @@ export class Simulator {
     this.settle()
   }
 
-  annotate(name: string, key: keyof typeof annotations, value: string): void {
+  annotate(name: string, values: Partial<Record<keyof typeof annotations, string>>): void {
     const stack = this.#getStack(name)
-    this.#replace({ ...stack, metadata: { ...stack.metadata, annotations: { ...stack.metadata.annotations, [annotations[key]]: value } } })
+    const given = Object.fromEntries(Object.entries(values).map(([key, value]) => [annotations[key as keyof typeof annotations], value]))
+    this.#replace({ ...stack, metadata: { ...stack.metadata, annotations: { ...stack.metadata.annotations, ...given } } })
     this.settle()
   }
 
@@ -222,6 +226,8 @@ export class Simulator {
       revision,
       inputsDigest: [secret, ...outputs.map(digest => digest ?? '')].join('|'),
       nowMs: this.#nowMs,
+      approvalPolicy: this.approvalPolicy,
+      approvalTimeoutMs: 24 * 3_600_000,
       jitter: this.jitter,
     }
   }
@@ -271,9 +277,16 @@ export class Simulator {
       `invariant 3: the epoch of ${runName} is not the highest of ${epochs}`,
     )
     assert.ok(!stack.spec.suspend, `${runName} is created while the Stack is suspended`)
-    if (isMutating(spec.type) && spec.type === 'Apply' && stack.spec.approval === 'Manual') {
+    if (isMutating(spec.type) && spec.type === 'Apply' && (stack.spec.approval === 'Manual' || this.approvalPolicy)) {
       assert.equal(stack.metadata.annotations?.[annotations.approvedPlan], spec.approvedPlan?.digest, `${runName} applies without approval`)
       assert.ok(spec.approvedPlan)
+      const { runName: planned, expiresAt } = spec.approvedPlan
+      assert.ok(Date.parse(expiresAt ?? '') > this.#nowMs, `${runName} applies after the approval has expired`)
+      // Once: only a Run that was lost, or that no worker had, may be followed by another one with the same approval.
+      const used = ownRuns(this.#runs, stack.metadata.uid).find(
+        run => run.spec.approvedPlan?.runName === planned && ['Succeeded', 'Failed'].includes(phaseOf(run)) && !isLost(run),
+      )
+      assert.ok(!used, `${runName} applies with the approval that ${used?.metadata.name} used`)
     }
     this.#createdRuns++
     this.#log(name, `create Run ${runName} (${spec.type}): ${spec.reason}`)

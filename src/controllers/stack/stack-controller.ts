@@ -1,4 +1,5 @@
-import { runResource, type Stack, stackResource } from '../../api/index.ts'
+import { defaults, runResource, type Stack, stackResource } from '../../api/index.ts'
+import { namespaceResource } from '../../kubernetes/client/index.ts'
 import {
   type Controller,
   controller,
@@ -7,7 +8,7 @@ import {
   type Result,
   watching,
 } from '../../kubernetes/controller/index.ts'
-import { objectKey, type StatusCause } from '../../kubernetes/object/index.ts'
+import { objectKey, parseDuration, type StatusCause } from '../../kubernetes/object/index.ts'
 import { decideStack } from './decide-stack.ts'
 import type { StackDecision } from './decision.ts'
 import { DecisionExecutor, OutdatedDecisionError } from './decision-executor.ts'
@@ -15,7 +16,13 @@ import { configMapResource, InputReader, secretResource } from './input-reader.t
 import { withoutValues } from './inputs-digest.ts'
 import { isNamespaceTerminating, namespaceTerminating } from './namespace-terminating.ts'
 import type { PlaceNewRun } from './place-new-run.ts'
-import { haveKeysChanged, isRelevantToItsStack, isRelevantToRelatedStacks, needsReconcile } from './watch-predicates.ts'
+import {
+  hasApprovalPolicyChanged,
+  haveKeysChanged,
+  isRelevantToItsStack,
+  isRelevantToRelatedStacks,
+  needsReconcile,
+} from './watch-predicates.ts'
 
 export type StackControllerOptions = {
   /** Resolves the current revision of a Stack's source; rejects with `{ reason, message, retryable }`. */
@@ -26,6 +33,8 @@ export type StackControllerOptions = {
   removeStackData?(stack: { namespace: string; name: string; uid: string }): Promise<void>
   /** Places Runs that are about to be created. Default: all are created without a worker and assigned later. */
   placeNewRun?: PlaceNewRun
+  /** How long an approval is valid, in milliseconds. Default 24 hours. */
+  approvalTimeoutMs?: number | undefined
   /** Wall clock in milliseconds. */
   nowMs?: () => number
   /** Maximum number of concurrent reconciles, most of which wait for a write; default 64. */
@@ -58,6 +67,7 @@ class StackReconciler {
       checkSource: stack => options.checkSource(stack),
       onRevisionResolved: stack => this.controller.enqueue(objectKey(stack)),
       nowMs: this.#nowMs,
+      approvalTimeoutMs: options.approvalTimeoutMs ?? parseDuration(defaults.approvalTimeout),
     })
     this.#reader = reader
     this.#executor = new DecisionExecutor({
@@ -75,6 +85,7 @@ class StackReconciler {
       watches: [
         watching(stackResource, stack => reader.relatedStacks(stack), { predicate: isRelevantToRelatedStacks }),
         watching(secretResource, secret => reader.usersOf('secret', secret), inputs),
+        watching(namespaceResource, namespace => reader.stacksIn(namespace), { predicate: hasApprovalPolicyChanged }),
         watching(configMapResource, configMap => reader.usersOf('configMap', configMap), inputs),
       ],
       maxConcurrent: options.maxConcurrent ?? 64,

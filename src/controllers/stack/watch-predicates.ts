@@ -1,10 +1,13 @@
-import { annotations, type Run, type Stack } from '../../api/index.ts'
+import { annotations, labels, type Run, type Stack } from '../../api/index.ts'
+import type { NamespaceBody } from '../../kubernetes/client/index.ts'
 import type { Predicate } from '../../kubernetes/controller/index.ts'
 import { equalJson, findCondition, type KubeObject } from '../../kubernetes/object/index.ts'
 import type { KeyDigests } from './inputs-digest.ts'
 
 export type StackBody = { spec: Stack['spec']; status?: Stack['status'] }
 export type RunBody = { spec: Run['spec']; status?: Run['status'] }
+
+const approvalKeys = [annotations.approvedPlan, annotations.approvedBy, annotations.approvedAt]
 
 /** Ignores the controller's own status writes: deciding on its own outcome changes nothing. */
 export const needsReconcile: Predicate<StackBody> = change => {
@@ -14,7 +17,7 @@ export const needsReconcile: Predicate<StackBody> = change => {
     old.generation !== now.generation ||
     old.deletionTimestamp !== now.deletionTimestamp ||
     old.annotations?.[annotations.requestedRun] !== now.annotations?.[annotations.requestedRun] ||
-    old.annotations?.[annotations.approvedPlan] !== now.annotations?.[annotations.approvedPlan]
+    approvalKeys.some(key => old.annotations?.[key] !== now.annotations?.[key])
   )
 }
 
@@ -45,5 +48,8 @@ export const isRelevantToRelatedStacks: Predicate<StackBody> = change => {
   }
   return !equalJson(relevantFields(change.old), relevantFields(change.object))
 }
+
+export const hasApprovalPolicyChanged: Predicate<NamespaceBody> = change =>
+  change.type !== 'updated' || change.old.metadata.labels?.[labels.approval] !== change.object.metadata.labels?.[labels.approval]
 
 export const haveKeysChanged: Predicate<KeyDigests> = change => change.type !== 'updated' || !equalJson(change.old.keys, change.object.keys)

@@ -46,7 +46,7 @@ export async function planAndApply(options: PlanAndApplyOptions): Promise<RunRes
     void reporter.reportPhaseSoon(phase).catch(error => error instanceof RunStoppedError && stopper.stop(error.cause))
   report({ phase: 'Planning', isolation: options.isolation })
   const plan = approvedPlan
-    ? await readApprovedPlan(options, approvedPlan.digest)
+    ? await readApprovedPlan(options, approvedPlan)
     : await engine.plan(context, { destroy: type === 'Destroy', refreshOnly: type === 'Refresh' })
   stopper.signal.throwIfAborted()
   const summary = { plan: { digest: plan.digest, add: plan.add, change: plan.change, destroy: plan.destroy } }
@@ -69,9 +69,14 @@ async function readPlanFile({ files }: EngineContext, path: string): Promise<Buf
   return bytes
 }
 
-async function readApprovedPlan({ engine, context, state, stopper }: PlanAndApplyOptions, digest: string): Promise<PlanResult> {
+async function readApprovedPlan(
+  { engine, context, state, stopper }: PlanAndApplyOptions,
+  { digest, expiresAt }: NonNullable<Run['spec']['approvedPlan']>,
+): Promise<PlanResult> {
   const outdated = (detail: string): EngineError =>
     new EngineError('PlanOutdated', `approved plan ${digest} is outdated: ${detail}; approve a new plan`, { retryable: true })
+  // The Run may have waited in the queue.
+  if (expiresAt !== undefined && Date.parse(expiresAt) <= Date.now()) throw outdated(`its approval expired at ${expiresAt}`)
   const bytes = await state.getPlan(digest, { signal: stopper.signal })
   if (!bytes) throw outdated('the state store no longer has it')
   const file = join(context.inputs, 'approved.tfplan')
