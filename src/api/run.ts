@@ -211,6 +211,12 @@ const status = Type.Object(
         {
           level: Type.String({ description: 'Isolation level: Process, Sandbox or Pod.' }),
           network: Type.String({ description: 'Network of the engine: Private, Host or None.' }),
+          processTracking: Type.Optional(
+            Type.String({
+              description:
+                'By what processes that left their process group are found at the end of the Run: PidNamespace, Cgroup, ResourceLimit or Environment. See docs/isolation.md.',
+            }),
+          ),
           limits: Type.Optional(
             Type.Object(
               {

@@ -3,7 +3,7 @@ import { accessSync, constants, existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import { detectEngines } from '../../execution/engine/index.ts'
-import { findDelegatedCgroup, privateNetworkProblem, probeIsolation } from '../../execution/workspace/index.ts'
+import { canMarkProcesses, findDelegatedCgroup, privateNetworkProblem, probeIsolation } from '../../execution/workspace/index.ts'
 import { type AccessOptions, dataDirectory, findKubeconfig, withClient } from '../access.ts'
 import { formatError } from '../cli-error.ts'
 import { outPaint, print } from '../console.ts'
@@ -24,6 +24,7 @@ export async function doctor(options: AccessOptions & { data?: string; output?: 
     await sandbox(),
     await sandboxNetwork(),
     limits(),
+    processTracking(),
     data(options.data),
     await server(options),
   ]
@@ -100,6 +101,20 @@ function limits(): DoctorFinding {
     state: 'missing',
     detail: `${where}; the worker monitors memory and pids, cpu is not limited`,
     fix: 'delegate a cgroup and set OARLOCK_CGROUP to its path (docs/isolation.md)',
+  }
+}
+
+function processTracking(): DoctorFinding {
+  const what = 'process tracking'
+  const cgroup = findDelegatedCgroup()
+  if (cgroup) return { what, state: 'ok', detail: `level Process kills leftover processes in the cgroup of their Run below ${cgroup.path}` }
+  if (canMarkProcesses())
+    return { what, state: 'ok', detail: 'level Process finds leftover processes by their environment and a resource limit' }
+  return {
+    what,
+    state: 'missing',
+    detail: 'level Process finds leftover processes by their environment only: not those that cleared it',
+    fix: 'install util-linux (prlimit), or delegate a cgroup (docs/isolation.md)',
   }
 }
 

@@ -22,6 +22,7 @@ export {
   type RunUsage,
 } from './isolation/index.ts'
 export {
+  canMarkProcesses,
   cgroupOfRun,
   createLineSplitter,
   createProcessRunner,

@@ -1,5 +1,13 @@
 import { join } from 'node:path'
-import { applyPolicy, type PolicySource, type PolicyViolation, type Run, type RunPolicy, raisedMemory } from '../../../api/index.ts'
+import {
+  applyPolicy,
+  isMutating,
+  type PolicySource,
+  type PolicyViolation,
+  type Run,
+  type RunPolicy,
+  raisedMemory,
+} from '../../../api/index.ts'
 import {
   type ExceededLimit,
   parseRunLimits,
@@ -63,6 +71,7 @@ export async function createIsolation({ run, directory, cacheDir, sandboxBinds, 
     network,
     limits,
     runUid: run.metadata.uid,
+    mutatedStackUid: isMutating(run.spec.type) ? run.spec.stackRef.uid : undefined,
     directory,
     readable: [...sandboxBinds, ...(process.env.TF_CLI_CONFIG_FILE ? [process.env.TF_CLI_CONFIG_FILE] : []), ...pluginCacheDirs(cacheDir)],
     onExceeded: exceeded => onExceeded(stopCauseOf(run, exceeded)),

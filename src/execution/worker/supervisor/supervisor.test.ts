@@ -304,7 +304,7 @@ test('worker and supervisor killed together: the engine and processes that left 
   const own = { cacheDir: join(base, 'cache-of-its-own') }
   const { worker, supervisorPid, uid, directory, path, upload } = await start(
     t,
-    'trap "" INT TERM; setsid sleep 100 & sleep 100 & echo ready; wait',
+    'trap "" INT TERM; setsid sleep 100 & env -i setsid sleep 100 >/dev/null 2>&1 & sleep 100 & echo ready; wait',
     own,
   )
   writeFileSync(path, '{"serial":11}')

@@ -21,7 +21,17 @@ import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, type TestContext, test } from 'node:test'
 import type { IsolationLevel, Network } from '../../../api/index.ts'
-import { cgroupOfRun, createProcessRunner, findRunProcesses, SpawnError, signalGroup } from '../process/index.ts'
+import {
+  canMarkProcesses,
+  cgroupOfRun,
+  createProcessRunner,
+  findRunProcesses,
+  killRunProcesses,
+  killStackWriters,
+  readStartTime,
+  SpawnError,
+  signalGroup,
+} from '../process/index.ts'
 import { createRunDirectory } from '../run-directory.ts'
 import { type ExceededLimit, privateNetworkProblem, probeIsolation, RunIsolation, type RunLimits } from './index.ts'
 
@@ -33,7 +43,7 @@ const skip = sandbox.available ? false : sandbox.reason
 async function open(
   t: TestContext,
   level: IsolationLevel,
-  more: { limits?: RunLimits; network?: Network; slirp4netns?: string; readable?: string[] } = {},
+  more: { limits?: RunLimits; network?: Network; slirp4netns?: string; readable?: string[]; mutatedStackUid?: string } = {},
 ) {
   const runUid = randomUUID()
   const directory = await createRunDirectory(join(base, 'runs'), runUid)
@@ -46,6 +56,7 @@ async function open(
     network: more.network ?? 'Host',
     limits: more.limits ?? {},
     runUid,
+    mutatedStackUid: more.mutatedStackUid,
     directory,
     readable: more.readable ?? [],
     onExceeded: what => {
@@ -362,9 +373,33 @@ test('Process: the Run leaves no process, has its own HOME and TMPDIR, and gets 
   const { lines } = await run('setsid sleep 100 & env; echo $HOME $TMPDIR')
   assert.doesNotMatch(lines.join('\n'), /of-the-worker/)
   assert.ok(lines.includes(`${directory.home} ${directory.tmp}`))
-  const { killRunProcesses } = await import('../process/index.ts')
   await killRunProcesses(runUid)
   assert.deepEqual(findRunProcesses(runUid), [])
+})
+
+test('Process: a process that left its group and cleared its environment is killed at the end of the Run', {
+  skip: !canMarkProcesses() && 'no prlimit',
+}, async t => {
+  const { run, runUid, isolation } = await open(t, 'Process')
+  assert.equal(isolation.effective.processTracking, cgroupOfRun(runUid) ? 'Cgroup' : 'ResourceLimit')
+  const { lines } = await run('env -i setsid sleep 1000 >/dev/null 2>&1 & echo $!')
+  const pid = Number(lines[0])
+  assert.notEqual(readStartTime(pid), undefined, 'it outlives the program')
+  await killRunProcesses(runUid)
+  assert.equal(readStartTime(pid), undefined)
+})
+
+test('Process: such a process of a Run that may write is killed before the next Run of its Stack', {
+  skip: !canMarkProcesses() && 'no prlimit',
+}, async t => {
+  const mutatedStackUid = randomUUID()
+  const { run } = await open(t, 'Process', { mutatedStackUid })
+  const { lines } = await run('env -i setsid sleep 1000 >/dev/null 2>&1 & echo $!')
+  const pid = Number(lines[0])
+  assert.equal(await killStackWriters(randomUUID()), 0)
+  assert.notEqual(readStartTime(pid), undefined)
+  assert.equal(await killStackWriters(mutatedStackUid), 1)
+  assert.equal(readStartTime(pid), undefined)
 })
 
 const allocateMemory = 'head -c 300000000 /dev/zero | tail; echo survived'

@@ -1,7 +1,17 @@
 import { closeSync, openSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { IsolationLevel, Network } from '../../../api/index.ts'
-import { type Command, cgroupOfRun, type RunCgroup, readStat, SpawnError, type WrappedCommand } from '../process/index.ts'
+import {
+  type Command,
+  cgroupOfRun,
+  markCommand,
+  type RunCgroup,
+  readStat,
+  runMark,
+  SpawnError,
+  stackMark,
+  type WrappedCommand,
+} from '../process/index.ts'
 import type { RunDirectory } from '../run-directory.ts'
 import { launch, launchProgram, quoteForShell } from './launcher.ts'
 import { monitorUsage, type UsagePeaks } from './monitor-usage.ts'
@@ -19,6 +29,8 @@ export type RunIsolationOptions = {
   network: Network
   limits: RunLimits
   runUid: string
+  /** For a Run that may write: the UID of its Stack. */
+  mutatedStackUid?: string | undefined
   directory: RunDirectory
   /** Paths that a sandbox may read in addition to the system: caches, tools. */
   readable: readonly string[]
@@ -29,10 +41,14 @@ export type RunIsolationOptions = {
 /** Who enforces a limit: the kernel in the Run's cgroup, this worker by measuring, or no one. */
 export type LimitEnforcement = 'Cgroup' | 'Watched' | 'NotEnforced'
 
+/** By what processes that left their group are found at the end of a Run: the strongest that is in effect. */
+export type ProcessTracking = 'PidNamespace' | 'Cgroup' | 'ResourceLimit' | 'Environment'
+
 /** The isolation of a Run, with the enforcement of each limit that it has. */
 export type EffectiveIsolation = {
   level: IsolationLevel
   network: Network
+  processTracking: ProcessTracking
   limits: { cpu?: LimitEnforcement; memory?: LimitEnforcement; pids?: LimitEnforcement; disk?: LimitEnforcement }
 }
 
@@ -57,16 +73,21 @@ export class RunIsolation {
   readonly #seccompFile: string | undefined
   #resolverFile: string | undefined
   #hasGivenSource = false
+  readonly #markCommand: ReturnType<typeof markCommand>
   readonly #programs: string[] = []
 
   constructor(options: RunIsolationOptions) {
-    const { level, network, limits, runUid, directory, onExceeded } = options
+    const { level, network, limits, runUid, mutatedStackUid, directory, onExceeded } = options
     this.#options = options
     this.#cgroup = openCgroup(runUid, limits)
+    // In a sandbox the kernel kills every process of its PID namespace.
+    if (level !== 'Sandbox')
+      this.#markCommand = markCommand({ ...runMark(runUid), ...(mutatedStackUid !== undefined && stackMark(mutatedStackUid)) })
     const has = (controller: 'cpu' | 'memory' | 'pids') => this.#cgroup?.controllers.has(controller) === true
     this.effective = {
       level,
       network: level === 'Sandbox' ? network : 'Host',
+      processTracking: level === 'Sandbox' ? 'PidNamespace' : this.#cgroup ? 'Cgroup' : this.#markCommand ? 'ResourceLimit' : 'Environment',
       limits: {
         ...(limits.cpus !== undefined && { cpu: has('cpu') ? 'Cgroup' : 'NotEnforced' }),
         ...(limits.memoryBytes !== undefined && { memory: has('memory') ? 'Cgroup' : 'Watched' }),
@@ -98,8 +119,9 @@ export class RunIsolation {
     if (limits.diskBytes !== undefined) steps.push(`ulimit -f ${Math.ceil(limits.diskBytes / 512)}`)
     if (this.#cgroup) steps.push(`echo 0 > ${quoteForShell(this.#cgroup.procsFile)}`)
     if (!this.#seccompFile || !sandbox) {
-      if (steps.length > 1) return { ...launchProgram(steps, command), descriptors: [], release: () => {} }
-      return { ...command, args: [...command.args], env: { ...command.env }, descriptors: [], release: () => {} }
+      const marked = this.#mark(command)
+      const started = steps.length > 1 ? launchProgram(steps, marked) : { ...marked, args: [...marked.args], env: { ...marked.env } }
+      return { ...started, descriptors: [], release: () => {} }
     }
     const readable = [...this.#options.readable, ...this.#programs]
     if (!isVisible(command.command, directory, readable)) {
@@ -130,6 +152,11 @@ export class RunIsolation {
       descriptors: [seccomp],
       release: () => closeSync(seccomp),
     }
+  }
+
+  #mark(command: Command): Command {
+    const [prlimit, ...args] = this.#markCommand ?? []
+    return prlimit === undefined ? command : { ...command, command: prlimit, args: [...args, command.command, ...command.args] }
   }
 
   /**

@@ -134,13 +134,13 @@ test('an interrupt may go to the program only; every process of the group gets t
 test('an interrupt for a program that has ended goes to the rest of its group', async () => {
   const child = `sh -c 'kill -KILL $PPID; trap "echo int; exit" INT; echo ready; while :; do sleep 0.02; done'`
   const leader = spawn('sh', ['-c', `${child}; true`], { detached: true, stdio: ['ignore', 'pipe', 'ignore'] })
-  await once(leader, 'exit')
   const lines: string[] = []
-  leader.stdout!.setEncoding('utf8').on('data', (line: string) => {
-    lines.push(line)
-    if (line === 'ready\n') signalGroup(leader.pid!, 'SIGINT', 'Program')
-  })
-  await once(leader, 'close')
+  const ready = once(leader.stdout!.setEncoding('utf8'), 'data')
+  leader.stdout!.on('data', (line: string) => void lines.push(line))
+  const closed = once(leader, 'close')
+  await Promise.all([once(leader, 'exit'), ready])
+  signalGroup(leader.pid!, 'SIGINT', 'Program')
+  await closed
   assert.equal(lines.join(''), 'ready\nint\n')
 })
 

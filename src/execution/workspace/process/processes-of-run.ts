@@ -2,34 +2,45 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { cgroupOfRun } from './cgroup.ts'
 import { readStat } from './process-group.ts'
+import { hasMark, type ProcessMark, runMark, stackMark } from './process-mark.ts'
 
 /** In the environment of every process of a Run, so that a process that left the group (setsid) can be found. */
 export const runUidVariable = 'OARLOCK_RUN_UID'
 /** In the environment of every process of a Run that may write: the UID of its Stack. */
 export const mutatedStackVariable = 'OARLOCK_WRITES_STACK_UID'
 
-/** Processes of this user that have the Run's UID in their environment, without this process. Empty on systems without /proc. */
+/** Processes of this user with the Run's UID in their environment or with its mark, without this process. Empty on systems without /proc. */
 export function findRunProcesses(runUid: string): number[] {
-  return findByEnvironment(runUidVariable, runUid)
+  return findProcesses(runIdentity(runUid))
 }
 
-function findByEnvironment(variable: string, value: string): number[] {
+/** How a process is recognized that left its group: by a variable, and if it has cleared its environment by a mark. */
+type Identity = { variable: string; value: string; mark: ProcessMark }
+
+const runIdentity = (uid: string): Identity => ({ variable: runUidVariable, value: uid, mark: runMark(uid) })
+const stackIdentity = (uid: string): Identity => ({ variable: mutatedStackVariable, value: uid, mark: stackMark(uid) })
+
+function findProcesses({ variable, value, mark }: Identity): number[] {
   if (process.platform !== 'linux') return []
   const assignment = Buffer.from(`${variable}=${value}\0`)
   const found: number[] = []
   for (const entry of readdirSync('/proc')) {
     const pid = Number(entry)
     if (!Number.isInteger(pid) || pid <= 1 || pid === process.pid) continue
-    let environment: Buffer
-    try {
-      environment = readFileSync(`/proc/${entry}/environ`)
-    } catch {
-      continue
-    }
-    const at = environment.indexOf(assignment)
-    if (at === 0 || (at > 0 && environment[at - 1] === 0)) found.push(pid)
+    // A zombie has no environment, but keeps its limits.
+    if (hasVariable(entry, assignment) || (hasMark(entry, mark) && !isZombie(pid))) found.push(pid)
   }
   return found
+}
+
+function hasVariable(pid: string, assignment: Buffer): boolean {
+  try {
+    const environment = readFileSync(`/proc/${pid}/environ`)
+    const at = environment.indexOf(assignment)
+    return at === 0 || (at > 0 && environment[at - 1] === 0)
+  } catch {
+    return false
+  }
 }
 
 /**
@@ -39,9 +50,9 @@ function findByEnvironment(variable: string, value: string): number[] {
  */
 export async function killRunProcesses(runUid: string, timeoutMs = 10_000): Promise<number> {
   // The cgroup kills all processes atomically, so one that forks faster than the scan cannot escape. A process outside of the cgroup is found by
-  // its environment.
+  // its environment or its mark.
   cgroupOfRun(runUid)?.kill()
-  return (await killByEnvironment(runUidVariable, runUid, timeoutMs)).killed
+  return (await killProcesses(runIdentity(runUid), timeoutMs)).killed
 }
 
 /**
@@ -51,19 +62,19 @@ export async function killRunProcesses(runUid: string, timeoutMs = 10_000): Prom
  * @throws {Error} when processes are left after `timeoutMs`: the engine must not start while they run.
  */
 export async function killStackWriters(stackUid: string, timeoutMs = 10_000): Promise<number> {
-  const { killed, isClean } = await killByEnvironment(mutatedStackVariable, stackUid, timeoutMs)
-  const remaining = isClean ? [] : findByEnvironment(mutatedStackVariable, stackUid).filter(pid => !isZombie(pid))
+  const { killed, isClean } = await killProcesses(stackIdentity(stackUid), timeoutMs)
+  const remaining = isClean ? [] : findProcesses(stackIdentity(stackUid)).filter(pid => !isZombie(pid))
   if (remaining.length === 0) return killed
   throw new Error(`processes ${remaining.join(', ')} of an earlier run of the stack did not end within ${timeoutMs} ms`)
 }
 
 /** `isClean`: two scans in a row found none. */
-async function killByEnvironment(variable: string, value: string, timeoutMs: number): Promise<{ killed: number; isClean: boolean }> {
+async function killProcesses(identity: Identity, timeoutMs: number): Promise<{ killed: number; isClean: boolean }> {
   const killed = new Set<number>()
   const deadline = performance.now() + timeoutMs
   let cleanScans = 0
   while (cleanScans < 2 && performance.now() < deadline) {
-    const pids = findByEnvironment(variable, value).filter(pid => !isZombie(pid))
+    const pids = findProcesses(identity).filter(pid => !isZombie(pid))
     cleanScans = pids.length === 0 ? cleanScans + 1 : 0
     for (const pid of pids) {
       try {
