@@ -377,12 +377,15 @@ test('Process: the Run leaves no process, has its own HOME and TMPDIR, and gets 
   assert.deepEqual(findRunProcesses(runUid), [])
 })
 
+/** Prints the pid of a process that has left the group: before that it ends with the group. */
+const leaveGroup = `env -i setsid sh -c 'echo $$ > left; exec sleep 1000' >/dev/null 2>&1 & until [ -s left ]; do sleep 0.01; done; cat left`
+
 test('Process: a process that left its group and cleared its environment is killed at the end of the Run', {
   skip: !canMarkProcesses() && 'no prlimit',
 }, async t => {
   const { run, runUid, isolation } = await open(t, 'Process')
   assert.equal(isolation.effective.processTracking, cgroupOfRun(runUid) ? 'Cgroup' : 'ResourceLimit')
-  const { lines } = await run('env -i setsid sleep 1000 >/dev/null 2>&1 & echo $!')
+  const { lines } = await run(leaveGroup)
   const pid = Number(lines[0])
   assert.notEqual(readStartTime(pid), undefined, 'it outlives the program')
   await killRunProcesses(runUid)
@@ -394,7 +397,7 @@ test('Process: such a process of a Run that may write is killed before the next 
 }, async t => {
   const mutatedStackUid = randomUUID()
   const { run } = await open(t, 'Process', { mutatedStackUid })
-  const { lines } = await run('env -i setsid sleep 1000 >/dev/null 2>&1 & echo $!')
+  const { lines } = await run(leaveGroup)
   const pid = Number(lines[0])
   assert.equal(await killStackWriters(randomUUID()), 0)
   assert.notEqual(readStartTime(pid), undefined)
