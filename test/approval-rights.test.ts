@@ -1,6 +1,6 @@
 // The rights on approvals on the embedded server, and what it records. The decisions of both servers are in test/rights/.
 import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -10,6 +10,7 @@ import { installOarlock } from '../src/app/controllers/install.ts'
 import { roleBinding } from '../src/app/manifests/rule.ts'
 import { type Client, namespaceResource } from '../src/kubernetes/client/index.ts'
 import type { NewObject } from '../src/kubernetes/object/index.ts'
+import { runOarlock } from './support/run-program.ts'
 
 const spec: StackSpec = { engine: 'command', approval: 'Manual', source: { inline: { files: { a: '' } } }, command: { apply: ['true'] } }
 const forged = { [annotations.approvedBy]: 'mallory', [annotations.approvedAt]: '2001-01-01T00:00:00Z' }
@@ -18,6 +19,7 @@ const approval = { [annotations.approvedPlan]: 'sha256:1', ...forged }
 let close: () => Promise<void>
 let admin: Client
 const users: Record<string, Client> = {}
+const kubeconfigs: Record<string, string> = {}
 
 /** Users by name, with the ClusterRoles that they have in every namespace of the tests. */
 const roles: Readonly<Record<string, readonly string[]>> = {
@@ -36,6 +38,16 @@ before(async () => {
   for (const [name, labels] of Object.entries(namespaces)) await admin.resource(namespaceResource).create({ metadata: { name, labels } })
   for (const [name, bound] of Object.entries(roles)) {
     users[name] = await api.connect({ name, groups: [] }, 'test')
+    const { url, caCertificate } = api.server
+    const cluster = { server: url, 'certificate-authority-data': Buffer.from(caCertificate).toString('base64') }
+    const token = api.server.issueToken({ name, groups: [], ttlMs: 3_600_000 })
+    const named = {
+      clusters: [{ name, cluster }],
+      users: [{ name, user: { token } }],
+      contexts: [{ name, context: { cluster: name, user: name } }],
+    }
+    kubeconfigs[name] = join(dataDir, `${name}.kubeconfig`)
+    writeFileSync(kubeconfigs[name], JSON.stringify({ apiVersion: 'v1', kind: 'Config', ...named, 'current-context': name }))
     for (const namespace of Object.keys(namespaces)) {
       for (const role of bound) {
         const binding = roleBinding(namespace, `${name}-${role.replace(':', '-')}`, role, [{ kind: 'User', name } as never])
@@ -62,7 +74,7 @@ const change = async (user: string, namespace: string, name: string, priority: n
 const noteOf = ({ metadata }: Pick<Stack, 'metadata'>, key: keyof typeof annotations) => metadata.annotations?.[annotations[key]]
 
 const missingRight =
-  /forbidden: approving a plan needs the permission to update stacks\/approval, which the ClusterRoles oarlock:approver and admin grant$/
+  /forbidden: approving a plan needs the permission to update stacks\/approval, which the ClusterRoles oarlock:approver and admin grant$/m
 
 describe('an approval', () => {
   test('has the user and the time of the server, whatever the client claims', async () => {
@@ -133,7 +145,7 @@ describe('the author of a change', () => {
   for (const namespace of ['bank', 'typo'])
     test(`approves nothing in a namespace that requires a second user (${namespace})`, async () => {
       await create(namespace, 'vault', 'ann')
-      const own = /requires another user to approve \(label oarlock.dev\/approval\): user "ann" changed spec since it was last applied$/
+      const own = /requires another user to approve \(label oarlock.dev\/approval\): user "ann" is an author of its spec$/
       await rejects(annotate('ann', namespace, 'vault', approval), own)
       // Nor in one write with the change, nor after another user's change on top of it.
       const both = { metadata: { annotations: approval }, spec: { priority: 7 } }
@@ -148,8 +160,48 @@ describe('the author of a change', () => {
       const root = admin.resource(stackResource)
       await root.patch('vault', { spec: { priority: 9 } }, { type: 'merge', namespace })
       const byRoot = root.patch('vault', { metadata: { annotations: approval } }, { type: 'merge', namespace })
-      await rejects(byRoot, /user "root" changed spec/)
+      await rejects(byRoot, /user "root" is an author of its spec/)
     })
+})
+
+test('commands report the missing right and the role that grants it, and record the user whom the server knows', async () => {
+  const { metadata } = await create('shop', 'told')
+  const plan = {
+    digest: 'sha256:0123456789',
+    runName: 'told-1',
+    generation: 1,
+    revision: 'r',
+    inputsDigest: 'i',
+    add: 1,
+    change: 0,
+    destroy: 0,
+  }
+  const awaiting = {
+    type: 'AwaitingApproval',
+    status: 'True' as const,
+    reason: 'AwaitingApproval',
+    message: '',
+    lastTransitionTime: '2026-01-01T00:00:00Z',
+  }
+  await admin.resource(stackResource).patchStatus('told', { status: { plan, conditions: [awaiting] } }, { namespace: 'shop' })
+  const oarlock = async (user: string, ...args: string[]) => await runOarlock([...args, '-n', 'shop', '--kubeconfig', kubeconfigs[user]!])
+
+  const denied = await oarlock('ed', 'approve', 'told', '--yes')
+  equal(denied.code, 4, denied.text)
+  match(denied.stderr, missingRight)
+  const destroyed = await oarlock('ed', 'destroy', 'told', '--yes', '--no-wait')
+  equal(destroyed.code, 4, destroyed.text)
+  match(
+    destroyed.stderr,
+    /needs the permission to delete stacks\/destroy, which the ClusterRoles oarlock:destroyer and admin grant; spec.deletion: Orphan keeps them/,
+  )
+  const approved = await oarlock('zoe', 'approve', 'told', '--yes')
+  equal(approved.code, 0, approved.text)
+  const { metadata: now } = await as('ed').get('told', { namespace: 'shop' })
+  deepEqual(
+    [now.uid, noteOf({ metadata: now }, 'approvedPlan'), noteOf({ metadata: now }, 'approvedBy')],
+    [metadata.uid, plan.digest, 'zoe'],
+  )
 })
 
 test('a Stack that is being deleted with deletion Orphan is not destroyed without the right', async () => {

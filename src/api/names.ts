@@ -32,7 +32,7 @@ export const annotations = {
   approvedBy: 'oarlock.dev/approved-by',
   /** On a Stack: when the plan was approved. The embedded server sets it; elsewhere it only tells two approvals of the same plan apart. */
   approvedAt: 'oarlock.dev/approved-at',
-  /** On a Stack: a JSON list of the users who changed its spec since it was last applied. The embedded server sets it, no other server can. */
+  /** On a Stack: a JSON list of the authors of its spec: the users who changed it after the version that was applied before. The embedded server sets it, no other server can. */
   changedBy: 'oarlock.dev/changed-by',
   /** On a Stack: the user of `requestedRun`, unless the spec was changed later. Set by the embedded server only. */
   requestedBy: 'oarlock.dev/requested-by',

@@ -93,7 +93,7 @@ function fourEyesProblem(write: StackWrite, facts: StackAdmissionFacts): string 
   if (changedBy.length === 0 && !isSpecChanged(write)) {
     return 'the namespace requires another user than the author to approve (label oarlock.dev/approval), but it is not recorded who changed this Stack: change its spec, so that its next plan has an author'
   }
-  if (isSpecChanged(write) || changedBy.includes(request.user.name)) return `${because} changed spec since it was last applied`
+  if (isSpecChanged(write) || changedBy.includes(request.user.name)) return `${because} is an author of its spec`
   return annotationOf(old, annotations.requestedBy) === request.user.name ? `${because} requested the Run` : undefined
 }
 
@@ -119,7 +119,7 @@ function recorded(write: StackWrite, nowMs: number): Record<string, string> {
   return Object.fromEntries(Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined))
 }
 
-/** All who changed the spec since it was last applied: a trivial change by another user must not hide who made the one before. */
+/** The authors of the spec: all who changed it after the version that was last applied. A trivial change must not hide who made the one before. */
 function changersOf(old: Stack | undefined, user: string): string[] {
   const isApplied = old?.status?.applied !== undefined && old.status.applied.generation === old.metadata.generation
   const before = isApplied ? [] : namesIn(annotationOf(old, annotations.changedBy))

@@ -137,6 +137,15 @@ export const storeRows: readonly Row[] = [
   stores('state-writer', false, state('web', '/token')),
   stores('plan-reader', true, state('web', `/plan/${planDigest}`)),
   stores('plan-reader', false, state('web')),
+  stores('plan-reader', false, log('web-1')),
+  stores('plan-reader', false, state('web', '/orphans')),
+  stores('log-of-web', false, state('web', `/plan/${planDigest}`)),
+  // who approves reads what is approved, not states and plan files, which contain secret values
+  stores('approver', true, log('web-1')),
+  stores('approver', false, state('web')),
+  stores('approver', false, state('web', `/plan/${planDigest}`)),
+  stores('destroyer', false, log('web-1')),
+  stores('destroyer', false, state('web')),
   // the token of the Stack web
   stores('stack-token', true, state('web')),
   stores('stack-token', true, post(`/state/${namespace}/web`)),

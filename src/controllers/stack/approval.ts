@@ -35,7 +35,7 @@ export function recordApproval(
   if (isKnown) return approval
   // Only the embedded server sets the time: a client that claims one can make its approval end earlier, not later.
   const claimedMs = Date.parse(given.requestedAt ?? '')
-  const atMs = Number.isNaN(claimedMs) ? nowMs : Math.min(claimedMs, nowMs)
+  const atMs = Number.isNaN(claimedMs) ? nowMs : Math.max(0, Math.min(claimedMs, nowMs))
   return { ...given, at: rfc3339(atMs), ...(plan?.digest === given.digest && { runName: plan.runName }) }
 }
 
