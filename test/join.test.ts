@@ -319,7 +319,7 @@ describe('workers that join', () => {
     match(again.output(), /join token is invalid, expired, exhausted or revoked/)
 
     await spy.client.resource(workerPoolResource).get('edge')
-    equal((await cli('token', 'revoke', '--worker', spy.worker)).code, 0)
+    equal((await cli('worker', 'revoke', spy.worker)).code, 0)
     await expectRejected('anything', () => spy.client.resource(workerPoolResource).get('edge'), ['Unauthorized'])
     equal(await codeOfRenewal(spy.credential), 401)
     await spy.client.close()

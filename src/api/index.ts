@@ -33,6 +33,7 @@ export {
   labels,
   outputsSecretName,
   outputsSecretType,
+  ownerAnnotation,
   stackFinalizer,
   systemNamespace,
   workersNamespace,

@@ -40,6 +40,9 @@ export const annotations = {
   requestedRun: 'oarlock.dev/requested-run',
 } as const
 
+/** On an object that the engine `manifests` applied: its Stack as `namespace/name`, so that two Stacks do not apply one object in turn. */
+export const ownerAnnotation = 'oarlock.dev/stack'
+
 /**
  * Finalizer of a Run from its assignment on. Deleting an assigned Run cancels it, and the object remains until its engine has stopped and
  * the status of its subject includes its end. Otherwise the next Run of its subject could start while the engine still runs (invariant 1),

@@ -1,6 +1,7 @@
 import { cpus } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { Run, Stack } from '../api/index.ts'
+import { capabilitiesFromEnv } from '../execution/worker/index.ts'
 import type { Client } from '../kubernetes/client/index.ts'
 import { type Informer, type Log, silentLog } from '../kubernetes/controller/index.ts'
 import type { ApiServer, AuditOptions } from '../kubernetes/server/index.ts'
@@ -14,7 +15,7 @@ import { startEndpoints } from './endpoints/endpoints.ts'
 import { makeRegistry } from './endpoints/metrics.ts'
 import { createQueueHandler } from './endpoints/queue-endpoint.ts'
 import { collectGarbageWhenIdle } from './idle-gc.ts'
-import { createJoinHandler, createPodCredential, JoinService, serverTokenIssuer } from './join/index.ts'
+import { createJoinHandler, createPodCredential, EndCredentials, JoinService, serverTokenIssuer } from './join/index.ts'
 import { drainProcessPool, openProcessPool } from './process-pool/local-pool.ts'
 import { keepClaim } from './stores/keep-claim.ts'
 import { openStores, serveStores } from './stores/stores.ts'
@@ -126,12 +127,17 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       launcher,
       allowPaths,
       log,
-      connection: workerName => ({
-        OARLOCK_SERVER: server.unixSocketUrl ?? url,
-        OARLOCK_STORE_URL: undefined,
-        OARLOCK_CA_FILE: server.unixSocketUrl ? undefined : join(dataDir, 'pki', 'ca.crt'),
-        OARLOCK_TOKEN: api.issueWorkerToken(workerName),
-      }),
+      connection: async (workerName, pool) => {
+        const issued = await joinService.issue(workerName, pool, capabilitiesFromEnv(process.env).labels)
+        if ('code' in issued) throw new Error(issued.message)
+        return {
+          OARLOCK_SERVER: server.unixSocketUrl ?? url,
+          OARLOCK_STORE_URL: undefined,
+          OARLOCK_CA_FILE: server.unixSocketUrl ? undefined : join(dataDir, 'pki', 'ca.crt'),
+          OARLOCK_TOKEN: issued.credential,
+          OARLOCK_TOKEN_TTL: `${Math.floor(issued.ttlMs / 1_000)}s`,
+        }
+      },
     })
     const registry = makeRegistry({ workers: () => pool.running().length })
     const controllers = makeControllers({
@@ -175,6 +181,8 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       log,
     })
     cleanups.push(() => listener.close())
+    const ending = new EndCredentials({ client, workers: controllers.workers, log })
+    cleanups.push(() => ending.stop())
     cleanups.push(() => manager.stop({ graceMs: controllersGraceMs }))
     await manager.start()
     cleanups.push(collectGarbageWhenIdle(() => server.stats().historyBytes))

@@ -4,11 +4,11 @@
  *
  * | folder | role |
  * |---|---|
- * | `api-server/` | the API server, and who may do what on it (`authorize.ts`, `authorize-joined.ts`) |
+ * | `api-server/` | the API server, and who may do what on it (`authorize.ts`) |
  * | `stores/` | state store and log store, and who may read and write them (`store-access.ts`) |
  * | `controllers/` | the stack and dispatch controllers |
  * | `pool-agent/` | starts worker processes that a controller elsewhere requests |
- * | `join/` | how workers on other machines join |
+ * | `join/` | the credentials of workers, and how those on other machines join |
  * | `worker/` | the process of one worker |
  *
  * | folder | what several roles use |

@@ -54,16 +54,16 @@ const isWorkerAccount = ({ name, groups }: HasName) => groups.includes(workerAcc
 export const isOwnRightsName = (name: string): boolean => ownRightsPrefixes.some(prefix => name.startsWith(prefix))
 export const ownRightsPrefixes: readonly string[] = ['oarlock:', componentPrefix]
 
-/** Workers that joined with a token: they run on other machines, and can access only what their own Runs need. */
+/** Workers that joined with a token: they run on other machines. The rules for them and for local workers differ for the engine `manifests` only. */
 export const joinedGroup = 'oarlock:joined-workers'
 
 export const hasJoined = (user: HasName): boolean => user.groups.includes(joinedGroup) || isWorkerAccount(user)
 
 const poolGroupPrefix = 'oarlock:pool:'
 
-/** The group of every worker that joined the pool. RBAC can grant it more, such as the objects that the manifests engine applies. */
+/** The group of every worker of the pool. RBAC can grant it more, such as the objects that the manifests engine applies. */
 export const poolGroup = (pool: string): string => `${poolGroupPrefix}${pool}`
 
-/** The pool that a worker joined. */
-export const joinedPoolOf = ({ groups }: { groups: readonly string[] }): string | undefined =>
+/** The pool of a worker. */
+export const poolOf = ({ groups }: { groups: readonly string[] }): string | undefined =>
   groups.find(group => group.startsWith(poolGroupPrefix))?.slice(poolGroupPrefix.length)

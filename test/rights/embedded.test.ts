@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { startApiServer } from '../../src/app/api-server/api-server.ts'
+import { serverTokenIssuer } from '../../src/app/join/index.ts'
 import type { Rule } from '../../src/app/manifests/rule.ts'
 import { streamLog } from '../../src/cli/follow-log.ts'
 import { StateApi } from '../../src/cli/state/state-api.ts'
@@ -11,7 +12,7 @@ import { createClient } from '../../src/kubernetes/client/index.ts'
 import { createPool, type Target } from '../conformance/target.ts'
 import { checkRows } from './check-rows.ts'
 import { createFixture, type Fixture, namespace } from './fixture.ts'
-import { objectRows, storeRows } from './rows.ts'
+import { localWorkerRows, objectRows, storeRows } from './rows.ts'
 
 let fixture: Fixture
 let close: () => Promise<void>
@@ -22,11 +23,11 @@ before(async () => {
   const { server, mounts } = api
   const target: Target = {
     url: server.url,
-    tokens: { admin: server.adminToken, local: api.issueWorkerToken('local') },
+    tokens: { admin: server.adminToken },
     pool: createPool(server.url),
     close: async () => {},
   }
-  fixture = await createFixture(target)
+  fixture = await createFixture(target, serverTokenIssuer(server))
   mounts.set('/state/', fixture.handlers.state)
   mounts.set('/logs/', fixture.handlers.log)
   close = async () => {
@@ -40,6 +41,10 @@ after(() => close())
 
 test('the embedded server: users, components and workers may do to objects what their rights say', async () => {
   await checkRows(fixture, objectRows, 'embedded')
+})
+
+test('the embedded server: a local worker may do what a joined one may, and apply the objects of its Run', async () => {
+  await checkRows(fixture, localWorkerRows, 'embedded')
 })
 
 test('the embedded server: stores on a listener of their own decide by TokenReview and SubjectAccessReview', async () => {

@@ -19,6 +19,8 @@ import {
 import { installOarlock } from '../../src/app/controllers/install.ts'
 import { authenticateByTokenReview } from '../../src/app/delegated-auth/authenticate-by-token-review.ts'
 import { publishEndpoint } from '../../src/app/discovery/index.ts'
+import type { IssueCredential } from '../../src/app/join/index.ts'
+import { withdrawRights } from '../../src/app/join/service-account-issuer.ts'
 import { rightsOfWorker } from '../../src/app/manifests/index.ts'
 import { account, boundRole, group, type Manifest, type Rule, roleBinding } from '../../src/app/manifests/rule.ts'
 import { createStoreHandlers, openStores, type StoreHandlers } from '../../src/app/stores/stores.ts'
@@ -28,6 +30,7 @@ import {
   createClient,
   leaseResource,
   namespaceResource,
+  type SecretBody,
   secretResource,
   serviceAccountResource,
 } from '../../src/kubernetes/client/index.ts'
@@ -82,25 +85,29 @@ const users: Readonly<Record<string, readonly string[] | Rule[]>> = {
   outsider: [],
 }
 
-type WorkerState = { pool: string; labels: Record<string, string>; state: 'registered' | 'unknown' | 'requested' }
+type WorkerState = { pool: string; labels: Record<string, string>; state: 'registered' | 'unknown' | 'requested' | 'ended' }
 
-/** Workers by name, with the labels that they joined with; `unknown` ones have not registered. A controller requested w4. */
+/** Workers by name, with the labels that they joined with; `unknown` ones have not registered. A controller requested w4. That of w6 was deleted. */
 const workers: Readonly<Record<string, WorkerState>> = {
   w1: { pool: 'edge', labels: { gpu: 'a100' }, state: 'registered' },
   w2: { pool: 'edge', labels: {}, state: 'registered' },
   w3: { pool: 'edge', labels: { gpu: 'a100', zone: 'west' }, state: 'unknown' },
   w5: { pool: 'edge', labels: {}, state: 'unknown' },
   w4: { pool: 'edge', labels: { gpu: 'a100' }, state: 'requested' },
+  w6: { pool: 'edge', labels: {}, state: 'ended' },
+  w7: { pool: 'edge', labels: {}, state: 'unknown' },
 }
 
-/** @param target its `tokens.admin` is an administrator. */
-export async function createFixture(target: Target): Promise<Fixture> {
+/**
+ * @param target its `tokens.admin` is an administrator.
+ * @param issueLocal issues the credentials of local workers, which only the embedded server has: they are the users `local-w1` and so on.
+ */
+export async function createFixture(target: Target, issueLocal?: IssueCredential): Promise<Fixture> {
   const client = await createClient({ cluster: { server: target.url, token: target.tokens.admin, insecureSkipTlsVerify: true } })
   await installOarlock(client)
   for (const name of [namespace, 'other', 'elsewhere', usersNamespace])
     await client.resource(namespaceResource).create({ metadata: { name } })
-  // Only the embedded server has local workers.
-  const tokens: Record<string, string> = { admin: target.tokens.admin ?? '', local: target.tokens.local ?? 'none', wrong: 'no-such-token' }
+  const tokens: Record<string, string> = { admin: target.tokens.admin ?? '', wrong: 'no-such-token' }
   for (const [name, bound] of Object.entries(users)) {
     tokens[name] = await createAccount(client, usersNamespace, name)
     await bind(client, name, bound)
@@ -118,7 +125,12 @@ export async function createFixture(target: Target): Promise<Fixture> {
   await client.resource(leaseResource).create({ metadata: { name: 'oarlock-stores', namespace: systemNamespace }, spec: {} })
   for (const name of ['edge', 'private'])
     await client.resource(workerPoolResource).create({ metadata: { name }, spec: { mode: 'External' } })
-  for (const [name, worker] of Object.entries(workers)) tokens[name] = await createWorker(client, name, worker)
+  for (const [name, worker] of Object.entries(workers)) {
+    const record = await createWorker(client, name, worker)
+    tokens[name] = await createAccount(client, workersNamespace, name)
+    const issued = await issueLocal?.({ worker: name, pool: worker.pool, hasJoined: false, ttlMs: 600_000, record })
+    if (issued) tokens[`local-${name}`] = issued.credential
+  }
   // In the namespace of the workers, which the join service does not create.
   tokens['named-like-component'] = await createAccount(client, workersNamespace, componentAccount('controller'))
   // As an administrator does for the namespaces whose Stacks the workers execute.
@@ -130,6 +142,11 @@ export async function createFixture(target: Target): Promise<Fixture> {
     ...boundRole('elsewhere', 'oarlock-present', [], []),
   ])
   const runs = [await createRun(client, 'web', 'w1'), await createRun(client, 'db', 'w2')]
+  // Its worker applies objects.
+  await createRun(client, 'objects', 'w7', { engine: 'manifests' })
+  await client
+    .resource(namespaceResource)
+    .create({ metadata: { name: 'of-objects', annotations: { 'oarlock.dev/stack': `${namespace}/objects` } } })
   // It has no worker yet.
   const queued = runSpec('web', runs[0]!.spec.stackRef.uid, { epoch: 2 })
   await client.resource(runResource).create({ metadata: { name: 'web-2', namespace }, spec: queued })
@@ -225,7 +242,7 @@ async function create(client: Client, manifests: readonly Manifest[]): Promise<v
 }
 
 /** What the join service creates, and what the worker registers with. */
-async function createWorker(client: Client, name: string, { pool, labels: own, state }: WorkerState): Promise<string> {
+async function createWorker(client: Client, name: string, { pool, labels: own, state }: WorkerState): Promise<KubeObject<SecretBody>> {
   const record = await client.resource(secretResource).create({
     metadata: {
       name: `worker-credential-${name}`,
@@ -234,6 +251,7 @@ async function createWorker(client: Client, name: string, { pool, labels: own, s
       annotations: {
         'oarlock.dev/worker-labels': JSON.stringify(own),
         'oarlock.dev/expires-at': rfc3339(Date.now() + 3_600_000),
+        ...(state === 'ended' && { 'oarlock.dev/ended-at': rfc3339(Date.now()) }),
       },
     },
     type: 'oarlock.dev/worker-credential',
@@ -242,6 +260,7 @@ async function createWorker(client: Client, name: string, { pool, labels: own, s
   const owner = { apiVersion: 'v1', kind: 'Secret', name: record.metadata.name, uid: record.metadata.uid }
   const allLabels = { ...own, [labels.pool]: pool }
   await create(client, rightsOfWorker({ name, owner, labels: allLabels }))
+  if (state === 'ended') await withdrawRights(client, name)
   if (state === 'requested') {
     const requested = { pool, slots: 1, lifecycle: 'Warm' as const, start: true }
     await client.resource(workerResource).create({ metadata: { name, labels: { [labels.pool]: pool } }, spec: requested })
@@ -253,11 +272,11 @@ async function createWorker(client: Client, name: string, { pool, labels: own, s
     await client.resource(workerResource).create({ metadata: { name, labels: allLabels }, spec: registered })
     await client.resource(workerResource).patchStatus(name, { status: { phase: 'Ready' } })
   }
-  return await createAccount(client, workersNamespace, name)
+  return record
 }
 
 /** A Run that is assigned to the worker, with a Secret that it references and one that it does not. */
-async function createRun(client: Client, stack: string, workerName: string): Promise<Run> {
+async function createRun(client: Client, stack: string, workerName: string, more: Partial<StackSpec> = {}): Promise<Run> {
   const { metadata } = await client.resource(stackResource).create({ metadata: { name: stack, namespace }, spec: stackSpec })
   const owner = { apiVersion: stackResource.apiVersion, kind: 'Stack', name: stack, uid: metadata.uid }
   const secrets = client.resource(secretResource)
@@ -267,15 +286,20 @@ async function createRun(client: Client, stack: string, workerName: string): Pro
   const { name } = (
     await runs.create({
       metadata: { name: `${stack}-1`, namespace, finalizers: ['oarlock.dev/assigned'] },
-      spec: runSpec(stack, metadata.uid, { workerName }),
+      spec: runSpec(stack, metadata.uid, { workerName }, more),
     })
   ).metadata
   return await runs.patchStatus(name, { status: { phase: 'Applying' } }, { namespace })
 }
 
-export const runSpec = (stack: string, uid: string, more: object): KubeObject<{ spec: Run['spec'] }>['spec'] => ({
+export const runSpec = (
+  stack: string,
+  uid: string,
+  more: object,
+  ofStack: Partial<StackSpec> = {},
+): KubeObject<{ spec: Run['spec'] }>['spec'] => ({
   ...{ type: 'Apply', epoch: 1, revision: 'r', inputsDigest: 'i', reason: 'NewGeneration', pool: 'edge', priority: 0 },
   stackRef: { name: stack, uid, generation: 1 },
-  stack: { ...stackSpec, variablesFrom: [{ secretRef: { name: `${stack}-input` } }] },
+  stack: { ...stackSpec, ...ofStack, variablesFrom: [{ secretRef: { name: `${stack}-input` } }] },
   ...more,
 })

@@ -69,7 +69,6 @@ const stores = rowsOf('stores')
 
 const noFieldSelectors = { may: true, reason: 'RBAC grants access to a kind, not to the objects that a field selects' }
 const noReadPolicies = { may: true, reason: 'a policy sees writes only, so a worker reads every object of the kinds that it needs' }
-const noLocal = (user: string) => (user === 'local' ? { may: false, reason: 'only the embedded server has local workers' } : undefined)
 const noMutation = {
   may: false,
   reason: 'a policy cannot replace the user that a client claims, as the embedded server does, so it denies the request',
@@ -169,6 +168,17 @@ export const storeRows: readonly Row[] = [
   stores('w2', false, post(`/logs/${namespace}/web-1?offset=6`, 'x')),
   stores('controller', false, state('web')),
   stores('controller', true, { method: 'DELETE', path: `/state/${namespace}/db` }),
+]
+
+const rolesIn = (user: string, in_: string): Row[] => [
+  api(user, true, create(rbac(`namespaces/${in_}/roles`), emptyRole('new'))),
+  api(user, true, applyObject(rbac(`namespaces/${in_}/roles/new`), emptyRole('new'))),
+  ...['oarlock:new', 'oarlock-new'].flatMap(name => [
+    api(user, false, create(rbac(`namespaces/${in_}/roles`), emptyRole(name))),
+    api(user, false, applyObject(rbac(`namespaces/${in_}/roles/${name}`), emptyRole(name))),
+    api(user, false, create(rbac('clusterroles'), emptyRole(name, 'ClusterRole'))),
+  ]),
+  api(user, false, create(rbac(`namespaces/${in_}/roles`), { ...emptyRole(''), metadata: { generateName: 'oarlock-' } })),
 ]
 
 /** Objects: decided by RBAC and, for fields and for whose an object is, by Oarlock's authorizer or by policies. */
@@ -352,6 +362,8 @@ export const objectRows: readonly Row[] = [
   api('w4', true, patch(own('workers/w4'), { metadata: { labels: { gpu: 'a100' } }, spec: { slots: 2 } })),
   api('w4', false, patch(own('workers/w4'), { metadata: { labels: { gpu: 'h100' } } })),
   api('w4', false, patch(own('workers/w4'), { metadata: { labels: { gpu: 'a100', zone: 'west' } } })),
+  // Its Worker was deleted: the credential does not make another one.
+  api('w6', false, create(own('workers'), worker('w6', {}))),
   api('w3', true, create(leases('oarlock-system'), lease('w3'))),
   api('w3', false, create(leases('oarlock-system'), lease('w4'))),
   api('w3', false, create(leases('oarlock-system'), lease('oarlock-controller'))),
@@ -388,19 +400,47 @@ export const objectRows: readonly Row[] = [
   // everything else
   api('w1', false, { method: 'POST', path: core('namespaces/oarlock-workers/serviceaccounts/w2/token'), body: tokenRequest }),
   api('w1', false, create(rbac(`namespaces/${namespace}/roles`), role('new'))),
-  api('local', true, patch(core(`namespaces/${namespace}`), { metadata: { labels: { team: 'a' } } }), noLocal('local')),
-  api('local', false, patch(core(`namespaces/${namespace}`), { metadata: { labels: { 'oarlock.dev/approval': 'Required' } } })),
   // roles and bindings, where an administrator allows them
-  ...['w1', 'local'].flatMap(user => [
-    api(user, true, create(rbac('namespaces/elsewhere/roles'), emptyRole('new')), noLocal(user)),
-    api(user, true, applyObject(rbac('namespaces/elsewhere/roles/new'), emptyRole('new')), noLocal(user)),
-    ...['oarlock:new', 'oarlock-new'].flatMap(name => [
-      api(user, false, create(rbac('namespaces/elsewhere/roles'), emptyRole(name))),
-      api(user, false, applyObject(rbac(`namespaces/elsewhere/roles/${name}`), emptyRole(name))),
-      api(user, false, create(rbac('clusterroles'), emptyRole(name, 'ClusterRole'))),
-    ]),
-    api(user, false, create(rbac('namespaces/elsewhere/roles'), { ...emptyRole(''), metadata: { generateName: 'oarlock-' } })),
-    api(user, false, remove(rbac('namespaces/elsewhere/roles/oarlock-present'))),
-  ]),
+  ...rolesIn('w1', 'elsewhere'),
+  api('w1', false, remove(rbac('namespaces/elsewhere/roles/oarlock-present'))),
   api('w1', false, get(core('namespaces'))),
+]
+
+const isOfWorker = ({ user, path }: Row) => /^w\d$/.test(user) && !path.includes('elsewhere')
+
+const ofObjects = { annotations: { 'oarlock.dev/stack': `${namespace}/objects` } }
+const ownSecret = (more: object = {}) => ({ ...secret('made', more), metadata: { name: 'made', ...ofObjects } })
+
+/** Local workers, which only the embedded server has: as those that joined, except that the worker of a Run with engine `manifests` applies its objects. */
+export const localWorkerRows: readonly Row[] = [
+  ...[...objectRows, ...storeRows].filter(isOfWorker).map(row => ({ ...row, user: `local-${row.user}` })),
+  ...['roles', 'rolebindings'].map(plural => api('local-w1', false, create(rbac(`namespaces/${namespace}/${plural}`), emptyRole('new')))),
+  api('local-w1', false, patch(core(`namespaces/${namespace}/configmaps/new`), {})),
+  api('local-w1', false, get(core(`namespaces/${namespace}/secrets/db-input`))),
+  ...rolesIn('local-w7', namespace),
+  ...rolesIn('local-w7', 'of-objects'),
+  api('local-w7', false, create(rbac('namespaces/other/roles'), emptyRole('new'))),
+  api('local-w7', true, create(core(`namespaces/${namespace}/configmaps`), configMap('new', {}))),
+  api('local-w7', false, create(core('namespaces/other/configmaps'), configMap('new', {}))),
+  api('local-w7', false, patch(core('namespaces/other'), { metadata: ofObjects })),
+  api('local-w7', false, create(core('namespaces/oarlock-system/configmaps'), configMap('new', {}))),
+  api('local-w7', true, create(core(`namespaces/${namespace}/secrets`), ownSecret())),
+  api('local-w7', true, applyObject(core(`namespaces/${namespace}/secrets/made`), ownSecret())),
+  api('local-w7', false, create(core(`namespaces/${namespace}/secrets`), secret('new'))),
+  api('local-w7', false, get(core(`namespaces/${namespace}/secrets/db-input`))),
+  api('local-w7', false, patch(core(`namespaces/${namespace}/secrets/db-input`), { metadata: ofObjects })),
+  // It would get a token that does not expire.
+  api(
+    'local-w7',
+    false,
+    create(core(`namespaces/${namespace}/secrets`), {
+      ...ownSecret({ type: 'kubernetes.io/service-account-token' }),
+      metadata: { name: 'made', annotations: { ...ofObjects.annotations, 'kubernetes.io/service-account.name': 'default' } },
+    }),
+  ),
+  api('local-w7', false, { method: 'POST', path: core(`namespaces/${namespace}/serviceaccounts/default/token`), body: tokenRequest }),
+  api('local-w7', true, patch(core(`namespaces/${namespace}`), { metadata: { labels: { team: 'a' } } })),
+  api('local-w7', false, patch(core(`namespaces/${namespace}`), { metadata: { labels: { 'oarlock.dev/approval': 'Required' } } })),
+  api('local-w7', false, patch(inShop('stacks/web'), { spec: { suspend: false } })),
+  api('local-w7', false, patch(inShop('runs/web-1/status'), { status: { phase: 'Succeeded' } })),
 ]

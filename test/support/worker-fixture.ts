@@ -1,9 +1,10 @@
 import { join } from 'node:path'
-import { apiGroup, oarlockResources, type Run, systemNamespace } from '../../src/api/index.ts'
-import { type AuthorizerFacts, makeAuthorizer } from '../../src/app/api-server/authorize.ts'
+import { oarlockResources, type Run, systemNamespace } from '../../src/api/index.ts'
+import { makeAuthorizer } from '../../src/app/api-server/authorize.ts'
+import { workerFacts } from '../../src/app/api-server/worker-facts.ts'
 import { AccessReviewer } from '../../src/app/delegated-auth/access-reviewer.ts'
 import { authorizeLog, authorizeState, type StoreFacts } from '../../src/app/stores/store-access.ts'
-import { workersGroup, workerUserName } from '../../src/app/worker-identity.ts'
+import { poolGroup, workersGroup, workerUserName } from '../../src/app/worker-identity.ts'
 import { type Client, createClient, installKinds, namespaceResource } from '../../src/kubernetes/client/index.ts'
 import { type ApiServer, startServer } from '../../src/kubernetes/server/index.ts'
 import { createLogHandler, type LogStore, openLogStore } from '../../src/stores/log/index.ts'
@@ -32,15 +33,8 @@ export async function startWorkerFixture(
   const states = await openStateStore({ directory: join(directory, 'state'), key: Buffer.alloc(32, 7) })
   const logs = openLogStore({ directory: join(directory, 'logs') })
   const started: { server?: ApiServer; client?: Client } = {}
-  const runOf = (namespace: string | undefined, name: string | undefined) =>
-    name === undefined ? undefined : (started.server?.getObject(`runs.${apiGroup}`, namespace, name) as Run | undefined)
-  const facts: AuthorizerFacts = {
-    assignedTo: (namespace, name) => runOf(namespace, name)?.spec.workerName,
-    run: runOf,
-    poolOf: () => undefined,
-    labelsOf: () => ({}),
-    runsOf: () => [],
-  }
+  // Its tokens have no record.
+  const facts = { ...workerFacts(() => started.server), mayRegister: () => true }
   const storeFacts = (): StoreFacts => ({
     client: started.client as Client,
     access: new AccessReviewer(started.client as Client),
@@ -71,7 +65,8 @@ export async function startWorkerFixture(
   for (const name of [systemNamespace, 'apps']) await client.resource(namespaceResource).apply({ metadata: { name } }, { force: true })
   return {
     ...{ server, client, states, logs },
-    issueWorkerToken: name => server.issueToken({ name: workerUserName(name), groups: [workersGroup], ttlMs: 600_000 }),
+    issueWorkerToken: name =>
+      server.issueToken({ name: workerUserName(name), groups: [workersGroup, poolGroup('default')], ttlMs: 600_000 }),
     close: async () => {
       await client.close()
       await server.close()

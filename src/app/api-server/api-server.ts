@@ -1,24 +1,23 @@
 /**
  * @module app/api-server: the API server as a role, with the rules for Oarlock's workers. Start reading here.
  * In: a data directory and an address. Out: the server, routes for other roles of the process (`mount-table.ts`), clients in this process.
- * Workers that this machine starts are restricted by `authorize.ts`, those that joined by `authorize-joined.ts`.
+ * Workers are restricted by `authorize-worker.ts` and `worker-admission.ts`, whether this machine starts them or they joined.
  * Out of scope: the server itself (`kubernetes/server/`), the same rules on a Kubernetes API server (`../manifests/`).
  */
 import { join } from 'node:path'
-import { apiGroup, isEnded, labels, type Run, runResource, stackResource, workersNamespace } from '../../api/index.ts'
+import { apiGroup, labels, runResource, stackResource } from '../../api/index.ts'
 import { type Client, createClient } from '../../kubernetes/client/index.ts'
 import type { Log } from '../../kubernetes/controller/index.ts'
 import { type ApiServer, type AuditOptions, startServer } from '../../kubernetes/server/index.ts'
 import { type Address, formatAddress } from '../address.ts'
-import { credentialLabels, workerCredentialName } from '../join/index.ts'
 import { runAdmission, runDeletion } from '../run-fields.ts'
 import { stackAdmission, stackDeletion } from '../stack-rights.ts'
 import { toAppStartError } from '../to-app-start-error.ts'
-import { workerOf, workersGroup, workerUserName } from '../worker-identity.ts'
 import { startOnPreviousPort } from './api-port.ts'
-import { type AuthorizerFacts, makeAuthorizer, namespaceAdmission, rightsAdmission } from './authorize.ts'
-import { workerAdmission } from './authorize-joined.ts'
+import { makeAuthorizer, rightsAdmission } from './authorize.ts'
 import { MountTable } from './mount-table.ts'
+import { workerAdmission } from './worker-admission.ts'
+import { type RunsOfWorker, workerFacts } from './worker-facts.ts'
 
 export type ApiServerRoleOptions = {
   /** Holds the database, keys and certificates of the API server, and the kubeconfig of its administrator. */
@@ -34,23 +33,16 @@ export type ApiServerRoleOptions = {
   log?: Log | undefined
 }
 
-/** The Runs that are assigned to a worker and have not ended. */
-export type RunsOfWorker = (worker: string) => readonly Run[]
-
 /** The API server with the rules for workers, as a role of a process. */
 export type ApiServerRole = {
   readonly server: ApiServer
   readonly mounts: MountTable
-  /** Sets a faster way for the rules for joined workers to find the Runs of a worker. Default: the stored Runs are searched. */
+  /** Sets a faster way for the rules for workers to find the Runs of a worker. Default: the stored Runs are searched. */
   setRunsOfWorker(runsOf: RunsOfWorker): void
   /** A client in this process, without a socket. */
   connect(user: { name: string; groups: string[] }, userAgent: string): Promise<Client>
-  /** The credential of a worker that this machine starts. */
-  issueWorkerToken(workerName: string): string
 }
 
-/** A worker's token outlives the longest Run. It grants access only to the Runs of its Worker (authorize.ts, store-access.ts). */
-const workerTokenTtlMs = 30 * 24 * 3_600_000
 const processTokenTtlMs = 10 * 365 * 24 * 3_600_000
 
 const runsTable = `${runResource.plural}.${apiGroup}`
@@ -60,18 +52,11 @@ const stacksTable = `${stackResource.plural}.${apiGroup}`
 export async function startApiServer({ dataDir, listen, names, mounts = [], audit, log }: ApiServerRoleOptions): Promise<ApiServerRole> {
   const table = new MountTable(mounts)
   let server: ApiServer | undefined
-  let runsOf: RunsOfWorker = worker =>
-    (server?.listObjects(`runs.${apiGroup}`, 'spec.workerName', worker) ?? []).map(run => run as Run).filter(run => !isEnded(run))
-  const findRun = (namespace: string | undefined, name: string | undefined) =>
-    name === undefined ? undefined : (server?.getObject(`runs.${apiGroup}`, namespace, name) as Run | undefined)
-  const credentialOf = (worker: string) => server?.getObject('secrets', workersNamespace, workerCredentialName(worker))
-  const facts: AuthorizerFacts = {
-    run: findRun,
-    assignedTo: (namespace, name) => findRun(namespace, name)?.spec.workerName,
-    poolOf: worker => credentialOf(worker)?.metadata.labels?.[labels.pool],
-    labelsOf: worker => credentialLabels(credentialOf(worker)),
-    runsOf: worker => runsOf(worker),
-  }
+  let cachedRunsOf: RunsOfWorker = () => []
+  const facts = workerFacts(
+    () => server,
+    worker => cachedRunsOf(worker),
+  )
   const start = async (address: Address) =>
     await startServer({
       dataDir,
@@ -82,9 +67,8 @@ export async function startApiServer({ dataDir, listen, names, mounts = [], audi
       tlsNames: names,
       authorize: makeAuthorizer(facts),
       admissionPlugins: new Map([
-        ...workerAdmission(workerOf, facts),
+        ...workerAdmission(facts),
         ...rightsAdmission(),
-        ['namespaces', namespaceAdmission],
         [runsTable, runAdmission],
         [
           stacksTable,
@@ -112,7 +96,7 @@ export async function startApiServer({ dataDir, listen, names, mounts = [], audi
     server: started,
     mounts: table,
     setRunsOfWorker: next => {
-      runsOf = next
+      cachedRunsOf = next
     },
     connect: async (user, userAgent) =>
       await createClient({
@@ -124,7 +108,5 @@ export async function startApiServer({ dataDir, listen, names, mounts = [], audi
         local: started.connect(),
         userAgent,
       }),
-    issueWorkerToken: workerName =>
-      started.issueToken({ name: workerUserName(workerName), groups: [workersGroup], ttlMs: workerTokenTtlMs }),
   }
 }

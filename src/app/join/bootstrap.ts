@@ -1,4 +1,4 @@
-import { request } from 'node:https'
+import { parseServerAddress } from '../../kubernetes/util/index.ts'
 import type { JoinResponse } from './join-service.ts'
 import { type JoinToken, publicKeyPin } from './join-token.ts'
 
@@ -52,11 +52,11 @@ export async function bootstrapWorker(
 }
 
 /** Exchanges a credential for a new one. @throws {JoinError} */
-export async function renewCredential(server: string, caCertificate: string, credential: string): Promise<JoinResponse> {
+export async function renewCredential(server: string, caCertificate: string | undefined, credential: string): Promise<JoinResponse> {
   return await requestCredential(server, { path: '/join/renew', caCertificate, credential, body: {} })
 }
 
-type CredentialRequest = { path: string; caCertificate: string; credential?: string; body: object }
+type CredentialRequest = { path: string; caCertificate: string | undefined; credential?: string; body: object }
 
 async function requestCredential(server: string, { path, caCertificate, credential, body }: CredentialRequest): Promise<JoinResponse> {
   const { status, text } = await send(server, { method: 'POST', path, isTrusted: true, caCertificate, credential, body })
@@ -82,7 +82,14 @@ function isJoinResponse(value: unknown): value is JoinResponse {
   return typeof worker === 'string' && typeof pool === 'string' && typeof credential === 'string' && typeof ttlMs === 'number'
 }
 
-type BootstrapRequest = { method: string; path: string; isTrusted: boolean; caCertificate?: string; credential?: string; body?: object }
+type BootstrapRequest = {
+  method: string
+  path: string
+  isTrusted: boolean
+  caCertificate?: string | undefined
+  credential?: string
+  body?: object
+}
 
 function send(
   server: string,
@@ -93,9 +100,12 @@ function send(
     ...(payload !== undefined && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(payload) }),
     ...(credential !== undefined && { authorization: `Bearer ${credential}` }),
   }
+  const { baseUrl, socketPath } = parseServerAddress(server)
+  const { request } = process.getBuiltinModule(baseUrl.startsWith('https:') ? 'node:https' : 'node:http')
   return new Promise((resolve, reject) => {
     const fail = (error: Error) => reject(new JoinError(`failed to reach ${server}: ${error.message}`, false, { cause: error }))
     const options = {
+      socketPath,
       method,
       headers,
       ca: caCertificate,
@@ -105,7 +115,7 @@ function send(
     }
     let sent: ReturnType<typeof request>
     try {
-      sent = request(new URL(path, server), options)
+      sent = request(new URL(path, baseUrl), options)
     } catch (error) {
       return fail(error as Error)
     }

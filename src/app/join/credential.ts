@@ -1,4 +1,3 @@
-import { JoinError, renewCredential } from './bootstrap.ts'
 import type { JoinResponse } from './join-service.ts'
 
 /** The share of its lifetime after which a credential is renewed. */
@@ -8,9 +7,9 @@ const maxRetryMs = 30_000
 
 export type CredentialOptions = {
   server: string
-  caCertificate: string
-  /** The response to the join request. */
-  response: JoinResponse
+  caCertificate: string | undefined
+  /** From the response to the join request, or from the environment of a worker that this host started. */
+  response: Pick<JoinResponse, 'credential' | 'ttlMs'>
   onError(error: Error): void
 }
 
@@ -19,6 +18,7 @@ export class Credential {
   readonly #options: CredentialOptions
   #current: string
   #timer: NodeJS.Timeout | undefined
+  #isStopped = false
 
   constructor(options: CredentialOptions) {
     this.#options = options
@@ -29,6 +29,7 @@ export class Credential {
   readonly get = (): string => this.#current
 
   stop(): void {
+    this.#isStopped = true
     clearTimeout(this.#timer)
   }
 
@@ -38,14 +39,16 @@ export class Credential {
 
   async #renew(): Promise<void> {
     const { server, caCertificate, response, onError } = this.#options
+    // Loaded only here: a worker that `oarlock up` starts has a credential, and its first Run must not wait for the module.
+    const { JoinError, renewCredential } = await import('./bootstrap.ts')
     try {
       const { credential, ttlMs } = await renewCredential(server, caCertificate, this.#current)
       this.#current = credential
-      this.#schedule(ttlMs * renewAfter)
+      if (!this.#isStopped) this.#schedule(ttlMs * renewAfter)
     } catch (error) {
       onError(error as Error)
       // Rejected means revoked: the worker cannot renew its Lease either, and stops because of that (invariant 2).
-      if (!(error instanceof JoinError && error.isRejected)) this.#schedule(Math.min(maxRetryMs, response.ttlMs / 10))
+      if (!this.#isStopped && !(error instanceof JoinError && error.isRejected)) this.#schedule(Math.min(maxRetryMs, response.ttlMs / 10))
     }
   }
 }

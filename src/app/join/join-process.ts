@@ -1,14 +1,16 @@
+import { workerResource } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
-import type { Log } from '../../kubernetes/controller/index.ts'
+import { type Log, Manager } from '../../kubernetes/controller/index.ts'
 import { lockRoleDirectory } from '../data-directory.ts'
 import { type Endpoint, readEndpoint } from '../discovery/index.ts'
 import { makeRegistry } from '../endpoints/metrics.ts'
 import { startPublishedListener } from '../listener/published-listener.ts'
 import { createCertificates, type RoleListenerOptions } from '../listener/tls-listener.ts'
 import type { RoleProcess } from '../role-process.ts'
+import { EndCredentials } from './end-credentials.ts'
 import { createJoinHandler } from './join-handler.ts'
 import { JoinService } from './join-service.ts'
-import { serviceAccountIssuer } from './service-account-issuer.ts'
+import { serviceAccountIssuer, withdrawRights } from './service-account-issuer.ts'
 
 /** Its certificate is always its own, because join tokens pin the key of its certificate authority. */
 export type JoinProcessOptions = Omit<RoleListenerOptions, 'certificateFiles'> & {
@@ -25,7 +27,7 @@ export type JoinProcessOptions = Omit<RoleListenerOptions, 'certificateFiles'> &
  * @throws {AppStartError} if the data directory or the address cannot be used.
  */
 export async function startJoinProcess(options: JoinProcessOptions): Promise<RoleProcess> {
-  const { client, api } = options
+  const { client, api, log } = options
   const release = lockRoleDirectory(options.dataDir, 'join-service', options.log)
   const joinService = new JoinService({
     client,
@@ -36,6 +38,9 @@ export async function startJoinProcess(options: JoinProcessOptions): Promise<Rol
       return stores ? { server: api, stores } : { code: 503, message: 'no stores have published their address: start "oarlock stores"' }
     },
   })
+  const manager = new Manager({ client, log })
+  const workers = manager.informer(workerResource)
+  const ending = new EndCredentials({ client, workers, log, onEnded: worker => withdrawRights(client, worker) })
   try {
     const { ca: caCertificate } = await createCertificates(options.dataDir, options.listen.host, options.names)
     const listener = await startPublishedListener({
@@ -47,8 +52,16 @@ export async function startJoinProcess(options: JoinProcessOptions): Promise<Rol
       mounts: [{ prefix: '/join', handler: createJoinHandler({ joinService, caCertificate }) }],
       registry: makeRegistry(),
     })
-    return { ...listener, stop: async () => await listener.stop().finally(release) }
+    // Not awaited: an API server that cannot be reached must not hide the health endpoints, which report it.
+    manager.start().catch((error: unknown) => log.warn({ err: error }, 'failed to watch Workers'))
+    const stop = async () => {
+      ending.stop()
+      await manager.stop()
+      await listener.stop().finally(release)
+    }
+    return { ...listener, stop }
   } catch (error) {
+    ending.stop()
     release()
     throw error
   }

@@ -85,12 +85,27 @@ function parseLabelPolicy(text = '{}'): LabelPolicy | undefined {
 }
 
 export const expiresAtAnnotation = 'oarlock.dev/expires-at'
+/** On the Secret of a credential: when its Worker was deleted. */
+export const endedAtAnnotation = 'oarlock.dev/ended-at'
+
+/**
+ * How long after its credential was issued a worker can register. It does so within seconds. Later its Worker is missing because it was
+ * deleted, which {@link endedAtAnnotation} shows earlier, unless no process observed it.
+ */
+export const registerWithinMs = 10 * 60_000
+
+/** Whether the worker of this credential may create its Worker: once. @param secret the record of its credential. */
+export function mayRegister(secret: Pick<KubeObject, 'metadata'> | undefined, nowMs: number): boolean {
+  if (!secret || secret.metadata.annotations?.[endedAtAnnotation] !== undefined) return false
+  return nowMs - Date.parse(secret.metadata.creationTimestamp) < registerWithinMs
+}
 
 /** The Secret that a worker's credential is bound to: deleting it revokes the credential immediately. */
 export function workerCredentialSecret(record: {
   worker: string
   pool: string
-  tokenId: string
+  /** Undefined: this host started the worker. */
+  tokenId: string | undefined
   expiresAtMs: number
   labels: Readonly<Record<string, string>>
 }) {
@@ -98,7 +113,7 @@ export function workerCredentialSecret(record: {
   return {
     metadata: {
       name: workerCredentialName(worker),
-      labels: { [joinTokenLabel]: tokenId, [labels.pool]: pool },
+      labels: { ...(tokenId !== undefined && { [joinTokenLabel]: tokenId }), [labels.pool]: pool },
       annotations: { [expiresAtAnnotation]: rfc3339(expiresAtMs), [workerLabelsAnnotation]: JSON.stringify(record.labels) },
     },
     type: workerCredentialType,
@@ -110,9 +125,12 @@ export function credentialExpiresAtMs({ metadata }: KubeObject<SecretBody>): num
   return Date.parse(metadata.annotations?.[expiresAtAnnotation] ?? '')
 }
 
-/** Join tokens and credentials of workers. */
+/** Join tokens and credentials of workers, also of those that did not join with a token. */
 export async function listJoinSecrets(client: Client): Promise<KubeObject<SecretBody>[]> {
   const secrets = client.resource(secretResource)
-  const lists = [systemNamespace, workersNamespace].map(namespace => secrets.listAll({ namespace, labelSelector: joinTokenLabel }))
-  return (await Promise.all(lists)).flatMap(({ items }) => items)
+  const [tokens, credentials] = await Promise.all([
+    secrets.listAll({ namespace: systemNamespace, labelSelector: joinTokenLabel }),
+    secrets.listAll({ namespace: workersNamespace }),
+  ])
+  return [...tokens.items, ...credentials.items.filter(({ type }) => type === workerCredentialType)]
 }

@@ -4,14 +4,16 @@ import { type Client, type SecretBody, secretResource } from '../../kubernetes/c
 import { isReason, type KubeObject, nameErrors, rfc3339 } from '../../kubernetes/object/index.ts'
 import type { Endpoint } from '../discovery/index.ts'
 import { AddressLimiter, type AddressLimits } from '../limits/address-limiter.ts'
-import { hasJoined, reservedNameError, workerOf } from '../worker-identity.ts'
+import { reservedNameError, workerOf } from '../worker-identity.ts'
 import {
   credentialExpiresAtMs,
   expiresAtAnnotation,
   type JoinTokenRecord,
   joinTokenFromSecret,
+  joinTokenLabel,
   joinTokenName,
   listJoinSecrets,
+  mayRegister,
   workerCredentialName,
   workerCredentialSecret,
   workerCredentialType,
@@ -19,9 +21,12 @@ import {
 import { type JoinToken, parseJoinToken, verifySecret } from './join-token.ts'
 import { allowedLabels, credentialLabels, workerLabelsAnnotation } from './worker-labels.ts'
 
-/** A credential is renewed after a third of this, so a Run that starts just before has two thirds left. */
-const credentialTtlMs = 12 * 3_600_000
-/** Unexpired credentials of workers that joined (invariant 10). */
+/**
+ * A credential is renewed after a third of this: an API server may be unavailable for 40 minutes. A worker that cannot renew its Lease for
+ * 10 s has stopped its engines long before.
+ */
+const credentialTtlMs = 3_600_000
+/** Unexpired credentials of workers (invariant 10). */
 const maxCredentials = 10_000
 /**
  * The lookups of tokens, each one request to the API server, are limited per address of the client. Attempts are not: the secret of a
@@ -34,12 +39,16 @@ const sweepEveryMs = 10 * 60_000
  * Issues a credential that is valid for about `ttlMs` and only as long as `record`, the Secret in `oarlock-workers` that records it, exists.
  * There are two: {@link serverTokenIssuer} and {@link serviceAccountIssuer}.
  */
-export type IssueCredential = (request: {
+export type IssueCredential = (request: CredentialRequest) => Promise<{ credential: string; expiresAtMs: number }>
+
+export type CredentialRequest = {
   worker: string
   pool: string
+  /** The worker joined with a token; this host did not start it. */
+  hasJoined: boolean
   ttlMs: number
   record: KubeObject<SecretBody>
-}) => Promise<{ credential: string; expiresAtMs: number }>
+}
 
 /** Where a worker that has joined finds the API server and the stores. */
 export type Destinations = {
@@ -75,8 +84,9 @@ export type JoinRejection = { readonly code: 401 | 403 | 404 | 409 | 422 | 429 |
 const credentialRevoked: JoinRejection = { code: 401, message: 'the credential is revoked' }
 
 /**
- * Exchanges join tokens for credentials of single workers, and credentials for new ones. A credential is valid for some hours, grants
- * what `authorize-joined.ts` permits, and is bound to a Secret in `oarlock-workers`: deleting the Secret revokes it.
+ * Issues the credentials of workers: for a join token, to a process that this host starts, and for the previous credential. A credential is
+ * valid for an hour, grants what `authorize-worker.ts` permits, and is bound to a Secret in `oarlock-workers`: deleting the Secret revokes
+ * it. `end-credentials.ts` does so when its Worker has been deleted. A name has one credential at a time.
  */
 export class JoinService {
   readonly #options: JoinServiceOptions
@@ -130,15 +140,22 @@ export class JoinService {
     await this.#sweep()
     if (this.#credentials >= maxCredentials) return { code: 429, message: `the limit of ${maxCredentials} joined workers is reached` }
     if (!(await this.#consume(record))) return unauthorized('join token is exhausted: create one with "oarlock token create"')
-    return await this.#createCredential(worker, record, outcome.labels, destinations)
+    const made = await this.#createCredential({ worker, pool: record.pool, tokenId: record.id }, outcome.labels)
+    return 'code' in made ? made : { ...made, ...destinations }
+  }
+
+  /** Issues the credential of a worker process that this host is about to start. */
+  async issue(worker: string, pool: string, labels: Readonly<Record<string, string>>): Promise<JoinResponse | JoinRejection> {
+    const nameError = reservedNameError(worker, pool)
+    if (nameError !== undefined) return { code: 422, message: nameError }
+    await this.#sweep()
+    return await this.#createCredential({ worker, pool, tokenId: undefined }, labels)
   }
 
   /** Issues a new credential to a worker that has joined; `user` is the user of the current credential. */
   async renew(user: { name: string; groups: readonly string[] } | undefined): Promise<JoinResponse | JoinRejection> {
     const worker = workerOf(user)
-    if (worker === undefined || !user || !hasJoined(user)) {
-      return { code: 401, message: 'only a worker that joined can renew its credential, while it is valid' }
-    }
+    if (worker === undefined) return { code: 401, message: 'only a worker can renew its credential, while it is valid' }
     const secrets = this.#options.client.resource(secretResource)
     const found = await secrets.getOrUndefined(workerCredentialName(worker), { namespace: workersNamespace })
     const pool = found?.metadata.labels?.[labels.pool]
@@ -149,6 +166,8 @@ export class JoinService {
         code: 403,
         message: `the annotation ${workerLabelsAnnotation} of Secret ${found.metadata.name} is malformed: delete it and join again`,
       }
+    const hasWorker = (await this.#options.client.resource(workerResource).getOrUndefined(worker)) !== undefined
+    if (!hasWorker && !mayRegister(found, this.#nowMs())) return { code: 403, message: `Worker ${worker} was deleted: join again` }
     const destinations = await this.#destinations()
     if ('code' in destinations) return destinations
     const patch = { metadata: { annotations: { [expiresAtAnnotation]: rfc3339(this.#nowMs() + this.#ttlMs) } } }
@@ -158,7 +177,7 @@ export class JoinService {
       if (isReason(error, 'NotFound')) return credentialRevoked
       throw error
     }
-    return { ...(await this.#issue(worker, pool, found, ownLabels)), ...destinations }
+    return { ...(await this.#sign(worker, pool, found, ownLabels)), ...destinations }
   }
 
   /** Asked before anything is written: a worker that is rejected must not use up its token. */
@@ -201,25 +220,29 @@ export class JoinService {
   }
 
   async #createCredential(
-    worker: string,
-    { pool, id }: JoinTokenRecord,
-    labels: Record<string, string>,
-    destinations: Destinations,
+    { worker, pool, tokenId }: { worker: string; pool: string; tokenId: string | undefined },
+    labels: Readonly<Record<string, string>>,
   ): Promise<JoinResponse | JoinRejection> {
     const secrets = this.#options.client.resource(secretResource)
-    const record = workerCredentialSecret({ worker, pool, tokenId: id, expiresAtMs: this.#nowMs() + this.#ttlMs, labels })
+    const record = workerCredentialSecret({ worker, pool, tokenId, expiresAtMs: this.#nowMs() + this.#ttlMs, labels })
     try {
       this.#credentials++
       const made = await secrets.create({ ...record, metadata: { ...record.metadata, namespace: workersNamespace } })
-      return { ...(await this.#issue(worker, pool, made, labels)), ...destinations }
+      return await this.#sign(worker, pool, made, labels)
     } catch (error) {
-      if (isReason(error, 'AlreadyExists')) return { code: 409, message: `worker ${worker} has already joined` }
+      if (isReason(error, 'AlreadyExists')) return { code: 409, message: `worker ${worker} already has a credential` }
       throw error
     }
   }
 
-  async #issue(worker: string, pool: string, record: KubeObject<SecretBody>, labels: Record<string, string>): Promise<JoinResponse> {
-    const { credential, expiresAtMs } = await this.#options.issueCredential({ worker, pool, ttlMs: this.#ttlMs, record })
+  async #sign(
+    worker: string,
+    pool: string,
+    record: KubeObject<SecretBody>,
+    labels: Readonly<Record<string, string>>,
+  ): Promise<JoinResponse> {
+    const hasJoined = record.metadata.labels?.[joinTokenLabel] !== undefined
+    const { credential, expiresAtMs } = await this.#options.issueCredential({ worker, pool, hasJoined, ttlMs: this.#ttlMs, record })
     return {
       worker,
       pool,
@@ -230,20 +253,18 @@ export class JoinService {
     }
   }
 
-  /** Deletes expired tokens and credentials, and credentials whose Workers no longer exist. */
+  /** Deletes expired tokens and credentials. */
   async #sweep(): Promise<void> {
     const nowMs = this.#nowMs()
     if (nowMs - this.#sweptAtMs < sweepEveryMs) return
     this.#sweptAtMs = nowMs
     const { client } = this.#options
     const secrets = client.resource(secretResource)
-    const [items, workers] = await Promise.all([listJoinSecrets(client), client.resource(workerResource).listAll()])
-    const existing = new Set(workers.items.map(({ metadata }) => workerCredentialName(metadata.name)))
-    const isExpired = (secret: KubeObject<SecretBody>): boolean => {
-      if (secret.type !== workerCredentialType) return (joinTokenFromSecret(secret)?.expiresAtMs ?? nowMs) < nowMs
-      const isRecent = nowMs - Date.parse(secret.metadata.creationTimestamp) < sweepEveryMs
-      return credentialExpiresAtMs(secret) < nowMs || (!isRecent && !existing.has(secret.metadata.name))
-    }
+    const items = await listJoinSecrets(client)
+    const isExpired = (secret: KubeObject<SecretBody>): boolean =>
+      secret.type === workerCredentialType
+        ? credentialExpiresAtMs(secret) < nowMs
+        : (joinTokenFromSecret(secret)?.expiresAtMs ?? nowMs) < nowMs
     const expired = items.filter(isExpired)
     for (const { metadata } of expired) {
       await secrets

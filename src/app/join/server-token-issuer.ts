@@ -5,9 +5,9 @@ import type { IssueCredential } from './join-service.ts'
 /** Issues the credentials of workers as signed tokens of an embedded API server in the same process. */
 export const serverTokenIssuer =
   (server: Pick<ApiServer, 'issueToken'>): IssueCredential =>
-  async ({ worker, pool, ttlMs, record: { metadata } }) => {
+  async ({ worker, pool, hasJoined, ttlMs, record: { metadata } }) => {
     const boundTo = { namespace: metadata.namespace ?? '', name: metadata.name, uid: metadata.uid }
-    const groups = [workersGroup, joinedGroup, poolGroup(pool)]
+    const groups = [workersGroup, ...(hasJoined ? [joinedGroup] : []), poolGroup(pool)]
     const expiresAtMs = Date.now() + ttlMs
     return { credential: server.issueToken({ name: workerUserName(worker), groups, ttlMs, boundTo }), expiresAtMs }
   }

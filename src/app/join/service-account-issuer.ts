@@ -1,7 +1,7 @@
 import { labels, workersNamespace } from '../../api/index.ts'
 import { type Client, type SecretBody, serviceAccountResource } from '../../kubernetes/client/index.ts'
 import type { KubeObject } from '../../kubernetes/object/index.ts'
-import { applyObjects, rightsOfWorker } from '../manifests/index.ts'
+import { applyObjects, deleteObjects, rightsOfWorker } from '../manifests/index.ts'
 import type { IssueCredential } from './join-service.ts'
 import { credentialLabels } from './worker-labels.ts'
 
@@ -39,6 +39,11 @@ export function serviceAccountIssuer(client: Client): IssueCredential {
     const { status } = (await response.json()) as TokenRequest
     return { credential: status.token, expiresAtMs: Date.parse(status.expirationTimestamp) }
   }
+}
+
+/** Withdraws the right to its labels from a worker: the policies then admit no Worker of it. */
+export async function withdrawRights(client: Client, worker: string): Promise<void> {
+  await deleteObjects(client, rightsOfWorker({ name: worker, owner: { apiVersion: 'v1', kind: 'Secret', name: '', uid: '' }, labels: {} }))
 }
 
 const ownerOf = ({ metadata: { name, uid } }: KubeObject<SecretBody>) => ({ apiVersion: 'v1', kind: 'Secret', name, uid })

@@ -68,7 +68,7 @@ const components: readonly Component[] = [
   },
   {
     name: 'join-service',
-    cluster: [onOwn(['workerpools', 'workers'], reads), ...reviews],
+    cluster: [onOwn(['workerpools', 'workers', 'runs'], reads), ...reviews],
     system: [publishEndpoint('join'), onCore(['secrets'], [...reads, ...writes])],
     workers: [
       onCore(['serviceaccounts', 'secrets'], [...reads, ...writes]),

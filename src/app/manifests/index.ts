@@ -12,6 +12,6 @@
  * Out of scope: states, plans and logs, which are no objects (`../stores/store-access.ts`); the embedded server (`../api-server/`).
  */
 
-export { applyManifests, applyObjects, oarlockManifests } from './manifests.ts'
+export { applyManifests, applyObjects, deleteObjects, oarlockManifests } from './manifests.ts'
 export { missingRights } from './missing-rights.ts'
 export { rightsOfWorker } from './worker-roles.ts'

@@ -35,6 +35,18 @@ export async function applyObjects(client: Client, manifests: readonly Manifest[
   )
 }
 
+/** Deletes objects; one that does not exist is no error. */
+export async function deleteObjects(client: Client, manifests: readonly Manifest[]): Promise<void> {
+  await Promise.all(
+    manifests.map(async ({ apiVersion, kind, metadata: { name, namespace } }) => {
+      const resource = client.resource(await client.discover(apiVersion, kind))
+      await resource.delete(name, { namespace }).catch((error: unknown) => {
+        if (!isReason(error, 'NotFound')) throw error
+      })
+    }),
+  )
+}
+
 async function servesPolicies(client: Client): Promise<boolean> {
   try {
     await client.discover('admissionregistration.k8s.io/v1', 'ValidatingAdmissionPolicy')

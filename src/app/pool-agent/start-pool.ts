@@ -63,7 +63,7 @@ export function startPool(options: PoolRoleOptions): PoolRole {
   const identity = openAgentIdentity(dataDir, host)
   /** Of workers that are about to start. */
   const connections = new Map<string, Readonly<Record<string, string>>>()
-  const connection = (name: string) => {
+  const connection = async (name: string) => {
     const found = connections.get(name) ?? {}
     connections.delete(name)
     return found

@@ -8,8 +8,8 @@ export type LocalPoolOptions = {
   dataDir: string
   /** Program and leading arguments that start a worker, such as Node and bin/oarlock.js. */
   launcher: readonly string[]
-  /** The address and the credential of a worker: OARLOCK_SERVER, OARLOCK_STORE_URL, OARLOCK_CA_FILE and OARLOCK_TOKEN. */
-  connection(workerName: string): Readonly<Record<string, string | undefined>>
+  /** The address and the credential of a worker: OARLOCK_SERVER, OARLOCK_STORE_URL, OARLOCK_CA_FILE, OARLOCK_TOKEN and OARLOCK_TOKEN_TTL. */
+  connection(workerName: string, pool: string): Promise<Readonly<Record<string, string | undefined>>>
   allowPaths: readonly string[]
   log: Log
 }
@@ -21,9 +21,10 @@ export function openProcessPool({ dataDir, launcher, connection, allowPaths, log
     launcher,
     outputDirectory: join(dataDir, 'workers'),
     log,
-    environmentOf: workerName => ({
+    environmentOf: async (workerName, { metadata }) => ({
       ...process.env,
       OARLOCK_TOKEN_FILE: undefined,
+      OARLOCK_TOKEN_TTL: undefined,
       OARLOCK_WORKER_NAME: undefined,
       OARLOCK_WORKER_UID: undefined,
       OARLOCK_POOL: undefined,
@@ -32,7 +33,7 @@ export function openProcessPool({ dataDir, launcher, connection, allowPaths, log
       OARLOCK_CACHE_DIR: join(dataDir, 'cache'),
       OARLOCK_ALLOW_PATHS: allowPaths.join(delimiter),
       ...hostCapabilities.environment(),
-      ...connection(workerName),
+      ...(await connection(workerName, metadata.name)),
     }),
   })
 }

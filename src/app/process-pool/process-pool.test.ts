@@ -23,7 +23,7 @@ function setUp(t: TestContext) {
   const start = () => {
     const processes = new ProcessPool({
       launcher: [process.execPath, program],
-      environmentOf: () => ({ PATH: process.env.PATH }),
+      environmentOf: async () => ({ PATH: process.env.PATH }),
       outputDirectory: join(directory, 'link', 'workers'),
       log: silentLog,
     })

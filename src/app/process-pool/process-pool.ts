@@ -22,7 +22,7 @@ export type ProcessPoolOptions = {
   /** Program and leading arguments that start a worker, such as Node and bin/oarlock.js; `worker …` is appended. */
   launcher: readonly string[]
   /** Server address and credential of a worker; the settings of the pool are added. */
-  environmentOf(workerName: string, pool: WorkerPool): NodeJS.ProcessEnv
+  environmentOf(workerName: string, pool: WorkerPool): Promise<NodeJS.ProcessEnv>
   /** For the output of workers while it is useful. */
   outputDirectory: string
   log: Log
@@ -71,6 +71,15 @@ export class ProcessPool implements PoolDriver {
   async start(pool: WorkerPool, workerName: string): Promise<void> {
     if (this.#isClosed) throw new Error('the process pool is draining and starts no worker')
     const { launcher, environmentOf, outputDirectory } = this.#options
+    this.#workers.set(workerName, { pool: pool.metadata.name, isEnding: false, kill: () => {} })
+    let environment: NodeJS.ProcessEnv
+    try {
+      environment = await environmentOf(workerName, pool)
+      if (this.#isClosed) throw new Error('the process pool is draining and starts no worker')
+    } catch (error) {
+      this.#remove(workerName)
+      throw error
+    }
     const [command = process.execPath, ...args] = launcher
     const path = join(outputDirectory, `${workerName}.log`)
     const output = openSync(path, 'a', 0o600)
@@ -80,7 +89,7 @@ export class ProcessPool implements PoolDriver {
         // Starts a session. The output is a file instead of a pipe, so that a worker can write after this process has exited.
         detached: true,
         stdio: ['ignore', output, output],
-        env: { ...environmentOf(workerName, pool), ...workerEnvironment(pool, workerName) },
+        env: { ...environment, ...workerEnvironment(pool, workerName) },
       })
     } finally {
       closeSync(output)

@@ -4,6 +4,7 @@ import type { LogAccess, LogAccessRequest } from '../../stores/log/index.ts'
 import type { IsLockAbandoned, StateAccess, StateAccessRequest } from '../../stores/state/index.ts'
 import { type AccessAttributes, type AccessReviewer, forbiddenMessage } from '../delegated-auth/access-reviewer.ts'
 import type { ReviewedUser } from '../delegated-auth/review-resources.ts'
+import { lastVersionWithinMs } from '../last-version.ts'
 import { workerOf } from '../worker-identity.ts'
 
 /** The data that decides about access to states and logs. What the caches do not have yet is requested from the server. */
@@ -16,9 +17,6 @@ export type StoreFacts = {
   /** Wall clock in milliseconds. */
   nowMs(): number
 }
-
-/** For how long after the end of its Run a worker can store a last version. The clock of the worker, which reports the end, may differ by as much. */
-export const lastVersionWithinMs = 10 * 60_000
 
 /** The Run, if it is assigned to the worker. A Run never changes its Worker, Stack and epoch, so a cached match is final. */
 async function findRunOfWorker(

@@ -17,6 +17,7 @@ import {
 } from '../../execution/worker/index.ts'
 import { type Client, ConnectionError, createClient, disableBundledRootCertificates } from '../../kubernetes/client/index.ts'
 import { isReason, parseDuration, parseQuantity, quantityValue, StatusError } from '../../kubernetes/object/index.ts'
+import { Credential } from '../join/credential.ts'
 import { looksLikeJoinToken } from '../join/looks-like-join-token.ts'
 
 export type WorkerProcessOptions = WorkerOverrides & {
@@ -48,7 +49,7 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
     prepareWorkerDirectories(settings)
     const access = looksLikeJoinToken(settings.token)
       ? await joinPool(settings, overrides.name ?? env.OARLOCK_WORKER_NAME, log)
-      : accessFromSettings(settings)
+      : accessFromSettings(settings, log)
     const { server, caCertificate, token } = access
     if (caCertificate !== undefined) disableBundledRootCertificates()
     // A worker has few concurrent requests, and each further connection costs a TLS handshake before its first Run.
@@ -102,7 +103,14 @@ function exitCodeOf(error: unknown): number | undefined {
   return isUnreachable ? workerExitCodes.notRegistered : undefined
 }
 
-const accessFromSettings = (settings: WorkerSettings): WorkerAccess => ({ ...settings, close: () => undefined })
+/** A worker that `oarlock up` starts renews its credential; another token, which a user gives it, is kept. */
+function accessFromSettings(settings: WorkerSettings, log: { warn(fields: object, message: string): void }): WorkerAccess {
+  const { server, caCertificate, token, tokenTtlMs, name } = settings
+  if (tokenTtlMs === undefined) return { ...settings, close: () => undefined }
+  const onError = (error: Error) => log.warn({ worker: name, error: error.message }, 'failed to renew the credential')
+  const credential = new Credential({ server, caCertificate, response: { credential: token, ttlMs: tokenTtlMs }, onError })
+  return { ...settings, token: credential.get, close: () => credential.stop() }
+}
 
 /** Exchanges the join token for a credential, which is renewed until `close` is called. */
 async function joinPool(
@@ -111,7 +119,7 @@ async function joinPool(
   log: { info(fields: object, message: string): void; warn(fields: object, message: string): void },
 ): Promise<WorkerAccess> {
   // Loaded only here: a worker that `oarlock up` starts already has a credential.
-  const { bootstrapWorker, Credential, fetchPinnedCa, parseJoinToken } = await import('../join/index.ts')
+  const { bootstrapWorker, fetchPinnedCa, parseJoinToken } = await import('../join/index.ts')
   const token = parseJoinToken(text)
   if (!token) throw new WorkerOptionError('join token is incomplete: use the whole token as "oarlock token create" printed it')
   if (!server.startsWith('https://')) throw new WorkerOptionError(`server URL ${server} must start with https:// to join with a token`)

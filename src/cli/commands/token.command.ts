@@ -19,8 +19,7 @@ export const declare: DeclareCommand = program => {
     .action(async options => (await load()).list(options))
   accessOptions(token.command('revoke'))
     .description('revoke join tokens and the credentials of the workers that joined with them')
-    .argument('[id...]', 'ids of join tokens')
-    .option('--worker <name>', 'revoke only the credential of this worker (repeatable)', collect)
+    .argument('<id...>', 'ids of join tokens')
     .option('--keep-workers', 'keep the credentials of workers that have joined')
     .action(async (ids, options) => (await load()).revoke(ids, options))
 }

@@ -81,13 +81,10 @@ export async function list(options: AccessOptions & { output?: string; all?: boo
   })
 }
 
-/** `oarlock token revoke ID`, `oarlock token revoke --worker NAME` */
-export async function revoke(
-  ids: string[],
-  { worker: names = [], keepWorkers, ...access }: AccessOptions & { worker?: string[]; keepWorkers?: boolean },
-): Promise<void> {
+/** `oarlock token revoke ID` */
+export async function revoke(ids: string[], { keepWorkers, ...access }: AccessOptions & { keepWorkers?: boolean }): Promise<void> {
   await withClient(access, async client => {
-    const { parseJoinToken, revokeJoinToken, revokeWorker } = await joinTokens()
+    const { parseJoinToken, revokeJoinToken } = await joinTokens()
     for (const typed of ids) {
       // The whole token is accepted too.
       const id = parseJoinToken(typed)?.id ?? typed
@@ -96,12 +93,6 @@ export async function revoke(
         throw new CliError(`join token "${id}" not found`, { exitCode: exitCodes.notFound, hint: '"oarlock token list" lists all tokens' })
       print(`token ${id} revoked`)
       for (const name of revoked.workers) print(`worker/${name}: credential revoked`)
-    }
-    for (const name of names) {
-      if (!(await revokeWorker(client, name))) {
-        throw new CliError(`worker/${name} has no credential from a join token`, { exitCode: exitCodes.notFound })
-      }
-      print(`worker/${name}: credential revoked`)
     }
   })
 }

@@ -1,7 +1,7 @@
-import { collect, type DeclareCommand, duration, positiveInteger } from '../options.ts'
+import { accessOptions, collect, type DeclareCommand, duration, outputOption, positiveInteger } from '../options.ts'
 
 export const declare: DeclareCommand = (program, exitWith) => {
-  program
+  const worker = program
     .command('worker')
     .description('run a worker that executes Runs; "oarlock up" starts its own')
     .option('--name <name>', 'Worker name (default: $OARLOCK_WORKER_NAME)')
@@ -15,4 +15,9 @@ export const declare: DeclareCommand = (program, exitWith) => {
     .option('--health-address <host:port>', 'serve /livez, /readyz and /startupz (default: $OARLOCK_HEALTH_ADDRESS)')
     .option('--idle-timeout <duration>', 'exit after this time without a Run (default: never)', duration)
     .action(async options => exitWith(await (await import('./worker.ts')).worker(options)))
+  accessOptions(worker.command('revoke'))
+    .description('revoke the credentials of workers, local or joined, immediately; their Runs are lost')
+    .argument('<worker...>', 'names of Workers')
+    .addOption(outputOption(['json', 'yaml']))
+    .action(async (names, options) => (await import('./worker-revoke.ts')).revoke(names, options))
 }

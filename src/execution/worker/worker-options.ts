@@ -30,6 +30,8 @@ export type WorkerSettings = {
   server: string
   caCertificate: string | undefined
   token: string
+  /** The remaining lifetime of the token, which the worker renews; undefined: it does not. */
+  tokenTtlMs: number | undefined
   /** Base URL of the state and log stores. Default: the API server. */
   storeUrl: string
   /** PEM of the certificate authority of the stores. Default: that of the API server. */
@@ -62,7 +64,7 @@ export type WorkerOverrides = {
 }
 
 /**
- * Reads the environment of a worker: OARLOCK_SERVER, OARLOCK_CA_FILE, OARLOCK_TOKEN or OARLOCK_TOKEN_FILE, OARLOCK_STORE_URL,
+ * Reads the environment of a worker: OARLOCK_SERVER, OARLOCK_CA_FILE, OARLOCK_TOKEN or OARLOCK_TOKEN_FILE, OARLOCK_TOKEN_TTL (set by `oarlock up`), OARLOCK_STORE_URL,
  * OARLOCK_STORE_CA_FILE, OARLOCK_WORKER_NAME, OARLOCK_WORKER_UID (set by `oarlock pool`), OARLOCK_POOL, OARLOCK_LIFECYCLE, OARLOCK_SLOTS,
  * OARLOCK_HEALTH_ADDRESS (HOST:PORT), OARLOCK_RUNS_DIR, OARLOCK_CACHE_DIR,
  * OARLOCK_ALLOW_PATHS and OARLOCK_SANDBOX_BINDS (separated as in PATH), OARLOCK_ENGINE_ENVIRONMENT (separated by commas), {@link policyFromEnv},
@@ -92,6 +94,7 @@ export function workerOptionsFromEnv(env: Readonly<Record<string, string | undef
     server: parseUrl('OARLOCK_SERVER', server),
     caCertificate,
     token: token(env, overrides),
+    tokenTtlMs: parseOptionalDuration('OARLOCK_TOKEN_TTL', env.OARLOCK_TOKEN_TTL),
     healthAddress: overrides.healthAddress ?? (env.OARLOCK_HEALTH_ADDRESS || undefined),
     storeUrl: parseUrl('OARLOCK_STORE_URL', env.OARLOCK_STORE_URL || server),
     storeCaCertificate: readOptional('OARLOCK_STORE_CA_FILE', env.OARLOCK_STORE_CA_FILE) ?? caCertificate,

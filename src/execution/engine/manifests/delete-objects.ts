@@ -1,3 +1,4 @@
+import { ownerAnnotation } from '../../../api/index.ts'
 import type { Client } from '../../../kubernetes/client/index.ts'
 import { isReason } from '../../../kubernetes/object/index.ts'
 import type { ApplyResult, EngineContext } from '../engine.ts'
@@ -6,7 +7,7 @@ import { describeFailure } from './describe-failure.ts'
 import { formatEntry, type InventoryEntry, inventoryKey, parseInventory, serializeInventory } from './inventory.ts'
 import { computeKStatus } from './kstatus.ts'
 import { mapConcurrently } from './map-concurrently.ts'
-import { ownerAnnotation, ownerOf } from './ownership.ts'
+import { ownerOf } from './ownership.ts'
 import { discoverResource } from './resolve-manifests.ts'
 import { type AwaitedObject, waitForCurrent, waitTimeoutMs } from './wait-for-current.ts'
 

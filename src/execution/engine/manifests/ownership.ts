@@ -1,12 +1,10 @@
+import { ownerAnnotation } from '../../../api/index.ts'
 import type { KubeObject } from '../../../kubernetes/object/index.ts'
 import type { EngineContext } from '../engine.ts'
 import { EngineError } from '../engine-error.ts'
 import type { InventoryEntry } from './inventory.ts'
 
 export const fieldManager = 'oarlock'
-
-/** On every object: the Stack that applies it, as `namespace/name`, so that two Stacks do not apply one object in turn. */
-export const ownerAnnotation = 'oarlock.dev/stack'
 
 export function ownerOf({ stack }: EngineContext): string {
   return `${stack.namespace}/${stack.name}`

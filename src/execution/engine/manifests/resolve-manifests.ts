@@ -1,8 +1,8 @@
+import { ownerAnnotation } from '../../../api/index.ts'
 import type { Client } from '../../../kubernetes/client/index.ts'
 import { describeResource, isJsonObject, isReason, parseApiVersion, type Resource } from '../../../kubernetes/object/index.ts'
 import { EngineError } from '../engine-error.ts'
 import { applyRank } from './apply-order.ts'
-import { ownerAnnotation } from './ownership.ts'
 import type { Manifest } from './parse-manifests.ts'
 
 /** A manifest with its resource and its namespace. `pendingCrd` is true when a CRD of the same source defines its kind. */

@@ -85,7 +85,8 @@ export async function patchWorkerStatus(client: Client, name: string, status: Wo
 }
 
 /**
- * Deletes the Worker, then its Lease: no Run is assigned to a worker without a Lease. An object that no longer exists is no error.
+ * Deletes the Lease, then the Worker: its credential ends with the Worker. No Run is assigned to a worker that drains or has no Lease. An
+ * object that no longer exists is no error.
  * `keepsWorker`: a Run of the worker has not ended. A new worker cannot register with this name before that Run is Lost, and so cannot
  * execute it a second time.
  */
@@ -98,13 +99,12 @@ export async function deregister(
   const ignoreMissing = (error: unknown): void => {
     if (!isReason(error, 'NotFound', 'Conflict')) onError(error)
   }
-  if (!keepsWorker) {
-    await client
-      .resource(workerResource)
-      .delete(name, { preconditions: { uid: workerUid }, signal })
-      .catch(ignoreMissing)
-  }
   await deleteLease(client, name, leaseUid, signal).catch(ignoreMissing)
+  if (keepsWorker) return
+  await client
+    .resource(workerResource)
+    .delete(name, { preconditions: { uid: workerUid }, signal })
+    .catch(ignoreMissing)
 }
 
 async function deleteLease(client: Client, name: string, uid: string, signal?: AbortSignal): Promise<void> {

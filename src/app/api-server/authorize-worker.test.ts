@@ -2,9 +2,10 @@ import { equal, match } from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Run } from '../../api/index.ts'
 import type { KubeObject } from '../../kubernetes/object/index.ts'
-import { joinedGroup, poolGroup, workerOf, workersGroup, workerUserName } from '../worker-identity.ts'
+import { joinedGroup, poolGroup, workersGroup, workerUserName } from '../worker-identity.ts'
 import { makeAuthorizer } from './authorize.ts'
-import { workerAdmission } from './authorize-joined.ts'
+import { workerAdmission } from './worker-admission.ts'
+import type { WorkerFacts } from './worker-facts.ts'
 
 const run = (name: string, worker: string, stack: object = {}, phase = 'Applying'): Run =>
   ({
@@ -29,24 +30,26 @@ const runs = [
   run('db-1', 'w2', { variablesFrom: [{ secretRef: { name: 'db-password' } }] }),
   run('old-1', 'w1', { variablesFrom: [{ secretRef: { name: 'old-secret' } }] }, 'Succeeded'),
 ]
-const facts = {
+const facts: WorkerFacts = {
   run: (namespace: string | undefined, name: string | undefined) =>
     runs.find(({ metadata }) => metadata.namespace === namespace && metadata.name === name),
-  runsOf: (worker: string) => runs.filter(({ spec }) => spec.workerName === worker),
-  assignedTo: () => undefined,
+  someRun: (worker, meets) => runs.some(each => each.spec.workerName === worker && meets(each)),
   poolOf: () => undefined,
   labelsOf: () => ({ gpu: 'a100' }),
+  mayRegister: () => true,
+  stored: () => undefined,
 }
 const authorize = makeAuthorizer(facts)
 const user = { name: workerUserName('w1'), groups: [workersGroup, joinedGroup, poolGroup('edge'), 'system:authenticated'] }
+const local = { ...user, groups: user.groups.filter(each => each !== joinedGroup) }
 
 /** `verb group/resource[/subresource] [namespace/name] [fieldSelector]` */
-const may = (request: string): boolean => {
+const may = (request: string, who = user, decide = authorize): boolean => {
   const [verb = '', what = '', target = '', fieldSelector] = request.split(' ')
   const [group = '', resource = '', subresource] = what.split('/')
   const [namespace, name] = target.split('/')
   const place = { namespace: namespace || undefined, name: name || undefined, subresource }
-  return authorize({ user, verb, group, resource, ...place, fieldSelector }) === true
+  return decide({ user: who, verb, group, resource, ...place, fieldSelector }) === true
 }
 
 for (const [request, isAllowed] of [
@@ -106,27 +109,46 @@ for (const [request, isAllowed] of [
   ['get /nodes', false],
   ['patch apps/deployments shop/web', false],
 ] as [string, boolean][]) {
-  test(`a joined worker ${isAllowed ? 'may' : 'may not'}: ${request}`, () => equal(may(request), isAllowed))
+  for (const [kind, who] of Object.entries({ joined: user, local }))
+    test(`a ${kind} worker ${isAllowed ? 'may' : 'may not'}: ${request}`, () => equal(may(request, who), isAllowed))
 }
 
-const guards = workerAdmission(workerOf, facts)
+test('a worker whose Worker was deleted can register no other one, and finishes its Runs', () => {
+  const ended = makeAuthorizer({ ...facts, mayRegister: () => false })
+  for (const [request, isAllowed] of [
+    ['create oarlock.dev/workers', false],
+    ['create coordination.k8s.io/leases oarlock-system/', false],
+    ['patch coordination.k8s.io/leases oarlock-system/w1', true],
+    ['patch oarlock.dev/runs/status shop/network-1', true],
+    ['get /secrets shop/vars', true],
+  ] as const)
+    for (const who of [user, local]) equal(may(request, who, ended), isAllowed, request)
+})
+
+const guards = workerAdmission(facts)
 const place = { verb: 'create', kind: { group: '', plural: '' }, namespace: 'shop', name: '', subresource: '', isAllowed: () => false }
 const object = (name: string, rest: object = {}) => ({ metadata: { name }, ...rest }) as unknown as KubeObject
 const passes = (table: string, written: KubeObject, who = user, before?: KubeObject) =>
   guards.get(table)?.({ ...place, user: who }, written, before) === undefined
+const inSystem = (table: string, written: KubeObject, who: typeof user) =>
+  guards.get(table)?.({ ...place, namespace: 'oarlock-system', user: who }, written, undefined) === undefined
 const worker = (name: string, pool: string, own: object = { gpu: 'a100' }) =>
   ({ metadata: { name, labels: { 'oarlock.dev/pool': pool, ...own } }, spec: { pool } }) as unknown as KubeObject
 
 test('can only write objects with its own name and pool, and outputs of its own Runs', () => {
-  equal(passes('workers.oarlock.dev', worker('w1', 'edge')), true)
-  equal(passes('workers.oarlock.dev', worker('w2', 'edge')), false)
-  equal(passes('workers.oarlock.dev', worker('w1', 'default')), false)
-  equal(passes('leases.coordination.k8s.io', object('w1')), true)
-  equal(passes('leases.coordination.k8s.io', object('oarlock-controllers')), false)
-  equal(passes('secrets', object('network-outputs', { type: 'oarlock.dev/outputs' })), true)
-  equal(passes('secrets', object('db-outputs', { type: 'oarlock.dev/outputs' })), false)
-  equal(passes('secrets', object('network-outputs', { type: 'kubernetes.io/service-account-token' })), false)
+  for (const who of [user, local]) checkOwn(who)
 })
+
+function checkOwn(who: typeof user): void {
+  equal(passes('workers.oarlock.dev', worker('w1', 'edge'), who), true)
+  equal(passes('workers.oarlock.dev', worker('w2', 'edge'), who), false)
+  equal(passes('workers.oarlock.dev', worker('w1', 'default'), who), false)
+  equal(inSystem('leases.coordination.k8s.io', object('w1'), who), true)
+  equal(inSystem('leases.coordination.k8s.io', object('oarlock-controllers'), who), false)
+  equal(passes('secrets', object('network-outputs', { type: 'oarlock.dev/outputs' }), who), true)
+  equal(passes('secrets', object('db-outputs', { type: 'oarlock.dev/outputs' }), who), false)
+  equal(passes('secrets', object('network-outputs', { type: 'kubernetes.io/service-account-token' }), who), false)
+}
 
 test('must keep the labels that it joined with; an administrator can change them', () => {
   for (const own of [{}, { gpu: 'h100' }, { gpu: 'a100', zone: 'west' }])
@@ -148,7 +170,7 @@ test('adds the labels that it joined with to the Worker that requested its start
 })
 
 test('cannot create its Worker if the record of its labels is malformed, but can update the Worker', () => {
-  const malformed = workerAdmission(workerOf, { ...facts, poolOf: () => undefined, labelsOf: () => undefined }).get('workers.oarlock.dev')!
+  const malformed = workerAdmission({ ...facts, poolOf: () => undefined, labelsOf: () => undefined }).get('workers.oarlock.dev')!
   const admit = (written: KubeObject, before?: KubeObject) => malformed({ ...place, user }, written, before)
   for (const own of [{}, { gpu: 'a100' }]) match(String(admit(worker('w1', 'edge', own))), /labels of worker w1 are malformed/)
   equal(admit(worker('w1', 'edge'), worker('w1', 'edge')), undefined)
@@ -161,20 +183,13 @@ test('cannot undo a drain', () => {
   equal(passes('workers.oarlock.dev', worker('w1', 'edge'), { name: 'admin', groups: ['system:masters'] }, drained), true)
 })
 
-test('a local worker, too, can only write the Worker and the Lease with its own name, and request no start', () => {
-  const local = { name: workerUserName('w3'), groups: [workersGroup] }
-  const inSystem = { ...place, namespace: 'oarlock-system', user: local }
-  const spec = { pool: 'default' }
-  equal(passes('workers.oarlock.dev', object('w3', { spec }), local), true)
-  equal(passes('workers.oarlock.dev', object('w9', { spec }), local), false)
-  const start = object('w3', { spec: { ...spec, start: true } })
-  equal(passes('workers.oarlock.dev', start, local), false)
-  equal(passes('workers.oarlock.dev', start, local, start), true)
-  equal(passes('workers.oarlock.dev', { ...worker('w1', 'edge'), spec: { pool: 'edge', start: true } } as never), false)
-  const lease = (name: string) => guards.get('leases.coordination.k8s.io')!(inSystem, object(name), undefined)
-  equal(lease('w3'), undefined)
-  match(String(lease('oarlock-controller')), /worker w3 can only write objects with its own name/)
-  equal(passes('leases.coordination.k8s.io', object('applied'), local), true)
+test('no worker can request the start of a worker', () => {
+  const started = (before?: object) =>
+    ({ ...worker('w1', 'edge'), spec: { pool: 'edge', start: true }, ...before }) as unknown as KubeObject
+  for (const who of [user, local]) {
+    equal(passes('workers.oarlock.dev', started(), who), false)
+    equal(passes('workers.oarlock.dev', started(), who, started({ status: { phase: 'Ready' } })), true)
+  }
 })
 
 test('does not restrict other users', () => {

@@ -1,0 +1,85 @@
+import { apiGroup, isStartRequested, labels, outputsSecretName, outputsSecretType, systemNamespace, type Worker } from '../../api/index.ts'
+import { equalJson, type KubeObject } from '../../kubernetes/object/index.ts'
+import type { AdmissionPlugin, AdmissionRequest } from '../../kubernetes/server/index.ts'
+import { hasJoined, poolOf, workerOf } from '../worker-identity.ts'
+import { mayApplyNamespace, mayApplySecret } from './authorize-manifests.ts'
+import type { WorkerFacts } from './worker-facts.ts'
+
+/** A Worker that a controller created to request this worker has only the label of its pool: the worker adds those that it joined with. */
+const isRequest = (worker: KubeObject | undefined): boolean => worker !== undefined && isStartRequested(worker as Worker)
+
+const withAll = (labels: Readonly<Record<string, string>> = {}, joinedWith: Readonly<Record<string, string>> | undefined) =>
+  joinedWith && { ...labels, ...joinedWith }
+
+const isStart = (worker: KubeObject | undefined) => (worker as { spec?: { start?: unknown } } | undefined)?.spec?.start === true
+
+const isDraining = (worker: KubeObject | undefined) => (worker as { spec?: { drain?: unknown } } | undefined)?.spec?.drain === true
+
+const withoutPoolLabel = ({ [labels.pool]: _, ...own }: Readonly<Record<string, string>> = {}): Record<string, string> => own
+
+/**
+ * Restricts the content of what a worker writes, as the admission plugin NodeRestriction of kube-apiserver does. The name of a new object
+ * is known only from its body. And a Worker that could change its pool or its labels would get Runs, and with them Secrets, of other
+ * workers.
+ */
+export function workerAdmission(facts: WorkerFacts): ReadonlyMap<string, AdmissionPlugin> {
+  const byWorker =
+    (
+      check: (worker: string, object: KubeObject, oldObject: KubeObject | undefined, request: AdmissionRequest) => string | undefined,
+    ): AdmissionPlugin =>
+    (request, object, oldObject) => {
+      const worker = workerOf(request.user)
+      return worker === undefined ? undefined : check(worker, object, oldObject, request)
+    }
+  const ownName = (worker: string, { metadata }: KubeObject) =>
+    metadata.name === worker ? undefined : `worker ${worker} can only write objects with its own name`
+  const ownWorker = byWorker((worker, object, oldObject, { user }) => {
+    if (isStart(object) && !isStart(oldObject)) return `worker ${worker} cannot request the start of a worker`
+    const problem = ownName(worker, object)
+    if (problem !== undefined) return problem
+    const pool = poolOf(user) ?? facts.poolOf(worker)
+    if (pool === undefined) return `worker ${worker} has no valid credential: join again`
+    const { spec } = object as KubeObject & { spec?: { pool?: unknown } }
+    const label = object.metadata.labels?.[labels.pool]
+    if (spec?.pool !== pool || (label !== undefined && label !== pool))
+      return `worker ${worker} can only be in pool ${pool}, which it joined`
+    if (isDraining(oldObject) && !isDraining(object))
+      return `worker ${worker} is draining: an administrator can undo that with "oarlock uncordon"`
+    // Labels that an administrator has added since must be kept, too.
+    const joinedWith = isRequest(oldObject)
+      ? withAll(oldObject?.metadata.labels, facts.labelsOf(worker))
+      : (oldObject?.metadata.labels ?? facts.labelsOf(worker))
+    if (!joinedWith) return `the labels of worker ${worker} are malformed in the Secret of its credential: delete the Secret and join again`
+    const expected = withoutPoolLabel(joinedWith)
+    if (equalJson(withoutPoolLabel(object.metadata.labels), expected)) return undefined
+    return `worker ${worker} must have the labels that it joined with: ${JSON.stringify(expected)}`
+  })
+  // The manifests engine may apply Leases in other namespaces.
+  const ownLease = byWorker((worker, object, _, { user, namespace }) =>
+    hasJoined(user) || namespace === systemNamespace ? ownName(worker, object) : undefined,
+  )
+  const ownSecret = byWorker((worker, object, oldObject, { user, namespace }) => {
+    const { type } = object as KubeObject & { type?: unknown }
+    const isOutputs = facts.someRun(
+      worker,
+      ({ metadata, spec }) => metadata.namespace === namespace && outputsSecretName(spec.stackRef.name) === object.metadata.name,
+    )
+    // The server would put a token of any ServiceAccount of the namespace into a Secret of another type.
+    if (isOutputs && type === outputsSecretType) return undefined
+    if (!hasJoined(user) && mayApplySecret(worker, object, oldObject, facts)) return undefined
+    return `worker ${worker} can only write Secrets of type ${outputsSecretType} with the outputs of its own Runs`
+  })
+  const approvalOf = (namespace: KubeObject | undefined) => namespace?.metadata.labels?.[labels.approval]
+  const appliedNamespace = byWorker((worker, object, oldObject, { user }) => {
+    // It decides about Stacks of other authors, too.
+    if (approvalOf(object) !== approvalOf(oldObject)) return `a worker cannot change the label ${labels.approval} of a Namespace`
+    if (hasJoined(user) || mayApplyNamespace(worker, object, oldObject, facts)) return undefined
+    return `worker ${worker} can only change Namespaces that a Stack of its own Runs has created`
+  })
+  return new Map<string, AdmissionPlugin>([
+    [`workers.${apiGroup}`, ownWorker],
+    ['leases.coordination.k8s.io', ownLease],
+    ['secrets', ownSecret],
+    ['namespaces', appliedNamespace],
+  ])
+}
