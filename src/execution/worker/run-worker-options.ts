@@ -31,6 +31,8 @@ export type RunWorkerOptions = {
   token: string | (() => string)
   runsDir: string
   cacheDir: string
+  /** Bytes that the cache of git repositories is reduced to. Default: 10 GiB. */
+  gitCacheBytes?: number | undefined
   allowPaths: readonly string[]
   /** Absolute paths that sandboxed engines may read besides the system's programs. Default: none. */
   sandboxBinds?: readonly string[]

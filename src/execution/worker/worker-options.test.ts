@@ -20,10 +20,11 @@ test('reads what is set, and uses defaults for the rest', () => {
     OARLOCK_IDLE_TIMEOUT: '2m',
     OARLOCK_RECYCLE_AFTER_RUNS: '50',
     OARLOCK_RECYCLE_ABOVE_MEMORY: '512Mi',
+    OARLOCK_GIT_CACHE_SIZE: '2Gi',
   })
   assert.deepEqual(
-    [pooled.lifecycle, pooled.slots, pooled.idleTimeoutMs, pooled.recycleAfterRuns, pooled.recycleAboveBytes],
-    ['Warm', 3, 120_000, 50, 536_870_912],
+    [pooled.lifecycle, pooled.slots, pooled.idleTimeoutMs, pooled.recycleAfterRuns, pooled.recycleAboveBytes, pooled.gitCacheBytes],
+    ['Warm', 3, 120_000, 50, 536_870_912, 2_147_483_648],
   )
   assert.match(plain.name, /^[a-z0-9][a-z0-9-]*-\d+-[a-z0-9]+$/)
 })
@@ -41,6 +42,7 @@ for (const [variables, overrides, message] of [
   [{ OARLOCK_SLOTS: '0' }, {}, /^OARLOCK_SLOTS "0" must be a whole number from 1 to 64/],
   [{ OARLOCK_LIFECYCLE: 'Hot' }, {}, /^OARLOCK_LIFECYCLE "Hot" must be OneShot or Warm/],
   [{ OARLOCK_RECYCLE_ABOVE_MEMORY: 'much' }, {}, /^OARLOCK_RECYCLE_ABOVE_MEMORY: /],
+  [{ OARLOCK_GIT_CACHE_SIZE: 'small' }, {}, /^OARLOCK_GIT_CACHE_SIZE: /],
   [{}, { name: 'Not Good' }, /^--name "Not Good": a lowercase RFC 1123 subdomain/],
 ] as const) {
   test(`rejects ${JSON.stringify({ ...variables, ...overrides })}`, () => {

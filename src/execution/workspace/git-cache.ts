@@ -1,70 +1,90 @@
-import { cp, link, mkdir, readdir, readFile, rename, stat, unlink, utimes, writeFile } from 'node:fs/promises'
+import { cp, link, mkdir, readdir, rename, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { sha256 } from '../../kubernetes/util/index.ts'
+import { evictCommits, type GitCacheLimits, temporaryName } from './git-cache-eviction.ts'
+import { type Release, takeIntoUse, takeOrLock, touch, useLocked } from './git-cache-lock.ts'
 import { type Git, maxPackBytes } from './git-command.ts'
 import { gitError } from './git-error.ts'
 import { type GitUrl, redactUrl, remoteOf } from './git-url.ts'
-import { readStartTime } from './process/index.ts'
 import { removeTree } from './run-directory.ts'
 import { SourceError } from './source-error.ts'
-import type { GitCredentials, GitSource, SourceOptions } from './source-options.ts'
+import { defaultGitCacheBytes, type GitCredentials, type GitSource, type SourceOptions } from './source-options.ts'
 
 /** Commits kept per repository, and repositories kept in total; the least recently used are removed first (invariant 10). */
 const maxCommits = 4
 const maxRepositories = 64
 /** A cached repository has the packs of its predecessor and its own; with this many packs the next one is fetched from scratch. */
 const maxPacks = 20
-const lockPollMs = 50
-/** How long to wait for another process that fetches the same commit before fetching it here. */
-const lockWaitMs = 120_000
-/** Entries used more recently than this are not removed: another process may be reading them. A checkout opens its files within seconds. */
-const minEvictionAgeMs = 60_000
 
 /**
- * The bare repository that contains `commit`: `<cache>/git/<url and credentials>/<commit>.git`. Only who has the credentials that fetched it
- * finds it: others must show the server theirs, because nothing else knows who may read it. It is created under a temporary name and renamed, so it
- * is visible either completely or not at all, and processes need no lock to be safe. The lock next to it only saves work: of many Runs
+ * Calls `work` with the bare repository that contains `commit`: `<cache>/git/<url and credentials>/<commit>.git`. Only who has the credentials
+ * that fetched it finds it: others must show the server theirs, because nothing else knows who may read it. It is created under a temporary name
+ * and renamed, so it is visible either completely or not at all, and is not removed while `work` runs, in this process or another. Of many Runs
  * that need the same commit at the same time, one fetches it. A new commit starts with hard links to the packs of the newest one, so only
  * the difference is transferred.
  */
-export async function cachedCommit(
+export async function withCachedCommit<T>(
   git: Git,
   url: GitUrl,
   source: GitSource,
   commit: string,
-  options: Pick<SourceOptions, 'cacheDir' | 'signal' | 'credentials' | 'maxBytes'>,
-): Promise<string> {
-  const name = cacheKey(url, options.credentials)
-  const parent = join(options.cacheDir, 'git', name)
+  options: Pick<SourceOptions, 'cacheDir' | 'cacheBytes' | 'signal' | 'credentials' | 'maxBytes'>,
+  work: (repository: string) => Promise<T>,
+): Promise<T> {
+  const directory = join(options.cacheDir, 'git')
+  const parent = join(directory, cacheKey(url, options.credentials))
   const cached = join(parent, `${commit}.git`)
-  const touchIfCached = async (): Promise<boolean> => {
-    const now = new Date()
-    await utimes(parent, now, now)
-    return utimes(cached, now, now).then(
-      () => true,
-      () => false,
-    )
+  const found = await retryIfMissing(parent, () => takeOrLock(cached, options.signal))
+  let release: Release
+  if ('release' in found) release = found.release
+  else {
+    try {
+      await addCommit(git, parent, url, source, commit, maxPackBytes(options))
+      release = await useLocked(cached)
+    } finally {
+      await found.unlock()
+    }
   }
-  await mkdir(parent, { recursive: true, mode: 0o700 })
-  if (await touchIfCached()) return cached
-  const unlock = await lockOrWait(`${cached}.lock`, touchIfCached, options.signal)
-  if (!unlock) return cached
-  const temporary = join(parent, `new-${process.pid}-${commit}`)
+  try {
+    await touch(cached)
+    if ('unlock' in found) await evictCommits(directory, limitsOf(options))
+    return await work(cached)
+  } finally {
+    await release()
+  }
+}
+
+function limitsOf({ cacheBytes = defaultGitCacheBytes }: Pick<SourceOptions, 'cacheBytes'>): GitCacheLimits {
+  return { bytes: cacheBytes, commits: maxCommits, repositories: maxRepositories }
+}
+
+/** Creates the directory before each attempt: another process removes it when it is empty. */
+async function retryIfMissing<T>(directory: string, attempt: () => Promise<T>): Promise<T> {
+  for (let attempts = 1; ; attempts++) {
+    await mkdir(directory, { recursive: true, mode: 0o700 })
+    try {
+      return await attempt()
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT' || attempts === 10) throw error
+    }
+  }
+}
+
+/** Fetches `commit` and adds it to the cache. */
+async function addCommit(git: Git, parent: string, url: GitUrl, source: GitSource, commit: string, maxBytes: number): Promise<void> {
+  const cached = join(parent, `${commit}.git`)
+  const temporary = join(parent, temporaryName(commit))
   try {
     await removeTree(temporary)
     await initRepository(git, parent, temporary, commit.length)
-    await fetchCommit(git, temporary, url, source, commit, maxPackBytes(options))
-    await rename(temporary, cached).catch(async error => {
-      if (!(await touchIfCached())) throw error
+    await fetchCommit(git, temporary, url, source, commit, maxBytes)
+    await rename(temporary, cached).catch(error => {
+      // Another process that waited for too long has added it.
+      if (!['ENOTEMPTY', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
     })
   } finally {
     await removeTree(temporary)
-    await unlock()
   }
-  await evict(parent, maxCommits, entry => entry.endsWith('.git') && entry !== `${commit}.git`)
-  await evict(join(options.cacheDir, 'git'), maxRepositories, entry => entry !== name)
-  return cached
 }
 
 /** Credentials of another transport are not used, so they give no access. */
@@ -84,15 +104,23 @@ async function initRepository(git: Git, parent: string, repository: string, hash
   // Wins over every .gitattributes: each file gets exactly the bytes of the commit, so that its size is known before it is written.
   await mkdir(join(repository, 'info'), { recursive: true })
   await writeFile(join(repository, 'info', 'attributes'), '* -text -ident !eol !working-tree-encoding !filter\n')
-  const [newest] = await byLastUse(parent, entry => /^[0-9a-f]+\.git$/.test(entry) && entry.length === hashLength + 4)
-  if (!newest) return
-  const from = join(parent, newest.entry)
+  const newest = await newestCommit(parent, hashLength)
+  const release = newest && (await takeIntoUse(newest))
+  if (!release) return
+  try {
+    await linkObjects(newest, repository)
+  } finally {
+    await release()
+  }
+}
+
+async function linkObjects(from: string, to: string): Promise<void> {
   const packs = await readdir(join(from, 'objects', 'pack')).catch(() => [])
   if (packs.filter(pack => pack.endsWith('.pack')).length >= maxPacks) return
-  await mkdir(join(repository, 'objects', 'pack'), { recursive: true })
-  for (const pack of packs) await link(join(from, 'objects', 'pack', pack), join(repository, 'objects', 'pack', pack))
+  await mkdir(join(to, 'objects', 'pack'), { recursive: true })
+  for (const pack of packs) await link(join(from, 'objects', 'pack', pack), join(to, 'objects', 'pack', pack))
   for (const part of ['shallow', 'refs/oarlock']) {
-    await cp(join(from, part), join(repository, part), { recursive: true }).catch(error => {
+    await cp(join(from, part), join(to, part), { recursive: true }).catch(error => {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
     })
   }
@@ -130,43 +158,14 @@ async function hasTruncatedPack(repository: string, maxBytes: number): Promise<b
   return sizes.some(size => size >= maxBytes)
 }
 
-/** Resolves with an unlock function when this process has the lock, or with undefined when another process has cached the commit. */
-async function lockOrWait(path: string, isCached: () => Promise<boolean>, signal: AbortSignal): Promise<(() => Promise<void>) | undefined> {
-  const content = `${process.pid} ${readStartTime(process.pid) ?? ''}`
-  const own = `${path}-${process.pid}-${Math.random().toString(36).slice(2)}`
-  await writeFile(own, content)
-  try {
-    for (const deadline = performance.now() + lockWaitMs; ; ) {
-      try {
-        // A link instead of an exclusive create: the lock never exists without its content.
-        await link(own, path)
-        return () => unlink(path).catch(() => {})
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-      }
-      if (await isCached()) return undefined
-      if (performance.now() >= deadline) return async () => {}
-      const [pid = '', startTime = ''] = (await readFile(path, 'utf8').catch(() => '')).split(' ')
-      const isStale = pid !== '' && readStartTime(Number(pid)) !== (startTime || undefined)
-      if (isStale) await unlink(path).catch(() => {})
-      else await delay(lockPollMs, undefined, { signal })
-    }
-  } finally {
-    await unlink(own).catch(() => {})
-  }
-}
-
-async function evict(parent: string, keep: number, isCandidate: (entry: string) => boolean): Promise<void> {
-  for (const { entry, atMs } of (await byLastUse(parent, isCandidate)).slice(keep - 1)) {
-    if (Date.now() - atMs > minEvictionAgeMs) await removeTree(join(parent, entry))
-  }
-}
-
-/** Most recently used first. */
-async function byLastUse(parent: string, filter: (entry: string) => boolean): Promise<{ entry: string; atMs: number }[]> {
-  const entries = (await readdir(parent)).filter(filter)
+/** The most recently used commit with hashes of this length. */
+async function newestCommit(parent: string, hashLength: number): Promise<string | undefined> {
+  const entries = (await readdir(parent)).filter(entry => /^[0-9a-f]+\.git$/.test(entry) && entry.length === hashLength + 4)
   const used = await Promise.all(
-    entries.map(async entry => ({ entry, atMs: (await stat(join(parent, entry)).catch(() => undefined))?.mtimeMs ?? 0 })),
+    entries.map(async entry => ({
+      path: join(parent, entry),
+      atMs: (await stat(join(parent, entry)).catch(() => undefined))?.mtimeMs ?? 0,
+    })),
   )
-  return used.sort((a, b) => b.atMs - a.atMs)
+  return used.sort((a, b) => b.atMs - a.atMs)[0]?.path
 }

@@ -1,6 +1,6 @@
 import { lstat, readdir, readFile, readlink, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { cachedCommit } from './git-cache.ts'
+import { withCachedCommit } from './git-cache.ts'
 import { type Git, withIsolatedGit } from './git-command.ts'
 import { gitError } from './git-error.ts'
 import { type GitUrl, parseGitUrl, redactUrl, remoteOf } from './git-url.ts'
@@ -34,28 +34,9 @@ export async function checkoutGit(source: GitSource, commit: string, directory: 
     throw new SourceError('InvalidSource', 'spec.source.git', `revision ${JSON.stringify(commit)} is not a full commit hash`)
   }
   const url = await checkedUrl(source.url, options)
-  await withIsolatedGit({ ...options, url }, async git => {
-    const repository = await cachedCommit(git, url, source, commit, options)
-    await checkSize(git, repository, commit, options.maxBytes ?? maxSourceBytes)
-    const indexFile = `${directory}.index-${process.pid}`
-    try {
-      const read = await git([`--git-dir=${repository}`, 'read-tree', commit], { indexFile })
-      if (read.exitCode !== 0) throw gitError(read, 'spec.source.git', redactUrl(source.url), `commit ${commit}`)
-      const write = await git(
-        [`--git-dir=${repository}`, `--work-tree=${directory}`, 'checkout-index', '--all', '--force', `--prefix=${directory}/`],
-        { indexFile },
-      )
-      if (write.exitCode !== 0) {
-        throw new SourceError(
-          'SourceUnavailable',
-          'spec.source.git',
-          `commit ${commit} could not be checked out: ${write.stderr.at(-1) ?? ''}`,
-        )
-      }
-    } finally {
-      await removeTree(indexFile)
-    }
-  })
+  await withIsolatedGit({ ...options, url }, git =>
+    withCachedCommit(git, url, source, commit, options, repository => checkOut(git, repository, source, commit, directory, options)),
+  )
   await checkSymlinks(directory)
   const subdirectory = (source.directory ?? '').replace(/^\.\/?/, '').replace(/\/$/, '')
   if (!subdirectory) return directory
@@ -69,6 +50,28 @@ export async function checkoutGit(source: GitSource, commit: string, directory: 
     )
   }
   return join(directory, inside)
+}
+
+async function checkOut(git: Git, repository: string, source: GitSource, commit: string, directory: string, options: SourceOptions) {
+  await checkSize(git, repository, commit, options.maxBytes ?? maxSourceBytes)
+  const indexFile = `${directory}.index-${process.pid}`
+  try {
+    const read = await git([`--git-dir=${repository}`, 'read-tree', commit], { indexFile })
+    if (read.exitCode !== 0) throw gitError(read, 'spec.source.git', redactUrl(source.url), `commit ${commit}`)
+    const write = await git(
+      [`--git-dir=${repository}`, `--work-tree=${directory}`, 'checkout-index', '--all', '--force', `--prefix=${directory}/`],
+      { indexFile },
+    )
+    if (write.exitCode !== 0) {
+      throw new SourceError(
+        'SourceUnavailable',
+        'spec.source.git',
+        `commit ${commit} could not be checked out: ${write.stderr.at(-1) ?? ''}`,
+      )
+    }
+  } finally {
+    await removeTree(indexFile)
+  }
 }
 
 async function checkedUrl(text: string, { allowPaths }: SourceOptions): Promise<GitUrl> {

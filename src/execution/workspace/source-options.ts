@@ -21,10 +21,14 @@ export type SourceOptions = {
   signal: AbortSignal
   /** Caches git repositories between Runs; shared by all processes of the machine. */
   cacheDir: string
+  /** Size that the cache of git repositories is reduced to, except for what is in use. Default: {@link defaultGitCacheBytes}. */
+  cacheBytes?: number | undefined
   /** Total size of the files of a git source. Default: {@link maxSourceBytes}. */
   maxBytes?: number
 }
 
+/** 10 GiB. */
+export const defaultGitCacheBytes = 10 * 1024 ** 3
 /** Total size of the files of a source: 1 GiB. */
 export const maxSourceBytes = 1024 ** 3
 export const maxSourceFiles = 100_000

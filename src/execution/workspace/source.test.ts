@@ -307,7 +307,7 @@ test('git: concurrent processes that fetch the same commits all succeed and leav
   )
   assert.deepEqual(children, [0, 0, 0, 0])
   const leftovers = readdirSync(join(cacheDir, 'git'), { recursive: true, encoding: 'utf8' }).filter(name =>
-    /new-|lock-|\.lock$/.test(name),
+    /new-|lock-|use-|\.lock$/.test(name),
   )
   assert.deepEqual(leftovers, [])
 })

@@ -262,11 +262,11 @@ class RunExecution {
   }
 
   async #fetchSource(directory: RunDirectory, inputs: RunInputs): Promise<string> {
-    const { run, cacheDir, allowPaths } = this.#options
+    const { run, cacheDir, gitCacheBytes: cacheBytes, allowPaths } = this.#options
     const { source } = run.spec.stack
     const secret = `${run.metadata.namespace}/${source.git?.secretRef?.name}`
     const credentials = inputs.gitSecret && gitCredentials(inputs.gitSecret, secret)
-    const options = { allowPaths, credentials, signal: this.#stopper.signal, cacheDir }
+    const options = { allowPaths, credentials, signal: this.#stopper.signal, cacheDir, cacheBytes }
     return (await fetchSource(source, run.spec.revision, directory.work, options)).directory
   }
 

@@ -27,6 +27,8 @@ export type ExecuteOptions = {
   token: string | (() => string)
   runsDir: string
   cacheDir: string
+  /** Bytes that the cache of git repositories is reduced to. Default: 10 GiB. */
+  gitCacheBytes?: number | undefined
   allowPaths: readonly string[]
   /** Absolute paths that sandboxes may read besides the system's programs. */
   sandboxBinds: readonly string[]
