@@ -453,7 +453,11 @@ describe('the lifecycle of a Stack', { concurrency: 5 }, () => {
     check('runs', JSON.stringify((await stacks.runs.listAll()).items))
     check('events', JSON.stringify((await client.resource(eventResource).listAll()).items))
     check('configmaps', JSON.stringify((await client.resource(configMapResource).listAll()).items))
-    for (const path of ['/', '/metrics']) check(path, await (await fetch(`${httpUrl}${path}`)).text())
+    for (const path of ['/', '/metrics']) {
+      const response = await fetch(`${httpUrl}${path}`, { headers: oarlock.statusHeaders })
+      equal(response.status, 200)
+      check(path, await response.text())
+    }
     check('the output of oarlock up', oarlock.output())
     for (const name of ['secret-output', 'secret-printed', 'secret-error', 'secret-input']) {
       for (const args of [

@@ -46,7 +46,8 @@ const make = (namespace: string, name: string, spec: Partial<StackSpec> = {}) =>
   })
 const runsOf = async (namespace: string) => (await client.resource(runResource).list({ namespace })).items
 const getQueue = async (query = '') => {
-  const response = await fetch(`${allInOne.httpUrl}/queue${query}`)
+  const token = new URL(allInOne.statusPageLink).searchParams.get('token')
+  const response = await fetch(`${allInOne.httpUrl}/queue${query}`, { headers: { authorization: `Bearer ${token}` } })
   return { status: response.status, body: (await response.json()) as QueueReport & { message?: string } }
 }
 

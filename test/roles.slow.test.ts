@@ -11,6 +11,7 @@ import { installOarlock } from '../src/app/controllers/install.ts'
 import { createJoinToken } from '../src/app/join/index.ts'
 import { type Client, configMapResource, createClient } from '../src/kubernetes/client/index.ts'
 import { eventually } from './support/eventually.ts'
+import { listeningPorts, openWithoutCredential } from './support/listening-ports.ts'
 import { makeDataDir, removeDirectory } from './support/oarlock-process.ts'
 import { accountKubeconfig, controllerArgs, type RoleProcess, RoleProcesses } from './support/role-process.ts'
 import { runOarlock } from './support/run-program.ts'
@@ -58,10 +59,15 @@ async function startWorker(name: string, joinUrl: string): Promise<RoleProcess> 
   const token = await createJoinToken(client, data?.['ca.crt'] ?? '', { pool: 'edge', ttlMs: 600_000, uses: 1 })
   const file = roles.file(name, 'token', token.text)
   const { path } = roles.directory(name)
-  return await roles.start(name, ['worker', '--server', joinUrl, '--token-file', file, '--name', name], /joined/, {
-    OARLOCK_RUNS_DIR: join(path, 'runs'),
-    OARLOCK_CACHE_DIR: join(path, 'cache'),
-  })
+  return await roles.start(
+    name,
+    ['worker', '--server', joinUrl, '--token-file', file, '--name', name, '--health-address', '127.0.0.1:0'],
+    /joined/,
+    {
+      OARLOCK_RUNS_DIR: join(path, 'runs'),
+      OARLOCK_CACHE_DIR: join(path, 'cache'),
+    },
+  )
 }
 
 test('a Run is executed, and its log and state are served, while no role opens a file of another one', async () => {
@@ -88,7 +94,11 @@ test('a Run is executed, and its log and state are served, while no role opens a
 
   // The pool role, on a host of its own, starts a worker for the pool of mode Process.
   const file = roles.file('pool', 'kubeconfig', await accountKubeconfig(client, 'oarlock-pool', ca))
-  const pool = await roles.start('pool', ['pool', '--kubeconfig', file, '--data', '.', '--max-workers', '1'], /^ *API /m)
+  const pool = await roles.start(
+    'pool',
+    ['pool', '--kubeconfig', file, '--data', '.', '--max-workers', '1', '--health-address', '127.0.0.1:0'],
+    /^ *API /m,
+  )
   const { pool: _, ...local } = spec
   await stacks.create('local', local)
   await stacks.until('local', 'Ready', isReady).catch((error: unknown) => {
@@ -104,6 +114,12 @@ test('a Run is executed, and its log and state are served, while no role opens a
       `files of other roles that ${name} has open`,
     )
     match(role.output(), /^((?!EACCES|permission denied).)*$/is, `${name} was denied access to a file`)
+  }
+
+  for (const [name, count] of Object.entries({ api: 1, stores: 1, join: 1, controller: 2, worker: 1, pool: 1 })) {
+    const ports = listeningPorts(others[name]!.child.pid!)
+    equal(ports.length, count, `ports of ${name}`)
+    deepEqual(await openWithoutCredential(ports, 'default', 'hello'), [], `what ${name} serves without a credential`)
   }
 
   for (const name of ['hello', 'local']) {

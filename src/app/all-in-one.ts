@@ -5,7 +5,7 @@ import { capabilitiesFromEnv } from '../execution/worker/index.ts'
 import type { Client } from '../kubernetes/client/index.ts'
 import { type Informer, type Log, silentLog } from '../kubernetes/controller/index.ts'
 import type { ApiServer, AuditOptions } from '../kubernetes/server/index.ts'
-import { type Address, formatAddress } from './address.ts'
+import { type Address, formatAddress, urlOf } from './address.ts'
 import { startApiServer } from './api-server/api-server.ts'
 import { makeControllers } from './controllers/controllers.ts'
 import { ensureDefaultPool } from './controllers/default-pool.ts'
@@ -14,6 +14,7 @@ import { withdrawEndpoints } from './discovery/index.ts'
 import { startEndpoints } from './endpoints/endpoints.ts'
 import { makeRegistry } from './endpoints/metrics.ts'
 import { createQueueHandler } from './endpoints/queue-endpoint.ts'
+import { openStatusToken, statusPageLink } from './endpoints/status-access.ts'
 import { collectGarbageWhenIdle } from './idle-gc.ts'
 import { createJoinHandler, createPodCredential, EndCredentials, JoinService, serverTokenIssuer } from './join/index.ts'
 import { drainProcessPool, openProcessPool } from './process-pool/local-pool.ts'
@@ -53,6 +54,8 @@ export type AllInOne = {
   readonly server: ApiServer
   readonly apiUrl: string
   readonly httpUrl: string
+  /** The link that opens the status page, with the token that reads it. */
+  readonly statusPageLink: string
   readonly kubeconfigPath: string
   /** A client with the rights of an administrator. */
   readonly client: Client
@@ -166,8 +169,10 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     let isStopping = false
     // Load balancers must stop sending requests as soon as the shutdown begins.
     manager.addReadinessCheck(() => (isStopping ? ['oarlock is shutting down'] : claim.notReady()))
+    const statusToken = openStatusToken(dataDir)
     const listener = await startEndpoints({
       address: healthAddress,
+      statusToken,
       controllers,
       registry,
       moreMetrics: () => server.metrics(),
@@ -189,13 +194,15 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     log.info({ api: url, http: formatAddress(listener.address), dataDir }, 'oarlock is ready')
 
     let stopping: Promise<void> | undefined
+    const httpUrl = urlOf('http', listener.address)
     return {
       server,
       client,
       stacks,
       runs,
       apiUrl: url,
-      httpUrl: `http://${formatAddress(listener.address)}`,
+      httpUrl,
+      statusPageLink: statusPageLink(httpUrl, statusToken),
       kubeconfigPath: server.kubeconfigPath,
       interrupt: () => pool.interrupt(),
       stop: ({ graceMs = 30_000, onProgress } = {}) => {

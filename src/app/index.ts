@@ -23,10 +23,10 @@
  * No role reads the files or the memory of another one. Out of scope: any decision about Stacks, Runs or Workers.
  */
 
-export { type Address, isLoopback, parseAddress } from './address.ts'
+export { type Address, isLoopback, parseAddress, urlOf } from './address.ts'
 export type { AllInOne, AllInOneOptions } from './all-in-one.ts'
 export { AppStartError, type AppStartErrorKind } from './app-start-error.ts'
 export { openLogFile } from './log-file.ts'
-export { discovery, installation, joinTokens, roleRights, roles, runWorkerProcess, startAllInOne } from './processes.ts'
+export { discovery, installation, joinTokens, roleRights, roles, runWorkerProcess, startAllInOne, statusAccess } from './processes.ts'
 export type { WorkerProcessOptions } from './worker/worker-process.ts'
 export type { ComponentName } from './worker-identity.ts'

@@ -29,6 +29,9 @@ export const roleRights = async () => (await import('./manifests/missing-rights.
 /** Where the roles of an installation are reached. */
 export const discovery = async () => await import('./discovery/index.ts')
 
+/** Where the token of a status page is, and the link that opens the page. */
+export const statusAccess = async () => await import('./endpoints/status-access.ts')
+
 /** Functions that create, list and revoke join tokens. */
 export const joinTokens = async () => await import('./join/index.ts')
 

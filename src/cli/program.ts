@@ -35,6 +35,7 @@ const commands = {
   state: () => import('./commands/state.command.ts'),
   hollow: () => import('./commands/hollow.command.ts'),
   token: () => import('./commands/token.command.ts'),
+  'status-page': () => import('./commands/status-page.command.ts'),
   doctor: () => import('./commands/doctor.command.ts'),
   version: () => import('./commands/version.command.ts'),
   completion: () => import('./commands/completion.command.ts'),

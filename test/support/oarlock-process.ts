@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -15,6 +15,8 @@ export type OarlockProcess = {
   readonly client: Client
   /** Base URL of the status page, metrics and states. */
   readonly httpUrl: string
+  /** Reads status page and metrics at `httpUrl`. */
+  readonly statusHeaders: { readonly authorization: string }
   /** Everything printed so far, stdout and stderr. */
   output(): string
   /** Sends SIGTERM, waits for the exit and returns its code. */
@@ -56,6 +58,7 @@ export async function startOarlock(dataDir: string, args: string[] = [], env: No
     kubeconfig,
     client,
     httpUrl: statusPageUrl(printed) ?? '',
+    statusHeaders: { authorization: `Bearer ${readFileSync(join(dataDir, 'status-token'), 'utf8').trim()}` },
     output: () => printed,
     stop: () => end('SIGTERM'),
     kill: async () => {

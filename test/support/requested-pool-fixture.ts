@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Registry } from 'prom-client'
 import { startApiServer } from '../../src/app/api-server/api-server.ts'
@@ -93,7 +94,8 @@ export async function startAgentProcess(kubeconfig: string, dataDir: string, arg
     child,
     output: () => printed,
     metric: async name => {
-      const text = await (await fetch(`${healthUrl}/metrics`)).text()
+      const token = readFileSync(join(dataDir, 'status-token'), 'utf8').trim()
+      const text = await (await fetch(`${healthUrl}/metrics`, { headers: { authorization: `Bearer ${token}` } })).text()
       const line = text.split('\n').find(each => each.startsWith(`${name} `))
       return Number(line?.slice(name.length + 1))
     },

@@ -11,7 +11,9 @@ import { authenticateByTokenReview } from '../delegated-auth/authenticate-by-tok
 import { controllerLeaseName, keepPublishing, type Publication, readEndpoint } from '../discovery/index.ts'
 import { startEndpoints } from '../endpoints/endpoints.ts'
 import { makeRegistry } from '../endpoints/metrics.ts'
+import { createMetricsHandler } from '../endpoints/metrics-endpoint.ts'
 import { createQueueHandler } from '../endpoints/queue-endpoint.ts'
+import { openStatusToken } from '../endpoints/status-access.ts'
 import { createPodCredential } from '../join/index.ts'
 import { type RoleListenerOptions, startTlsListener } from '../listener/tls-listener.ts'
 import { makeControllers } from './controllers.ts'
@@ -120,7 +122,10 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
     ...options.queue,
     role: 'queue',
     authenticate: authenticateByTokenReview(client),
-    mounts: [{ prefix: '/queue', handler: createQueueHandler(client, controllers.dispatch.queue) }],
+    mounts: [
+      { prefix: '/queue', handler: createQueueHandler(client, controllers.dispatch.queue) },
+      { prefix: '/metrics', handler: createMetricsHandler(client, registry) },
+    ],
     notReady: () => [],
     onError: error => log.error({ err: error }, 'request for the queue failed'),
   })
@@ -144,7 +149,7 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
     controllers,
     registry,
     mounts: [],
-    adminToken: undefined,
+    statusToken: openStatusToken(options.queue.dataDir),
     apiUrl: client.server,
     version: options.version,
     log,

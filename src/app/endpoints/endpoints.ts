@@ -19,8 +19,10 @@ export type EndpointsOptions = {
   /** Further metrics in Prometheus' text format. */
   moreMetrics?(): Promise<string>
   mounts: readonly Mount[]
-  /** Password or bearer token of an administrator. Undefined: page and queue are served on loopback addresses only, metrics to everyone. */
-  adminToken: string | undefined
+  /** Reads page, metrics and queue. */
+  statusToken: string
+  /** Password or bearer token of an administrator. Default: there is none. */
+  adminToken?: string | undefined
   apiUrl: string
   version: string
   log: Log
@@ -28,7 +30,7 @@ export type EndpointsOptions = {
 
 /** Health, metrics, queue and status page of a process with controllers. */
 export async function startEndpoints(options: EndpointsOptions): Promise<HttpListener> {
-  const { address, controllers, registry, mounts, adminToken, apiUrl, version, log } = options
+  const { address, controllers, registry, mounts, statusToken, adminToken, apiUrl, version, log } = options
   const { manager, dispatch, stacks, runs, workers } = controllers
   let hasStarted = false
   const readiness = (): string[] => {
@@ -50,6 +52,7 @@ export async function startEndpoints(options: EndpointsOptions): Promise<HttpLis
     page: () => renderStatusPage({ stacks: stacks.list(), runs: runs.list(), workers: workers.list(), version, apiUrl, nowMs: Date.now() }),
     queue: url => queueResponse(url, dispatch.queue),
     mounts,
+    statusToken,
     adminToken,
     onError: error => log.error({ err: error }, 'request to the status page failed'),
   })

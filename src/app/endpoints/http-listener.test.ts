@@ -1,5 +1,5 @@
 import { equal } from 'node:assert/strict'
-import { request } from 'node:http'
+import { type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from 'node:http'
 import { after, before, test } from 'node:test'
 import { type HttpListener, startHttpListener } from './http-listener.ts'
 
@@ -8,7 +8,8 @@ let listener: HttpListener
 before(async () => {
   listener = await startHttpListener({
     address: { host: '127.0.0.1', port: 0 },
-    adminToken: 'secret',
+    statusToken: 'status-secret',
+    adminToken: 'admin-secret',
     mounts: [],
     health: { livez: () => [], readyz: () => [] },
     metrics: async () => ({ contentType: 'text/plain', text: 'metrics' }),
@@ -21,16 +22,51 @@ before(async () => {
 })
 after(() => listener?.close())
 
-const statusOf = (host: string): Promise<number | undefined> =>
+type Answer = { readonly status: number | undefined; readonly headers: IncomingHttpHeaders; readonly text: string }
+
+const get = (path: string, headers: OutgoingHttpHeaders): Promise<Answer> =>
   new Promise((resolve, reject) => {
     const { port } = listener.address
-    request({ host: '127.0.0.1', port, path: '/queue', headers: { host } }, response => {
-      response.resume()
-      resolve(response.statusCode)
+    request({ host: '127.0.0.1', port, path, headers }, response => {
+      let text = ''
+      response.setEncoding('utf8').on('data', chunk => (text += chunk))
+      response.on('end', () => resolve({ status: response.statusCode, headers: response.headers, text }))
     })
       .on('error', reject)
       .end()
   })
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+const basic = (password: string) => ({ authorization: `Basic ${Buffer.from(`any:${password}`).toString('base64')}` })
+const statusOf = async (host: string) => (await get('/queue', { host, ...bearer('status-secret') })).status
+
+for (const [name, headers, status] of [
+  ['no credential', {}, 401],
+  ['the status token', bearer('status-secret'), 200],
+  ['the status token as password', basic('status-secret'), 200],
+  ['the admin token', bearer('admin-secret'), 200],
+  ['another token', bearer('status-secre'), 401],
+  ['an empty token', bearer(''), 401],
+  ['a scheme that is not known', { authorization: 'Digest status-secret' }, 401],
+  ['the cookie of another port', { cookie: 'oarlock_status_1=status-secret' }, 401],
+] as const)
+  test(`page, metrics and queue with ${name}: ${status}`, async () => {
+    for (const path of ['/', '/metrics', '/queue']) equal((await get(path, headers)).status, status, path)
+  })
+
+test('health is served without a credential', async () => {
+  for (const path of ['/livez', '/healthz', '/readyz']) equal((await get(path, {})).status, 200, path)
+})
+
+test('the link exchanges the token for a cookie that no script can read, and takes it out of the address', async () => {
+  const { status, headers } = await get('/?token=status-secret', {})
+  equal(status, 303)
+  equal(headers.location, './')
+  equal(headers['set-cookie']?.[0], `oarlock_status_${listener.address.port}=status-secret; Path=/; HttpOnly; SameSite=Lax`)
+  const cookie = `other=1; ${headers['set-cookie']?.[0]?.split(';')[0]}`
+  equal((await get('/', { cookie })).text, 'page')
+  equal((await get('/?token=wrong', {})).status, 401)
+  equal((await get('/queue?token=status-secret', {})).status, 401)
+})
 
 for (const host of ['127.0.0.1', 'localhost', 'LOCALHOST', '[::1]', '127.9.9.9'])
   test(`a request for host ${host} is answered`, async () => equal(await statusOf(`${host}:7468`), 200))

@@ -1,4 +1,3 @@
-import { hash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import {
@@ -13,6 +12,7 @@ import {
 import { type Address, isLoopback } from '../address.ts'
 import type { Mount } from '../mount.ts'
 import { listenError } from '../to-app-start-error.ts'
+import { hasCookie, hasToken, isOneOf } from './status-access.ts'
 
 export type HttpListenerOptions = {
   address: Address
@@ -23,8 +23,10 @@ export type HttpListenerOptions = {
   queue(url: string): { status: number; body: object }
   /** Additional routes, which check permissions themselves. */
   mounts: readonly Mount[]
-  /** Password or bearer token of an administrator. Undefined: page and queue are served on loopback addresses only, metrics to everyone. */
-  adminToken: string | undefined
+  /** Reads page, metrics and queue. */
+  statusToken: string
+  /** Password or bearer token of an administrator, for `mounts` and everything else. Default: there is none. */
+  adminToken?: string | undefined
   onError(error: unknown): void
   /** `authenticated` and `perUser` are connections whose request is being processed. Default: {@link connectionLimits}. */
   limits?: ConnectionLimits | undefined
@@ -37,11 +39,10 @@ export type HttpListener = { address: Address; close(): Promise<void> }
 
 /**
  * The plain HTTP listener: health, metrics, the status page, and the state store for tools that cannot trust our certificate authority.
- * On loopback, page, metrics and queue need no password, as they show no secrets. On other addresses they require the admin token.
+ * Only health is served without a credential, on every address: other users of this machine can connect to a loopback address too.
  */
 export async function startHttpListener(options: HttpListenerOptions): Promise<HttpListener> {
   const { address, onError } = options
-  const needsPassword = !isLoopback(address)
   // An import of node:http evaluates all its exports, among them WebSocket, which loads undici and node:http2.
   const { createServer } = process.getBuiltinModule('node:http')
   const limiter = new ConnectionLimiter(options.limits ?? connectionLimits().plain)
@@ -50,13 +51,13 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
     if (respondToHealthCheck(options.health, request, response)) return
     const { socket } = request
     // A connection is closed for a new one only while none of its requests is being processed.
-    const client = hasAdminToken(request, options.adminToken) ? 'administrator' : `network ${networkOf(socket.remoteAddress)}`
+    const client = clientOf(request, options)
     if (!limiter.admit(socket, client)) {
       response.setHeader('Retry-After', '1')
       return sendText(response, 503, 'too many requests are being processed: retry later')
     }
     response.once('close', () => limiter.release(socket))
-    handleRequest(options, needsPassword, request, response)
+    handleRequest(options, request, response)
       .catch(error => {
         onError(error)
         if (!response.headersSent) sendText(response, 500, 'internal error')
@@ -86,15 +87,17 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
   }
 }
 
-async function handleRequest(
-  options: HttpListenerOptions,
-  needsPassword: boolean,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  const path = (request.url ?? '/').split('?')[0] ?? '/'
+/** Whose connections are counted together. */
+function clientOf(request: IncomingMessage, { adminToken, statusToken }: HttpListenerOptions): string {
+  if (hasToken(request, [adminToken])) return 'administrator'
+  return hasToken(request, [statusToken]) ? 'status reader' : `network ${networkOf(request.socket.remoteAddress)}`
+}
+
+async function handleRequest(options: HttpListenerOptions, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const [path = '/', query = ''] = (request.url ?? '/').split('?', 2)
   response.setHeader('X-Content-Type-Options', 'nosniff')
-  const isAdmin = hasAdminToken(request, options.adminToken)
+  const { statusToken, adminToken } = options
+  const isAdmin = hasToken(request, [adminToken])
   for (const { prefix, handler } of options.mounts) {
     if (path.startsWith(prefix))
       return await handler(request, response, { user: isAdmin ? { name: 'oarlock:admin', groups: ['system:masters'] } : undefined })
@@ -108,11 +111,22 @@ async function handleRequest(
     return sendText(response, 421, 'misdirected request: use localhost or a loopback address')
   if (path !== '/' && path !== '/metrics' && path !== '/queue')
     return sendText(response, 404, 'not found: use /, /healthz, /livez, /readyz, /startupz, /metrics, /queue, /state/ or /logs/')
-  if (needsPassword && options.adminToken === undefined && path !== '/metrics')
-    return sendText(response, 403, 'forbidden: this process serves the status page and the queue on a loopback address only')
-  if (needsPassword && options.adminToken !== undefined && !isAdmin) {
-    response.setHeader('WWW-Authenticate', 'Basic realm="oarlock: any user, the admin token as password"')
-    return sendText(response, 401, 'unauthorized: the admin token of <data>/kubeconfig is required')
+  const cookie = `oarlock_status_${request.socket.localPort}`
+  if (path === '/' && isOneOf(new URLSearchParams(query).get('token') ?? '', [statusToken])) {
+    // The token leaves the address bar. Lax: the link may be followed from another page, such as a chat.
+    const value = `${cookie}=${statusToken}; Path=/; HttpOnly; SameSite=Lax`
+    response.writeHead(303, { Location: './', 'Set-Cookie': value, 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer' }).end()
+    return
+  }
+  if (!isAdmin && !hasToken(request, [statusToken]) && !hasCookie(request, cookie, statusToken)) {
+    // A browser asks for a password if the scheme is Basic, and shows the text otherwise.
+    const realm = 'realm="oarlock: any user, the status token as password"'
+    response.setHeader('WWW-Authenticate', isLoopback(options.address) ? 'Bearer realm="oarlock"' : `Basic ${realm}`)
+    return sendText(
+      response,
+      401,
+      'unauthorized: open the link that "oarlock status-page" prints, or send the token of <data>/status-token as bearer token',
+    )
   }
   if (path === '/metrics') {
     const { contentType, text } = await options.metrics()
@@ -133,22 +147,6 @@ async function handleRequest(
       'Cache-Control': 'no-store',
     })
     .end(options.page())
-}
-
-function hasAdminToken(request: IncomingMessage, adminToken: string | undefined): boolean {
-  if (adminToken === undefined) return false
-  const [scheme = '', value = ''] = (request.headers.authorization ?? '').split(' ', 2)
-  const kind = scheme.toLowerCase()
-  const given =
-    kind === 'bearer'
-      ? value
-      : kind === 'basic'
-        ? Buffer.from(value, 'base64')
-            .toString()
-            .replace(/^[^:]*:/, '')
-        : ''
-  const digest = (text: string) => hash('sha256', text, 'buffer')
-  return given !== '' && timingSafeEqual(digest(given), digest(adminToken))
 }
 
 function isOwnHost(header: string | undefined, address: Address): boolean {

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import { hostname } from 'node:os'
 import { Counter, type Registry } from 'prom-client'
 import type { Worker, WorkerPool } from '../../api/index.ts'
@@ -6,6 +7,7 @@ import { type Log, Manager } from '../../kubernetes/controller/index.ts'
 import { type Address, formatAddress } from '../address.ts'
 import { prepareRoleDirectory } from '../data-directory.ts'
 import { makeRegistry } from '../endpoints/metrics.ts'
+import { hasToken, openStatusToken } from '../endpoints/status-access.ts'
 import { createJoinToken } from '../join/index.ts'
 import { drainProcessPool, openProcessPool } from '../process-pool/local-pool.ts'
 import { listenError } from '../to-app-start-error.ts'
@@ -71,7 +73,9 @@ export function startPool(options: PoolRoleOptions): PoolRole {
   const processes = openProcessPool({ dataDir, launcher, allowPaths, log, connection })
   const registry = makeRegistry({ workers: () => processes.running().length })
   const claims = claimsCounter(registry)
-  const manager = new Manager({ client, log, registry, probes: healthAddress })
+  const statusToken = openStatusToken(dataDir)
+  const mayReadMetrics = (request: IncomingMessage) => hasToken(request, [statusToken])
+  const manager = new Manager({ client, log, registry, probes: healthAddress && { ...healthAddress, mayReadMetrics } })
   const adopted = processes.running().map(({ pool }) => pool)
   const prepare = async ({ metadata: { name, uid }, spec: { pool } }: Worker) => {
     const { url, caCertificate } = await joinEndpoint()

@@ -139,7 +139,8 @@ function banner(app: AllInOne, dataDir: string, paint: Paint): string[] {
   return [
     `${paint('bold', `oarlock ${packageVersion()}`)} is up ${paint('dim', `after ${formatSeconds(Date.now() - startedMs)}`)}`,
     row('API', app.apiUrl),
-    row('status page', app.httpUrl),
+    // The link has a token, which is not for logs.
+    row('status page', process.stdout.isTTY ? app.statusPageLink : app.httpUrl),
     row('kubeconfig', app.kubeconfigPath),
     row('data', dataDir),
     '',

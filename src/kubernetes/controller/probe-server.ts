@@ -1,9 +1,14 @@
-import type { Server, ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { ConnectionLimiter, connectionLimits, type HealthChecks, respondToHealthCheck } from '../util/index.ts'
 
 /** `port` 0 selects a free port. `host` defaults to all addresses, because kubelet and Prometheus connect from outside the Pod. */
-export type ProbeOptions = { port: number; host?: string | undefined }
+export type ProbeOptions = {
+  port: number
+  host?: string | undefined
+  /** Whether the request may read `/metrics`, for example by its bearer token. Default: every request may. */
+  mayReadMetrics?: (request: IncomingMessage) => boolean
+}
 
 /** Data sources of the endpoints. */
 export type ProbeSources = HealthChecks & {
@@ -24,7 +29,7 @@ export class ProbeServer {
   }
 
   /** @throws {Error} naming the address if the server cannot listen on it. */
-  static async start({ port, host }: ProbeOptions, sources: ProbeSources): Promise<ProbeServer> {
+  static async start({ port, host, mayReadMetrics = () => true }: ProbeOptions, sources: ProbeSources): Promise<ProbeServer> {
     const { createServer } = process.getBuiltinModule('node:http')
     const server = createServer((request, response) => {
       if (respondToHealthCheck(sources, request, response)) return
@@ -32,6 +37,10 @@ export class ProbeServer {
       if (request.method !== 'GET' && request.method !== 'HEAD') return send(response, 405, 'only GET and HEAD are allowed')
       if (path !== '/metrics' || !sources.metrics)
         return send(response, 404, 'not found: available paths are /healthz, /livez, /readyz and /metrics')
+      if (!mayReadMetrics(request)) {
+        response.setHeader('www-authenticate', 'Bearer realm="metrics"')
+        return send(response, 401, 'unauthorized: a bearer token is required')
+      }
       sources.metrics().then(
         ({ text, contentType }) => send(response, 200, text, contentType),
         () => send(response, 500, 'the metrics could not be collected'),

@@ -1,0 +1,64 @@
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
+import { join } from 'node:path'
+import { AppStartError } from '../app-start-error.ts'
+import { toAppStartError } from '../to-app-start-error.ts'
+
+const fileName = 'status-token'
+/** What a cookie can have. */
+const validToken = /^[\w.~+/=-]{16,}$/
+
+/** The file with the token that reads status page, queue and metrics of the process with this data directory. It grants nothing else. */
+export const statusTokenPath = (dataDir: string): string => join(dataDir, fileName)
+
+/**
+ * The token of {@link statusTokenPath}, created at the first start, readable only by its owner. It is kept, so that Prometheus can use the file.
+ * @throws {AppStartError} if the file cannot be used.
+ */
+export function openStatusToken(dataDir: string): string {
+  const path = statusTokenPath(dataDir)
+  try {
+    // Empty after a crash between its creation and the write.
+    const known = existsSync(path) ? readFileSync(path, 'utf8').trim() : ''
+    if (validToken.test(known)) return known
+    if (known === '') {
+      const token = randomBytes(32).toString('base64url')
+      writeFileSync(path, `${token}\n`, { mode: 0o600 })
+      return token
+    }
+  } catch (error) {
+    throw toAppStartError(error, { dataDir, listen: '' })
+  }
+  throw new AppStartError(
+    'DataDirectory',
+    `${path} must contain at least 16 characters: letters, digits and _.~+/=-`,
+    'delete it: the next start creates a token',
+  )
+}
+
+/** The link that opens the status page; the page keeps the token as a cookie. */
+export const statusPageLink = (url: string, token: string): string => `${url}/?token=${encodeURIComponent(token)}`
+
+/** Reports whether the request has one of `tokens` as bearer token, or as password of any user. */
+export function hasToken({ headers }: IncomingMessage, tokens: readonly (string | undefined)[]): boolean {
+  const [scheme = '', value = ''] = (headers.authorization ?? '').split(' ', 2)
+  const kind = scheme.toLowerCase()
+  if (kind === 'bearer') return isOneOf(value, tokens)
+  const password = () =>
+    Buffer.from(value, 'base64')
+      .toString()
+      .replace(/^[^:]*:/, '')
+  return kind === 'basic' && isOneOf(password(), tokens)
+}
+
+/** Reports whether the request has `token` in the cookie `name`. */
+export function hasCookie({ headers }: IncomingMessage, name: string, token: string): boolean {
+  const cookies = (headers.cookie ?? '').split(';').map(pair => pair.trim())
+  return cookies.some(pair => pair.startsWith(`${name}=`) && isOneOf(pair.slice(name.length + 1), [token]))
+}
+
+export function isOneOf(given: string, tokens: readonly (string | undefined)[]): boolean {
+  const digest = (text: string) => hash('sha256', text, 'buffer')
+  return given !== '' && tokens.some(token => token !== undefined && timingSafeEqual(digest(given), digest(token)))
+}

@@ -1,0 +1,75 @@
+/** What a local user without a credential gets of a running `oarlock up`: every port it listens on is asked for everything. */
+import { deepEqual, equal, match, ok } from 'node:assert/strict'
+import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { eventually } from './support/eventually.ts'
+import { getFrom, listeningPorts, openWithoutCredential } from './support/listening-ports.ts'
+import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
+import { processesOfRun } from './support/processes.ts'
+import { runOarlock } from './support/run-program.ts'
+import { StackFixture } from './support/stacks.ts'
+
+const stack = 'confidential'
+const dataDir = makeDataDir()
+let oarlock: OarlockProcess
+let statusPort: number
+
+before(async () => {
+  oarlock = await startOarlock(dataDir)
+  statusPort = Number(new URL(oarlock.httpUrl).port)
+  const stacks = new StackFixture(oarlock.client)
+  await stacks.create(stack, {
+    engine: 'command',
+    source: { inline: { files: { 'run.sh': '' } } },
+    command: { apply: ['sh', '-c', 'while :; do sleep 0.1; done'] },
+  })
+  // Its worker, its supervisor and the engine run too.
+  await eventually(async () => {
+    const [run] = await stacks.runsOf(stack)
+    return run !== undefined && processesOfRun(run.metadata.uid).length > 0
+  }, 'the engine to run')
+})
+after(async () => {
+  // The second signal interrupts the engine.
+  oarlock?.child.kill('SIGTERM')
+  await oarlock?.stop()
+  removeDirectory(dataDir)
+})
+
+test('every port serves only health and version without a credential', async () => {
+  const ports = listeningPorts(oarlock.child.pid!)
+  const apiPort = Number(new URL(oarlock.client.server).port)
+  deepEqual(
+    ports,
+    [apiPort, statusPort].sort((a, b) => a - b),
+    'ports that docs/security.md does not list',
+  )
+  deepEqual(await openWithoutCredential(ports, 'default', stack), [])
+  for (const port of [apiPort, statusPort]) equal((await getFrom(port === apiPort ? 'https' : 'http', port, '/livez'))?.status, 200)
+})
+
+test('the link that "oarlock status-page" prints opens the page, and its token reads queue and metrics', async () => {
+  const printed = await runOarlock(['status-page', '--data', dataDir, '--health-address', `127.0.0.1:${statusPort}`])
+  equal(printed.code, 0, printed.text)
+  const response = await fetch(printed.stdout.trim(), { redirect: 'manual' })
+  equal(response.status, 303)
+  const [cookie = ''] = (response.headers.get('set-cookie') ?? '').split(';')
+  const page = await getFrom('http', statusPort, response.headers.get('location')!.replace(/^\./, ''), { headers: { cookie } })
+  equal(page?.status, 200)
+  // What the test above looks for is here.
+  ok(page?.text.includes(stack))
+  for (const path of ['/metrics', '/queue'])
+    equal((await getFrom('http', statusPort, path, { headers: { ...oarlock.statusHeaders } }))?.status, 200)
+})
+
+test('the token is readable by its owner only, is not in what the process prints to a pipe or its log, and reads nothing else', async () => {
+  const path = join(dataDir, 'status-token')
+  equal(statSync(path).mode & 0o777, 0o600)
+  const token = readFileSync(path, 'utf8').trim()
+  ok(!oarlock.output().includes(token))
+  match(oarlock.output(), /status page +http:\/\/127\.0\.0\.1:\d+$/m)
+  const apiPort = Number(new URL(oarlock.client.server).port)
+  equal((await getFrom('https', apiPort, '/api/v1/namespaces', { headers: { ...oarlock.statusHeaders } }))?.status, 401)
+  equal((await getFrom('http', statusPort, `/state/default/${stack}`, { headers: { ...oarlock.statusHeaders } }))?.status, 401)
+})
