@@ -144,9 +144,10 @@ export async function createFixture(target: Target, issueLocal?: IssueCredential
   const runs = [await createRun(client, 'web', 'w1'), await createRun(client, 'db', 'w2')]
   // Its worker applies objects.
   await createRun(client, 'objects', 'w7', { engine: 'manifests' })
-  await client
-    .resource(namespaceResource)
-    .create({ metadata: { name: 'of-objects', annotations: { 'oarlock.dev/stack': `${namespace}/objects` } } })
+  for (const [name, labels] of [['of-objects', {}] as const, ['guarded', { 'oarlock.dev/approval': 'Required' }] as const]) {
+    const annotations = { 'oarlock.dev/stack': `${namespace}/objects` }
+    await client.resource(namespaceResource).create({ metadata: { name, labels, annotations } })
+  }
   // It has no worker yet.
   const queued = runSpec('web', runs[0]!.spec.stackRef.uid, { epoch: 2 })
   await client.resource(runResource).create({ metadata: { name: 'web-2', namespace }, spec: queued })

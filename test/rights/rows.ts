@@ -441,6 +441,9 @@ export const localWorkerRows: readonly Row[] = [
   api('local-w7', false, { method: 'POST', path: core(`namespaces/${namespace}/serviceaccounts/default/token`), body: tokenRequest }),
   api('local-w7', true, patch(core(`namespaces/${namespace}`), { metadata: { labels: { team: 'a' } } })),
   api('local-w7', false, patch(core(`namespaces/${namespace}`), { metadata: { labels: { 'oarlock.dev/approval': 'Required' } } })),
+  api('local-w7', false, patch(core('namespaces/guarded'), { metadata: { labels: { 'oarlock.dev/approval': null } } })),
+  api('local-w7', true, remove(core('namespaces/of-objects'))),
+  api('local-w7', false, remove(core('namespaces/guarded'))),
   api('local-w7', false, patch(inShop('stacks/web'), { spec: { suspend: false } })),
   api('local-w7', false, patch(inShop('runs/web-1/status'), { status: { phase: 'Succeeded' } })),
 ]

@@ -16,7 +16,7 @@ import { toAppStartError } from '../to-app-start-error.ts'
 import { startOnPreviousPort } from './api-port.ts'
 import { makeAuthorizer, rightsAdmission } from './authorize.ts'
 import { MountTable } from './mount-table.ts'
-import { workerAdmission } from './worker-admission.ts'
+import { namespaceDeletion, workerAdmission } from './worker-admission.ts'
 import { type RunsOfWorker, workerFacts } from './worker-facts.ts'
 
 export type ApiServerRoleOptions = {
@@ -81,6 +81,7 @@ export async function startApiServer({ dataDir, listen, names, mounts = [], audi
         ],
       ]),
       deletionPlugins: new Map([
+        ['namespaces', namespaceDeletion],
         [runsTable, runDeletion],
         [stacksTable, stackDeletion],
       ]),

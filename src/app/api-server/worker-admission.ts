@@ -1,6 +1,6 @@
 import { apiGroup, isStartRequested, labels, outputsSecretName, outputsSecretType, systemNamespace, type Worker } from '../../api/index.ts'
 import { equalJson, type KubeObject } from '../../kubernetes/object/index.ts'
-import type { AdmissionPlugin, AdmissionRequest } from '../../kubernetes/server/index.ts'
+import type { AdmissionPlugin, AdmissionRequest, DeletionPlugin } from '../../kubernetes/server/index.ts'
 import { hasJoined, poolOf, workerOf } from '../worker-identity.ts'
 import { mayApplyNamespace, mayApplySecret } from './authorize-manifests.ts'
 import type { WorkerFacts } from './worker-facts.ts'
@@ -83,3 +83,9 @@ export function workerAdmission(facts: WorkerFacts): ReadonlyMap<string, Admissi
     ['namespaces', appliedNamespace],
   ])
 }
+
+/** A worker that could delete a Namespace with the label could create it again without. A Stack may have created it before it was labeled. */
+export const namespaceDeletion: DeletionPlugin = ({ user }, { metadata }) =>
+  workerOf(user) !== undefined && metadata.labels?.[labels.approval] !== undefined
+    ? `a worker cannot delete a Namespace with the label ${labels.approval}`
+    : undefined
