@@ -3,12 +3,20 @@ import { accessSync, constants, existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import { detectEngines } from '../../execution/engine/index.ts'
-import { canMarkProcesses, findDelegatedCgroup, privateNetworkProblem, probeIsolation } from '../../execution/workspace/index.ts'
+import {
+  availableIsolationLevels,
+  availableNetworks,
+  canMarkProcesses,
+  findDelegatedCgroup,
+  privateNetworkProblem,
+  probeIsolation,
+} from '../../execution/workspace/index.ts'
 import { type AccessOptions, dataDirectory, findKubeconfig, withClient } from '../access.ts'
 import { formatError } from '../cli-error.ts'
 import { outPaint, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { serialize } from '../output/print-objects.ts'
+import { enforceablePolicies } from './enforceable-policies.ts'
 
 /** `ok`: works. `missing`: required only by its users. `broken`: Oarlock does not work without it. */
 export type DoctorFinding = { what: string; state: 'ok' | 'missing' | 'broken'; detail: string; fix?: string }
@@ -24,6 +32,11 @@ export async function doctor(options: AccessOptions & { data?: string; output?: 
     await sandbox(),
     await sandboxNetwork(),
     limits(),
+    enforceablePolicies({
+      levels: await availableIsolationLevels(),
+      networks: await availableNetworks(),
+      limitsCpu: findDelegatedCgroup()?.controllers.has('cpu') === true,
+    }),
     processTracking(),
     data(options.data),
     await server(options),
