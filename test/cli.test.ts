@@ -280,6 +280,8 @@ command: { plan: [sh, -c, 'echo would write; exit 2'], apply: [echo, written] }`
     equal(approved.code, 0, approved.stderr)
     match(approved.stderr, /would write/)
     match(approved.stdout, /stack\/careful is Ready/)
+    const described = await oarlock(['describe', 'stack', 'careful'])
+    match(described.stdout, /^Approval: +of the plan of run\/careful-\S+ by oarlock:admin at 20/m)
     equal((await oarlock(['approve', 'careful', '--yes'])).code, 1)
   })
 
