@@ -21,7 +21,7 @@ const mayImport: Record<string, readonly string[]> = {
   'kubernetes/testing': [...controllers, 'kubernetes/server'],
   kubernetes: ['kubernetes/object', 'kubernetes/schema', 'kubernetes/apply'],
   api: ['kubernetes/object'],
-  'stores/http': [],
+  'stores/http': ['kubernetes/util'],
   'stores/log': ['stores/http', ...objects],
   'stores/state': ['stores/http', ...objects],
   'execution/workspace': ['api', ...objects],

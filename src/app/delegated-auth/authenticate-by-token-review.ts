@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { Client } from '../../kubernetes/client/index.ts'
-import { AddressLimiter, type AddressLimits } from '../limits/address-limiter.ts'
+import { ClientLimiter, type ClientLimits, networkOf } from '../../kubernetes/util/index.ts'
 import { ExpiringCache } from './expiring-cache.ts'
 import { type ReviewedUser, tokenReviewResource } from './review-resources.ts'
 
@@ -14,7 +14,7 @@ const maxEntries = { authenticated: 10_000, rejected: 1_000 }
 /** More bytes than any token of Kubernetes; the API server is not asked about longer ones. */
 const maxTokenLength = 16_384
 /** Clients without a valid token must keep neither the API server busy nor other clients waiting. */
-const reviewLimits: AddressLimits = { concurrent: 64, concurrentPerAddress: 16, waitingPerAddress: 256, waiting: 4_096 }
+const reviewLimits: ClientLimits = { concurrent: 64, concurrentPerClient: 16, waitingPerClient: 256, waiting: 4_096 }
 
 /** `remoteAddress` is that of the client, whose reviews are limited apart from those of other addresses. */
 export type TokenAuthenticator = (token: string, remoteAddress?: string) => Promise<ReviewedUser | undefined>
@@ -22,21 +22,21 @@ export type TokenAuthenticator = (token: string, remoteAddress?: string) => Prom
 export type TokenReviewOptions = {
   /** A monotonic clock in milliseconds; default `performance.now`. */
   nowMs?: () => number
-  limits?: AddressLimits
+  limits?: ClientLimits
 }
 
 /**
  * Authenticates the bearer tokens of a listener by TokenReview, as Kubernetes' components do that have one: the user, or undefined for an
  * invalid token. Only a hash of a token is kept. Any text is reviewed: tokens of kube-apiserver need no format.
  * @param client with the permission to create TokenReviews (`system:auth-delegator`).
- * The result throws a {StatusError} or {ConnectionError} if the API server does not decide, and TooManyRequests while too many reviews
- * wait.
+ * The result throws a {StatusError} or {ConnectionError} if the API server does not decide, and a {LimitExceededError} while too many
+ * reviews wait.
  */
 export function authenticateByTokenReview(client: Client, options: TokenReviewOptions = {}): TokenAuthenticator {
   const { nowMs = () => performance.now(), limits = reviewLimits } = options
   const authenticated = new ExpiringCache<ReviewedUser>({ maxEntries: maxEntries.authenticated, nowMs })
   const rejected = new ExpiringCache<undefined>({ maxEntries: maxEntries.rejected, nowMs })
-  const limiter = new AddressLimiter(limits)
+  const limiter = new ClientLimiter(limits)
   /** Concurrent requests with one token share a review. Bounded by `limits`. */
   const pending = new Map<string, Promise<ReviewedUser | undefined>>()
   const review = async (key: string, token: string): Promise<ReviewedUser | undefined> => {
@@ -56,7 +56,7 @@ export function authenticateByTokenReview(client: Client, options: TokenReviewOp
     const key = hash('sha256', token)
     const known = authenticated.peek(key) ?? rejected.peek(key) ?? pending.get(key)
     if (known) return await known
-    const result = limiter.run(remoteAddress, () => review(key, token)).finally(() => pending.delete(key))
+    const result = limiter.run(networkOf(remoteAddress), () => review(key, token)).finally(() => pending.delete(key))
     pending.set(key, result)
     return await result
   }

@@ -1,8 +1,9 @@
 import { equal, match, notEqual, ok, rejects } from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Client, createClient } from '../../kubernetes/client/index.ts'
-import { describeResource, isReason } from '../../kubernetes/object/index.ts'
+import { describeResource } from '../../kubernetes/object/index.ts'
 import { startTestServer } from '../../kubernetes/testing/index.ts'
+import { LimitExceededError } from '../../kubernetes/util/index.ts'
 import { AccessReviewer, forbiddenMessage } from './access-reviewer.ts'
 import { authenticateByTokenReview } from './authenticate-by-token-review.ts'
 
@@ -78,7 +79,7 @@ test('a client with invalid tokens does not keep a client at another address fro
   const results = await invalid
   const rejected = results.filter(result => result.status === 'rejected')
   equal(rejected.length, 400 - 16 - 256)
-  ok(rejected.every(({ reason }) => isReason(reason, 'TooManyRequests')))
+  ok(rejected.every(({ reason }) => reason instanceof LimitExceededError))
   ok(results.every(result => result.status === 'rejected' || result.value === undefined))
   equal(await authenticate('token-399', '10.0.0.9'), undefined)
   const before = requests()

@@ -1,5 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { StatusError } from '../../kubernetes/object/index.ts'
+import { Fairness } from '../../kubernetes/server/index.ts'
 import {
   atMostEvery,
   ConnectionLimiter,
@@ -45,6 +47,7 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
   const { address, onError } = options
   // An import of node:http evaluates all its exports, among them WebSocket, which loads undici and node:http2.
   const { createServer } = process.getBuiltinModule('node:http')
+  const fairness = new Fairness()
   const limiter = new ConnectionLimiter(options.limits ?? connectionLimits().plain)
   const server = createServer((request, response) => {
     response.on('error', () => {})
@@ -57,8 +60,10 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
       return sendText(response, 503, 'too many requests are being processed: retry later')
     }
     response.once('close', () => limiter.release(socket))
-    handleRequest(options, request, response)
+    fairness
+      .start(client, 'network', () => handleRequest(options, request, response))
       .catch(error => {
+        if (error instanceof StatusError && error.code === 429 && !response.headersSent) return sendText(response, 429, error.message)
         onError(error)
         if (!response.headersSent) sendText(response, 500, 'internal error')
         else response.destroy()

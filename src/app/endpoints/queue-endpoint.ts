@@ -3,6 +3,7 @@ import { runResource } from '../../api/index.ts'
 import { maxReportedRuns, type QueueReport, type QueueReportOptions } from '../../controllers/dispatch/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { badRequest, StatusError } from '../../kubernetes/object/index.ts'
+import { ClientLimiter, LimitExceededError } from '../../kubernetes/util/index.ts'
 import { AccessReviewer } from '../delegated-auth/access-reviewer.ts'
 import type { ReviewedUser } from '../delegated-auth/review-resources.ts'
 import type { MountHandler } from '../mount.ts'
@@ -10,12 +11,16 @@ import type { MountHandler } from '../mount.ts'
 /** Undefined if another process leads, which has the queue. */
 type ReadQueue = (options: QueueReportOptions) => QueueReport | undefined
 
+/** Each asks the API server once, unless the answer is known. */
+const requestLimits = { concurrent: 64, concurrentPerClient: 8, waitingPerClient: 256, waiting: 4_096 }
+
 /**
  * `GET /queue[?pool=&namespace=&limit=]` on the address of the API server, for `oarlock queue`: the queue as JSON. The user must have
  * the permission to list Runs in all namespaces, or in `namespace`; then only Runs and tenants of that namespace are shown.
  */
 export function createQueueHandler(client: Client, read: ReadQueue): MountHandler {
   const access = new AccessReviewer(client)
+  const limiter = new ClientLimiter(requestLimits)
   return async (request, response, { user }) => {
     try {
       const url = request.url ?? ''
@@ -23,11 +28,14 @@ export function createQueueHandler(client: Client, read: ReadQueue): MountHandle
       if (!user) throw new StatusError('Unauthorized', 'send a token or a client certificate')
       if (request.method !== 'GET') throw new StatusError('MethodNotAllowed', 'use GET')
       const options = readOptions(url)
-      await authorizeListRuns(access, user, options.namespace)
-      send(response, 200, reportOf(read, options))
-    } catch (error) {
+      await limiter.run(user.name, async () => {
+        await authorizeListRuns(access, user, options.namespace)
+        if (!response.destroyed) send(response, 200, reportOf(read, options))
+      })
+    } catch (thrown) {
+      const error = thrown instanceof LimitExceededError ? new StatusError('TooManyRequests', thrown.message) : thrown
       if (!(error instanceof StatusError)) throw error
-      if (error.code === 503) response.setHeader('Retry-After', '1')
+      if (error.code === 503 || error.code === 429) response.setHeader('Retry-After', '1')
       send(response, error.code, error.toStatus())
     }
   }

@@ -2,8 +2,8 @@ import { randomInt } from 'node:crypto'
 import { labels, systemNamespace, workerPoolResource, workerResource, workersNamespace } from '../../api/index.ts'
 import { type Client, type SecretBody, secretResource } from '../../kubernetes/client/index.ts'
 import { isReason, type KubeObject, nameErrors, rfc3339 } from '../../kubernetes/object/index.ts'
+import { ClientLimiter, type ClientLimits, LimitExceededError, networkOf } from '../../kubernetes/util/index.ts'
 import type { Endpoint } from '../discovery/index.ts'
-import { AddressLimiter, type AddressLimits } from '../limits/address-limiter.ts'
 import { reservedNameError, workerOf } from '../worker-identity.ts'
 import {
   credentialExpiresAtMs,
@@ -26,13 +26,15 @@ import { allowedLabels, credentialLabels, workerLabelsAnnotation } from './worke
  * 10 s has stopped its engines long before.
  */
 const credentialTtlMs = 3_600_000
-/** Unexpired credentials of workers (invariant 10). */
-const maxCredentials = 10_000
+/** Unexpired credentials of workers (invariant 10), of all and of one token: who has a token must not keep the workers of others out. */
+const maxCredentials = { all: 10_000, perToken: 5_000 }
+/** Joins with one valid token write up to three objects each. */
+const joinLimits: ClientLimits = { concurrent: 32, concurrentPerClient: 8, waitingPerClient: 256, waiting: 2_048 }
 /**
  * The lookups of tokens, each one request to the API server, are limited per address of the client. Attempts are not: the secret of a
  * token has 256 random bits, which cannot be guessed, and a limit that is shared would let anyone stop the joins of others.
  */
-const lookupLimits: AddressLimits = { concurrent: 32, concurrentPerAddress: 8, waitingPerAddress: 256, waiting: 2_048 }
+const lookupLimits: ClientLimits = { concurrent: 32, concurrentPerClient: 8, waitingPerClient: 256, waiting: 2_048 }
 const sweepEveryMs = 10 * 60_000
 
 /**
@@ -66,6 +68,8 @@ export type JoinServiceOptions = {
   nowMs?: () => number
   /** Default: {@link credentialTtlMs}. */
   ttlMs?: number
+  /** Default: {@link maxCredentials}. */
+  maxCredentials?: { all: number; perToken: number }
 }
 
 /** The response to a worker that joins, or renews its credential. */
@@ -92,15 +96,18 @@ export class JoinService {
   readonly #options: JoinServiceOptions
   readonly #nowMs: () => number
   readonly #ttlMs: number
-  readonly #lookups = new AddressLimiter(lookupLimits)
+  readonly #maxCredentials: { all: number; perToken: number }
+  readonly #lookups = new ClientLimiter(lookupLimits)
+  readonly #joins = new ClientLimiter(joinLimits)
   #sweptAtMs = Number.NEGATIVE_INFINITY
-  /** Unexpired credentials, counted at the last sweep and since. */
-  #credentials = 0
+  /** Unexpired credentials by token, with an empty id for workers of this host, counted at the last sweep and since. */
+  #credentials = new Map<string, number>()
 
   constructor(options: JoinServiceOptions) {
     this.#options = options
     this.#nowMs = options.nowMs ?? Date.now
     this.#ttlMs = options.ttlMs ?? credentialTtlMs
+    this.#maxCredentials = options.maxCredentials ?? maxCredentials
   }
 
   /**
@@ -115,14 +122,14 @@ export class JoinService {
     remoteAddress?: string,
   ): Promise<JoinResponse | JoinRejection> {
     const parsed = typeof token === 'string' ? parseJoinToken(token) : undefined
-    let record: JoinTokenRecord | undefined
-    try {
-      record = parsed && (await this.#lookups.run(remoteAddress, () => this.#find(parsed)))
-    } catch (error) {
-      if (!isReason(error, 'TooManyRequests')) throw error
-      return { code: 429, message: 'too many join tokens are being looked up: try again in a second' }
-    }
-    if (!record) return unauthorized('join token is invalid, expired, exhausted or revoked: create one with "oarlock token create"')
+    return await orTooMany(async () => {
+      const record = parsed && (await this.#lookups.run(networkOf(remoteAddress), () => this.#find(parsed)))
+      if (!record) return unauthorized('join token is invalid, expired, exhausted or revoked: create one with "oarlock token create"')
+      return await this.#joins.run(`token ${record.id}`, () => this.#joinWith(record, requestedName, requestedLabels))
+    })
+  }
+
+  async #joinWith(record: JoinTokenRecord, requestedName: unknown, requestedLabels: unknown): Promise<JoinResponse | JoinRejection> {
     const base = requestedName === undefined || requestedName === '' ? record.pool : requestedName
     if (typeof base !== 'string' || base.length > 200 || nameErrors(base, 'dns1123Subdomain').length > 0) {
       return { code: 422, message: 'name must be a lowercase RFC 1123 subdomain of at most 200 characters' }
@@ -138,7 +145,8 @@ export class JoinService {
     const destinations = await this.#destinations()
     if ('code' in destinations) return destinations
     await this.#sweep()
-    if (this.#credentials >= maxCredentials) return { code: 429, message: `the limit of ${maxCredentials} joined workers is reached` }
+    const full = this.#fullMessage(record.id)
+    if (full !== undefined) return { code: 429, message: full }
     if (!(await this.#consume(record))) return unauthorized('join token is exhausted: create one with "oarlock token create"')
     const made = await this.#createCredential({ worker, pool: record.pool, tokenId: record.id }, outcome.labels)
     return 'code' in made ? made : { ...made, ...destinations }
@@ -156,6 +164,10 @@ export class JoinService {
   async renew(user: { name: string; groups: readonly string[] } | undefined): Promise<JoinResponse | JoinRejection> {
     const worker = workerOf(user)
     if (worker === undefined) return { code: 401, message: 'only a worker can renew its credential, while it is valid' }
+    return await orTooMany(() => this.#joins.run(`worker ${worker}`, () => this.#renewOf(worker)))
+  }
+
+  async #renewOf(worker: string): Promise<JoinResponse | JoinRejection> {
     const secrets = this.#options.client.resource(secretResource)
     const found = await secrets.getOrUndefined(workerCredentialName(worker), { namespace: workersNamespace })
     const pool = found?.metadata.labels?.[labels.pool]
@@ -226,7 +238,7 @@ export class JoinService {
     const secrets = this.#options.client.resource(secretResource)
     const record = workerCredentialSecret({ worker, pool, tokenId, expiresAtMs: this.#nowMs() + this.#ttlMs, labels })
     try {
-      this.#credentials++
+      this.#credentials.set(tokenId ?? '', (this.#credentials.get(tokenId ?? '') ?? 0) + 1)
       const made = await secrets.create({ ...record, metadata: { ...record.metadata, namespace: workersNamespace } })
       return await this.#sign(worker, pool, made, labels)
     } catch (error) {
@@ -273,9 +285,31 @@ export class JoinService {
           if (!isReason(error, 'NotFound', 'Conflict')) throw error
         })
     }
-    this.#credentials = items.filter(secret => secret.type === workerCredentialType && !isExpired(secret)).length
+    const tokens = items.filter(secret => secret.type === workerCredentialType && !isExpired(secret)).map(tokenIdOf)
+    this.#credentials = new Map()
+    for (const id of tokens) this.#credentials.set(id, (this.#credentials.get(id) ?? 0) + 1)
+  }
+
+  /** Why no further worker can join with this token; undefined if it can. */
+  #fullMessage(id: string): string | undefined {
+    const { all, perToken } = this.#maxCredentials
+    if ((this.#credentials.get(id) ?? 0) >= perToken) return `the limit of ${perToken} joined workers of one token is reached`
+    const count = this.#credentials.values().reduce((sum, each) => sum + each, 0)
+    return count >= all ? `the limit of ${all} joined workers is reached` : undefined
   }
 }
+
+/** Awaits a join or a renewal that a limit may reject. */
+async function orTooMany(outcome: () => Promise<JoinResponse | JoinRejection>): Promise<JoinResponse | JoinRejection> {
+  try {
+    return await outcome()
+  } catch (error) {
+    if (!(error instanceof LimitExceededError)) throw error
+    return { code: 429, message: 'too many requests to join are waiting: try again in a second' }
+  }
+}
+
+const tokenIdOf = ({ metadata }: KubeObject<SecretBody>): string => metadata.labels?.[joinTokenLabel] ?? ''
 
 const unauthorized = (message: string): JoinRejection => ({ code: 401, message })
 

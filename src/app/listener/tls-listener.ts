@@ -9,14 +9,16 @@ import { readFileSync } from 'node:fs'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { isReason } from '../../kubernetes/object/index.ts'
-import { readServingCertificates } from '../../kubernetes/server/index.ts'
+import { StatusError } from '../../kubernetes/object/index.ts'
+import { Fairness, readServingCertificates } from '../../kubernetes/server/index.ts'
 import {
   atMostEvery,
   ConnectionLimiter,
   type ConnectionLimits,
   connectionLimits,
+  LimitExceededError,
   makeDirectories,
+  networkOf,
   respondToHealthCheck,
 } from '../../kubernetes/util/index.ts'
 import { type Address, urlOf } from '../address.ts'
@@ -82,6 +84,7 @@ export async function startTlsListener(options: TlsListenerOptions): Promise<Tls
   const onReviewError = atMostEvery(logIntervalMs, onError)
   const { handshakeMs = 10_000, unreadBodyMs = 60_000 } = options.limits ?? {}
   const limiter = new ConnectionLimiter({ ...connectionLimits().server, ...options.limits?.connections })
+  const fairness = new Fairness()
   const tlsOptions = { cert: tls.certificate, key: tls.key, minVersion: 'TLSv1.2', handshakeTimeout: handshakeMs } as const
   const server = createServer(tlsOptions, (request, response) => {
     response.on('error', () => {})
@@ -95,7 +98,11 @@ export async function startTlsListener(options: TlsListenerOptions): Promise<Tls
       clearTimeout(bodyTimer)
       return true
     }
-    serve(options, { onReviewError, admit }, request, response).catch(error => {
+    serve(options, { onReviewError, admit, fairness }, request, response).catch(error => {
+      if (error instanceof StatusError && error.code === 429 && !response.headersSent) {
+        response.setHeader('Retry-After', '1')
+        return sendText(response, 429, error.message)
+      }
       onError(error)
       if (response.headersSent) response.destroy()
       else sendText(response, 500, 'internal error')
@@ -168,7 +175,7 @@ function readFiles({ certificate, key }: { certificate: string; key: string }): 
 
 async function serve(
   options: TlsListenerOptions,
-  { onReviewError, admit }: { onReviewError(error: unknown): void; admit(user: string): boolean },
+  { onReviewError, admit, fairness }: { onReviewError(error: unknown): void; admit(user: string): boolean; fairness: Fairness },
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
@@ -186,7 +193,7 @@ async function serve(
     user = isBearer ? await options.authenticate(token, request.socket.remoteAddress) : undefined
   } catch (error) {
     response.setHeader('Retry-After', '1')
-    if (isReason(error, 'TooManyRequests')) return sendText(response, 429, error.message)
+    if (error instanceof LimitExceededError) return sendText(response, 429, error.message)
     onReviewError(error)
     return sendText(response, 503, 'the API server could not review the token')
   }
@@ -195,7 +202,11 @@ async function serve(
     return sendText(response, 503, 'this user has too many connections: close some, or retry later')
   }
   const reauthenticate = async () => (isBearer ? await options.authenticate(token, request.socket.remoteAddress) : undefined)
-  await mount.handler(request, response, { user, reauthenticate })
+  const handle = async () => {
+    if (!response.destroyed) await mount.handler(request, response, { user, reauthenticate })
+  }
+  if (user) await fairness.start(user.name, 'user', handle)
+  else await fairness.start(networkOf(request.socket.remoteAddress), 'network', handle)
 }
 
 function sendText(response: ServerResponse, status: number, text: string): void {

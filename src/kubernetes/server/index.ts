@@ -33,7 +33,7 @@ export {
   readCertificates as readServingCertificates,
   type User,
 } from './auth/index.ts'
-export type { FairnessLimits } from './fairness/index.ts'
+export { Fairness, type FairnessLimits } from './fairness/index.ts'
 export type { LocalConnection, Mount } from './http/index.ts'
 export type { ServerStats } from './metrics/index.ts'
 export { type ApiServer, type ServerOptions, startServer } from './start-server.ts'

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { HttpError, type HttpUser, readBody, send, sendError, sendJson } from '../http/index.ts'
+import { HttpError, type HttpUser, RequestLimiter, readBody, send, sendError, sendJson } from '../http/index.ts'
 import type { LogStore } from './log-store.ts'
 import { checkRunKey, LogNameError, type RunKey } from './run-key.ts'
 
@@ -19,8 +19,10 @@ export type LogHandlerOptions = {
   idleMs?: number
   /** Maximum bytes of one append. Default 1 MiB. */
   maxBodyBytes?: number
-  /** Maximum number of concurrent followers over all Runs. Default 1,000. */
+  /** Maximum number of concurrent followers over all Runs, of which one user can be a quarter. Default 1,000. */
   maxFollowers?: number
+  /** Default: a new one. */
+  limiter?: RequestLimiter | undefined
   /** How often a follower is authenticated and authorized again. Default 10,000. */
   revalidateMs?: number
   /** Called with the error behind a response `InternalError`. */
@@ -43,15 +45,20 @@ export type LogHandler = (req: IncomingMessage, res: ServerResponse, context: Lo
  */
 export function createLogHandler(options: LogHandlerOptions): LogHandler {
   const { store, authorize, idleMs = 30_000, maxBodyBytes = 1024 * 1024, maxFollowers = 1_000, revalidateMs = 10_000, onError } = options
-  let followers = 0
+  const { limiter = new RequestLimiter() } = options
+  const maxFollowersPerUser = Math.ceil(maxFollowers / 4)
+  /** By user. */
+  const followers = new Map<string, number>()
+  let allFollowers = 0
 
   return async (req, res, { user, reauthenticate = async () => user }) => {
+    const limited = limiter.begin(req, res)
     try {
       const { key, query } = parseTarget(req)
       const method = req.method ?? 'GET'
       if (method !== 'GET' && method !== 'POST')
         throw new HttpError(405, 'MethodNotAllowed', `${method} is not allowed here, use GET or POST`)
-      const access = await authorize({ user, ...key, verb: method === 'GET' ? 'read' : 'write' })
+      const access = await limited.authorize(user, () => authorize({ user, ...key, verb: method === 'GET' ? 'read' : 'write' }))
       if (!access.allowed) {
         const codes = { 401: 'Unauthorized', 403: 'Forbidden', 404: 'NotFound', 503: 'Unavailable' }
         throw new HttpError(access.code, codes[access.code], access.message)
@@ -61,9 +68,9 @@ export function createLogHandler(options: LogHandlerOptions): LogHandler {
         // Undecided: an outage of the API server does not end what was allowed.
         return again.allowed || again.code === 503
       }
-      if (method === 'POST') await append(key, query, req, res)
-      else if (isSet(query, 'follow')) await follow(key, query, res, isStillAllowed)
-      else await read(key, query, res)
+      const client = user?.name ?? ''
+      if (method === 'GET' && isSet(query, 'follow')) await follow(client, key, query, res, isStillAllowed)
+      else await limited.serve(client, () => (method === 'POST' ? append(key, query, req, res) : read(key, query, res)))
     } catch (error) {
       sendErrorResponse(res, error)
     }
@@ -100,11 +107,21 @@ export function createLogHandler(options: LogHandlerOptions): LogHandler {
     send(res, 200, textType, bytes, { ...position, ...noSniff }, idleMs * 2)
   }
 
-  async function follow(key: RunKey, query: URLSearchParams, res: ServerResponse, isStillAllowed: () => Promise<boolean>): Promise<void> {
+  async function follow(
+    user: string,
+    key: RunKey,
+    query: URLSearchParams,
+    res: ServerResponse,
+    isStillAllowed: () => Promise<boolean>,
+  ): Promise<void> {
     const options = { offset: wholeNumber(query, 'offset'), tailLines: wholeNumber(query, 'tail') }
-    if (followers >= maxFollowers)
+    const own = followers.get(user) ?? 0
+    if (own >= maxFollowersPerUser)
+      throw new HttpError(429, 'TooManyFollowers', `the limit of ${maxFollowersPerUser} followers of one user is reached; retry later`)
+    if (allFollowers >= maxFollowers)
       throw new HttpError(503, 'TooManyFollowers', `the limit of ${maxFollowers} followers is reached; retry later`)
-    followers++
+    followers.set(user, own + 1)
+    allFollowers++
     const closed = new AbortController()
     res.once('close', () => closed.abort())
     const revalidation = setInterval(() => {
@@ -125,7 +142,10 @@ export function createLogHandler(options: LogHandlerOptions): LogHandler {
       res.end()
     } finally {
       clearInterval(revalidation)
-      followers--
+      const rest = (followers.get(user) ?? 1) - 1
+      if (rest > 0) followers.set(user, rest)
+      else followers.delete(user)
+      allFollowers--
     }
   }
 

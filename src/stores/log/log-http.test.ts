@@ -209,12 +209,27 @@ test('limits the number of followers (invariant 10)', () =>
   withServer(
     async ({ url }) => {
       const first = await fetch(`${url}/logs/apps/net-1?follow=1`)
-      equal((await fetch(`${url}/logs/apps/net-1?follow=1`)).status, 503)
+      equal((await fetch(`${url}/logs/apps/net-1?follow=1`)).status, 429)
       await first.body?.cancel()
       await eventually(async () => (await fetch(`${url}/logs/apps/net-1?follow=1`)).status === 200, 'another follower to be accepted')
     },
     { handler: { maxFollowers: 1 } },
   ))
+
+test('the followers of one user are at most a quarter: others can follow', () => {
+  const context: LogContext = { user: undefined }
+  return withServer(
+    async ({ url }) => {
+      const follow = async (name: string) => {
+        context.user = { name, groups: [] }
+        return (await fetch(`${url}/logs/apps/net-1?follow=1`)).status
+      }
+      deepStrictEqual([await follow('ada'), await follow('ada'), await follow('ada')], [200, 200, 429])
+      deepStrictEqual([await follow('bob'), await follow('bob'), await follow('bob')], [200, 200, 429])
+    },
+    { handler: { maxFollowers: 8 }, context },
+  )
+})
 
 const clientOf = (url: string, options = {}) => new LogClient({ baseUrl: url, token: 't', ...key, batchMs: 5, ...options })
 

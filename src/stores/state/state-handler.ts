@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { BodyBudget, HttpError, type HttpUser, readBody, send, sendError, sendJson } from '../http/index.ts'
+import { BodyBudget, clientOf, HttpError, type HttpUser, RequestLimiter, readBody, send, sendError, sendJson } from '../http/index.ts'
 import { describeHolder, type LockHolder, toLockInfo } from './lock-holder.ts'
 import type { IsLockAbandoned, StateStore } from './open-state-store.ts'
 import {
@@ -43,6 +43,8 @@ export type StateHandlerOptions = {
   store: StateStore
   authorize(request: StateAccessRequest): Promise<StateAccess>
   isLockAbandoned: IsLockAbandoned
+  /** Default: a new one. */
+  limiter?: RequestLimiter | undefined
   /** A request whose body is idle for this long gets 408. Default 30,000. */
   bodyIdleMs?: number
   /** Called with the error behind a response `InternalError`. */
@@ -54,7 +56,15 @@ export type StateHandlerOptions = {
 export type StateHandler = (req: IncomingMessage, res: ServerResponse, context: { user: HttpUser | undefined }) => Promise<void>
 
 /** One authorized request. */
-type Exchange = { method: string; req: IncomingMessage; res: ServerResponse; stackUid: string; path: string }
+type Exchange = {
+  method: string
+  req: IncomingMessage
+  res: ServerResponse
+  /** Reads the body of the request, at most `maxBytes`. */
+  body(maxBytes?: number): Promise<Buffer>
+  stackUid: string
+  path: string
+}
 
 const maxLockInfoBytes = 64 * 1024
 
@@ -65,31 +75,43 @@ const maxLockInfoBytes = 64 * 1024
  * `Oarlock-Epoch` for workers. Never rejects, and never responds 500 to a client error. Errors are `{error:{code,message}}`; a held lock is 423.
  */
 export function createStateHandler(options: StateHandlerOptions): StateHandler {
-  const { store, authorize, isLockAbandoned, bodyIdleMs = 30_000, onError, onLockBroken } = options
-  const budget = new BodyBudget(store.limits.pendingBytes)
-  const body = (req: IncomingMessage, maxBytes = store.limits.maxBytes) => readBody(req, { maxBytes, idleMs: bodyIdleMs, budget })
+  const { store, authorize, isLockAbandoned, limiter = new RequestLimiter(), bodyIdleMs = 30_000, onError, onLockBroken } = options
+  const { maxBytes: maxStateBytes, pendingBytes } = store.limits
+  // What waits for the disk is part of it, so that no client fills the queue of the store either.
+  const budget = new BodyBudget(pendingBytes, Math.max(maxStateBytes, pendingBytes / 4))
 
   return async (req, res, { user }) => {
+    const limited = limiter.begin(req, res)
     try {
       const method = req.method ?? 'GET'
       const target = parseTarget(req)
       const password = parsePassword(req, user !== undefined)
-      const access = await authorize({
+      const question: StateAccessRequest = {
         ...{ user, namespace: target.namespace, stack: target.stack },
         ...(password !== undefined && { basicPassword: password }),
         ...(target.kind === 'run' ? { runName: target.runName, epoch: target.epoch } : requiredAccess(target, method)),
-      })
+      }
+      const access = await limited.authorize(user, () => authorize(question))
       if (!access.allowed) throw accessDenied(access, target.kind === 'backend')
       const required = target.kind === 'run' ? 'run' : 'user'
       const isEndedRun = access.access === 'ended-run' || access.access === 'lost-run'
       if (access.access !== required && !(isEndedRun && target.kind === 'run'))
         throw new HttpError(403, 'Forbidden', `this path requires ${required} credentials, got ${access.access} credentials`)
-      const exchange = { method, req, res, stackUid: access.stackUid, path: `${target.namespace}/${target.stack}` }
-      if (target.kind === 'run') {
-        if (isEndedRun) await serveEndedRun(target, exchange, access.access === 'lost-run')
-        else await serveRun(target, exchange)
-      } else if (target.kind === 'backend') await serveBackend(target, exchange)
-      else await serveQuery(target, exchange)
+      const client = clientOf(user, access.stackUid)
+      await limited.serve(client, async () => {
+        const reservation = budget.reserve(client)
+        const body = (maxBytes = maxStateBytes) => readBody(req, { maxBytes, idleMs: bodyIdleMs, budget: reservation })
+        const exchange = { method, req, res, body, stackUid: access.stackUid, path: `${target.namespace}/${target.stack}` }
+        try {
+          if (target.kind === 'run') {
+            if (isEndedRun) await serveEndedRun(target, exchange, access.access === 'lost-run')
+            else await serveRun(target, exchange)
+          } else if (target.kind === 'backend') await serveBackend(target, exchange)
+          else await serveQuery(target, exchange)
+        } finally {
+          reservation.release()
+        }
+      })
     } catch (error) {
       const http = toHttpError(error)
       if (http.status === 500) onError?.(error)
@@ -97,7 +119,7 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
     }
   }
 
-  async function serveRun(target: RunTarget, { method, req, res, stackUid }: Exchange): Promise<void> {
+  async function serveRun(target: RunTarget, { method, res, body, stackUid }: Exchange): Promise<void> {
     const { resource, runName, epoch, sequence } = target
     const holder = { kind: 'Run' as const, runName, epoch }
     switch (`${method} ${resource}`) {
@@ -106,12 +128,12 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
         return sendVersion(res, await store.readVersion({ stackUid, kind: kindOf(resource) }))
       case 'PUT state':
       case 'PUT inventory': {
-        const bytes = await body(req)
+        const bytes = await body()
         return sendWriteResult(res, await store.writeVersion({ stackUid, runName, epoch, sequence, bytes, kind: kindOf(resource) }))
       }
       case 'PUT incomplete': {
         // A separate path: a server that does not know it must not store the content as a state.
-        const bytes = await body(req)
+        const bytes = await body()
         return sendWriteResult(res, await store.writeVersion({ stackUid, runName, epoch, bytes, orphanReason: 'Incomplete' }))
       }
       case 'POST lock': {
@@ -126,7 +148,7 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
         return sendJson(res, 200, result)
       }
       case 'PUT plan':
-        await store.putPlan({ stackUid, digest: target.digest, runName, bytes: await body(req) })
+        await store.putPlan({ stackUid, digest: target.digest, runName, bytes: await body() })
         return sendJson(res, 200, { digest: target.digest })
       case 'GET plan':
         return await sendPlan(res, stackUid, target.digest)
@@ -138,17 +160,17 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
   /** Nothing that an engine has created is forgotten, and nothing is readable. Its own lock is all that a Run can release. */
   async function serveEndedRun(target: RunTarget, exchange: Exchange, isLost: boolean): Promise<void> {
     const { resource, runName, epoch } = target
-    const { method, req, res, stackUid } = exchange
+    const { method, res, body, stackUid } = exchange
     const request = `${method} ${resource}`
     if (request === 'POST unlock' || request === 'PUT incomplete') return await serveRun(target, exchange)
     if (request !== 'PUT state' && request !== 'PUT inventory')
       throw new HttpError(403, 'RunEnded', `Run ${runName} has ended: its worker can only store a last version of the state`)
     if (isLost) return await serveRun(target, exchange)
-    const bytes = await body(req)
+    const bytes = await body()
     sendWriteResult(res, await store.writeVersion({ stackUid, runName, epoch, bytes, kind: kindOf(resource), orphanReason: 'RunEnded' }))
   }
 
-  async function serveBackend({ lockId }: BackendTarget, { method, req, res, stackUid, path }: Exchange): Promise<void> {
+  async function serveBackend({ lockId }: BackendTarget, { method, req, res, body, stackUid, path }: Exchange): Promise<void> {
     const sendHeld = (holder: LockHolder, sinceMs: number) => sendJson(res, 423, toLockInfo(holder, sinceMs, path))
     switch (method) {
       case 'GET':
@@ -156,7 +178,7 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
         return sendVersion(res, await store.readVersion({ stackUid }))
       case 'POST':
       case 'DELETE': {
-        const bytes = method === 'POST' ? await body(req) : Buffer.alloc(0)
+        const bytes = method === 'POST' ? await body() : Buffer.alloc(0)
         if (method === 'POST') checkState(bytes, req.headers['content-md5'])
         const result = await store.writeVersion({ stackUid, user: { lockId }, bytes })
         if (result.kind === 'accepted') return sendJson(res, 200, { version: result.version })
@@ -166,14 +188,14 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
         throw new HttpError(409, 'LockMismatch', message, { orphan: result.orphan })
       }
       case 'LOCK': {
-        const info = parseLockInfo(await body(req, maxLockInfoBytes))
+        const info = parseLockInfo(await body(maxLockInfoBytes))
         const result = await store.lock({ stackUid, holder: { kind: 'User', id: info.ID, who: info.Who ?? '', info } }, isLockAbandoned)
         if (result.kind === 'granted') return sendJson(res, 200, info)
         if (result.reason === 'Held') return sendHeld(result.holder, result.sinceMs)
         throw lockRejected(result)
       }
       case 'UNLOCK': {
-        const id = unlockId(lockId, await body(req, maxLockInfoBytes))
+        const id = unlockId(lockId, await body(maxLockInfoBytes))
         const result = await store.unlock({ stackUid, holder: { kind: 'User', id } }, isLockAbandoned)
         if (result.kind === 'rejected') throw notLockHolder(result.holder)
         return sendJson(res, 200, result)

@@ -30,7 +30,7 @@ export type StateServer = {
   ca?: string
 }
 
-/** A minimal server: one stack with its token, and a worker with the bearer token `worker`. */
+/** A minimal server: one stack with its token, and a worker with the bearer token `worker`. The header `X-User` names an authenticated user. */
 export async function withStateServer(
   work: (server: StateServer) => Promise<void>,
   options: { limits?: Partial<StateLimits>; handler?: Partial<StateHandlerOptions>; tls?: boolean; unix?: boolean } = {},
@@ -51,7 +51,10 @@ export async function withStateServer(
     onError: error => errors.push(error),
     ...options.handler,
   })
-  const listener: RequestListener = (req, res) => void handler(req, res, { user: undefined })
+  const listener: RequestListener = (req, res) => {
+    const name = req.headers['x-user']
+    void handler(req, res, { user: typeof name === 'string' ? { name, groups: [] } : undefined })
+  }
   const tls = options.tls ? makeCertificate(directory) : undefined
   const ca = tls?.cert
   const server = tls ? createTlsServer({ cert: tls.cert, key: tls.key }, listener) : createServer(listener)

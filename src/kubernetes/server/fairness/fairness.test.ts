@@ -8,7 +8,7 @@ function makeServer(limits: Partial<FairnessLimits> = {}) {
   const fairness = new Fairness(limits)
   const started: string[] = []
   const send = (name: string, { user = name.replace(/\d+$/, ''), isLease = false, bodyBytes = 0 } = {}) => {
-    const entered = fairness.acquire(user, isLease, bodyBytes)
+    const entered = fairness.acquire(user, isLease ? 'leases' : 'user', bodyBytes)
     if (!(entered instanceof Promise)) started.push(name)
     return Promise.resolve(entered).then(flow => {
       if (entered instanceof Promise) started.push(name)
@@ -93,7 +93,7 @@ test('large bodies of one user wait for each other, and at least one starts', as
 test('slow requests are spread over ticks, and a quick request waits for at most one of them', async () => {
   const { fairness, started, send } = makeServer()
   const release = await send('slow0')
-  fairness.recordCost(fairness.acquire('slow', false, 0) as Flow, 50)
+  fairness.recordCost(fairness.acquire('slow', 'user', 0) as Flow, 50)
   release()
   await nextTick()
   started.length = 0
@@ -111,7 +111,7 @@ test('slow requests are spread over ticks, and a quick request waits for at most
   assert.equal(fairness.stats().waiting, 0)
   await nextTick()
   // Old measurements expire.
-  const flow = fairness.acquire('slow', false, 0) as Flow
+  const flow = fairness.acquire('slow', 'user', 0) as Flow
   for (let i = 0; i < 100; i++) fairness.recordCost(flow, 0.1)
   assert.ok(flow.costMs < 1)
 })
@@ -121,7 +121,7 @@ test('requests beyond the waiting limit get 429, and Lease requests of the same 
   await send('a0')
   void send('a1')
   void send('a2')
-  assert.throws(() => fairness.acquire('a', false, 0), { code: 429, details: { retryAfterSeconds: 1 } })
+  assert.throws(() => fairness.acquire('a', 'user', 0), { code: 429, details: { retryAfterSeconds: 1 } })
   assert.equal(fairness.stats().rejected, 1)
   await send('a3', { isLease: true })
   assert.equal(started.at(-1), 'a3')
@@ -129,8 +129,8 @@ test('requests beyond the waiting limit get 429, and Lease requests of the same 
 
 test('watches are limited per user and in total', () => {
   const fairness = new Fairness({ watchesPerUser: 2, watches: 3 })
-  const a = fairness.acquire('a', false, 0) as Flow
-  const b = fairness.acquire('b', false, 0) as Flow
+  const a = fairness.acquire('a', 'user', 0) as Flow
+  const b = fairness.acquire('b', 'user', 0) as Flow
   const close = fairness.openWatch(a)
   fairness.openWatch(a)
   assert.throws(() => fairness.openWatch(a), { code: 429 })
@@ -142,7 +142,7 @@ test('watches are limited per user and in total', () => {
 
 test('idle users are removed (invariant 10)', () => {
   const fairness = new Fairness()
-  for (let i = 0; i < 25_000; i++) fairness.release(fairness.acquire(`user${i}`, false, 0) as Flow, 0)
+  for (let i = 0; i < 25_000; i++) fairness.release(fairness.acquire(`user${i}`, 'user', 0) as Flow, 0)
   assert.ok(fairness.stats().flows <= 10_000)
 })
 
@@ -203,4 +203,25 @@ test('random requests: limits hold, requests of a user start in order, and none 
     }),
     { numRuns: 500 },
   )
+})
+
+test('requests that limit their own concurrency count at their start only, and networks are not users of the same name', async () => {
+  const fairness = new Fairness({ inFlightPerFlow: 1, waitingPerFlow: 1 })
+  const open = Promise.withResolvers<void>()
+  const all = [1, 2].map(() => fairness.start('a', 'network', () => open.promise))
+  await new Promise(setImmediate)
+  await fairness.start('a', 'user', async () => {})
+  assert.equal(fairness.stats().inFlight, 0)
+  open.resolve()
+  await Promise.all(all)
+})
+
+test('many requests of one network start over several ticks, and one of another starts in the first', async () => {
+  const fairness = new Fairness({ startsPerTick: 2, startsPerTickAlone: 2 })
+  const started: string[] = []
+  const start = (network: string) => fairness.start(network, 'network', async () => void started.push(network))
+  const all = ['a', 'a', 'a', 'a', 'b'].map(start)
+  assert.deepEqual(started, ['a', 'a', 'b'])
+  await Promise.all(all)
+  assert.equal(started.length, 5)
 })

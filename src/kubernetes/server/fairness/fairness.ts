@@ -31,9 +31,16 @@ const costDecay = 0.1
 
 export type FairnessStats = { inFlight: number; waiting: number; rejected: number; flows: number }
 
-/** The requests of one user. Requests for Leases are a flow of their own: a busy client must still be able to renew its Leases. */
+/**
+ * Whose requests a flow has: those of a user, for Leases a flow of their own, because a busy client must still be able to renew them; or those
+ * of a network, for requests without a user.
+ */
+export type FlowKind = 'user' | 'leases' | 'network'
+
+/** The requests of one client. */
 export type Flow = {
-  readonly user: string
+  /** The user, or the network. */
+  readonly client: string
   running: number
   bodyBytes: number
   watches: number
@@ -68,7 +75,7 @@ const maxResumedPerTick = 256
 const maxIdleFlows = 10_000
 
 /**
- * Fair queueing between users: each user has a queue, and the queues are served round-robin.
+ * Fair queueing between clients, which are users or, without a user, networks: each has a queue, and the queues are served round-robin.
  *
  * Nearly all work of a request happens in the tick (iteration of the event loop) in which it is read, and one tick reads from all
  * sockets that are ready. So the resource that users compete for is the tick: a flow starts a bounded number of requests in one tick,
@@ -81,8 +88,7 @@ const maxIdleFlows = 10_000
  */
 export class Fairness {
   readonly #limits: FairnessLimits
-  readonly #flows = new Map<string, Flow>()
-  readonly #leaseFlows = new Map<string, Flow>()
+  readonly #flows: Readonly<Record<FlowKind, Map<string, Flow>>> = { user: new Map(), leases: new Map(), network: new Map() }
   /** Flows with waiting requests, in round-robin order. */
   #queue: Flow[] = []
   #tick = 1
@@ -105,15 +111,15 @@ export class Fairness {
    * @param bodyBytes the declared length of its body.
    * @throws {StatusError} TooManyRequests when too many requests of the user wait already.
    */
-  acquire(user: string, isLease: boolean, bodyBytes: number): Flow | Promise<Flow> {
-    const flow = this.#flowOf(user, isLease ? this.#leaseFlows : this.#flows)
+  acquire(client: string, kind: FlowKind, bodyBytes: number): Flow | Promise<Flow> {
+    const flow = this.#flowOf(client, this.#flows[kind])
     if (flow.tick !== this.#tick) this.#enterTick(flow)
     if (flow.next === flow.waiting.length && this.#canStart(flow, bodyBytes)) {
       this.#start(flow, bodyBytes)
       return flow
     }
     if (flow.waiting.length - flow.next >= this.#limits.waitingPerFlow)
-      throw this.#reject(`${user} has ${this.#limits.waitingPerFlow} waiting requests`)
+      throw this.#reject(`${client} has ${this.#limits.waitingPerFlow} waiting requests`)
     return new Promise(resolve => {
       if (flow.next === flow.waiting.length) this.#queue.push(flow)
       flow.waiting.push({ bodyBytes, resolve })
@@ -128,6 +134,23 @@ export class Fairness {
     if (this.#waiting > 0) this.#scheduleTickEnd()
   }
 
+  /**
+   * Starts `work` when the client may start a request. Only the start is limited: for requests that wait for a body, or for others, and limit
+   * their concurrency themselves.
+   * @throws {StatusError} TooManyRequests as {@link acquire}.
+   */
+  async start(client: string, kind: FlowKind, work: () => Promise<void>): Promise<void> {
+    const acquired = this.acquire(client, kind, 0)
+    const flow = acquired instanceof Promise ? await acquired : acquired
+    let done: Promise<void>
+    try {
+      done = work()
+    } finally {
+      this.release(flow, 0)
+    }
+    await done
+  }
+
   /** Records for how long a request of `flow` blocked the event loop. */
   recordCost(flow: Flow, ms: number): void {
     flow.costMs = ms >= flow.costMs ? ms : flow.costMs + (ms - flow.costMs) * costDecay
@@ -139,7 +162,7 @@ export class Fairness {
    */
   openWatch(flow: Flow): () => void {
     const { watches, watchesPerUser } = this.#limits
-    if (flow.watches >= watchesPerUser) throw this.#reject(`${flow.user} has ${watchesPerUser} open watches`)
+    if (flow.watches >= watchesPerUser) throw this.#reject(`${flow.client} has ${watchesPerUser} open watches`)
     if (this.#watches >= watches) throw this.#reject(`the server has ${watches} open watches`)
     flow.watches++
     this.#watches++
@@ -150,19 +173,19 @@ export class Fairness {
   }
 
   stats(): FairnessStats {
-    return { inFlight: this.#inFlight, waiting: this.#waiting, rejected: this.#rejected, flows: this.#flows.size + this.#leaseFlows.size }
+    return { inFlight: this.#inFlight, waiting: this.#waiting, rejected: this.#rejected, flows: sizeOf(this.#flows) }
   }
 
-  #flowOf(user: string, flows: Map<string, Flow>): Flow {
-    let flow = flows.get(user)
+  #flowOf(client: string, flows: Map<string, Flow>): Flow {
+    let flow = flows.get(client)
     if (flow) return flow
     if (flows.size >= maxIdleFlows) {
       for (const [name, { running, waiting, next, watches }] of flows) {
         if (running === 0 && waiting.length === next && watches === 0) flows.delete(name)
       }
     }
-    flow = { user, running: 0, bodyBytes: 0, watches: 0, tick: 0, started: 0, costMs: 0, waiting: [], next: 0 }
-    flows.set(user, flow)
+    flow = { client, running: 0, bodyBytes: 0, watches: 0, tick: 0, started: 0, costMs: 0, waiting: [], next: 0 }
+    flows.set(client, flow)
     return flow
   }
 
@@ -249,6 +272,8 @@ export class Fairness {
     return new StatusError('TooManyRequests', `too many requests, please try again later: ${why}`, { details: { retryAfterSeconds: 1 } })
   }
 }
+
+const sizeOf = ({ user, leases, network }: Readonly<Record<FlowKind, Map<string, Flow>>>) => user.size + leases.size + network.size
 
 /** The expected cost of a request in milliseconds; 0 for a quick one. */
 function expectedMs({ costMs }: Flow, bodyBytes: number): number {

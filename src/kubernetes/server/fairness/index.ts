@@ -4,5 +4,5 @@
  * It costs almost nothing while no request waits. Not here: limits of one request (http/), of queued writes (storage/), of the buffer
  * of a slow watcher (watch/).
  */
-export { Fairness, type FairnessLimits, type FairnessStats, type Flow } from './fairness.ts'
+export { Fairness, type FairnessLimits, type FairnessStats, type Flow, type FlowKind } from './fairness.ts'
 export { nextSlice, TimeSlice, yieldEvery } from './time-slice.ts'

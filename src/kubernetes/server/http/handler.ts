@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { StatusError } from '../../object/index.ts'
+import { networkOf } from '../../util/index.ts'
 import { authenticate } from '../auth/index.ts'
 import { type Reply, sendError } from '../wire/index.ts'
 import { beginAudit } from './begin-audit.ts'
@@ -48,8 +49,13 @@ function dispatch(options: HandlerOptions, request: HttpRequest, response: Reply
       const again = authenticate(request, tokens, services.store.nowMs)
       return typeof again === 'string' ? undefined : again.user
     }
-    // The listener passes objects of node:http, or of node:http2's compatibility API, to these paths.
-    return Promise.resolve(mount.handler(request as IncomingMessage, response as ServerResponse, { user, reauthenticate }))
+    const serve = async () => {
+      // The listener passes objects of node:http, or of node:http2's compatibility API, to these paths.
+      if (!response.destroyed) await mount.handler(request as IncomingMessage, response as ServerResponse, { user, reauthenticate })
+    }
+    return user
+      ? options.fairness.start(user.name, 'user', serve)
+      : options.fairness.start(networkOf(request.socket.remoteAddress), 'network', serve)
   }
   const route = readRoute(path)
   const query = queryStart < 0 ? undefined : new URLSearchParams(url.slice(queryStart + 1))

@@ -15,7 +15,7 @@ export async function serveResource(options: HandlerOptions, resourceRequest: Re
   const { fairness } = options
   const { route, query, user, request } = resourceRequest
   const bodyBytes = declaredBytes(request)
-  const acquired = fairness.acquire(user.name, route.plural === 'leases', bodyBytes)
+  const acquired = fairness.acquire(user.name, route.plural === 'leases' ? 'leases' : 'user', bodyBytes)
   const flow = acquired instanceof Promise ? await acquired : acquired
   let done: Promise<void> | undefined
   try {
