@@ -58,13 +58,15 @@ export function chooseNext(facts: StackFacts): NextStep {
     : { kind: 'idle', outlook }
 }
 
-/** First the active Run of a deleted Stack ends: a Plan and a Run without a worker are canceled, an Apply finishes. */
+/** First the active Run of a deleted Stack ends: a Plan, a Run without a worker and an outdated Destroy without one are canceled, an Apply finishes. */
 function chooseNextOfDeletion(facts: StackFacts): NextStep {
   const { active, inputs, input } = facts
   if (!input.stack.metadata.finalizers?.includes(stackFinalizer)) return { kind: 'none' }
   if (active) {
-    const { type, workerName, cancel } = active.spec
-    const isCancelable = type !== 'Destroy' && (type === 'Plan' || workerName === undefined)
+    const { type, workerName, cancel, stackRef } = active.spec
+    // A Destroy that cannot be assigned, for example because of a policy, is replaced when the Stack was changed.
+    const isOutdated = type === 'Destroy' && inputs !== undefined && stackRef.generation !== inputs.generation
+    const isCancelable = type === 'Plan' || (workerName === undefined && (type !== 'Destroy' || isOutdated))
     return { kind: 'wait', active, outlook: undefined, ...(isCancelable && !cancel && { cancel: {} }) }
   }
   const choice = chooseDeletion(facts)
