@@ -160,3 +160,37 @@ test('an incomplete state is stored as an orphan that can be pulled but not reco
   equal((await cli('pull', 'cut', '--version', '1', '--orphan')).stdout, half)
   equal((await cli('pull', 'cut')).code, 3, 'no version is current')
 })
+
+test('reset-fence lets the next Run of a Stack write that has no next number', async () => {
+  await stacks.create('fenced', spec(state(1, ['a'])))
+  const { metadata, status } = await stacks.untilReady('fenced')
+  const last = status!.lastRunNumber!
+  match((await cli('reset-fence', 'fenced', '--yes')).stderr, /accepts its next Run, number \d+: nothing to reset/)
+  const higher = await cli('reset-fence', 'fenced', '--epoch', String(last - 1), '--yes')
+  deepEqual([higher.code, /has number \d+, above \d+[\s\S]*oarlock delete run\/fenced-/.test(higher.stderr)], [4, true])
+
+  const highest = 2 ** 31 - 1
+  await stacks.stacks.patchStatus(
+    'fenced',
+    { metadata: { uid: metadata.uid }, status: { lastRunNumber: highest } },
+    { namespace: 'default' },
+  )
+  const noNumber = await cli('reset-fence', 'fenced', '--yes')
+  equal(noNumber.code, 4)
+  match(noNumber.stderr, new RegExp(`has number ${highest}, the highest[\\s\\S]*the highest number of the others is ${last}`))
+  const reset = await cli('reset-fence', 'fenced', '--epoch', String(last), '--yes', '-o', 'json')
+  equal(reset.code, 0, reset.stderr)
+  const { changed, previous, lastRunNumber } = JSON.parse(reset.stdout)
+  deepEqual([changed, previous.lastRunNumber, lastRunNumber], [true, highest, last])
+  await stacks.patch('fenced', { spec: spec(state(2, ['a', 'b'])) })
+  equal((await stacks.untilReady('fenced')).status?.lastRunNumber, last + 1)
+  equal(JSON.parse((await cli('show', 'fenced', '-o', 'json')).stdout).serial, 2)
+})
+
+test('rotate-token replaces the token of a Stack', async () => {
+  const before = (await cli('token', 'net')).stdout.trim()
+  const rotated = await cli('rotate-token', 'net', '--yes')
+  match(rotated.stderr, /the old token of stack\/net is invalid/)
+  deepEqual([(await cli('token', 'net')).stdout, rotated.stdout.trim() === before], [rotated.stdout, false])
+  match((await cli('rotate-token', 'net', '--grace', '1h', '--yes')).stderr, /is valid until 20/)
+})

@@ -40,7 +40,7 @@ export async function startWorkerFixture(
     access: new AccessReviewer(started.client as Client),
     cachedRun: () => undefined,
     cachedStack: () => undefined,
-    checkStackToken: () => false,
+    checkStackToken: async () => false,
     nowMs: Date.now,
   })
   const stateHandler = createStateHandler({

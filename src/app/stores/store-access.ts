@@ -13,7 +13,7 @@ export type StoreFacts = {
   access: Pick<AccessReviewer, 'isAllowed'>
   cachedRun(namespace: string, name: string): Run | undefined
   cachedStack(namespace: string, name: string): Stack | undefined
-  checkStackToken(stackUid: string, token: string): boolean
+  checkStackToken(stackUid: string, token: string): Promise<boolean>
   /** Wall clock in milliseconds. */
   nowMs(): number
 }
@@ -45,8 +45,8 @@ async function namesOtherStack(facts: StoreFacts, namespace: string, { name, uid
  * Grants access to state
  * - to the Worker in `spec.workerName`, for its own Run and epoch (invariant 3: the store fences older ones) and the Stack it names; when the Run
  *   has ended only to store a last version, for {@link lastVersionWithinMs},
- * - to users with the permission for `stacks/state` or `stacks/plan` of this Stack,
- * - to users with the token of the Stack, but not to its plans.
+ * - to users with the permission for `stacks/state`, `stacks/plan` or `stacks/fence` of this Stack,
+ * - to users with the token of the Stack, but not to its plans, its fence and its token.
  */
 export async function authorizeState(facts: StoreFacts, request: StateAccessRequest): Promise<StateAccess> {
   const { user, namespace, stack: stackName, runName, epoch, basicPassword, subresource = 'state', verbs = [] } = request
@@ -72,22 +72,23 @@ export async function authorizeState(facts: StoreFacts, request: StateAccessRequ
   const required = verbs.map(verb => ({ verb, resource: stackResource.plural, subresource, namespace, name: stackName }))
   const missing = user && (await firstMissing(facts, user, required))
   const hasPermission = user !== undefined && required.length > 0 && missing === undefined
-  const password = subresource === 'state' ? basicPassword : undefined
+  const allowsToken = subresource === 'state' && !request.requiresUser
+  const password = allowsToken ? basicPassword : undefined
   if (!hasPermission && password === undefined) {
-    return missing ? denied(403, forbiddenMessage(user, missing)) : denied(401, unauthenticatedMessage(subresource))
+    return missing ? denied(403, forbiddenMessage(user, missing)) : denied(401, unauthenticatedMessage(allowsToken))
   }
   const stack =
     facts.cachedStack(namespace, stackName) ?? (await facts.client.resource(stackResource).getOrUndefined(stackName, { namespace }))
   // Whether a Stack exists is reported only to users who may know.
   if (!stack && hasPermission) return denied(404, `Stack ${namespace}/${stackName} does not exist`)
   const stackUid = stack?.metadata.uid
-  if (stackUid === undefined || !(hasPermission || facts.checkStackToken(stackUid, password ?? '')))
+  if (stackUid === undefined || !(hasPermission || (await facts.checkStackToken(stackUid, password ?? ''))))
     return denied(401, 'the token is not valid for this Stack')
   return { allowed: true, stackUid, access: 'user' }
 }
 
-const unauthenticatedMessage = (subresource: 'state' | 'plan') =>
-  subresource === 'state'
+const unauthenticatedMessage = (allowsToken: boolean) =>
+  allowsToken
     ? 'credentials are required: the bearer token of a user, or the token of the Stack as password'
     : 'credentials are required: the bearer token of a user'
 

@@ -1,4 +1,4 @@
-import { accessOptions, type DeclareCommand, outputOption, yesOption } from '../options.ts'
+import { accessOptions, type DeclareCommand, duration, outputOption, yesOption } from '../options.ts'
 
 export const declare: DeclareCommand = program => {
   const state = program.command('state').description('show, lock, roll back and recover the state of Stacks')
@@ -42,4 +42,25 @@ export const declare: DeclareCommand = program => {
     .option('--force', 'allow another lineage or a lower serial')
     .addOption(yesOption())
     .action(async (target, file, options) => (await load()).push(target, file, options))
+  command('token', 'print the token of the Stack, with which Terraform uses its state').action(async (target, options) =>
+    (await load()).token(target, options),
+  )
+  command('rotate-token', 'replace the token of the Stack and print the new one')
+    .option('--grace <duration>', 'how long the old token stays valid, at most 720h', duration, '0s')
+    .addOption(yesOption())
+    .addOption(outputOption(['json', 'yaml']))
+    .action(async (target, options) => (await load()).rotateToken(target, options))
+  command('reset-fence', 'let Runs write again that a fence rejects because of a Run with a wrong epoch')
+    .option('--epoch <n>', 'number of the last Run, after which the next is numbered (default: that in the status of the Stack)')
+    .option('--force', 'although a Run is active: it can write no more')
+    .addOption(yesOption())
+    .addOption(outputOption(['json', 'yaml']))
+    .addHelpText('after', resetFenceHelp)
+    .action(async (target, options) => (await import('./reset-fence.ts')).resetFence(target, options))
 }
+
+const resetFenceHelp = `
+Each Run has a higher number than the one before, its epoch, and the state store rejects writes of older Runs. A Run with a wrong, very
+high epoch makes the store reject every later Run with StaleEpoch, or leaves the Stack without a next number. This command lets the
+store accept the Run after --epoch, rejects all up to it, and sets the number in the status of the Stack. Versions of the state do not
+change. It requires "update" on stacks/fence and on stacks/status, which only administrators have by default.`

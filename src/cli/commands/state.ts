@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { isEnded, oarlockCommand, phaseOf, runResource, type Stack, stackResource } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
-import { formatDuration } from '../../kubernetes/object/index.ts'
+import { formatDuration, parseDuration, rfc3339 } from '../../kubernetes/object/index.ts'
 import { formatBytes } from '../../kubernetes/util/index.ts'
 import { describeHolder, type OrphanInfo, type VersionInfo } from '../../stores/state/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
@@ -264,9 +264,34 @@ export async function push(target: string, file: string, options: AccessOptions 
   })
 }
 
-type StateTarget = { client: Client; state: StateApi; name: string; namespace: string }
+/** `oarlock state token STACK` */
+export async function token(target: string, options: AccessOptions): Promise<void> {
+  await withState(target, options, async ({ state }) => print(await state.token()))
+}
 
-async function withState(target: string, options: AccessOptions, work: (target: StateTarget) => Promise<void>): Promise<void> {
+/** `oarlock state rotate-token STACK` */
+export async function rotateToken(
+  target: string,
+  options: AccessOptions & ConfirmOptions & OutputOptions & { grace: string },
+): Promise<void> {
+  const graceMs = parseDuration(options.grace)
+  await withState(target, options, async ({ state, name }) => {
+    const until = graceMs > 0 ? `stays valid for ${options.grace}` : 'becomes invalid'
+    await confirm(`replace the token of stack/${name}? The present one ${until}.`, options)
+    const { token: rotated, previousUntilMs } = await state.rotateToken(Math.floor(graceMs / 1_000))
+    if (options.output) return print(await serialize({ token: rotated, previousValidUntil: rfc3339(previousUntilMs) }, options.output))
+    print(rotated)
+    note(
+      graceMs > 0
+        ? `the old token of stack/${name} is valid until ${rfc3339(previousUntilMs)}`
+        : `the old token of stack/${name} is invalid`,
+    )
+  })
+}
+
+export type StateTarget = { client: Client; stack: Stack; state: StateApi; name: string; namespace: string }
+
+export async function withState(target: string, options: AccessOptions, work: (target: StateTarget) => Promise<void>): Promise<void> {
   await withClient(options, async client => {
     const stack = await getStack(client, target, namespaceOf(client, options))
     const { name, namespace = 'default' } = stack.metadata
@@ -276,7 +301,7 @@ async function withState(target: string, options: AccessOptions, work: (target: 
         hint: 'use the tools of that backend instead',
       })
     }
-    await work({ client, state: new StateApi(client, namespace, name), name, namespace })
+    await work({ client, stack, state: new StateApi(client, namespace, name), name, namespace })
   })
 }
 
@@ -305,7 +330,7 @@ function writeNew(file: string, content: string): void {
   }
 }
 
-function wholeNumber(text: string | undefined): number | undefined {
+export function wholeNumber(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   if (/^\d{1,15}$/.test(text)) return Number(text)
   throw usageError(`version must be a whole number, got ${JSON.stringify(text)}`, '"oarlock state versions" lists the versions')

@@ -3,7 +3,7 @@ import { hostname } from 'node:os'
 import { oarlockCommand } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { StatusError } from '../../kubernetes/object/index.ts'
-import { describeHolder, type HeldLock, type LockInfo, type OrphanInfo, type VersionInfo } from '../../stores/state/index.ts'
+import { describeHolder, type Fence, type HeldLock, type LockInfo, type OrphanInfo, type VersionInfo } from '../../stores/state/index.ts'
 import { CliError } from '../cli-error.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { storeErrorMessage } from '../store-error-message.ts'
@@ -82,6 +82,27 @@ export class StateApi {
       return ((await response.json()) as { version: number }).version
     } finally {
       await this.unlock(ID)
+    }
+  }
+
+  async fence(): Promise<Fence> {
+    return (await this.#json('/fence')) as Fence
+  }
+
+  /** The Run after `lastEpoch` can write, and none up to it. `force`: although a Run holds the lock. */
+  async resetFence(lastEpoch: number, force: boolean): Promise<void> {
+    await this.#send('PUT', `/fence?lastEpoch=${lastEpoch}${force ? '&force=true' : ''}`, '')
+  }
+
+  async token(): Promise<string> {
+    return ((await this.#json('/token')) as { token: string }).token
+  }
+
+  /** Replaces the Stack's token; the one before stays valid for `graceSeconds`. */
+  async rotateToken(graceSeconds: number): Promise<{ token: string; previousUntilMs: number }> {
+    return (await (await this.#send('POST', `/token?graceSeconds=${graceSeconds}`, '')).json()) as {
+      token: string
+      previousUntilMs: number
     }
   }
 

@@ -1,11 +1,14 @@
 import { isSameHolder, type LockHolder } from './lock-holder.ts'
 
 /**
- * Which Runs may still write. Invariant 3: both numbers only increase, and `minEpoch <= maxSeenEpoch + 1`.
+ * Which Runs may still write. Invariant 3: both numbers only increase, except by {@link fenceAfterReset}, and `minEpoch <= maxSeenEpoch + 1`.
  * A Run with an epoch below `minEpoch` is rejected. A user's lock or write raises `minEpoch` above every epoch seen so far, so that
  * a Run that lost its lock cannot overwrite the user's state; the next Run (`maxSeenEpoch + 1` or later) is still accepted.
  */
 export type Fence = { readonly minEpoch: number; readonly maxSeenEpoch: number }
+
+/** As in the schema of a Run. */
+export const maxEpoch = 2 ** 31 - 1
 
 export const initialFence: Fence = { minEpoch: 0, maxSeenEpoch: 0 }
 
@@ -15,6 +18,12 @@ export const fenceAfterRun = (fence: Fence, epoch: number): Fence => ({
 })
 
 export const fenceAfterUser = (fence: Fence): Fence => ({ ...fence, minEpoch: fence.maxSeenEpoch + 1 })
+
+/**
+ * Lets the Run after `lastEpoch` write again, and none up to it. The only decision that lowers a fence: an administrator's, for a fence that a Run
+ * with a wrong epoch has raised above all that the Stack can reach.
+ */
+export const fenceAfterReset = (lastEpoch: number): Fence => ({ minEpoch: lastEpoch + 1, maxSeenEpoch: lastEpoch })
 
 export type LockDecision =
   /** `isRepeated`: the same holder has the lock already. `brokenHolder`: the holder whose abandoned lock is broken (invariant 4). */

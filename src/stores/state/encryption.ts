@@ -44,7 +44,7 @@ export class Encryption {
   }
 }
 
-/** Access tokens of stacks. They are derived from the store's key, so none is stored and all stay valid across restarts. */
+/** Access tokens of stacks. They are derived from the store's key and a generation, so none is stored and all stay valid across restarts. */
 export class StackTokens {
   readonly #key: Buffer
 
@@ -53,14 +53,17 @@ export class StackTokens {
     this.#key = derive(key, 'token')
   }
 
-  tokenOf(stackUid: string): string {
-    return createHmac('sha256', this.#key).update(stackUid).digest('base64url')
+  /** `generation`: '' is the first one. */
+  tokenOf(stackUid: string, generation: string): string {
+    return createHmac('sha256', this.#key)
+      .update(generation === '' ? stackUid : `${stackUid}/${generation}`)
+      .digest('base64url')
   }
 
   /** Constant time; both sides are hashed first so that the length is not revealed either. */
-  check(stackUid: string, token: string): boolean {
+  check(stackUid: string, token: string, generation: string): boolean {
     const hash = (text: string) => createHmac('sha256', this.#key).update(text).digest()
-    return timingSafeEqual(hash(this.tokenOf(stackUid)), hash(token))
+    return timingSafeEqual(hash(this.tokenOf(stackUid, generation)), hash(token))
   }
 }
 

@@ -106,16 +106,20 @@ test("never breaks a user's lock, which fences the previous Run", () =>
 
 test('a stack token is stable across restarts and valid for its stack only', () =>
   withStore(async (store, directory) => {
-    const token = store.stackToken('uid')
+    const token = await store.stackToken('uid')
     match(token, /^[\w-]{43}$/)
     deepStrictEqual(
-      [token, store.stackToken('other'), '', `${token}x`].map(text => store.checkStackToken('uid', text)),
+      await Promise.all([token, await store.stackToken('other'), '', `${token}x`].map(text => store.checkStackToken('uid', text))),
       [true, false, false, false],
     )
     await store.close()
     const reopened = await openStateStore({ directory, key })
-    equal(reopened.stackToken('uid'), token)
+    equal(await reopened.stackToken('uid'), token)
+    const { token: rotated } = await reopened.rotateStackToken({ stackUid: 'uid', graceMs: 0 })
     await reopened.close()
+    const again = await openStateStore({ directory, key })
+    deepStrictEqual([await again.stackToken('uid'), await again.checkStackToken('uid', token)], [rotated, false])
+    await again.close()
   }))
 
 test('content is encrypted at rest, and only the owner can read the files', () =>

@@ -1,4 +1,5 @@
-import type { UnlockClaim } from './decide-lock.ts'
+import { randomBytes } from 'node:crypto'
+import type { Fence, UnlockClaim } from './decide-lock.ts'
 import type { OrphanReason } from './decide-write.ts'
 import { checkStateKey, StackTokens } from './encryption.ts'
 import { LazyThread } from './lazy-thread.ts'
@@ -6,6 +7,8 @@ import type { LockHolder, RunHolder } from './lock-holder.ts'
 import { StateStoreError } from './state-store-error.ts'
 import {
   defaultStateLimits,
+  type FenceReset,
+  type FenceResetResult,
   type HeldLock,
   type LockResult,
   type OrphanInfo,
@@ -15,6 +18,7 @@ import {
   type StateWriteResult,
   type StoredPlan,
   type StoredVersion,
+  type TokenGeneration,
   type UnlockResult,
   type VersionInfo,
   type VersionKind,
@@ -70,10 +74,15 @@ export interface StateStore {
   getPlan(stackUid: string, digest: string): Promise<(StoredPlan & { bytes: Buffer }) | undefined>
   /** Deletes all data of a stack including its fence: only for a UID that is never used again. */
   deleteStack(stackUid: string): Promise<void>
+  fence(stackUid: string): Promise<Fence>
+  /** Lowers or raises the fence, so that the Run after `lastEpoch` can write and none up to it. Rejected while a Run holds the lock, without `force`. */
+  resetFence(request: FenceReset): Promise<FenceResetResult>
   /** The stack's access token for users and tools. It does not expire and is not stored. */
-  stackToken(stackUid: string): string
+  stackToken(stackUid: string): Promise<string>
+  /** Replaces the token; the one before stays valid for `graceMs`. */
+  rotateStackToken(request: { stackUid: string; graceMs: number }): Promise<{ token: string; previousUntilMs: number }>
   /** Constant time. */
-  checkStackToken(stackUid: string, token: string): boolean
+  checkStackToken(stackUid: string, token: string): Promise<boolean>
   stats(): Promise<StateStats>
   /** Completes the pending calls, then closes the file. */
   close(): Promise<void>
@@ -169,12 +178,34 @@ class ThreadedStateStore implements StateStore {
     return this.#thread.call('deleteStack', stackUid)
   }
 
-  stackToken(stackUid: string): string {
-    return this.#tokens.tokenOf(stackUid)
+  fence(stackUid: string): Promise<Fence> {
+    return this.#thread.call('fence', stackUid)
   }
 
-  checkStackToken(stackUid: string, token: string): boolean {
-    return this.#tokens.check(stackUid, token)
+  resetFence(request: FenceReset): Promise<FenceResetResult> {
+    return this.#thread.call('resetFence', request)
+  }
+
+  async stackToken(stackUid: string): Promise<string> {
+    return this.#tokens.tokenOf(stackUid, (await this.#generation(stackUid)).id)
+  }
+
+  async rotateStackToken({ stackUid, graceMs }: { stackUid: string; graceMs: number }) {
+    const { id: previousId } = await this.#generation(stackUid)
+    const generation = { id: randomBytes(12).toString('hex'), previousId, previousUntilMs: this.#nowMs() + graceMs }
+    await this.#thread.call('setTokenGeneration', stackUid, generation)
+    return { token: this.#tokens.tokenOf(stackUid, generation.id), previousUntilMs: generation.previousUntilMs }
+  }
+
+  async checkStackToken(stackUid: string, token: string): Promise<boolean> {
+    const { id, previousId, previousUntilMs } = await this.#generation(stackUid)
+    const isCurrent = this.#tokens.check(stackUid, token, id)
+    const isPrevious = this.#tokens.check(stackUid, token, previousId)
+    return isCurrent || (isPrevious && this.#nowMs() < previousUntilMs)
+  }
+
+  async #generation(stackUid: string): Promise<TokenGeneration> {
+    return (await this.#thread.call('tokenGeneration', stackUid)) ?? { id: '', previousId: '', previousUntilMs: 0 }
   }
 
   stats(): Promise<StateStats> {

@@ -24,10 +24,15 @@ export type QueryTarget = {
   kind: 'query'
   namespace: string
   stack: string
-  resource: 'lock' | 'token' | 'versions' | 'orphans' | 'plan' | 'data'
+  resource: 'lock' | 'token' | 'fence' | 'versions' | 'orphans' | 'plan' | 'data'
   number: number | undefined
   /** Digest of the plan; empty for other resources. */
   digest: string
+  /** With `fence`: the epoch of the last Run, and whether a Run may hold the lock. */
+  lastEpoch?: number | undefined
+  force?: boolean
+  /** With `token`: how long the token before stays valid. */
+  graceSeconds?: number | undefined
   /** With `data`: the UID of the Stack, so that the data of a new Stack of the same name is never deleted. */
   uid?: string | undefined
 }
@@ -62,12 +67,20 @@ export function parseTarget(req: IncomingMessage): StateTarget {
     }
     case 'lock':
     case 'token':
+    case 'fence':
     case 'data':
     case 'versions':
     case 'orphans': {
       if (rest.length > 1 || (section !== 'versions' && section !== 'orphans' && rest.length > 0)) throw noPath()
       const number = rest[0] === undefined ? undefined : parseWholeNumber('the number', rest[0])
-      return { kind: 'query', namespace, stack, resource: section, number, digest: '', uid: url.searchParams.get('uid') ?? undefined }
+      const parameter = (name: string) => {
+        const text = url.searchParams.get(name)
+        return text === null ? undefined : parseWholeNumber(name, text)
+      }
+      return {
+        ...{ kind: 'query', namespace, stack, resource: section, number, digest: '', uid: url.searchParams.get('uid') ?? undefined },
+        ...{ lastEpoch: parameter('lastEpoch'), force: url.searchParams.get('force') === 'true', graceSeconds: parameter('graceSeconds') },
+      }
     }
     case 'plan': {
       const [digest, ...more] = rest

@@ -1,4 +1,4 @@
-import { decideLock, decideUnlock, type Fence, initialFence } from './decide-lock.ts'
+import { decideLock, decideUnlock, type Fence, fenceAfterReset, initialFence } from './decide-lock.ts'
 import { decideWrite } from './decide-write.ts'
 import { Encryption } from './encryption.ts'
 import type { LockHolder } from './lock-holder.ts'
@@ -6,6 +6,8 @@ import { StateFile } from './state-file.ts'
 import { StateStoreError } from './state-store-error.ts'
 import {
   defaultStateLimits,
+  type FenceReset,
+  type FenceResetResult,
   type HeldLock,
   type LockRequest,
   type LockResult,
@@ -16,6 +18,7 @@ import {
   type StateWriteResult,
   type StoredPlan,
   type StoredVersion,
+  type TokenGeneration,
   type UnlockRequest,
   type UnlockResult,
   type VersionInfo,
@@ -157,8 +160,40 @@ export class StateDatabase {
     return { digest, runName: row.run_name, createdMs: row.created_ms, bytes }
   }
 
+  fence(stackUid: string): Fence {
+    this.#checkUid(stackUid)
+    return this.#stack(stackUid).fence
+  }
+
+  /** `previous` is the fence before. */
+  resetFence({ stackUid, lastEpoch, force }: FenceReset): FenceResetResult {
+    this.#checkUid(stackUid)
+    checkEpoch(lastEpoch)
+    const lock = this.#lock(stackUid)
+    if (lock?.holder.kind === 'Run' && !force) return { kind: 'rejected', reason: 'Held', ...lock }
+    const { fence: previous, nextVersion } = this.#stack(stackUid)
+    const fence = fenceAfterReset(lastEpoch)
+    this.#setStack(stackUid, fence, nextVersion)
+    this.#file
+      .sql('UPDATE stack SET min_epoch = ?, max_seen_epoch = ? WHERE stack_uid = ?')
+      .run(fence.minEpoch, fence.maxSeenEpoch, stackUid)
+    return { kind: 'reset', previous, fence }
+  }
+
+  tokenGeneration(stackUid: string): TokenGeneration | undefined {
+    this.#checkUid(stackUid)
+    const row = this.#file.sql('SELECT value FROM meta WHERE key = ?').get(tokenKey(stackUid)) as { value: Uint8Array } | undefined
+    return row && (JSON.parse(Buffer.from(row.value).toString()) as TokenGeneration)
+  }
+
+  setTokenGeneration(stackUid: string, generation: TokenGeneration): void {
+    this.#checkUid(stackUid)
+    this.#file.sql('INSERT OR REPLACE INTO meta VALUES (?, ?)').run(tokenKey(stackUid), Buffer.from(JSON.stringify(generation)))
+  }
+
   deleteStack(stackUid: string): void {
     this.#checkUid(stackUid)
+    this.#file.sql('DELETE FROM meta WHERE key = ?').run(tokenKey(stackUid))
     for (const table of ['version', 'plan', 'lock', 'stack']) this.#file.sql(`DELETE FROM ${table} WHERE stack_uid = ?`).run(stackUid)
   }
 
@@ -212,6 +247,8 @@ export class StateDatabase {
       throw new StateStoreError('TooLarge', `the ${what} has ${bytes.byteLength} bytes, at most ${maxBytes} are allowed`)
   }
 }
+
+const tokenKey = (stackUid: string): string => `token/${stackUid}`
 
 function checkEpoch(epoch: number): void {
   if (!Number.isSafeInteger(epoch) || epoch < 0)

@@ -35,9 +35,56 @@ test('serves the requests of Terraform: lock, write, read, unlock, delete', () =
       (((await call('GET', '/versions')).json.versions ?? []) as { version: number }[]).map(({ version }) => version),
       [4, 1],
     )
-    equal((await call('GET', '/token')).json.token, server.token)
+    equal((await backendOf({ ...server, token: 'user' })('GET', '/token')).json.token, server.token)
+    equal((await call('GET', '/token')).status, 403)
     equal((await call('GET', '/token/1')).status, 404)
     equal((((await call('GET', '/orphans')).json.orphans ?? []) as unknown[]).length, 2)
+  }))
+
+test('a rotated token is invalid immediately, or after a grace period, and no old token gets a new one', async () => {
+  let nowMs = 1_000
+  await withStateServer(
+    async ({ url, token, store }) => {
+      const first = backendOf({ url, token })
+      const user = backendOf({ url, token: 'user' })
+      equal((await first('POST', '/token')).status, 403)
+      const rotated = (await user('POST', '/token')).json.token as string
+      const second = backendOf({ url, token: rotated })
+      deepStrictEqual([(await first('GET', '/versions')).status, (await second('GET', '/versions')).status], [403, 200])
+      const third = (await user('POST', '/token?graceSeconds=60')).json
+      equal(third.previousUntilMs, 61_000)
+      deepStrictEqual([(await second('GET', '/versions')).status, (await second('GET', '/token')).status], [200, 403])
+      nowMs = 61_000
+      deepStrictEqual([(await second('GET', '/versions')).status, await store.checkStackToken('uid', third.token as string)], [403, true])
+      equal(new Set([token, rotated, third.token]).size, 3)
+    },
+    { nowMs: () => nowMs },
+  )
+})
+
+test('a fence that a Run with a wrong epoch has raised is reset by a user with the right, not by the token or while a Run holds the lock', () =>
+  withStateServer(async server => {
+    const user = backendOf({ ...server, token: 'user' })
+    const [wrong, last, next] = [clientOf(server, 2 ** 31 - 1), clientOf(server, 7), clientOf(server, 8)]
+    await wrong.lock()
+    await wrong.write(Buffer.from('{"serial":1}'))
+    deepStrictEqual((await user('GET', '/fence')).json, { minEpoch: 2 ** 31 - 1, maxSeenEpoch: 2 ** 31 - 1 })
+    equal((await user('PUT', '/fence?lastEpoch=7')).status, 423)
+    await wrong.unlock()
+    await rejects(next.lock(), StaleEpochError)
+    equal((await backendOf(server)('PUT', '/fence?lastEpoch=7')).status, 403)
+    equal((await user('PUT', '/fence')).status, 400)
+    equal((await user('PUT', `/fence?lastEpoch=${2 ** 31 - 1}`)).status, 400)
+    equal((await user('DELETE', '/fence')).status, 405)
+    const reset = { kind: 'reset', previous: { minEpoch: 2 ** 31 - 1, maxSeenEpoch: 2 ** 31 - 1 }, fence: { minEpoch: 8, maxSeenEpoch: 7 } }
+    deepStrictEqual((await user('PUT', '/fence?lastEpoch=7')).json, reset)
+    await rejects(last.write(Buffer.from('{"late":1}')), StaleEpochError)
+    await next.lock()
+    await next.write(Buffer.from('{"serial":2}'))
+    equal((await user('GET')).text, '{"serial":2}')
+    equal((await user('PUT', '/fence?lastEpoch=8&force=true')).status, 200)
+    await rejects(next.write(Buffer.from('{"serial":3}')), StaleEpochError)
+    await Promise.all([wrong, last, next].map(client => client.close()))
   }))
 
 test('a Run and a user lock each other out, and only an abandoned lock is broken (invariant 4)', () =>

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { BodyBudget, clientOf, HttpError, type HttpUser, RequestLimiter, readBody, send, sendError, sendJson } from '../http/index.ts'
+import { maxEpoch } from './decide-lock.ts'
 import { describeHolder, type LockHolder, toLockInfo } from './lock-holder.ts'
 import type { IsLockAbandoned, StateStore } from './open-state-store.ts'
 import {
@@ -25,7 +26,9 @@ export type StateAccessRequest = {
   runName?: string
   epoch?: number
   /** Which subresource of the Stack a user's path is, and the verbs on it that the user needs, all of them. Not set on the worker's paths. */
-  subresource?: 'state' | 'plan'
+  subresource?: 'state' | 'plan' | 'fence'
+  /** The token of the Stack does not allow it. */
+  requiresUser?: boolean
   verbs?: readonly StateVerb[]
 }
 
@@ -70,7 +73,7 @@ const maxLockInfoBytes = 64 * 1024
 
 /**
  * Serves the store at `/state/<namespace>/<stack>`: the Terraform HTTP backend (GET, POST, DELETE, LOCK, UNLOCK), and `/lock`, `/token`,
- * `/versions[/N]`, `/orphans[/N]`, `/plan/<digest>` and `DELETE /data?uid=` for users; `/run/<runName>/{state,incomplete,inventory,lock,unlock,plan/<digest>}`
+ * `/fence`, `/versions[/N]`, `/orphans[/N]`, `/plan/<digest>` and `DELETE /data?uid=` for users; `/run/<runName>/{state,incomplete,inventory,lock,unlock,plan/<digest>}`
  * with the header
  * `Oarlock-Epoch` for workers. Never rejects, and never responds 500 to a client error. Errors are `{error:{code,message}}`; a held lock is 423.
  */
@@ -204,13 +207,30 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
     throw new HttpError(405, 'MethodNotAllowed', `${method} is not allowed here, use GET, POST, DELETE, LOCK or UNLOCK`)
   }
 
+  async function serveFence({ lastEpoch, force = false }: QueryTarget, { method, res, stackUid }: Exchange): Promise<void> {
+    if (method === 'GET') return sendJson(res, 200, await store.fence(stackUid))
+    if (method !== 'PUT') throw new HttpError(405, 'MethodNotAllowed', `${method} is not allowed here, use GET or PUT`)
+    if (lastEpoch === undefined || lastEpoch >= maxEpoch)
+      throw new HttpError(400, 'BadRequest', `lastEpoch must be a whole number below ${maxEpoch}, got ${lastEpoch ?? 'none'}`)
+    const result = await store.resetFence({ stackUid, lastEpoch, force })
+    if (result.kind === 'rejected') throw lockRejected(result)
+    sendJson(res, 200, result)
+  }
+
   async function sendPlan(res: ServerResponse, stackUid: string, digest: string): Promise<void> {
     const plan = await store.getPlan(stackUid, digest)
     if (plan === undefined) throw new HttpError(404, 'NotFound', `plan ${digest} does not exist`)
     send(res, 200, 'application/octet-stream', plan.bytes)
   }
 
-  async function serveQuery({ resource, number, digest, uid }: QueryTarget, { method, res, stackUid, path }: Exchange): Promise<void> {
+  async function serveQuery(target: QueryTarget, exchange: Exchange): Promise<void> {
+    const { resource, number, digest, uid } = target
+    const { method, res, stackUid, path } = exchange
+    if (resource === 'fence') return await serveFence(target, exchange)
+    if (resource === 'token' && method === 'POST') {
+      const graceMs = Math.min(target.graceSeconds ?? 0, maxGraceSeconds) * 1_000
+      return sendJson(res, 200, await store.rotateStackToken({ stackUid, graceMs }))
+    }
     if (resource === 'data') {
       if (method !== 'DELETE') throw new HttpError(405, 'MethodNotAllowed', `${method} is not allowed here, use DELETE`)
       if (uid !== stackUid) throw new HttpError(409, 'Conflict', `uid must be ${stackUid}, the UID of the Stack, got ${uid ?? 'none'}`)
@@ -223,8 +243,8 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
       return sendJson(res, 200, lock ? { ...lock, info: toLockInfo(lock.holder, lock.sinceMs, path) } : {})
     }
     if (resource === 'plan') return await sendPlan(res, stackUid, digest)
-    // The client may do everything that the token allows, or has the token already.
-    if (resource === 'token') return sendJson(res, 200, { token: store.stackToken(stackUid) })
+    // The client may do everything that the token allows.
+    if (resource === 'token') return sendJson(res, 200, { token: await store.stackToken(stackUid) })
     if (number === undefined) {
       if (resource === 'versions') return sendJson(res, 200, { versions: await store.versions(stackUid) })
       return sendJson(res, 200, { orphans: await store.orphans(stackUid) })
@@ -238,10 +258,18 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
 
 /** The token of a Stack allows every request on its state, so a user who gets it needs all verbs. */
 const tokenVerbs: readonly StateVerb[] = ['get', 'update', 'delete']
+/** The previous token of a Stack is valid for at most 30 days. */
+const maxGraceSeconds = 30 * 86_400
 
-function requiredAccess(target: BackendTarget | QueryTarget, method: string): Pick<StateAccessRequest, 'subresource' | 'verbs'> {
+function requiredAccess(
+  target: BackendTarget | QueryTarget,
+  method: string,
+): Pick<StateAccessRequest, 'subresource' | 'verbs' | 'requiresUser'> {
   if (target.kind === 'query') {
-    const verbs = target.resource === 'token' ? tokenVerbs : [verbOf(method)]
+    // An old token gets no new one.
+    if (target.resource === 'token') return { subresource: 'state', verbs: tokenVerbs, requiresUser: true }
+    if (target.resource === 'fence' && method !== 'GET') return { subresource: 'fence', verbs: [verbOf(method)] }
+    const verbs = [verbOf(method)]
     return { subresource: target.resource === 'plan' ? 'plan' : 'state', verbs }
   }
   return { subresource: 'state', verbs: [verbOf(method)] }

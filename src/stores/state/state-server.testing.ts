@@ -30,21 +30,29 @@ export type StateServer = {
   ca?: string
 }
 
-/** A minimal server: one stack with its token, and a worker with the bearer token `worker`. The header `X-User` names an authenticated user. */
+/** A minimal server: one stack with its token, a worker with the bearer token `worker`, a user with `user`. The header `X-User` names an authenticated user. */
 export async function withStateServer(
   work: (server: StateServer) => Promise<void>,
-  options: { limits?: Partial<StateLimits>; handler?: Partial<StateHandlerOptions>; tls?: boolean; unix?: boolean } = {},
+  options: {
+    limits?: Partial<StateLimits>
+    handler?: Partial<StateHandlerOptions>
+    tls?: boolean
+    unix?: boolean
+    nowMs?: () => number
+  } = {},
 ): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), 'oarlock-state-http-'))
-  const store = await openStateStore({ directory, key: Buffer.alloc(32, 7), limits: options.limits })
+  const store = await openStateStore({ directory, key: Buffer.alloc(32, 7), limits: options.limits, nowMs: options.nowMs })
   const abandoned = new Set<string>()
   const errors: unknown[] = []
   const handler = createStateHandler({
     store,
-    authorize: async ({ stack, basicPassword = '', runName }) => {
+    authorize: async ({ stack, basicPassword = '', runName, requiresUser, subresource }) => {
       if (stack !== 'net') return { allowed: false, code: 404, message: `stack ${stack} not found` }
       if (runName !== undefined && basicPassword === 'worker') return { allowed: true, stackUid: 'uid', access: 'run' }
-      if (store.checkStackToken('uid', basicPassword)) return { allowed: true, stackUid: 'uid', access: 'user' }
+      if (basicPassword === 'user') return { allowed: true, stackUid: 'uid', access: 'user' }
+      if (requiresUser || subresource === 'fence') return { allowed: false, code: 403, message: 'a user is required' }
+      if (await store.checkStackToken('uid', basicPassword)) return { allowed: true, stackUid: 'uid', access: 'user' }
       return { allowed: false, code: basicPassword === '' ? 401 : 403, message: 'the token is not of this stack' }
     },
     isLockAbandoned: async ({ runName }: RunHolder) => abandoned.has(runName),
@@ -63,7 +71,7 @@ export async function withStateServer(
   const { port } = server.address() as AddressInfo
   try {
     const url = options.unix ? unixSocketUrl(socketPath) : `${ca === undefined ? 'http' : 'https'}://127.0.0.1:${port}`
-    await work({ store, url, port, token: store.stackToken('uid'), server: server as Server, abandoned, errors, directory, ca })
+    await work({ store, url, port, token: await store.stackToken('uid'), server: server as Server, abandoned, errors, directory, ca })
     deepStrictEqual(errors, [])
   } finally {
     server.closeAllConnections()
@@ -74,7 +82,7 @@ export async function withStateServer(
 }
 
 /** Calls the Terraform backend with the stack's token. */
-export const backendOf = ({ url, token }: StateServer) => {
+export const backendOf = ({ url, token }: Pick<StateServer, 'url' | 'token'>) => {
   const authorization = `Basic ${Buffer.from(`any:${token}`).toString('base64')}`
   return async (method: string, path = '', body?: string, headers: Record<string, string> = {}) => {
     const response = await fetch(`${url}/state/apps/net${path}`, { method, body, headers: { authorization, ...headers } })

@@ -1,4 +1,4 @@
-import type { UnlockClaim } from './decide-lock.ts'
+import type { Fence, UnlockClaim } from './decide-lock.ts'
 import type { OrphanReason, WriteAuthor } from './decide-write.ts'
 import type { LockHolder } from './lock-holder.ts'
 
@@ -97,3 +97,10 @@ export type StateStats = {
   /** Size of the database, including free pages. */
   bytes: number
 }
+
+/** From then on the Stack's Runs are numbered after `lastEpoch`. `force`: although a Run holds the lock. */
+export type FenceReset = { stackUid: string; lastEpoch: number; force: boolean }
+export type FenceResetResult = { kind: 'reset'; previous: Fence; fence: Fence } | ({ kind: 'rejected'; reason: 'Held' } & HeldLock)
+
+/** Which token a Stack has: `id` is random, and '' for the first token. The token before is valid until `previousUntilMs`. */
+export type TokenGeneration = { id: string; previousId: string; previousUntilMs: number }

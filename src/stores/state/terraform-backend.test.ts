@@ -33,7 +33,7 @@ async function withEngine(t: TestContext, work: (setup: Setup) => Promise<void>)
     isLockAbandoned: async () => false,
     authorize: async ({ basicPassword = '', runName }) => {
       if (runName !== undefined && basicPassword === 'worker') return { allowed: true, stackUid: 'uid', access: 'run' }
-      if (store.checkStackToken('uid', basicPassword)) return { allowed: true, stackUid: 'uid', access: 'user' }
+      if (await store.checkStackToken('uid', basicPassword)) return { allowed: true, stackUid: 'uid', access: 'user' }
       return { allowed: false, code: 403, message: 'wrong token' }
     },
   })
@@ -47,7 +47,7 @@ async function withEngine(t: TestContext, work: (setup: Setup) => Promise<void>)
       TF_HTTP_LOCK_ADDRESS: `${url}/state/apps/net`,
       TF_HTTP_UNLOCK_ADDRESS: `${url}/state/apps/net`,
     },
-    ...{ TF_HTTP_USERNAME: 'oarlock', TF_HTTP_PASSWORD: store.stackToken('uid'), TF_HTTP_RETRY_MAX: '0' },
+    ...{ TF_HTTP_USERNAME: 'oarlock', TF_HTTP_PASSWORD: await store.stackToken('uid'), TF_HTTP_RETRY_MAX: '0' },
   }
   const runWith = (more: Record<string, string>, ...args: string[]) =>
     new Promise<Result>(resolve => {
