@@ -45,7 +45,7 @@ test('a role ends with code 4 and names the permissions that its user lacks, or 
     [
       'join-service',
       'oarlock-pool',
-      /no permission to create tokenreviews, .*patch configmaps oarlock-endpoint-join in oarlock-system, .* and \d more/,
+      /no permission to watch runs, create tokenreviews, .*patch configmaps oarlock-endpoint-join in oarlock-system and \d more/,
     ],
     ['stores', 'oarlock-join-service', /no permission to .*patch configmaps oarlock-endpoint-stores in oarlock-system/],
     ['controller', 'oarlock-pool', /no permission to delete stacks, .* and \d+ more$/m],

@@ -209,6 +209,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
         isStopping = true
         stopping ??= (async () => {
           // Controllers stop first, so that no Run is assigned. The API server runs until the workers have reported.
+          ending.stop()
           const controllersStopped = manager.stop({ graceMs: controllersGraceMs })
           await drainProcessPool(pool, { graceMs, onProgress, log })
           await controllersStopped

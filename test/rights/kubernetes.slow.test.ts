@@ -1,7 +1,10 @@
-import { deepEqual, equal, match } from 'node:assert/strict'
+import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { maxInlineBytes, runResource, stackResource, workerPoolResource } from '../../src/api/index.ts'
+import { labels, maxInlineBytes, runResource, stackResource, workerPoolResource, workerResource } from '../../src/api/index.ts'
+import { JoinService, revokeWorker, serviceAccountIssuer } from '../../src/app/join/index.ts'
+import { withdrawRights } from '../../src/app/join/service-account-issuer.ts'
 import { type Client, createClient, namespaceResource } from '../../src/kubernetes/client/index.ts'
+import { isReason } from '../../src/kubernetes/object/index.ts'
 import { type Peer, peerMissing, startPeer } from '../conformance/peer.ts'
 import { eventually } from '../support/eventually.ts'
 import { ScriptedWorkers } from '../support/scripted-workers.ts'
@@ -85,6 +88,51 @@ async function userNameOf(client: Client): Promise<string> {
   const response = await client.request({ method: 'POST', path: '/apis/authentication.k8s.io/v1/selfsubjectreviews', body })
   return ((await response.json()) as { status: { userInfo: { username: string } } }).status.userInfo.username
 }
+
+test('kube-apiserver: the credential of a worker that joined is bound to its record, and revoking it revokes the token', {
+  skip,
+}, async () => {
+  const { client } = fixture
+  const joinService = new JoinService({ client, issueCredential: serviceAccountIssuer(client) })
+  const issued = await joinService.issue('w9', 'edge', {})
+  if ('code' in issued) throw new Error(issued.message)
+  ok(issued.ttlMs <= 3_600_000, `it is valid for ${issued.ttlMs} ms`)
+  const worker = await createClient({ cluster: { server: peer.url, token: issued.credential, insecureSkipTlsVerify: true } })
+  const { apiVersion, kind, plural } = workerResource
+  const spec = { pool: 'edge', slots: 1, lifecycle: 'Warm' }
+  const body = { apiVersion, kind, metadata: { name: 'w9', labels: { [labels.pool]: 'edge' } }, spec }
+  const register = async () => await worker.request({ method: 'POST', path: `/apis/${apiVersion}/${plural}?dryRun=All`, body })
+  // The roles of a new account take effect some time after they were written.
+  await eventually(
+    async () =>
+      await register().then(
+        () => true,
+        () => false,
+      ),
+    'the worker to be allowed to register',
+  )
+  await withdrawRights(client, 'w9')
+  await eventually(
+    async () =>
+      await register().then(
+        () => false,
+        error => isReason(error, 'Forbidden'),
+      ),
+    'the worker to be denied a registration',
+  )
+  equal(await revokeWorker(client, 'w9'), true)
+  await eventually(
+    async () =>
+      await register().then(
+        () => false,
+        error => isReason(error, 'Unauthorized'),
+      ),
+    'the cache of tokens to expire',
+    30_000,
+  )
+  equal(await revokeWorker(client, 'w9'), false)
+  await worker.close()
+})
 
 // Last: the controllers change the objects of the rows.
 test('kube-apiserver: controllers and a worker bring a Stack to Ready with the permissions of their roles', { skip }, async () => {

@@ -46,10 +46,11 @@ export class EndCredentials {
     for (const secret of await listJoinSecrets(this.#options.client)) {
       if (secret.type !== workerCredentialType) continue
       const worker = secret.metadata.name.slice(workerCredentialName('').length)
-      if (!this.#options.workers.has(worker) && !mayRegister(secret, this.#nowMs())) await this.#endRecord(worker, secret)
+      if (!this.#options.workers.has(worker) && !mayRegister(secret, this.#nowMs())) await this.#end(worker)
     }
   }
 
+  /** The server is asked: a cache may not have a Worker yet, or be stopped. */
   async #end(worker: string): Promise<void> {
     const { client } = this.#options
     const record = await client.resource(secretResource).getOrUndefined(workerCredentialName(worker), { namespace: workersNamespace })

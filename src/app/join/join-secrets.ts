@@ -92,7 +92,7 @@ export const endedAtAnnotation = 'oarlock.dev/ended-at'
  * How long after its credential was issued a worker can register. It does so within seconds. Later its Worker is missing because it was
  * deleted, which {@link endedAtAnnotation} shows earlier, unless no process observed it.
  */
-export const registerWithinMs = 10 * 60_000
+export const registerWithinMs = 2 * 60_000
 
 /** Whether the worker of this credential may create its Worker: once. @param secret the record of its credential. */
 export function mayRegister(secret: Pick<KubeObject, 'metadata'> | undefined, nowMs: number): boolean {
