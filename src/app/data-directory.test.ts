@@ -64,11 +64,11 @@ const roles: Record<string, (dataDir: string) => Promise<() => Promise<void>>> =
 }
 
 for (const [role, start] of Object.entries(roles)) {
-  test(`${role}: removes the write access of other users from its data directory`, async () => {
+  test(`${role}: removes the access of other users from its data directory`, async () => {
     const dataDir = mkdtempSync(join(base, 'own-'))
     chmodSync(dataDir, 0o777)
     await (await start(dataDir))()
-    equal(statSync(dataDir).mode & 0o777, 0o755)
+    equal(statSync(dataDir).mode & 0o777, 0o700)
   })
 
   test(`${role}: does not start on the data directory of another role, and leaves it unchanged`, async () => {

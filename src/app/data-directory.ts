@@ -7,8 +7,8 @@ import { toAppStartError } from './to-app-start-error.ts'
 import type { ComponentName } from './worker-identity.ts'
 
 /**
- * Creates the data directory of a role, or removes the write access of other users from an existing one.
- * @throws {AppStartError} if it cannot be created, or it belongs to another user and others can write to it.
+ * Creates the data directory of a role, or removes the access of other users from an existing one.
+ * @throws {AppStartError} if it cannot be created, or it belongs to another user and others can access it.
  */
 export function prepareDataDirectory(dataDir: string, log: Pick<Log, 'warn'>): void {
   try {

@@ -16,13 +16,13 @@ const rejects = (base: string, why: RegExp, directories?: { runs: string }) =>
     (error: Error) => error instanceof WorkerOptionError && why.test(error.message),
   )
 
-test('creates private directories, and removes the write access of others', () => {
+test('creates private directories, and removes the access of others', () => {
   const base = join(parent, 'new')
   prepare(base)
   for (const path of [base, join(base, 'runs'), join(base, 'cache')]) equal(statSync(path).mode & 0o777, 0o700)
   chmodSync(base, 0o777)
   prepare(base)
-  equal(statSync(base).mode & 0o777, 0o755)
+  equal(statSync(base).mode & 0o777, 0o700)
 })
 
 test('rejects a default directory that is a symlink, and creates nothing behind it', () => {

@@ -45,10 +45,10 @@ test('a certificate authority that cannot be parsed is not reported as a directo
   await rejects(startServer({ ...options, tlsNames: ['new.example'] }), error)
 })
 
-test('removes the write access of other users from its data directory', async t => {
+test('removes the access of other users from its data directory', async t => {
   const dataDir = makeDataDir()
   t.after(() => rmSync(dataDir, { recursive: true, force: true }))
   chmodSync(dataDir, 0o777)
   await (await startServer({ dataDir, listen: { port: 0 }, storage: { synchronous: 'OFF' } })).close()
-  equal(statSync(dataDir).mode & 0o777, 0o755)
+  equal(statSync(dataDir).mode & 0o777, 0o700)
 })

@@ -9,40 +9,39 @@ const base = mkdtempSync(join(tmpdir(), 'oarlock-directory-'))
 after(() => rmSync(base, { recursive: true, force: true }))
 const modeOf = (path: string) => statSync(path).mode & 0o7777
 
-test('a new directory has mode 0700, and an existing one keeps what others may read', () => {
+test('a new directory has mode 0700', () => {
   const path = join(base, 'a', 'new')
   equal(makeDataDirectory(path), undefined)
   equal(modeOf(path), 0o700)
-  chmodSync(path, 0o755)
-  equal(makeDataDirectory(path), undefined)
-  equal(modeOf(path), 0o755)
 })
 
 for (const [mode, want] of [
-  [0o777, 0o755],
+  [0o755, 0o700],
+  [0o777, 0o700],
   [0o720, 0o700],
-  [0o1777, 0o1755],
+  [0o1777, 0o1700],
 ] as const)
-  test(`removes the write access of other users from an own directory with mode ${mode.toString(8)}`, () => {
+  test(`removes the access of other users from an own directory with mode ${mode.toString(8)}`, () => {
     const path = join(base, mode.toString(8))
     makeDataDirectory(path)
     chmodSync(path, mode)
-    match(makeDataDirectory(path) ?? '', /other users could write to .*write access was removed/)
+    match(makeDataDirectory(path) ?? '', /other users could access .*its mode is now 0700/)
     equal(modeOf(path), want)
     equal(makeDataDirectory(path), undefined)
   })
 
-test('rejects a directory of another user that others can write, and does not change it', () => {
-  const path = join(base, 'foreign')
-  makeDataDirectory(path)
-  chmodSync(path, 0o777)
-  throws(
-    () => makeDataDirectory(path, 4_242),
-    (error: unknown) => {
-      match((error as InsecureDirectoryError).message, /other users can write to .*foreign \(mode 0777, owner \d+\)/)
-      match((error as InsecureDirectoryError).hint, /chmod 700 .* or choose a subdirectory/)
-      return error instanceof InsecureDirectoryError
-    },
-  )
-  equal(modeOf(path), 0o777)
-})
+for (const mode of [0o777, 0o755])
+  test(`rejects a directory of another user with mode ${mode.toString(8)}, and does not change it`, () => {
+    const path = join(base, 'foreign')
+    makeDataDirectory(path)
+    chmodSync(path, mode)
+    throws(
+      () => makeDataDirectory(path, 4_242),
+      (error: unknown) => {
+        match((error as InsecureDirectoryError).message, /other users can access .*foreign \(mode 07[57][57], owner \d+\)/)
+        match((error as InsecureDirectoryError).hint, /chmod 700 .* or choose a subdirectory/)
+        return error instanceof InsecureDirectoryError
+      },
+    )
+    equal(modeOf(path), mode)
+  })

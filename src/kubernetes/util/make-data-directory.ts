@@ -1,7 +1,7 @@
 import { chmodSync, statSync } from 'node:fs'
 import { makeDirectories } from './make-directories.ts'
 
-/** A directory that other users can write, and whose mode this process cannot change. */
+/** A directory that other users can access, and whose mode this process cannot change. */
 export class InsecureDirectoryError extends Error {
   override readonly name = 'InsecureDirectoryError'
   readonly hint: string
@@ -12,11 +12,11 @@ export class InsecureDirectoryError extends Error {
   }
 }
 
-const writableByOthers = 0o022
+const accessOfOthers = 0o077
 
 /**
- * Creates a directory for keys and data with mode 0700. Who can write an existing one can replace the keys in it, so write access of the
- * group and of others is removed if this process owns the directory.
+ * Creates a directory for keys and data with mode 0700. Who can write an existing one can replace the keys in it, and who can read it sees
+ * names and sizes, so all access of the group and of others is removed if this process owns the directory.
  * @throws {InsecureDirectoryError} if it does not, or the error of `mkdir`, `stat` or `chmod`.
  * @returns what changed, for the log; undefined if nothing did.
  */
@@ -24,13 +24,13 @@ export function makeDataDirectory(path: string, ownUid = process.geteuid?.()): s
   makeDirectories(path, 0o700)
   const { mode, uid } = statSync(path)
   // Without user ids (Windows), modes mean nothing.
-  if (ownUid === undefined || (mode & writableByOthers) === 0) return undefined
+  if (ownUid === undefined || (mode & accessOfOthers) === 0) return undefined
   const octal = (mode & 0o7777).toString(8).padStart(4, '0')
   if (uid !== ownUid)
     throw new InsecureDirectoryError(
-      `other users can write to ${path} (mode ${octal}, owner ${uid})`,
+      `other users can access ${path} (mode ${octal}, owner ${uid})`,
       `run "chmod 700 ${path}" as its owner, or choose a subdirectory of it, which is created with mode 0700`,
     )
-  chmodSync(path, mode & 0o7777 & ~writableByOthers)
-  return `other users could write to ${path} (mode ${octal}); their write access was removed`
+  chmodSync(path, mode & 0o7777 & ~accessOfOthers)
+  return `other users could access ${path} (mode ${octal}); its mode is now 0700`
 }
