@@ -10,6 +10,7 @@ import {
   type HealthChecks,
   networkOf,
   respondToHealthCheck,
+  sendContinue,
 } from '../../kubernetes/util/index.ts'
 import { type Address, isLoopback } from '../address.ts'
 import type { Mount } from '../mount.ts'
@@ -77,6 +78,7 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
   limiter.limit(server)
   server.headersTimeout = 30_000
   server.requestTimeout = 60_000
+  sendContinue(server)
   server.on('clientError', (_error, socket) => socket.destroy())
   await listen(server, address)
   // Without a listener, an error of accept, such as too many open files, would end the process.

@@ -20,6 +20,7 @@ import {
   makeDirectories,
   networkOf,
   respondToHealthCheck,
+  sendContinue,
 } from '../../kubernetes/util/index.ts'
 import { type Address, urlOf } from '../address.ts'
 import { AppStartError } from '../app-start-error.ts'
@@ -112,6 +113,7 @@ export async function startTlsListener(options: TlsListenerOptions): Promise<Tls
   server.headersTimeout = 30_000
   // Bodies of authenticated clients, such as states, have a limit of idle time instead, in the handlers that read them.
   server.requestTimeout = 0
+  sendContinue(server)
   server.on('tlsClientError', (_error, socket) => socket.destroy())
   server.on('clientError', (_error, socket) => socket.destroy())
   const certificateTimer = certificateFiles ? undefined : setInterval(() => void renew(), renewCheckMs).unref()

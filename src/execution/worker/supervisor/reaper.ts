@@ -24,6 +24,7 @@ done 2>/dev/null
 export class Reaper {
   readonly #child: ChildProcess
   #fifo: number | undefined
+  #isCanceled = false
 
   constructor(options: { fifo: string; runUid: string; cgroup: string | undefined; onArmed(): void }) {
     const { fifo, runUid, cgroup = '', onArmed } = options
@@ -37,6 +38,8 @@ export class Reaper {
     })
     this.#child.on('error', () => {})
     this.#child.stdout?.once('data', () => {
+      // The Run ended before this was read: nothing would close the pipe.
+      if (this.#isCanceled) return
       try {
         this.#fifo = openSync(fifo, constants.O_RDWR | constants.O_NONBLOCK)
       } catch {
@@ -50,6 +53,7 @@ export class Reaper {
 
   /** Ends it before the pipe closes. */
   cancel(): void {
+    this.#isCanceled = true
     this.#child.kill('SIGKILL')
     if (this.#fifo !== undefined) closeSync(this.#fifo)
     this.#fifo = undefined

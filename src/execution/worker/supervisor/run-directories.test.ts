@@ -21,6 +21,7 @@ function directory(name: string, files: Record<string, string>, ageMs = 0): void
 
 test('removes only directories without a living owner, and kills the processes of their Runs', async () => {
   const hourMs = 3_600_000
+  const neverCreated = '0f8fad5b-d9cb-469f-a165-70867728950e'
   const me = { [ownerPrefix + process.pid]: readStartTime(process.pid) ?? '' }
   const exited = { [`${ownerPrefix}2147483646`]: '1' }
   directory('own', me)
@@ -28,15 +29,16 @@ test('removes only directories without a living owner, and kills the processes o
   directory('exited', exited)
   directory('exited-and-own', { ...exited, ...me })
   directory('being-created', {})
-  directory('never-created', {}, 2 * 60_000)
+  directory(neverCreated, {}, 2 * 60_000)
+  directory('of-something-else', { file: '' }, 2 * 60_000)
   directory('unsaved', { ...exited, [unsavedMarkerName]: '' }, hourMs)
   directory('unsaved-old', { ...exited, [unsavedMarkerName]: '' }, 25 * hourMs)
   const stray = spawn('sleep', ['100'], { env: { PATH: process.env.PATH, OARLOCK_RUN_UID: 'exited' }, detached: true, stdio: 'ignore' })
   const strayEnd = once(stray, 'exit')
 
   const removed = await sweepRunDirectories(runsDir, Date.now())
-  assert.deepEqual(removed.sort(), ['exited', 'never-created', 'pid-reused', 'unsaved-old'])
-  assert.deepEqual(readdirSync(runsDir).sort(), ['being-created', 'exited-and-own', 'own', 'unsaved'])
+  assert.deepEqual(removed.sort(), [neverCreated, 'exited', 'pid-reused', 'unsaved-old'])
+  assert.deepEqual(readdirSync(runsDir).sort(), ['being-created', 'exited-and-own', 'of-something-else', 'own', 'unsaved'])
   assert.deepEqual(await strayEnd, [null, 'SIGKILL'])
   assert.deepEqual(await sweepRunDirectories(join(runsDir, 'no-such'), Date.now()), [])
 })

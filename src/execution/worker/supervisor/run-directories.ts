@@ -1,6 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { cgroupOfRun, killRunProcesses, readStartTime } from '../../workspace/process/index.ts'
 import { removeTree } from '../../workspace/run-directory.ts'
 import { keepForRecovery, salvageUnlessSaved } from './supervised-worker.ts'
@@ -24,6 +24,7 @@ export async function sweepRunDirectories(runsDir: string, nowMs: number, keepMs
     if (atMs === undefined) continue
     const owners = listDirectory(root).filter(entry => entry.startsWith(ownerPrefix))
     if (owners.length === 0 ? nowMs - atMs < unownedGraceMs : owners.some(owner => isAlive(root, owner))) continue
+    if (owners.length === 0 && !isRunDirectory(root)) continue
     await killRunProcesses(name)
     await cgroupOfRun(name)?.remove()
     const isKept = listDirectory(root).includes(unsavedMarkerName)
@@ -38,6 +39,14 @@ export async function sweepRunDirectories(runsDir: string, nowMs: number, keepMs
   }
   return removed
 }
+
+/** Its name is the UID of a Run: anything else in a directory that a worker named by mistake is kept. */
+function isRunDirectory(root: string): boolean {
+  const stats = lstatSync(root, { throwIfNoEntry: false })
+  return stats?.isDirectory() === true && stats.uid === process.geteuid?.() && uidPattern.test(basename(root))
+}
+
+const uidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 async function saveState(root: string): Promise<string | undefined> {
   let run: SupervisedRunSpec

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto'
-import { renameSync, rmSync, writeFileSync } from 'node:fs'
+import { lstatSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { cgroupOfRun, groupExists, killRunProcesses, readStartTime, signalGroup } from '../../workspace/process/index.ts'
 import { removeTree } from '../../workspace/run-directory.ts'
 import type { FenceTimings } from '../lease/decide-fence.ts'
 import { bootMs } from './clock.ts'
+import { isForeignGroup } from './is-foreign-group.ts'
 import { Reaper } from './reaper.ts'
 import type { SupervisedWorkerPart } from './supervised-workers.ts'
 import { Supervision, type SupervisionAction, type SupervisionEvent } from './supervision.ts'
@@ -26,6 +27,8 @@ const exitCheckMs = 20
 export type SupervisedWorkerOptions = {
   readonly worker: WorkerIdentity
   readonly times: FenceTimings
+  /** Contains the directories of its Runs, and nothing else is written or removed. */
+  readonly runsDir: string
   readonly renewedAtMs: number
   answer(reply: SupervisorReply): void
 }
@@ -33,19 +36,27 @@ export type SupervisedWorkerOptions = {
 /** Executes what {@link Supervision} decides for one worker: signals, files of Runs, reapers, saved states. */
 export class SupervisedWorker implements SupervisedWorkerPart {
   readonly #worker: WorkerIdentity
+  readonly #runsDir: string
   readonly #answer: (reply: SupervisorReply) => void
   readonly #supervision: Supervision
   readonly #reapers = new Map<string, Reaper>()
   readonly #cleaning = new Set<Promise<void>>()
   #timer: NodeJS.Timeout | undefined
 
-  constructor({ worker, answer, ...state }: SupervisedWorkerOptions) {
+  constructor({ worker, runsDir, answer, ...state }: SupervisedWorkerOptions) {
     this.#worker = worker
+    this.#runsDir = runsDir
     this.#answer = answer
     this.#supervision = new Supervision({ ...state, nowMs: bootMs() })
   }
 
+  /** @throws {Error} for a Run that cannot be supervised. Events of timers, and of a connection that has closed, never throw. */
   handle(event: SupervisionEvent): void {
+    if (event.kind === 'message' && event.message.kind === 'run') this.#checkDirectory(event.message.run)
+    if (event.kind === 'message' && event.message.kind === 'started') {
+      const { uid, processGroupId } = event.message
+      if (isForeignGroup(processGroupId, { uid, workerPid: this.#worker.pid })) return
+    }
     for (const action of this.#supervision.step(event, bootMs())) this.#execute(action)
   }
 
@@ -67,8 +78,9 @@ export class SupervisedWorker implements SupervisedWorkerPart {
         }
         return
       case 'signal':
-        for (const group of action.groups) signalGroup(group, action.send, action.interrupt)
-        if (action.send === 'SIGKILL') void killRunProcesses(action.uid)
+        // What cannot be signalled belongs to another user.
+        for (const group of action.groups) attempt(() => signalGroup(group, action.send, action.interrupt))
+        if (action.send === 'SIGKILL') killRunProcesses(action.uid).catch(() => {})
         return
       case 'awaitExit':
         this.#track(this.#awaitExit(action.uid))
@@ -77,14 +89,14 @@ export class SupervisedWorker implements SupervisedWorkerPart {
         this.#track(this.#cleanUp(action.run, action.savedDigest))
         return
       case 'disown':
-        rmSync(join(action.run.directory, `${ownerPrefix}${process.pid}`), { force: true })
+        attempt(() => rmSync(join(action.run.directory, `${ownerPrefix}${process.pid}`), { force: true }))
         return
       case 'release':
         this.#reapers.get(action.uid)?.cancel()
         this.#reapers.delete(action.uid)
         return
       case 'killWorker':
-        if (readStartTime(this.#worker.pid) === this.#worker.startTime) process.kill(this.#worker.pid, 'SIGKILL')
+        attempt(() => readStartTime(this.#worker.pid) === this.#worker.startTime && process.kill(this.#worker.pid, 'SIGKILL'))
         return
       case 'reply':
         this.#answer(action.reply)
@@ -100,6 +112,12 @@ export class SupervisedWorker implements SupervisedWorkerPart {
         this.#timer = setTimeout(() => this.handle({ kind: 'woken' }), action.inMs)
         return
     }
+  }
+
+  #checkDirectory({ uid, directory }: SupervisedRunSpec): void {
+    const stats = lstatSync(directory)
+    if (directory !== join(this.#runsDir, uid) || !stats.isDirectory() || stats.uid !== process.geteuid?.())
+      throw new Error(`the directory of Run ${uid} must be ${uid} in ${this.#runsDir} and belong to this user, got ${directory}`)
   }
 
   #record(run: SupervisedRunSpec): void {
@@ -139,6 +157,15 @@ export class SupervisedWorker implements SupervisedWorkerPart {
     this.#cleaning.add(tracked)
     // A later sweep retries what failed.
     tracked.catch(() => {})
+  }
+}
+
+/** In a timer an error would end the supervisor for all workers. */
+function attempt(what: () => unknown): void {
+  try {
+    what()
+  } catch {
+    // The deadline is enforced by the next signal, and by the sweep of the Run's directory.
   }
 }
 

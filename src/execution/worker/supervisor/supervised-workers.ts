@@ -13,6 +13,7 @@ export type SupervisorParts = {
   supervise(options: {
     worker: WorkerIdentity
     times: FenceTimings
+    runsDir: string
     renewedAtMs: number
     answer(reply: SupervisorReply): void
   }): SupervisedWorkerPart
@@ -44,6 +45,7 @@ export class SupervisedWorkers {
     const handle = (message: SupervisorMessage): void => {
       switch (message.kind) {
         case 'hello':
+          if (supervised) throw new Error('a connection has one worker')
           key = keyOf(message.worker)
           supervised = this.#parts.supervise({ ...message, answer })
           this.#workers.set(key, supervised)

@@ -8,6 +8,9 @@ const checkIntervalMs = 500
 /** A supervisor that checked nothing for this long was paused: it first reads pending messages for `catchUpMs`. */
 const pausedMs = 4 * checkIntervalMs
 const catchUpMs = 250
+/** Runs of one worker, and groups of one Run, that are supervised (invariant 10). A worker has at most 64 slots, and a Run one or two groups. */
+const maxRuns = 256
+const maxGroups = 256
 
 /** What happens to one worker's Runs. */
 export type SupervisionEvent =
@@ -85,7 +88,8 @@ export class Supervision {
   /** `renewedAtMs`: before this time the worker's last successful renewal was sent. A new supervisor knows of no other. */
   constructor(options: { readonly times: FenceTimings; readonly renewedAtMs: number; readonly nowMs: number }) {
     this.#times = options.times
-    this.#renewedAtMs = options.renewedAtMs
+    // A later time than now would postpone every deadline.
+    this.#renewedAtMs = Math.min(options.renewedAtMs, options.nowMs)
     this.#checkedAtMs = options.nowMs
   }
 
@@ -99,7 +103,7 @@ export class Supervision {
       case 'message':
         return [...this.#handle(event.message, nowMs), ...this.#requestCheck(nowMs)]
       case 'renewed':
-        this.#renewedAtMs = Math.max(this.#renewedAtMs, event.atMs)
+        this.#renewedAtMs = Math.max(this.#renewedAtMs, Math.min(event.atMs, nowMs))
         return []
       case 'armed':
         return [{ kind: 'reply', reply: { kind: 'armed', uid: event.uid, fifo: event.fifo } }]
@@ -134,13 +138,13 @@ export class Supervision {
     const state = this.#runs.get(uid)
     // A worker that was paused past its deadline and resumed: it may start nothing any more.
     if (message.kind === 'started' && (this.#suspects.has(uid) || state?.sent === 'SIGKILL')) {
-      state?.groups.add(message.processGroupId)
+      if (state && state.groups.size < maxGroups) state.groups.add(message.processGroupId)
       return [{ kind: 'signal', uid, groups: [message.processGroupId], send: 'SIGKILL' }]
     }
     if (!state) return []
     switch (message.kind) {
       case 'started':
-        state.groups.add(message.processGroupId)
+        if (state.groups.size < maxGroups) state.groups.add(message.processGroupId)
         return []
       case 'ended':
         state.groups.delete(message.processGroupId)
@@ -162,6 +166,9 @@ export class Supervision {
   }
 
   #supervise(run: SupervisedRunSpec, nowMs: number): SupervisionAction[] {
+    // Not replaced: the groups of the first one would run without a deadline.
+    if (this.#runs.has(run.uid)) throw new Error(`Run ${run.uid} is supervised already`)
+    if (this.#runs.size >= maxRuns) throw new Error(`the limit of ${maxRuns} Runs is reached`)
     if (this.#runs.size === 0) this.#checkedAtMs = nowMs
     this.#runs.set(run.uid, { run, groups: new Set(), sent: 'none', savedDigest: undefined, isTakenOver: false })
     return [{ kind: 'record', run }]

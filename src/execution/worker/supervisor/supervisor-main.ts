@@ -8,16 +8,19 @@ import { readlinkSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { currentSocketName, removeStartLock } from './connect-supervisor.ts'
+import { parseMessage } from './parse-message.ts'
 import { sweepRunDirectories } from './run-directories.ts'
 import { SupervisedWorker } from './supervised-worker.ts'
 import { SupervisedWorkers } from './supervised-workers.ts'
-import { onJsonLines, type SupervisorMessage, type SupervisorReply } from './supervisor-protocol.ts'
+import { onJsonLines, type SupervisorReply } from './supervisor-protocol.ts'
 
 /** One-shot workers start one after another: the next one should find it running. */
 const idleMs = 10_000
 const checkIntervalMs = 1_000
 /** Directories of Runs whose worker and supervisor were both killed are swept with the first worker, then at most this often. */
 const sweepEveryMs = 30_000
+const maxSweptDirectories = 1_000
+const maxUnreadBytes = 1 << 20
 
 const directory = process.argv[2]!
 const socketName = `supervisor-${process.pid}.sock`
@@ -36,9 +39,18 @@ function onConnection(socket: Socket): void {
   connections.add(socket)
   socket.setEncoding('utf8')
   const close = (): void => void socket.destroy()
-  const answer = (message: SupervisorReply): void => void socket.write(`${JSON.stringify(message)}\n`)
+  const answer = (message: SupervisorReply): void => {
+    socket.write(`${JSON.stringify(message)}\n`)
+    // A worker reads its replies: they are short and few.
+    if (socket.writableLength > maxUnreadBytes) close()
+  }
   const { onMessage, onClose } = workers.connect(answer, close)
-  onJsonLines<SupervisorMessage>(socket as unknown as Parameters<typeof onJsonLines>[0], onMessage, close)
+  const onLine = (line: object): void => {
+    const message = parseMessage(line)
+    if (message === undefined) close()
+    else if (message !== 'unknown' && !socket.destroyed) onMessage(message)
+  }
+  onJsonLines<object>(socket as unknown as Parameters<typeof onJsonLines>[0], onLine, close)
   // A worker that is killed during a write is handled by `close`.
   socket.on('error', () => {})
   answer({ kind: 'ready', pid: process.pid })
@@ -52,6 +64,7 @@ function onConnection(socket: Socket): void {
 async function sweep(runsDir: string): Promise<void> {
   const lastMs = sweptAtMs.get(runsDir)
   if (lastMs !== undefined && performance.now() - lastMs < sweepEveryMs) return
+  if (sweptAtMs.size >= maxSweptDirectories) sweptAtMs.clear()
   sweptAtMs.set(runsDir, performance.now())
   await track(sweepRunDirectories(runsDir, Date.now()).then(() => {}))
 }
@@ -86,6 +99,8 @@ function exitIfUnused(): void {
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 const server = createServer({ allowHalfOpen: false }, onConnection)
 server.listen(join(directory, socketName), () => {
+  // Such as too many open files: without a listener it would end the process.
+  server.on('error', () => {})
   // Two that start at the same time both serve the workers that found them; the symlink names the last.
   symlinkSync(socketName, join(directory, `${socketName}.link`))
   renameSync(join(directory, `${socketName}.link`), join(directory, currentSocketName))

@@ -157,7 +157,7 @@ test('a record that cannot be rewritten does not stop the Run', () => {
   const directory = join(runsDir, uid)
   mkdirSync(directory, { recursive: true })
   const worker = { id: uid, pid: process.pid, startTime: readStartTime(process.pid)! }
-  const supervised = new SupervisedWorker({ worker, times: timings, renewedAtMs: bootMs(), answer: () => {} })
+  const supervised = new SupervisedWorker({ worker, times: timings, runsDir, renewedAtMs: bootMs(), answer: () => {} })
   const salvage = { url: 'http://127.0.0.1:1/', token: 'worker-token', epoch: 7, path: join(directory, 'terraform.tfstate') }
   supervised.handle({ kind: 'message', message: { kind: 'run', run: { uid, directory, salvage } } })
   mkdirSync(join(directory, 'supervised-run.json.new'))

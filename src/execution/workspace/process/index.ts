@@ -19,6 +19,7 @@ export {
 } from './process-runner.ts'
 export {
   findRunProcesses,
+  isRunProcess,
   killRunProcesses,
   killStackWriters,
   mutatedStackVariable,

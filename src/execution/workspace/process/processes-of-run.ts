@@ -14,6 +14,12 @@ export function findRunProcesses(runUid: string): number[] {
   return findProcesses(runIdentity(runUid))
 }
 
+/** Whether a process has the Run's UID in its environment, or its mark. False if it cannot be read. */
+export function isRunProcess(pid: number, runUid: string): boolean {
+  const { variable, value, mark } = runIdentity(runUid)
+  return hasVariable(String(pid), Buffer.from(`${variable}=${value}\0`)) || hasMark(String(pid), mark)
+}
+
 /** How a process is recognized that left its group: by a variable, and if it has cleared its environment by a mark. */
 type Identity = { variable: string; value: string; mark: ProcessMark }
 

@@ -48,7 +48,8 @@ export function backupMount({ store, dataDir, authorize, onInternalError }: Back
             temporary => store.backUp(temporary),
             () => {},
           )
-          const file = await open(copy)
+          // Closed in any case: a client may disconnect before the stream takes it over, and one that is collected ends the process.
+          await using file = await open(copy)
           // The name is removed now; the disk space is freed when the file is closed.
           rmSync(copy)
           const { size } = await file.stat()

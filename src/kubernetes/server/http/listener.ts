@@ -1,7 +1,7 @@
 import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { Socket } from 'node:net'
-import { atMostEvery, ConnectionLimiter } from '../../util/index.ts'
+import { atMostEvery, ConnectionLimiter, sendContinue } from '../../util/index.ts'
 import type { Handler } from './handler-types.ts'
 import { Http1Connection } from './http1-connection.ts'
 import { type Http2, openHttp2 } from './http2.ts'
@@ -83,6 +83,7 @@ export function makeListener(options: ListenerOptions): Listener {
   const onServerError = atMostEvery(logIntervalMs, options.onServerError)
   for (const each of servers) {
     limiter.limit(each)
+    sendContinue(each)
     each.once('listening', () => each.on('error', onServerError))
   }
   server.on('secureConnection', socket => {
