@@ -24,9 +24,16 @@ export function requiredValue(field: string, why = ''): StatusCause {
   return { reason: 'FieldValueRequired', message: why ? `Required value: ${why}` : 'Required value', field }
 }
 
+/** More allowed values than this are not named: an error may be repeated for many fields. */
+const maxNamedValues = 500
+
 /** `Unsupported value: "x": supported values: "a", "b"`. */
 export function unsupportedValue(field: string, value: unknown, supported: readonly unknown[]): StatusCause {
-  const list = supported.map(allowed => JSON.stringify(typeof allowed === 'string' ? allowed : JSON.stringify(allowed))).join(', ')
+  const named = supported
+    .slice(0, maxNamedValues)
+    .map(allowed => JSON.stringify(typeof allowed === 'string' ? allowed : JSON.stringify(allowed)))
+  if (supported.length > maxNamedValues) named.push(`and ${supported.length - maxNamedValues} more`)
+  const list = named.join(', ')
   return { reason: 'FieldValueNotSupported', message: `Unsupported value: ${formatValue(value)}: supported values: ${list}`, field }
 }
 

@@ -14,7 +14,7 @@ export type LabelSelectorObject = {
 }
 
 /** Every object of a list is matched against each of them. */
-const maxRequirements = 256
+const maxRequirements = 64
 
 function tooManyRequirements(of: string): Error {
   return badRequest(`a ${of} selector must have at most ${maxRequirements} requirements`)

@@ -195,6 +195,35 @@ const { value: anyValue } = fc.letrec(tie => ({
   ),
 }))
 
+test('the values of a list are looked up in an enum, not compared with each of its values', () => {
+  let reads = 0
+  const allowed = new Proxy(
+    Array.from({ length: 1_000 }, (_, i) => `v${i}`),
+    {
+      get: (target, key) => {
+        reads++
+        return Reflect.get(target, key)
+      },
+    },
+  )
+  const list = at({ type: 'array', items: { type: 'string', enum: allowed } })
+  assert.deepEqual(validateSchema(list, { spec: Array(1_000).fill('v999') }, ''), [])
+  assert.ok(reads < 5_000, `${reads} values of the enum were read`)
+  const [cause] = validateSchema(list, { spec: ['x'] }, '')
+  assert.match(cause!.message, /^Unsupported value: "x": supported values: "v0", .*"v499", and 500 more$/)
+})
+
+test('an object that would be compared with too many alternatives is rejected', () => {
+  const anyOf = Array.from({ length: 200 }, (_, i) => ({ required: [`f${i}`] }))
+  const list = at({ type: 'array', items: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true, anyOf } })
+  const values = (count: number) => ({ spec: Array(count).fill({ f199: 1 }) })
+  assert.deepEqual(validateSchema(list, values(400), ''), [])
+  const [cause, ...others] = validateSchema(list, values(600), '')
+  assert.match(cause!.message, /its schema has too many alternatives for 500000 checks/)
+  assert.deepEqual(others, [])
+  assert.equal(validateSchema(list, values(600), '', { oldValue: { spec: [] } }).length, 1)
+})
+
 test('defaults that would add more fields than an object may have are rejected', () => {
   const added = Object.fromEntries(Array.from({ length: 99 }, (_, i) => [`f${i}`, i]))
   const item: StructuralSchema = { type: 'object', properties: { d: { type: 'object', default: added } } }

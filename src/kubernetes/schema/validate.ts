@@ -15,30 +15,48 @@ export type ValidateOptions = {
 const maxCauses = 200
 /** The cost limit (see `cost-limit.ts`) of all patterns of one object: about 50 ms in the worst case, and 3 MB of text otherwise. */
 const patternCostLimit = 2_000_000
+/**
+ * Values that may be compared with a schema for one object, all alternatives of anyOf, oneOf, allOf and not included: five for each field of
+ * the largest object. More takes longer than 0.1 s.
+ */
+const maxChecks = 500_000
+/** A part of anyOf, oneOf, allOf or not costs as much as this many values. */
+const checksPerPart = 5
+
+type Budget = { checks: number; patternCost: number }
 
 /**
  * Why `value` does not match `schema`, in Kubernetes' words; empty if it does. `path` is the field of the value, empty for
  * a whole object, whose apiVersion, kind and metadata the caller validates.
  */
 export function validateSchema(schema: StructuralSchema, value: unknown, path: string, options: ValidateOptions = {}): StatusCause[] {
-  const validator = new Validator(path)
-  validator.check(schema, value, options.oldValue)
+  const budget: Budget = { checks: maxChecks, patternCost: patternCostLimit }
+  const causes = validateWithin(budget, schema, value, path, options.oldValue)
+  if (budget.checks >= 0) return causes
+  const why = `could not be validated: its schema has too many alternatives for ${maxChecks} checks`
+  return [invalidValue(path || '<root>', '', why)]
+}
+
+function validateWithin(budget: Budget, schema: StructuralSchema, value: unknown, path: string, oldValue?: unknown): StatusCause[] {
+  const validator = new Validator(path, budget)
+  validator.check(schema, value, oldValue)
   return validator.causes.length > maxCauses ? validator.causes.slice(0, maxCauses) : validator.causes
 }
 
 class Validator {
   readonly causes: StatusCause[] = []
-  #patternCost = patternCostLimit
+  readonly #budget: Budget
   readonly #base: string
   // Paths are joined only for errors: most values are valid.
   readonly #segments: (string | number)[] = []
 
-  constructor(base: string) {
+  constructor(base: string, budget: Budget) {
     this.#base = base
+    this.#budget = budget
   }
 
   check(schema: StructuralSchema, value: unknown, oldValue: unknown): void {
-    if (this.causes.length > maxCauses) return
+    if (this.causes.length > maxCauses || --this.#budget.checks < 0) return
     // An error would not be reported. A patch shares what it does not change with the stored object.
     if (value === oldValue && oldValue !== undefined) return
     const before = this.causes.length
@@ -61,7 +79,7 @@ class Validator {
   }
 
   #checkEnum(schema: StructuralSchema, value: unknown): void {
-    if (schema.enum !== undefined && !schema.enum.some(allowed => equalJson(allowed, value))) {
+    if (schema.enum !== undefined && !isAllowed(schema.enum, value)) {
       this.causes.push(unsupportedValue(this.#path(), value, schema.enum))
     }
   }
@@ -119,14 +137,14 @@ class Validator {
   #checkPattern(pattern: string, value: string): void {
     const expression = compileGoRegexp(pattern)
     if (!expression) return
-    const { result, remaining } = withCostLimit(this.#patternCost, () => expression.test(value))
+    const { result, remaining } = withCostLimit(this.#budget.patternCost, () => expression.test(value))
     if (remaining < 0) {
       // The value is too long to be worth quoting; the pattern is quoted instead.
       const why = `could not be matched against '${pattern.slice(0, 200)}': the strings of this object are too long for its patterns`
       this.causes.push(invalidValue(this.#path(), `${value.slice(0, 20)}…`, why))
       return
     }
-    this.#patternCost = remaining
+    this.#budget.patternCost = remaining
     if (!result) this.#reject(value, `should match '${pattern}'`)
   }
 
@@ -208,7 +226,10 @@ class Validator {
 
   #checkJunctors(schema: StructuralSchema, value: unknown): void {
     const path = this.#path()
-    const errorsOf = (part: StructuralSchema) => validateSchema(part, value, path)
+    const errorsOf = (part: StructuralSchema) => {
+      this.#budget.checks -= checksPerPart
+      return validateWithin(this.#budget, part, value, path)
+    }
     const reject = (why: string) => this.causes.push(invalidValue(path, '', `${JSON.stringify(path)} must ${why}`))
     const { allOf, anyOf, oneOf, not } = schema
     if (anyOf?.length) {
@@ -254,6 +275,19 @@ class Validator {
     }
     return path
   }
+}
+
+const scalarsByEnum = new WeakMap<unknown[], ReadonlySet<unknown>>()
+
+/** Scalars are looked up: a list of many values may have an enum of many values. */
+function isAllowed(allowed: unknown[], value: unknown): boolean {
+  if (typeof value === 'object' && value !== null) return allowed.some(other => equalJson(other, value))
+  let scalars = scalarsByEnum.get(allowed)
+  if (scalars === undefined) {
+    scalars = new Set(allowed)
+    scalarsByEnum.set(allowed, scalars)
+  }
+  return scalars.has(value)
 }
 
 function failuresUntilMatch(parts: StructuralSchema[], errorsOf: (part: StructuralSchema) => StatusCause[]): StatusCause[][] | undefined {
