@@ -1,5 +1,5 @@
 /** More connections than a process may have files do not end it: it answers health checks, and existing clients continue. */
-import { equal, match, ok } from 'node:assert/strict'
+import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { get } from 'node:https'
@@ -10,6 +10,7 @@ import { configMapResource, createClient } from '../src/kubernetes/client/index.
 import { type Flood, getRequest, startFlood } from './support/connection-flood.ts'
 import { eventually } from './support/eventually.ts'
 import { makeDataDir, removeDirectory } from './support/oarlock-process.ts'
+import { runProgram } from './support/run-program.ts'
 
 const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock.js')
 const openFiles = 256
@@ -71,6 +72,19 @@ test('oarlock serve survives twice as many connections as it may open files, of 
   await Promise.all(floods.splice(0).map(flood => flood.stop()))
   await eventually(async () => (await statusOf(`${client.server}/api`, { authorization: `Bearer ${token}` })) === 200, 'the recovery')
   ok(child.exitCode === null, output())
+})
+
+test('without a free file, stores and the process pool name the limit, store nothing wrong, and work again later', async t => {
+  const directory = makeDataDir()
+  t.after(() => removeDirectory(directory))
+  const program = join(import.meta.dirname, 'support', 'exhausted-files-child.ts')
+  const { stdout } = await runProgram('sh', ['-c', `ulimit -n 128 && exec "$0" "$@"`, process.execPath, program, directory])
+  const { exhausted, recovered } = JSON.parse(stdout) as Record<'exhausted' | 'recovered', Record<string, string>>
+  match(exhausted?.log ?? '', /EMFILE/)
+  match(exhausted?.state ?? '', /the process has its maximum of 128 open files: raise its limit/)
+  match(exhausted?.worker ?? '', /^cannot start a worker: the process has its maximum of 128 open files: raise its limit/)
+  equal(exhausted?.workers, '')
+  deepEqual(recovered, { log: '{"kind":"appended","offset":4}', state: '"no lock"', worker: '"started"', workers: 'default-1' })
 })
 
 async function accountToken(client: Awaited<ReturnType<typeof createClient>>, name: string): Promise<{ token: string }> {

@@ -16,6 +16,8 @@ export type FloodOrder = {
   connections: number
   /** Sent on each connection; empty sends nothing. */
   send: string
+  /** Connections that are being established at a time. Default 8. */
+  concurrent?: number
   /** Opens another connection for each that is closed. Default false. */
   reopens?: boolean
 }
@@ -57,16 +59,18 @@ export async function startFlood(order: FloodOrder): Promise<Flood> {
 export const getRequest = (path: string, token?: string): string =>
   `GET ${path} HTTP/1.1\r\nHost: localhost\r\n${token === undefined ? '' : `Authorization: Bearer ${token}\r\n`}\r\n`
 
-async function flood({ target, tls, connections, send, reopens = false }: FloodOrder): Promise<void> {
+async function flood({ target, tls, connections, send, concurrent = 8, reopens = false }: FloodOrder): Promise<void> {
   const [host, port] = target.split(':')
   const where = target.startsWith('/') ? { path: target } : { host: host ?? '', port: Number(port) }
   const counts = { attempted: 0, open: 0, responses: {} as Record<string, number> }
-  const batchOf = 50
+  let pending = 0
   const openOne = (): void => {
     const socket: Socket = tls ? connectTls({ ...where, rejectUnauthorized: false }) : connect(where)
     let isOpen = false
+    pending++
     socket.once(tls ? 'secureConnect' : 'connect', () => {
       isOpen = true
+      pending--
       counts.attempted++
       counts.open++
       if (send !== '') socket.write(send)
@@ -78,15 +82,18 @@ async function flood({ target, tls, connections, send, reopens = false }: FloodO
     socket.on('error', () => {})
     socket.once('close', () => {
       if (isOpen) counts.open--
-      else counts.attempted++
+      else {
+        counts.attempted++
+        pending--
+      }
       if (reopens) setTimeout(openOne, 500)
     })
   }
   setInterval(() => process.stdout.write(`${JSON.stringify(counts)}\n`), 100)
   process.stdin.resume().once('end', () => process.exit())
   for (let started = 0; started < connections; started++) {
+    while (pending >= concurrent) await new Promise(resolve => setTimeout(resolve, 1))
     openOne()
-    if (started % batchOf === 0) await new Promise(setImmediate)
   }
 }
 

@@ -15,7 +15,7 @@ import {
   workerEnvironment,
 } from '../../controllers/dispatch/index.ts'
 import type { Log } from '../../kubernetes/controller/index.ts'
-import { makeDirectories } from '../../kubernetes/util/index.ts'
+import { makeDirectories, openFilesError } from '../../kubernetes/util/index.ts'
 import { findOrphanWorkers, isRunning, type OrphanWorker, signalOrphan } from './orphan-workers.ts'
 
 export type ProcessPoolOptions = {
@@ -70,7 +70,7 @@ export class ProcessPool implements PoolDriver {
   /** Resolves when the process is running. @throws {Error} if it cannot be started, or the pool is draining. */
   async start(pool: WorkerPool, workerName: string): Promise<void> {
     if (this.#isClosed) throw new Error('the process pool is draining and starts no worker')
-    const { launcher, environmentOf, outputDirectory } = this.#options
+    const { environmentOf } = this.#options
     this.#workers.set(workerName, { pool: pool.metadata.name, isEnding: false, kill: () => {} })
     let environment: NodeJS.ProcessEnv
     try {
@@ -80,6 +80,17 @@ export class ProcessPool implements PoolDriver {
       this.#remove(workerName)
       throw error
     }
+    try {
+      await this.#spawn(pool, workerName, environment)
+    } catch (error) {
+      this.#remove(workerName)
+      const reason = openFilesError(error)
+      throw reason === undefined ? error : new Error(`cannot start a worker: ${reason}`, { cause: error })
+    }
+  }
+
+  async #spawn(pool: WorkerPool, workerName: string, environment: NodeJS.ProcessEnv): Promise<void> {
+    const { launcher, outputDirectory } = this.#options
     const [command = process.execPath, ...args] = launcher
     const path = join(outputDirectory, `${workerName}.log`)
     const output = openSync(path, 'a', 0o600)
@@ -99,12 +110,7 @@ export class ProcessPool implements PoolDriver {
     child.once('error', error => started.reject(error))
     child.once('exit', (code, signal) => this.#exited(workerName, path, code, signal))
     this.#workers.set(workerName, { pool: pool.metadata.name, isEnding: false, kill: signal => child.kill(signal) })
-    try {
-      await started.promise
-    } catch (error) {
-      this.#remove(workerName)
-      throw error
-    }
+    await started.promise
   }
 
   running(): readonly DriverWorker[] {

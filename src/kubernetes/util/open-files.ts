@@ -12,9 +12,10 @@ export function openFileLimit(): number {
 
 /** What an operator can do about an error, if its reason is that the process, or the machine, has too many open files; otherwise undefined. */
 export function openFilesError(error: unknown): string | undefined {
-  const { code } = (error ?? {}) as NodeJS.ErrnoException
+  const { code, message = '' } = (error ?? {}) as Partial<NodeJS.ErrnoException>
   if (code === 'ENFILE') return 'the machine has too many open files: raise fs.file-max'
-  if (code !== 'EMFILE') return undefined
+  // A thread that cannot be started has another code: ERR_WORKER_INIT_FAILED.
+  if (code !== 'EMFILE' && !message.endsWith(' EMFILE')) return undefined
   return `the process has its maximum of ${limitAtStart} open files: raise its limit (ulimit -n, LimitNOFILE of systemd)`
 }
 

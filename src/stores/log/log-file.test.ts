@@ -1,5 +1,5 @@
-import { deepEqual, equal } from 'node:assert/strict'
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { deepEqual, equal, rejects } from 'node:assert/strict'
+import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -23,6 +23,13 @@ test('recoverLog returns the state after a complete append', async t => {
   const path = logPath(t)
   await appendToLog(path, emptyLog, stateAfter('one\n'), Buffer.from('one\n'))
   deepEqual(await recoverLog(path, maxBytes), stateAfter('one\n'))
+})
+
+test('recoverLog does not take a state that it cannot read for a missing one', async t => {
+  const path = logPath(t)
+  writeFileSync(`${path}.log`, 'one\n')
+  mkdirSync(`${path}.meta`)
+  await rejects(recoverLog(path, maxBytes), { code: 'EISDIR' })
 })
 
 test('recoverLog rolls back an interrupted append', async t => {

@@ -1,5 +1,6 @@
-import { open, readFile, stat, truncate } from 'node:fs/promises'
+import { type FileHandle, stat, truncate } from 'node:fs/promises'
 import { emptyLog, type LogState } from './decide-append.ts'
+import { withOpenFile } from './open-file.ts'
 
 const newline = 10
 const chunkBytes = 64 * 1024
@@ -26,11 +27,9 @@ export async function appendToLog(path: string, before: LogState, after: LogStat
  * completed. An interrupted append is rolled back, and its sender, which has no response, sends it again.
  */
 export async function recoverLog(path: string, maxBytes: number): Promise<LogState> {
-  const size = await stat(`${path}.log`).then(
-    info => info.size,
-    () => undefined,
-  )
-  const meta = await readFile(`${path}.meta`, 'utf8').catch(() => undefined)
+  // Any other error, such as too many open files, must not look like a log without a state: its bytes would be appended twice.
+  const size = (await stat(`${path}.log`).catch(undefinedIfMissing))?.size
+  const meta = await withOpenFile(`${path}.meta`, 'r', file => file.readFile('utf8')).catch(undefinedIfMissing)
   if (meta === undefined) return size === undefined ? emptyLog : { ...emptyLog, received: size, size }
   let states: [LogState, LogState]
   try {
@@ -57,12 +56,7 @@ export async function recoverLog(path: string, maxBytes: number): Promise<LogSta
 /** Reads up to `length` bytes from `position`; empty if there is no log. */
 export async function readLog(path: string, position: number, length: number): Promise<Buffer> {
   if (length <= 0) return Buffer.alloc(0)
-  const file = await open(`${path}.log`, 'r').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return undefined
-    throw error
-  })
-  if (file === undefined) return Buffer.alloc(0)
-  try {
+  const bytes = await withOpenFile(`${path}.log`, 'r', async file => {
     const buffer = Buffer.allocUnsafe(length)
     let done = 0
     while (done < length) {
@@ -71,9 +65,12 @@ export async function readLog(path: string, position: number, length: number): P
       done += bytesRead
     }
     return buffer.subarray(0, done)
-  } finally {
-    await file.close()
-  }
+  }).catch(undefinedIfMissing)
+  return bytes ?? Buffer.alloc(0)
+}
+
+function undefinedIfMissing(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error
 }
 
 /** The offset at which the last `lines` lines of a log of `size` bytes begin. */
@@ -99,16 +96,14 @@ async function writeMeta(path: string, before: LogState, after: LogState): Promi
 
 /** Writes without truncating: after a kill the file has the old bytes or the new ones. */
 async function writeAt(path: string, position: number, bytes: Buffer): Promise<void> {
-  const file = await open(path, 'r+').catch(async (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') throw error
-    return await open(path, 'wx+', 0o600)
-  })
-  try {
+  const write = async (file: FileHandle) => {
     for (let done = 0; done < bytes.byteLength; ) {
       const { bytesWritten } = await file.write(bytes, done, bytes.byteLength - done, position + done)
       done += bytesWritten
     }
-  } finally {
-    await file.close()
   }
+  await withOpenFile(path, 'r+', write).catch(async (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error
+    await withOpenFile(path, 'wx+', write)
+  })
 }

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { openFilesError } from '../../kubernetes/util/index.ts'
 import { HttpError, type HttpUser, RequestLimiter, readBody, send, sendError, sendJson } from '../http/index.ts'
 import type { LogStore } from './log-store.ts'
 import { checkRunKey, LogNameError, type RunKey } from './run-key.ts'
@@ -206,5 +207,7 @@ function toHttpError(error: unknown): HttpError {
   if (error instanceof LogNameError) return new HttpError(400, 'BadRequest', error.message)
   const { code } = error as NodeJS.ErrnoException
   if (code === 'ENOSPC' || code === 'EDQUOT') return new HttpError(507, 'DiskFull', 'the disk of the log store is full')
+  const openFiles = openFilesError(error)
+  if (openFiles !== undefined) return new HttpError(503, 'Unavailable', openFiles)
   return new HttpError(500, 'InternalError', 'the server failed to handle the request')
 }

@@ -1,4 +1,4 @@
-import { RequestThread } from '../../kubernetes/util/index.ts'
+import { openFilesError, RequestThread } from '../../kubernetes/util/index.ts'
 import type { StateDatabase } from './state-database.ts'
 import { StateStoreError } from './state-store-error.ts'
 import type { StoreMethod, StoreRequest, StoreResponse, ThreadOptions } from './store-thread.ts'
@@ -26,7 +26,8 @@ export class ThreadHandle {
       name: 'oarlock-state',
       onEnd: reason => {
         const { cause } = reason
-        const message = cause === undefined ? 'the state store is closed' : `the thread of the state store failed: ${cause}`
+        const reasonText = openFilesError(cause) ?? cause
+        const message = cause === undefined ? 'the state store is closed' : `the thread of the state store failed: ${reasonText}`
         this.#ended ??= new StateStoreError('Unavailable', message, { cause })
       },
     })

@@ -227,7 +227,8 @@ function spawnGroup({ command, args, cwd }: SpawnOptions, env: Record<string, st
       detached: true,
       stdio,
     }) as Child
-    if (sandboxOptions) writeAndClose(child, 5, sandboxOptions.map(option => `${option}\0`).join(''))
+    // Without a process there are no pipes, and its event 'error' follows.
+    if (sandboxOptions && child.pid !== undefined) writeAndClose(child, 5, sandboxOptions.map(option => `${option}\0`).join(''))
     return child
   } catch (error) {
     // Node throws when the arguments are invalid, for example when one contains a NUL byte.

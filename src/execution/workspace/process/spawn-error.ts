@@ -51,5 +51,6 @@ export function toSpawnError(error: NodeJS.ErrnoException, { command, cwd }: Spa
   if (error.code === 'EACCES') {
     return new SpawnError('CommandNotExecutable', command, `command ${name} is not executable; run chmod +x on it`, error)
   }
-  return new SpawnError('SpawnFailed', command, `command ${name} could not be started: ${error.message}`, error)
+  const hint = error.code === 'EMFILE' ? ': the worker has too many open files, raise its limit (ulimit -n)' : ''
+  return new SpawnError('SpawnFailed', command, `command ${name} could not be started: ${error.message}${hint}`, error)
 }
