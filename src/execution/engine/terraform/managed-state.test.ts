@@ -47,6 +47,19 @@ test('a variable that moves the state is rejected, and the message names where i
   })
 })
 
+for (const [name, value, isRejected] of [
+  ['TF_CLI_ARGS', '-state=elsewhere', true],
+  ['TF_CLI_ARGS_apply', '-parallelism=1 -state-out=elsewhere', true],
+  ['TF_CLI_ARGS_plan', '"--state" elsewhere', true],
+  ['TF_CLI_ARGS_apply', '-lock-timeout=1m -var=a-state=1', false],
+] as const)
+  test(`arguments that ${isRejected ? 'move the state are rejected' : 'do not move the state are accepted'}: ${name}=${value}`, async t => {
+    const { context } = await createEngineHarness(t, {}, { env: { [name]: value } })
+    if (isRejected)
+      await assert.rejects(overrideBackend(context), { reason: 'InvalidSpec', message: new RegExp(`environment variable ${name} is`) })
+    else await overrideBackend(context)
+  })
+
 test('the backend is accepted only when init used our state file', async t => {
   const harness = await createEngineHarness(t, {})
   const { context } = harness

@@ -19,13 +19,17 @@ export function isManaged({ spec }: EngineContext): boolean {
 export async function overrideBackend(context: EngineContext): Promise<void> {
   const { directory, files, statePath } = context
   if (statePath === undefined) throw new TypeError('statePath is missing: Managed state needs a file')
-  rejectEnv(context, ['TF_WORKSPACE', 'TF_DATA_DIR'])
+  rejectEnv(context, ['TF_WORKSPACE', 'TF_DATA_DIR', ...argumentsWithState(context)])
   // This file, copied from a user's working directory, would select another workspace and with it another state.
   await files.remove(join(directory, '.terraform', 'environment'))
   // The path is relative because a saved plan contains it and is applied in the directory of another Run.
   const backend = { terraform: { backend: { local: { path: relative(directory, statePath) } } } }
   await files.write(join(directory, overrideFile), `${JSON.stringify(backend, null, 2)}\n`)
 }
+
+/** Arguments of commands, such as TF_CLI_ARGS_apply, that name another file for the state. */
+const argumentsWithState = ({ env }: EngineContext): string[] =>
+  Object.keys(env).filter(name => name.startsWith('TF_CLI_ARGS') && /(^|\s)["']?--?(state|state-out|backup)\b/.test(env[name] ?? ''))
 
 /** @throws {EngineError} InvalidSpec when one of `names` is set. */
 export function rejectEnv({ env }: EngineContext, names: string[]): void {
