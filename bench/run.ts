@@ -1,11 +1,17 @@
-/** `npm run bench -- NAME [--json FILE]`: runs one bench, prints its table, writes its figures as JSON. */
+/** `npm run bench -- NAME [--json FILE] [-o json]`: runs one bench, prints its table or with -o json its rows, writes its figures as JSON. */
 import { writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { printTable } from './table.ts'
 
 /** Result of a bench: rows of one table. Units are in the column names. */
-export type Bench = { title: string; about: string; rows: Record<string, string | number>[] }
+export type Bench = {
+  title: string
+  about: string
+  rows: Record<string, string | number>[]
+  /** The process exits with 1: the bench found what must not be. */
+  failed?: boolean
+}
 
 const benches: Record<string, () => Promise<{ bench(args: string[]): Promise<Bench> }>> = {
   start: () => import('./start.ts'),
@@ -27,25 +33,33 @@ const benches: Record<string, () => Promise<{ bench(args: string[]): Promise<Ben
   simulate: () => import('./simulate.ts'),
   soak: () => import('./soak.ts'),
   stall: () => import('./stall.ts'),
+  attack: () => import('./attack.ts'),
 }
 
-const { values, positionals } = parseArgs({ allowPositionals: true, strict: false, options: { json: { type: 'string' } } })
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  strict: false,
+  options: { json: { type: 'string' }, output: { type: 'string', short: 'o' } },
+})
 const [name = ''] = positionals
 const load = benches[name]
 if (!load) {
   console.error(
-    `unknown bench ${JSON.stringify(name)}: must be one of ${Object.keys(benches).join(', ')}; usage: npm run bench -- NAME [--json FILE]`,
+    `unknown bench ${JSON.stringify(name)}: must be one of ${Object.keys(benches).join(', ')}; usage: npm run bench -- NAME [--json FILE] [-o json]`,
   )
   process.exit(2)
 }
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
 const { bench } = await load()
-const { title, about, rows } = await bench(process.argv.slice(2))
-console.log(`\n${title}\n${about}\n`)
-printTable(rows)
+const { title, about, rows, failed = false } = await bench(process.argv.slice(2))
+if (values.output === 'json') console.log(JSON.stringify(rows, null, 2))
+else {
+  console.log(`\n${title}\n${about}\n`)
+  printTable(rows)
+}
 if (typeof values.json === 'string') {
   const machine = { cpu: cpus()[0]?.model, cores: cpus().length, node: process.version, platform: process.platform }
   writeFileSync(values.json, `${JSON.stringify({ name, title, about, at: new Date().toISOString(), machine, rows }, null, 2)}\n`)
 }
-process.exit(0)
+process.exit(failed ? 1 : 0)

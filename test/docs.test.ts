@@ -2,6 +2,7 @@ import { deepEqual, equal } from 'node:assert/strict'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
+import { attacks } from '../bench/attack/index.ts'
 import { outdatedPages } from '../scripts/generate-docs.ts'
 import { readPromises } from './support/promises.ts'
 
@@ -36,13 +37,25 @@ test('each promise in SECURITY.md names tests, which exist', () => {
   const promises = readPromises()
   equal(promises.length, rows?.length)
   const hasTest = ({ title, path }: { title: string; path: string }) =>
-    existsSync(path) && titlesOf(readFileSync(path, 'utf8')).some(text => text.includes(title))
+    path === 'test/attack.test.ts'
+      ? attacks.some(({ name, slow }) => name === title && !slow)
+      : existsSync(path) && titlesOf(readFileSync(path, 'utf8')).some(text => text.includes(title))
   deepEqual(
     promises.filter(({ tests }) => tests.length === 0),
     [],
   )
   deepEqual(
     promises.flatMap(({ tests }) => tests.filter(named => !hasTest(named))),
+    [],
+  )
+})
+
+test('each attack of the bench names a promise of SECURITY.md, and a limit that it documents', () => {
+  const promises = readPromises().map(({ name }) => name)
+  // Without markup and line breaks.
+  const text = readFileSync('SECURITY.md', 'utf8').replace(/[`*]/g, '').replace(/\s+/g, ' ')
+  deepEqual(
+    attacks.filter(({ promise, limit }) => !promises.includes(promise) || (limit !== undefined && !text.includes(limit))),
     [],
   )
 })

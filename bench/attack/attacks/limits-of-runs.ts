@@ -1,0 +1,144 @@
+/** A Run that takes more than it may, or stays longer. */
+import { randomUUID } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Attack } from '../attack.ts'
+
+const author = { actor: 'stack author', promise: 'Limits of Runs' } as const
+
+/** Processes whose arguments contain the text, without those that only name it in a script. */
+function processesWith(text: string): number[] {
+  return readdirSync('/proc')
+    .map(Number)
+    .filter(pid => pid > 0 && readProcess(pid, 'cmdline').split('\0').includes(text))
+}
+
+function readProcess(pid: number, file: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+/** Sleeps for a number of seconds that no other process uses, by which it is found. */
+const uniqueSleep = (): string => `600.${randomUUID().replace(/\D/g, '').slice(0, 12)}1`
+
+const leaveProcesses = (seconds: string): string => `
+  (trap '' INT TERM HUP; setsid sleep ${seconds} </dev/null >/dev/null 2>&1 &)
+  (env -i /usr/bin/setsid /bin/sleep ${seconds} </dev/null >/dev/null 2>&1 &)
+  (cd /; env -i /usr/bin/setsid /bin/sh -c '(trap "" INT TERM HUP; exec /bin/sleep ${seconds}) </dev/null >/dev/null 2>&1 &' &)
+  env -i /usr/bin/setsid -f /bin/sleep ${seconds} </dev/null >/dev/null 2>&1; exit 0`
+
+async function leftProcesses(seconds: string): Promise<string[]> {
+  // What was killed needs a moment to end.
+  for (let i = 0; i < 20 && processesWith(seconds).length > 0; i++) await sleep(50)
+  const left = processesWith(seconds)
+  for (const pid of left) process.kill(pid, 'SIGKILL')
+  return left.length > 0 ? [`${left.length} processes outlived their Run`] : []
+}
+
+const sandboxProcesses: Attack = {
+  name: 'left-process-sandbox',
+  ...author,
+  async attempt(target) {
+    await target.requireSandbox()
+    const seconds = uniqueSleep()
+    await target.runScript(leaveProcesses(seconds))
+    return await leftProcesses(seconds)
+  },
+}
+
+const plainProcesses: Attack = {
+  name: 'left-process-plain',
+  ...author,
+  limit: 'At level Process a program that wants to survive its Run can',
+  async attempt(target) {
+    const seconds = uniqueSleep()
+    await target.runScript(leaveProcesses(seconds), { isolation: { level: 'Process' } })
+    return await leftProcesses(seconds)
+  },
+}
+
+const forkBomb: Attack = {
+  name: 'fork-bomb',
+  ...author,
+  slow: true,
+  async attempt(target) {
+    await target.requireSandbox()
+    const seconds = uniqueSleep()
+    const { run } = await target.runScript(`while :; do setsid sleep ${seconds} & done`, { resources: { pids: 100 }, timeout: '20s' })
+    const gained = await leftProcesses(seconds)
+    if (run?.status?.reason !== 'TooManyProcesses') gained.push(`ended with ${run?.status?.reason}`)
+    const peak = run?.status?.usage?.peakPids ?? 0
+    return peak > 5_000 ? [...gained, `${peak} processes, limit 100`] : gained
+  },
+}
+
+const memory: Attack = {
+  name: 'memory-file-systems',
+  ...author,
+  slow: true,
+  async attempt(target) {
+    await target.requireSandbox()
+    const script = `
+      for d in / /dev /dev/shm /run /etc /proc /sys/fs /var /usr/local; do
+        head -c 300000000 /dev/zero > $d/attack 2>/dev/null; size=$(stat -c %s $d/attack 2>/dev/null || echo 0)
+        [ $size -gt 70000000 ] && echo "wrote $size bytes to $d"
+      done; true`
+    const { log } = await target.runScript(script, { resources: { memory: '128Mi', disk: '64Mi' } })
+    return [...log.matchAll(/^wrote .*$/gm)].map(([line]) => line)
+  },
+}
+
+const disk: Attack = {
+  name: 'disk',
+  ...author,
+  slow: true,
+  async attempt(target) {
+    await target.requireSandbox()
+    // Many files, links among them, in every directory that it may write; a deleted file that is still open.
+    const script = `exec 3> gone; rm gone; head -c 200000000 /dev/zero >&3; i=0
+      while [ $i -lt 60 ]; do for d in . $HOME $TMPDIR /tmp $(dirname $OARLOCK_OUTPUTS); do head -c 8000000 /dev/zero > $d/f$i 2>/dev/null; done; i=$((i+1)); sleep 0.1; done; echo survived`
+    const { log, run } = await target.runScript(script, { resources: { disk: '64Mi' }, timeout: '40s' })
+    return log.includes('survived') ? [`wrote 2.4 GB, limit 64Mi, and ended with ${run?.status?.phase}`] : []
+  },
+}
+
+const output: Attack = {
+  name: 'endless-output',
+  ...author,
+  slow: true,
+  async attempt(target) {
+    await target.requireSandbox()
+    const rss = () => Number(/^VmRSS:\s+(\d+)/m.exec(readProcess(target.pid, 'status'))?.[1] ?? 0) / 1024
+    const before = rss()
+    const { run } = await target.runScript(
+      `head -c 200000000 /dev/zero | tr '\\0' x; yes '{"@level":"info"}' | head -c 100000000; head -c 20000000 /dev/urandom`,
+      {
+        timeout: '60s',
+      },
+    )
+    const grown = rss() - before
+    const gained = grown > 300 ? [`the control plane grew by ${Math.round(grown)} MB`] : []
+    return run?.status?.finishedAt ? gained : [...gained, 'the Run did not end']
+  },
+}
+
+const descriptors: Attack = {
+  name: 'descriptors-and-signals',
+  ...author,
+  slow: true,
+  async attempt(target) {
+    await target.requireSandbox()
+    // Each of the sandbox's own limits may be exhausted; that of the machine and of other Runs may not.
+    const flood = target.runScript(
+      `ulimit -n $(ulimit -Hn); perl -e 'my @f; while (open(my $h, "<", "/dev/null")) { push @f, $h; last if @f > 500000 } pipe(my $a, my $b) for 1..10; sleep 2' ; true`,
+    )
+    const other = await target.runScript('ls / > /dev/null && echo works')
+    await flood
+    return other.log.includes('works') ? [] : ['another Run could not open files']
+  },
+}
+
+export const runLimitAttacks: readonly Attack[] = [sandboxProcesses, plainProcesses, forkBomb, memory, disk, output, descriptors]

@@ -1,0 +1,22 @@
+import { accountAttacks } from './attacks/accounts.ts'
+import { httpAttacks } from './attacks/http.ts'
+import { runLimitAttacks } from './attacks/limits-of-runs.ts'
+import { referenceAttacks } from './attacks/references.ts'
+import { sandboxAttacks } from './attacks/sandbox.ts'
+import { sharedFileAttacks } from './attacks/shared-files.ts'
+import { workerProcessAttacks } from './attacks/worker-process.ts'
+import { workerAttacks } from './attacks/workers.ts'
+
+export { type Attack, NotRunHere, type Outcome, runAttack } from './attack.ts'
+export { Target } from './target.ts'
+
+export const attacks = [
+  ...sandboxAttacks,
+  ...sharedFileAttacks,
+  ...runLimitAttacks,
+  ...workerProcessAttacks,
+  ...referenceAttacks,
+  ...accountAttacks,
+  ...workerAttacks,
+  ...httpAttacks,
+]
