@@ -4,7 +4,7 @@
  * Out of scope: which workers are started (`controllers/dispatch/`, `../pool/`), what they do (`execution/worker/`).
  */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { closeSync, openSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { closeSync, openSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { WorkerPool } from '../../api/index.ts'
 import {
@@ -17,6 +17,7 @@ import {
 import type { Log } from '../../kubernetes/controller/index.ts'
 import { makeDirectories, openFilesError } from '../../kubernetes/util/index.ts'
 import { findOrphanWorkers, isRunning, type OrphanWorker, signalOrphan } from './orphan-workers.ts'
+import { lastErrorOf, tailOf } from './worker-output.ts'
 
 export type ProcessPoolOptions = {
   /** Program and leading arguments that start a worker, such as Node and bin/oarlock.js; `worker …` is appended. */
@@ -164,7 +165,7 @@ export class ProcessPool implements PoolDriver {
     const isExpected = this.#isClosed || this.#workers.get(workerName)?.isEnding === true
     if (code === 0 || (isExpected && signal !== null)) rmSync(path, { force: true })
     else {
-      const output = tailOf(path)
+      const output = tailOf(path, maxLoggedBytes)
       log.warn({ worker: workerName, code, signal, output }, 'worker process failed')
       const error = lastErrorOf(output)
       if (error !== undefined) failure = { message: `worker ${workerName} exited with code ${code}: ${error}` }
@@ -220,16 +221,5 @@ function modifiedMs(path: string): number {
     return statSync(path).mtimeMs
   } catch {
     return 0
-  }
-}
-
-/** The last error that `oarlock worker` printed. Other output may contain anything, and is not for the status of an object. */
-const lastErrorOf = (output: string): string | undefined => [...output.matchAll(/^oarlock(?: worker)?: (.{1,500})/gm)].at(-1)?.[1]
-
-function tailOf(path: string): string {
-  try {
-    return readFileSync(path).subarray(-maxLoggedBytes).toString('utf8').trim()
-  } catch {
-    return ''
   }
 }
