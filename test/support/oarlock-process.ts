@@ -29,16 +29,30 @@ export type OarlockProcess = {
 export const makeDataDir = (): string => mkdtempSync(join(tmpdir(), 'oarlock-test-'))
 export const removeDirectory = (path: string): void => rmSync(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 })
 
-/** Starts `oarlock up` on free ports as a child process and waits until its API responds. */
-export async function startOarlock(dataDir: string, args: string[] = [], env: NodeJS.ProcessEnv = {}): Promise<OarlockProcess> {
-  const child = spawn(
+/** Starts `oarlock up` on free ports as a child process and waits until its API responds. With `openFiles`, it may open only as many. */
+export async function startOarlock(
+  dataDir: string,
+  args: string[] = [],
+  env: NodeJS.ProcessEnv = {},
+  openFiles?: number,
+): Promise<OarlockProcess> {
+  const command = [
     process.execPath,
-    [launcher, 'up', '--data', dataDir, '--listen', '127.0.0.1:0', '--health-address', '127.0.0.1:0', ...args],
-    {
-      stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...process.env, NO_COLOR: '1', ...env },
-    },
-  )
+    launcher,
+    'up',
+    '--data',
+    dataDir,
+    '--listen',
+    '127.0.0.1:0',
+    '--health-address',
+    '127.0.0.1:0',
+    ...args,
+  ]
+  const [program = '', ...rest] = openFiles === undefined ? command : ['sh', '-c', `ulimit -n ${openFiles} && exec "$0" "$@"`, ...command]
+  const child = spawn(program, rest, {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, NO_COLOR: '1', ...env },
+  })
   let printed = ''
   for (const stream of [child.stdout, child.stderr]) stream?.setEncoding('utf8').on('data', text => (printed += text))
   const kubeconfig = join(dataDir, 'kubeconfig')
