@@ -1,6 +1,6 @@
 /** A worker process for supervisor.test.ts: connects to a supervisor, starts an engine, and acts on messages from the test. */
 import { Worker as Thread } from 'node:worker_threads'
-import { createProcessRunner, markCommand, runMark } from '../../workspace/process/index.ts'
+import { createProcessRunner, markShell, runMark } from '../../workspace/process/index.ts'
 import type { LeaseTimings } from '../lease/lease-timings.ts'
 import { bootMs } from './clock.ts'
 import { SupervisorClient } from './supervisor-client.ts'
@@ -49,13 +49,13 @@ const alive = setInterval(() => {}, 1_000)
 await supervised.armed
 clearInterval(alive)
 const abort = new AbortController()
-const [prlimit, ...mark] = markCommand(runMark(run.uid)) ?? []
+const mark = markShell(runMark(run.uid)) ?? 'true'
 const runner = createProcessRunner({
   runUid: run.uid,
-  wrapCommand: ({ command, args, env }) => {
-    const wrapped = prlimit === undefined ? { command, args: [...args] } : { command: prlimit, args: [...mark, command, ...args] }
-    return { ...wrapped, env: { ...env }, descriptors: [], release: () => {} }
-  },
+  wrapCommand: ({ command, args, env }) => ({
+    ...{ command: '/bin/sh', args: ['-c', `${mark} && exec "$@"`, 'mark', command, ...args], env: { ...env } },
+    ...{ descriptors: [], release: () => {} },
+  }),
   onStart: group => {
     supervised.started(group)
     report({ kind: 'started', group, supervisorPid: supervisor.pid })

@@ -4,7 +4,7 @@ import type { IsolationLevel, Network } from '../../../api/index.ts'
 import {
   type Command,
   cgroupOfRun,
-  markCommand,
+  markShell,
   type RunCgroup,
   readStat,
   runMark,
@@ -73,7 +73,7 @@ export class RunIsolation {
   readonly #seccompFile: string | undefined
   #resolverFile: string | undefined
   #hasGivenSource = false
-  readonly #markCommand: ReturnType<typeof markCommand>
+  readonly #markShell: string | undefined
   readonly #programs: string[] = []
 
   constructor(options: RunIsolationOptions) {
@@ -82,12 +82,12 @@ export class RunIsolation {
     this.#cgroup = openCgroup(runUid, limits)
     // In a sandbox the kernel kills every process of its PID namespace.
     if (level !== 'Sandbox')
-      this.#markCommand = markCommand({ ...runMark(runUid), ...(mutatedStackUid !== undefined && stackMark(mutatedStackUid)) })
+      this.#markShell = markShell({ ...runMark(runUid), ...(mutatedStackUid !== undefined && stackMark(mutatedStackUid)) })
     const has = (controller: 'cpu' | 'memory' | 'pids') => this.#cgroup?.controllers.has(controller) === true
     this.effective = {
       level,
       network: level === 'Sandbox' ? network : 'Host',
-      processTracking: level === 'Sandbox' ? 'PidNamespace' : this.#cgroup ? 'Cgroup' : this.#markCommand ? 'ResourceLimit' : 'Environment',
+      processTracking: level === 'Sandbox' ? 'PidNamespace' : this.#cgroup ? 'Cgroup' : this.#markShell ? 'ResourceLimit' : 'Environment',
       limits: {
         ...(limits.cpus !== undefined && { cpu: has('cpu') ? 'Cgroup' : 'NotEnforced' }),
         ...(limits.memoryBytes !== undefined && { memory: has('memory') ? 'Cgroup' : 'Watched' }),
@@ -118,9 +118,9 @@ export class RunIsolation {
     // In blocks of 512 bytes (POSIX). A single file cannot exceed the limit between two measurements.
     if (limits.diskBytes !== undefined) steps.push(`ulimit -f ${Math.ceil(limits.diskBytes / 512)}`)
     if (this.#cgroup) steps.push(`echo 0 > ${quoteForShell(this.#cgroup.procsFile)}`)
+    if (this.#markShell !== undefined) steps.push(this.#markShell)
     if (!this.#seccompFile || !sandbox) {
-      const marked = this.#mark(command)
-      const started = steps.length > 1 ? launchProgram(steps, marked) : { ...marked, args: [...marked.args], env: { ...marked.env } }
+      const started = steps.length > 1 ? launchProgram(steps, command) : { ...command, args: [...command.args], env: { ...command.env } }
       return { ...started, descriptors: [], release: () => {} }
     }
     const readable = [...this.#options.readable, ...this.#programs]
@@ -152,11 +152,6 @@ export class RunIsolation {
       descriptors: [seccomp],
       release: () => closeSync(seccomp),
     }
-  }
-
-  #mark(command: Command): Command {
-    const [prlimit, ...args] = this.#markCommand ?? []
-    return prlimit === undefined ? command : { ...command, command: prlimit, args: [...args, command.command, ...command.args] }
   }
 
   /**

@@ -7,7 +7,7 @@
 export { type CgroupLimits, cgroupOfRun, findDelegatedCgroup, RunCgroup } from './cgroup.ts'
 export { createLineSplitter, type Unsplittable } from './line-splitter.ts'
 export { groupExists, type InterruptTarget, killGroup, readStat, signalGroup } from './process-group.ts'
-export { canMarkProcesses, markCommand, runMark, stackMark } from './process-mark.ts'
+export { canMarkProcesses, markShell, runMark, stackMark } from './process-mark.ts'
 export {
   type Command,
   createProcessRunner,

@@ -15,10 +15,10 @@ const paths = ['/usr/bin/prlimit', '/bin/prlimit']
 
 export const canMarkProcesses = (): boolean => findPrlimit() !== undefined
 
-/** The prefix of a command line that marks its process; undefined where processes cannot be marked. */
-export function markCommand(mark: ProcessMark): [command: string, ...args: string[]] | undefined {
+/** The command by which a shell marks itself, and what it becomes; undefined where processes cannot be marked. */
+export function markShell(mark: ProcessMark): string | undefined {
   const prlimit = findPrlimit()
-  return prlimit === undefined ? undefined : [prlimit, `--locks=${mark.soft}:${mark.hard ?? 'unlimited'}`, '--']
+  return prlimit === undefined ? undefined : `${prlimit} --pid $$ --locks=${mark.soft}:${mark.hard ?? 'unlimited'}`
 }
 
 /** util-linux, on Linux. A process with a mark, such as a worker in a Run of another, cannot raise its limit. */
