@@ -16,8 +16,7 @@ export function findRunProcesses(runUid: string): number[] {
 
 /** Whether a process has the Run's UID in its environment, or its mark. False if it cannot be read. */
 export function isRunProcess(pid: number, runUid: string): boolean {
-  const { variable, value, mark } = runIdentity(runUid)
-  return hasVariable(String(pid), Buffer.from(`${variable}=${value}\0`)) || hasMark(String(pid), mark)
+  return hasIdentity(String(pid), runIdentity(runUid))
 }
 
 /** How a process is recognized that left its group: by a variable, and if it has cleared its environment by a mark. */
@@ -26,26 +25,33 @@ type Identity = { variable: string; value: string; mark: ProcessMark }
 const runIdentity = (uid: string): Identity => ({ variable: runUidVariable, value: uid, mark: runMark(uid) })
 const stackIdentity = (uid: string): Identity => ({ variable: mutatedStackVariable, value: uid, mark: stackMark(uid) })
 
-function findProcesses({ variable, value, mark }: Identity): number[] {
+function findProcesses(identity: Identity): number[] {
   if (process.platform !== 'linux') return []
-  const assignment = Buffer.from(`${variable}=${value}\0`)
   const found: number[] = []
   for (const entry of readdirSync('/proc')) {
     const pid = Number(entry)
     if (!Number.isInteger(pid) || pid <= 1 || pid === process.pid) continue
-    // A zombie has no environment, but keeps its limits.
-    if (hasVariable(entry, assignment) || (hasMark(entry, mark) && !isZombie(pid))) found.push(pid)
+    if (hasIdentity(entry, identity)) found.push(pid)
   }
   return found
 }
 
-function hasVariable(pid: string, assignment: Buffer): boolean {
+function hasIdentity(pid: string, { variable, value, mark }: Identity): boolean {
+  const environment = readEnvironment(pid)
+  if (environment === undefined) return false
+  const at = environment.indexOf(`${variable}=${value}\0`)
+  const hasVariable = at === 0 || (at > 0 && environment[at - 1] === 0)
+  // A zombie has no environment, but keeps its limits.
+  return hasVariable || (hasMark(pid, mark) && !isZombie(Number(pid)))
+}
+
+/** Empty if it may not be read, as that of ssh-agent; undefined if the process has ended or is a thread of the kernel, as more than half are. */
+function readEnvironment(pid: string): Buffer | undefined {
   try {
-    const environment = readFileSync(`/proc/${pid}/environ`)
-    const at = environment.indexOf(assignment)
-    return at === 0 || (at > 0 && environment[at - 1] === 0)
-  } catch {
-    return false
+    return readFileSync(`/proc/${pid}/environ`)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    return code === 'ESRCH' || code === 'ENOENT' ? undefined : Buffer.alloc(0)
   }
 }
 
