@@ -40,6 +40,7 @@ export class Target {
   readonly #oarlock: OarlockProcess
   readonly #clients: Client[] = []
   #count = 0
+  #sandboxProblem = ''
   #editorToken: Promise<string> | undefined
   #stolen: Promise<WorkerCredential | undefined> | undefined
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 16 })
@@ -48,6 +49,8 @@ export class Target {
   readonly allowedDirectory: string
   /** What only operators may see: name and text. */
   readonly #secrets = new Map<string, string>()
+  /** Of the attacker's Stacks. */
+  isolation: NonNullable<StackSpec['isolation']> = { level: 'Sandbox' }
   authorToken = ''
   outsiderToken = ''
   author!: StackFixture
@@ -133,7 +136,7 @@ export class Target {
     return [...this.#secrets].filter(([, secret]) => has(secret)).map(([name]) => name)
   }
 
-  /** Runs a shell script as the attacker's Stack, by default in a sandbox, and waits until its Run has ended. */
+  /** Runs a shell script as the attacker's Stack, by default in a sandbox if there is one, and waits until its Run has ended. */
   async runScript(script: string, spec: Partial<StackSpec> = {}): Promise<Result> {
     return await this.runStack({ ...shellStack(script), ...spec })
   }
@@ -145,7 +148,7 @@ export class Target {
       retry: { limit: 0 },
       timeout: '60s',
       ...spec,
-      isolation: { level: 'Sandbox', ...spec.isolation },
+      isolation: { ...this.isolation, ...spec.isolation },
     })
     const run = await this.untilSettled(name)
     const result = await this.readResult(name, run)
@@ -260,14 +263,27 @@ export class Target {
   }
 
   /** @throws {NotRunHere} if sandboxes are not available. */
-  async requireSandbox(): Promise<void> {
+  requireSandbox(): void {
+    if (this.isolation.level !== 'Sandbox') throw new NotRunHere(this.#sandboxProblem)
+  }
+
+  /** @throws {NotRunHere} if sandboxes have no network here. */
+  requirePrivateNetwork(): void {
+    if (this.isolation.level !== 'Sandbox' || this.isolation.network === 'None') throw new NotRunHere(this.#sandboxProblem)
+  }
+
+  /** A sandbox with a network if possible, or without one. Attacks that are not about sandboxes run at level Process too. */
+  async #probe(): Promise<void> {
     const probe = await probeIsolation('Sandbox')
     const problem = probe.available ? privateNetworkProblem(probe.sandbox?.slirp4netns) : probe.reason
-    if (problem) throw new NotRunHere(problem)
+    this.#sandboxProblem = problem ?? ''
+    if (!probe.available) this.isolation = { level: 'Process' }
+    else if (problem) this.isolation = { level: 'Sandbox', network: 'None' }
   }
 
   async #prepare(): Promise<void> {
     const { admin } = this
+    await this.#probe()
     this.certificate = await (await admin.request({ method: 'GET', path: '/join/ca' })).text()
     const namespaces = admin.resource(namespaceResource)
     await Promise.all([attackerNamespace, victimNamespace].map(name => namespaces.create({ metadata: { name } })))

@@ -42,7 +42,7 @@ const sandboxProcesses: Attack = {
   name: 'left-process-sandbox',
   ...author,
   async attempt(target) {
-    await target.requireSandbox()
+    target.requireSandbox()
     const seconds = uniqueSleep()
     await target.runScript(leaveProcesses(seconds))
     return await leftProcesses(seconds)
@@ -65,7 +65,7 @@ const forkBomb: Attack = {
   ...author,
   slow: true,
   async attempt(target) {
-    await target.requireSandbox()
+    target.requireSandbox()
     const seconds = uniqueSleep()
     const { run } = await target.runScript(`while :; do setsid sleep ${seconds} & done`, { resources: { pids: 100 }, timeout: '20s' })
     const gained = await leftProcesses(seconds)
@@ -80,7 +80,7 @@ const memory: Attack = {
   ...author,
   slow: true,
   async attempt(target) {
-    await target.requireSandbox()
+    target.requireSandbox()
     const script = `
       for d in / /dev /dev/shm /run /etc /proc /sys/fs /var /usr/local; do
         head -c 300000000 /dev/zero > $d/attack 2>/dev/null; size=$(stat -c %s $d/attack 2>/dev/null || echo 0)
@@ -96,7 +96,7 @@ const disk: Attack = {
   ...author,
   slow: true,
   async attempt(target) {
-    await target.requireSandbox()
+    target.requireSandbox()
     // Many files, links among them, in every directory that it may write; a deleted file that is still open.
     const script = `exec 3> gone; rm gone; head -c 200000000 /dev/zero >&3; i=0
       while [ $i -lt 60 ]; do for d in . $HOME $TMPDIR /tmp $(dirname $OARLOCK_OUTPUTS); do head -c 8000000 /dev/zero > $d/f$i 2>/dev/null; done; i=$((i+1)); sleep 0.1; done; echo survived`
@@ -110,7 +110,7 @@ const output: Attack = {
   ...author,
   slow: true,
   async attempt(target) {
-    await target.requireSandbox()
+    target.requireSandbox()
     const rss = () => Number(/^VmRSS:\s+(\d+)/m.exec(readProcess(target.pid, 'status'))?.[1] ?? 0) / 1024
     const before = rss()
     const { run } = await target.runScript(
@@ -130,7 +130,7 @@ const descriptors: Attack = {
   ...author,
   slow: true,
   async attempt(target) {
-    await target.requireSandbox()
+    target.requireSandbox()
     // Each of the sandbox's own limits may be exhausted; that of the machine and of other Runs may not.
     const flood = target.runScript(
       `ulimit -n $(ulimit -Hn); perl -e 'my @f; while (open(my $h, "<", "/dev/null")) { push @f, $h; last if @f > 500000 } pipe(my $a, my $b) for 1..10; sleep 2' ; true`,

@@ -14,7 +14,7 @@ const hex = 'od -An -v -w256 -tx1'
 
 async function withPerl(target: Target, script: string, environment = '') {
   if (!existsSync('/usr/bin/perl')) throw new NotRunHere('there is no perl')
-  await target.requireSandbox()
+  target.requireSandbox()
   return await target.runScript(`${environment} perl - <<'END'\n${script}\nEND\n`)
 }
 
@@ -22,7 +22,7 @@ const readFiles: Attack = {
   name: 'sandbox-files',
   ...author,
   async attempt(target) {
-    await target.requireSandbox()
+    target.requireSandbox()
     const victim = target.createVictimFile()
     const named = ['pki/admin-token', 'pki/service-account.key', 'kubeconfig', 'keys/state.key'].map(path => join(target.dataDir, path))
     const { text, log } = await target.runScript(`
@@ -43,7 +43,7 @@ const processes: Attack = {
   name: 'sandbox-processes',
   ...author,
   async attempt(target) {
-    await target.requireSandbox()
+    target.requireSandbox()
     const { run } = await target.runScript(`kill -9 ${target.pid} ${process.pid}; kill -9 -1; kill -9 1; exit 0`)
     if (!target.isRunning) return ['ended oarlock up']
     return run?.status?.reason === 'WorkerLost' || run?.status?.phase === 'Lost' ? ['ended the worker'] : []
@@ -106,7 +106,7 @@ const kernelSettings: Attack = {
   name: 'sandbox-kernel-settings',
   ...author,
   async attempt(target) {
-    await target.requireSandbox()
+    target.requireSandbox()
     const settings = [
       '/proc/sys/kernel/core_pattern',
       '/proc/sys/kernel/modprobe',
@@ -130,7 +130,7 @@ const devices: Attack = {
   name: 'sandbox-devices',
   ...author,
   async attempt(target) {
-    await target.requireSandbox()
+    target.requireSandbox()
     const disks = ['vda', 'sda', 'nvme0n1', 'xvda'].filter(name => existsSync(`/sys/block/${name}/dev`))
     const numbers = disks.map(name => readFileSync(`/sys/block/${name}/dev`, 'utf8').trim().replace(':', ' '))
     const { log } = await target.runScript(`
@@ -148,7 +148,7 @@ const identity: Attack = {
   name: 'sandbox-root',
   ...author,
   async attempt(target) {
-    await target.requireSandbox()
+    target.requireSandbox()
     const { log } = await target.runScript(`
       cp /bin/sh ./shell && chmod 6755 ./shell; ./shell -p -c 'id -u' | sed 's/^0$/became root/'
       for p in 'su -c id' 'sudo -n id' 'newgrp root' 'mount --bind / /tmp' 'unshare -r id'; do $p </dev/null; done
@@ -162,7 +162,7 @@ const setuidFile: Attack = {
   name: 'sandbox-setuid-file',
   ...author,
   async attempt(target) {
-    await target.requireSandbox()
+    target.requireSandbox()
     // While the Run exists, another program of the machine could execute what it left; afterwards nothing of it may be there.
     const { run } = await target.runScript('cp /bin/sh shell; chown 0:0 shell; chmod 6755 shell; cp shell $TMPDIR; cp shell $HOME; true')
     const left = run ? findFiles(join(target.dataDir, 'runs', run.metadata.uid)) : []
@@ -181,7 +181,7 @@ const descriptors: Attack = {
   name: 'sandbox-inherited-descriptors',
   ...author,
   async attempt(target) {
-    await target.requireSandbox()
+    target.requireSandbox()
     const { log } = await target.runScript('ls -l /proc/self/fd')
     // stdin, its output as two sockets, and the directory that is listed.
     const own = /^(\/dev\/null|\/proc\/\d+\/fd|socket:\[\d+\])$/
@@ -194,6 +194,7 @@ const loopbackPorts: Attack = {
   ...author,
   promise: 'Network',
   async attempt(target) {
+    target.requirePrivateNetwork()
     const { port, connections, close } = await countConnections('127.0.0.1')
     try {
       const ports = [port, new URL(target.url).port, new URL(target.httpUrl).port].join(' ')
@@ -216,7 +217,7 @@ const hostNetwork: Attack = {
   ...author,
   promise: 'Network',
   async attempt(target) {
-    await target.requireSandbox()
+    target.requireSandbox()
     const path = join(target.directory, target.newName('started'))
     const { run } = await target.runScript(`touch ${path}`, { isolation: { level: 'Sandbox', network: 'Host' } })
     return run?.status?.phase === 'Succeeded' ? ['the network of the machine, although its pool does not allow it'] : []
@@ -228,6 +229,7 @@ const unixSockets: Attack = {
   ...author,
   promise: 'Network',
   async attempt(target) {
+    target.requireSandbox()
     const name = `oarlock-attack-${target.newName()}`
     const abstract = await countConnections(`\0${name}`)
     const path = target.newPath()
@@ -263,7 +265,7 @@ const loaderVariables: Attack = {
   ...author,
   promise: 'Launcher',
   async attempt(target) {
-    await target.requireSandbox()
+    target.requireSandbox()
     if (spawnSync('gcc', ['--version']).status !== 0) throw new NotRunHere('there is no gcc')
     const directory = join(target.allowedDirectory, target.newName('loader'))
     const marker = target.newPath()

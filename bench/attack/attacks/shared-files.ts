@@ -38,7 +38,7 @@ const symlinks: Attack = {
   name: 'files-symlinks',
   ...author,
   async attempt(target) {
-    await target.requireSandbox()
+    target.requireSandbox()
     const token = adminToken(target)
     const link = `d=$(dirname $OARLOCK_OUTPUTS); for n in ${names.join(' ')} $(basename $OARLOCK_OUTPUTS) $(basename $OARLOCK_STATE); do rm -rf "$d/$n"; ln -s ${token.path} "$d/$n"; ln -sf ${token.path} "$n"; done; ln -s ${token.path} $HOME/a $TMPDIR/b`
     const results = [
@@ -56,7 +56,7 @@ const directories: Attack = {
   name: 'files-directories',
   ...author,
   async attempt(target) {
-    await target.requireSandbox()
+    target.requireSandbox()
     const token = adminToken(target)
     const pki = join(target.dataDir, 'pki')
     // A directory of the Run is replaced by a link to one of the operator: the worker reads there, or empties it when the Run ends.
@@ -72,7 +72,7 @@ const pipes: Attack = {
   name: 'files-pipes',
   ...author,
   async attempt(target) {
-    await target.requireSandbox()
+    target.requireSandbox()
     const { run } = await target.runScript('for f in $OARLOCK_OUTPUTS $OARLOCK_STATE; do rm -f $f; mkfifo $f; done', { timeout: '20s' })
     // Another Run shows that the worker still works.
     const { run: next } = await target.runScript('true')
@@ -85,7 +85,7 @@ const hugeFiles: Attack = {
   slow: true,
   ...author,
   async attempt(target) {
-    await target.requireSandbox()
+    target.requireSandbox()
     const before = Date.now()
     await target.runScript(
       'truncate -s 8E $OARLOCK_STATE 2>/dev/null || truncate -s 8T $OARLOCK_STATE; truncate -s 4T $OARLOCK_OUTPUTS; ln -s /dev/zero $HOME/zero; ln -s /dev/zero a.tf',
@@ -99,7 +99,7 @@ const race: Attack = {
   ...author,
   slow: true,
   async attempt(target) {
-    await target.requireSandbox()
+    target.requireSandbox()
     const token = adminToken(target)
     // The worker uploads each version of the state while the program runs: the file is exchanged for a link all the time.
     const { text } = await target.runScript(`
@@ -121,7 +121,7 @@ const hardLinks: Attack = {
   name: 'files-hard-links',
   ...author,
   async attempt(target) {
-    await target.requireSandbox()
+    target.requireSandbox()
     const token = adminToken(target)
     const passwd = statSync('/etc/passwd')
     const { text } = await target.runScript(`
@@ -139,7 +139,7 @@ const rescuedState: Attack = {
   ...author,
   slow: true,
   async attempt(target) {
-    await target.requireSandbox()
+    target.requireSandbox()
     if (skipWithoutTerraformEngine) throw new NotRunHere(skipWithoutTerraformEngine)
     const token = adminToken(target)
     const command = `printf '{\\"version\\":4,\\"serial\\":9,\\"lineage\\":\\"x\\",\\"resources\\":[],\\"outputs\\":{}}' > errored.tfstate; for n in ${names.join(' ')}; do rm -f ../scratch/$n ../inputs/$n; ln -s ${token.path} ../scratch/$n; ln -s ${token.path} ../inputs/$n; done; exit 0`

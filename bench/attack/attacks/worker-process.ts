@@ -135,7 +135,7 @@ const linksInSources: Attack = {
         source,
         pool: 'attack',
         retry: { limit: 0 },
-        isolation: { level: 'Sandbox' },
+        isolation: target.isolation,
       })
       const run = await target.untilSettled(name)
       gained.push(...target.secretsIn((await target.readResult(name, run)).text))
@@ -232,7 +232,7 @@ const terraformSettings: Attack = {
   promise: 'States',
   slow: true,
   async attempt(target) {
-    await target.requireSandbox()
+    target.requireSandbox()
     if (skipWithoutTerraformEngine) throw new NotRunHere(skipWithoutTerraformEngine)
     const resource = 'resource "terraform_data" "a" { input = "x" }\n'
     const marker = target.newPath()
