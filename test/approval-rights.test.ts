@@ -195,6 +195,11 @@ test('commands report the missing right and the role that grants it, and record 
     destroyed.stderr,
     /needs the permission to delete stacks\/destroy, which the ClusterRoles oarlock:destroyer and admin grant; spec.deletion: Orphan keeps them/,
   )
+  await admin.resource(stackResource).patch('told', { spec: { deletion: 'Orphan' } }, { type: 'merge', namespace: 'shop' })
+  const orphan = await oarlock('ed', 'destroy', 'told', '--yes', '--no-wait')
+  equal(orphan.code, 4, orphan.text)
+  match(orphan.stderr, /keeps its resources when it is deleted .* you need the permission to delete stacks\/destroy/)
+  equal((await as('ed').get('told', { namespace: 'shop' })).spec.deletion, 'Orphan')
   const approved = await oarlock('zoe', 'approve', 'told', '--yes')
   equal(approved.code, 0, approved.text)
   const { metadata: now } = await as('ed').get('told', { namespace: 'shop' })

@@ -165,7 +165,7 @@ export async function createFixture(target: Target, issueLocal?: IssueCredential
   await stores.log.append({ namespace, run: 'web-1' }, 0, Buffer.from('hello\n'))
   await stores.log.append({ namespace, run: 'db-1' }, 0, Buffer.from('hello\n'))
   await stores.state.putPlan({ stackUid, digest: planDigest, runName: 'web-1', bytes: Buffer.from('plan') })
-  const stackToken = stores.state.stackToken(stackUid)
+  const stackToken = await stores.state.stackToken(stackUid)
   // With the permissions of the role, not those of an administrator.
   const storesClient = await createClient({ cluster: { server: target.url, token: tokens.stores, insecureSkipTlsVerify: true } })
   const handlers = createStoreHandlers(stores, { client: storesClient, log: silentLog })

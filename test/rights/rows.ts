@@ -148,7 +148,8 @@ export const storeRows: readonly Row[] = [
   // the token of the Stack web
   stores('stack-token', true, state('web')),
   stores('stack-token', true, post(`/state/${namespace}/web`)),
-  stores('stack-token', true, state('web', '/token')),
+  // a token that was replaced would otherwise lead to the new one
+  stores('stack-token', false, state('web', '/token')),
   stores('stack-token', false, state('db')),
   stores('stack-token', false, state('web', `/plan/${planDigest}`)),
   stores('stack-token', false, log('web-1')),

@@ -48,9 +48,9 @@ test('the id is kept while the states exist, and is new without them', async () 
   notEqual(await idOf(), first)
 })
 
-test('removes the write access of other users from the data directory', async () => {
+test('removes the access of other users from the data directory', async () => {
   mkdirSync(join(base, 'open'))
   chmodSync(join(base, 'open'), 0o777)
   await (await open('open')).close()
-  equal(statSync(join(base, 'open')).mode & 0o777, 0o755)
+  equal(statSync(join(base, 'open')).mode & 0o777, 0o700)
 })

@@ -1,8 +1,10 @@
-import { isEnded, phaseOf, type Stack, stackResource } from '../../api/index.ts'
-import { parseDuration } from '../../kubernetes/object/index.ts'
+import { apiGroup, isEnded, phaseOf, type Stack, stackResource } from '../../api/index.ts'
+import type { Client } from '../../kubernetes/client/index.ts'
+import { describeResource, parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
 import { confirm, note, print } from '../console.ts'
+import { exitCodes } from '../exit-codes.ts'
 import { stackMessage } from '../fleet/stack-state.ts'
 import { getStack, runsOf } from '../targets.ts'
 import { waitFor } from '../wait-for.ts'
@@ -13,14 +15,18 @@ export type DestroyOptions = AccessOptions & { yes?: boolean; wait: boolean; tim
 export async function destroy(target: string, options: DestroyOptions): Promise<void> {
   await withClient(options, async client => {
     const stack = await getStack(client, target, namespaceOf(client, options))
-    const { name, namespace, uid } = stack.metadata
+    const { name, namespace = '', uid } = stack.metadata
     const count = stack.status?.resources
     await confirm(
       `destroy ${count === undefined ? 'all' : `the ${count}`} resources of stack/${name} in namespace ${namespace}, and delete the Stack?`,
       options,
     )
     const stacks = client.resource(stackResource)
-    if (stack.spec.deletion === 'Orphan') await stacks.patch(name, { spec: { deletion: 'Destroy' } }, { type: 'merge', namespace })
+    if (stack.spec.deletion === 'Orphan') {
+      // Asked before: when the deletion is rejected, the Stack must still be one whose resources are kept.
+      await checkRight(client, { namespace, name })
+      await stacks.patch(name, { spec: { deletion: 'Destroy' } }, { type: 'merge', namespace })
+    }
     await stacks.delete(name, { namespace, preconditions: { uid } })
     if (!options.wait) return print(`stack/${name} is being destroyed`)
     // The status from before the deletion is not progress.
@@ -49,6 +55,23 @@ export async function destroy(target: string, options: DestroyOptions): Promise<
       throw error
     })
     print(`stack/${name} destroyed`)
+  })
+}
+
+const selfReviewResource = describeResource<{ spec: { resourceAttributes: object }; status?: { allowed?: boolean } }>({
+  ...{ group: 'authorization.k8s.io', version: 'v1' },
+  ...{ kind: 'SelfSubjectAccessReview', plural: 'selfsubjectaccessreviews', scope: 'Cluster' },
+})
+
+/** @throws {CliError} if the user may not destroy the Stack. */
+async function checkRight(client: Client, { namespace, name }: { namespace: string; name: string }): Promise<void> {
+  const resourceAttributes = { verb: 'delete', group: apiGroup, resource: 'stacks', subresource: 'destroy', namespace, name }
+  const { status } = await client.resource(selfReviewResource).create({ metadata: { name: '' }, spec: { resourceAttributes } })
+  if (status?.allowed) return
+  const message = `stack/${name} keeps its resources when it is deleted (spec.deletion: Orphan). To destroy them, you need the`
+  throw new CliError(`${message} permission to delete stacks/destroy, which the ClusterRoles oarlock:destroyer and admin grant`, {
+    exitCode: exitCodes.rejected,
+    hint: `"oarlock delete stack/${name} -n ${namespace}" deletes the Stack alone`,
   })
 }
 

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { link, lstat, readdir, readFile, stat, unlink, utimes, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -38,7 +37,7 @@ export async function takeIntoUse(repository: string): Promise<Release | undefin
 
 /** The same for a repository that this process has locked. */
 export async function useLocked(repository: string): Promise<Release> {
-  const use = join(dirname(repository), `${usesOf(repository)}${randomUUID()}`)
+  const use = join(dirname(repository), `${usesOf(repository)}${globalThis.crypto.randomUUID()}`)
   await writeFile(use, owner())
   return () => unlink(use).catch(() => {})
 }
@@ -107,7 +106,7 @@ export async function takeOrLock(repository: string, signal: AbortSignal): Promi
 
 /** Undefined when a process that exists has the lock. */
 async function tryLock(path: string): Promise<Release | undefined> {
-  const own = `${path}-${randomUUID()}`
+  const own = `${path}-${globalThis.crypto.randomUUID()}`
   await writeFile(own, owner())
   try {
     for (;;) {
