@@ -64,7 +64,10 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
     fairness
       .start(client, 'network', () => handleRequest(options, request, response))
       .catch(error => {
-        if (error instanceof StatusError && error.code === 429 && !response.headersSent) return sendText(response, 429, error.message)
+        if (error instanceof StatusError && error.code === 429 && !response.headersSent) {
+          response.setHeader('Retry-After', '1')
+          return sendText(response, 429, error.message)
+        }
         onError(error)
         if (!response.headersSent) sendText(response, 500, 'internal error')
         else response.destroy()

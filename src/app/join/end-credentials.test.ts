@@ -124,6 +124,15 @@ test('the credential of a lost worker remains as long as the store accepts a las
   equal(await recordOf('w3'), undefined)
 })
 
+test('a lost Run that ends in the future, by a clock that is wrong, keeps no credential', async () => {
+  nowMs = Date.now()
+  await register('w-future')
+  await endRun(await assignRun('future', 'w-future'), 'Lost')
+  nowMs -= 11 * 60_000
+  await client.resource(workerResource).delete('w-future')
+  await eventually(async () => (await recordOf('w-future')) === undefined, 'the record to be deleted')
+})
+
 test('a worker that has not registered in time cannot register later, and its credential is deleted', async () => {
   nowMs = Date.now()
   const issued = await joinService.issue('w4', 'edge', {})

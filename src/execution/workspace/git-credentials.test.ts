@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { promisify } from 'node:util'
 import { makeCertificate } from '../../../test/support/make-certificate.ts'
 import { skipWithout } from '../../../test/support/run-program.ts'
 import { fetchSource, type GitCredentials, resolveRevision, SourceError } from './index.ts'
@@ -96,6 +97,21 @@ describe('credentials over https', { skip: skipWithout('openssl') }, () => {
   test('missing and wrong credentials fail with an error that names the remedy and no secret', async () => {
     await rejected(resolve('good'))
     await rejected(resolve('good', { ...ada, password: 's3cret-but-wrong' }))
+  })
+  test('a credential helper does not run, even if the cache is in a repository that names one', async () => {
+    const outer = join(base, 'outer')
+    const used = join(base, 'helper-used')
+    execFileSync('git', ['init', '-q', outer])
+    writeFileSync(join(base, 'helper'), `#!/bin/sh\n: > ${used}\nprintf 'username=ada\\npassword=s3cret-token\\n'\n`, { mode: 0o755 })
+    execFileSync('git', ['config', 'credential.helper', join(base, 'helper')], { cwd: outer })
+    const url = `https://127.0.0.1:${port}/good`
+    const options = { allowPaths: [], signal: new AbortController().signal, cacheDir: join(outer, 'cache') }
+    const plain = await promisify(execFile)('git', ['ls-remote', url], { cwd: outer })
+    assert.match(plain.stdout, new RegExp(commit))
+    assert.ok(existsSync(used), 'plain git did not run it')
+    rmSync(used)
+    await rejected(resolveRevision({ git: { url, branch: 'main' } }, options))
+    assert.equal(existsSync(used), false)
   })
   test('a repository that one Stack has fetched is not served from the cache to a Stack without its credentials', async () => {
     const commit = createRepository(join(base, 'private.git'), { 'main.tf': 'private' })

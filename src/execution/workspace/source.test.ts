@@ -227,10 +227,47 @@ test('git: rejects a symlink that points out of the repository', async () => {
   await rejected(fetchToDirectory({ git: { url } }), 'SourceNotAllowed', /spec\.source\.git: symlink "evil" points to/)
 })
 
-test('git: a repository cannot run hooks, filters or helpers', async () => {
-  const { url, commit } = repository('attributes', { a: '1' })
-  commit({ '.gitattributes': '* filter=evil\n', '.lfsconfig': '[lfs]\n url = ext::x\n', b: '2' })
-  assert.equal(readFileSync(join(await fetchToDirectory({ git: { url } }), 'b'), 'utf8'), '2')
+test('git: a repository cannot run hooks, filters or helpers', async t => {
+  const { directory, url, commit } = repository('attributes', { a: '1' })
+  const revision = commit({ '.gitattributes': '* filter=evil\n', b: '2' })
+  const evil = join(base, 'evil')
+  const hooks = join(evil, 'hooks')
+  mkdirSync(hooks, { recursive: true })
+  const marker = (name: string) => `#!/bin/sh\n: > ${evil}/ran-$(basename "$0")-${name}\n`
+  for (const hook of ['post-index-change', 'post-checkout', 'reference-transaction'])
+    writeFileSync(join(hooks, hook), marker('hook'), { mode: 0o755 })
+  writeFileSync(join(evil, 'smudge'), `${marker('filter')}cat\n`, { mode: 0o755 })
+  writeFileSync(join(evil, 'helper'), marker('helper'), { mode: 0o755 })
+  const config = join(evil, 'config')
+  const filter = `[filter "evil"]\n\tsmudge = ${evil}/smudge\n\trequired = true\n`
+  writeFileSync(config, `[core]\n\thooksPath = ${hooks}\n${filter}[credential]\n\thelper = ${evil}/helper\n`)
+  const ran = () => readdirSync(evil).filter(name => name.startsWith('ran-'))
+
+  const { GIT_CONFIG_GLOBAL: before } = process.env
+  process.env.GIT_CONFIG_GLOBAL = config
+  t.after(() => {
+    if (before === undefined) delete process.env.GIT_CONFIG_GLOBAL
+    else process.env.GIT_CONFIG_GLOBAL = before
+  })
+  execFileSync('git', ['clone', '-q', directory, join(base, 'plain-clone')], { stdio: 'ignore' })
+  const wanted = { input: 'protocol=https\nhost=git.invalid\n\n', env: { ...process.env, GIT_TERMINAL_PROMPT: '0', GIT_ASKPASS: '' } }
+  assert.throws(() => execFileSync('git', ['credential', 'fill'], { ...wanted, stdio: ['pipe', 'ignore', 'ignore'] }))
+  for (const name of ['ran-post-index-change-hook', 'ran-smudge-filter', 'ran-helper-helper'])
+    assert.ok(ran().includes(name), `plain git did not run what leaves ${name}`)
+  for (const name of ran()) rmSync(join(evil, name))
+
+  const own = { ...options, cacheDir: join(base, 'evil-cache') }
+  const checkOut = async () => {
+    const fetched = await fetchSource({ git: { url } }, await resolveRevision({ git: { url } }, own), emptyDirectory(), own)
+    assert.equal(readFileSync(join(fetched.directory, 'b'), 'utf8'), '2')
+    assert.deepEqual(ran(), [])
+  }
+  await checkOut()
+  // Git reads the configuration and the hooks of the repository in the cache too.
+  const [cached] = readdirSync(own.cacheDir, { recursive: true, encoding: 'utf8' }).filter(path => path.endsWith(`${revision}.git`))
+  const repositoryConfig = join(own.cacheDir, cached!, 'config')
+  writeFileSync(repositoryConfig, `${readFileSync(repositoryConfig, 'utf8')}[include]\n\tpath = ${config}\n`)
+  await checkOut()
 })
 
 test('git: a small repository with large files is rejected before anything is written', async () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { type ChildProcess, fork } from 'node:child_process'
+import { type ChildProcess, fork, spawn } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -164,6 +164,30 @@ test('a record that cannot be rewritten does not stop the Run', () => {
   supervised.handle({ kind: 'message', message: { kind: 'credential', token: 'renewed-token' } })
   supervised.handle({ kind: 'message', message: { kind: 'done', uid } })
   assert.equal(salvage.token, 'renewed-token')
+})
+
+test('a foreign group that a worker reports is not signalled', { skip: process.platform !== 'linux' && 'needs /proc' }, async t => {
+  const processes = [randomUUID(), randomUUID()].map(uid => {
+    const env = { PATH: process.env.PATH, OARLOCK_RUN_UID: uid }
+    const child = spawn('sleep', ['3600'], { detached: true, stdio: 'ignore', env })
+    t.after(() => child.kill('SIGKILL'))
+    return { uid, child, exited: once(child, 'exit') }
+  })
+  const [own, foreign] = processes as [(typeof processes)[0], (typeof processes)[0]]
+  const directory = join(runsDir, own.uid)
+  mkdirSync(directory, { recursive: true })
+  // Another process than this one, whose children both are.
+  const worker = { id: own.uid, pid: process.ppid, startTime: 'of a process that has exited' }
+  const supervised = new SupervisedWorker({ worker, times: timings, runsDir, renewedAtMs: bootMs(), answer: () => {} })
+  supervised.handle({ kind: 'message', message: { kind: 'run', run: { uid: own.uid, directory, salvage: undefined } } })
+  for (const { child } of [foreign, own])
+    supervised.handle({ kind: 'message', message: { kind: 'started', uid: own.uid, processGroupId: child.pid! } })
+  supervised.handle({ kind: 'workerExited' })
+  await own.exited
+  await untilRemoved(directory)
+  await supervised.settled()
+  assert.deepEqual([foreign.child.exitCode, foreign.child.signalCode], [null, null])
+  assert.ok(isRunning(foreign.child.pid!))
 })
 
 test('invariant 2: an engine that ignores signals is killed before any observer may call the Lease expired', async t => {
