@@ -412,6 +412,19 @@ const isOfWorker = ({ user, path }: Row) => /^w\d$/.test(user) && !path.includes
 const ofObjects = { annotations: { 'oarlock.dev/stack': `${namespace}/objects` } }
 const ownSecret = (more: object = {}) => ({ ...secret('made', more), metadata: { name: 'made', ...ofObjects } })
 
+const ownerReference = { apiVersion: 'v1', kind: 'ConfigMap', name: 'none', uid: 'none' }
+const definition = (group: string) => ({
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: `things.${group}` },
+  spec: {
+    group,
+    scope: 'Namespaced',
+    names: { plural: 'things', singular: 'thing', kind: 'Thing', listKind: 'ThingList' },
+    versions: [{ name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object' } } }],
+  },
+})
+
 /** Local workers, which only the embedded server has: as those that joined, except that the worker of a Run with engine `manifests` applies its objects. */
 export const localWorkerRows: readonly Row[] = [
   ...[...objectRows, ...storeRows].filter(isOfWorker).map(row => ({ ...row, user: `local-${row.user}` })),
@@ -440,7 +453,13 @@ export const localWorkerRows: readonly Row[] = [
     }),
   ),
   api('local-w7', false, { method: 'POST', path: core(`namespaces/${namespace}/serviceaccounts/default/token`), body: tokenRequest }),
-  api('local-w7', true, patch(core(`namespaces/${namespace}`), { metadata: { labels: { team: 'a' } } })),
+  api('local-w7', true, patch(core(`namespaces/${namespace}`), { metadata: ofObjects })),
+  api('local-w7', false, patch(core(`namespaces/${namespace}`), { metadata: { labels: { team: 'a' } } })),
+  api('local-w7', false, patch(core(`namespaces/${namespace}`), { metadata: { ownerReferences: [ownerReference] } })),
+  api('local-w7', false, remove(core(`namespaces/${namespace}`))),
+  api('local-w7', true, patch(core('namespaces/of-objects'), { metadata: { labels: { team: 'a' } } })),
+  api('local-w7', true, create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', definition('shop.example'))),
+  api('local-w7', false, create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', definition('oarlock.dev'))),
   api('local-w7', false, patch(core(`namespaces/${namespace}`), { metadata: { labels: { 'oarlock.dev/approval': 'Required' } } })),
   api('local-w7', false, patch(core('namespaces/guarded'), { metadata: { labels: { 'oarlock.dev/approval': null } } })),
   api('local-w7', true, remove(core('namespaces/of-objects'))),

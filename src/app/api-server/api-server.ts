@@ -81,7 +81,7 @@ export async function startApiServer({ dataDir, listen, names, mounts = [], audi
         ],
       ]),
       deletionPlugins: new Map([
-        ['namespaces', namespaceDeletion],
+        ['namespaces', namespaceDeletion(facts)],
         [runsTable, runDeletion],
         [stacksTable, stackDeletion],
       ]),

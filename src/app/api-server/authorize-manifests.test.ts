@@ -4,7 +4,7 @@ import type { Run } from '../../api/index.ts'
 import type { KubeObject } from '../../kubernetes/object/index.ts'
 import { joinedGroup, poolGroup, workersGroup, workerUserName } from '../worker-identity.ts'
 import { makeAuthorizer } from './authorize.ts'
-import { workerAdmission } from './worker-admission.ts'
+import { namespaceDeletion, workerAdmission } from './worker-admission.ts'
 import type { WorkerFacts } from './worker-facts.ts'
 
 const local = { name: workerUserName('w1'), groups: [workersGroup, poolGroup('default')] }
@@ -23,6 +23,14 @@ const stored: Record<string, KubeObject> = {
   'namespaces //platform': object('platform'),
   'namespaces //shop': object('shop'),
   'namespaces //made': object('made', 'platform/web'),
+  'namespaces //inhabited': object('inhabited', 'platform/web'),
+  'configmaps platform/own': object('own', 'platform/web'),
+  'configmaps platform/of-api': object('of-api', 'platform/api'),
+  'configmaps platform/unowned': object('unowned'),
+  'configmaps made/of-api': object('of-api', 'made/api'),
+  'roles.rbac.authorization.k8s.io platform/own': object('own', 'platform/web'),
+  'rolebindings.rbac.authorization.k8s.io platform/unowned': object('unowned'),
+  'resourcequotas platform/limit': object('limit'),
   'secrets platform/own': object('own', 'platform/web'),
   'secrets platform/token': object('token', 'platform/web', { type: 'kubernetes.io/service-account-token' }),
   'secrets platform/other': object('other'),
@@ -36,6 +44,7 @@ const factsWith = (run: Run): WorkerFacts => ({
   poolOf: () => undefined,
   labelsOf: () => ({}),
   mayRegister: () => false,
+  hasStacks: namespace => namespace === 'platform' || namespace === 'inhabited',
   stored: (table, namespace, name) => stored[`${table} ${namespace ?? '/'}/${name}`],
 })
 const may = (request: string, user = local, run = runOf({})): boolean => {
@@ -60,6 +69,18 @@ for (const [request, isAllowed] of [
   ['list /configmaps platform/', false],
   ['deletecollection /configmaps platform/', false],
   ['patch apps/deployments/scale platform/web', false],
+  // Objects of others there: the engine takes over those that belong to no Stack.
+  ['patch /configmaps platform/own', true],
+  ['patch /configmaps platform/unowned', true],
+  ['get /configmaps platform/of-api', true],
+  ['update /configmaps platform/of-api', false],
+  ['patch /configmaps platform/of-api', false],
+  ['delete /configmaps platform/of-api', false],
+  ['delete /configmaps made/of-api', false],
+  ['delete rbac.authorization.k8s.io/roles platform/own', true],
+  ['delete rbac.authorization.k8s.io/rolebindings platform/unowned', false],
+  ['patch rbac.authorization.k8s.io/rolebindings platform/unowned', false],
+  ['delete /resourcequotas platform/limit', false],
   // Objects of the cluster
   ['patch apiextensions.k8s.io/customresourcedefinitions /backups.shop.example', true],
   ['patch apiextensions.k8s.io/customresourcedefinitions /stacks.oarlock.dev', false],
@@ -68,6 +89,7 @@ for (const [request, isAllowed] of [
   ['patch /namespaces /platform', true],
   ['delete /namespaces /platform', false],
   ['delete /namespaces /made', true],
+  ['delete /namespaces /inhabited', false],
   ['patch /namespaces /shop', false],
   ['delete /namespaces /oarlock-system', false],
   ['delete rbac.authorization.k8s.io/clusterroles /own', true],
@@ -107,17 +129,16 @@ for (const [name, user, run] of [
   })
 }
 
-const admits = (table: string, written: KubeObject, before?: KubeObject) => {
-  const request = {
-    verb: 'create',
-    kind: { group: '', plural: '' },
-    namespace: 'platform',
-    name: '',
-    subresource: '',
-    isAllowed: () => false,
-  }
-  return workerAdmission(factsWith(runOf({}))).get(table)!({ ...request, user: local }, written, before) === undefined
+const request = {
+  verb: 'create',
+  kind: { group: '', plural: '' },
+  namespace: 'platform',
+  name: '',
+  subresource: '',
+  isAllowed: () => false,
 }
+const admits = (table: string, written: KubeObject, before?: KubeObject) =>
+  workerAdmission(factsWith(runOf({}))).get(table)!({ ...request, user: local }, written, before) === undefined
 
 test('a new Secret must be that of the Stack, and none that the server puts a token into', () => {
   equal(admits('secrets', object('new', 'platform/web')), true)
@@ -130,4 +151,44 @@ test('a Namespace of others cannot be annotated as one that the Stack created', 
   equal(admits('namespaces', object('new', 'platform/web')), true)
   equal(admits('namespaces', object('platform', 'platform/web'), object('platform')), true)
   equal(admits('namespaces', object('shop', 'platform/web'), object('shop')), false)
+})
+
+const namespaceWith = (name: string, metadata: object, stack = 'platform/web') => {
+  const { metadata: own } = object(name, stack)
+  return { metadata: { ...own, ...metadata } } as KubeObject
+}
+
+test('labels of a Namespace with Stacks, by which Tenants select it, cannot be changed; those of another that the Stack created can', () => {
+  const labels = { team: 'a' }
+  for (const name of ['platform', 'inhabited']) {
+    equal(admits('namespaces', namespaceWith(name, { labels: {} }), namespaceWith(name, { labels })), false, name)
+    equal(admits('namespaces', namespaceWith(name, { labels: { team: 'b' } }), namespaceWith(name, { labels })), false, name)
+    equal(admits('namespaces', namespaceWith(name, { labels }), namespaceWith(name, { labels })), true, name)
+  }
+  equal(admits('namespaces', namespaceWith('made', { labels }), namespaceWith('made', {})), true)
+  equal(admits('namespaces', namespaceWith('new', { labels })), true)
+})
+
+test('a Namespace cannot be given to another Stack, nor to an owner with which it is deleted', () => {
+  equal(admits('namespaces', object('platform', 'shop/api'), object('platform')), false)
+  equal(admits('namespaces', object('platform', 'platform/web'), object('platform', 'platform/api')), false)
+  const ownerReferences = [{ apiVersion: 'v1', kind: 'Namespace', name: 'x', uid: 'u' }]
+  equal(admits('namespaces', namespaceWith('platform', { ownerReferences }), object('platform', 'platform/web')), false)
+  equal(admits('namespaces', namespaceWith('new', { ownerReferences })), false)
+})
+
+test('a Namespace with Stacks cannot be deleted, even if the worker has annotated it as created by its own', () => {
+  const deletes = (name: string, user = local) =>
+    namespaceDeletion(factsWith(runOf({})))({ ...request, user }, object(name, 'platform/web')) === undefined
+  equal(deletes('platform'), false)
+  equal(deletes('inhabited'), false)
+  equal(deletes('made'), true)
+  equal(deletes('platform', { name: 'alice', groups: [] }), true)
+})
+
+test("a new definition cannot be of Oarlock's group", () => {
+  const definition = (group: string) => object(`things.${group}`, 'platform/web', { spec: { group } })
+  equal(admits('customresourcedefinitions.apiextensions.k8s.io', definition('shop.example')), true)
+  equal(admits('customresourcedefinitions.apiextensions.k8s.io', definition('oarlock.dev')), false)
+  equal(admits('customresourcedefinitions.apiextensions.k8s.io', definition('x.oarlock.dev')), false)
 })

@@ -38,6 +38,7 @@ const facts: WorkerFacts = {
   labelsOf: () => ({ gpu: 'a100' }),
   mayRegister: () => true,
   stored: () => undefined,
+  hasStacks: () => false,
 }
 const authorize = makeAuthorizer(facts)
 const user = { name: workerUserName('w1'), groups: [workersGroup, joinedGroup, poolGroup('edge'), 'system:authenticated'] }

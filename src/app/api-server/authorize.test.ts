@@ -10,6 +10,7 @@ const authorize = makeAuthorizer({
   labelsOf: () => ({}),
   mayRegister: () => true,
   stored: () => undefined,
+  hasStacks: () => false,
 })
 const admin = { name: 'admin', groups: ['system:masters', 'system:authenticated'] }
 const worker = { name: workerUserName('w1'), groups: [workersGroup, 'system:authenticated'] }

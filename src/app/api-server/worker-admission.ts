@@ -2,7 +2,7 @@ import { apiGroup, isStartRequested, labels, outputsSecretName, outputsSecretTyp
 import { equalJson, type KubeObject } from '../../kubernetes/object/index.ts'
 import type { AdmissionPlugin, AdmissionRequest, DeletionPlugin } from '../../kubernetes/server/index.ts'
 import { hasJoined, poolOf, workerOf } from '../worker-identity.ts'
-import { mayApplyNamespace, mayApplySecret } from './authorize-manifests.ts'
+import { isInUse, mayApplyNamespace, mayApplySecret } from './authorize-manifests.ts'
 import type { WorkerFacts } from './worker-facts.ts'
 
 /** A Worker that a controller created to request this worker has only the label of its pool: the worker adds those that it joined with. */
@@ -73,19 +73,43 @@ export function workerAdmission(facts: WorkerFacts): ReadonlyMap<string, Admissi
   const appliedNamespace = byWorker((worker, object, oldObject, { user }) => {
     // It decides about Stacks of other authors, too.
     if (approvalOf(object) !== approvalOf(oldObject)) return `a worker cannot change the label ${labels.approval} of a Namespace`
+    // Tenants select Namespaces by them, and require isolation.
+    if (
+      oldObject &&
+      isInUse(worker, object.metadata.name, facts) &&
+      !equalJson(object.metadata.labels ?? {}, oldObject.metadata.labels ?? {})
+    )
+      return `a worker cannot change the labels of the Namespace ${object.metadata.name}, because it contains Stacks: an administrator can`
+    // The garbage collector would delete it with its owner.
+    if (!equalJson(object.metadata.ownerReferences ?? [], oldObject?.metadata.ownerReferences ?? []))
+      return 'a worker cannot change the ownerReferences of a Namespace'
     if (hasJoined(user) || mayApplyNamespace(worker, object, oldObject, facts)) return undefined
     return `worker ${worker} can only change Namespaces that a Stack of its own Runs has created`
+  })
+  // The name of a new definition is known only from its body.
+  const foreignDefinition = byWorker((_, object) => {
+    const { group } = (object as KubeObject & { spec?: { group?: unknown } }).spec ?? {}
+    if (group !== apiGroup && !String(group).endsWith(`.${apiGroup}`)) return undefined
+    return `a worker cannot write CustomResourceDefinitions of group ${group}`
   })
   return new Map<string, AdmissionPlugin>([
     [`workers.${apiGroup}`, ownWorker],
     ['leases.coordination.k8s.io', ownLease],
     ['secrets', ownSecret],
     ['namespaces', appliedNamespace],
+    ['customresourcedefinitions.apiextensions.k8s.io', foreignDefinition],
   ])
 }
 
-/** A worker that could delete a Namespace with the label could create it again without. A Stack may have created it before it was labeled. */
-export const namespaceDeletion: DeletionPlugin = ({ user }, { metadata }) =>
-  workerOf(user) !== undefined && metadata.labels?.[labels.approval] !== undefined
-    ? `a worker cannot delete a Namespace with the label ${labels.approval}`
-    : undefined
+/**
+ * Rejects the deletion of a Namespace that contains Stacks, whatever its annotations say: they would be deleted with it. And a worker that
+ * could delete a Namespace with the label could create it again without. A Stack may have created it before it was labeled.
+ */
+export function namespaceDeletion(facts: WorkerFacts): DeletionPlugin {
+  return ({ user }, { metadata }) => {
+    const worker = workerOf(user)
+    if (worker === undefined) return undefined
+    if (metadata.labels?.[labels.approval] !== undefined) return `a worker cannot delete a Namespace with the label ${labels.approval}`
+    return isInUse(worker, metadata.name, facts) ? 'a worker cannot delete a Namespace that contains Stacks' : undefined
+  }
+}

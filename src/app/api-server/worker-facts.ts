@@ -17,6 +17,8 @@ export type WorkerFacts = {
   mayRegister(worker: string): boolean
   /** A stored object; the table is the plural with the group. */
   stored(table: string, namespace: string | undefined, name: string): KubeObject | undefined
+  /** Whether a namespace contains Stacks. */
+  hasStacks(namespace: string): boolean
 }
 
 /** The Runs that are assigned to a worker and have not ended. */
@@ -27,7 +29,7 @@ export type RunsOfWorker = (worker: string) => readonly Run[]
  * @param cachedRunsOf finds Runs faster, but may not have the newest; the stored ones are searched only if none of these meets a condition.
  */
 export function workerFacts(
-  server: () => Pick<ApiServer, 'getObject' | 'listObjects'> | undefined,
+  server: () => Pick<ApiServer, 'getObject' | 'listObjects' | 'hasObjects'> | undefined,
   cachedRunsOf: RunsOfWorker = () => [],
 ): WorkerFacts {
   const runs = `runs.${apiGroup}`
@@ -42,5 +44,6 @@ export function workerFacts(
     poolOf: worker => credentialOf(worker)?.metadata.labels?.[labels.pool],
     labelsOf: worker => credentialLabels(credentialOf(worker)),
     mayRegister: worker => mayRegister(credentialOf(worker), Date.now()),
+    hasStacks: namespace => server()?.hasObjects(`stacks.${apiGroup}`, namespace) ?? true,
   }
 }

@@ -98,6 +98,8 @@ export type ApiServer = {
   getObject(table: string, namespace: string | undefined, name: string): KubeObject | undefined
   /** The stored objects of all namespaces whose selectable field has the value, such as `spec.workerName`. Only these are parsed. */
   listObjects(table: string, selectableField: string, value: string): KubeObject[]
+  /** Whether a namespace has objects of the table. */
+  hasObjects(table: string, namespace: string): boolean
   stats(): ServerStats
   /** The content of `/metrics` in Prometheus' text format, without the metrics of the process. */
   metrics(): Promise<string>
@@ -275,6 +277,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
         if (index < 0) return []
         return [...found.values()].filter(({ fields }) => fields?.[index] === value).map(parseEntry)
       },
+      hasObjects: (table, namespace) => store.table(table).inNamespace(namespace).length > 0,
       stats,
       metrics: () => metrics.server(),
       backUp: path =>
