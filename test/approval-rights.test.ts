@@ -18,6 +18,7 @@ const approval = { [annotations.approvedPlan]: 'sha256:1', ...forged }
 
 let close: () => Promise<void>
 let admin: Client
+let changeAs: (user: string, namespace: string, name: string, priority: number) => Promise<void>
 const users: Record<string, Client> = {}
 const kubeconfigs: Record<string, string> = {}
 
@@ -55,6 +56,11 @@ before(async () => {
         await admin.resource(resource).create(binding as NewObject<object>)
       }
     }
+  }
+  changeAs = async (user, namespace, name, priority) => {
+    const client = await api.connect({ name: user, groups: ['system:masters'] }, 'test')
+    await client.resource(stackResource).patch(name, { spec: { priority } }, { type: 'merge', namespace })
+    await client.close()
   }
   close = async () => {
     await Promise.all([admin, ...Object.values(users)].map(client => client.close()))
@@ -133,11 +139,11 @@ describe('the author of a change', () => {
     deepEqual([noteOf(created, 'changedBy'), noteOf(created, 'requestedBy')], ['["ed"]', undefined])
     equal(noteOf(await annotate('ed', 'shop', 'authored', { [annotations.changedBy]: '[]' }), 'changedBy'), '["ed"]')
     equal(noteOf(await change('ann', 'shop', 'authored', 1), 'changedBy'), '["ed","ann"]')
-    equal(noteOf(await annotate('bob', 'shop', 'authored', { [annotations.requestedRun]: 'plan:1' }), 'requestedBy'), 'bob')
+    equal(noteOf(await annotate('bob', 'shop', 'authored', { [annotations.requestedRun]: 'plan:1' }), 'requestedBy'), '["bob"]')
     // Applied: the changes before are no longer part of a plan.
     const { generation = 1 } = created.metadata
     const applied = { generation: generation + 1, revision: 'r', inputsDigest: 'i', at: '2026-01-01T00:00:00Z', runName: 'authored-1' }
-    await admin.resource(stackResource).patchStatus('authored', { status: { applied } }, { namespace: 'shop' })
+    await admin.resource(stackResource).patchStatus('authored', { status: { applied, handledRequest: 'plan:1' } }, { namespace: 'shop' })
     const next = await change('bob', 'shop', 'authored', 2)
     deepEqual([noteOf(next, 'changedBy'), noteOf(next, 'requestedBy')], ['["bob"]', undefined])
   })
@@ -162,6 +168,90 @@ describe('the author of a change', () => {
       const byRoot = root.patch('vault', { metadata: { annotations: approval } }, { type: 'merge', namespace })
       await rejects(byRoot, /user "root" is an author of its spec/)
     })
+
+  const requested = /user "ann" requested the Run$/
+  const setStatus = async (name: string, status: object) =>
+    await admin.resource(stackResource).patchStatus(name, { status }, { namespace: 'bank' })
+  const request = async (user: string, name: string, value: string | null) =>
+    await annotate(user, 'bank', name, { [annotations.requestedRun]: value })
+  const run = (number: number, phase: string) => ({ name: `run-${number}`, type: 'Plan', phase, reason: 'Requested' })
+  const appliedGeneration = (generation: number) => ({
+    applied: { generation, revision: 'r', inputsDigest: 'i', at: '2026-01-01T00:00:00Z', runName: 'run-1' },
+  })
+
+  test('who requested a Run does not approve its plan after removing the request', async () => {
+    await create('bank', 'removed')
+    await request('ann', 'removed', 'plan:1')
+    equal(noteOf(await request('ann', 'removed', null), 'requestedBy'), '["ann"]')
+    await rejects(annotate('ann', 'bank', 'removed', approval), requested)
+    // Nor by a removal, a request or an empty request in one write with the approval.
+    await rejects(annotate('ann', 'bank', 'removed', { ...approval, [annotations.requestedRun]: '' }), requested)
+    equal(noteOf(await annotate('bob', 'bank', 'removed', approval), 'approvedBy'), 'bob')
+  })
+
+  test('who requested a Run does not approve its plan after the request of another user', async () => {
+    await create('bank', 'replaced')
+    await request('ann', 'replaced', 'plan:1')
+    await setStatus('replaced', { handledRequest: 'plan:1', lastRun: run(1, 'Running') })
+    await request('bob', 'replaced', 'plan:2')
+    await rejects(annotate('ann', 'bank', 'replaced', approval), requested)
+    // The status still is that of an earlier Run: a handled value must not be set again.
+    await setStatus('replaced', { lastRun: run(1, 'Succeeded') })
+    await rejects(request('ann', 'replaced', 'plan:1'), /was handled already: a new request needs a new value/)
+
+    // Both Runs ended without a plan: the next request is another matter.
+    await setStatus('replaced', { handledRequest: 'plan:2', lastRun: run(2, 'Succeeded') })
+    equal(noteOf(await request('bob', 'replaced', 'plan:3'), 'requestedBy'), '["bob"]')
+    equal(noteOf(await annotate('ann', 'bank', 'replaced', approval), 'approvedBy'), 'ann')
+  })
+
+  test('who requested a Run does not approve its plan while it remains', async () => {
+    await create('bank', 'remains')
+    await request('ann', 'remains', 'plan:1')
+    const plan = { digest: 'sha256:1', runName: 'run-1', generation: 1, revision: 'r', inputsDigest: 'i', add: 1, change: 0, destroy: 0 }
+    await setStatus('remains', { handledRequest: 'plan:1', lastRun: run(1, 'Succeeded'), plan })
+    await request('bob', 'remains', 'plan:2')
+    await rejects(annotate('ann', 'bank', 'remains', approval), requested)
+  })
+
+  test('is an author until their own version is applied, not an earlier one', async () => {
+    await create('bank', 'earlier')
+    await setStatus('earlier', appliedGeneration(1))
+    await change('ann', 'bank', 'earlier', 1)
+    equal(noteOf(await change('bob', 'bank', 'earlier', 2), 'changedBy'), '["ann","bob"]')
+    await rejects(annotate('ann', 'bank', 'earlier', approval), /user "ann" is an author of its spec$/)
+  })
+
+  test('stays an author however many users change the Stack after them', async () => {
+    const root = admin.resource(stackResource)
+    await create('bank', 'crowded', 'ann')
+    await create('shop', 'crowded', 'ann')
+    for (let i = 1; i <= 15; i++) await changeAs(`user-${i}`, 'bank', 'crowded', i)
+    const tooMany = /more than 16 users changed this Stack or requested its Runs: approve or apply its plan first$/
+    await rejects(change('bob', 'bank', 'crowded', 100), tooMany)
+    await change('ann', 'bank', 'crowded', 101)
+    await rejects(annotate('ann', 'bank', 'crowded', approval), /user "ann" is an author of its spec$/)
+    equal(noteOf(await annotate('bob', 'bank', 'crowded', approval), 'approvedBy'), 'bob')
+
+    // Where no second user is required nothing is rejected, and the list does not grow.
+    for (let i = 1; i <= 18; i++) await changeAs(`user-${i}`, 'shop', 'crowded', i)
+    const { metadata } = await root.get('crowded', { namespace: 'shop' })
+    deepEqual(JSON.parse(metadata.annotations?.[annotations.changedBy] ?? ''), [
+      'ann',
+      ...Array.from({ length: 16 }, (_, i) => `user-${i + 1}`),
+    ])
+    const bank = { metadata: { labels: { 'oarlock.dev/approval': 'FourEyes' as string | null } } }
+    await admin.resource(namespaceResource).patch('shop', bank as never, { type: 'merge' })
+    try {
+      await rejects(
+        annotate('zoe', 'shop', 'crowded', approval),
+        /more than 16 users .*: let an administrator apply it without this label$/,
+      )
+    } finally {
+      bank.metadata.labels['oarlock.dev/approval'] = null
+      await admin.resource(namespaceResource).patch('shop', bank as never, { type: 'merge' })
+    }
+  })
 })
 
 test('commands report the missing right and the role that grants it, and record the user whom the server knows', async () => {

@@ -34,7 +34,7 @@ export const annotations = {
   approvedAt: 'oarlock.dev/approved-at',
   /** On a Stack: a JSON list of the authors of its spec: the users who changed it after the version that was applied before. The embedded server sets it, no other server can. */
   changedBy: 'oarlock.dev/changed-by',
-  /** On a Stack: the user of `requestedRun`, unless the spec was changed later. Set by the embedded server only. */
+  /** On a Stack: a JSON list of the users who requested a Run whose plan may still be approved. Set by the embedded server only. */
   requestedBy: 'oarlock.dev/requested-by',
   /** On a Stack: each new value requests a Run: `plan:<id>` a Plan, `refresh:<id>` a Refresh, any other value an Apply. */
   requestedRun: 'oarlock.dev/requested-run',

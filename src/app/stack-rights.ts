@@ -19,11 +19,12 @@ export const stackMessages = {
   fourEyesUnsupported: `the namespace requires another user than the author to approve (label oarlock.dev/approval), but this API server cannot record who changed a Stack: only the embedded server can`,
   destroy: `deleting a Stack destroys its resources, which needs the ${describeRight(destroyRight)}; spec.deletion: Orphan keeps them`,
   destroyLater: `changing spec.deletion of a Stack that is being deleted destroys its resources, which needs the ${describeRight(destroyRight)}`,
+  handledRequest: `this value of the annotation ${annotations.requestedRun} was handled already: a new request needs a new value`,
   owners: `an owner reference lets the deletion of the owner destroy the resources, which needs the ${describeRight(destroyRight)}`,
 } as const
 
-/** How many users the annotation `oarlock.dev/changed-by` names, at most. */
-const maxChangedBy = 16
+/** How many authors, and how many users who requested Runs, are recorded by name. One more is recorded, which shows that there were too many. */
+const maxNames = 16
 
 export type StackAdmissionFacts = {
   namespaceLabels(namespace: string): Readonly<Record<string, string>> | undefined
@@ -35,7 +36,7 @@ export function stackAdmission(facts: StackAdmissionFacts): AdmissionPlugin {
   return (request, object, oldObject) => {
     if (request.subresource !== '') return undefined
     const write: StackWrite = { request, now: object as Stack, old: oldObject as Stack | undefined }
-    const problem = rightsProblem(write) ?? (isApproval(write) ? fourEyesProblem(write, facts) : undefined)
+    const problem = requestProblem(write) ?? rightsProblem(write) ?? fourEyesProblem(write, facts)
     if (problem === undefined) object.metadata = { ...object.metadata, annotations: recorded(write, facts.nowMs()) } as ObjectMeta
     return problem
   }
@@ -55,6 +56,18 @@ const isApproval = ({ now, old }: StackWrite): boolean =>
   approvalAnnotations.some(key => annotationOf(now, key) !== annotationOf(old, key))
 
 const isSpecChanged = ({ now, old }: StackWrite): boolean => !old || !equalJson(now.spec, old.spec)
+
+/** Whether the write requests a Run. */
+function isRequest({ now, old }: StackWrite): boolean {
+  const request = annotationOf(now, annotations.requestedRun)
+  return request !== undefined && request !== annotationOf(old, annotations.requestedRun)
+}
+
+/** Going back to a handled request would make a newer one look handled, while its Run may be about to start. */
+const requestProblem = (write: StackWrite): string | undefined =>
+  isRequest(write) && annotationOf(write.now, annotations.requestedRun) === write.old?.status?.handledRequest
+    ? stackMessages.handledRequest
+    : undefined
 
 function rightsProblem(write: StackWrite): string | undefined {
   const { request, now, old } = write
@@ -88,45 +101,85 @@ function hasOtherChange(now: Stack, old: Stack): boolean {
 function fourEyesProblem(write: StackWrite, facts: StackAdmissionFacts): string | undefined {
   const { request, old } = write
   if (approvalPolicyOf(facts.namespaceLabels(request.namespace)) !== 'FourEyes') return undefined
-  const because = `the namespace requires another user to approve (label oarlock.dev/approval): user ${JSON.stringify(request.user.name)}`
-  const changedBy = namesIn(annotationOf(old, annotations.changedBy))
-  if (changedBy.length === 0 && !isSpecChanged(write)) {
+  const authors = authorsOf(write)
+  const requesters = requestersOf(write)
+  const isFull = [authors, requesters].some(({ length }) => length > maxNames)
+  if (!isApproval(write))
+    return isFull && (isSpecChanged(write) || isRequest(write)) ? tooManyMessage('approve or apply its plan first') : undefined
+  if (old && authors.length === 0) {
     return 'the namespace requires another user than the author to approve (label oarlock.dev/approval), but it is not recorded who changed this Stack: change its spec, so that its next plan has an author'
   }
-  if (isSpecChanged(write) || changedBy.includes(request.user.name)) return `${because} is an author of its spec`
-  return annotationOf(old, annotations.requestedBy) === request.user.name ? `${because} requested the Run` : undefined
+  if (isFull) return tooManyMessage('let an administrator apply it without this label')
+  const because = `the namespace requires another user to approve (label oarlock.dev/approval): user ${JSON.stringify(request.user.name)}`
+  if (authors.includes(request.user.name)) return `${because} is an author of its spec`
+  return requesters.includes(request.user.name) ? `${because} requested the Run` : undefined
 }
+
+const tooManyMessage = (remedy: string) =>
+  `the namespace requires another user to approve (label oarlock.dev/approval), and more than ${maxNames} users changed this Stack or requested its Runs: ${remedy}`
 
 /** The annotations of the object with what the server records. What the client sent for those is discarded. */
 function recorded(write: StackWrite, nowMs: number): Record<string, string> {
-  const { request, now, old } = write
+  const { request, now } = write
   const { name: user } = request.user
-  const isChanged = isSpecChanged(write)
   const approval = isApproval(write)
     ? { [annotations.approvedBy]: user, [annotations.approvedAt]: new Date(nowMs).toISOString() }
     : annotationOf(now, annotations.approvedPlan) === undefined
       ? { [annotations.approvedBy]: undefined, [annotations.approvedAt]: undefined }
       : {}
-  const requestedRun = annotationOf(now, annotations.requestedRun)
-  const isRequest = requestedRun !== undefined && requestedRun !== annotationOf(old, annotations.requestedRun)
-  const requestedBy = isRequest ? user : isChanged || requestedRun === undefined ? undefined : annotationOf(old, annotations.requestedBy)
   const all = {
     ...now.metadata.annotations,
     ...approval,
-    [annotations.requestedBy]: requestedBy,
-    [annotations.changedBy]: isChanged ? JSON.stringify(changersOf(old, user)) : annotationOf(old, annotations.changedBy),
+    [annotations.requestedBy]: annotationOfNames(requestersOf(write)),
+    [annotations.changedBy]: annotationOfNames(authorsOf(write)),
   }
   return Object.fromEntries(Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined))
 }
 
+const annotationOfNames = (names: readonly string[]): string | undefined => (names.length === 0 ? undefined : JSON.stringify(names))
+
+/** The first names remain, so that no one leaves the list because others follow. */
+const withName = (names: readonly string[], user: string): string[] => [...names.filter(name => name !== user), user].slice(0, maxNames + 1)
+
 /** The authors of the spec: all who changed it after the version that was last applied. A trivial change must not hide who made the one before. */
-function changersOf(old: Stack | undefined, user: string): string[] {
-  const isApplied = old?.status?.applied !== undefined && old.status.applied.generation === old.metadata.generation
-  const before = isApplied ? [] : namesIn(annotationOf(old, annotations.changedBy))
-  return [...before.filter(name => name !== user), user].slice(-maxChangedBy)
+function authorsOf(write: StackWrite): string[] {
+  const { request, old } = write
+  const before = namesIn(annotationOf(old, annotations.changedBy))
+  return isSpecChanged(write) ? withName(isGenerationApplied(old) ? [] : before, request.user.name) : before
 }
 
-/** The users in the annotation `oarlock.dev/changed-by`; empty where no server has recorded any. */
+/**
+ * All who requested a Run whose plan may still be approved. Removing the annotation of the request, or another request, does not withdraw
+ * a Run that may have started.
+ */
+function requestersOf(write: StackWrite): string[] {
+  const { request, old } = write
+  const names = namesIn(annotationOf(old, annotations.requestedBy))
+  // A plan of an earlier generation is void.
+  const isPast = (isRequest(write) && isSettled(old)) || (isSpecChanged(write) && isGenerationApplied(old) && !hasPendingRequest(old))
+  const before = isPast ? [] : names
+  return isRequest(write) ? withName(before, request.user.name) : before
+}
+
+const isGenerationApplied = (stack: Stack | undefined): boolean =>
+  stack?.status?.applied !== undefined && stack.status.applied.generation === stack.metadata.generation
+
+function hasPendingRequest(stack: Stack | undefined): boolean {
+  const request = annotationOf(stack, annotations.requestedRun)
+  return request !== undefined && request !== stack?.status?.handledRequest
+}
+
+/**
+ * Whether the last request was handled and no plan of it remains. Without the annotation this is unknown: its Run may be about to start.
+ * A Run that did not succeed may be repeated.
+ */
+function isSettled(stack: Stack | undefined): boolean {
+  const { lastRun, plan } = stack?.status ?? {}
+  const isHandled = annotationOf(stack, annotations.requestedRun) !== undefined && !hasPendingRequest(stack)
+  return isHandled && plan === undefined && lastRun?.phase === 'Succeeded'
+}
+
+/** The users in an annotation such as `oarlock.dev/changed-by`; empty where no server has recorded any. */
 export function namesIn(annotation: string | undefined): string[] {
   try {
     const names: unknown = JSON.parse(annotation ?? '[]')
