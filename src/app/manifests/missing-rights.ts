@@ -1,15 +1,6 @@
-import type { Client } from '../../kubernetes/client/index.ts'
-import { describeResource } from '../../kubernetes/object/index.ts'
+import { type Client, selfAccessReviewResource } from '../../kubernetes/client/index.ts'
 import type { ComponentName } from '../worker-identity.ts'
 import { rulesOf } from './component-roles.ts'
-
-const selfReviewResource = describeResource<{ spec: { resourceAttributes: object }; status?: { allowed?: boolean } }>({
-  group: 'authorization.k8s.io',
-  version: 'v1',
-  kind: 'SelfSubjectAccessReview',
-  plural: 'selfsubjectaccessreviews',
-  scope: 'Cluster',
-})
 
 /**
  * What the user of `client` may not do, of what the role of a component needs, such as `patch workers/status`. Empty for an administrator. One
@@ -27,7 +18,7 @@ export async function missingRights(client: Client, component: ComponentName): P
   )
   const reviewed = await Promise.all(
     needed.map(async resourceAttributes => {
-      const { status } = await client.resource(selfReviewResource).create({ metadata: { name: '' }, spec: { resourceAttributes } })
+      const { status } = await client.resource(selfAccessReviewResource).create({ metadata: { name: '' }, spec: { resourceAttributes } })
       return { ...resourceAttributes, isAllowed: status?.allowed === true }
     }),
   )

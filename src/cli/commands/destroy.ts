@@ -1,6 +1,6 @@
 import { apiGroup, isEnded, phaseOf, type Stack, stackResource } from '../../api/index.ts'
-import type { Client } from '../../kubernetes/client/index.ts'
-import { describeResource, parseDuration } from '../../kubernetes/object/index.ts'
+import { type Client, selfAccessReviewResource } from '../../kubernetes/client/index.ts'
+import { parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
 import { confirm, note, print } from '../console.ts'
@@ -58,15 +58,10 @@ export async function destroy(target: string, options: DestroyOptions): Promise<
   })
 }
 
-const selfReviewResource = describeResource<{ spec: { resourceAttributes: object }; status?: { allowed?: boolean } }>({
-  ...{ group: 'authorization.k8s.io', version: 'v1' },
-  ...{ kind: 'SelfSubjectAccessReview', plural: 'selfsubjectaccessreviews', scope: 'Cluster' },
-})
-
 /** @throws {CliError} if the user may not destroy the Stack. */
 async function checkRight(client: Client, { namespace, name }: { namespace: string; name: string }): Promise<void> {
   const resourceAttributes = { verb: 'delete', group: apiGroup, resource: 'stacks', subresource: 'destroy', namespace, name }
-  const { status } = await client.resource(selfReviewResource).create({ metadata: { name: '' }, spec: { resourceAttributes } })
+  const { status } = await client.resource(selfAccessReviewResource).create({ metadata: { name: '' }, spec: { resourceAttributes } })
   if (status?.allowed) return
   const message = `stack/${name} keeps its resources when it is deleted (spec.deletion: Orphan). To destroy them, you need the`
   throw new CliError(`${message} permission to delete stacks/destroy, which the ClusterRoles oarlock:destroyer and admin grant`, {

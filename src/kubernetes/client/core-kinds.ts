@@ -59,6 +59,7 @@ export const configMapResource: Resource<ConfigMapBody> = describeResource({
   plural: 'configmaps',
   scope: 'Namespaced',
 })
+export type SelfAccessReviewBody = { spec: { resourceAttributes: object }; status?: { allowed?: boolean } }
 export type ServiceAccountBody = { automountServiceAccountToken?: boolean }
 export const serviceAccountResource: Resource<ServiceAccountBody> = describeResource({
   ...core,
@@ -85,5 +86,13 @@ export const crdResource: Resource<CrdBody> = describeResource({
   version: 'v1',
   kind: 'CustomResourceDefinition',
   plural: 'customresourcedefinitions',
+  scope: 'Cluster',
+})
+/** Asks the server what the user of the client may do. */
+export const selfAccessReviewResource: Resource<SelfAccessReviewBody> = describeResource({
+  group: 'authorization.k8s.io',
+  version: 'v1',
+  kind: 'SelfSubjectAccessReview',
+  plural: 'selfsubjectaccessreviews',
   scope: 'Cluster',
 })

@@ -32,8 +32,10 @@ export {
   namespaceResource,
   type ObjectReference,
   type SecretBody,
+  type SelfAccessReviewBody,
   type ServiceAccountBody,
   secretResource,
+  selfAccessReviewResource,
   serviceAccountResource,
 } from './core-kinds.ts'
 export { type InstallOptions, installKinds } from './install-kinds.ts'

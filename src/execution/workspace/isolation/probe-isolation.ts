@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
-import { accessSync, constants } from 'node:fs'
 import { delimiter, isAbsolute, join } from 'node:path'
 import { type IsolationLevel, isolationLevels, type Network, networks } from '../../../api/index.ts'
+import { isExecutable } from '../process/index.ts'
 import { probeArguments, type Sandbox } from './sandbox.ts'
 import { findSandboxAccount } from './sandbox-account.ts'
 import { privateNetworkProblem } from './sandbox-network.ts'
@@ -74,15 +74,6 @@ function findBwrap(env: Readonly<Record<string, string | undefined>>): string | 
 function findInPath(name: string, env: Readonly<Record<string, string | undefined>>): string | undefined {
   const directories = (env.PATH ?? '').split(delimiter).filter(isAbsolute)
   return directories.map(directory => join(directory, name)).find(isExecutable)
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
 }
 
 /** The error of bubblewrap when it cannot create a sandbox with the namespaces and ids that every Run needs; undefined when it can. */

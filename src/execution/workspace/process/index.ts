@@ -5,6 +5,7 @@
  * Out of scope: the meaning of an exit code (`execution/engine/`), and when to interrupt a program (`execution/worker/`).
  */
 export { type CgroupLimits, cgroupOfRun, findDelegatedCgroup, RunCgroup } from './cgroup.ts'
+export { isExecutable } from './is-executable.ts'
 export { createLineSplitter, type Unsplittable } from './line-splitter.ts'
 export { groupExists, type InterruptTarget, killGroup, readStat, signalGroup } from './process-group.ts'
 export { canMarkProcesses, markShell, runMark, stackMark } from './process-mark.ts'

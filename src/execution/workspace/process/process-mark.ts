@@ -1,4 +1,5 @@
-import { accessSync, constants, readFileSync, statSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
+import { isExecutable } from './is-executable.ts'
 
 /**
  * A mark that every process of a Run inherits, in any group, session and environment, and that another process can read: RLIMIT_LOCKS, which
@@ -50,13 +51,4 @@ function hash(text: string): bigint {
   let value = 0xcbf29ce484222325n
   for (const byte of Buffer.from(text)) value = BigInt.asUintN(64, (value ^ BigInt(byte)) * 0x100000001b3n)
   return BigInt.asUintN(52, value)
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
 }
