@@ -323,6 +323,9 @@ const status = Type.Object({
           format: 'date-time',
           description: 'When it was approved; on a kube-apiserver, when the controller first saw it.',
         }),
+        expiresAt: Type.Optional(
+          Type.String({ format: 'date-time', description: 'When it expires, also if --approval-timeout of the controller changes later.' }),
+        ),
         requestedAt: Type.Optional(Type.String({ description: 'The annotation oarlock.dev/approved-at. A new value is a new approval.' })),
         runName: Type.Optional(
           Type.String({

@@ -103,7 +103,7 @@ function withoutOutdated(
     record: {
       ...record,
       plan,
-      approval: recordApproval(input.stack, { plan, approval: record.approval }, input.nowMs),
+      approval: recordApproval(input, { plan, approval: record.approval }),
       failures: hasNewInputs ? undefined : record.failures,
       sameFailure: record.sameFailure?.generation === generation ? record.sameFailure : undefined,
     },

@@ -57,6 +57,10 @@ function play(simulator: Simulator, line: string): void {
       simulator.approvalPolicy = name === '' ? undefined : (name as ApprovalPolicy)
       simulator.settle()
       return
+    case 'approval-timeout':
+      simulator.approvalTimeoutMs = parseDuration(name)
+      simulator.settle()
+      return
     case 'phase':
       simulator.report(name, positional[0] as RunPhase)
       return

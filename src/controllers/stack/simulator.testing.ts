@@ -48,6 +48,7 @@ export class Simulator {
   isPaused = false
   /** Of the namespace, that is of all Stacks. */
   approvalPolicy: ApprovalPolicy | undefined
+  approvalTimeoutMs = 24 * 3_600_000
 
   get nowMs(): number {
     return this.#nowMs
@@ -227,7 +228,7 @@ export class Simulator {
       inputsDigest: [secret, ...outputs.map(digest => digest ?? '')].join('|'),
       nowMs: this.#nowMs,
       approvalPolicy: this.approvalPolicy,
-      approvalTimeoutMs: 24 * 3_600_000,
+      approvalTimeoutMs: this.approvalTimeoutMs,
       jitter: this.jitter,
     }
   }
