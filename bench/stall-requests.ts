@@ -43,6 +43,13 @@ const strategic = 'application/strategic-merge-patch+json'
 const merge = 'application/merge-patch+json'
 const jsonPatch = 'application/json-patch+json'
 
+const review = (groups: number) =>
+  create('/apis/authorization.k8s.io/v1/subjectaccessreviews', {
+    apiVersion: 'authorization.k8s.io/v1',
+    kind: 'SubjectAccessReview',
+    spec: { groups: Object.keys(fields(groups, 0, 'group')), resourceAttributes: { verb: 'get', resource: 'pods' } },
+  })
+
 export const costlyRequests: readonly CostlyRequest[] = [
   row('90,000 keys: create', index => create(maps, configMap(`too-wide${index}`, 'a', 90_000))),
   row('9,900 keys: create', index => create(maps, configMap(`wide${index}`, 'a'))),
@@ -94,6 +101,8 @@ export const costlyRequests: readonly CostlyRequest[] = [
       'application/yaml',
     ),
   ),
+  row('4,900 groups: SubjectAccessReview', () => review(ownedItems)),
+  row('90,000 groups: SubjectAccessReview', () => review(90_000)),
   row('list of all of it', () => json('GET', maps, '')),
 ]
 

@@ -178,6 +178,28 @@ test('an object of many fields with few names is accepted, as CustomResourceDefi
   match(body.message ?? '', /at most 30000 fields that can have owners of their own$/)
 })
 
+test('a review with many groups, extra values, requirements or audiences is rejected with the path of the field', async () => {
+  const review = async (spec: object, kind = 'SubjectAccessReview', group = 'authorization.k8s.io') => {
+    const body = { apiVersion: `${group}/v1`, kind, spec }
+    const answer = await t.call(`/apis/${group}/v1/${kind.toLowerCase()}s`, { body })
+    return `${answer.code} ${answer.body.message ?? ''}`
+  }
+  const resourceAttributes = { verb: 'get', resource: 'pods', namespace: 'default' }
+  const texts = (count: number) => listOf(count, i => `t${i}`)
+  const requirements = listOf(3_000, i => ({ key: `k${i}`, operator: 'Exists' }))
+  match(await review({ user: 'u', groups: texts(5_000), extra: { a: texts(4_999) }, resourceAttributes }), /^201/)
+  const tooMany = (field: string) => new RegExp(`^400 spec.${field} must have at most 5000 fields and items$`)
+  match(await review({ user: 'u', groups: texts(90_000), resourceAttributes }), tooMany('groups'))
+  match(await review({ user: 'u', extra: { a: texts(90_000) }, resourceAttributes }), tooMany('extra'))
+  match(await review({ user: 'u', extra: Object.fromEntries(texts(5_001).map(key => [key, []])), resourceAttributes }), tooMany('extra'))
+  const selected = { resourceAttributes: { ...resourceAttributes, labelSelector: { requirements } } }
+  match(await review(selected, 'SelfSubjectAccessReview'), tooMany('resourceAttributes'))
+  match(await review({ token: 'x', audiences: texts(90_000) }, 'TokenReview', 'authentication.k8s.io'), tooMany('audiences'))
+  const token = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { audiences: texts(90_000) } }
+  const { code, body } = await t.call('/api/v1/namespaces/default/serviceaccounts/default/token', { body: token })
+  match(`${code} ${body.message}`, tooMany('audiences'))
+})
+
 test('numbers that cannot be stored exactly are rejected', async () => {
   const send = async (number: string, type: string, method = 'POST') => {
     const path = method === 'POST' ? things : `${things}/grows?fieldManager=numbers`

@@ -4,6 +4,7 @@ import { type Kind, tokenRequestKind } from '../registry/index.ts'
 import { type Call, type Decoded, decodeBody, methodNotAllowed, readWriteOptions, sendObject, withKind } from '../rest/index.ts'
 import type { Store } from '../storage/index.ts'
 import { reviewAccess, reviewRules } from './access-review.ts'
+import { checkReviewSize } from './check-review-size.ts'
 import { userInfo } from './review-fields.ts'
 import { requestToken } from './token-request.ts'
 import { reviewToken } from './token-review.ts'
@@ -50,6 +51,7 @@ export class Reviews {
 function respond(call: Call, kind: Kind, answer: (decoded: Decoded) => Record<string, unknown>): void {
   const options = readWriteOptions('CreateOptions', call.input.query, call.input.userAgent, 0)
   const decoded = decodeBody(withKind(call, kind), options)
+  checkReviewSize(decoded.object)
   const object = kind.strategy.default?.(decoded.object) ?? decoded.object
   const { metadata = {}, ...rest } = answer({ ...decoded, object })
   sendObject(call, { apiVersion: kind.apiVersion, kind: kind.kind, metadata, ...rest }, 201, options.warnings)
