@@ -38,18 +38,19 @@ describe('workers that join', () => {
   })
 
   const cli = (...args: string[]) => runOarlock([...args, '--kubeconfig', oarlock.kubeconfig])
-  const newToken = async (...args: string[]): Promise<string> => {
-    const { code, stdout, stderr } = await cli('token', 'create', '--pool', 'edge', ...args)
+  const newToken = (...args: string[]) => newTokenOf('edge', ...args)
+  const newTokenOf = async (pool: string, ...args: string[]): Promise<string> => {
+    const { code, stdout, stderr } = await cli('token', 'create', '--pool', pool, ...args)
     equal(code, 0, stderr)
     return stdout.trim()
   }
 
   /** `oarlock worker` as on another machine: with the server's address and a token, without a certificate. */
-  function startWorker(token: string, name: string, ...more: string[]) {
+  function startWorker(token: string, name: string, more: string[] = [], settings: NodeJS.ProcessEnv = {}) {
     const file = join(dataDir, `${name}.token`)
     writeFileSync(file, `${token}\n`, { mode: 0o600 })
     const home = join(dataDir, `machine-${name}`)
-    const env = { PATH: process.env.PATH, OARLOCK_RUNS_DIR: join(home, 'runs'), OARLOCK_CACHE_DIR: join(home, 'cache') }
+    const env = { PATH: process.env.PATH, OARLOCK_RUNS_DIR: join(home, 'runs'), OARLOCK_CACHE_DIR: join(home, 'cache'), ...settings }
     const child = spawn(process.execPath, [launcher, 'worker', '--server', admin.server, '--token-file', file, '--name', name, ...more], {
       stdio: ['ignore', 'ignore', 'pipe'],
       env,
@@ -85,8 +86,15 @@ describe('workers that join', () => {
   }
 
   /** Creates a Run that is assigned to the worker, as dispatch does. */
-  async function assignRun(namespace: string, stack: string, workerName: string, secret: string): Promise<Run> {
-    const spec: StackSpec = { engine: 'command', source: { inline: { files: { a: '' } } }, command: { apply: ['true'] }, suspend: true }
+  async function assignRun(
+    namespace: string,
+    stack: string,
+    workerName: string,
+    secret: string,
+    isolation?: StackSpec['isolation'],
+  ): Promise<Run> {
+    const source = { inline: { files: { a: '' } } }
+    const spec: StackSpec = { engine: 'command', source, command: { apply: ['true'] }, suspend: true, ...(isolation && { isolation }) }
     const { metadata } = await new StackFixture(admin, namespace).create(stack, spec)
     const secrets = admin.resource(secretResource)
     await secrets.create({ metadata: { name: secret, namespace }, stringData: { password: `of-${stack}` } })
@@ -227,10 +235,10 @@ describe('workers that join', () => {
 
   test('the join token decides about labels, and a worker cannot change its own', async () => {
     const terms = ['--label', 'site=west', '--allow-label', 'gpu', '--allow-label', 'disk=ssd']
-    const wrong = startWorker(await newToken(...terms), 'greedy', '--label', 'gpu=a100', '--label', 'secrets=all')
+    const wrong = startWorker(await newToken(...terms), 'greedy', ['--label', 'gpu=a100', '--label', 'secrets=all'])
     equal(await wrong.exited, 5)
     match(wrong.output(), /403: the join token does not allow label secrets=all: it sets site=west and allows gpu, disk=ssd/)
-    const { child, exited, output } = startWorker(await newToken(...terms), 'modest', '--label', 'gpu=a100')
+    const { child, exited, output } = startWorker(await newToken(...terms), 'modest', ['--label', 'gpu=a100'])
     const { metadata } = await joinedWorker('modest')
     deepEqual(metadata.labels, { 'oarlock.dev/pool': 'edge', site: 'west', gpu: 'a100' })
     child.kill('SIGTERM')
@@ -282,6 +290,20 @@ describe('workers that join', () => {
       const listed = await cli(...command.split(' '))
       match(listed.stdout, /^edge /m, stderr)
     }
+  })
+
+  test('a worker with settings of its own requires what its pool does, also of a Run without a policy', async () => {
+    const pool = { metadata: { name: 'strict' }, spec: { mode: 'External', minimumIsolation: 'Sandbox' } } as const
+    await admin.resource(workerPoolResource).create(pool)
+    const settings = { OARLOCK_ENGINE_ENVIRONMENT: 'LANG', OARLOCK_ALLOWED_NETWORKS: 'Host', OARLOCK_DRAIN_GRACE: '1m' }
+    const { exited, output } = startWorker(await newTokenOf('strict'), 'vm2', ['--once', '--slots', '1'], settings)
+    const worker = await joinedWorker('vm2')
+    const runs = admin.resource(runResource)
+    const { metadata } = await assignRun('other', 'unprotected', worker.metadata.name, 'unprotected-secret', { level: 'Process' })
+    equal(await exited, 0, output())
+    const { status } = await runs.get(metadata.name, { namespace: 'other' })
+    equal(status?.reason, 'PolicyViolation', JSON.stringify(status))
+    match(status?.message ?? '', /^spec\.isolation\.level: Process is weaker than Sandbox, which this worker requires/)
   })
 
   test('a worker can read a Secret only until its Run has ended', async () => {

@@ -75,12 +75,23 @@ test('a sandboxed Run uses the network of the worker only if its pool allows it'
   const stack = { isolation: { level: 'Sandbox', network: 'Host' } as const, command: { apply: ['touch', started] } }
   const { run: refused } = await execute(t, { stack })
   equal(refused.status?.reason, 'PolicyViolation', JSON.stringify(refused.status))
-  match(refused.status?.message ?? '', /^spec\.isolation\.network: Host is not allowed by spec\.policy of the Run/)
+  match(refused.status?.message ?? '', /^spec\.isolation\.network: Host is not allowed by this worker \(allowedNetworks: Private, None\)/)
   equal(existsSync(started), false)
   const policy: RunPolicy = { allowedNetworks: ['Host'] }
   const { run: allowed } = await execute(t, { stack: { ...stack, command: { apply: ['true'] } }, policy })
   deepEqual([allowed.status?.phase, allowed.status?.isolation?.network], ['Succeeded', 'Host'], JSON.stringify(allowed.status))
 })
+
+test(
+  'a Run that a controller of an earlier version assigned, without a policy, has what the pool of its worker requires',
+  needsSandbox,
+  async t => {
+    const policy: RunPolicy = { minimumIsolation: 'Sandbox', allowedNetworks: ['Host'], maxResources: { pids: 50 } }
+    const { run } = await execute(t, { stack: { command: { apply: ['true'] } } }, { policy })
+    const { level, network, limits } = run.status?.isolation ?? {}
+    deepEqual([run.status?.phase, level, network, Object.keys(limits ?? {})], ['Succeeded', 'Sandbox', 'Host', ['pids']])
+  },
+)
 
 for (const once of [true, false]) {
   test(`a ${once ? 'one-shot' : 'warm'} worker reports its isolation levels`, async t => {

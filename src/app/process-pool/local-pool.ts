@@ -28,6 +28,7 @@ export function openProcessPool({ dataDir, launcher, connection, allowPaths, log
       OARLOCK_WORKER_NAME: undefined,
       OARLOCK_WORKER_UID: undefined,
       OARLOCK_POOL: undefined,
+      OARLOCK_POOL_SETTINGS: undefined,
       OARLOCK_DATA: undefined,
       OARLOCK_RUNS_DIR: join(dataDir, 'runs'),
       OARLOCK_CACHE_DIR: join(dataDir, 'cache'),

@@ -172,10 +172,9 @@ type LifecycleSettings = {
 
 /** From the driver or the command line, else from the pool; without a pool, Warm with one slot. */
 async function lifecycleSettings(client: Client, settings: WorkerSettings, pool: string): Promise<LifecycleSettings> {
-  const { lifecycle, slots, drainGraceMs, recycleAfterRuns, recycleAboveBytes, engineEnvironment, policy } = settings
-  // A driver passes all settings of a one-shot worker, which then needs no request before its Run.
-  const isComplete = lifecycle !== undefined && engineEnvironment !== undefined && (slots !== undefined || lifecycle === 'OneShot')
-  const spec: WorkerPool['spec'] | undefined = isComplete
+  const { hasPoolSettings, lifecycle, slots, drainGraceMs, recycleAfterRuns, recycleAboveBytes, engineEnvironment, policy } = settings
+  // A driver passes all settings of a worker, which then needs no request before its Run.
+  const spec: WorkerPool['spec'] | undefined = hasPoolSettings
     ? undefined
     : (await client.resource(workerPoolResource).getOrUndefined(pool))?.spec
   const afterRuns = recycleAfterRuns ?? spec?.recycle?.afterRuns

@@ -14,6 +14,8 @@ import { policyFromEnv } from './worker-policy.ts'
 export type WorkerSettings = {
   name: string
   pool: string
+  /** The other settings contain those of the pool, which need not be read. */
+  hasPoolSettings: boolean
   /** Undefined: the pool's. */
   lifecycle: 'OneShot' | 'Warm' | undefined
   slots: number | undefined
@@ -66,7 +68,7 @@ export type WorkerOverrides = {
 
 /**
  * Reads the environment of a worker: OARLOCK_SERVER, OARLOCK_CA_FILE, OARLOCK_TOKEN or OARLOCK_TOKEN_FILE, OARLOCK_TOKEN_TTL (set by `oarlock up`), OARLOCK_STORE_URL,
- * OARLOCK_STORE_CA_FILE, OARLOCK_WORKER_NAME, OARLOCK_WORKER_UID (set by `oarlock pool`), OARLOCK_POOL, OARLOCK_LIFECYCLE, OARLOCK_SLOTS,
+ * OARLOCK_STORE_CA_FILE, OARLOCK_WORKER_NAME, OARLOCK_WORKER_UID (set by `oarlock pool`), OARLOCK_POOL, OARLOCK_POOL_SETTINGS (`complete`, set by drivers), OARLOCK_LIFECYCLE, OARLOCK_SLOTS,
  * OARLOCK_HEALTH_ADDRESS (HOST:PORT), OARLOCK_RUNS_DIR, OARLOCK_CACHE_DIR, OARLOCK_GIT_CACHE_SIZE (such as `10Gi`),
  * OARLOCK_ALLOW_PATHS and OARLOCK_SANDBOX_BINDS (separated as in PATH), OARLOCK_ENGINE_ENVIRONMENT (separated by commas), {@link policyFromEnv},
  * OARLOCK_DRAIN_GRACE and OARLOCK_IDLE_TIMEOUT (such as `10m`), OARLOCK_RECYCLE_AFTER_RUNS, OARLOCK_RECYCLE_ABOVE_MEMORY (such as
@@ -85,6 +87,7 @@ export function workerOptionsFromEnv(env: Readonly<Record<string, string | undef
   return {
     name,
     pool: overrides.pool ?? env.OARLOCK_POOL ?? defaults.pool,
+    hasPoolSettings: env.OARLOCK_POOL_SETTINGS === 'complete',
     lifecycle: overrides.once ? 'OneShot' : parseLifecycle(env.OARLOCK_LIFECYCLE),
     capabilities: capabilitiesFromEnv(env, overrides.label),
     workerUid: env.OARLOCK_WORKER_UID || undefined,

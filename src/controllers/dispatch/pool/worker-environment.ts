@@ -9,6 +9,8 @@ export function workerEnvironment({ metadata, spec }: WorkerPool, workerName: st
   return {
     OARLOCK_WORKER_NAME: workerName,
     OARLOCK_POOL: metadata.name,
+    // A driver of an earlier version passes no policy: then the worker reads the pool, as it does when a user starts it.
+    OARLOCK_POOL_SETTINGS: 'complete',
     OARLOCK_LIFECYCLE: lifecycle,
     OARLOCK_SLOTS: String(slots),
     OARLOCK_DRAIN_GRACE: drainGrace,

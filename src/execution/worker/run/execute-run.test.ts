@@ -132,6 +132,7 @@ for (const [what, assignment, ownPolicy] of [
   ['its assignment', { policy: { minimumIsolation: 'Sandbox' } }, {}],
   // As a controller would that has not seen the Tenant, or lies.
   ['its worker', { policy: { minimumIsolation: 'Process' } }, { minimumIsolation: 'Sandbox' }],
+  ['its worker, assigned without a policy', {}, { minimumIsolation: 'Sandbox' }],
 ] as const) {
   test(`a Run below the minimum of ${what} fails before it starts a program or takes the lock`, async () => {
     const started = join(directory, `started-${runCount}`)

@@ -29,18 +29,19 @@ export type IsolationOptions = {
   onExceeded(cause: StopCause): void
 }
 
-/** What applies to a Run that was assigned without a policy, by a controller of an earlier version. */
-const defaultPolicy: RunPolicy = { allowedNetworks: ['Private', 'None'] }
+/** The networks of a WorkerPool that names none. */
+const defaultNetworks: RunPolicy['allowedNetworks'] = ['Private', 'None']
 
 /**
  * The Run with the isolation and the limits that it gets: what its assignment requires (`spec.policy`), and what this worker requires itself, so
- * that a Run that was assigned wrongly is not executed below it.
+ * that a Run that was assigned wrongly is not executed below it. A controller of an earlier version assigns Runs without a policy: what the worker
+ * requires, which includes what its pool does, applies to them alone.
  */
 export function enforcePolicy(run: Run, own: RunPolicy): { readonly run: Run; readonly violations: readonly PolicyViolation[] } {
-  const { stack, policy = defaultPolicy } = run.spec
+  const { stack, policy } = run.spec
   const sources: PolicySource[] = [
-    { origin: 'spec.policy of the Run', policy },
-    { origin: 'this worker', policy: own },
+    ...(policy ? [{ origin: 'spec.policy of the Run', policy }] : []),
+    { origin: 'this worker', policy: policy ? own : { allowedNetworks: defaultNetworks, ...own } },
   ]
   const { isolation, resources, violations } = applyPolicy(stack, sources)
   return { run: { ...run, spec: { ...run.spec, stack: { ...stack, isolation, resources } } }, violations }

@@ -57,6 +57,7 @@ test('keeps the template except for the fields that make it a worker of this poo
     TZ: 'UTC',
     OARLOCK_WORKER_NAME: 'gpu-1',
     OARLOCK_POOL: 'gpu',
+    OARLOCK_POOL_SETTINGS: 'complete',
     OARLOCK_LIFECYCLE: 'Warm',
     OARLOCK_SLOTS: '2',
     OARLOCK_DRAIN_GRACE: '5m',
