@@ -34,7 +34,7 @@ export async function startWorkerFixture(
   const logs = openLogStore({ directory: join(directory, 'logs') })
   const started: { server?: ApiServer; client?: Client } = {}
   // Its tokens have no record.
-  const facts = { ...workerFacts(() => started.server), mayRegister: () => true }
+  const facts = { ...workerFacts(() => started.server), hasNewCredential: () => true }
   const storeFacts = (): StoreFacts => ({
     client: started.client as Client,
     access: new AccessReviewer(started.client as Client),

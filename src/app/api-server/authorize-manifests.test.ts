@@ -43,7 +43,10 @@ const factsWith = (run: Run): WorkerFacts => ({
   someRun: (_, meets) => meets(run),
   poolOf: () => undefined,
   labelsOf: () => ({}),
-  mayRegister: () => false,
+  hasNewCredential: () => false,
+  registeredUid: () => undefined,
+  recordRegistration: () => {},
+  hasWorker: () => false,
   hasStacks: namespace => namespace === 'platform' || namespace === 'inhabited',
   stored: (table, namespace, name) => stored[`${table} ${namespace ?? '/'}/${name}`],
 })
@@ -135,6 +138,7 @@ const request = {
   namespace: 'platform',
   name: '',
   subresource: '',
+  isDryRun: false,
   isAllowed: () => false,
 }
 const admits = (table: string, written: KubeObject, before?: KubeObject) =>

@@ -36,7 +36,10 @@ const facts: WorkerFacts = {
   someRun: (worker, meets) => runs.some(each => each.spec.workerName === worker && meets(each)),
   poolOf: () => undefined,
   labelsOf: () => ({ gpu: 'a100' }),
-  mayRegister: () => true,
+  hasNewCredential: () => true,
+  registeredUid: () => undefined,
+  recordRegistration: () => {},
+  hasWorker: () => false,
   stored: () => undefined,
   hasStacks: () => false,
 }
@@ -115,7 +118,7 @@ for (const [request, isAllowed] of [
 }
 
 test('a worker whose Worker was deleted can register no other one, and finishes its Runs', () => {
-  const ended = makeAuthorizer({ ...facts, mayRegister: () => false })
+  const ended = makeAuthorizer({ ...facts, hasNewCredential: () => false })
   for (const [request, isAllowed] of [
     ['create oarlock.dev/workers', false],
     ['create coordination.k8s.io/leases oarlock-system/', false],
@@ -127,7 +130,15 @@ test('a worker whose Worker was deleted can register no other one, and finishes 
 })
 
 const guards = workerAdmission(facts)
-const place = { verb: 'create', kind: { group: '', plural: '' }, namespace: 'shop', name: '', subresource: '', isAllowed: () => false }
+const place = {
+  verb: 'create',
+  kind: { group: '', plural: '' },
+  namespace: 'shop',
+  name: '',
+  subresource: '',
+  isDryRun: false,
+  isAllowed: () => false,
+}
 const object = (name: string, rest: object = {}) => ({ metadata: { name }, ...rest }) as unknown as KubeObject
 const passes = (table: string, written: KubeObject, who = user, before?: KubeObject) =>
   guards.get(table)?.({ ...place, user: who }, written, before) === undefined

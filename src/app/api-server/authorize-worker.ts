@@ -22,14 +22,14 @@ export function authorizeWorker(attributes: Attributes, worker: string, facts: W
       return allowIf(isOwn && (verb === 'get' || (subresource === 'status' && (verb === 'patch' || verb === 'update'))))
     }
     case `workers.${apiGroup}`:
-      if (verb === 'create') return allowIf(!subresource && facts.mayRegister(worker))
+      if (verb === 'create') return allowIf(!subresource && facts.hasNewCredential(worker))
       return allowIf(name === worker && (isRead || isWrite))
     case `workerpools.${apiGroup}`:
       return allowIf(verb === 'get' && !subresource && name !== undefined && name === (poolOf(user) ?? facts.poolOf(worker)))
     case 'leases.coordination.k8s.io':
       if (namespace !== systemNamespace) return undefined
       if (verb === 'create')
-        return allowIf(facts.mayRegister(worker) || facts.stored(`workers.${apiGroup}`, undefined, worker) !== undefined)
+        return allowIf(facts.hasNewCredential(worker) || facts.stored(`workers.${apiGroup}`, undefined, worker) !== undefined)
       return allowIf(name === worker && (verb === 'get' || isWrite))
     case 'secrets.': {
       if (namespace === undefined || namespace === systemNamespace || namespace === workersNamespace || subresource) return undefined

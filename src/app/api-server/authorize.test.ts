@@ -8,7 +8,10 @@ const authorize = makeAuthorizer({
   someRun: () => false,
   poolOf: () => undefined,
   labelsOf: () => ({}),
-  mayRegister: () => true,
+  hasNewCredential: () => true,
+  registeredUid: () => undefined,
+  recordRegistration: () => {},
+  hasWorker: () => false,
   stored: () => undefined,
   hasStacks: () => false,
 })

@@ -1,5 +1,14 @@
-import { apiGroup, isStartRequested, labels, outputsSecretName, outputsSecretType, systemNamespace, type Worker } from '../../api/index.ts'
-import { equalJson, type KubeObject } from '../../kubernetes/object/index.ts'
+import {
+  apiGroup,
+  isStartRequested,
+  labels,
+  outputsSecretName,
+  outputsSecretType,
+  systemNamespace,
+  type Worker,
+  workerResource,
+} from '../../api/index.ts'
+import { alreadyExists, equalJson, type KubeObject } from '../../kubernetes/object/index.ts'
 import type { AdmissionPlugin, AdmissionRequest, DeletionPlugin } from '../../kubernetes/server/index.ts'
 import { hasJoined, poolOf, workerOf } from '../worker-identity.ts'
 import { isInUse, mayApplyNamespace, mayApplySecret } from './authorize-manifests.ts'
@@ -33,7 +42,16 @@ export function workerAdmission(facts: WorkerFacts): ReadonlyMap<string, Admissi
     }
   const ownName = (worker: string, { metadata }: KubeObject) =>
     metadata.name === worker ? undefined : `worker ${worker} can only write objects with its own name`
-  const ownWorker = byWorker((worker, object, oldObject, { user }) => {
+  /** A worker that created its Worker a second time would lose a drain, a cordon and the labels that an operator has set. */
+  const register = (worker: string, { metadata }: KubeObject, isDryRun: boolean): string | undefined => {
+    // A retry, after the response to the first request was lost.
+    if (facts.hasWorker(worker)) throw alreadyExists({ group: apiGroup, plural: workerResource.plural }, worker)
+    if (facts.registeredUid(worker) !== undefined)
+      return `worker ${worker} has registered before, and its Worker was deleted: start a new worker, or join again`
+    if (!isDryRun) facts.recordRegistration(worker, metadata.uid)
+    return undefined
+  }
+  const ownWorker = byWorker((worker, object, oldObject, { user, isDryRun }) => {
     if (isStart(object) && !isStart(oldObject)) return `worker ${worker} cannot request the start of a worker`
     const problem = ownName(worker, object)
     if (problem !== undefined) return problem
@@ -51,7 +69,7 @@ export function workerAdmission(facts: WorkerFacts): ReadonlyMap<string, Admissi
       : (oldObject?.metadata.labels ?? facts.labelsOf(worker))
     if (!joinedWith) return `the labels of worker ${worker} are malformed in the Secret of its credential: delete the Secret and join again`
     const expected = withoutPoolLabel(joinedWith)
-    if (equalJson(withoutPoolLabel(object.metadata.labels), expected)) return undefined
+    if (equalJson(withoutPoolLabel(object.metadata.labels), expected)) return oldObject ? undefined : register(worker, object, isDryRun)
     return `worker ${worker} must have the labels that it joined with: ${JSON.stringify(expected)}`
   })
   // The manifests engine may apply Leases in other namespaces.

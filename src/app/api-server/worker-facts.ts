@@ -1,7 +1,7 @@
 import { apiGroup, isEnded, labels, type Run, workersNamespace } from '../../api/index.ts'
 import type { KubeObject } from '../../kubernetes/object/index.ts'
 import type { ApiServer } from '../../kubernetes/server/index.ts'
-import { credentialLabels, mayRegister, workerCredentialName } from '../join/index.ts'
+import { credentialLabels, isNewCredential, workerCredentialName, workerUidAnnotation } from '../join/index.ts'
 
 /** What the rules for workers are decided from. */
 export type WorkerFacts = {
@@ -13,8 +13,14 @@ export type WorkerFacts = {
   poolOf(worker: string): string | undefined
   /** The labels that it joined with, without that of its pool; undefined if the record of them is malformed. */
   labelsOf(worker: string): Readonly<Record<string, string>> | undefined
-  /** Whether its credential is new: that of a worker whose Worker was deleted registers no other one. */
-  mayRegister(worker: string): boolean
+  /** Whether its credential is as new as that of a worker that registers, and has not ended. */
+  hasNewCredential(worker: string): boolean
+  /** The uid of the Worker that it has registered with its credential, or that requested it; undefined: it may create its Worker. */
+  registeredUid(worker: string): string | undefined
+  /** Records it, in the same commit as the write that is admitted. */
+  recordRegistration(worker: string, uid: string): void
+  /** Whether its Worker exists, on disk or not yet. */
+  hasWorker(worker: string): boolean
   /** A stored object; the table is the plural with the group. */
   stored(table: string, namespace: string | undefined, name: string): KubeObject | undefined
   /** Whether a namespace contains Stacks. */
@@ -26,11 +32,13 @@ export type RunsOfWorker = (worker: string) => readonly Run[]
 
 /**
  * From the objects that the server has stored.
+ * A registration is decided from the newest versions, so that a worker cannot register twice by requests that it sends together.
  * @param cachedRunsOf finds Runs faster, but may not have the newest; the stored ones are searched only if none of these meets a condition.
  */
 export function workerFacts(
-  server: () => Pick<ApiServer, 'getObject' | 'listObjects' | 'hasObjects'> | undefined,
+  server: () => Pick<ApiServer, 'getObject' | 'newestObject' | 'annotate' | 'listObjects' | 'hasObjects'> | undefined,
   cachedRunsOf: RunsOfWorker = () => [],
+  nowMs: () => number = Date.now,
 ): WorkerFacts {
   const runs = `runs.${apiGroup}`
   const stored = (table: string, namespace: string | undefined, name: string) => server()?.getObject(table, namespace, name)
@@ -43,7 +51,12 @@ export function workerFacts(
       (server()?.listObjects(runs, 'spec.workerName', worker) ?? []).some(object => !isEnded(object as Run) && meets(object as Run)),
     poolOf: worker => credentialOf(worker)?.metadata.labels?.[labels.pool],
     labelsOf: worker => credentialLabels(credentialOf(worker)),
-    mayRegister: worker => mayRegister(credentialOf(worker), Date.now()),
+    hasNewCredential: worker => isNewCredential(credentialOf(worker), nowMs()),
+    registeredUid: worker =>
+      server()?.newestObject('secrets', workersNamespace, workerCredentialName(worker))?.metadata.annotations?.[workerUidAnnotation],
+    recordRegistration: (worker, uid) =>
+      server()?.annotate('secrets', workersNamespace, workerCredentialName(worker), { [workerUidAnnotation]: uid }),
+    hasWorker: worker => server()?.newestObject(`workers.${apiGroup}`, undefined, worker) !== undefined,
     hasStacks: namespace => server()?.hasObjects(`stacks.${apiGroup}`, namespace) ?? true,
   }
 }

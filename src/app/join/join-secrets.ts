@@ -94,10 +94,21 @@ export const endedAtAnnotation = 'oarlock.dev/ended-at'
  */
 export const registerWithinMs = 2 * 60_000
 
-/** Whether the worker of this credential may create its Worker: once. @param secret the record of its credential. */
-export function mayRegister(secret: Pick<KubeObject, 'metadata'> | undefined, nowMs: number): boolean {
+/**
+ * On the Secret of a credential: the uid of the Worker that it registered, or that requested its worker. It registers no other one: a worker
+ * would lose a drain and labels that an operator has set.
+ */
+export const workerUidAnnotation = 'oarlock.dev/worker-uid'
+
+/** Whether a credential is as new as that of a worker that registers. @param secret its record. */
+export function isNewCredential(secret: Pick<KubeObject, 'metadata'> | undefined, nowMs: number): boolean {
   if (!secret || secret.metadata.annotations?.[endedAtAnnotation] !== undefined) return false
   return nowMs - Date.parse(secret.metadata.creationTimestamp) < registerWithinMs
+}
+
+/** Whether the worker of this credential may create its Worker: once. @param secret the record of its credential. */
+export function mayRegister(secret: Pick<KubeObject, 'metadata'> | undefined, nowMs: number): boolean {
+  return isNewCredential(secret, nowMs) && secret?.metadata.annotations?.[workerUidAnnotation] === undefined
 }
 
 /** The Secret that a worker's credential is bound to: deleting it revokes the credential immediately. */
@@ -106,15 +117,21 @@ export function workerCredentialSecret(record: {
   pool: string
   /** Undefined: this host started the worker. */
   tokenId: string | undefined
+  /** Of the Worker that requested this worker; undefined: the worker creates its own. */
+  workerUid: string | undefined
   expiresAtMs: number
   labels: Readonly<Record<string, string>>
 }) {
-  const { worker, pool, tokenId, expiresAtMs } = record
+  const { worker, pool, tokenId, workerUid, expiresAtMs } = record
   return {
     metadata: {
       name: workerCredentialName(worker),
       labels: { ...(tokenId !== undefined && { [joinTokenLabel]: tokenId }), [labels.pool]: pool },
-      annotations: { [expiresAtAnnotation]: rfc3339(expiresAtMs), [workerLabelsAnnotation]: JSON.stringify(record.labels) },
+      annotations: {
+        [expiresAtAnnotation]: rfc3339(expiresAtMs),
+        [workerLabelsAnnotation]: JSON.stringify(record.labels),
+        ...(workerUid !== undefined && { [workerUidAnnotation]: workerUid }),
+      },
     },
     type: workerCredentialType,
     stringData: { worker },

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto'
-import { labels, systemNamespace, workerPoolResource, workerResource, workersNamespace } from '../../api/index.ts'
+import { isStartRequested, labels, systemNamespace, workerPoolResource, workerResource, workersNamespace } from '../../api/index.ts'
 import { type Client, type SecretBody, secretResource } from '../../kubernetes/client/index.ts'
 import { isReason, type KubeObject, nameErrors, rfc3339 } from '../../kubernetes/object/index.ts'
 import { ClientLimiter, type ClientLimits, LimitExceededError, networkOf } from '../../kubernetes/util/index.ts'
@@ -236,7 +236,9 @@ export class JoinService {
     labels: Readonly<Record<string, string>>,
   ): Promise<JoinResponse | JoinRejection> {
     const secrets = this.#options.client.resource(secretResource)
-    const record = workerCredentialSecret({ worker, pool, tokenId, expiresAtMs: this.#nowMs() + this.#ttlMs, labels })
+    const requested = await this.#options.client.resource(workerResource).getOrUndefined(worker)
+    const workerUid = requested && isStartRequested(requested) ? requested.metadata.uid : undefined
+    const record = workerCredentialSecret({ worker, pool, tokenId, workerUid, expiresAtMs: this.#nowMs() + this.#ttlMs, labels })
     try {
       this.#credentials.set(tokenId ?? '', (this.#credentials.get(tokenId ?? '') ?? 0) + 1)
       const made = await secrets.create({ ...record, metadata: { ...record.metadata, namespace: workersNamespace } })

@@ -36,7 +36,7 @@ import { countConnections, listenOn, urlHost } from './listen.ts'
 import { RequestMetrics, ServerMetrics, type ServerStats } from './metrics/index.ts'
 import { Quotas } from './quota/index.ts'
 import { Registry } from './registry/index.ts'
-import { PagedLists, type Services } from './rest/index.ts'
+import { keyOf, PagedLists, type Services } from './rest/index.ts'
 import { Reviews, rbacAdmissionPlugins } from './review/index.ts'
 import { parseEntry, ServerStartError, Store, writeAtomically, writeSecretFile } from './storage/index.ts'
 import { listenOnUnixSocket } from './unix-socket.ts'
@@ -96,6 +96,16 @@ export type ApiServer = {
   issueToken(user: IssueTokenOptions): string
   /** The stored object; undefined when it does not exist. `table` is the plural with the group, except for core kinds: `leases.coordination.k8s.io`. */
   getObject(table: string, namespace: string | undefined, name: string): KubeObject | undefined
+  /**
+   * The newest version of an object, also one that is not on disk yet: what an admission plugin decides from, so that its decision holds for
+   * requests that were sent together.
+   */
+  newestObject(table: string, namespace: string | undefined, name: string): KubeObject | undefined
+  /**
+   * Sets annotations of an object, if it exists. Called by an admission plugin, they are durable before the write that it decides on, or in the
+   * same commit.
+   */
+  annotate(table: string, namespace: string | undefined, name: string, annotations: Readonly<Record<string, string>>): void
   /** The stored objects of all namespaces whose selectable field has the value, such as `spec.workerName`. Only these are parsed. */
   listObjects(table: string, selectableField: string, value: string): KubeObject[]
   /** Whether a namespace has objects of the table. */
@@ -268,8 +278,20 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       connect: () => locals.connect(),
       issueToken: user => tokens.issue(user, store.nowMs),
       getObject(table, namespace, name) {
-        const entry = store.table(table).get(namespace ? `${namespace}/${name}` : name)
+        const entry = store.table(table).get(keyOf({ namespace, name }))
         return entry && parseEntry(entry)
+      },
+      newestObject(table, namespace, name) {
+        const entry = store.head(store.table(table), keyOf({ namespace, name }))
+        return entry && parseEntry(entry)
+      },
+      annotate(table, namespace, name, annotations) {
+        const before = store.head(store.table(table), keyOf({ namespace, name }))
+        if (!before) return
+        const object = parseEntry(before)
+        const metadata = { ...object.metadata, annotations: { ...object.metadata.annotations, ...annotations } }
+        // The write that follows fails with it, and reports it.
+        store.put(store.table(table), before, { ...object, metadata }).catch(() => {})
       },
       listObjects(table, selectableField, value) {
         const found = store.table(table)

@@ -42,6 +42,8 @@ export type AdmissionRequest = {
   /** Of the request path; empty for a create, which names its object in the body only. */
   readonly name: string
   readonly subresource: string
+  /** Nothing is stored, whatever the plugin decides. */
+  readonly isDryRun: boolean
   /** Whether the user has a permission besides that for the request, as `authorizer` in CEL: for rights on single fields. */
   readonly isAllowed: (request: Omit<Attributes, 'user'>) => boolean
 }

@@ -104,7 +104,7 @@ function decideApply(services: Services, call: Call, live: KubeObject | undefine
   const { resourceVersion: _, uid: __, ...sent } = meta
   const decoded: Decoded = { object, sent, unknown: [] }
   const created = prepareCreate(kind, decoded, call.target, 'applied', options)
-  admit(call, created, undefined)
+  admit(call, created, undefined, options)
   return decidePut(services, call, created, undefined, options)
 }
 

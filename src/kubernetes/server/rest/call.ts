@@ -8,6 +8,7 @@ import type { Revalidate, WatchManager } from '../watch/index.ts'
 import { finish, type Reply, type Representation, renderEntry, send } from '../wire/index.ts'
 import type { WriteResult } from './mutate.ts'
 import type { PagedLists } from './paged-lists.ts'
+import type { WriteOptions } from './write-options.ts'
 
 /** The services of the server that the verbs use. */
 export type Services = {
@@ -71,7 +72,7 @@ export type Call = {
   readonly output: CallOutput
 }
 
-export function keyOf({ namespace, name }: { namespace: string; name: string }): string {
+export function keyOf({ namespace, name }: { namespace: string | undefined; name: string }): string {
   return namespace ? `${namespace}/${name}` : name
 }
 
@@ -88,8 +89,9 @@ export function admit(
   { target, caller: { user, admissionPlugin, isAllowed } }: Call,
   object: KubeObject,
   oldObject: KubeObject | undefined,
+  { dryRun: isDryRun }: Pick<WriteOptions, 'dryRun'>,
 ): void {
-  const reason = admissionPlugin?.({ ...target, user, isAllowed }, object, oldObject)
+  const reason = admissionPlugin?.({ ...target, user, isDryRun, isAllowed }, object, oldObject)
   if (reason !== undefined) throw forbiddenError(target.kind, object.metadata.name ?? target.name, reason)
 }
 
@@ -97,8 +99,12 @@ export function admit(
  * Runs the deletion plugin of the kind, if it has one.
  * @throws {StatusError} Forbidden if it rejects the deletion of the object.
  */
-export function admitDeletion({ target, caller: { user, deletionPlugin, isAllowed } }: Call, object: KubeObject): void {
-  const reason = deletionPlugin?.({ ...target, user, isAllowed }, object)
+export function admitDeletion(
+  { target, caller: { user, deletionPlugin, isAllowed } }: Call,
+  object: KubeObject,
+  { dryRun: isDryRun }: Pick<WriteOptions, 'dryRun'>,
+): void {
+  const reason = deletionPlugin?.({ ...target, user, isDryRun, isAllowed }, object)
   if (reason !== undefined) throw forbiddenError(target.kind, object.metadata.name, reason)
 }
 

@@ -21,7 +21,7 @@ export function decideUpdate(
   const { kind } = call.target
   const after = prepare(call, before, decoded, ownership, options)
   if (after === before) return { result: undefined }
-  admit(call, after, before)
+  admit(call, after, before, options)
   // As in Kubernetes: the version that completes a deletion is returned to the writer but never stored, so no one else sees it.
   if (isDeletionComplete(after) && !options.dryRun) return { remove: storedForm(kind, before), result: after }
   return decidePut(services, call, after, before, options)

@@ -42,7 +42,7 @@ export async function remove(services: Services, call: Call): Promise<void> {
     if (!head) throw notFound(kind, call.target.name)
     const object = readEntry(kind, head)
     last = object
-    admitDeletion(call, object)
+    admitDeletion(call, object, options)
     return decideDelete(kind, object, options, store.nowMs)
   })
   const warnings = defaultWarnings(call, options)
@@ -67,7 +67,7 @@ export async function removeCollection(services: Services, call: Call): Promise<
   const selection = selectionOf(call)
   const entries = selectFrom(table, selection)
   const done: Promise<unknown>[] = []
-  const admit = (object: KubeObject) => admitDeletion(call, object)
+  const admit = (object: KubeObject) => admitDeletion(call, object, options)
   await yieldEvery(entries, entry => done.push(ignoreUnhandledRejection(deleteEntry(store, kind, table, entry, options, admit))))
   await Promise.all(done)
   const { shard } = selection

@@ -53,6 +53,6 @@ export function decideLeaseRenewal(
   const managedFields = touchOwnership(metadata.managedFields, key, ['f:spec', 'f:renewTime'], options.nowMs)
   if (!managedFields) return undefined
   const renewed: KubeObject = { ...live, metadata: { ...metadata, managedFields }, spec: { ...spec, renewTime } }
-  admit(call, renewed, live)
+  admit(call, renewed, live, options)
   return { put: renewed, isDeferred: true }
 }

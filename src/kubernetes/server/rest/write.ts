@@ -32,7 +32,7 @@ export async function create(services: Services, call: Call): Promise<void> {
   const object = prepareCreate(kind, decoded, call.target, 'tracked', options)
   const { name } = object.metadata
   if (call.output.response.audit) call.output.response.audit.name = name
-  admit(call, object, undefined)
+  admit(call, object, undefined, options)
   const result = await mutate(store, table, keyOf({ namespace, name }), head => {
     const decision = decidePut(services, call, object, undefined, options)
     if (head) throw alreadyExistsError(call, head.deleting, name)
@@ -72,7 +72,7 @@ function createByUpdate(services: Services, call: Call, decoded: Decoded, option
   if (uid) throw conflict(kind, name, `Precondition failed: UID in precondition: ${uid}, UID in object meta: `)
   checkNamespace(services, call, namespace)
   const object = prepareCreate(kind, { ...decoded, sent }, call.target, 'tracked', options)
-  admit(call, object, undefined)
+  admit(call, object, undefined, options)
   return decidePut(services, call, object, undefined, options)
 }
 
