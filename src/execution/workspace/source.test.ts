@@ -133,6 +133,7 @@ test('path: rejects paths outside of the allowed roots', async () => {
 
 for (const [name, target] of [
   ['absolute', '/etc/passwd'],
+  ['device', '/dev/zero'],
   ['relative', '../../outside/secret'],
   ['indirect', 'self/../../outside/secret'],
 ] as const) {
@@ -141,11 +142,10 @@ for (const [name, target] of [
     write({ a: '1' }, root)
     symlinkSync('.', join(root, 'self'))
     symlinkSync(target, join(root, 'link'))
-    await rejected(
-      resolveRevision({ path: { path: root } }, options),
-      'SourceNotAllowed',
-      /symlink "link" points to .*must be relative and stay inside/,
-    )
+    const error = /symlink "link" points to .*must be relative and stay inside/
+    await rejected(resolveRevision({ path: { path: root } }, options), 'SourceNotAllowed', error)
+    // Also if the link appears after the revision was determined.
+    await rejected(fetchSource({ path: { path: root } }, 'x', emptyDirectory(), options), 'SourceNotAllowed', error)
   })
 }
 
@@ -220,12 +220,17 @@ test('git: rejects file URLs outside of the allowed roots, also through symlinks
   await rejected(resolveRevision({ git: { url: `file://${allowed}/git-file` } }, options), 'SourceNotAllowed', /not below/)
 })
 
-test('git: rejects a symlink that points out of the repository', async () => {
-  const { directory, url, commit } = repository('links', { a: '1' })
-  symlinkSync('../../../../etc/passwd', join(directory, 'evil'))
-  commit({ b: '2' })
-  await rejected(fetchToDirectory({ git: { url } }), 'SourceNotAllowed', /spec\.source\.git: symlink "evil" points to/)
-})
+for (const [name, target] of [
+  ['a file', '../../../../etc/passwd'],
+  ['a device', '/dev/zero'],
+] as const) {
+  test(`git: rejects a symlink that points out of the repository, to ${name}`, async () => {
+    const { directory, url, commit } = repository(`links-to-${name.slice(2)}`, { a: '1' })
+    symlinkSync(target, join(directory, 'main.tf'))
+    commit({ b: '2' })
+    await rejected(fetchToDirectory({ git: { url } }), 'SourceNotAllowed', /spec\.source\.git: symlink "main\.tf" points to/)
+  })
+}
 
 test('git: a repository cannot run hooks, filters or helpers', async t => {
   const { directory, url, commit } = repository('attributes', { a: '1' })

@@ -420,6 +420,14 @@ for (const level of ['Process', 'Sandbox'] as const) {
     assert.ok(isolation.usage().peakMemoryBytes >= 60 * 2 ** 20)
   })
 
+  test(`${level}: the kernel kills programs of a Run first when the machine runs out of memory`, {
+    skip: (level === 'Sandbox' && skip) || (process.platform !== 'linux' && 'needs Linux'),
+  }, async t => {
+    const { run } = await open(t, level)
+    const { lines } = await run('cat /proc/self/oom_score_adj; sh -c "cat /proc/self/oom_score_adj"')
+    assert.deepEqual(lines, ['1000', '1000'])
+  })
+
   test(`${level}: exceeding the limits on processes and disk is detected, and one file cannot exceed the disk limit`, {
     skip: level === 'Sandbox' && skip,
   }, async t => {

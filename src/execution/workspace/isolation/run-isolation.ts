@@ -57,6 +57,12 @@ export type RunUsage = UsagePeaks & { cpuSeconds: number }
 /** As container runtimes do it. */
 const maxSharedMemoryBytes = 64 * 2 ** 20
 
+/**
+ * When the machine runs out of memory, the kernel kills programs of Runs before the worker, the control plane and the stores. A step that fails
+ * would end the launcher, so this one does not: in some containers the file is read-only.
+ */
+const preferOnOutOfMemory = '{ echo 1000 > /proc/self/oom_score_adj || :; } 2>/dev/null'
+
 /** Ticks of /proc/<pid>/stat per second: USER_HZ, 100 on every machine Linux runs Node on. */
 const ticksPerSecond = 100
 
@@ -117,6 +123,7 @@ export class RunIsolation {
     const steps = ['ulimit -c 0']
     // In blocks of 512 bytes (POSIX). A single file cannot exceed the limit between two measurements.
     if (limits.diskBytes !== undefined) steps.push(`ulimit -f ${Math.ceil(limits.diskBytes / 512)}`)
+    if (process.platform === 'linux') steps.push(preferOnOutOfMemory)
     if (this.#cgroup) steps.push(`echo 0 > ${quoteForShell(this.#cgroup.procsFile)}`)
     if (this.#markShell !== undefined) steps.push(this.#markShell)
     if (!this.#seccompFile || !sandbox) {
