@@ -73,6 +73,13 @@ after(() => close())
 const as = (user: string) => users[user]!.resource(stackResource)
 const create = async (namespace: string, name: string, user = 'ed', more: object = {}) =>
   await as(user).create({ metadata: { name, namespace, annotations: more as Record<string, string> }, spec })
+/** Acts as the controller: a plan of the Stack as it is now awaits approval. */
+async function awaitApproval(namespace: string, name: string, digest = 'sha256:1'): Promise<void> {
+  const stacks = admin.resource(stackResource)
+  const { generation = 1 } = (await stacks.get(name, { namespace })).metadata
+  const plan = { digest, runName: `${name}-1`, generation, revision: 'r', inputsDigest: 'i', add: 1, change: 0, destroy: 0 }
+  await stacks.patchStatus(name, { status: { plan } }, { namespace })
+}
 const annotate = async (user: string, namespace: string, name: string, values: Record<string, string | null>): Promise<Stack> =>
   (await as(user).patch(name, { metadata: { annotations: values as Record<string, string> } }, { type: 'merge', namespace })) as Stack
 const change = async (user: string, namespace: string, name: string, priority: number): Promise<Stack> =>
@@ -85,6 +92,7 @@ const missingRight =
 describe('an approval', () => {
   test('has the user and the time of the server, whatever the client claims', async () => {
     await create('shop', 'recorded')
+    await awaitApproval('shop', 'recorded')
     const before = Date.now()
     const approved = await annotate('zoe', 'shop', 'recorded', approval)
     equal(noteOf(approved, 'approvedPlan'), 'sha256:1')
@@ -123,6 +131,7 @@ describe('an approval', () => {
 
   test('is withdrawn without the right, but not changed', async () => {
     await create('shop', 'withdrawn')
+    await awaitApproval('shop', 'withdrawn')
     const approved = await annotate('zoe', 'shop', 'withdrawn', approval)
     await rejects(annotate('ed', 'shop', 'withdrawn', { [annotations.approvedBy]: 'ed' }), missingRight)
     await rejects(annotate('ed', 'shop', 'withdrawn', { [annotations.approvedPlan]: 'sha256:2' }), missingRight)
@@ -130,6 +139,29 @@ describe('an approval', () => {
     await as('ed').update({ ...approved, spec: { ...approved.spec, priority: 3 } })
     const withdrawn = await annotate('ed', 'shop', 'withdrawn', { [annotations.approvedPlan]: null })
     deepEqual([noteOf(withdrawn, 'approvedBy'), noteOf(withdrawn, 'approvedAt')], [undefined, undefined])
+  })
+
+  test('of another plan than the one that awaits it is rejected, and the message names that one', async () => {
+    await rejects(
+      create('shop', 'early', 'ann', approval),
+      /plan "sha256:1" does not await approval, nor does another plan of this Stack: "oarlock describe stack early -n shop" shows its state$/,
+    )
+    await create('shop', 'early')
+    const none = /does not await approval, nor does another plan of this Stack/
+    await rejects(annotate('zoe', 'shop', 'early', approval), none)
+    await awaitApproval('shop', 'early', 'sha256:2')
+    await rejects(
+      annotate('zoe', 'shop', 'early', approval),
+      /plan "sha256:1" does not await approval: plan "sha256:2" of Run early-1 does, which "oarlock approve early -n shop" shows and approves$/,
+    )
+    // A change of the spec outdates the plan, in the same write and until the controller has seen it.
+    const second = { [annotations.approvedPlan]: 'sha256:2' }
+    const both = { metadata: { annotations: second }, spec: { priority: 7 } }
+    await rejects(as('ann').patch('early', both, { type: 'merge', namespace: 'shop' }), none)
+    await change('ed', 'shop', 'early', 1)
+    await rejects(annotate('zoe', 'shop', 'early', second), none)
+    await awaitApproval('shop', 'early', 'sha256:2')
+    equal(noteOf(await annotate('zoe', 'shop', 'early', second), 'approvedPlan'), 'sha256:2')
   })
 })
 
@@ -151,17 +183,21 @@ describe('the author of a change', () => {
   for (const namespace of ['bank', 'typo'])
     test(`approves nothing in a namespace that requires a second user (${namespace})`, async () => {
       await create(namespace, 'vault', 'ann')
-      const own = /requires another user to approve \(label oarlock.dev\/approval\): user "ann" is an author of its spec$/
+      const own = new RegExp(
+        'requires another user to approve \\(label oarlock.dev/approval\\), and user "ann" is an author of its spec: ask a user other than "ann"' +
+          `(, "ed")? with the permission to update stacks/approval, which .* grant, to run "oarlock approve vault -n ${namespace}"$`,
+      )
       await rejects(annotate('ann', namespace, 'vault', approval), own)
       // Nor in one write with the change, nor after another user's change on top of it.
       const both = { metadata: { annotations: approval }, spec: { priority: 7 } }
       await rejects(as('ann').patch('vault', both, { type: 'merge', namespace }), own)
       await change('ed', namespace, 'vault', 1)
       await rejects(annotate('ann', namespace, 'vault', approval), own)
+      await awaitApproval(namespace, 'vault')
       equal(noteOf(await annotate('bob', namespace, 'vault', approval), 'approvedBy'), 'bob')
 
       await annotate('bob', namespace, 'vault', { [annotations.requestedRun]: 'plan:1' })
-      await rejects(annotate('bob', namespace, 'vault', { [annotations.approvedPlan]: 'sha256:2' }), /user "bob" requested the Run$/)
+      await rejects(annotate('bob', namespace, 'vault', { [annotations.approvedPlan]: 'sha256:2' }), /user "bob" requested the Run: ask/)
       equal(noteOf(await annotate('zoe', namespace, 'vault', approval), 'approvedBy'), 'zoe')
       const root = admin.resource(stackResource)
       await root.patch('vault', { spec: { priority: 9 } }, { type: 'merge', namespace })
@@ -169,7 +205,7 @@ describe('the author of a change', () => {
       await rejects(byRoot, /user "root" is an author of its spec/)
     })
 
-  const requested = /user "ann" requested the Run$/
+  const requested = /user "ann" requested the Run: ask a user other than ("\w+", )*"ann"/
   const setStatus = async (name: string, status: object) =>
     await admin.resource(stackResource).patchStatus(name, { status }, { namespace: 'bank' })
   const request = async (user: string, name: string, value: string | null) =>
@@ -186,6 +222,7 @@ describe('the author of a change', () => {
     await rejects(annotate('ann', 'bank', 'removed', approval), requested)
     // Nor by a removal, a request or an empty request in one write with the approval.
     await rejects(annotate('ann', 'bank', 'removed', { ...approval, [annotations.requestedRun]: '' }), requested)
+    await awaitApproval('bank', 'removed')
     equal(noteOf(await annotate('bob', 'bank', 'removed', approval), 'approvedBy'), 'bob')
   })
 
@@ -202,6 +239,7 @@ describe('the author of a change', () => {
     // Both Runs ended without a plan: the next request is another matter.
     await setStatus('replaced', { handledRequest: 'plan:2', lastRun: run(2, 'Succeeded') })
     equal(noteOf(await request('bob', 'replaced', 'plan:3'), 'requestedBy'), '["bob"]')
+    await awaitApproval('bank', 'replaced')
     equal(noteOf(await annotate('ann', 'bank', 'replaced', approval), 'approvedBy'), 'ann')
   })
 
@@ -219,7 +257,7 @@ describe('the author of a change', () => {
     await setStatus('earlier', appliedGeneration(1))
     await change('ann', 'bank', 'earlier', 1)
     equal(noteOf(await change('bob', 'bank', 'earlier', 2), 'changedBy'), '["ann","bob"]')
-    await rejects(annotate('ann', 'bank', 'earlier', approval), /user "ann" is an author of its spec$/)
+    await rejects(annotate('ann', 'bank', 'earlier', approval), /user "ann" is an author of its spec: ask/)
   })
 
   test('stays an author however many users change the Stack after them', async () => {
@@ -230,7 +268,8 @@ describe('the author of a change', () => {
     const tooMany = /more than 16 users changed this Stack or requested its Runs: approve or apply its plan first$/
     await rejects(change('bob', 'bank', 'crowded', 100), tooMany)
     await change('ann', 'bank', 'crowded', 101)
-    await rejects(annotate('ann', 'bank', 'crowded', approval), /user "ann" is an author of its spec$/)
+    await rejects(annotate('ann', 'bank', 'crowded', approval), /user "ann" is an author of its spec: ask/)
+    await awaitApproval('bank', 'crowded')
     equal(noteOf(await annotate('bob', 'bank', 'crowded', approval), 'approvedBy'), 'bob')
 
     // Where no second user is required nothing is rejected, and the list does not grow.
@@ -290,6 +329,8 @@ test('commands report the missing right and the role that grants it, and record 
   equal(orphan.code, 4, orphan.text)
   match(orphan.stderr, /keeps its resources when it is deleted .* you need the permission to delete stacks\/destroy/)
   equal((await as('ed').get('told', { namespace: 'shop' })).spec.deletion, 'Orphan')
+  // The change of the spec needs another plan.
+  await awaitApproval('shop', 'told', plan.digest)
   const approved = await oarlock('zoe', 'approve', 'told', '--yes')
   equal(approved.code, 0, approved.text)
   const { metadata: now } = await as('ed').get('told', { namespace: 'shop' })

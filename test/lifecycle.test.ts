@@ -2,7 +2,7 @@
  * The lifecycle of Stacks in one `oarlock up`, from the first Run to deletion, with real engines. Restarts are in `restart.slow.test.ts`.
  * More than 400 lines, because all tests share one process and run concurrently in it.
  */
-import { deepEqual, equal, match, notEqual, ok } from 'node:assert/strict'
+import { deepEqual, equal, match, notEqual, ok, rejects } from 'node:assert/strict'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -112,7 +112,7 @@ describe('the lifecycle of a Stack', { concurrency: 5 }, () => {
     deepEqual([first?.add, first?.change, first?.destroy], [1, 0, 0])
     await stacks.patch('approval', { spec: { source: inline({ 'main.tf': main(2) }) } })
     const second = (await awaitPlan(first?.digest)).status?.plan
-    await approve(first?.digest)
+    await rejects(approve(first?.digest), /plan "sha256:\w+" does not await approval: plan "sha256:\w+" of Run .* does/)
     const cli = await runOarlock(['approve', 'approval', '--plan', first?.digest ?? '', '--yes'], {
       env: { KUBECONFIG: oarlock.kubeconfig },
     })

@@ -24,6 +24,7 @@ import { addStackController } from '../src/controllers/stack/index.ts'
 import {
   type Client,
   createClient,
+  eventResource,
   installKinds,
   leaseResource,
   namespaceResource,
@@ -259,7 +260,7 @@ describe('from a Stack to Ready', () => {
     )
   })
 
-  test('approval: the plan waits, an outdated digest is rejected, the current one is applied', async () => {
+  test('approval: the plan waits, another digest is void and reported, the current one is applied', async () => {
     workers.script = run => succeeds(undefined, run.spec.type === 'Plan' ? 2 : 2)
     await make('careful', { approval: 'Manual' })
     const waiting = await until('careful', 'AwaitingApproval')
@@ -267,6 +268,10 @@ describe('from a Stack to Ready', () => {
     await eventually(
       async () => findCondition((await stacks().get('careful')).status?.conditions, 'AwaitingApproval')?.message,
       message => message?.startsWith('The approved plan sha256:other is outdated') ?? false,
+    )
+    await eventually(
+      async () => (await client.resource(eventResource).list({ namespace: 'default' })).items,
+      items => items.some(({ reason, involvedObject }) => reason === 'ApprovalVoid' && involvedObject.name === 'careful'),
     )
     const digest = waiting.status!.plan!.digest
     await stacks().patch('careful', { metadata: { annotations: { [annotations.approvedPlan]: digest } } }, { type: 'merge' })

@@ -1,4 +1,4 @@
-import { annotations, apiGroup, approvalPolicyOf, type Stack } from '../api/index.ts'
+import { annotations, apiGroup, approvalPolicyOf, oarlockCommand, type Stack } from '../api/index.ts'
 import { equalJson, type ObjectMeta } from '../kubernetes/object/index.ts'
 import type { AdmissionPlugin, AdmissionRequest, DeletionPlugin } from '../kubernetes/server/index.ts'
 import { approvalRight, describeRight, destroyRight, hasRight } from './user-rights.ts'
@@ -13,6 +13,7 @@ export const approvalAnnotations: readonly string[] = [annotations.approvedPlan,
 /** The messages of the policies are the same. */
 export const stackMessages = {
   approve: `approving a plan needs the ${describeRight(approvalRight)}`,
+  notAwaited: 'no plan with this digest awaits approval: "oarlock approve" shows the plan that does, and approves it',
   weaken: `changing spec.approval from Manual to Auto needs the ${describeRight(approvalRight)}`,
   otherChange: 'without the permission to update stacks, a user can change only the annotations of an approval',
   approvedBy: `the annotation ${annotations.approvedBy} must be your own user name, which "oarlock approve" and "kubectl auth whoami" know`,
@@ -36,7 +37,7 @@ export function stackAdmission(facts: StackAdmissionFacts): AdmissionPlugin {
   return (request, object, oldObject) => {
     if (request.subresource !== '') return undefined
     const write: StackWrite = { request, now: object as Stack, old: oldObject as Stack | undefined }
-    const problem = requestProblem(write) ?? rightsProblem(write) ?? fourEyesProblem(write, facts)
+    const problem = requestProblem(write) ?? rightsProblem(write) ?? fourEyesProblem(write, facts) ?? digestProblem(write)
     if (problem === undefined) object.metadata = { ...object.metadata, annotations: recorded(write, facts.nowMs()) } as ObjectMeta
     return problem
   }
@@ -98,6 +99,23 @@ function hasOtherChange(now: Stack, old: Stack): boolean {
   return !equalJson(content(now), content(old))
 }
 
+/** An approval of anything but the plan that awaits it would be void. A plan of an earlier generation is void, too. */
+function digestProblem(write: StackWrite): string | undefined {
+  if (!isApproval(write)) return undefined
+  const { now, old } = write
+  const { plan } = old?.status ?? {}
+  const isAwaited = plan !== undefined && plan.generation === (old?.metadata.generation ?? 1) && !isSpecChanged(write)
+  const digest = annotationOf(now, annotations.approvedPlan)
+  if (isAwaited && plan.digest === digest) return undefined
+  const rejected = `plan ${formatDigest(digest)} does not await approval`
+  return isAwaited
+    ? `${rejected}: plan ${formatDigest(plan.digest)} of Run ${plan.runName} does, which "${oarlockCommand('approve', now.metadata)}" shows and approves`
+    : `${rejected}, nor does another plan of this Stack: "${oarlockCommand('describe stack', now.metadata)}" shows its state`
+}
+
+/** As a user typed it, but bounded. */
+const formatDigest = (digest = '') => JSON.stringify(digest.slice(0, 80))
+
 function fourEyesProblem(write: StackWrite, facts: StackAdmissionFacts): string | undefined {
   const { request, old } = write
   if (approvalPolicyOf(facts.namespaceLabels(request.namespace)) !== 'FourEyes') return undefined
@@ -110,9 +128,12 @@ function fourEyesProblem(write: StackWrite, facts: StackAdmissionFacts): string 
     return 'the namespace requires another user than the author to approve (label oarlock.dev/approval), but it is not recorded who changed this Stack: change its spec, so that its next plan has an author'
   }
   if (isFull) return tooManyMessage('let an administrator apply it without this label')
-  const because = `the namespace requires another user to approve (label oarlock.dev/approval): user ${JSON.stringify(request.user.name)}`
-  if (authors.includes(request.user.name)) return `${because} is an author of its spec`
-  return requesters.includes(request.user.name) ? `${because} requested the Run` : undefined
+  const { name } = request.user
+  const because = authors.includes(name) ? 'is an author of its spec' : requesters.includes(name) ? 'requested the Run' : undefined
+  if (because === undefined) return undefined
+  const excluded = [...new Set([...authors, ...requesters])].map(user => JSON.stringify(user)).join(', ')
+  const remedy = `ask a user other than ${excluded} with the ${describeRight(approvalRight)}, to run "${oarlockCommand('approve', write.now.metadata)}"`
+  return `the namespace requires another user to approve (label oarlock.dev/approval), and user ${JSON.stringify(name)} ${because}: ${remedy}`
 }
 
 const tooManyMessage = (remedy: string) =>

@@ -57,6 +57,17 @@ export const namespace = 'shop'
 const usersNamespace = 'users'
 export const planDigest = 'sha256-0123'
 
+/** Of the Stack `careful`. */
+export const awaitingPlan = {
+  digest: 'sha256:0123',
+  runName: 'careful-1',
+  generation: 1,
+  revision: 'r',
+  inputsDigest: 'i',
+  add: 1,
+  change: 0,
+  destroy: 0,
+}
 export const stackSpec: StackSpec = {
   engine: 'command',
   source: { inline: { files: { a: '' } } },
@@ -153,6 +164,7 @@ export async function createFixture(target: Target, issueLocal?: IssueCredential
   await client.resource(runResource).create({ metadata: { name: 'web-2', namespace }, spec: queued })
   for (const [name, more] of [['careful', { approval: 'Manual' }] as const, ['kept', { deletion: 'Orphan' }] as const])
     await client.resource(stackResource).create({ metadata: { name, namespace }, spec: { ...stackSpec, ...more } })
+  await client.resource(stackResource).patchStatus('careful', { status: { plan: awaitingPlan } }, { namespace })
   // Runs in another namespace with the UID of the Stack web, and with that of a Stack that no longer exists.
   for (const [name, uid] of [['steal', runs[0]!.spec.stackRef.uid] as const, ['orphan', 'deleted'] as const]) {
     const spec = runSpec('web', uid, { workerName: 'w1' })

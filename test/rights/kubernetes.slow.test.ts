@@ -11,7 +11,7 @@ import { ScriptedWorkers } from '../support/scripted-workers.ts'
 import { StackFixture } from '../support/stacks.ts'
 import { startControllers } from '../support/start-controllers.ts'
 import { checkRows } from './check-rows.ts'
-import { createFixture, type Fixture, namespace, runSpec, stackSpec } from './fixture.ts'
+import { awaitingPlan, createFixture, type Fixture, namespace, runSpec, stackSpec } from './fixture.ts'
 import { approvalBy, objectRows, storeRows } from './rows.ts'
 
 const skip = peerMissing()
@@ -57,6 +57,7 @@ test('kube-apiserver: the cost limit of policies allows a user to approve a plan
   const files = Object.fromEntries(Array.from({ length: 64 }, (_, i) => [`f${i}`, 'x'.repeat(maxInlineBytes / 64 - 100)]))
   const spec = { ...stackSpec, source: { inline: { files } } }
   await fixture.client.resource(stackResource).create({ metadata: { name: 'large', namespace }, spec })
+  await fixture.client.resource(stackResource).patchStatus('large', { status: { plan: awaitingPlan } }, { namespace })
   const path = `/apis/oarlock.dev/v1alpha1/namespaces/${namespace}/stacks/large?dryRun=All`
   const approve = { method: 'PATCH', path, contentType: 'application/merge-patch+json', body: approvalBy('approver') }
   deepEqual(await fixture.send('api', 'approver', approve), { code: 200, message: '' })
@@ -66,6 +67,9 @@ test('kube-apiserver: the cost limit of policies allows a user to approve a plan
     denied.message,
     /approving a plan needs the permission to update stacks\/approval, which the ClusterRoles oarlock:approver and admin grant$/,
   )
+  const other = await fixture.send('api', 'approver', { ...approve, body: approvalBy('approver', 'sha256:4567') })
+  equal(other.code, 403)
+  match(other.message, /no plan with this digest awaits approval: "oarlock approve" shows the plan that does, and approves it$/)
 })
 
 test('kube-apiserver: where another user must approve, an approval is rejected with the reason', { skip }, async () => {

@@ -1,4 +1,4 @@
-import { namespace, planDigest, type RightsRequest, runSpec, tokenRequest } from './fixture.ts'
+import { awaitingPlan, namespace, planDigest, type RightsRequest, runSpec, tokenRequest } from './fixture.ts'
 
 /** What a user may do, on every API server. */
 export type Row = RightsRequest & {
@@ -52,9 +52,8 @@ const role = (name: string) =>
 const emptyRole = (name: string, kind = 'Role') => object('rbac.authorization.k8s.io/v1', kind, name, { rules: [] })
 
 const userName = (user: string) => `system:serviceaccount:users:${user}`
-/** Of a plan that does not exist: whether a user may approve does not depend on it. */
-export const approvalBy = (by: string) => ({
-  metadata: { annotations: { 'oarlock.dev/approved-plan': 'sha256:0123', 'oarlock.dev/approved-by': userName(by) } },
+export const approvalBy = (by: string, digest = awaitingPlan.digest) => ({
+  metadata: { annotations: { 'oarlock.dev/approved-plan': digest, 'oarlock.dev/approved-by': userName(by) } },
 })
 const ownedBy = { metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'trap', uid: 'u' }] } }
 
@@ -218,6 +217,11 @@ export const objectRows: readonly Row[] = [
   api('approver', true, patch(inShop('stacks/careful'), approvalBy('owner')), noMutation),
   api('owner', true, patch(inShop('stacks/careful'), approvalBy('owner'))),
   api('viewer', false, patch(inShop('stacks/careful'), approvalBy('viewer'))),
+  // of anything but the plan that awaits approval
+  api('owner', false, patch(inShop('stacks/careful'), approvalBy('owner', 'sha256:4567'))),
+  api('owner', false, patch(inShop('stacks/careful'), { ...approvalBy('owner'), spec: { timeout: '2h' } })),
+  api('owner', false, patch(inShop('stacks/web'), approvalBy('owner'))),
+  api('owner', false, create(inShop('stacks'), { ...stack('new'), metadata: { name: 'new', ...approvalBy('owner').metadata } })),
   // spec.approval
   api('editor', false, patch(inShop('stacks/careful'), { spec: { approval: 'Auto' } })),
   api('editor', false, patch(inShop('stacks/careful'), { spec: { approval: null } })),

@@ -99,6 +99,10 @@ const stackRights: Policy = {
       message: stackMessages.fourEyesUnsupported,
     },
     {
+      expression: `!variables.isApproval || (variables.isUpdate && oldObject.?status.plan.digest.orValue("") == variables.annotations[${text(annotations.approvedPlan)}] && oldObject.status.plan.generation == object.metadata.generation)`,
+      message: stackMessages.notAwaited,
+    },
+    {
       expression: `variables.isOnlyApproval || ${isAllowed({ resource: 'stacks', verb: 'update' }, 'variables.name')}`,
       message: stackMessages.otherChange,
     },

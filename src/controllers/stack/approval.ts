@@ -1,8 +1,10 @@
 import { annotations, type RunSpec, type Stack, type StackStatus } from '../../api/index.ts'
 import { rfc3339 } from '../../kubernetes/object/index.ts'
+import type { StackEvent } from './conditions.ts'
 import type { StackInput } from './decision.ts'
 import type { StackFacts } from './facts.ts'
 import type { StackRecord } from './fold-runs.ts'
+import { formatDigest } from './messages.ts'
 
 export type Approval = NonNullable<StackStatus['approval']>
 
@@ -32,15 +34,26 @@ export function recordApproval(
 ): Approval | undefined {
   const given = givenApproval(stack)
   if (!given) return undefined
-  const isKnown = approval?.digest === given.digest && approval.user === given.user && approval.requestedAt === given.requestedAt
   const expiry = (fromMs: number) => ({ expiresAt: rfc3339(fromMs + approvalTimeoutMs) })
   // Earlier versions did not record when it expires.
-  if (isKnown) return { ...expiry(Date.parse(approval.at)), ...approval }
+  if (isSame(approval, given)) return { ...expiry(Date.parse(approval.at)), ...approval }
   // Only the embedded server sets the time: a client that claims one can make its approval end earlier, not later.
   const claimedMs = Date.parse(given.requestedAt ?? '')
   const atMs = Number.isNaN(claimedMs) ? nowMs : Math.max(0, Math.min(claimedMs, nowMs))
   return { ...given, at: rfc3339(atMs), ...expiry(atMs), ...(plan?.digest === given.digest && { runName: plan.runName }) }
 }
+
+/** Reports a new approval that approves nothing: the admission rules reject most, but a plan may become outdated at the same moment. */
+export function voidApprovalEvents({ status }: Stack, { approval, plan }: Pick<StackRecord, 'plan' | 'approval'>): StackEvent[] {
+  if (!approval || approval.runName !== undefined || isSame(status?.approval, approval)) return []
+  const by = approval.user === undefined ? '' : ` by user ${JSON.stringify(approval.user)}`
+  const awaiting = plan ? `plan ${formatDigest(plan.digest)} of Run ${plan.runName} awaits approval` : 'no plan awaits approval'
+  const message = `The approval${by} of plan ${formatDigest(approval.digest)} is void: ${awaiting}`
+  return [{ type: 'Warning', reason: 'ApprovalVoid', message }]
+}
+
+const isSame = (recorded: Approval | undefined, { digest, user, requestedAt }: Omit<Approval, 'at'>): recorded is Approval =>
+  recorded?.digest === digest && recorded.user === user && recorded.requestedAt === requestedAt
 
 /** The approved plan for the spec of a Run; undefined if the plan in the record is not approved, or not any more. */
 export function approvedPlan({ input, record: { plan, approval } }: StackFacts): RunSpec['approvedPlan'] {

@@ -1,6 +1,6 @@
 import { annotations, isEnded, isMutating, phaseOf, type Run, type RunType, type Stack, type StackStatus } from '../../api/index.ts'
 import type { Condition } from '../../kubernetes/object/index.ts'
-import { recordApproval } from './approval.ts'
+import { recordApproval, voidApprovalEvents } from './approval.ts'
 import type { StackEvent } from './conditions.ts'
 import type { StackInput } from './decision.ts'
 import { foldRuns, observeRun, type RunHistory, type StackRecord } from './fold-runs.ts'
@@ -48,7 +48,8 @@ export function foldFacts(input: StackInput): StackFacts {
     : withoutOutdated(input, settings, runs, last, history)
   const request = pendingRequest(stack, record)
   const inSync = sameInputs(record.applied, inputs)
-  const facts = { input, settings, isDeleting, runs, active, last, record, drifted, events: history.events, inputs, inSync, request }
+  const events = [...history.events, ...voidApprovalEvents(stack, record)]
+  const facts = { input, settings, isDeleting, runs, active, last, record, drifted, events, inputs, inSync, request }
   return request && active && isHandledBy(active, request, facts)
     ? { ...facts, request: undefined, record: { ...record, handledRequest: request.value } }
     : facts
