@@ -7,6 +7,7 @@ import type { Endpoint } from '../discovery/index.ts'
 import { reservedNameError, workerOf } from '../worker-identity.ts'
 import {
   credentialExpiresAtMs,
+  endedAtAnnotation,
   expiresAtAnnotation,
   type JoinTokenRecord,
   joinTokenFromSecret,
@@ -26,7 +27,7 @@ import { allowedLabels, credentialLabels, workerLabelsAnnotation } from './worke
  * 10 s has stopped its engines long before.
  */
 const credentialTtlMs = 3_600_000
-/** Unexpired credentials of workers (invariant 10), of all and of one token: who has a token must not keep the workers of others out. */
+/** Credentials of workers that have neither expired nor ended (invariant 10), of all and of one token: who has a token must not keep the workers of others out. */
 const maxCredentials = { all: 10_000, perToken: 5_000 }
 /** Joins with one valid token write up to three objects each. */
 const joinLimits: ClientLimits = { concurrent: 32, concurrentPerClient: 8, waitingPerClient: 256, waiting: 2_048 }
@@ -36,6 +37,8 @@ const joinLimits: ClientLimits = { concurrent: 32, concurrentPerClient: 8, waiti
  */
 const lookupLimits: ClientLimits = { concurrent: 32, concurrentPerClient: 8, waitingPerClient: 256, waiting: 2_048 }
 const sweepEveryMs = 10 * 60_000
+/** When a limit seems to be reached: credentials may have ended since the last sweep. */
+const recountEveryMs = 5_000
 
 /**
  * Issues a credential that is valid for about `ttlMs` and only as long as `record`, the Secret in `oarlock-workers` that records it, exists.
@@ -100,7 +103,8 @@ export class JoinService {
   readonly #lookups = new ClientLimiter(lookupLimits)
   readonly #joins = new ClientLimiter(joinLimits)
   #sweptAtMs = Number.NEGATIVE_INFINITY
-  /** Unexpired credentials by token, with an empty id for workers of this host, counted at the last sweep and since. */
+  #sweeping: Promise<void> = Promise.resolve()
+  /** Credentials by token, with an empty id for workers of this host: those that existed at the last sweep, and those issued since. */
   #credentials = new Map<string, number>()
 
   constructor(options: JoinServiceOptions) {
@@ -144,7 +148,8 @@ export class JoinService {
     }
     const destinations = await this.#destinations()
     if ('code' in destinations) return destinations
-    await this.#sweep()
+    await this.#sweep(sweepEveryMs)
+    if (this.#fullMessage(record.id) !== undefined) await this.#sweep(recountEveryMs)
     const full = this.#fullMessage(record.id)
     if (full !== undefined) return { code: 429, message: full }
     if (!(await this.#consume(record))) return unauthorized('join token is exhausted: create one with "oarlock token create"')
@@ -156,7 +161,7 @@ export class JoinService {
   async issue(worker: string, pool: string, labels: Readonly<Record<string, string>>): Promise<JoinResponse | JoinRejection> {
     const nameError = reservedNameError(worker, pool)
     if (nameError !== undefined) return { code: 422, message: nameError }
-    await this.#sweep()
+    await this.#sweep(sweepEveryMs)
     return await this.#createCredential({ worker, pool, tokenId: undefined }, labels)
   }
 
@@ -267,11 +272,19 @@ export class JoinService {
     }
   }
 
-  /** Deletes expired tokens and credentials. */
-  async #sweep(): Promise<void> {
-    const nowMs = this.#nowMs()
-    if (nowMs - this.#sweptAtMs < sweepEveryMs) return
-    this.#sweptAtMs = nowMs
+  /** Deletes expired tokens and credentials, and counts the others, if the last time was `intervalMs` ago. */
+  async #sweep(intervalMs: number): Promise<void> {
+    if (this.#nowMs() - this.#sweptAtMs >= intervalMs) {
+      this.#sweptAtMs = this.#nowMs()
+      this.#sweeping = this.#sweepNow(this.#sweptAtMs).catch((error: unknown) => {
+        this.#sweptAtMs = Number.NEGATIVE_INFINITY
+        throw error
+      })
+    }
+    await this.#sweeping
+  }
+
+  async #sweepNow(nowMs: number): Promise<void> {
     const { client } = this.#options
     const secrets = client.resource(secretResource)
     const items = await listJoinSecrets(client)
@@ -287,7 +300,7 @@ export class JoinService {
           if (!isReason(error, 'NotFound', 'Conflict')) throw error
         })
     }
-    const tokens = items.filter(secret => secret.type === workerCredentialType && !isExpired(secret)).map(tokenIdOf)
+    const tokens = items.filter(secret => secret.type === workerCredentialType && !isExpired(secret) && !hasEnded(secret)).map(tokenIdOf)
     this.#credentials = new Map()
     for (const id of tokens) this.#credentials.set(id, (this.#credentials.get(id) ?? 0) + 1)
   }
@@ -310,6 +323,8 @@ async function orTooMany(outcome: () => Promise<JoinResponse | JoinRejection>): 
     return { code: 429, message: 'too many requests to join are waiting: try again in a second' }
   }
 }
+
+const hasEnded = ({ metadata }: KubeObject<SecretBody>): boolean => metadata.annotations?.[endedAtAnnotation] !== undefined
 
 const tokenIdOf = ({ metadata }: KubeObject<SecretBody>): string => metadata.labels?.[joinTokenLabel] ?? ''
 
