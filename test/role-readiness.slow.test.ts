@@ -87,12 +87,16 @@ test('a pool process is not ready while a pool does not exist or is not of mode 
   match(pool.output(), new RegExp(`^waiting: ${expected}$`, 'm'))
   const { status, text } = await readyz(healthUrl(pool))
   equal(status, 503)
-  equal(text, `${expected.replace('; ', '\n')}\n`)
+  // Anybody may read it.
+  equal(text, '2 of 2 WorkerPools cannot be served: the output of "oarlock pool" names them\n')
   await pools.create({ metadata: { name: 'nope' }, spec: { mode: 'Process' } })
   await pools.delete('edge')
   await pools.create({ metadata: { name: 'edge' }, spec: { mode: 'Process' } })
   await eventually(() => /^ready: claiming requests of pools nope, edge$/m.test(pool.output()), 'the pool to be ready')
   equal((await readyz(healthUrl(pool))).status, 200)
+  await pools.delete('edge')
+  await eventually(() => /"reasons":"WorkerPool \\"edge\\" does not exist"/.test(pool.output()), 'the reason to be logged')
+  equal((await readyz(healthUrl(pool))).status, 503)
   equal(await pool.stop(), 0)
 })
 

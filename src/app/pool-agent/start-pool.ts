@@ -42,7 +42,7 @@ export type PoolRole = {
   readonly healthPort: number | undefined
   /** Resolves when the caches are filled: from then on, requests are claimed. Rejects if `healthAddress` cannot be listened on. */
   readonly whenReady: Promise<void>
-  /** The reasons why this process claims nothing of some pool, as `/readyz`; empty if it claims requests of all. */
+  /** The reasons why this process claims nothing of some pool, as `/readyz`, with the names of pools; empty if it claims requests of all. */
   notReady(): readonly string[]
   /** Claims nothing more, lets workers finish for `graceMs`, then interrupts their engines so that they save their state. */
   stop(options: { graceMs: number; onProgress?: ((running: number) => void) | undefined }): Promise<void>
@@ -83,7 +83,20 @@ export function startPool(options: PoolRoleOptions): PoolRole {
     connections.set(name, { OARLOCK_SERVER: url, OARLOCK_TOKEN: token.text, OARLOCK_WORKER_UID: uid })
   }
   const caches = agentCaches(manager, new Set([...pools, ...adopted]))
-  manager.addReadinessCheck(() => (caches.pools.hasSynced ? pools.flatMap(name => whyNotServed(name, caches.pools.get(name))) : []))
+  const notServed = () => (caches.pools.hasSynced ? pools.flatMap(name => whyNotServed(name, caches.pools.get(name))) : [])
+  // Anybody who can connect to the health address may read it: it names no pools.
+  const readinessReasons = () => {
+    const { length } = notServed()
+    return length === 0 ? [] : [`${length} of ${pools.length} WorkerPools cannot be served: the output of "oarlock pool" names them`]
+  }
+  manager.addReadinessCheck(readinessReasons)
+  let reported = ''
+  const logNotServed = () => {
+    const reasons = notServed().join('; ')
+    if (reasons !== reported && reasons !== '') log.warn({ reasons }, 'some WorkerPools cannot be served')
+    reported = reasons
+  }
+  caches.pools.onChange({ added: logNotServed, updated: logNotServed, deleted: logNotServed })
   const agent = new PoolAgent({
     ...{ manager, processes, prepare, host, maxWorkers, log, nowMs },
     ...caches,
@@ -102,7 +115,10 @@ export function startPool(options: PoolRoleOptions): PoolRole {
       return manager.probePort
     },
     whenReady,
-    notReady: () => manager.readyz().reasons,
+    notReady: () => {
+      const names = readinessReasons()
+      return [...manager.readyz().reasons.filter(reason => !names.includes(reason)), ...notServed()]
+    },
     interrupt: () => processes.interrupt(),
     stop: async ({ graceMs, onProgress }) => {
       await agent.drain()
