@@ -16,7 +16,7 @@ import { makeRegistry } from './endpoints/metrics.ts'
 import { createQueueHandler } from './endpoints/queue-endpoint.ts'
 import { openStatusToken, statusPageLink } from './endpoints/status-access.ts'
 import { collectGarbageWhenIdle } from './idle-gc.ts'
-import { createJoinHandler, createPodCredential, EndCredentials, JoinService, serverTokenIssuer } from './join/index.ts'
+import { CredentialRevoker, createJoinHandler, createPodCredential, JoinService, serverTokenIssuer } from './join/index.ts'
 import { drainProcessPool, openProcessPool } from './process-pool/local-pool.ts'
 import { keepClaim } from './stores/keep-claim.ts'
 import { openStores, serveStores } from './stores/stores.ts'
@@ -186,8 +186,8 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       log,
     })
     cleanups.push(() => listener.close())
-    const ending = new EndCredentials({ client, workers: controllers.workers, log })
-    cleanups.push(() => ending.stop())
+    const revoker = new CredentialRevoker({ client, workers: controllers.workers, log })
+    cleanups.push(() => revoker.stop())
     cleanups.push(() => manager.stop({ graceMs: controllersGraceMs }))
     await manager.start()
     cleanups.push(collectGarbageWhenIdle(() => server.stats().historyBytes))
@@ -209,7 +209,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
         isStopping = true
         stopping ??= (async () => {
           // Controllers stop first, so that no Run is assigned. The API server runs until the workers have reported.
-          ending.stop()
+          revoker.stop()
           const controllersStopped = manager.stop({ graceMs: controllersGraceMs })
           await drainProcessPool(pool, { graceMs, onProgress, log })
           await controllersStopped

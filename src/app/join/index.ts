@@ -1,14 +1,14 @@
 /**
  * @module app/join: the credentials of workers, and how those on other machines join. Start reading at `join-service.ts`, which exchanges a join token
  * (`join-token.ts`, created by `oarlock token create` through `manage-tokens.ts`) for the credential of one worker, and issues those of
- * workers that this host starts. The worker renews it (`credential.ts`); it ends with its Worker (`end-credentials.ts`). The token decides
+ * workers that this host starts. The worker renews it (`credential.ts`); it ends with its Worker (`credential-revoker.ts`). The token decides
  * about the labels of the worker (`worker-labels.ts`).
  * In: a join token. Out: a name, a pool, labels, and a credential for an hour.
  * Out of scope: what the credential permits (`../api-server/authorize-worker.ts`, `../manifests/`).
  */
 export { bootstrapWorker, fetchPinnedCa, JoinError } from './bootstrap.ts'
 export { Credential } from './credential.ts'
-export { EndCredentials } from './end-credentials.ts'
+export { CredentialRevoker } from './credential-revoker.ts'
 export { createJoinHandler } from './join-handler.ts'
 export { isNewCredential, workerCredentialName, workerUidAnnotation } from './join-secrets.ts'
 export { type IssueCredential, type JoinResponse, JoinService, type JoinServiceOptions } from './join-service.ts'

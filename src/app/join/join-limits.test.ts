@@ -42,8 +42,9 @@ after(async () => {
 
 const token = async () => (await createJoinToken(client, server.caCertificate, { pool: 'edge', ttlMs: 24 * 3_600_000 })).text
 
+const clock = () => nowMs
 const limited = (maxCredentials: { all: number; perToken: number }) =>
-  new JoinService({ client, issueCredential: serverTokenIssuer(server), maxCredentials, nowMs: () => nowMs })
+  new JoinService({ client, issueCredential: serverTokenIssuer(server, clock), maxCredentials, nowMs: clock })
 
 const tryJoin = async (service: JoinService, text: string) => {
   const outcome = await service.join(text, 'vm')

@@ -7,7 +7,7 @@ import { makeRegistry } from '../endpoints/metrics.ts'
 import { startPublishedListener } from '../listener/published-listener.ts'
 import { createCertificates, type RoleListenerOptions } from '../listener/tls-listener.ts'
 import type { RoleProcess } from '../role-process.ts'
-import { EndCredentials } from './end-credentials.ts'
+import { CredentialRevoker } from './credential-revoker.ts'
 import { createJoinHandler } from './join-handler.ts'
 import { JoinService } from './join-service.ts'
 import { serviceAccountIssuer, withdrawRights } from './service-account-issuer.ts'
@@ -40,7 +40,7 @@ export async function startJoinProcess(options: JoinProcessOptions): Promise<Rol
   })
   const manager = new Manager({ client, log })
   const workers = manager.informer(workerResource)
-  const ending = new EndCredentials({ client, workers, log, onEnded: worker => withdrawRights(client, worker) })
+  const revoker = new CredentialRevoker({ client, workers, log, onEnded: worker => withdrawRights(client, worker) })
   try {
     const { ca: caCertificate } = await createCertificates(options.dataDir, options.listen.host, options.names)
     const listener = await startPublishedListener({
@@ -55,13 +55,13 @@ export async function startJoinProcess(options: JoinProcessOptions): Promise<Rol
     // Not awaited: an API server that cannot be reached must not hide the health endpoints, which report it.
     manager.start().catch((error: unknown) => log.warn({ err: error }, 'failed to watch Workers'))
     const stop = async () => {
-      ending.stop()
+      revoker.stop()
       await manager.stop()
       await listener.stop().finally(release)
     }
     return { ...listener, stop }
   } catch (error) {
-    ending.stop()
+    revoker.stop()
     release()
     throw error
   }

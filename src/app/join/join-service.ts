@@ -93,7 +93,7 @@ const credentialRevoked: JoinRejection = { code: 401, message: 'the credential i
 /**
  * Issues the credentials of workers: for a join token, to a process that this host starts, and for the previous credential. A credential is
  * valid for an hour, grants what `authorize-worker.ts` permits, and is bound to a Secret in `oarlock-workers`: deleting the Secret revokes
- * it. `end-credentials.ts` does so when its Worker has been deleted. A name has one credential at a time.
+ * it. `credential-revoker.ts` does so when its Worker has been deleted. A name has one credential at a time.
  */
 export class JoinService {
   readonly #options: JoinServiceOptions

@@ -19,7 +19,7 @@ import { rfc3339 } from '../../kubernetes/object/index.ts'
 import { type ApiServerRole, startApiServer } from '../api-server/api-server.ts'
 import { installOarlock } from '../controllers/install.ts'
 import { workersGroup, workerUserName } from '../worker-identity.ts'
-import { EndCredentials } from './end-credentials.ts'
+import { CredentialRevoker } from './credential-revoker.ts'
 import { endedAtAnnotation, registerWithinMs, workerCredentialName } from './join-secrets.ts'
 import { JoinService } from './join-service.ts'
 import { serverTokenIssuer } from './server-token-issuer.ts'
@@ -29,7 +29,7 @@ let api: ApiServerRole
 let client: Client
 let manager: Manager
 let joinService: JoinService
-let ending: EndCredentials
+let revoker: CredentialRevoker
 let nowMs = Date.now()
 const ended: string[] = []
 
@@ -43,11 +43,11 @@ before(async () => {
   const workers = manager.informer(workerResource)
   joinService = new JoinService({ client, issueCredential: serverTokenIssuer(api.server) })
   const onEnded = async (worker: string) => void ended.push(worker)
-  ending = new EndCredentials({ client, workers, log: silentLog, onEnded, nowMs: () => nowMs })
+  revoker = new CredentialRevoker({ client, workers, log: silentLog, onEnded, nowMs: () => nowMs })
   await manager.start()
 })
 after(async () => {
-  ending?.stop()
+  revoker?.stop()
   await manager?.stop()
   await client?.close()
   await api?.server.close({ graceMs: 200 })
@@ -104,10 +104,10 @@ test('a worker whose Worker was deleted keeps its credential until its Runs have
   await eventually(async () => (await recordOf('w2'))?.metadata.annotations?.[endedAtAnnotation], 'the record to be marked')
   equal(await renewal('w2'), 403)
   await eventually(() => ended.includes('w2'), 'its rights to be withdrawn')
-  await ending.sweep()
+  await revoker.sweep()
   ok(await recordOf('w2'))
   await endRun(run, 'Succeeded')
-  await ending.sweep()
+  await revoker.sweep()
   equal(await recordOf('w2'), undefined)
 })
 
@@ -117,10 +117,10 @@ test('the credential of a lost worker remains as long as the store accepts a las
   await client.resource(workerResource).delete('w3')
   await eventually(async () => (await recordOf('w3'))?.metadata.annotations?.[endedAtAnnotation], 'the record to be marked')
   nowMs += 9 * 60_000
-  await ending.sweep()
+  await revoker.sweep()
   ok(await recordOf('w3'))
   nowMs += 2 * 60_000
-  await ending.sweep()
+  await revoker.sweep()
   equal(await recordOf('w3'), undefined)
 })
 
@@ -137,10 +137,10 @@ test('a worker that has not registered in time cannot register later, and its cr
   nowMs = Date.now()
   const issued = await joinService.issue('w4', 'edge', {})
   ok('credential' in issued)
-  await ending.sweep()
+  await revoker.sweep()
   ok(await recordOf('w4'))
   nowMs += registerWithinMs
-  await ending.sweep()
+  await revoker.sweep()
   equal(await recordOf('w4'), undefined)
 })
 

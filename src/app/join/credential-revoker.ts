@@ -5,7 +5,7 @@ import { isReason, type KubeObject, rfc3339 } from '../../kubernetes/object/inde
 import { lastVersionWithinMs } from '../last-version.ts'
 import { endedAtAnnotation, listJoinSecrets, mayRegister, workerCredentialName, workerCredentialType } from './join-secrets.ts'
 
-export type EndCredentialsOptions = {
+export type CredentialRevokerOptions = {
   client: Client
   workers: Informer<Pick<Worker, 'spec' | 'status'>>
   /** Withdraws what lets the worker register, where no authorizer of Oarlock asks {@link mayRegister}. */
@@ -21,13 +21,13 @@ const sweepEveryMs = 60_000
  * it. It is deleted immediately if the worker has no Run to finish. Otherwise it can be used for nothing else, is not renewed, and is deleted
  * when the Runs have ended; after the Run of a lost worker only when the store accepts no last version of its state any more.
  */
-export class EndCredentials {
-  readonly #options: EndCredentialsOptions
+export class CredentialRevoker {
+  readonly #options: CredentialRevokerOptions
   readonly #nowMs: () => number
   readonly #unsubscribe: () => void
   readonly #timer: NodeJS.Timeout
 
-  constructor(options: EndCredentialsOptions) {
+  constructor(options: CredentialRevokerOptions) {
     this.#options = options
     this.#nowMs = options.nowMs ?? Date.now
     this.#unsubscribe = options.workers.onChange({ deleted: ({ metadata }) => void this.#report(this.#end(metadata.name)) })
