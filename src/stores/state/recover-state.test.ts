@@ -1,8 +1,8 @@
 import { deepStrictEqual, equal, rejects } from 'node:assert/strict'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { recoverState } from './index.ts'
+import { keptStatePath, recoverState } from './index.ts'
 import { clientOf, withStateServer } from './state-server.testing.ts'
 
 test('saves the last state of a lost worker once, or stores it as an orphan if it is stale or incomplete', () =>
@@ -37,6 +37,12 @@ test('saves the last state of a lost worker once, or stores it as an orphan if i
       await server.store.lock({ stackUid: 'uid', holder: { kind: 'Run', runName: 'run-2', epoch: 2 } }, async () => true)
       writeFileSync(path, '{"serial":7}')
       deepStrictEqual(await recoverState(options), { kind: 'orphaned', orphan: 4 })
+      mkdirSync(join(server.directory, 'private'))
+      writeFileSync(join(server.directory, keptStatePath), '{"serial":8}')
+      deepStrictEqual(await recoverState(options), { kind: 'orphaned', orphan: 4 }, 'a complete file is newer than what was kept')
+      writeFileSync(path, '')
+      deepStrictEqual(await recoverState(options), { kind: 'orphaned', orphan: 5 })
+      equal((await server.store.readVersion({ stackUid: 'uid', version: 5 }))?.bytes.toString(), '{"serial":8}')
       await rejects(recoverState({ ...options, token: 'wrong', deadlineMs: 150 }), /failed to upload .* response status 403/)
       await rejects(recoverState({ ...options, url: 'https://127.0.0.1:1/x', deadlineMs: 150 }), /failed to upload/)
       await late.close()

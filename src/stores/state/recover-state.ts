@@ -20,6 +20,9 @@ export type RecoverStateOptions = {
   deadlineMs?: number
 }
 
+/** In the directory of a Run: the newest version that its worker could not upload, see stream-state-file.ts. */
+export const keptStatePath = 'private/unsaved.tfstate'
+
 /**
  * `orphaned`: a newer Run had started, or the file is incomplete, and the content is stored as an orphaned version. `skipped`: the file
  * is missing or empty.
@@ -36,18 +39,25 @@ const maxSequence = Number.MAX_SAFE_INTEGER
 
 /**
  * Uploads the last state file of a Run whose worker was lost, with the Run's epoch (invariant 3). The engine must have ended: the file is
- * read once. The upload is retried until the deadline; content that is stored already creates no version.
+ * read once. If it is missing, empty or incomplete, the version before is uploaded that the worker has kept, if any. The upload is retried until the deadline; content that is stored already creates no version.
  * @throws {Error} when the upload failed until the deadline: the file must be kept then.
  */
 export async function recoverState(options: RecoverStateOptions): Promise<RecoverStateResult> {
-  const { path, root, url, socketPath, token, caCertificate, epoch, deadlineMs = 30_000 } = options
-  const bytes = await readStateFile(root, path)
-  if (!bytes) return { kind: 'skipped', reason: `${path} does not exist` }
-  // Interrupted between truncate and write: the previous version was uploaded when it was complete.
-  if (bytes.byteLength === 0) return { kind: 'skipped', reason: `${path} is empty` }
-  // Interrupted during the write: it may name resources that no version contains, so it is stored for a user to read.
-  const target = isJsonObject(bytes) ? url : url.replace(/\/state$/, '/incomplete')
+  const { path, root, url, deadlineMs = 30_000 } = options
   const endMs = performance.now() + deadlineMs
+  const bytes = await readStateFile(root, path)
+  if (bytes && isJsonObject(bytes)) return await upload(url, bytes, options, endMs)
+  // Interrupted while it replaced a version, which the store has unless it was kept.
+  const kept = await readStateFile(root, keptStatePath)
+  const result = kept && isJsonObject(kept) ? await upload(url, kept, options, endMs) : undefined
+  if (!bytes?.byteLength) return result ?? { kind: 'skipped', reason: bytes ? `${path} is empty` : `${path} does not exist` }
+  // It may name resources that no version contains, so it is stored for a user to read.
+  const incomplete = await upload(url.replace(/\/state$/, '/incomplete'), bytes, options, endMs)
+  return result ?? incomplete
+}
+
+async function upload(target: string, bytes: Buffer, options: RecoverStateOptions, endMs: number): Promise<RecoverStateResult> {
+  const { path, url, socketPath, token, caCertificate, epoch } = options
   for (let failures = 1; ; failures++) {
     const remainingMs = endMs - performance.now()
     const response = await put(target, bytes, {

@@ -1,5 +1,18 @@
 import { deepStrictEqual, equal, ok, rejects } from 'node:assert/strict'
-import { closeSync, fsyncSync, ftruncateSync, linkSync, mkdtempSync, openSync, renameSync, rmSync, writeFileSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  ftruncateSync,
+  linkSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -84,8 +97,8 @@ test('never uploads an incomplete file, and flush rejects', () =>
     engine.close()
   }))
 
-for (const rest of ['', '{"serial":2'])
-  test(`a version whose upload failed is uploaded although the engine left ${JSON.stringify(rest)} in the file since`, () =>
+for (const rest of ['', '{"serial":2', undefined])
+  test(`a version whose upload failed is uploaded although the engine left ${rest === undefined ? 'no file' : `${JSON.stringify(rest)} in the file`} since`, () =>
     withFile(async ({ path, uploads, errors }, start) => {
       let isDown = true
       const upload = async () => {
@@ -95,13 +108,49 @@ for (const rest of ['', '{"serial":2'])
       const engine = openLikeTerraform(path)
       engine.write('{"serial":1}')
       await eventually(() => errors.length > 0, 'an upload to fail')
-      engine.write(rest)
+      if (rest === undefined) rmSync(path)
+      else engine.write(rest)
       await rejects(stream.flush(), /the store is down/)
       isDown = false
-      await rejects(stream.flush(), /contains no complete state/)
+      if (rest === undefined) await stream.flush()
+      else await rejects(stream.flush(), /contains no complete state/)
       deepStrictEqual(uploads, ['{"serial":1}'])
       engine.close()
     }))
+
+test('a version is kept while its upload takes long or has failed, and what is kept is never older than what is stored', () =>
+  withFile(async ({ path, directory, uploaded }, start) => {
+    const keptPath = join(directory, 'kept')
+    const kept = () => (existsSync(keptPath) ? readFileSync(keptPath, 'utf8') : undefined)
+    let store = Promise.withResolvers<void>()
+    const sent: string[] = []
+    const stream = start({
+      keptPath,
+      keepAfterMs: 20,
+      retryMs: 60_000,
+      upload: bytes => {
+        sent.push(`${bytes}, kept: ${kept()}`)
+        return store.promise
+      },
+    })
+    const engine = openLikeTerraform(path)
+    engine.write('{"serial":1}')
+    await eventually(() => kept() === '{"serial":1}', 'the version to be kept')
+    engine.write('{"serial":2}')
+    store.reject(new Error('the store is down'))
+    await eventually(() => sent.length === 2, 'the next version to be sent')
+    store.promise.catch(() => {})
+    store = Promise.withResolvers<void>()
+    const flushed = stream.flush()
+    await eventually(() => sent.length === 3, 'the next version to be sent again')
+    equal(kept(), '{"serial":2}')
+    store.resolve()
+    await flushed
+    await uploaded('{"serial":2}')
+    equal(kept(), undefined)
+    deepStrictEqual(sent, ['{"serial":1}, kept: undefined', '{"serial":2}, kept: {"serial":2}', '{"serial":2}, kept: {"serial":2}'])
+    engine.close()
+  }))
 
 test('uploads a large state that is written in parts once it is complete', () =>
   withFile(async ({ path, uploads, uploaded }, start) => {

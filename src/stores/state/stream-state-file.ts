@@ -16,6 +16,13 @@ export type StreamStateFileOptions = {
   onError: (error: unknown) => void
   /** Delay after a failed upload. Default 500. */
   retryMs?: number
+  /**
+   * Where a version is kept whose upload failed or takes longer than `keepAfterMs`, accessed by `files`: the engine may leave an empty or
+   * incomplete file, and this process may end before the store is available. Removed when the store has it. Default: it is not kept.
+   */
+  keptPath?: string
+  /** Default 200. */
+  keepAfterMs?: number
   /** Content that is already stored (the file was created from it): it is not uploaded again. */
   known?: Buffer
 }
@@ -46,11 +53,13 @@ const incompleteRetries = 20
  * directory is watched, and each read opens the path again.
  */
 export function streamStateFile(options: StreamStateFileOptions): StateFileStream {
-  const { path, upload, settleMs = 2, onError, retryMs = 500 } = options
+  const { path, upload, settleMs = 2, onError, retryMs = 500, keptPath, keepAfterMs = 200 } = options
   const files = options.files ?? new RootDirectory(dirname(path))
   let uploaded = options.known
   /** The newest complete version, while its upload has not succeeded. */
   let pending: Buffer | undefined
+  /** A version is at `keptPath`. */
+  let isKept = false
   let closed = false
   let running: Promise<void> | undefined
   let dirty = false
@@ -70,15 +79,42 @@ export function streamStateFile(options: StreamStateFileOptions): StateFileStrea
       if (pending !== undefined) await uploadVersion(pending)
       return false
     }
-    if (content !== undefined && !(uploaded !== undefined && content.equals(uploaded))) await uploadVersion(content)
+    // Without a file the version before is what the engine has left.
+    const newest = content ?? pending
+    if (newest !== undefined && !(uploaded !== undefined && newest.equals(uploaded))) await uploadVersion(newest)
     return true
   }
 
   const uploadVersion = async (content: Buffer): Promise<void> => {
     pending = content
-    await upload(content)
+    // What is kept is never older than what the store has: it would replace that.
+    if (isKept) await keep(content)
+    let keeping: Promise<void> | undefined
+    const timer = setTimeout(() => (keeping = keep(content)), keepAfterMs)
+    try {
+      await upload(content)
+    } catch (error) {
+      keeping ??= keep(content)
+      throw error
+    } finally {
+      clearTimeout(timer)
+      await keeping
+    }
+    if (isKept) await files.remove(keptPath!)
+    isKept = false
     uploaded = content
     pending = undefined
+  }
+
+  const keep = async (content: Buffer): Promise<void> => {
+    if (keptPath === undefined) return
+    try {
+      await files.write(keptPath, content)
+      isKept = true
+    } catch (error) {
+      onError(error)
+      if (isKept) await files.remove(keptPath)
+    }
   }
 
   const loop = async () => {

@@ -22,7 +22,7 @@ import { startFenceTimer } from '../lease/fence-timer.ts'
 import { bootMs, type SupervisedRun } from '../supervisor/index.ts'
 import { createEngineContext } from './engine-context.ts'
 import type { ExecuteOptions, ExecuteResult, Execution, RunStateClient } from './execution.ts'
-import { failureOf, failureOfStop, maxMessageChars } from './failure.ts'
+import { failureOf, failureOfStop, maxMessageChars, withUnsavedNote } from './failure.ts'
 import { findEngine } from './find-engine.ts'
 import { findOomKill } from './find-oom-kill.ts'
 import { formatResult, formatStart } from './format-run.ts'
@@ -321,7 +321,8 @@ class RunExecution {
       // Masked first: half a secret is no longer recognized as one.
       if (status.message) status.message = truncateText(log.mask(status.message), maxMessageChars)
       const isUnsaved = this.#stateFile?.isUnsaved === true
-      if (!isUnsaved) await this.#directory?.remove()
+      if (isUnsaved) status.message = withUnsavedNote(status.message, run)
+      else await this.#directory?.remove()
       await this.#reporter.reportPhase(status)
       if (isUnsaved) {
         await this.#supervised?.abandon(abandonTimeoutMs)

@@ -1,4 +1,4 @@
-import type { RunStatus } from '../../../api/index.ts'
+import { oarlockCommand, type Run, type RunStatus } from '../../../api/index.ts'
 import { StatusError } from '../../../kubernetes/object/index.ts'
 import { UnexpectedFileError } from '../../../kubernetes/util/index.ts'
 import { LockedError, StateClientError } from '../../../stores/state/index.ts'
@@ -57,6 +57,12 @@ export function failureOfStop(cause: StopCause, engineError: string | undefined)
     case 'OwnershipLost':
       return failed('OwnershipLost', `the Run no longer belongs to this worker: ${cause.detail}`, false)
   }
+}
+
+/** The message of a Run whose state the worker could not save: from then on its supervisor tries, and the store keeps it as that of a Run that has ended. */
+export function withUnsavedNote(message: string | undefined, { metadata, spec }: Run): string {
+  const command = oarlockCommand('state versions', { name: spec.stackRef.name, namespace: metadata.namespace })
+  return `${message}; its last state becomes an orphaned version when the store accepts it: ${command}`
 }
 
 /** Suggests 1.5 times the peak: the engine was stopped there and may need more. */

@@ -1,5 +1,12 @@
 import { type RootDirectory, sha256 } from '../../../kubernetes/util/index.ts'
-import { LockedError, StaleEpochError, type StateClient, type StateFileStream, streamStateFile } from '../../../stores/state/index.ts'
+import {
+  keptStatePath,
+  LockedError,
+  StaleEpochError,
+  type StateClient,
+  type StateFileStream,
+  streamStateFile,
+} from '../../../stores/state/index.ts'
 import type { RunLog } from './run-log.ts'
 import type { RunStopper } from './run-stopper.ts'
 import { RunStoppedError } from './stop-cause.ts'
@@ -60,6 +67,7 @@ export class RunStateFile {
       path,
       files,
       known: this.#known,
+      keptPath: keptStatePath,
       upload: async bytes => {
         this.#version = await client.write(bytes, { signal: stopper.writeSignal })
         this.#markSaved(bytes)

@@ -197,8 +197,7 @@ export async function salvageUnlessSaved(
   try {
     const { readStateFile, recoverState } = await import('../../../stores/state/recover-state.ts')
     const bytes = await readStateFile(root, salvage.path)
-    // Without a file the engine wrote no state.
-    if (!bytes || createHash('sha256').update(bytes).digest('hex') === savedDigest) return undefined
+    if (bytes && createHash('sha256').update(bytes).digest('hex') === savedDigest) return undefined
     await recoverState({ ...salvage, root, deadlineMs })
     return undefined
   } catch (error) {

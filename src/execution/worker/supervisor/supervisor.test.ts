@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, type TestContext, test } from 'node:test'
 import { eventually } from '../../../../test/support/eventually.ts'
+import { keptStatePath } from '../../../stores/state/index.ts'
 import { findRunProcesses, groupExists, readStartTime } from '../../workspace/index.ts'
 import type { LeaseTimings } from '../lease/lease-timings.ts'
 import { bootMs } from './clock.ts'
@@ -129,6 +130,20 @@ test('a killed worker and engine: other processes of the Run are killed, the las
   assert.deepEqual(
     upload().map(({ body }) => body),
     ['{"serial":5}'],
+  )
+})
+
+test('a worker killed while the store was unavailable: the version that it kept is saved if the engine left an empty file', async t => {
+  const { worker, group, directory, path, upload } = await start(t, 'echo ready; sleep 100')
+  writeFileSync(path, '')
+  mkdirSync(join(directory, 'private'))
+  writeFileSync(join(directory, keptStatePath), '{"serial":4}')
+  process.kill(-group, 'SIGKILL')
+  worker.kill('SIGKILL')
+  await untilRemoved(directory)
+  assert.deepEqual(
+    upload().map(({ body }) => body),
+    ['{"serial":4}'],
   )
 })
 
