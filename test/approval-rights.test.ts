@@ -1,6 +1,6 @@
 // The rights on approvals on the embedded server, and what it records. The decisions of both servers are in test/rights/.
 import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -10,6 +10,7 @@ import { installOarlock } from '../src/app/controllers/install.ts'
 import { roleBinding } from '../src/app/manifests/rule.ts'
 import { type Client, namespaceResource } from '../src/kubernetes/client/index.ts'
 import type { NewObject } from '../src/kubernetes/object/index.ts'
+import { eventually } from './support/eventually.ts'
 import { runOarlock } from './support/run-program.ts'
 
 const spec: StackSpec = { engine: 'command', approval: 'Manual', source: { inline: { files: { a: '' } } }, command: { apply: ['true'] } }
@@ -18,6 +19,7 @@ const approval = { [annotations.approvedPlan]: 'sha256:1', ...forged }
 
 let close: () => Promise<void>
 let admin: Client
+let auditLog: string
 let changeAs: (user: string, namespace: string, name: string, priority: number) => Promise<void>
 const users: Record<string, Client> = {}
 const kubeconfigs: Record<string, string> = {}
@@ -32,7 +34,8 @@ const roles: Readonly<Record<string, readonly string[]>> = {
 
 before(async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-approval-'))
-  const api = await startApiServer({ dataDir, listen: { host: '127.0.0.1', port: 0 } })
+  auditLog = join(dataDir, 'audit.log')
+  const api = await startApiServer({ dataDir, listen: { host: '127.0.0.1', port: 0 }, audit: { path: auditLog } })
   admin = await api.connect({ name: 'root', groups: ['system:masters'] }, 'test')
   await installOarlock(admin)
   const namespaces = { shop: {}, bank: { 'oarlock.dev/approval': 'FourEyes' }, typo: { 'oarlock.dev/approval': 'required' } }
@@ -103,6 +106,25 @@ describe('an approval', () => {
     const again = await annotate('ann', 'shop', 'recorded', { [annotations.approvedAt]: 'again' })
     equal(noteOf(again, 'approvedBy'), 'ann')
     ok(Date.parse(noteOf(again, 'approvedAt') ?? '') >= at)
+  })
+
+  test('is in the audit log with the plan and its Run, and a rejected one with the reason', async () => {
+    await create('shop', 'audited')
+    await awaitApproval('shop', 'audited')
+    await rejects(annotate('ed', 'shop', 'audited', approval), missingRight)
+    await annotate('zoe', 'shop', 'audited', approval)
+    const events = await eventually(
+      () =>
+        readFileSync(auditLog, 'utf8')
+          .split('\n')
+          .filter(line => line.includes('"audited"') && line.includes('"verb":"patch"')),
+      lines => lines.length === 3,
+    )
+    const [, denied, approved] = events.map(line => JSON.parse(line) as { user: { username: string }; annotations: Record<string, string> })
+    equal(denied?.annotations['authorization.k8s.io/decision'], 'forbid')
+    match(denied?.annotations['authorization.k8s.io/reason'] ?? '', missingRight)
+    equal(approved?.user.username, 'zoe')
+    deepEqual(approved?.annotations, { 'oarlock.dev/approved-plan': 'sha256:1', 'oarlock.dev/approved-run': 'audited-1' })
   })
 
   test('needs the right, through every kind of write', async () => {

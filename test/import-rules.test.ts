@@ -71,7 +71,7 @@ const serverMayImport: Record<string, readonly string[]> = {
   rest: ['watch', 'wire', 'quota', 'registry', 'auth', 'storage', 'fairness'],
   discovery: ['wire', 'registry', 'storage'],
   watch: ['wire', 'registry', 'storage', 'fairness'],
-  wire: ['registry', 'storage'],
+  wire: ['registry', 'storage', 'audit'],
   quota: ['registry', 'storage'],
   registry: ['storage'],
   auth: ['storage'],

@@ -9,6 +9,8 @@ export type MountHandler = (
     user: ReviewedUser | undefined
     /** For long responses: the user of the same credential now; undefined if it is no longer valid. */
     reauthenticate?(): Promise<ReviewedUser | undefined>
+    /** Records the request in the audit log, if the listener has one, as that of a user whom the handler has authenticated itself. */
+    audit?(user: ReviewedUser): void
   },
 ) => Promise<void>
 

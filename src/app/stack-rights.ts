@@ -24,6 +24,9 @@ export const stackMessages = {
   owners: `an owner reference lets the deletion of the owner destroy the resources, which needs the ${describeRight(destroyRight)}`,
 } as const
 
+/** In audit events of approvals, together with the digest of the plan. */
+const approvedRunAnnotation = 'oarlock.dev/approved-run'
+
 /** How many authors, and how many users who requested Runs, are recorded by name. One more is recorded, which shows that there were too many. */
 const maxNames = 16
 
@@ -38,6 +41,10 @@ export function stackAdmission(facts: StackAdmissionFacts): AdmissionPlugin {
     if (request.subresource !== '') return undefined
     const write: StackWrite = { request, now: object as Stack, old: oldObject as Stack | undefined }
     const problem = requestProblem(write) ?? rightsProblem(write) ?? fourEyesProblem(write, facts) ?? digestProblem(write)
+    if (problem === undefined && isApproval(write)) {
+      request.auditAnnotation(annotations.approvedPlan, annotationOf(write.now, annotations.approvedPlan)!)
+      request.auditAnnotation(approvedRunAnnotation, write.old!.status!.plan!.runName)
+    }
     if (problem === undefined) object.metadata = { ...object.metadata, annotations: recorded(write, facts.nowMs()) } as ObjectMeta
     return problem
   }

@@ -1,5 +1,5 @@
 import { deepEqual, equal, match, rejects } from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
@@ -10,17 +10,28 @@ import { streamLog } from '../../src/cli/follow-log.ts'
 import { StateApi } from '../../src/cli/state/state-api.ts'
 import { createClient } from '../../src/kubernetes/client/index.ts'
 import { createPool, type Target } from '../conformance/target.ts'
+import { eventually } from '../support/eventually.ts'
 import { checkRows } from './check-rows.ts'
 import { createFixture, type Fixture, namespace } from './fixture.ts'
 import { localWorkerRows, objectRows, storeRows } from './rows.ts'
 
+type AuditEvent = {
+  level: string
+  user: { username: string }
+  responseStatus: { code: number }
+  annotations?: Record<string, string>
+}
+
 let fixture: Fixture
+let auditLog: string
 let close: () => Promise<void>
 
 before(async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-rights-'))
-  const api = await startApiServer({ dataDir, listen: { host: '127.0.0.1', port: 0 }, mounts: ['/state/', '/logs/'] })
-  const { server, mounts } = api
+  auditLog = join(dataDir, 'audit.log')
+  const mounts = ['/state/', '/logs/']
+  const api = await startApiServer({ dataDir, listen: { host: '127.0.0.1', port: 0 }, mounts, audit: { path: auditLog } })
+  const { server } = api
   const target: Target = {
     url: server.url,
     tokens: { admin: server.adminToken },
@@ -28,8 +39,8 @@ before(async () => {
     close: async () => {},
   }
   fixture = await createFixture(target, serverTokenIssuer(server))
-  mounts.set('/state/', fixture.handlers.state)
-  mounts.set('/logs/', fixture.handlers.log)
+  api.mounts.set('/state/', fixture.handlers.state)
+  api.mounts.set('/logs/', fixture.handlers.log)
   close = async () => {
     await fixture.close()
     await target.pool.destroy()
@@ -53,6 +64,23 @@ test('the embedded server: stores on a listener of their own decide by TokenRevi
 
 test('the embedded server: stores on the address of the API server decide in the same way', async () => {
   await checkRows(fixture, storeRows, 'embedded', 'api')
+})
+
+test('the embedded server: reads of a state are in the audit log, also by the token of the Stack, and the reason of a denied one', async () => {
+  const path = `/state/${namespace}/web?audited`
+  for (const user of ['admin', 'stack-token', 'viewer', 'wrong']) await fixture.send('api', user, { method: 'GET', path })
+  const events = await eventually(
+    () =>
+      readFileSync(auditLog, 'utf8')
+        .split('\n')
+        .filter(line => line.includes('?audited')),
+    lines => lines.length === 3,
+  )
+  const [admin, stackToken, viewer] = events.map(line => JSON.parse(line) as AuditEvent)
+  deepEqual([admin?.user.username, admin?.responseStatus.code, admin?.level], ['oarlock:admin', 200, 'Metadata'])
+  deepEqual([stackToken?.user.username, stackToken?.responseStatus.code], ['oarlock:stack-token', 200])
+  deepEqual([viewer?.user.username, viewer?.responseStatus.code], ['system:serviceaccount:users:viewer', 403])
+  match(viewer?.annotations?.['authorization.k8s.io/reason'] ?? '', /cannot get resource "stacks\/state"/)
 })
 
 test('the embedded server: view, edit and admin include the roles of Oarlock by aggregation', async () => {

@@ -140,6 +140,7 @@ const request = {
   subresource: '',
   isDryRun: false,
   isAllowed: () => false,
+  auditAnnotation: () => {},
 }
 const admits = (table: string, written: KubeObject, before?: KubeObject) =>
   workerAdmission(factsWith(runOf({}))).get(table)!({ ...request, user: local }, written, before) === undefined

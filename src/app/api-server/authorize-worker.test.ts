@@ -138,6 +138,7 @@ const place = {
   subresource: '',
   isDryRun: false,
   isAllowed: () => false,
+  auditAnnotation: () => {},
 }
 const object = (name: string, rest: object = {}) => ({ metadata: { name }, ...rest }) as unknown as KubeObject
 const passes = (table: string, written: KubeObject, who = user, before?: KubeObject) =>

@@ -64,7 +64,7 @@ async function audited(
 const summary = ({ verb, objectRef = {}, responseStatus }: Event) =>
   `${verb} ${[objectRef.resource, objectRef.namespace, objectRef.name].filter(Boolean).join('/')} ${responseStatus?.code}`
 
-test('by default, metadata of writes is recorded: user, verb, object, response and times; bodies and reads are not', async () => {
+test('by default, metadata of writes is recorded: user, verb, object, response and times; bodies and reads of other kinds than Secrets are not', async () => {
   const { events, text } = await audited(async server => {
     const { call } = server
     await call(maps, { body: configMap('a', { value: 'not-logged' }) })
@@ -76,6 +76,8 @@ test('by default, metadata of writes is recorded: user, verb, object, response a
     await call(maps, { body: configMap('b'), token: null })
     await call(`${maps}/a`, { method: 'DELETE' })
     await call(secrets, { body: { metadata: { name: 's' }, stringData: { password: 'hunter2' } } })
+    await call(`${secrets}/s`)
+    await call(secrets, { token })
     await call('/apis/coordination.k8s.io/v1/namespaces/default/leases', { body: { metadata: { name: 'l' }, spec: {} } })
     await call('/apis/coordination.k8s.io/v1/namespaces/default/leases/l', {
       method: 'PATCH',
@@ -83,6 +85,7 @@ test('by default, metadata of writes is recorded: user, verb, object, response a
       body: { spec: {} },
     })
     await call('/backup')
+    await call('/backup', { token })
   })
   assert.deepEqual(events.map(summary), [
     'create configmaps/default/a 201',
@@ -90,8 +93,11 @@ test('by default, metadata of writes is recorded: user, verb, object, response a
     'delete configmaps/default/a 403',
     'delete configmaps/default/a 200',
     'create secrets/default/s 201',
+    'get secrets/default/s 200',
+    'list secrets/default 403',
     'create leases/default/l 201',
     'get  200',
+    'get  403',
   ])
   const [created, , denied] = events as [Event, Event, Event]
   assert.deepEqual(
@@ -99,6 +105,15 @@ test('by default, metadata of writes is recorded: user, verb, object, response a
     ['Metadata', 'ResponseComplete', maps, 'tester/1.0'],
   )
   assert.deepEqual([denied.user.username, denied.user.groups, denied.sourceIPs], ['jane', ['dev', 'system:authenticated'], ['127.0.0.1']])
+  assert.equal(created.annotations, undefined)
+  assert.deepEqual(
+    events.filter(({ annotations }) => annotations).map(({ annotations }) => annotations),
+    [
+      'configmaps "a" is forbidden: User "jane" cannot delete resource "configmaps" in API group "" in the namespace "default"',
+      'secrets is forbidden: User "jane" cannot list resource "secrets" in API group "" in the namespace "default"',
+      'forbidden: User "jane" cannot get path "/backup"',
+    ].map(reason => ({ 'authorization.k8s.io/decision': 'forbid', 'authorization.k8s.io/reason': reason })),
+  )
   assert.match(created.requestReceivedTimestamp, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/)
   assert.equal(new Set(events.map(event => event.auditID)).size, events.length)
   assert.ok(!/not-logged|hunter2/.test(text))

@@ -56,7 +56,11 @@ export type StateHandlerOptions = {
   onLockBroken?: () => void
 }
 
-export type StateHandler = (req: IncomingMessage, res: ServerResponse, context: { user: HttpUser | undefined }) => Promise<void>
+export type StateHandler = (
+  req: IncomingMessage,
+  res: ServerResponse,
+  context: { user: HttpUser | undefined; audit?(user: HttpUser): void },
+) => Promise<void>
 
 /** One authorized request. */
 type Exchange = {
@@ -68,6 +72,9 @@ type Exchange = {
   stackUid: string
   path: string
 }
+
+/** In the audit log, whose events name the Stack: the token of a Stack is no user of the API server. */
+const stackTokenUser: HttpUser = { name: 'oarlock:stack-token', groups: [] }
 
 const maxLockInfoBytes = 64 * 1024
 
@@ -83,7 +90,7 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
   // What waits for the disk is part of it, so that no client fills the queue of the store either.
   const budget = new BodyBudget(pendingBytes, Math.max(maxStateBytes, pendingBytes / 4))
 
-  return async (req, res, { user }) => {
+  return async (req, res, { user, audit }) => {
     const limited = limiter.begin(req, res)
     try {
       const method = req.method ?? 'GET'
@@ -96,6 +103,7 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
       }
       const access = await limited.authorize(user, () => authorize(question))
       if (!access.allowed) throw accessDenied(access, target.kind === 'backend')
+      if (!user) audit?.(stackTokenUser)
       const required = target.kind === 'run' ? 'run' : 'user'
       const isEndedRun = access.access === 'ended-run' || access.access === 'lost-run'
       if (access.access !== required && !(isEndedRun && target.kind === 'run'))

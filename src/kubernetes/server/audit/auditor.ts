@@ -1,13 +1,25 @@
 import type { OutgoingHttpHeader } from 'node:http'
+import { truncateText } from '../../util/index.ts'
 import type { AuditLog } from './audit-log.ts'
 import { auditedObject } from './audited-object.ts'
-import { captureBody } from './capture-body.ts'
+import { captureBody, captureDenial } from './capture-body.ts'
 import { type AuditLevel, type AuditPolicy, type AuditSubject, defaultPolicy, levelOf } from './policy.ts'
+
+/** What the audit log records and is known later than the request. */
+export type AuditDetails = {
+  /** Of a created object. */
+  name?: string
+  /** Of the request. */
+  body?: string
+  /** Why the response is 403. */
+  denial?: string
+  annotations?: Record<string, string>
+}
 
 /** A response, as far as the audit log reads it. */
 export type AuditedReply = {
   readonly statusCode: number
-  audit?: { name?: string; body?: string } | undefined
+  audit?: AuditDetails | undefined
   getHeader(name: string): OutgoingHttpHeader | undefined
   once(event: 'close', listener: () => void): unknown
   write: unknown
@@ -30,13 +42,17 @@ const secretResources = new Set(['/secrets', '/serviceaccounts/token', 'authenti
 export class Auditor {
   readonly #policy: AuditPolicy
   readonly #log: AuditLog
-  /** False when no event is written for a read of a resource, which then costs nothing. */
-  readonly auditsReads: boolean
+  readonly #hasDefaultPolicy: boolean
 
   constructor(policy: AuditPolicy, log: AuditLog) {
     this.#policy = policy
     this.#log = log
-    this.auditsReads = policy !== defaultPolicy
+    this.#hasDefaultPolicy = policy === defaultPolicy
+  }
+
+  /** False when no event is written for a read of this resource, which then costs nothing. */
+  auditsReadsOf(plural: string): boolean {
+    return !this.#hasDefaultPolicy || plural === 'secrets'
   }
 
   /** Call before the request is served. */
@@ -44,10 +60,13 @@ export class Auditor {
     const level = boundedLevel(levelOf(this.#policy, request), request)
     if (level === 'None') return
     const receivedMs = Date.now()
-    const sent: { name?: string; body?: string } = {}
-    reply.audit = sent
+    const details: AuditDetails = {}
+    reply.audit = details
+    if (!request.resource) captureDenial(reply, details)
     const response = level === 'RequestResponse' ? captureBody(reply) : undefined
-    reply.once('close', () => this.#log.append(JSON.stringify(eventOf(level, request, reply.statusCode, receivedMs, sent, response?.()))))
+    reply.once('close', () =>
+      this.#log.append(JSON.stringify(eventOf(level, request, reply.statusCode, receivedMs, details, response?.()))),
+    )
   }
 }
 
@@ -64,11 +83,11 @@ function eventOf(
   { user, verb, uri, version, resource, userAgent, address }: AuditRequest,
   code: number,
   receivedMs: number,
-  sent: { name?: string; body?: string },
+  details: AuditDetails,
   responseBody: { text: string; length: number } | undefined,
 ): object {
   const { name, groups, uid, extra } = user
-  const requestObject = level === 'Metadata' ? undefined : auditedObject(sent.body)
+  const requestObject = level === 'Metadata' ? undefined : auditedObject(details.body)
   const responseObject = responseBody && auditedObject(responseBody.text, responseBody.length)
   return {
     kind: 'Event',
@@ -84,7 +103,7 @@ function eventOf(
     objectRef: resource && {
       resource: resource.plural,
       namespace: resource.namespace || undefined,
-      name: resource.name || sent.name,
+      name: resource.name || details.name,
       apiGroup: resource.group || undefined,
       apiVersion: version,
       subresource: resource.subresource || undefined,
@@ -95,17 +114,30 @@ function eventOf(
     responseObject: responseObject?.object,
     requestReceivedTimestamp: microTime(receivedMs),
     stageTimestamp: microTime(Date.now()),
-    annotations: annotationsOf(requestObject?.omitted, responseObject?.omitted),
+    annotations: annotationsOf(details, requestObject?.omitted, responseObject?.omitted),
   }
 }
 
-function annotationsOf(request: string | undefined, response: string | undefined): Record<string, string> | undefined {
-  if (request === undefined && response === undefined) return undefined
+function annotationsOf(
+  { denial, annotations }: AuditDetails,
+  request: string | undefined,
+  response: string | undefined,
+): Record<string, string> | undefined {
+  if (denial === undefined && annotations === undefined && request === undefined && response === undefined) return undefined
   return {
+    ...annotations,
+    // The annotations of kube-apiserver. Here the rules of admission plugins are rights, too.
+    ...(denial !== undefined && {
+      'authorization.k8s.io/decision': 'forbid',
+      'authorization.k8s.io/reason': truncateText(denial, maxReasonLength),
+    }),
     ...(request !== undefined && { 'audit.oarlock.dev/request-object': request }),
     ...(response !== undefined && { 'audit.oarlock.dev/response-object': response }),
   }
 }
+
+/** A reason may quote what the client sent. */
+const maxReasonLength = 1_000
 
 /** Kubernetes' MicroTime. */
 const microTime = (ms: number) => `${new Date(ms).toISOString().slice(0, -1)}000Z`

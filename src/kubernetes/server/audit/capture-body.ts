@@ -1,5 +1,5 @@
 import { maxAuditedLength } from './audited-object.ts'
-import type { AuditedReply } from './auditor.ts'
+import type { AuditDetails, AuditedReply } from './auditor.ts'
 
 type Send = (data?: unknown, ...rest: unknown[]) => unknown
 
@@ -22,6 +22,25 @@ export function captureBody(reply: AuditedReply): () => { text: string; length: 
   // Chunks of long lists are sent by write then, without the frame.
   reply.writeFramed = () => false
   return () => ({ text: textOf(Buffer.concat(chunks)), length })
+}
+
+/** Records why a path that is no resource responds 403: its handler sends the response itself. */
+export function captureDenial(reply: AuditedReply, details: AuditDetails): void {
+  const end = (reply.end as Send).bind(reply)
+  reply.end = (data?: unknown, ...rest: unknown[]) => {
+    if (reply.statusCode === 403 && data instanceof Uint8Array) details.denial ??= messageIn(Buffer.from(data).toString())
+    return end(data, ...rest)
+  }
+}
+
+/** Of a Status, or of an error of the stores. */
+function messageIn(text: string): string {
+  try {
+    const { message, error } = JSON.parse(text) as { message?: unknown; error?: { message?: unknown } }
+    return String(message ?? error?.message ?? text)
+  } catch {
+    return text
+  }
 }
 
 function textOf(body: Buffer): string {

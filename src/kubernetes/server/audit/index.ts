@@ -3,5 +3,5 @@
  * In: requests and their responses. Out: one JSON line for each request that the policy selects, in files of bounded size.
  * Never stops the server: an event that cannot be written is lost and counted. No event contains the body of a Secret (invariant 9).
  */
-export type { Auditor } from './auditor.ts'
+export type { AuditDetails, Auditor } from './auditor.ts'
 export { type Audit, type AuditOptions, openAudit } from './open-audit.ts'

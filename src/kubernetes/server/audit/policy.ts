@@ -41,10 +41,14 @@ const rule = (level: AuditLevel, fields: Partial<AuditRule>): AuditRule => ({
 
 const allOf = (group: string, ...resources: string[]): ResourceRule => ({ group, resources, resourceNames: [] })
 
-/** Metadata of writes and of backups, without what components write continuously: renewals of Leases, Events, reviews, logs of Runs. */
+/**
+ * Metadata of writes, and of reads of what is secret: Secrets, states, backups. Without what components write continuously: renewals of
+ * Leases, Events, reviews, logs of Runs.
+ */
 export const defaultPolicy: AuditPolicy = {
   rules: [
-    rule('Metadata', { nonResourceURLs: ['/backup', '/encryption/*'] }),
+    rule('Metadata', { nonResourceURLs: ['/backup', '/encryption/*', '/state/*'] }),
+    rule('Metadata', { resources: [allOf('', 'secrets')] }),
     rule('None', { verbs: ['get', 'list', 'watch', 'head'] }),
     rule('None', { verbs: ['update', 'patch'], resources: [allOf('coordination.k8s.io', 'leases')] }),
     rule('None', {

@@ -46,6 +46,8 @@ export type AdmissionRequest = {
   readonly isDryRun: boolean
   /** Whether the user has a permission besides that for the request, as `authorizer` in CEL: for rights on single fields. */
   readonly isAllowed: (request: Omit<Attributes, 'user'>) => boolean
+  /** Adds an annotation to the audit event of the request, if it has one. */
+  readonly auditAnnotation: (key: string, value: string) => void
 }
 
 /**

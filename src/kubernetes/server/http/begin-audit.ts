@@ -16,7 +16,7 @@ export type AuditedRequest = {
 /** Tells the audit log about a request of an authenticated user before it is served. */
 export function beginAudit(auditor: Auditor, { request, path, query, user, route }: AuditedRequest, response: Reply): void {
   const method = request.method ?? 'GET'
-  if (!auditor.auditsReads && route.type === 'resource' && (method === 'GET' || method === 'HEAD')) return
+  if (route.type === 'resource' && (method === 'GET' || method === 'HEAD') && !auditor.auditsReadsOf(route.plural)) return
   const {
     group = '',
     version = '',

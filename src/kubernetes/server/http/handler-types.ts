@@ -34,6 +34,8 @@ export type Mount = {
       user: User | undefined
       /** For long responses: the user of the same credential now; undefined if it is no longer valid. */
       reauthenticate(): Promise<User | undefined>
+      /** Records the request, as that of a user whom the handler has authenticated itself. */
+      audit(user: User): void
     },
   ) => void | Promise<void>
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { StatusError } from '../../object/index.ts'
 import { networkOf } from '../../util/index.ts'
-import { authenticate } from '../auth/index.ts'
+import { authenticate, type User } from '../auth/index.ts'
 import { type Reply, sendError } from '../wire/index.ts'
 import { beginAudit } from './begin-audit.ts'
 import type { HandlerOptions } from './handler-options.ts'
@@ -43,15 +43,17 @@ function dispatch(options: HandlerOptions, request: HttpRequest, response: Reply
     if (!path.startsWith(mount.prefix)) continue
     if (!isAdmitted) throw tooManyConnections()
     const user = typeof authentication === 'string' ? undefined : authentication.user
-    if (user && options.auditor)
-      beginAudit(options.auditor, { request, path, query: undefined, user, route: { type: 'path', path } }, response)
+    const audit = (user: User) => {
+      if (options.auditor) beginAudit(options.auditor, { request, path, query: undefined, user, route: { type: 'path', path } }, response)
+    }
+    if (user) audit(user)
     const reauthenticate = async () => {
       const again = authenticate(request, tokens, services.store.nowMs)
       return typeof again === 'string' ? undefined : again.user
     }
     const serve = async () => {
       // The listener passes objects of node:http, or of node:http2's compatibility API, to these paths.
-      if (!response.destroyed) await mount.handler(request as IncomingMessage, response as ServerResponse, { user, reauthenticate })
+      if (!response.destroyed) await mount.handler(request as IncomingMessage, response as ServerResponse, { user, reauthenticate, audit })
     }
     return user
       ? options.fairness.start(user.name, 'user', serve)

@@ -86,12 +86,12 @@ export function withKind(call: Call, kind: Kind): Call {
  * @throws {StatusError} Forbidden if it rejects the object.
  */
 export function admit(
-  { target, caller: { user, admissionPlugin, isAllowed } }: Call,
+  { target, caller: { user, admissionPlugin, isAllowed }, output }: Call,
   object: KubeObject,
   oldObject: KubeObject | undefined,
   { dryRun: isDryRun }: Pick<WriteOptions, 'dryRun'>,
 ): void {
-  const reason = admissionPlugin?.({ ...target, user, isDryRun, isAllowed }, object, oldObject)
+  const reason = admissionPlugin?.({ ...target, user, isDryRun, isAllowed, auditAnnotation: annotate(output) }, object, oldObject)
   if (reason !== undefined) throw forbiddenError(target.kind, object.metadata.name ?? target.name, reason)
 }
 
@@ -100,13 +100,19 @@ export function admit(
  * @throws {StatusError} Forbidden if it rejects the deletion of the object.
  */
 export function admitDeletion(
-  { target, caller: { user, deletionPlugin, isAllowed } }: Call,
+  { target, caller: { user, deletionPlugin, isAllowed }, output }: Call,
   object: KubeObject,
   { dryRun: isDryRun }: Pick<WriteOptions, 'dryRun'>,
 ): void {
-  const reason = deletionPlugin?.({ ...target, user, isDryRun, isAllowed }, object)
+  const reason = deletionPlugin?.({ ...target, user, isDryRun, isAllowed, auditAnnotation: annotate(output) }, object)
   if (reason !== undefined) throw forbiddenError(target.kind, object.metadata.name, reason)
 }
+
+const annotate =
+  ({ response: { audit } }: CallOutput): AdmissionRequest['auditAnnotation'] =>
+  (key, value) => {
+    if (audit) audit.annotations = { ...audit.annotations, [key]: value }
+  }
 
 /** Sends the result of a write. */
 export function sendResult(call: Call, result: WriteResult, code: number, warnings: readonly string[], nowMs: number): void {

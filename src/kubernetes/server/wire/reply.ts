@@ -1,4 +1,5 @@
 import type { OutgoingHttpHeader, OutgoingHttpHeaders } from 'node:http'
+import type { AuditDetails } from '../audit/index.ts'
 
 /** An array is a header with several lines. */
 export type HeaderValue = OutgoingHttpHeader
@@ -17,8 +18,8 @@ export interface Reply extends NodeJS.WritableStream {
   readonly writableLength: number
   /** Warnings to send with an error; the list may still grow. */
   warningsOnFailure?: readonly string[] | undefined
-  /** Set for a request that is audited: the name of a created object and the body, which are known later than the rest. */
-  audit?: { name?: string; body?: string } | undefined
+  /** Set for a request that is audited. */
+  audit?: AuditDetails | undefined
   setHeader(name: string, value: HeaderValue): unknown
   getHeader(name: string): HeaderValue | undefined
   appendHeader(name: string, value: string): unknown

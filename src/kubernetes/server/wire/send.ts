@@ -104,6 +104,7 @@ export function sendError(response: Reply, error: unknown, onInternal: (error: u
   }
   const retryAfter = status.details?.retryAfterSeconds
   if (retryAfter !== undefined) response.setHeader('Retry-After', retryAfter)
+  if (response.audit && status.code === 403) response.audit.denial = status.message
   const text = JSON.stringify(status.toStatus())
   const body = Buffer.from(text)
   response.writeHead(status.code, {
