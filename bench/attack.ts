@@ -25,12 +25,13 @@ export async function bench(args: string[]): Promise<Bench> {
   } finally {
     await target.close()
   }
-  const gained = rows.filter(({ result }) => /^(gained|error)/.test(String(result)))
+  const failed = rows.filter(({ result }) => /^(gained|broken|error)/.test(String(result)))
   return {
     title: 'Attacks on oarlock up with real workers',
-    about: 'held: nothing was gained. documented limit: SECURITY.md lists this as not protected. gained and error fail the bench.',
+    about:
+      'held: nothing was gained. documented limit: SECURITY.md lists exactly this as not protected. broken: the attack does not work where it is allowed, so it proves nothing. gained, broken and error fail the bench.',
     rows,
-    failed: gained.length > 0,
+    failed: failed.length > 0,
   }
 }
 

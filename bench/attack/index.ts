@@ -1,6 +1,8 @@
 import { accountAttacks } from './attacks/accounts.ts'
 import { httpAttacks } from './attacks/http.ts'
+import { joinedWorkerAttacks } from './attacks/joined-workers.ts'
 import { runLimitAttacks } from './attacks/limits-of-runs.ts'
+import { outputAttacks } from './attacks/output.ts'
 import { referenceAttacks } from './attacks/references.ts'
 import { sandboxAttacks } from './attacks/sandbox.ts'
 import { sharedFileAttacks } from './attacks/shared-files.ts'
@@ -17,6 +19,8 @@ export const attacks = [
   ...workerProcessAttacks,
   ...referenceAttacks,
   ...accountAttacks,
+  ...outputAttacks,
   ...workerAttacks,
+  ...joinedWorkerAttacks,
   ...httpAttacks,
 ]

@@ -6,10 +6,12 @@ import { join } from 'node:path'
 import { type Run, type StackSpec, systemNamespace, workerPoolResource, workerResource } from '../../src/api/index.ts'
 import { privateNetworkProblem, probeIsolation } from '../../src/execution/workspace/index.ts'
 import { type Client, createClient, namespaceResource, secretResource, serviceAccountResource } from '../../src/kubernetes/client/index.ts'
+import { isReason } from '../../src/kubernetes/object/index.ts'
 import { eventually } from '../../test/support/eventually.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from '../../test/support/oarlock-process.ts'
 import { condition, isReady, isUpToDate, StackFixture } from '../../test/support/stacks.ts'
 import { NotRunHere } from './attack.ts'
+import { readEnvironments } from './read-environments.ts'
 import { type Response, type SendOptions, sendRequest } from './send-request.ts'
 
 /** Of the attacker, and of those whom the attacker must not reach. */
@@ -19,6 +21,7 @@ export const victimNamespace = 'victim'
 const victimSecret = 'password-of-the-victim-7d1f'
 const victimState = 'state-of-the-victim-93ab'
 const victimOutput = 'output-of-the-victim-c402'
+const victimLine = 'log-of-the-victim-60be'
 
 const shellStack = (script: string): Pick<StackSpec, 'engine' | 'source' | 'command'> => ({
   engine: 'command',
@@ -43,6 +46,7 @@ export class Target {
   #sandboxProblem = ''
   #editorToken: Promise<string> | undefined
   #stolen: Promise<WorkerCredential | undefined> | undefined
+  #victimWorker: Promise<WorkerCredential | undefined> | undefined
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 16 })
   readonly directory: string
   /** A directory that Stacks may read through source.path and file:// repositories. */
@@ -107,6 +111,11 @@ export class Target {
 
   async close(): Promise<void> {
     this.#agent.destroy()
+    // oarlock up would wait for its end.
+    if (this.isRunning)
+      await this.victimRun()
+        .then(run => this.victim.runs.patch(run.metadata.name, { spec: { cancel: true } }, { type: 'merge', namespace: victimNamespace }))
+        .catch(() => {})
     await Promise.all(this.#clients.map(client => client.close()))
     await this.#oarlock.stop()
     removeDirectory(this.directory)
@@ -156,6 +165,17 @@ export class Target {
     return result
   }
 
+  /** False if the schema rejects it. */
+  async createIfValid(name: string, spec: StackSpec): Promise<boolean> {
+    try {
+      await this.author.create(name, spec)
+      return true
+    } catch (error) {
+      if (isReason(error, 'Invalid')) return false
+      throw error
+    }
+  }
+
   /** Resolves when the newest Run of the Stack has ended or is refused, or none can start. */
   async untilSettled(name: string): Promise<Run | undefined> {
     return await eventually(
@@ -164,9 +184,9 @@ export class Target {
         const run = runs.at(-1)
         if (run) return run.status?.finishedAt || run.status?.reason === 'PolicyViolation' ? { run } : undefined
         const stack = await this.author.get(name)
-        const isBlocked =
-          isUpToDate(stack) && ['False'].includes(condition(stack, 'Ready')?.status ?? '') && !condition(stack, 'Reconciling')
-        return isBlocked && condition(stack, 'Stalled') ? { run: undefined } : undefined
+        if (!isUpToDate(stack) || condition(stack, 'Ready')?.status !== 'False') return undefined
+        const isMissing = /^(Input|Dependency)NotFound$/.test(condition(stack, 'Reconciling')?.reason ?? '')
+        return isMissing || (!condition(stack, 'Reconciling') && condition(stack, 'Stalled')) ? { run: undefined } : undefined
       },
       `the Run of ${name} to end`,
       90_000,
@@ -301,6 +321,7 @@ export class Target {
     this.#secrets.set('a Secret of another namespace', victimSecret)
     this.#secrets.set('the state of another namespace', victimState)
     this.#secrets.set('outputs of another namespace', victimOutput)
+    this.#secrets.set('a log of another namespace', victimLine)
     this.#secrets.set("the operator's environment", 'of-the-operator-51c7')
   }
 
@@ -328,9 +349,11 @@ export class Target {
     await this.admin
       .resource(secretResource)
       .create({ metadata: { name: 'login', namespace: victimNamespace }, stringData: { password: victimSecret } })
-    const apply = `echo '{"value":{"value":"${victimOutput}","sensitive":true}}' > $OARLOCK_OUTPUTS; echo '{"text":"${victimState}"}' > $OARLOCK_STATE`
+    const apply = `echo ${victimLine}; echo '{"value":{"value":"${victimOutput}","sensitive":true}}' > $OARLOCK_OUTPUTS; echo '{"text":"${victimState}"}' > $OARLOCK_STATE`
     await victim.create('web', { ...shellStack(apply), pool: 'victim' })
     await victim.until('web', 'Ready', isReady, 90_000)
+    // For requests that change a state: nothing reads this one.
+    await victim.create('spare', { ...shellStack('true'), pool: 'victim', suspend: true })
     await victim.create('long', {
       ...shellStack('trap "exit 0" INT; while :; do sleep 0.2; done'),
       pool: 'victim',
@@ -344,11 +367,19 @@ export class Target {
     return new StackFixture(this.admin, victimNamespace)
   }
 
-  /** The Run that does not end, as it is now. */
-  async victimRun(): Promise<Run> {
-    const [run] = await this.victim.runsOf('long')
+  /** The Run of a Stack of the victim as it is now; that of `long` does not end, that of `web` has ended. */
+  async victimRun(stack: 'long' | 'web' = 'long'): Promise<Run> {
+    const [run] = await this.victim.runsOf(stack)
     if (!run) throw new Error('the Run of the victim was deleted')
     return run
+  }
+
+  /** Of the worker that executes the Run that does not end. */
+  async victimWorkerToken(): Promise<string> {
+    this.#victimWorker ??= this.#findWorker(readEnvironments(), 'victim')
+    const credential = await this.#victimWorker
+    if (!credential) throw new Error('the worker of the victim has no token in its environment')
+    return credential.token
   }
 
   /** The namespaces in which attacks look for what they may not change. */

@@ -1,17 +1,19 @@
 /** An account that wants more than RBAC grants it, and a client without any credential. */
 import { runResource } from '../../../src/api/index.ts'
-import { runOarlock } from '../../../test/support/run-program.ts'
-import type { Attack } from '../attack.ts'
+import type { Attack, Control } from '../attack.ts'
+import { type ForbiddenRequest, sendForbidden } from '../forbidden-requests.ts'
+import type { SendOptions } from '../send-request.ts'
 import { attackerNamespace, type Target, victimNamespace } from '../target.ts'
 
 const own = '/apis/oarlock.dev/v1alpha1'
 const patch = (body: object) => ({ body, contentType: 'application/merge-patch+json' })
 
 /** Requests that only operators, or users of the victim's namespace, may send. */
-function forbidden(target: Target): [string, string, object?][] {
+async function forbiddenRequests(target: Target): Promise<ForbiddenRequest[]> {
   const victim = `/api/v1/namespaces/${victimNamespace}`
-  const run = `${own}/namespaces/${victimNamespace}/runs`
-  return [
+  const runs = `${own}/namespaces/${victimNamespace}/runs`
+  const [web, long] = [await target.victimRun('web'), await target.victimRun()]
+  const requests: [string, string, object?][] = [
     ['GET', '/backup'],
     ['GET', '/queue'],
     ['GET', '/metrics'],
@@ -23,12 +25,12 @@ function forbidden(target: Target): [string, string, object?][] {
     ['GET', `/state/${victimNamespace}/web`],
     ['GET', `/state/${victimNamespace}/web/versions`],
     ['GET', `/state/${victimNamespace}/web/token`],
-    ['POST', `/state/${victimNamespace}/web`, { version: 4, serial: 9 }],
-    ['DELETE', `/state/${victimNamespace}/web`],
-    ['LOCK', `/state/${victimNamespace}/web`, { ID: 'x' }],
-    ['GET', `/logs/${victimNamespace}/web-1`],
-    ['GET', run],
-    ['PUT', `/state/${victimNamespace}/web/run/web-1/state`, { version: 4 }],
+    ['POST', `/state/${victimNamespace}/spare`, { version: 4, serial: 9 }],
+    ['DELETE', `/state/${victimNamespace}/spare`],
+    ['LOCK', `/state/${victimNamespace}/spare`, { ID: 'x' }],
+    ['UNLOCK', `/state/${victimNamespace}/spare`, { ID: 'x' }],
+    ['GET', `/logs/${victimNamespace}/${web.metadata.name}`],
+    ['GET', runs],
     ['GET', `${own}/namespaces/${victimNamespace}/stacks/web`],
     [
       'POST',
@@ -41,17 +43,29 @@ function forbidden(target: Target): [string, string, object?][] {
       '/apis/authentication.k8s.io/v1/tokenreviews',
       { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token: target.authorToken } },
     ],
-    ['DELETE', `/api/v1/namespaces/${victimNamespace}`],
+    ['DELETE', victim],
+  ]
+  const headers = { 'oarlock-epoch': String(long.spec.epoch) }
+  const state = `/state/${victimNamespace}/long/run/${long.metadata.name}/state`
+  const token = await target.victimWorkerToken()
+  return [
+    ...requests.map(([method, path, body]) => ({ what: `${method} ${path}`, method, path, ...(body && { options: { body } }) })),
+    { what: 'read the state of a Run', method: 'GET', path: state, options: { headers }, allowed: { token } },
+    {
+      what: 'wrote the state of a Run',
+      method: 'PUT',
+      path: state,
+      options: { headers, body: { text: 'of its worker' } },
+      allowed: { token },
+    },
   ]
 }
 
-async function answered(target: Target, token: string | undefined): Promise<string[]> {
+const sendAll = async (target: Target, tokens: readonly (string | undefined)[], control: Control): Promise<string[]> => {
+  const requests = await forbiddenRequests(target)
   const gained: string[] = []
-  for (const [method, path, body] of forbidden(target)) {
-    const { status, text } = await target.send(method, path, { token, ...(body && { body }) })
-    if (status < 400) gained.push(`${method} ${path}: ${status}`)
-    gained.push(...target.secretsIn(text))
-  }
+  for (const [index, token] of tokens.entries())
+    gained.push(...(await sendForbidden(target, token, requests, index === 0 ? control : undefined)))
   return gained
 }
 
@@ -59,22 +73,18 @@ const anonymous: Attack = {
   name: 'anonymous-requests',
   actor: 'anonymous',
   promise: 'Anonymous access',
-  attempt: async target => [
-    ...(await answered(target, undefined)),
-    ...(await answered(target, '')),
-    ...(await answered(target, 'null')),
-    ...(await answered(
-      target,
-      `${Buffer.from('{"alg":"none"}').toString('base64url')}.${Buffer.from('{"sub":"system:admin","groups":["system:masters"]}').toString('base64url')}.`,
-    )),
-  ],
+  attempt: (target, control) => {
+    const encode = (text: string) => Buffer.from(text).toString('base64url')
+    const unsigned = `${encode('{"alg":"none"}')}.${encode('{"sub":"system:admin","groups":["system:masters"]}')}.`
+    return sendAll(target, [undefined, '', 'null', unsigned], control)
+  },
 }
 
 const forgedTokens: Attack = {
   name: 'forged-tokens',
   actor: 'account',
   promise: 'Anonymous access',
-  async attempt(target) {
+  async attempt(target, control) {
     const [header = '', claims = '', signature = ''] = target.authorToken.split('.')
     const decoded = JSON.parse(Buffer.from(claims, 'base64url').toString()) as Record<string, unknown>
     const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
@@ -91,6 +101,8 @@ const forgedTokens: Attack = {
       `${encode({ ...(JSON.parse(Buffer.from(header, 'base64url').toString()) as object), kid: '../../../../dev/null' })}.${claims}.${signature}`,
     ]
     const path = `/api/v1/namespaces/${attackerNamespace}/secrets`
+    const { status: valid } = await target.send('GET', path, { token: target.authorToken })
+    control(valid === 200, `the valid token is answered with ${valid}`)
     const statuses = await Promise.all(
       tokens.map(token =>
         target.send('GET', path, { token }).then(
@@ -107,21 +119,21 @@ const withoutRights: Attack = {
   name: 'account-without-rights',
   actor: 'account',
   promise: 'Permissions',
-  attempt: target => answered(target, target.outsiderToken),
+  attempt: (target, control) => sendAll(target, [target.outsiderToken], control),
 }
 
 const neighbour: Attack = {
   name: 'admin-of-another-namespace',
   actor: 'account',
   promise: 'Permissions',
-  attempt: target => answered(target, target.authorToken),
+  attempt: (target, control) => sendAll(target, [target.authorToken], control),
 }
 
 const impersonation: Attack = {
   name: 'impersonation',
   actor: 'account',
   promise: 'Permissions',
-  async attempt(target) {
+  async attempt(target, control) {
     const headers: Record<string, string>[] = [
       { 'Impersonate-User': 'oarlock:admin', 'Impersonate-Group': 'system:masters' },
       { 'X-Remote-User': 'oarlock:admin', 'X-Remote-Group': 'system:masters' },
@@ -130,6 +142,8 @@ const impersonation: Attack = {
       { Cookie: `token=${target.authorToken}` },
     ]
     const path = `/api/v1/namespaces/${victimNamespace}/secrets/login`
+    const { text: allowed } = await target.send('GET', path, { token: target.operatorToken })
+    control(target.secretsIn(allowed).length > 0, 'the operator does not read the Secret')
     const gained: string[] = []
     for (const more of headers) {
       const { status, text } = await target.send('GET', path, { token: target.authorToken, headers: more })
@@ -144,7 +158,7 @@ const escalation: Attack = {
   name: 'own-roles',
   actor: 'account',
   promise: 'Permissions',
-  async attempt(target) {
+  async attempt(target, control) {
     const rbac = '/apis/rbac.authorization.k8s.io/v1'
     const subjects = [{ kind: 'ServiceAccount', name: 'author', namespace: attackerNamespace }]
     const roleRef = (name: string) => ({ apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name })
@@ -163,12 +177,12 @@ const escalation: Attack = {
       [`${rbac}/clusterrolebindings`, kind('ClusterRoleBinding', { roleRef: roleRef('view'), subjects })],
       [`${rbac}/clusterroles`, kind('ClusterRole', { rules: [] })],
     ]
-    const gained: string[] = []
-    for (const [path, body] of requests) {
-      const { status } = await target.send('POST', path, { token: target.authorToken, body })
-      if (status < 400) gained.push(`wrote ${JSON.stringify(body).slice(0, 120)}`)
-    }
-    return gained
+    return await sendForbidden(
+      target,
+      target.authorToken,
+      requests.map(([path, body]) => ({ what: `wrote ${JSON.stringify(body).slice(0, 120)}`, method: 'POST', path, options: { body } })),
+      control,
+    )
   },
 }
 
@@ -176,7 +190,7 @@ const forgedRuns: Attack = {
   name: 'forged-runs',
   actor: 'account',
   promise: 'Identity of Runs',
-  async attempt(target) {
+  async attempt(target, control) {
     const victim = await target.victim.get('web')
     const runs = `${own}/namespaces/${attackerNamespace}/runs`
     const spec = {
@@ -187,39 +201,37 @@ const forgedRuns: Attack = {
     const { name } = await target.runScript('echo "{}" > $OARLOCK_STATE')
     const [ended] = await target.author.runsOf(name)
     const path = `${runs}/${ended?.metadata.name}`
-    const token = target.authorToken
-    const attempts: [string, Promise<{ status: number }>][] = [
+    // Nobody may change these fields, but the author another one.
+    const cancel = { token: target.authorToken, ...patch({ spec: { cancel: true } }) }
+    const change = (what: string, changed: object, at: string, allowed: SendOptions = {}): ForbiddenRequest => ({
+      ...{ what, method: 'PATCH', path: at, options: patch(changed), allowed },
+    })
+    const gained = await sendForbidden(
+      target,
+      target.authorToken,
       [
-        'created a Run for a Stack of another namespace',
-        target.send('POST', runs, { token, body: { apiVersion: 'oarlock.dev/v1alpha1', kind: 'Run', metadata: { name: 'forged' }, spec } }),
+        {
+          what: 'created a Run for a Stack of another namespace',
+          method: 'POST',
+          path: runs,
+          options: { body: { apiVersion: 'oarlock.dev/v1alpha1', kind: 'Run', metadata: { name: 'forged' }, spec } },
+        },
+        change('reopened a Run', { status: { phase: 'Planning', finishedAt: null } }, `${path}/status`),
+        change('removed the status of a Run', { status: null }, `${path}/status`),
+        change('changed the worker of a Run', { spec: { workerName: 'other' } }, path, cancel),
+        change('changed the epoch of a Run', { spec: { epoch: 2 ** 31 - 1 } }, path, cancel),
+        change('changed the subject of a Run', { spec: { stackRef: { uid: victim.metadata.uid } } }, path, cancel),
+        change('changed what a Run executes', { spec: { stack: { command: { apply: ['id'] } } } }, path, cancel),
+        change(
+          'changed the number of Runs of a Stack',
+          { status: { lastRunNumber: 2 ** 31 - 1 } },
+          `${own}/namespaces/${attackerNamespace}/stacks/${name}/status`,
+        ),
       ],
-      ['reopened a Run', target.send('PATCH', `${path}/status`, { token, ...patch({ status: { phase: 'Planning', finishedAt: null } }) })],
-      ['removed the status of a Run', target.send('PATCH', `${path}/status`, { token, ...patch({ status: null }) })],
-      ['changed the worker of a Run', target.send('PATCH', path, { token, ...patch({ spec: { workerName: 'other' } }) })],
-      ['changed the epoch of a Run', target.send('PATCH', path, { token, ...patch({ spec: { epoch: 2 ** 31 - 1 } }) })],
-      [
-        'changed the subject of a Run',
-        target.send('PATCH', path, { token, ...patch({ spec: { stackRef: { uid: victim.metadata.uid } } }) }),
-      ],
-      ['changed what a Run executes', target.send('PATCH', path, { token, ...patch({ spec: { stack: { command: { apply: ['id'] } } } }) })],
-      [
-        'changed the number of Runs of a Stack',
-        target.send('PATCH', `${own}/namespaces/${attackerNamespace}/stacks/${name}/status`, {
-          token,
-          ...patch({ status: { lastRunNumber: 2 ** 31 - 1 } }),
-        }),
-      ],
-    ]
-    const gained: string[] = []
-    for (const [what, sent] of attempts) if ((await sent).status < 400) gained.push(what)
-    await target.admin
-      .resource(runResource)
-      .get('forged', { namespace: attackerNamespace })
-      .then(
-        () => gained.push('a forged Run exists'),
-        () => {},
-      )
-    return gained
+      control,
+    )
+    const forged = await target.admin.resource(runResource).getOrUndefined('forged', { namespace: attackerNamespace })
+    return forged ? [...gained, 'a forged Run exists'] : gained
   },
 }
 
@@ -227,7 +239,7 @@ const epochs: Attack = {
   name: 'epoch-beyond-the-limit',
   actor: 'account',
   promise: 'Identity of Runs',
-  async attempt(target) {
+  async attempt(target, control) {
     // Not even an administrator creates one that would fence a Stack forever.
     const { metadata } = await target.victim.get('web')
     const create = (epoch: number) =>
@@ -245,7 +257,7 @@ const epochs: Attack = {
     const accepted: string[] = []
     for (const epoch of [2 ** 31, 2 ** 53 - 1, 2 ** 53, 1e300, -1, 0, 1.5])
       if ((await create(epoch)).status < 400) accepted.push(`epoch ${epoch}`)
-    if ((await create(2)).status >= 400) throw new Error('a valid Run was rejected, so this proves nothing')
+    control((await create(2)).status < 400, 'a valid Run is rejected')
     return accepted
   },
 }
@@ -254,7 +266,7 @@ const approval: Attack = {
   name: 'approval-without-the-right',
   actor: 'account',
   promise: 'Approval',
-  async attempt(target) {
+  async attempt(target, control) {
     const name = target.newName('approval')
     const files = { 'plan.sh': 'exit 2', 'apply.sh': 'true' }
     await target.author.create(name, {
@@ -266,11 +278,16 @@ const approval: Attack = {
     })
     const { status } = await target.author.until(name, 'a plan that awaits approval', stack => stack.status?.plan !== undefined)
     const editor = await target.editorToken()
-    const { status: code } = await target.send('PATCH', `${own}/namespaces/${attackerNamespace}/stacks/${name}`, {
-      token: editor,
-      ...patch({ metadata: { annotations: { 'oarlock.dev/approved-plan': status?.plan?.digest } } }),
-    })
-    return code < 400 ? ['a user with edit only approved a plan'] : []
+    const path = `${own}/namespaces/${attackerNamespace}/stacks/${name}`
+    const options = patch({ metadata: { annotations: { 'oarlock.dev/approved-plan': status?.plan?.digest } } })
+    const request = {
+      what: 'a user with edit only approved a plan',
+      method: 'PATCH',
+      path,
+      options,
+      allowed: { token: target.authorToken },
+    }
+    return await sendForbidden(target, editor, [request], control)
   },
 }
 
@@ -278,17 +295,26 @@ const pathTraversal: Attack = {
   name: 'path-traversal',
   actor: 'account',
   promise: 'Permissions',
-  async attempt(target) {
+  async attempt(target, control) {
+    const log = `logs/${victimNamespace}/${(await target.victimRun('web')).metadata.name}`
+    const secrets = `/api/v1/namespaces/${victimNamespace}/secrets/login`
+    for (const path of [`/${log}`, `/state/${victimNamespace}/web`, secrets, '/backup']) {
+      const { status, text } = await target.send('GET', path, { token: target.operatorToken })
+      control(
+        path === '/backup' ? status === 200 : target.secretsIn(text).length > 0,
+        `the operator gets ${status} for ${path}, and no secret`,
+      )
+    }
     const up = ['..', '%2e%2e', '%2E%2e', '..%2f..', '..%5c..', '%252e%252e', '.%00.', '....//']
     const paths = up.flatMap(dots => [
       `/logs/${attackerNamespace}/${dots}/${dots}/pki/admin-token`,
-      `/logs/${dots}/${victimNamespace}/web-1`,
+      `/logs/${dots}/${log}`,
       `/state/${attackerNamespace}/${dots}/${victimNamespace}/web`,
       `/api/v1/namespaces/${attackerNamespace}/${dots}/${victimNamespace}/secrets/login`,
       `/api/v1/namespaces/${attackerNamespace}/secrets/${dots}/${dots}/${victimNamespace}/secrets/login`,
-      `//logs/${victimNamespace}/web-1`,
-      `/logs//${victimNamespace}/web-1`,
-      `/LOGS/${victimNamespace}/web-1`,
+      `//${log}`,
+      `/${log.replace('/', '//')}`,
+      `/${log.replace('logs', 'LOGS')}`,
       `/state;x/${victimNamespace}/web`,
       `/healthz/${dots}/backup`,
       `/version/${dots}/api/v1/secrets`,
@@ -299,65 +325,6 @@ const pathTraversal: Attack = {
         const { text } = await target.send('GET', path, { token }).catch(() => ({ text: '' }))
         gained.push(...target.secretsIn(text).map(secret => `${path}: ${secret}`))
       }
-    return gained
-  },
-}
-
-const secretsInOutput: Attack = {
-  name: 'secrets-in-logs',
-  actor: 'stack author',
-  promise: 'Secrets in output',
-  async attempt(target) {
-    const name = target.newName('masked')
-    const value = 'correct-horse-battery-staple-91'
-    await target.createSecret(name, { password: value, lines: 'first-line-of-the-key\nsecond-line-of-the-key\n' })
-    const fill = (count: number) => `head -c ${count} /dev/zero | tr '\\0' x`
-    const {
-      log,
-      run,
-      name: stack,
-    } = await target.runScript(
-      `echo "$P"; printf '%s' "$P"; sleep 0.1; echo "$P$P"; ${[65_500, 65_530, 131_050].map(count => `${fill(count)}; printf '%s' "$P"; ${fill(20)}; echo`).join('; ')}
-       printf 'corr'; sleep 0.2; echo 'ect-horse-battery-staple-91'; echo "$L"; echo "{\\"p\\":\\"$P\\"}"; echo "user:$P" | base64; printf '%s' "$P" | base64; echo "$P" >&2; echo "failed: $P" >&2; exit 1`,
-      {
-        env: [
-          { name: 'P', secretKeyRef: { name, key: 'password' } },
-          { name: 'L', secretKeyRef: { name, key: 'lines' } },
-        ],
-      },
-    )
-    const texts = {
-      log,
-      'the Run': JSON.stringify(run?.status),
-      'the Stack': JSON.stringify((await target.author.get(stack)).status),
-      'the log of oarlock up': target.output(),
-    }
-    const forms = [value, 'second-line-of-the-key', 'battery-staple', 'correct-horse', Buffer.from(value).toString('base64')]
-    return Object.entries(texts).flatMap(([where, text]) => forms.filter(form => text.includes(form)).map(form => `${where} has ${form}`))
-  },
-}
-
-const terminalEscapes: Attack = {
-  name: 'terminal-escapes',
-  slow: true,
-  actor: 'stack author',
-  promise: 'Secrets in output',
-  async attempt(target) {
-    const escapes =
-      '\\033]0;owned\\007 \\033[2J \\033]52;c;b3duZWQ=\\007 \\302\\233 31m \\033P+q \\033[6n \\r overwritten \\b\\b \\342\\200\\256 rtl'
-    const { name } = await target.runScript(`printf '${escapes}\\n'; printf 'failed ${escapes}\\n' >&2; exit 1`)
-    const gained: string[] = []
-    for (const args of [
-      ['logs', `stack/${name}`],
-      ['describe', 'stack', name],
-      ['get', 'runs'],
-      ['get', 'stack', name],
-    ]) {
-      const { text } = await runOarlock([...args, '-n', attackerNamespace, '--kubeconfig', target.kubeconfig])
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: terminal escapes
-      const found = /[\u0007\u0008\u001b\u009b]/.exec(text)
-      if (found) gained.push(`oarlock ${args[0]} prints ${JSON.stringify(found[0])}`)
-    }
     return gained
   },
 }
@@ -373,6 +340,4 @@ export const accountAttacks: readonly Attack[] = [
   epochs,
   approval,
   pathTraversal,
-  secretsInOutput,
-  terminalEscapes,
 ]

@@ -9,7 +9,7 @@ const rebinding: Attack = {
   name: 'dns-rebinding',
   actor: 'anonymous',
   promise: 'Status page',
-  async attempt(target) {
+  async attempt(target, control) {
     const names = [
       '127.0.0.1.evil.example',
       'localhost.evil.example',
@@ -30,8 +30,10 @@ const rebinding: Attack = {
         const { status } = await target.sendToStatusPage('GET', path, { token, headers: { host } }).catch(() => ({ status: 400 }))
         if (status < 400) gained.push(`Host: ${host} reads ${path}`)
       }
-    const { status } = await target.sendToStatusPage('GET', '/', { token })
-    if (status !== 200) throw new Error(`the status page answers with ${status}, so this proves nothing`)
+    for (const path of ['/', '/queue', '/metrics']) {
+      const { status } = await target.sendToStatusPage('GET', path, { token })
+      control(status === 200, `with the right name, ${path} is answered with ${status}`)
+    }
     return gained
   },
 }
@@ -40,10 +42,13 @@ const crossSite: Attack = {
   name: 'cross-site-requests',
   actor: 'anonymous',
   promise: 'Status page',
-  async attempt(target) {
+  async attempt(target, control) {
     const headers = { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site', cookie: 'session=1' }
     const gained: string[] = []
-    for (const path of ['/', '/queue', '/state/victim/web', '/logs/victim/web-1', '/join']) {
+    const token = target.operatorToken
+    for (const path of ['/', '/queue', '/metrics']) {
+      const { status } = await target.sendToStatusPage('GET', path, { token })
+      control(status === 200, `the operator gets ${status} for ${path}`)
       for (const method of ['POST', 'PUT', 'DELETE', 'PATCH']) {
         const { status } = await target.sendToStatusPage(method, path, { headers, body: '{}', contentType: 'text/plain' })
         if (status < 400) gained.push(`${method} ${path}: ${status}`)
@@ -60,8 +65,8 @@ const crossSite: Attack = {
   },
 }
 
-/** Sends bytes on one connection; resolves with what is answered within a second. */
-function exchange(target: Target, address: string, bytes: string): Promise<string> {
+/** Sends bytes on one connection; resolves with what is answered within 0.4 s, or until the answer has `expected`, for at most 20 s. */
+function exchange(target: Target, address: string, bytes: string, expected?: RegExp): Promise<string> {
   const { protocol, hostname, port } = new URL(address)
   const socket: Socket =
     protocol === 'https:' ? connectTls({ host: hostname, port: Number(port), ca: target.certificate }) : connectTcp(Number(port), hostname)
@@ -72,8 +77,11 @@ function exchange(target: Target, address: string, bytes: string): Promise<strin
       socket.destroy()
       resolve(answer)
     }
-    const timer = setTimeout(end, 400)
-    socket.setEncoding('latin1').on('data', text => (answer += text))
+    const timer = setTimeout(end, expected ? 20_000 : 400)
+    socket.setEncoding('latin1').on('data', text => {
+      answer += text
+      if (expected?.test(answer)) end()
+    })
     socket.on('error', end).on('close', end)
     socket.once(protocol === 'https:' ? 'secureConnect' : 'connect', () => socket.write(bytes, 'latin1'))
   })
@@ -83,7 +91,7 @@ const smuggling: Attack = {
   name: 'request-smuggling',
   actor: 'account',
   promise: 'Permissions',
-  async attempt(target) {
+  async attempt(target, control) {
     const path = `/api/v1/namespaces/${attackerNamespace}/configmaps`
     const inner = 'GET /version HTTP/1.1\r\nHost: x\r\n\r\n'
     const start = (headers: string) =>
@@ -105,6 +113,8 @@ const smuggling: Attack = {
       'bare line feeds': `${start('').replaceAll('\r\n', '\n')}${inner}`,
       'NUL in a header': `${start(`X: a\0b\r\nContent-Length: 0\r\n`)}${inner}`,
     }
+    const valid = await exchange(target, target.url, `${start('Content-Length: 2\r\n')}{}${inner}`, /"gitVersion"/)
+    control(/"gitVersion"/.test(valid), 'a second request after a valid one is not answered')
     const gained: string[] = []
     for (const [name, bytes] of Object.entries(ambiguous)) {
       const answer = await exchange(target, target.url, bytes)
@@ -120,7 +130,7 @@ const connectionState: Attack = {
   name: 'credential-of-another-request',
   actor: 'account',
   promise: 'Anonymous access',
-  async attempt(target) {
+  async attempt(target, control) {
     const get = (path: string, token?: string) =>
       `GET ${path} HTTP/1.1\r\nHost: x\r\n${token ? `Authorization: Bearer ${token}\r\n` : ''}\r\n`
     const victim = `/api/v1/namespaces/${victimNamespace}/secrets/login`
@@ -133,6 +143,8 @@ const connectionState: Attack = {
         get(victim, target.authorToken) +
         get(`${victim}?x`, `${target.authorToken} ${target.operatorToken}`),
     )
+    const allowed = await exchange(target, target.url, get('/version') + get(victim, target.operatorToken), /"password":"[^"]+"/)
+    control(target.secretsIn(allowed).length > 0, 'the operator does not read the Secret')
     return target.secretsIn(answer)
   },
 }
@@ -152,11 +164,13 @@ const connections: Attack = {
   actor: 'anonymous',
   promise: 'Availability',
   slow: true,
-  async attempt(target) {
+  async attempt(target, control) {
     const gained: string[] = []
     for (const address of [target.url, target.httpUrl]) {
       const sockets = await openConnections(address, 2_600)
       try {
+        const open = sockets.filter(({ readyState }) => readyState === 'open').length
+        control(open > 500, `${open} connections are open`)
         const startedAt = performance.now()
         const health = await Promise.race([
           target.send('GET', '/healthz').then(
@@ -186,11 +200,15 @@ const joinFlood: Attack = {
   actor: 'anonymous',
   promise: 'Availability',
   slow: true,
-  async attempt(target) {
+  async attempt(target, control) {
     const wrong = `oarlock1.${'a'.repeat(10)}.${'b'.repeat(43)}.${'c'.repeat(43)}`
     let isOver = false
+    let refused = 0
     const flood = Array.from({ length: 60 }, async () => {
-      while (!isOver) await target.send('POST', '/join', { body: { token: wrong } }).catch(() => {})
+      while (!isOver) {
+        const { status } = await target.send('POST', '/join', { body: { token: wrong } }).catch(() => ({ status: 0 }))
+        if (status === 401 || status === 403) refused++
+      }
     })
     try {
       const gained: string[] = []
@@ -204,6 +222,7 @@ const joinFlood: Attack = {
     } finally {
       isOver = true
       await Promise.all(flood)
+      control(refused > 0, 'no join token was looked up')
     }
   },
 }
@@ -213,7 +232,7 @@ const costlyObjects: Attack = {
   actor: 'account',
   promise: 'Availability',
   slow: true,
-  async attempt(target) {
+  async attempt(target, control) {
     const path = `/api/v1/namespaces/${attackerNamespace}/configmaps`
     const data = Object.fromEntries(Array.from({ length: 45_000 }, (_, index) => [`k${index}`, 'v']))
     const aliases = Array.from(
@@ -223,6 +242,9 @@ const costlyObjects: Attack = {
     const yaml = `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\nx: &1 [a]\n${aliases.join('\n')}\n`
     const nested = `{a: ${'['.repeat(70_000)}`
     const quotes = `a: "${'\\u0041'.repeat(20_000)}\n${'? '.repeat(30_000)}`
+    const small = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'small' }, data: { a: 'b' } }
+    const { status: accepted } = await target.send('POST', `${path}?dryRun=All`, { token: target.authorToken, body: small })
+    control(accepted === 201, `a small object is answered with ${accepted}`)
     const bodies: [string, string][] = [
       ['application/json', JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'costly' }, data })],
       ...[yaml, nested, quotes].map((text): [string, string] => ['application/yaml', text]),

@@ -1,7 +1,9 @@
 /** A program at level Sandbox that wants out: files, processes, the kernel, devices and sockets of the machine. */
 import { spawnSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { StackSpec } from '../../../src/api/index.ts'
 import { GitRepository } from '../../../test/support/git-repository.ts'
 import { type Attack, NotRunHere } from '../attack.ts'
 import { countConnections } from '../count-connections.ts'
@@ -21,7 +23,7 @@ async function withPerl(target: Target, script: string, environment = '') {
 const readFiles: Attack = {
   name: 'sandbox-files',
   ...author,
-  async attempt(target) {
+  async attempt(target, control) {
     target.requireSandbox()
     const victim = target.createVictimFile()
     const named = ['pki/admin-token', 'pki/service-account.key', 'kubeconfig', 'keys/state.key'].map(path => join(target.dataDir, path))
@@ -30,7 +32,7 @@ const readFiles: Attack = {
       find / \\( -path /proc -o -path /sys -o -path /dev -o -path /usr -o -path /etc/java* -o -path /etc/ssl \\) -prune -o -type f -size -64k -print0 | xargs -0 cat | ${hex}`)
     const digits = log.replace(/[^0-9a-f]/g, '')
     const has = (secret: string) => digits.includes(Buffer.from(secret).toString('hex'))
-    if (!has('oarlock:x:')) throw new Error(`its own files were not read, so this proves nothing: ${log.slice(-300)}`)
+    control(has('oarlock:x:'), `its own files are not read: ${log.slice(-300)}`)
     const found = target.secretsIn(text)
     if (has(victim.text)) found.push('a file of the worker')
     if (has('OARLOCK_TOKEN=')) found.push("the worker's environment")
@@ -42,9 +44,12 @@ const readFiles: Attack = {
 const processes: Attack = {
   name: 'sandbox-processes',
   ...author,
-  async attempt(target) {
+  async attempt(target, control) {
     target.requireSandbox()
-    const { run } = await target.runScript(`kill -9 ${target.pid} ${process.pid}; kill -9 -1; kill -9 1; exit 0`)
+    const { run, log } = await target.runScript(
+      `sleep 60 & kill -9 $! && echo killed its own; kill -9 ${target.pid} ${process.pid}; kill -9 -1; kill -9 1; exit 0`,
+    )
+    control(log.includes('killed its own'), `it kills no process of its own: ${log}`)
     if (!target.isRunning) return ['ended oarlock up']
     return run?.status?.reason === 'WorkerLost' || run?.status?.phase === 'Lost' ? ['ended the worker'] : []
   },
@@ -79,12 +84,18 @@ const calls: Record<string, readonly [number, number, string]> = {
 const systemCalls: Attack = {
   name: 'sandbox-system-calls',
   ...author,
-  async attempt(target) {
+  async attempt(target, control) {
     const lines = Object.entries(calls).map(([name, [x64, arm64, args]]) => {
       const number = process.arch === 'x64' ? x64 : arm64
-      return `$r = syscall(${number}, ${args}); print "allowed ${name} $r\\n" if $r != -1;`
+      // Literals are read-only, and syscall writes into strings.
+      return `@a = (${args}); $r = syscall(${number}, @a); print $r == -1 ? "failed " . ($! + 0) : "allowed", " ${name}\\n";`
     })
     const { log } = await withPerl(target, lines.join('\n'))
+    for (const [name] of Object.entries(calls)) {
+      const [, result, errno] = new RegExp(`^(allowed|failed (\\d+)) ${name}$`, 'm').exec(log) ?? []
+      // Another error than EPERM and ENOSYS is about the arguments: the call itself is allowed.
+      control(result === 'allowed' || errno === '1' || errno === '38', `${name}: ${result}`)
+    }
     // A descriptor of another process is of use only with pidfd_getfd, which is refused; in its own namespace a program sees its own.
     return [...log.matchAll(/^allowed (\w+)/gm)].map(([, name]) => name as string).filter(name => name !== 'pidfd_open')
   },
@@ -94,18 +105,22 @@ const socketFamilies: Attack = {
   name: 'sandbox-socket-families',
   ...author,
   promise: 'Network',
-  async attempt(target) {
+  async attempt(target, control) {
     // Family, type, protocol: vsock, packet, AF_ALG, netlink of audit, raw IPv4, Bluetooth, XDP, TIPC, RDS, CAN, key management.
     const sockets = ['40,1,0', '17,3,768', '38,5,0', '16,3,9', '2,3,1', '31,1,3', '44,3,0', '30,1,0', '21,5,0', '29,3,1', '15,3,2']
-    const { log } = await withPerl(target, `for (qw(${sockets.join(' ')})) { print "opened $_\\n" if socket(my $s, split(/,/, $_)) }`)
-    return [...log.matchAll(/^opened (\S+)/gm)].map(([, name]) => `socket(${name})`)
+    const { log } = await withPerl(
+      target,
+      `for (qw(1,1,0 ${sockets.join(' ')})) { my ($d, $t, $p) = split /,/; print "opened $_\\n" if socket(my $s, $d, $t, $p) }`,
+    )
+    control(log.includes('opened 1,1,0'), `a Unix socket is not opened: ${log}`)
+    return [...log.matchAll(/^opened (\S+)/gm)].filter(([, name]) => name !== '1,1,0').map(([, name]) => `socket(${name})`)
   },
 }
 
 const kernelSettings: Attack = {
   name: 'sandbox-kernel-settings',
   ...author,
-  async attempt(target) {
+  async attempt(target, control) {
     target.requireSandbox()
     const settings = [
       '/proc/sys/kernel/core_pattern',
@@ -116,11 +131,12 @@ const kernelSettings: Attack = {
     const read = () => settings.map(path => (existsSync(path) ? readFileSync(path, 'utf8') : ''))
     const before = read()
     const { log } = await target.runScript(`
-      for f in ${settings.join(' ')}; do (cat $f > $f) 2>/dev/null && echo "wrote $f"; done
+      echo own > own; for f in own ${settings.join(' ')}; do (cat $f > $f) 2>/dev/null && echo "wrote $f"; done
       find /proc/sys /proc/irq /proc/bus /proc/fs /proc/sysrq-trigger /sys -type f -writable 2>/dev/null | sed 's/^/wrote /'
       mount -o remount,rw /proc/sys 2>/dev/null && echo wrote remounted; umount /proc/sys 2>/dev/null && echo wrote unmounted
       for d in / /usr /usr/bin /usr/local /etc /dev /proc /run /var; do (echo x > $d/attack) 2>/dev/null && echo "wrote $d"; done; true`)
-    const gained = [...log.matchAll(/^wrote (.*)$/gm)].map(([, what]) => `can write ${what}`)
+    control(log.includes('wrote own\n'), `it does not write its own file: ${log}`)
+    const gained = [...log.matchAll(/^wrote (.*)$/gm)].filter(([, what]) => what !== 'own').map(([, what]) => `can write ${what}`)
     for (const [index, value] of read().entries()) if (value !== before[index]) gained.push(`changed ${settings[index]}`)
     return gained
   },
@@ -129,7 +145,7 @@ const kernelSettings: Attack = {
 const devices: Attack = {
   name: 'sandbox-devices',
   ...author,
-  async attempt(target) {
+  async attempt(target, control) {
     target.requireSandbox()
     const disks = ['vda', 'sda', 'nvme0n1', 'xvda'].filter(name => existsSync(`/sys/block/${name}/dev`))
     const numbers = disks.map(name => readFileSync(`/sys/block/${name}/dev`, 'utf8').trim().replace(':', ' '))
@@ -137,22 +153,25 @@ const devices: Attack = {
       for n in ${numbers.map(each => `'b ${each}'`).join(' ')} 'c 1 1' 'c 1 2' 'c 10 200'; do
         rm -f d; mknod d $n 2>/dev/null && head -c 16 d > out 2>/dev/null && [ -s out ] && echo "read device $n"
       done
-      for d in /dev/mem /dev/kmem /dev/port /dev/kmsg /dev/net/tun /dev/fuse ${disks.map(each => `/dev/${each}`).join(' ')} /proc/kcore /proc/kmsg; do
+      for d in /dev/zero /dev/mem /dev/kmem /dev/port /dev/kmsg /dev/net/tun /dev/fuse ${disks.map(each => `/dev/${each}`).join(' ')} /proc/kcore /proc/kmsg; do
         head -c 16 $d > out 2>/dev/null && [ -s out ] && echo "read device $d"
       done; true`)
-    return [...log.matchAll(/^read device (.*)$/gm)].map(([, what]) => `read device ${what}`)
+    const read = [...log.matchAll(/^read device (.*)$/gm)].map(([, what]) => what as string)
+    control(read.includes('/dev/zero'), `/dev/zero is not read: ${log}`)
+    return read.filter(what => what !== '/dev/zero').map(what => `read device ${what}`)
   },
 }
 
 const identity: Attack = {
   name: 'sandbox-root',
   ...author,
-  async attempt(target) {
+  async attempt(target, control) {
     target.requireSandbox()
     const { log } = await target.runScript(`
       cp /bin/sh ./shell && chmod 6755 ./shell; ./shell -p -c 'id -u' | sed 's/^0$/became root/'
       for p in 'su -c id' 'sudo -n id' 'newgrp root' 'mount --bind / /tmp' 'unshare -r id'; do $p </dev/null; done
-      grep -E '^(CapEff|CapPrm|CapBnd|CapInh|CapAmb):.*[1-9a-f]' /proc/self/status | sed 's/^/has /'; true`)
+      grep -E '^(CapEff|CapPrm|CapBnd|CapInh|CapAmb):.*[1-9a-f]' /proc/self/status | sed 's/^/has /'; grep CapEff /proc/self/status`)
+    control(log.includes('CapEff:\t0'), `its status is not read: ${log}`)
     const gained = [...log.matchAll(/^(became root|has Cap.*)$/gm)].map(([, what]) => what as string)
     return /uid=0\(/.test(log) ? [...gained, 'uid 0'] : gained
   },
@@ -161,10 +180,13 @@ const identity: Attack = {
 const setuidFile: Attack = {
   name: 'sandbox-setuid-file',
   ...author,
-  async attempt(target) {
+  async attempt(target, control) {
     target.requireSandbox()
     // While the Run exists, another program of the machine could execute what it left; afterwards nothing of it may be there.
-    const { run } = await target.runScript('cp /bin/sh shell; chown 0:0 shell; chmod 6755 shell; cp shell $TMPDIR; cp shell $HOME; true')
+    const { run, log } = await target.runScript(
+      'cp /bin/sh shell; chown 0:0 shell; chmod 6755 shell; cp shell $TMPDIR; cp shell $HOME; ls -l shell',
+    )
+    control(/^-rws/m.test(log), `it makes no setuid file: ${log}`)
     const left = run ? findFiles(join(target.dataDir, 'runs', run.metadata.uid)) : []
     return left.filter(path => (lstatSync(path).mode & 0o6000) !== 0).map(path => `left ${path}`)
   },
@@ -180,9 +202,10 @@ function findFiles(directory: string): string[] {
 const descriptors: Attack = {
   name: 'sandbox-inherited-descriptors',
   ...author,
-  async attempt(target) {
+  async attempt(target, control) {
     target.requireSandbox()
     const { log } = await target.runScript('ls -l /proc/self/fd')
+    control(/ 1 -> /.test(log), `its descriptors are not listed: ${log}`)
     // stdin, its output as two sockets, and the directory that is listed.
     const own = /^(\/dev\/null|\/proc\/\d+\/fd|socket:\[\d+\])$/
     return [...log.matchAll(/ -> (.+)$/gm)].map(([, name]) => name as string).filter(name => !own.test(name))
@@ -193,7 +216,7 @@ const loopbackPorts: Attack = {
   name: 'sandbox-loopback-ports',
   ...author,
   promise: 'Network',
-  async attempt(target) {
+  async attempt(target, control) {
     target.requirePrivateNetwork()
     const { port, connections, close } = await countConnections('127.0.0.1')
     try {
@@ -201,10 +224,12 @@ const loopbackPorts: Attack = {
       const hosts = '127.0.0.1 127.1.2.3 localhost 0.0.0.0 ::1 ::ffff:127.0.0.1 10.0.2.2 10.0.2.3 10.0.2.15 169.254.169.254'
       const { log } = await withPerl(
         target,
-        `use IO::Socket::IP; for my $h (qw(${hosts})) { for my $p (qw(${ports})) {
+        `use IO::Socket::IP; my $l = IO::Socket::IP->new(LocalHost => '127.0.0.1', Listen => 5); my $c = IO::Socket::IP->new(PeerHost => '127.0.0.1', PeerPort => $l->sockport); print "reached itself\n" if $c;
+         for my $h (qw(${hosts})) { for my $p (qw(${ports})) {
            my $s = IO::Socket::IP->new(PeerHost => $h, PeerPort => $p, Timeout => 0.3); print "reached $h:$p\\n" if $s; } }`,
       )
-      const gained = [...log.matchAll(/^reached (\S+)$/gm)].map(([, what]) => `reached ${what}`)
+      control(log.includes('reached itself'), `it does not reach a port of its own: ${log}`)
+      const gained = [...log.matchAll(/^reached (?!itself)(\S+)$/gm)].map(([, what]) => `reached ${what}`)
       return connections() > 0 ? [...gained, `${connections()} connections to a port on loopback`] : gained
     } finally {
       close()
@@ -216,10 +241,11 @@ const hostNetwork: Attack = {
   name: 'sandbox-host-network',
   ...author,
   promise: 'Network',
-  async attempt(target) {
+  async attempt(target, control) {
     target.requireSandbox()
-    const path = join(target.directory, target.newName('started'))
-    const { run } = await target.runScript(`touch ${path}`, { isolation: { level: 'Sandbox', network: 'Host' } })
+    const own = await target.runScript('true')
+    control(own.run?.status?.phase === 'Succeeded', `with an allowed network it is ${own.run?.status?.phase}`)
+    const { run } = await target.runScript('true', { isolation: { level: 'Sandbox', network: 'Host' } })
     return run?.status?.phase === 'Succeeded' ? ['the network of the machine, although its pool does not allow it'] : []
   },
 }
@@ -228,9 +254,9 @@ const unixSockets: Attack = {
   name: 'sandbox-unix-sockets',
   ...author,
   promise: 'Network',
-  async attempt(target) {
+  async attempt(target, control) {
     target.requireSandbox()
-    const name = `oarlock-attack-${target.newName()}`
+    const name = `oarlock-attack-${randomUUID()}`
     const abstract = await countConnections(`\0${name}`)
     const path = target.newPath()
     const named = await countConnections(path)
@@ -245,11 +271,13 @@ const unixSockets: Attack = {
       ]
       const { log } = await withPerl(
         target,
-        `use Socket; for my $p (qw(${paths.join(' ')})) { socket(my $s, 1, 1, 0); print "reached $p\\n" if connect($s, sockaddr_un($p)) }
+        `use Socket; socket(my $l, 1, 1, 0); bind($l, sockaddr_un('own')); listen($l, 5);
+         for my $p (qw(own ${paths.join(' ')})) { socket(my $s, 1, 1, 0); print "reached $p\\n" if connect($s, sockaddr_un($p)) }
          socket(my $s, 1, 1, 0); print "reached abstract\\n" if connect($s, pack("S a*", 1, "\\0${name}"));
          opendir(my $d, "/proc/net"); open(my $f, "<", "/proc/net/unix"); while (<$f>) { print "lists $_" if /oarlock/ }`,
       )
-      const gained = [...log.matchAll(/^(reached \S+|lists .*)$/gm)].map(([, what]) => what as string)
+      control(log.includes('reached own'), `it does not reach a socket of its own: ${log}`)
+      const gained = [...log.matchAll(/^(reached (?!own$)\S+|lists .*)$/gm)].map(([, what]) => what as string)
       if (abstract.connections() + named.connections() > 0) gained.push('connected to a socket of the machine')
       return gained
     } finally {
@@ -264,7 +292,7 @@ const loaderVariables: Attack = {
   slow: true,
   ...author,
   promise: 'Launcher',
-  async attempt(target) {
+  async attempt(target, control) {
     target.requireSandbox()
     if (spawnSync('gcc', ['--version']).status !== 0) throw new NotRunHere('there is no gcc')
     const directory = join(target.allowedDirectory, target.newName('loader'))
@@ -293,14 +321,19 @@ const loaderVariables: Attack = {
       ...{ NODE_OPTIONS: '--require ./env.sh', GIT_SSH_COMMAND: 'sh env.sh', GCONV_PATH: '.', LD_LIBRARY_PATH: '.' },
     }
     const searched = { PATH: '.:/usr/bin:/bin', IFS: '/', HOME: '.', TMPDIR: '.', SHELL: './sh' }
-    for (const values of [inherited, searched])
-      await target.runStack({
+    const run = (values: Record<string, string>, isolation: NonNullable<StackSpec['isolation']> = {}) =>
+      target.runStack({
         engine: 'command',
         source: { git: { url: `file://${directory}` } },
         command: { apply: ['/bin/sh', 'attack.sh'] },
         env: Object.entries(values).map(([name, value]) => ({ name, value })),
+        isolation,
       })
-    return existsSync(marker) ? ['code of the Stack ran outside of its sandbox'] : []
+    for (const values of [inherited, searched]) await run(values)
+    const hasRun = existsSync(marker)
+    await run({ LD_PRELOAD: './evil.so' }, { level: 'Process' })
+    control(existsSync(marker), 'it does not run without a sandbox either')
+    return hasRun ? ['code of the Stack ran outside of its sandbox'] : []
   },
 }
 

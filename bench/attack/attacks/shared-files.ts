@@ -37,10 +37,10 @@ function adminToken(target: Target): { path: string; changes(): string[] } {
 const symlinks: Attack = {
   name: 'files-symlinks',
   ...author,
-  async attempt(target) {
+  async attempt(target, control) {
     target.requireSandbox()
     const token = adminToken(target)
-    const link = `d=$(dirname $OARLOCK_OUTPUTS); for n in ${names.join(' ')} $(basename $OARLOCK_OUTPUTS) $(basename $OARLOCK_STATE); do rm -rf "$d/$n"; ln -s ${token.path} "$d/$n"; ln -sf ${token.path} "$n"; done; ln -s ${token.path} $HOME/a $TMPDIR/b`
+    const link = `d=$(dirname $OARLOCK_OUTPUTS); for n in ${names.join(' ')} $(basename $OARLOCK_OUTPUTS) $(basename $OARLOCK_STATE); do rm -rf "$d/$n"; ln -s ${token.path} "$d/$n"; ln -sf ${token.path} "$n"; done; ln -s ${token.path} $HOME/a $TMPDIR/b; [ -L $OARLOCK_STATE ] && echo linked`
     const results = [
       await target.runScript(link),
       await target.runScript('', {
@@ -48,6 +48,10 @@ const symlinks: Attack = {
         command: { plan: ['sh', 'plan.sh'], apply: ['sh', 'apply.sh'] },
       }),
     ]
+    control(
+      results.every(({ log }) => log.includes('linked')),
+      'the links are not made',
+    )
     return [...new Set([...results.flatMap(({ text }) => target.secretsIn(text)), ...token.changes()])]
   },
 }
@@ -55,7 +59,7 @@ const symlinks: Attack = {
 const directories: Attack = {
   name: 'files-directories',
   ...author,
-  async attempt(target) {
+  async attempt(target, control) {
     target.requireSandbox()
     const token = adminToken(target)
     const pki = join(target.dataDir, 'pki')
@@ -63,7 +67,8 @@ const directories: Attack = {
     const { text } = await target.runScript(`
       d=$(dirname $OARLOCK_OUTPUTS); w=$(pwd); rm -rf "$d" "$w" "$HOME" "$TMPDIR" 2>/dev/null; cd /
       for each in "$d" "$w" "$HOME" "$TMPDIR"; do mv $each $each.old 2>/dev/null; ln -s ${pki} $each 2>/dev/null; ln -s ${pki} $each/pki 2>/dev/null; ln -s ${pki} $each/.terraform 2>/dev/null; done
-      mkdir -p $d/sub/deep; chmod 0 $d/sub/deep; ln -s ${pki} $d/sub/pki; true`)
+      mkdir -p $d/sub/deep; chmod 0 $d/sub/deep; ln -s ${pki} $d/sub/pki; [ -L $d/sub/pki ] && echo linked`)
+    control(text.includes('linked'), 'the links are not made')
     return [...target.secretsIn(text), ...token.changes()]
   },
 }
@@ -71,11 +76,12 @@ const directories: Attack = {
 const pipes: Attack = {
   name: 'files-pipes',
   ...author,
-  async attempt(target) {
+  async attempt(target, control) {
     target.requireSandbox()
     const { run } = await target.runScript('for f in $OARLOCK_OUTPUTS $OARLOCK_STATE; do rm -f $f; mkfifo $f; done', { timeout: '20s' })
     // Another Run shows that the worker still works.
     const { run: next } = await target.runScript('true')
+    control(/not a regular file/.test(run?.status?.message ?? ''), `the Run with pipes ended with ${run?.status?.message}`)
     return run?.status?.finishedAt && next?.status?.phase === 'Succeeded' ? [] : ['the worker waits for a pipe']
   },
 }
@@ -84,12 +90,13 @@ const hugeFiles: Attack = {
   name: 'files-huge',
   slow: true,
   ...author,
-  async attempt(target) {
+  async attempt(target, control) {
     target.requireSandbox()
     const before = Date.now()
-    await target.runScript(
+    const { run } = await target.runScript(
       'truncate -s 8E $OARLOCK_STATE 2>/dev/null || truncate -s 8T $OARLOCK_STATE; truncate -s 4T $OARLOCK_OUTPUTS; ln -s /dev/zero $HOME/zero; ln -s /dev/zero a.tf',
     )
+    control(run?.status?.phase === 'Failed', `the Run with huge files ended with ${run?.status?.phase}`)
     return Date.now() - before > 30_000 ? ['the worker read for more than 30 s'] : []
   },
 }
@@ -98,18 +105,18 @@ const race: Attack = {
   name: 'files-race',
   ...author,
   slow: true,
-  async attempt(target) {
+  async attempt(target, control) {
     target.requireSandbox()
     const token = adminToken(target)
     // The worker uploads each version of the state while the program runs: the file is exchanged for a link all the time.
-    const { text } = await target.runScript(`
+    const { text, name } = await target.runScript(`
       d=$(dirname $OARLOCK_STATE); i=0; end=$(($(date +%s) + 8))
       while [ $(date +%s) -lt $end ]; do
         for k in 1 2 3 4 5 6 7 8; do i=$((i+1)); echo "{\\"serial\\":$i}" > $d/new; mv $d/new $OARLOCK_STATE; ln -s ${token.path} $d/link; mv $d/link $OARLOCK_STATE; done
       done; rm -f $OARLOCK_STATE; echo '{}' > $OARLOCK_STATE`)
-    const name = text.match(/"name":"(attack-\d+)"/)?.[1] ?? ''
     const versions = await target.send('GET', `/state/attacker/${name}/versions`, { token: target.authorToken })
     const numbers = [...versions.text.matchAll(/"version":(\d+)/g)].map(([, number]) => number)
+    control(numbers.length > 1, `${numbers.length} versions of the state were stored`)
     const contents = await Promise.all(
       numbers.map(number => target.send('GET', `/state/attacker/${name}?version=${number}`, { token: target.authorToken })),
     )
@@ -120,13 +127,14 @@ const race: Attack = {
 const hardLinks: Attack = {
   name: 'files-hard-links',
   ...author,
-  async attempt(target) {
+  async attempt(target, control) {
     target.requireSandbox()
     const token = adminToken(target)
     const passwd = statSync('/etc/passwd')
     const { text } = await target.runScript(`
-      ln ${token.path} $OARLOCK_OUTPUTS 2>/dev/null; ln /etc/passwd $HOME/passwd && echo x:: >> $HOME/passwd && echo linked
+      echo a > own; ln own own2 && echo linked itself; ln ${token.path} $OARLOCK_OUTPUTS 2>/dev/null; ln /etc/passwd $HOME/passwd && echo x:: >> $HOME/passwd && echo linked
       ln /usr/bin/env $HOME/env 2>/dev/null && chmod 777 $HOME/env && echo linked; true`)
+    control(/^linked itself$/m.test(text), 'it cannot make a hard link to its own file')
     const gained = [...target.secretsIn(text), ...token.changes()]
     if (/^linked$/m.test(text)) gained.push('a hard link to a file outside of the Run')
     const { mtimeMs, mode } = statSync('/etc/passwd')
@@ -138,13 +146,14 @@ const rescuedState: Attack = {
   name: 'files-rescued-state',
   ...author,
   slow: true,
-  async attempt(target) {
+  async attempt(target, control) {
     target.requireSandbox()
     if (skipWithoutTerraformEngine) throw new NotRunHere(skipWithoutTerraformEngine)
     const token = adminToken(target)
     const command = `printf '{\\"version\\":4,\\"serial\\":9,\\"lineage\\":\\"x\\",\\"resources\\":[],\\"outputs\\":{}}' > errored.tfstate; for n in ${names.join(' ')}; do rm -f ../scratch/$n ../inputs/$n; ln -s ${token.path} ../scratch/$n; ln -s ${token.path} ../inputs/$n; done; exit 0`
     const main = `resource "terraform_data" "a" {\n  provisioner "local-exec" {\n    command = <<-EOT\n${command.replaceAll('\\"', '"')}\n    EOT\n  }\n}\n`
     const { text } = await target.runStack({ engine: terraformEngine, source: { inline: { files: { 'main.tf': main } } } })
+    control(/terraform_data/.test(text) && text.includes('"Succeeded"'), `its program has not run: ${text.slice(0, 300)}`)
     return [...target.secretsIn(text), ...token.changes()]
   },
 }

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import type { StackSpec } from '../../../src/api/index.ts'
 import { GitRepository } from '../../../test/support/git-repository.ts'
 import { skipWithoutTerraformEngine, terraformEngine } from '../../../test/support/run-program.ts'
 import { type Attack, NotRunHere } from '../attack.ts'
@@ -16,7 +17,7 @@ const gitUrls: Attack = {
   name: 'git-urls',
   ...author,
   promise: 'Sources',
-  async attempt(target) {
+  async attempt(target, control) {
     const marker = target.newPath()
     const touch = `touch ${marker}`
     const secret = join(target.dataDir, 'pki')
@@ -40,14 +41,17 @@ const gitUrls: Attack = {
       `https://127.0.0.1:1/x.git?y`,
       `${secret}`,
     ]
-    for (const url of urls) {
-      const name = target.newName('git')
-      // Some are rejected by the schema.
-      await target.author
-        .create(name, { ...trivial, suspend: false, pool: 'attack', retry: { limit: 0 }, source: { git: { url } } })
-        .catch(() => {})
-    }
-    await target.runScript('true')
+    const valid = join(target.allowedDirectory, target.newName('valid'))
+    new GitRepository(valid).commit({ 'a.txt': 'a' })
+    const phases = await Promise.all(
+      [`file://${valid}`, ...urls].map(async url => {
+        const name = target.newName('git')
+        const spec: StackSpec = { ...trivial, pool: 'attack', retry: { limit: 0 }, source: { git: { url } }, isolation: target.isolation }
+        const isCreated = await target.createIfValid(name, spec)
+        return isCreated ? (await target.untilSettled(name))?.status?.phase : 'rejected'
+      }),
+    )
+    control(phases[0] === 'Succeeded', `a Stack of a valid URL is ${phases[0]}`)
     return existsSync(marker) ? ['a URL of a repository ran a program'] : []
   },
 }
@@ -56,7 +60,7 @@ const hostileRepository: Attack = {
   name: 'git-repository',
   ...author,
   promise: 'Sources',
-  async attempt(target) {
+  async attempt(target, control) {
     const marker = target.newPath()
     const directory = join(target.allowedDirectory, target.newName('hostile'))
     const repository = new GitRepository(directory)
@@ -79,11 +83,12 @@ const hostileRepository: Attack = {
     ]
     writeFileSync(join(directory, '.git', 'config'), `${config.join('\n')}\n[include]\n\tpath = ${directory}/evil.config\n`, { flag: 'a' })
     writeFileSync(join(directory, 'evil.config'), config.join('\n'))
-    const { text } = await target.runStack({
+    const { text, log } = await target.runStack({
       engine: 'command',
       command: { apply: ['sh', 'attack.sh'] },
       source: { git: { url: `file://${directory}` } },
     })
+    control(/^attack\.sh$/m.test(log), `its files are not in the Run: ${text.slice(0, 300)}`)
     const gained = target.secretsIn(text)
     return existsSync(marker) ? [...gained, 'a repository ran a program'] : gained
   },
@@ -94,7 +99,7 @@ const linksInSources: Attack = {
   slow: true,
   ...author,
   promise: 'Sources',
-  async attempt(target) {
+  async attempt(target, control) {
     const directory = join(target.allowedDirectory, target.newName('links'))
     const token = join(target.dataDir, 'pki', 'admin-token')
     const repository = new GitRepository(directory)
@@ -115,17 +120,21 @@ const linksInSources: Attack = {
       `040000 tree ${inner}\t.GIT\n120000 blob ${git(['hash-object', '-w', '--stdin'], target.dataDir)}\tlink\n`,
     )
     git(['update-ref', 'refs/heads/evil', git(['commit-tree', evilTree, '-m', 'evil'])])
+    const regular = join(target.allowedDirectory, target.newName('regular'))
+    new GitRepository(regular).commit({ token: 'a regular file' })
     const sources = [
       { git: { url: `file://${directory}` } },
       { git: { url: `file://${directory}`, branch: 'evil' } },
       { git: { url: `file://${directory}`, directory: '../../data/pki' } },
       { git: { url: `file://${directory}`, directory: 'pki' } },
+      { git: { url: `file://${regular}` } },
       { path: { path: directory } },
       { path: { path: `${target.allowedDirectory}/../data/pki` } },
       { path: { path: join(target.dataDir, 'pki') } },
       { path: { path: '/proc/self/root/etc' } },
     ]
     const gained: string[] = []
+    let isRead = false
     for (const source of sources) {
       const name = target.newName('source')
       const command = { apply: ['sh', '-c', 'cat token pki/* admin-token * 2>/dev/null | head -c 100000 | od -An -v -tx1'] }
@@ -138,8 +147,11 @@ const linksInSources: Attack = {
         isolation: target.isolation,
       })
       const run = await target.untilSettled(name)
-      gained.push(...target.secretsIn((await target.readResult(name, run)).text))
+      const { text } = await target.readResult(name, run)
+      gained.push(...target.secretsIn(text))
+      isRead ||= text.replace(/[^0-9a-f]/g, '').includes(Buffer.from('a regular file').toString('hex'))
     }
+    control(isRead, 'the regular file of a source is not read')
     return [...new Set(gained)]
   },
 }
@@ -149,7 +161,7 @@ const kubeconfigs: Attack = {
   slow: true,
   ...author,
   promise: 'Worker process',
-  async attempt(target) {
+  async attempt(target, control) {
     const marker = target.newPath()
     const received: string[] = []
     const { key, cert } = selfSigned()
@@ -171,7 +183,11 @@ const kubeconfigs: Attack = {
     const clusters: object[] = [{ 'insecure-skip-tls-verify': true }, { 'certificate-authority': token }]
     try {
       const texts: string[] = []
-      for (const [user, cluster] of [...users.map(user => [user, clusters[0]!] as const), [{ token: 'x' }, clusters[1]!] as const]) {
+      for (const [user, cluster] of [
+        ...users.map(user => [user, clusters[0]!] as const),
+        [{ token: 'x' }, clusters[1]!] as const,
+        [{ token: 'allowed' }, clusters[0]!] as const,
+      ]) {
         const name = target.newName('kubeconfig')
         const kubeconfig = JSON.stringify({
           'current-context': 'c',
@@ -188,6 +204,7 @@ const kubeconfigs: Attack = {
         })
         texts.push(text)
       }
+      control(received.includes('Bearer allowed'), `a valid kubeconfig is not used: ${texts.at(-1)?.slice(0, 300)}`)
       const gained = [...texts, ...received].flatMap(text => target.secretsIn(text))
       return existsSync(marker) ? [...gained, 'a kubeconfig ran a program as the worker'] : [...new Set(gained)]
     } finally {
@@ -231,7 +248,7 @@ const terraformSettings: Attack = {
   ...author,
   promise: 'States',
   slow: true,
-  async attempt(target) {
+  async attempt(target, control) {
     target.requireSandbox()
     if (skipWithoutTerraformEngine) throw new NotRunHere(skipWithoutTerraformEngine)
     const resource = 'resource "terraform_data" "a" { input = "x" }\n'
@@ -266,6 +283,8 @@ const terraformSettings: Attack = {
           { name: 'TF_LOG', value: 'trace' },
         ],
       })
+    const plain = await target.runStack({ engine: terraformEngine, source: { inline: { files: { 'main.tf': resource } } } })
+    control(plain.text.includes('terraform_data'), `without settings the state is not in the store: ${plain.text.slice(0, 300)}`)
     const gained: string[] = []
     for (const stack of stacks) {
       const result = await target.runStack(stack)
