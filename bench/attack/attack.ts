@@ -10,7 +10,7 @@ export type Attack = {
   promise: string
   /** It takes more than a second, or so many resources that other attacks would notice: only in the bench. */
   slow?: true
-  /** What this attack gains, exactly, and a sentence of SECURITY.md, without markup, that says so. */
+  /** What this attack gains, exactly, and a sentence of SECURITY.md, without markup, that documents it. */
   limit?: { sentence: string; gained: readonly string[] }
   /**
    * Attempts it, and returns what was gained: each entry is proven by what the attacker received, or by what changed outside of the

@@ -201,7 +201,7 @@ const forgedRuns: Attack = {
     const { name } = await target.runScript('echo "{}" > $OARLOCK_STATE')
     const [ended] = await target.author.runsOf(name)
     const path = `${runs}/${ended?.metadata.name}`
-    // Nobody may change these fields, but the author another one.
+    // No user may change these fields; the author may change another one.
     const cancel = { token: target.authorToken, ...patch({ spec: { cancel: true } }) }
     const change = (what: string, changed: object, at: string, allowed: SendOptions = {}): ForbiddenRequest => ({
       ...{ what, method: 'PATCH', path: at, options: patch(changed), allowed },
