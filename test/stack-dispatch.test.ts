@@ -191,9 +191,14 @@ describe('from a Stack to Ready', () => {
     assert.equal(shown?.status, 'False')
     const problem = 'spec.isolation.level: Process is weaker than Sandbox, which Tenant strict requires (minimumIsolation)'
     assert.ok(shown?.message.includes(`${problem}; set Sandbox or remove the field`), shown?.message)
+    const conditions = async () => (await stacks().get('weak', { namespace })).status?.conditions
+    const stalled = findCondition(await conditions(), 'Stalled')
+    assert.deepEqual([stalled?.status, stalled?.reason, stalled?.message], ['True', 'PolicyViolation', shown?.message])
+    assert.equal(findCondition(await conditions(), 'Reconciling'), undefined)
 
     await tenants.patch('strict', { spec: { minimumIsolation: 'Process' } }, { type: 'merge' })
     await eventually(readyOf, ready => ready?.status === 'True')
+    assert.equal(findCondition(await conditions(), 'Stalled'), undefined)
     const [run] = (await runs().list({ namespace })).items
     assert.deepEqual(run?.spec.policy, { minimumIsolation: 'Process', allowedNetworks: ['Private', 'None'] })
     for (const policy of [null, { allowedNetworks: ['Host'] }])

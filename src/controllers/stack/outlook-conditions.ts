@@ -75,12 +75,14 @@ export function outlookConditions(facts: StackFacts, outlook: Outlook): StackCon
 export function activeConditions(facts: StackFacts, active: Run, outlook: Outlook | undefined): StackConditions {
   const { record, settings, inputs } = facts
   if (!outlook) {
+    if (isViolatingPolicy(active)) return policyViolation(active)
     const waiting = active.spec.type === 'Destroy' ? '' : 'Deletion is waiting: '
     return reconcilingCondition('Deleting', `${waiting}${formatActiveRun(active)}`)
   }
   const conditions = outlookConditions(facts, outlook)
   const isCheck = active.spec.reason === 'DriftCheck' && sameInputs(record.applied, inputsOf(active))
   if (isAdHocRun(active) || (isCheck && conditions.ready.status === 'True')) return conditions
+  if (isViolatingPolicy(active)) return policyViolation(active)
   // A Stack stays Stalled during automatic retries for a missing engine, but not during a Run that a user requested.
   if (conditions.stalled && (!isFromRuns(outlook) || active.spec.reason === 'Retry')) return conditions
   const retry = (record.failures ?? 0) > 0 && record.lastRun ? ` (retry ${record.failures} of ${settings.retryLimit})` : ''
@@ -88,6 +90,11 @@ export function activeConditions(facts: StackFacts, active: Run, outlook: Outloo
   const following = isOutdated ? `. A Run for ${formatChange(inputsOf(active), inputs)} follows` : ''
   return reconcilingCondition('Progressing', `${formatActiveRun(active)}${retry}${following}`)
 }
+
+/** True for a Run that no worker may get, until the Stack or the policy of its Tenant or its WorkerPool changes. */
+const isViolatingPolicy = (active: Run): boolean => phaseOf(active) === 'Queued' && active.status?.reason === 'PolicyViolation'
+
+const policyViolation = (active: Run): StackConditions => stalledCondition('PolicyViolation', formatActiveRun(active))
 
 /** True when an outlook follows from earlier Runs, and not from the Stack, its dependencies or its source. */
 function isFromRuns({ kind }: Outlook): boolean {

@@ -62,7 +62,7 @@ function play(simulator: Simulator, line: string): void {
       simulator.settle()
       return
     case 'phase':
-      simulator.report(name, positional[0] as RunPhase)
+      simulator.report(name, positional[0] as RunPhase, options)
       return
     case 'succeed':
       simulator.report(name, 'Succeeded', resultOf(options))
