@@ -346,6 +346,57 @@ describe('the lifecycle of a Stack', { concurrency: 5 }, () => {
     deepEqual(versions, [])
   })
 
+  test('a backend in the files is rejected before a plan, and its state is imported so that nothing is created twice', {
+    skip: skipWithoutTerraformEngine,
+  }, async () => {
+    const directory = at('imported')
+    mkdirSync(directory)
+    const resource = 'resource "terraform_data" "a" { input = "here" }'
+    writeFileSync(join(directory, 'main.tf'), `terraform {\n  backend "local" { path = "mine.tfstate" }\n}\n${resource}`)
+    const engine = async (...args: string[]) => {
+      const { code, text } = await runProgram(terraformEngine === 'opentofu' ? 'tofu' : 'terraform', args, { cwd: directory })
+      equal(code, 0, text)
+    }
+    const cli = (...args: string[]) => runOarlock(['state', ...args], { env: { KUBECONFIG: oarlock.kubeconfig } })
+    const source = () => inline({ 'main.tf': readFileSync(join(directory, 'main.tf'), 'utf8') })
+
+    await stacks.create('imported', { engine: terraformEngine, source: source() })
+    const stalled = await stacks.until('imported', 'Stalled', stack => isConditionTrue(stack.status?.conditions, 'Stalled'))
+    deepEqual([condition(stalled, 'Stalled')?.reason, condition(stalled, 'Ready')?.reason], ['BackendInFiles', 'BackendInFiles'])
+    match(
+      condition(stalled, 'Ready')?.message ?? '',
+      /main\.tf:2 configures backend "local".*"state: External".*"oarlock state import imported/,
+    )
+    const runs = await stacks.runsOf('imported')
+    deepEqual(
+      runs.map(({ status }) => [status?.phase, status?.reason, status?.plan]),
+      [['Failed', 'BackendInFiles', undefined]],
+    )
+
+    const early = await cli('import', 'imported', '--from', directory, '--yes')
+    deepEqual([early.code, /"\S+ state pull" failed in .*init/s.test(early.text)], [1, true], early.text)
+    await engine('init', '-input=false', '-no-color')
+    const empty = await cli('import', 'imported', '--from', directory, '--yes')
+    deepEqual([empty.code, /there is no state/.test(empty.text)], [4, true], empty.text)
+    await engine('apply', '-input=false', '-no-color', '-auto-approve')
+    const imported = await cli('import', 'imported', '--from', directory, '--yes')
+    equal(imported.code, 0, imported.text)
+    match(imported.text, /terraform_data\.a\n.*imported 1 resource from .*version 1\n/s)
+    const versions = JSON.parse((await cli('versions', 'imported', '-o', 'json')).stdout) as { versions: { author: string }[] }
+    deepEqual(
+      versions.versions.map(({ author }) => author),
+      ['user:oarlock:admin'],
+    )
+    const again = await cli('import', 'imported', '--from', join(directory, 'mine.tfstate'), '--yes')
+    deepEqual([again.code, /has a state already \(serial 1, 1 resources?\)/.test(again.text)], [4, true], again.text)
+
+    writeFileSync(join(directory, 'main.tf'), resource)
+    await stacks.patch('imported', { spec: { source: source() } })
+    await stacks.untilReady('imported')
+    const last = (await stacks.runsOf('imported')).at(-1)
+    deepEqual([last?.status?.phase, last?.status?.plan?.add, last?.status?.plan?.change], ['Succeeded', 0, 0])
+  })
+
   test('the command terraform or tofu uses the state of a Stack with its token', { skip: skipWithoutTerraformEngine }, async () => {
     await stacks.create('shared', terraform('resource "terraform_data" "a" { input = "here" }'))
     await stacks.create('not-shared', terraform('resource "terraform_data" "a" {}', { suspend: true }))

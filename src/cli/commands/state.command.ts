@@ -37,7 +37,13 @@ export const declare: DeclareCommand = program => {
     .option('--orphan', 'with --version: an orphaned version')
     .option('--to <file>', 'write to a new file that only you can read (default: stdout)')
     .action(async (target, options) => (await load()).pull(target, options))
-  command('push', 'make a file the current state')
+  command('import', 'make a state from elsewhere the first state of a Stack')
+    .requiredOption('--from <file|dir>', 'state file, - for stdin, or root module whose engine is asked with "state pull"')
+    .option('--force', 'although the Stack has a state, or the imported one has no resources')
+    .addOption(yesOption())
+    .addHelpText('after', importHelp)
+    .action(async (target, options) => (await import('./state-import.ts')).importState(target, options))
+  command('push', 'upload a newer version of the state of a Stack')
     .argument('<file>', 'state as JSON, or - for stdin')
     .option('--force', 'allow another lineage or a lower serial')
     .addOption(yesOption())
@@ -58,6 +64,11 @@ export const declare: DeclareCommand = program => {
     .addHelpText('after', resetFenceHelp)
     .action(async (target, options) => (await import('./reset-fence.ts')).resetFence(target, options))
 }
+
+const importHelp = `
+The state must be complete and of format 4 (Terraform and OpenTofu write it since 0.12). In a directory, the engine of the Stack runs "state
+pull" with your environment and your credentials, after "init" as usual; its selected workspace is imported. Nothing is written to the old
+backend. The stored version names you as its author. docs/move-an-existing-repository.md has all steps.`
 
 const resetFenceHelp = `
 Each Run has a higher number than the one before, its epoch, and the state store rejects writes of older Runs. A Run with a wrong, very

@@ -314,7 +314,7 @@ function parseState(content: string, what: string): ReturnType<typeof summarizeS
   }
 }
 
-function readInput(file: string): string {
+export function readInput(file: string): string {
   try {
     return readFileSync(file === '-' ? 0 : file, 'utf8')
   } catch (error) {

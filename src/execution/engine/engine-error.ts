@@ -6,6 +6,8 @@ export type EngineErrorReason =
   | 'EngineVersionMismatch'
   | 'InvalidSpec'
   | 'InvalidConfiguration'
+  | 'BackendInFiles'
+  | 'StateInFiles'
   | 'InitFailed'
   | 'PlanFailed'
   | 'ApplyFailed'

@@ -58,6 +58,7 @@ export async function createEngineHarness(
         stack: { namespace: 'default', name: 'app', uid: 'uid-1' },
         epoch: runs,
         runName: `app-uid-1-${runs}`,
+        isDestroy: false,
         directory: join(run, 'work'),
         sourceDigest: 'sha256:source',
         sourceRoot: join(run, 'work'),

@@ -15,6 +15,8 @@ export type EngineContext = {
   /** The Run's epoch (invariant 3). */
   epoch: number
   runName: string
+  /** A Destroy Run: nothing is created. */
+  isDestroy: boolean
   /** The engine's working directory: a private copy of the source. */
   directory: string
   /** Of the source as it was fetched: of its bytes where the Stack requires approval, otherwise its revision. Part of a plan's digest. */

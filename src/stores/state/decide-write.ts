@@ -10,7 +10,12 @@ export type WriteAuthor =
       /** Increases with every write of the Run; a write with a lower one was delayed on the way and does not become current. */
       readonly sequence?: number
     }
-  | { readonly kind: 'User'; readonly lockId: string | undefined }
+  | {
+      readonly kind: 'User'
+      readonly lockId: string | undefined
+      /** As authenticated; undefined with the token of the Stack. */
+      readonly name?: string | undefined
+    }
 
 /** The newest accepted version of the same kind. */
 export type NewestVersion = {

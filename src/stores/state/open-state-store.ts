@@ -52,7 +52,7 @@ export interface StateStore {
   writeVersion(
     request: { stackUid: string; bytes: Uint8Array; kind?: VersionKind; orphanReason?: OrphanReason | undefined } & (
       | { runName: string; epoch: number; sequence?: number }
-      | { user: { lockId: string | undefined } }
+      | { user: { lockId: string | undefined; name?: string | undefined } }
     ),
   ): Promise<StateWriteResult>
   /** The newest accepted version of `kind` (default `terraform`), or any version or orphan by its number. */
@@ -122,7 +122,7 @@ class ThreadedStateStore implements StateStore {
     this.#checkSize(bytes, 'state')
     const author =
       'user' in request
-        ? { kind: 'User' as const, lockId: request.user.lockId }
+        ? { kind: 'User' as const, ...request.user }
         : { kind: 'Run' as const, runName: request.runName, epoch: request.epoch, sequence: request.sequence }
     return await this.#thread.send(bytes, copy => ['writeVersion', [{ stackUid, author, kind, bytes: copy, orphanReason }, this.#nowMs()]])
   }

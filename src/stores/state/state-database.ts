@@ -64,7 +64,7 @@ export class StateDatabase {
     const lock = this.#lock(stackUid)?.holder
     const decision = decideWrite({ fence, lock, newest: this.#versions.newest(stackUid, kind) }, author, digest, orphanReason)
     const insert = (epoch: number, orphan: string | null) => {
-      const [name, sequence] = author.kind === 'Run' ? [author.runName, author.sequence] : ['user', undefined]
+      const [name, sequence] = author.kind === 'Run' ? [author.runName, author.sequence] : [userAuthor(author.name), undefined]
       const version = { stackUid, version: nextVersion, kind, orphan, epoch, digest, bytes, createdMs: nowMs }
       this.#versions.insert({ ...version, author: name, sequence })
     }
@@ -247,6 +247,8 @@ export class StateDatabase {
       throw new StateStoreError('TooLarge', `the ${what} has ${bytes.byteLength} bytes, at most ${maxBytes} are allowed`)
   }
 }
+
+const userAuthor = (name: string | undefined): string => (name === undefined ? 'user' : `user:${name.slice(0, 253)}`)
 
 const tokenKey = (stackUid: string): string => `token/${stackUid}`
 

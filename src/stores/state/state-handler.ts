@@ -71,6 +71,8 @@ type Exchange = {
   body(maxBytes?: number): Promise<Buffer>
   stackUid: string
   path: string
+  /** The authenticated user; undefined with the token of the Stack. */
+  user: string | undefined
 }
 
 /** In the audit log, whose events name the Stack: the token of a Stack is no user of the API server. */
@@ -112,7 +114,8 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
       await limited.serve(client, async () => {
         const reservation = budget.reserve(client)
         const body = (maxBytes = maxStateBytes) => readBody(req, { maxBytes, idleMs: bodyIdleMs, budget: reservation })
-        const exchange = { method, req, res, body, stackUid: access.stackUid, path: `${target.namespace}/${target.stack}` }
+        const { stackUid } = access
+        const exchange = { method, req, res, body, stackUid, path: `${target.namespace}/${target.stack}`, user: user?.name }
         try {
           if (target.kind === 'run') {
             if (isEndedRun) await serveEndedRun(target, exchange, access.access === 'lost-run')
@@ -181,7 +184,7 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
     sendWriteResult(res, await store.writeVersion({ stackUid, runName, epoch, bytes, kind: kindOf(resource), orphanReason: 'RunEnded' }))
   }
 
-  async function serveBackend({ lockId }: BackendTarget, { method, req, res, body, stackUid, path }: Exchange): Promise<void> {
+  async function serveBackend({ lockId }: BackendTarget, { method, req, res, body, stackUid, path, user }: Exchange): Promise<void> {
     const sendHeld = (holder: LockHolder, sinceMs: number) => sendJson(res, 423, toLockInfo(holder, sinceMs, path))
     switch (method) {
       case 'GET':
@@ -191,7 +194,7 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
       case 'DELETE': {
         const bytes = method === 'POST' ? await body() : Buffer.alloc(0)
         if (method === 'POST') checkState(bytes, req.headers['content-md5'])
-        const result = await store.writeVersion({ stackUid, user: { lockId }, bytes })
+        const result = await store.writeVersion({ stackUid, user: { lockId, name: user }, bytes })
         if (result.kind === 'accepted') return sendJson(res, 200, { version: result.version })
         if (result.holder !== undefined && lockId === undefined) return sendHeld(result.holder, Date.now())
         const current = result.holder ? `the lock is held by ${describeHolder(result.holder)}` : 'the lock is not held'

@@ -38,7 +38,7 @@ export type VersionInfo = {
   version: number
   kind: VersionKind
   epoch: number
-  /** The Run's name, or `user` for a write through the Terraform HTTP backend. */
+  /** The Run's name, or `user:NAME` for a write of that user; `user` with the token of the Stack, which any user may have. */
   author: string
   /** Uncompressed bytes; 0 when the state was deleted. */
   size: number

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { createEngineHarness } from '../engine-harness.testing.ts'
 import { terraformFlavor } from './flavor.ts'
-import { checkBackend, overrideBackend, recoverErroredState, rejectEnv } from './managed-state.ts'
+import { checkBackend, overrideBackend, recoverErroredState, rejectEnv, rejectStateInFiles } from './managed-state.ts'
 
 const erroredState = JSON.stringify({ version: 4, serial: 7, lineage: 'l', resources: [] })
 const external = { spec: { engine: 'terraform', state: 'External' } as const, statePath: undefined }
@@ -72,4 +72,50 @@ test('the backend is accepted only when init used our state file', async t => {
   await assert.rejects(checkBackend(context), { reason: 'InvalidConfiguration', message: /sets backend "s3"/ })
   await writeFile(join(context.directory, '.terraform', 'terraform.tfstate'), '{}')
   await assert.rejects(checkBackend(context), { message: /sets backend "none"/ })
+})
+
+const s3 = { name: 'main.tf', text: 'terraform {\n  backend "s3" {}\n}\n' }
+const localState = JSON.stringify({ version: 4, serial: 1, lineage: 'l', resources: [{ mode: 'managed', instances: [{}] }] })
+
+test('a backend in the files is rejected with both ways out, and names file and line', async t => {
+  const { context } = await createEngineHarness(t, {})
+  await assert.rejects(rejectStateInFiles(context, [s3]), {
+    reason: 'BackendInFiles',
+    retryable: false,
+    message:
+      /^main\.tf:2 configures backend "s3", .*"state: External".*"oarlock state import app -n default --from DIR" and then remove the block$/,
+  })
+})
+
+test('the override file of an earlier Run is not a backend of the user', async t => {
+  const { context } = await createEngineHarness(t, {})
+  await overrideBackend(context)
+  const text = await readFile(join(context.directory, 'oarlock_override.tf.json'), 'utf8')
+  await rejectStateInFiles(context, [{ name: 'oarlock_override.tf.json', text }])
+})
+
+test('a Destroy Run uses the stored state although the files have a backend, and is rejected without a stored state', async t => {
+  const { context } = await createEngineHarness(t, {}, { isDestroy: true })
+  await assert.rejects(rejectStateInFiles(context, [s3]), { reason: 'BackendInFiles' })
+  await writeFile(context.statePath!, localState)
+  await rejectStateInFiles(context, [s3])
+  await assert.rejects(rejectStateInFiles({ ...context, isDestroy: false }, [s3]), { reason: 'BackendInFiles' })
+})
+
+test('a state with resources among the files is rejected while the Stack has none', async t => {
+  const harness = await createEngineHarness(t, { 'terraform.tfstate': localState })
+  const { context } = harness
+  await assert.rejects(rejectStateInFiles(context, []), {
+    reason: 'StateInFiles',
+    retryable: false,
+    message:
+      /^the source has terraform\.tfstate with 1 resource and .*"oarlock state import app -n default --from FILE", or remove the file$/,
+  })
+  for (const text of [JSON.stringify({ version: 4, serial: 1, lineage: 'l', resources: [] }), '', 'not a state']) {
+    await harness.write({ 'terraform.tfstate': text })
+    await rejectStateInFiles(context, [])
+  }
+  await harness.write({ 'terraform.tfstate': localState })
+  await writeFile(context.statePath!, erroredState)
+  await rejectStateInFiles(context, [])
 })

@@ -1,18 +1,57 @@
 import { join, relative } from 'node:path'
+import { oarlockCommand } from '../../../api/index.ts'
 import { isJsonObject } from '../../../kubernetes/object/index.ts'
 import { makeDirectories, RootDirectory } from '../../../kubernetes/util/index.ts'
 import type { EngineContext } from '../engine.ts'
 import { EngineError } from '../engine-error.ts'
 import { maxStateBytes } from '../file-limits.ts'
+import { configuredBackend } from './configured-backend.ts'
 import type { Flavor } from './flavor.ts'
 import { readState } from './read-state.ts'
 
-/** An override file replaces the backend (or cloud) block of the user's files without changing them. */
+/** An override file sets the backend without changing the user's files, of which {@link rejectStateInFiles} accepts none with a backend. */
 const overrideFile = 'oarlock_override.tf.json'
+/** Where both engines keep the state if no backend is configured. */
+const localState = 'terraform.tfstate'
 const maxBackendBytes = 1024 * 1024
 
 export function isManaged({ spec }: EngineContext): boolean {
   return spec.state !== 'External'
+}
+
+/**
+ * A backend that the files configure, or a state among them, may have resources that exist already. With an empty state of its own the next
+ * apply would create all of them again. A Destroy Run creates nothing: it destroys what the stored state has.
+ * @throws {EngineError} BackendInFiles, StateInFiles
+ */
+export async function rejectStateInFiles(context: EngineContext, moduleFiles: readonly { name: string; text: string }[]): Promise<void> {
+  const { directory, files, isDestroy, stack, statePath } = context
+  const hasState = statePath !== undefined && (await files.kindOf(statePath)) === 'file'
+  const importCommand = oarlockCommand('state import', stack)
+  const backend = configuredBackend(moduleFiles.filter(({ name }) => name !== overrideFile))
+  if (backend && !(isDestroy && hasState)) {
+    const { file, line, block } = backend
+    throw new EngineError(
+      'BackendInFiles',
+      `${file}${line === undefined ? '' : `:${line}`} configures ${block}, but spec.state of the Stack is Managed, so the resources in that state would be created a second time; keep it with "state: External" in the Stack's spec, or import it with "${importCommand} --from DIR" and then remove the block`,
+      { retryable: false },
+    )
+  }
+  const resources = hasState ? 0 : localResources(await files.readText(join(directory, localState), { maxBytes: maxStateBytes }))
+  if (resources > 0)
+    throw new EngineError(
+      'StateInFiles',
+      `the source has ${localState} with ${resources} ${resources === 1 ? 'resource' : 'resources'} and the Stack has no state, so they would be created a second time; import it with "${importCommand} --from FILE", or remove the file`,
+      { retryable: false },
+    )
+}
+
+function localResources(text: string | undefined): number {
+  try {
+    return readState(text).resources
+  } catch {
+    return 0 // Not a state that an engine could use.
+  }
 }
 
 /** Overrides the backend of the source with the local state file. @throws {EngineError} InvalidSpec when the environment moves the state. */

@@ -218,7 +218,7 @@ for (const flavor of [terraformFlavor, opentofuFlavor] satisfies Flavor[]) {
         name: 'an override file that sets the backend',
         files: { 'main.tf': '', 'zz_override.tf': 'terraform {\n  backend "local" {\n    path = "elsewhere.tfstate"\n  }\n}\n' },
         overrides: {},
-        want: { reason: 'InvalidConfiguration', retryable: false, message: /override file of the source/ },
+        want: { reason: 'BackendInFiles', retryable: false, message: /^zz_override\.tf:2 configures backend "local"/ },
       },
     ]
   for (const { name, files, overrides, want } of bad) {
@@ -292,14 +292,22 @@ resource "terraform_data" "slow" {
     assert.deepEqual([refresh.intent, refresh.hasChanges], ['refresh', false])
   })
 
-  test(nameOf('Managed state overrides a cloud block of the source without changing its file'), { skip }, async t => {
-    const cloud =
-      'terraform {\n  cloud {\n    organization = "acme"\n    workspaces { name = "prod" }\n  }\n}\nresource "terraform_data" "a" {}\n'
-    const harness = await createEngineHarness(t, { 'main.tf': cloud })
-    const result = await engine.apply(harness.context, await planned(harness.context))
-    assert.equal(result.resources, 1)
-    assert.ok(existsSync(harness.context.statePath ?? ''))
-    assert.equal(await readFile(join(harness.context.directory, 'main.tf'), 'utf8'), cloud)
+  test(nameOf('a cloud block is rejected, except to destroy what Managed state has'), { skip }, async t => {
+    const harness = await createEngineHarness(t, { 'main.tf': 'resource "terraform_data" "a" {}\n' })
+    await engine.apply(harness.context, await planned(harness.context))
+    const state = await readFile(harness.context.statePath ?? '', 'utf8')
+    const cloud = 'terraform {\n  cloud {\n    organization = "acme"\n    workspaces { name = "prod" }\n  }\n}\n'
+    await harness.write({ 'main.tf': `${cloud}resource "terraform_data" "a" {}\n` })
+    const next = await harness.nextRun()
+    await writeFile(next.statePath ?? '', state)
+    await assert.rejects(
+      engine.prepare(next),
+      rejectsWith({ reason: 'BackendInFiles', retryable: false, message: /main\.tf:2 configures cloud/ }),
+    )
+    const destroy = { ...next, isDestroy: true }
+    await engine.prepare(destroy)
+    const result = await engine.apply(destroy, await engine.plan(destroy, { destroy: true }))
+    assert.equal(result.resources, 0)
   })
 
   test(nameOf('External state keeps the backend of the source'), { skip }, async t => {

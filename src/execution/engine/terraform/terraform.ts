@@ -1,7 +1,6 @@
 import { basename, join, relative } from 'node:path'
 import { isJsonObject, type Json } from '../../../kubernetes/object/index.ts'
 import { makeDirectories, RootDirectory, sha256 } from '../../../kubernetes/util/index.ts'
-import { resolveInside } from '../../workspace/index.ts'
 import type { ApplyResult, Detection, Engine, EngineContext, Output, PlanOptions, PlanResult } from '../engine.ts'
 import { EngineError } from '../engine-error.ts'
 import { maxPlanBytes, maxStateBytes } from '../file-limits.ts'
@@ -9,7 +8,8 @@ import { jsonDigest } from '../json-digest.ts'
 import { maskSecrets, secretValues } from '../secret-values.ts'
 import { declaredVariables } from './declared-variables.ts'
 import type { Flavor } from './flavor.ts'
-import { checkBackend, isManaged, overrideBackend, recoverErroredState, rejectEnv } from './managed-state.ts'
+import { checkBackend, isManaged, overrideBackend, recoverErroredState, rejectEnv, rejectStateInFiles } from './managed-state.ts'
+import { rootModuleFiles } from './module-files.ts'
 import { preparePluginCache, sharePlugins } from './plugin-cache.ts'
 import { readPlanJson, type SnapshotMeta } from './read-plan-json.ts'
 import { readState } from './read-state.ts'
@@ -19,8 +19,6 @@ import { variablesFile } from './variables-file.ts'
 
 /** How long to wait for the lock of the user's own backend (`state: External`). */
 const externalLockTimeout = '60s'
-const maxModuleFiles = 10_000
-const maxModuleFileBytes = 16 * 1024 * 1024
 
 /**
  * Terraform or OpenTofu. With Managed state the engine works on a local file, because an override file sets the backend. Terraform's own
@@ -48,8 +46,10 @@ class TerraformEngine implements Engine {
 
   async prepare(context: EngineContext): Promise<void> {
     const binary = await this.#cli.find()
-    if (isManaged(context)) await overrideBackend(context)
-    else rejectEnv(context, ['TF_DATA_DIR'])
+    if (isManaged(context)) {
+      await rejectStateInFiles(context, await rootModuleFiles(context, this.#flavor.name))
+      await overrideBackend(context)
+    } else rejectEnv(context, ['TF_DATA_DIR'])
     if (context.env.TF_LOG !== undefined) context.log('TF_LOG is ignored, because its output contains secrets')
     makeDirectories(context.cacheDir, 0o700)
     const sharedPlugins = { files: new RootDirectory(context.cacheDir), path: `${this.name}-plugins` }
@@ -80,7 +80,7 @@ class TerraformEngine implements Engine {
   async plan(context: EngineContext, options: PlanOptions = {}): Promise<PlanResult> {
     const binary = await this.#cli.find()
     const intent = options.destroy ? 'destroy' : options.refreshOnly ? 'refresh' : 'apply'
-    const variables = await writeVariables(context)
+    const variables = await writeVariables(context, this.#flavor)
     const written = join(context.scratch, `${intent}.tfplan`)
     const mode = intent === 'destroy' ? ['-destroy'] : intent === 'refresh' ? ['-refresh-only'] : []
     const args = ['plan', '-json', '-input=false', '-detailed-exitcode', `-out=${written}`, `-var-file=${variables.path}`]
@@ -108,7 +108,7 @@ class TerraformEngine implements Engine {
     if (file === undefined) throw new TypeError('plan.file is missing: only a plan made by this engine can be applied')
     if (!plan.hasChanges) return { ...(await this.#results(context, binary)), changed: false }
 
-    const variables = await writeVariables(context)
+    const variables = await writeVariables(context, this.#flavor)
     const vars = isAtLeast(binary.version, this.#flavor.planTakesVariables) ? [`-var-file=${variables.path}`] : []
     const progress = createUiProgress()
     const args = ['apply', '-json', '-input=false', ...vars, ...parallelism(context), ...locking(context), file]
@@ -140,8 +140,8 @@ function withheldFromInit({ credentialNames, spec }: EngineContext): string[] {
   return credentialNames.filter(name => !/^(TF|GIT|SSH)_/.test(name) && !wanted.includes(name)).sort()
 }
 
-async function writeVariables(context: EngineContext): Promise<VariablesFilePath> {
-  const declared = declaredVariables(await rootModuleFiles(context))
+async function writeVariables(context: EngineContext, flavor: Flavor): Promise<VariablesFilePath> {
+  const declared = declaredVariables(await rootModuleFiles(context, flavor.name))
   const explicit = Object.keys(context.spec.variables ?? {})
   const { text, variableOfLine } = variablesFile(context.variables, declared, explicit)
   const path = join(context.inputs, 'variables.tfvars.json')
@@ -157,24 +157,6 @@ async function keepPlan({ files, inputs }: EngineContext, written: string): Prom
   await files.write(kept, bytes)
   await files.remove(written)
   return kept
-}
-
-/** The files of the root module. Symlinks inside the source are followed; the engine reports what else it cannot read. */
-async function rootModuleFiles({ files, directory, sourceRoot }: EngineContext): Promise<{ name: string; text: string }[]> {
-  const entries = (await files.list(directory)).filter(({ name }) => /\.(tf|tofu)(\.json)?$/.test(name))
-  if (entries.length > maxModuleFiles) {
-    const message = `the root module has ${entries.length} files; at most ${maxModuleFiles} are allowed`
-    throw new EngineError('InvalidConfiguration', message, { retryable: false })
-  }
-  const found: { name: string; text: string }[] = []
-  for (const { name, kind } of entries) {
-    const inside = kind === 'symlink' ? resolveInside(sourceRoot, relative(sourceRoot, join(directory, name))) : undefined
-    const path = kind === 'file' ? join(directory, name) : inside !== undefined && join(sourceRoot, inside)
-    if (!path || (await files.kindOf(path)) !== 'file') continue
-    const text = await files.readText(path, { maxBytes: maxModuleFileBytes })
-    if (text !== undefined) found.push({ name, text })
-  }
-  return found
 }
 
 async function snapshotMeta(context: EngineContext): Promise<SnapshotMeta> {

@@ -41,6 +41,7 @@ export function createEngineContext(options: EngineContextOptions): EngineContex
     stack: { namespace: run.metadata.namespace ?? 'default', name, uid },
     epoch: run.spec.epoch,
     runName: run.metadata.name,
+    isDestroy: run.spec.type === 'Destroy',
     directory: options.sourceDirectory,
     sourceDigest: options.sourceDigest,
     sourceRoot: directory.work,

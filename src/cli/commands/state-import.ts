@@ -1,0 +1,79 @@
+import { execFile } from 'node:child_process'
+import { statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { oarlockCommand } from '../../api/index.ts'
+import { type Detection, loadEngine } from '../../execution/engine/index.ts'
+import { defaultStateLimits } from '../../stores/state/index.ts'
+import type { AccessOptions } from '../access.ts'
+import { CliError } from '../cli-error.ts'
+import { confirm, note, print } from '../console.ts'
+import { exitCodes } from '../exit-codes.ts'
+import { importProblem } from '../state/import-problem.ts'
+import { summarizeState, withNewerSerial } from '../state/summarize-state.ts'
+import { readInput, withState } from './state.ts'
+
+type Options = AccessOptions & { from: string; force?: boolean; yes?: boolean }
+
+const maxListed = 40
+
+/** `oarlock state import STACK --from FILE|DIR`: makes a state from elsewhere the first state of a Stack. */
+export async function importState(target: string, options: Options): Promise<void> {
+  await withState(target, options, async ({ stack, state, name, namespace }) => {
+    const { engine } = stack.spec
+    if (engine !== 'terraform' && engine !== 'opentofu')
+      throw rejected(`stack/${name} has engine ${engine}; only states of terraform and opentofu can be imported`)
+    const isDirectory = statSync(options.from, { throwIfNoEntry: false })?.isDirectory() === true
+    const content = isDirectory ? await pullState(resolve(options.from), engine) : readInput(options.from)
+    const problem = importProblem(content)
+    if (problem) throw rejected(`${options.from} cannot be imported: ${problem.message}`, problem.hint)
+    const { resources, serial, lineage } = summarizeState(content)
+    if (resources.length === 0 && !options.force) {
+      const hint = 'check the directory and its selected workspace; --force imports it nevertheless'
+      throw rejected(`${options.from} cannot be imported: the state has no resources`, hint)
+    }
+    const conflict = (current: string) => (options.force ? undefined : existingState(current, `stack/${name}`))
+    const existing = conflict(await state.read())
+    if (existing) throw existing
+    const count = `${resources.length} ${resources.length === 1 ? 'resource' : 'resources'}`
+    for (const { address } of resources.slice(0, maxListed)) note(`  ${address}`)
+    if (resources.length > maxListed) note(`  … and ${resources.length - maxListed} more`)
+    await confirm(`import ${count} (serial ${serial}, lineage ${lineage}) into stack/${name} in namespace ${namespace}?`, options)
+    const version = await state.write('oarlock state import', async () => {
+      const current = await state.read()
+      const newer = conflict(current)
+      if (newer) throw newer
+      return withNewerSerial(content, current)
+    })
+    print(`stack/${name}: imported ${count} from ${options.from}, stored as version ${version}`)
+    const first = stack.spec.suspend ? 'set spec.suspend to false, then ' : ''
+    note(`hint: ${first}"${oarlockCommand('plan', { name, namespace })}" shows what would change: nothing, if state and files agree`)
+  })
+}
+
+const rejected = (message: string, hint?: string) => new CliError(message, { exitCode: exitCodes.rejected, ...(hint && { hint }) })
+
+function existingState(current: string, stack: string): CliError | undefined {
+  if (current === '') return undefined
+  const { format, resources, serial } = summarizeState(current)
+  // What a first Run leaves that created nothing.
+  if (format === 'terraform' && resources.length === 0) return undefined
+  const what = format === 'terraform' ? `serial ${serial}, ${resources.length} resources` : 'of another format'
+  const hint = '--force replaces it and keeps it as a version; "oarlock state push" uploads a newer version of the same state'
+  return rejected(`${stack} has a state already (${what})`, hint)
+}
+
+/** Reads the state of a root module as its user does, with their credentials and their selected workspace. */
+async function pullState(directory: string, engine: 'terraform' | 'opentofu'): Promise<string> {
+  const found: Detection = await (await loadEngine(engine)).detect(process.env)
+  if (!found.found) throw new CliError(`${engine} was not found: ${found.reasons.join(', ')}`, { hint: found.howToInstall })
+  const command = `${found.path} state pull`
+  const { error, stdout, stderr } = await new Promise<{ error: Error | null; stdout: string; stderr: string }>(done => {
+    const settings = { cwd: directory, maxBuffer: defaultStateLimits.maxBytes }
+    execFile(found.path, ['state', 'pull'], settings, (error, stdout, stderr) => done({ error, stdout, stderr }))
+  })
+  if (error) {
+    const hint = `run "init" in ${directory} first, or write the state to a file and import that file`
+    throw new CliError(`"${command}" failed in ${directory}: ${stderr.trim() || error.message}`, { hint })
+  }
+  return stdout
+}
