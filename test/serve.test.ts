@@ -117,6 +117,8 @@ test('oarlock encryption rotate re-encrypts online and offline; a backup states 
   equal(online.code, 0, online.output)
   match(online.output, new RegExp(`1 objects are encrypted with the new key key-\\w+\nkept for earlier backups: ${key}\n`))
   equal((await secrets.get('a', { namespace: 'default' })).data?.password, Buffer.from('hunter2').toString('base64'))
+  const remote = await oarlock('encryption', 'rotate', '--kubeconfig', join(dataDir, 'kubeconfig'), '--remove-old-keys')
+  deepEqual([remote.code, remote.output.includes(`, ${key}? `)], [2, true], remote.output)
   await client.close()
   equal(await server.stop(), 0)
 
@@ -128,7 +130,10 @@ test('oarlock encryption rotate re-encrypts online and offline; a backup states 
   const done = await oarlock('restore', file, '--data', restored, '--encryption-provider-config', keys)
   equal(done.code, 0, done.output)
 
-  const offline = await oarlock('encryption', 'rotate', '--data', dataDir, '--remove-old-keys', '-o', 'json')
+  const unconfirmed = await oarlock('encryption', 'rotate', '--data', dataDir, '--remove-old-keys')
+  equal(unconfirmed.code, 2, unconfirmed.output)
+  match(unconfirmed.output, new RegExp(`re-encrypt all Secrets, then remove key-\\w+, ${key}\\? .*stdin is not a terminal\n.*--yes`))
+  const offline = await oarlock('encryption', 'rotate', '--data', dataDir, '--remove-old-keys', '--yes', '-o', 'json')
   equal(offline.code, 0, offline.output)
   deepEqual({ ...JSON.parse(offline.output), key: '' }, { key: '', olderKeys: [], objects: 1 })
   const missing = await oarlock('encryption', 'rotate', '--data', join(directory(), 'nothing'))

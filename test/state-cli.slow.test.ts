@@ -192,5 +192,13 @@ test('rotate-token replaces the token of a Stack', async () => {
   const rotated = await cli('rotate-token', 'net', '--yes')
   match(rotated.stderr, /the old token of stack\/net is invalid/)
   deepEqual([(await cli('token', 'net')).stdout, rotated.stdout.trim() === before], [rotated.stdout, false])
-  match((await cli('rotate-token', 'net', '--grace', '1h', '--yes')).stderr, /is valid until 20/)
+  const first = await cli('rotate-token', 'net', '--grace', '1h', '--yes')
+  match(first.stderr, /is valid until 20/)
+  doesNotMatch(first.stderr, /earlier token/)
+  match(
+    (await cli('rotate-token', 'net', '--yes')).stderr,
+    /an earlier token of stack\/net, valid until 20.*, is invalid now: only the last one/,
+  )
+  const tooLong = await cli('rotate-token', 'net', '--grace', '1440h', '--yes')
+  deepEqual([tooLong.code, /It must be from 0s to 720h/.test(tooLong.stderr)], [2, true], tooLong.stderr)
 })

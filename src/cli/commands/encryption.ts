@@ -1,17 +1,35 @@
 import { join } from 'node:path'
-import { encryptionConfigPath, type KeyRotation, rotateKeyOfDataDirectory, ServerStartError } from '../../kubernetes/server/index.ts'
+import {
+  encryptionConfigPath,
+  encryptionKeyNames,
+  type KeyRotation,
+  rotateKeyOfDataDirectory,
+  ServerStartError,
+} from '../../kubernetes/server/index.ts'
 import { dataDirectory, withClient } from '../access.ts'
-import { note, print } from '../console.ts'
+import { confirm, note, print } from '../console.ts'
 import { dataError } from '../data-error.ts'
 import { serialize } from '../output/print-objects.ts'
 
-export type RotateOptions = { data?: string; kubeconfig?: string; context?: string; removeOldKeys?: boolean; output?: string }
+export type RotateOptions = {
+  data?: string
+  kubeconfig?: string
+  context?: string
+  removeOldKeys?: boolean
+  yes?: boolean
+  output?: string
+}
 type Access = Pick<RotateOptions, 'kubeconfig' | 'context'>
 
 /** `oarlock encryption rotate`: by the running server if there is one, else in the files of the data directory. */
-export async function rotate({ data, kubeconfig, context, removeOldKeys = false, output }: RotateOptions): Promise<void> {
+export async function rotate({ data, kubeconfig, context, removeOldKeys = false, yes = false, output }: RotateOptions): Promise<void> {
   const isRemote = kubeconfig !== undefined || context !== undefined
   const dataDir = dataDirectory(data)
+  if (removeOldKeys && !yes) {
+    const keys = isRemote ? await keysOfServer({ kubeconfig, context }) : keysOfDirectory(dataDir)
+    const question = `re-encrypt all Secrets, then remove ${keys.join(', ')}? Backups that need a removed key cannot be restored without a copy of it.`
+    if (keys.length > 0) await confirm(question, {})
+  }
   const rotation = await (isRemote ? rotateServer({ kubeconfig, context }, removeOldKeys) : rotateDirectory(dataDir, removeOldKeys))
   if (output === 'json' || output === 'yaml') {
     print(await serialize({ ...rotation }, output))
@@ -23,6 +41,21 @@ export async function rotate({ data, kubeconfig, context, removeOldKeys = false,
   note(
     `back up ${isRemote ? 'keys/encryption-config.json of the data directory' : encryptionConfigPath(dataDir)} again, separately from the database`,
   )
+}
+
+function keysOfDirectory(dataDir: string): readonly string[] {
+  try {
+    return encryptionKeyNames(dataDir)
+  } catch (error) {
+    throw dataError(error)
+  }
+}
+
+async function keysOfServer(access: Access): Promise<readonly string[]> {
+  return await withClient(access, async client => {
+    const response = await client.request({ method: 'GET', path: '/encryption/keys' })
+    return ((await response.json()) as { keys: string[] }).keys
+  })
 }
 
 async function rotateDirectory(dataDir: string, removesOldKeys: boolean): Promise<KeyRotation> {

@@ -1,4 +1,4 @@
-import { accessOptions, type DeclareCommand, duration, outputOption, yesOption } from '../options.ts'
+import { accessOptions, type DeclareCommand, durationBetween, outputOption, yesOption } from '../options.ts'
 
 export const declare: DeclareCommand = program => {
   const state = program.command('state').description('show, lock, roll back and recover the state of Stacks')
@@ -52,7 +52,7 @@ export const declare: DeclareCommand = program => {
     (await load()).token(target, options),
   )
   command('rotate-token', 'replace the token of the Stack and print the new one')
-    .option('--grace <duration>', 'how long the old token stays valid, at most 720h', duration, '0s')
+    .option('--grace <duration>', 'how long the old token stays valid, 0s to 720h', durationBetween('0s', '720h'), '0s')
     .addOption(yesOption())
     .addOption(outputOption(['json', 'yaml']))
     .action(async (target, options) => (await load()).rotateToken(target, options))

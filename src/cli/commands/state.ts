@@ -278,7 +278,9 @@ export async function rotateToken(
   await withState(target, options, async ({ state, name }) => {
     const until = graceMs > 0 ? `stays valid for ${options.grace}` : 'becomes invalid'
     await confirm(`replace the token of stack/${name}? The present one ${until}.`, options)
-    const { token: rotated, previousUntilMs } = await state.rotateToken(Math.floor(graceMs / 1_000))
+    const { token: rotated, previousUntilMs, endedUntilMs } = await state.rotateToken(Math.floor(graceMs / 1_000))
+    if (endedUntilMs !== undefined)
+      note(`an earlier token of stack/${name}, valid until ${rfc3339(endedUntilMs)}, is invalid now: only the last one has a grace period`)
     if (options.output) return print(await serialize({ token: rotated, previousValidUntil: rfc3339(previousUntilMs) }, options.output))
     print(rotated)
     note(

@@ -3,7 +3,15 @@ import { hostname } from 'node:os'
 import { oarlockCommand } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { StatusError } from '../../kubernetes/object/index.ts'
-import { describeHolder, type Fence, type HeldLock, type LockInfo, type OrphanInfo, type VersionInfo } from '../../stores/state/index.ts'
+import {
+  describeHolder,
+  type Fence,
+  type HeldLock,
+  type LockInfo,
+  type OrphanInfo,
+  type TokenRotation,
+  type VersionInfo,
+} from '../../stores/state/index.ts'
 import { CliError } from '../cli-error.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { storeErrorMessage } from '../store-error-message.ts'
@@ -99,11 +107,8 @@ export class StateApi {
   }
 
   /** Replaces the Stack's token; the one before stays valid for `graceSeconds`. */
-  async rotateToken(graceSeconds: number): Promise<{ token: string; previousUntilMs: number }> {
-    return (await (await this.#send('POST', `/token?graceSeconds=${graceSeconds}`, '')).json()) as {
-      token: string
-      previousUntilMs: number
-    }
+  async rotateToken(graceSeconds: number): Promise<TokenRotation> {
+    return (await (await this.#send('POST', `/token?graceSeconds=${graceSeconds}`, '')).json()) as TokenRotation
   }
 
   async #json(path: string): Promise<unknown> {

@@ -41,6 +41,7 @@ export {
   type BackupSummary,
   backUpDataDirectory,
   encryptionConfigPath,
+  encryptionKeyNames,
   type KeyRotation,
   parseRevision,
   type RestoreOptions,

@@ -38,7 +38,7 @@ import { Quotas } from './quota/index.ts'
 import { Registry } from './registry/index.ts'
 import { keyOf, PagedLists, type Services } from './rest/index.ts'
 import { Reviews, rbacAdmissionPlugins } from './review/index.ts'
-import { parseEntry, ServerStartError, Store, writeAtomically, writeSecretFile } from './storage/index.ts'
+import { encryptionKeyNames, parseEntry, ServerStartError, Store, writeAtomically, writeSecretFile } from './storage/index.ts'
 import { listenOnUnixSocket } from './unix-socket.ts'
 import { WatchManager } from './watch/index.ts'
 import { yaml } from './wire/index.ts'
@@ -217,6 +217,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       }),
       keyRotationMount({
         store,
+        keyNames: () => encryptionKeyNames(dataDir),
         authorize: authorization.authorize,
         onInternalError: error => log.error({ err: error }, 'the rotation of the encryption key failed'),
       }),

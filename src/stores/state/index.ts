@@ -9,7 +9,7 @@
  */
 export { type Fence, maxEpoch, type UnlockClaim } from './decide-lock.ts'
 export { describeHolder, isSameHolder, type LockHolder, type LockInfo, type RunHolder, type UserHolder } from './lock-holder.ts'
-export { type IsLockAbandoned, openStateStore, type StateStore, type StateStoreOptions } from './open-state-store.ts'
+export { type IsLockAbandoned, openStateStore, type StateStore, type StateStoreOptions, type TokenRotation } from './open-state-store.ts'
 export { keptStatePath, type RecoverStateOptions, type RecoverStateResult, recoverState } from './recover-state.ts'
 export { type CallOptions, type ClientVersion, StateClient, type StateClientOptions } from './state-client.ts'
 export { LockedError, StaleEpochError, StateClientError } from './state-client-error.ts'

@@ -43,6 +43,12 @@ export type IsLockAbandoned = (holder: RunHolder) => Promise<boolean>
  * State versions, plans and locks of stacks, by the stack's UID. A resolved write is on disk (invariant 5).
  * Every method rejects with {@link StateStoreError}; a rejected write or lock is a result.
  */
+export type TokenRotation = {
+  readonly token: string
+  readonly previousUntilMs: number
+  readonly endedUntilMs?: number
+}
+
 export interface StateStore {
   readonly limits: StateLimits
   /**
@@ -79,8 +85,11 @@ export interface StateStore {
   resetFence(request: FenceReset): Promise<FenceResetResult>
   /** The stack's access token for users and tools. It does not expire and is not stored. */
   stackToken(stackUid: string): Promise<string>
-  /** Replaces the token; the one before stays valid for `graceMs`. */
-  rotateStackToken(request: { stackUid: string; graceMs: number }): Promise<{ token: string; previousUntilMs: number }>
+  /**
+   * Replaces the token; the one before stays valid for `graceMs`, and any earlier one becomes invalid. `endedUntilMs` is set if that one was
+   * still valid: until when.
+   */
+  rotateStackToken(request: { stackUid: string; graceMs: number }): Promise<TokenRotation>
   /** Constant time. */
   checkStackToken(stackUid: string, token: string): Promise<boolean>
   stats(): Promise<StateStats>
@@ -191,10 +200,12 @@ class ThreadedStateStore implements StateStore {
   }
 
   async rotateStackToken({ stackUid, graceMs }: { stackUid: string; graceMs: number }) {
-    const { id: previousId } = await this.#generation(stackUid)
-    const generation = { id: randomBytes(12).toString('hex'), previousId, previousUntilMs: this.#nowMs() + graceMs }
+    const { id: previousId, previousUntilMs: endedUntilMs } = await this.#generation(stackUid)
+    const nowMs = this.#nowMs()
+    const generation = { id: randomBytes(12).toString('hex'), previousId, previousUntilMs: nowMs + graceMs }
     await this.#thread.call('setTokenGeneration', stackUid, generation)
-    return { token: this.#tokens.tokenOf(stackUid, generation.id), previousUntilMs: generation.previousUntilMs }
+    const token = this.#tokens.tokenOf(stackUid, generation.id)
+    return { token, previousUntilMs: generation.previousUntilMs, ...(endedUntilMs > nowMs && { endedUntilMs }) }
   }
 
   async checkStackToken(stackUid: string, token: string): Promise<boolean> {

@@ -239,8 +239,10 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
     const { method, res, stackUid, path } = exchange
     if (resource === 'fence') return await serveFence(target, exchange)
     if (resource === 'token' && method === 'POST') {
-      const graceMs = Math.min(target.graceSeconds ?? 0, maxGraceSeconds) * 1_000
-      return sendJson(res, 200, await store.rotateStackToken({ stackUid, graceMs }))
+      const { graceSeconds = 0 } = target
+      if (graceSeconds > maxGraceSeconds)
+        throw new HttpError(400, 'BadRequest', `graceSeconds must be at most ${maxGraceSeconds} (30 days), got ${graceSeconds}`)
+      return sendJson(res, 200, await store.rotateStackToken({ stackUid, graceMs: graceSeconds * 1_000 }))
     }
     if (resource === 'data') {
       if (method !== 'DELETE') throw new HttpError(405, 'MethodNotAllowed', `${method} is not allowed here, use DELETE`)

@@ -4,29 +4,37 @@ import type { KeyRotation, Store } from '../storage/index.ts'
 import { send, sendError } from '../wire/index.ts'
 import type { Mount } from './handler-types.ts'
 
-export type KeyRotationMountOptions = { store: Store; authorize: Authorizer; onInternalError: (error: unknown) => void }
+export type KeyRotationMountOptions = {
+  store: Store
+  /** The names of all keys, the newest first. */
+  keyNames(): readonly string[]
+  authorize: Authorizer
+  onInternalError: (error: unknown) => void
+}
 
-const path = '/encryption/rotate'
+const methods: Readonly<Record<string, string>> = { '/encryption/rotate': 'POST', '/encryption/keys': 'GET' }
 
 /**
  * `POST /encryption/rotate`, for `oarlock encryption rotate`: re-encrypts Secrets with a new key. With `?removeOldKeys=true` the old keys are
- * removed afterwards. It requires the right to `post` this path, which only administrators have.
+ * removed afterwards. `GET /encryption/keys` lists the names of the keys. They require the rights to `post` and to `get` these paths, which
+ * only administrators have.
  */
-export function keyRotationMount({ store, authorize, onInternalError }: KeyRotationMountOptions): Mount {
+export function keyRotationMount({ store, keyNames, authorize, onInternalError }: KeyRotationMountOptions): Mount {
   return {
     prefix: '/encryption/',
     async handler(request, response, { user }) {
       try {
         if (!user) throw new StatusError('Unauthorized', 'Unauthorized')
-        const { pathname, searchParams } = new URL(request.url ?? '', 'http://localhost')
-        if (pathname !== path) throw new StatusError('NotFound', 'the server could not find the requested resource')
-        if (request.method !== 'POST') {
+        const { pathname: path, searchParams } = new URL(request.url ?? '', 'http://localhost')
+        if (methods[path] === undefined) throw new StatusError('NotFound', 'the server could not find the requested resource')
+        if (request.method !== methods[path]) {
           throw new StatusError('MethodNotAllowed', 'the server does not allow this method on the requested resource')
         }
-        if (authorize({ user, verb: 'post', group: '', resource: '', path }) !== true)
-          throw new StatusError('Forbidden', `forbidden: User ${JSON.stringify(user.name)} cannot post path "${path}"`)
-        const rotation = await rotate(store, searchParams.get('removeOldKeys') === 'true')
-        send(response, 200, 'application/json', JSON.stringify(rotation))
+        const verb = methods[path].toLowerCase()
+        if (authorize({ user, verb, group: '', resource: '', path }) !== true)
+          throw new StatusError('Forbidden', `forbidden: User ${JSON.stringify(user.name)} cannot ${verb} path "${path}"`)
+        const result = verb === 'get' ? { keys: keyNames() } : await rotate(store, searchParams.get('removeOldKeys') === 'true')
+        send(response, 200, 'application/json', JSON.stringify(result))
       } catch (error) {
         sendError(response, error, onInternalError)
       }

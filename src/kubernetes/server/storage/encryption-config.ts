@@ -22,6 +22,10 @@ export const encryptionConfigPath = (dataDir: string): string => join(dataDir, '
 
 export const newEncryptionConfig = (): EncryptionConfig => ({ resources: defaultResources, keys: [newKey()] })
 
+/** The newest key first; empty before the first start. Throws as {@link readEncryptionConfig}. */
+export const encryptionKeyNames = (dataDir: string): string[] =>
+  readEncryptionConfig(encryptionConfigPath(dataDir))?.keys.map(({ name }) => name) ?? []
+
 /** A new key encrypts from now on; the others decrypt. */
 export function withNewKey({ resources, keys }: EncryptionConfig): EncryptionConfig {
   if (keys.length >= maxKeys)

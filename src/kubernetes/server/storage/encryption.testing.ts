@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { KubeObject } from '../../object/index.ts'
-import { encryptionConfigPath, readEncryptionConfig } from './encryption-config.ts'
 import { Store, stringifyAsciiJson } from './index.ts'
+
+export { encryptionKeyNames as keyNames } from './encryption-config.ts'
 
 // For the tests of encrypted rows.
 
@@ -52,8 +53,6 @@ export const filesWith = (directory: string, text: string): string[] =>
   readdirSync(directory, { withFileTypes: true })
     .filter(entry => entry.isFile() && readFileSync(join(directory, entry.name), 'latin1').includes(text))
     .map(entry => entry.name)
-
-export const keyNames = (dataDir: string): string[] => readEncryptionConfig(encryptionConfigPath(dataDir))?.keys.map(key => key.name) ?? []
 
 /** Runs SQL on the database of a stopped server. */
 export function withDatabase<T>(dataDir: string, use: (db: DatabaseSync) => T): T {

@@ -6,7 +6,7 @@
  * deferred writes of `deferred-writes.ts`.
  */
 export { type BackupSummary, backUpDataDirectory, writeAtomically, writeBackup } from './backup.ts'
-export { encryptionConfigPath } from './encryption-config.ts'
+export { encryptionConfigPath, encryptionKeyNames } from './encryption-config.ts'
 export { type FieldReader, parseEntry, type StoredEntry, stringifyAsciiJson } from './entry.ts'
 export type { KeyRotation } from './protocol.ts'
 export { type RestoreOptions, type RestoreSummary, restoreBackup } from './restore.ts'
