@@ -349,7 +349,10 @@ test('commands report the missing right and the role that grants it, and record 
   await admin.resource(stackResource).patch('told', { spec: { deletion: 'Orphan' } }, { type: 'merge', namespace: 'shop' })
   const orphan = await oarlock('ed', 'destroy', 'told', '--yes', '--no-wait')
   equal(orphan.code, 4, orphan.text)
-  match(orphan.stderr, /keeps its resources when it is deleted .* you need the permission to delete stacks\/destroy/)
+  match(
+    orphan.stderr,
+    /keeps its resources when it is deleted .* needs the permission to delete stacks\/destroy in namespace shop[\s\S]*hint: the ClusterRole oarlock:admin grants it/,
+  )
   equal((await as('ed').get('told', { namespace: 'shop' })).spec.deletion, 'Orphan')
   // The change of the spec needs another plan.
   await awaitApproval('shop', 'told', plan.digest)

@@ -78,6 +78,7 @@ export const tenantResource = defineResource({
   spec,
   status,
   printerColumns: [
+    { name: 'Ready', jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
     { name: 'Weight', jsonPath: '.spec.weight', type: 'integer' },
     { name: 'Queued', jsonPath: '.status.queued', type: 'integer' },
     { name: 'Running', jsonPath: '.status.running', type: 'integer' },

@@ -17,16 +17,18 @@ export const cancelRight: Right = { resource: 'runs', subresource: 'cancel', ver
 export const cancelByDeletionRight: Right = { ...cancelRight, verb: 'delete' }
 
 /** The smallest of Oarlock's ClusterRoles that grants a right, and the one of Kubernetes that includes it. */
-const roles = {
-  approval: ['oarlock:approver', 'admin'],
-  destroy: ['oarlock:destroyer', 'admin'],
-  cancel: ['oarlock:edit', 'edit'],
-} as const
+const roles: Readonly<Record<string, readonly [own: string, common: string]>> = {
+  'update stacks/approval': ['oarlock:approver', 'admin'],
+  'delete stacks/destroy': ['oarlock:destroyer', 'admin'],
+  'update runs/cancel': ['oarlock:canceler', 'edit'],
+  'delete runs/cancel': ['oarlock:edit', 'edit'],
+}
 
 /** `permission to update stacks/approval, which the ClusterRoles oarlock:approver and admin grant` */
 export function describeRight({ resource, subresource, verb }: Right): string {
-  const [own, common] = roles[subresource as keyof typeof roles]
-  return `permission to ${verb} ${resource}/${subresource}, which the ClusterRoles ${own} and ${common} grant`
+  const right = `${verb} ${resource}/${subresource}`
+  const [own, common] = roles[right]!
+  return `permission to ${right}, which the ClusterRoles ${own} and ${common} grant`
 }
 
 /** Whether the user of a request has the right on the object. */

@@ -17,6 +17,10 @@ export class CliError extends Error {
 export const usageError = (message: string, hint = '"oarlock --help" lists the commands') =>
   new CliError(message, { exitCode: exitCodes.usage, hint })
 
+// Not from api/, which would load too much for each command.
+const ownGroup = 'oarlock.dev'
+const systemNamespaces = ['oarlock-system', 'oarlock-workers']
+
 export type FormattedError = { message: string; details: string[]; hint: string | undefined; exitCode: number }
 
 /** The message, hint and exit code for any error. Each field of an invalid object gets a line of its own. */
@@ -55,18 +59,31 @@ function formatStatusError(error: StatusError): FormattedError {
   return {
     message,
     details: isInvalid ? causes.map(({ field, message }) => `${field}: ${message}`) : [],
-    hint: code === 403 ? forbiddenHint(error.message) : hints[code],
+    hint: code === 403 ? forbiddenHint(error.message) : code === 422 ? fieldsHint(details) : hints[code],
     exitCode: code === 404 ? exitCodes.notFound : code >= 500 ? exitCodes.failed : exitCodes.rejected,
   }
+}
+
+/** Of which kind the fields are to be looked up. */
+function fieldsHint({ kind = 'KIND', group = '' }: { kind?: string; group?: string } = {}): string {
+  const explain = `"kubectl explain ${kind.toLowerCase()}${group === ownGroup ? '.spec' : ''}"`
+  return group === ownGroup ? `${explain} and docs/reference/ list the allowed fields` : `${explain} lists the allowed fields`
 }
 
 /** Names the role that grants what was forbidden, if users have one for it. */
 function forbiddenHint(message: string): string | undefined {
   const [, verb = '', resource = '', group, namespace] =
     /cannot (\w+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)")?/.exec(message) ?? []
-  if (group !== 'oarlock.dev') return undefined
+  if (group === ownGroup) return rightHint(verb, resource, namespace)
+  return systemNamespaces.includes(namespace ?? '') ? administratorsOnly : undefined
+}
+
+const administratorsOnly = 'only administrators of the cluster and processes of Oarlock have this permission'
+
+/** How to get a permission on our kinds, in a namespace or on all objects. */
+export function rightHint(verb: string, resource: string, namespace: string | undefined): string {
   const role = roleThatGrants(verb, resource)
-  if (role === undefined) return 'only administrators of the cluster and processes of Oarlock have this permission'
+  if (role === undefined) return administratorsOnly
   const user = '--user=USER'
   return namespace === undefined
     ? `the ClusterRole ${role} grants it: kubectl create clusterrolebinding NAME --clusterrole=${role} ${user}`
@@ -85,5 +102,4 @@ function roleThatGrants(verb: string, resource: string): string | undefined {
 const hints: Record<number, string | undefined> = {
   401: 'the server rejected the credentials of this kubeconfig; was the data directory recreated?',
   409: 'another manager changed the object or owns its fields; try again (apply: --force takes the fields over)',
-  422: '"kubectl explain stack.spec" and docs/reference/ list the allowed fields',
 }

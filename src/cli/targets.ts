@@ -55,7 +55,7 @@ async function missing(client: Client, typed: string, name: string, namespace: s
     : close
       ? `did you mean ${close}?`
       : isRun
-        ? `"oarlock get runs -n ${namespace}" lists the Runs`
+        ? `"oarlock get runs -A" lists all Runs; -n NAMESPACE selects another namespace`
         : '"oarlock get stacks -A" lists all Stacks'
   return new CliError(message, { exitCode: exitCodes.notFound, hint })
 }

@@ -93,6 +93,7 @@ const users: Readonly<Record<string, readonly string[] | Rule[]>> = {
   binder: [ownKinds(['runs'], ['*']), ownKinds(['runs/binding'], ['update'])],
   approver: ['oarlock:approver'],
   destroyer: ['oarlock:destroyer'],
+  canceler: ['oarlock:canceler'],
   outsider: [],
 }
 

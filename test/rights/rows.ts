@@ -143,6 +143,8 @@ export const storeRows: readonly Row[] = [
   stores('approver', false, state('web')),
   stores('approver', false, state('web', `/plan/${planDigest}`)),
   stores('destroyer', false, log('web-1')),
+  stores('canceler', true, log('web-1')),
+  stores('canceler', false, state('web')),
   stores('destroyer', false, state('web')),
   // the token of the Stack web
   stores('stack-token', true, state('web')),
@@ -254,6 +256,9 @@ export const objectRows: readonly Row[] = [
   api('run-writer', false, patch(inShop('runs/web-1'), ownedBy)),
   api('editor', false, patch(inShop('runs/web-1'), ownedBy)),
   api('approver', false, patch(inShop('runs/web-1'), { spec: { cancel: true } })),
+  api('canceler', true, patch(inShop('runs/web-1'), { spec: { cancel: true } })),
+  api('canceler', false, remove(inShop('runs/web-1'))),
+  api('canceler', false, patch(inShop('stacks/web'), { spec: { suspend: true } })),
   // runs without and with runs/binding
   api('run-writer', false, create(inShop('runs'), run('new'))),
   api('run-writer', false, create(inShop('runs'), run('new', { epoch: 99_999 }))),

@@ -44,6 +44,13 @@ export const userRoles: readonly Manifest[] = [
     onOwn(['stacks'], ['delete']),
     onOwn(['stacks/destroy'], ['delete']),
   ]),
+  // Not aggregated: for operators who stop Runs, and need not be editors. With `patch` they can also change the priority of a Run.
+  clusterRole('oarlock:canceler', [
+    onOwn(['stacks', 'runs'], reads),
+    onOwn(['stacks/log'], ['get']),
+    onOwn(['runs'], ['patch']),
+    onOwn(['runs/cancel'], ['update']),
+  ]),
   // Not bound: an administrator binds it to the ServiceAccount of Prometheus.
   clusterRole('oarlock:metrics-reader', [{ nonResourceURLs: ['/metrics'], verbs: ['get'] }]),
 ]

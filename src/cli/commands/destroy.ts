@@ -1,11 +1,10 @@
-import { apiGroup, isEnded, phaseOf, type Stack, stackResource } from '../../api/index.ts'
-import { type Client, selfAccessReviewResource } from '../../kubernetes/client/index.ts'
+import { isEnded, phaseOf, type Stack, stackResource } from '../../api/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
 import { confirm, note, print } from '../console.ts'
-import { exitCodes } from '../exit-codes.ts'
 import { stackMessage } from '../fleet/stack-state.ts'
+import { requireRights } from '../require-rights.ts'
 import { getStack, runsOf } from '../targets.ts'
 import { waitFor } from '../wait-for.ts'
 
@@ -17,16 +16,24 @@ export async function destroy(target: string, options: DestroyOptions): Promise<
     const stack = await getStack(client, target, namespaceOf(client, options))
     const { name, namespace = '', uid } = stack.metadata
     const count = stack.status?.resources
+    const keepsResources = stack.spec.deletion === 'Orphan'
+    // Before anything changes: when the deletion is rejected, the Stack must still be one whose resources are kept.
+    if (keepsResources)
+      await requireRights(
+        client,
+        { namespace, name },
+        [{ verb: 'delete', subresource: 'destroy' }, { verb: 'update' }, { verb: 'patch' }],
+        {
+          purpose: `stack/${name} keeps its resources when it is deleted (spec.deletion: Orphan); destroying them`,
+          alternative: `"oarlock delete stack/${name} -n ${namespace}" deletes the Stack alone`,
+        },
+      )
     await confirm(
       `destroy ${count === undefined ? 'all' : `the ${count}`} resources of stack/${name} in namespace ${namespace}, and delete the Stack?`,
       options,
     )
     const stacks = client.resource(stackResource)
-    if (stack.spec.deletion === 'Orphan') {
-      // Asked before: when the deletion is rejected, the Stack must still be one whose resources are kept.
-      await checkRight(client, { namespace, name })
-      await stacks.patch(name, { spec: { deletion: 'Destroy' } }, { type: 'merge', namespace })
-    }
+    if (keepsResources) await stacks.patch(name, { spec: { deletion: 'Destroy' } }, { type: 'merge', namespace })
     await stacks.delete(name, { namespace, preconditions: { uid } })
     if (!options.wait) return print(`stack/${name} is being destroyed`)
     // The status from before the deletion is not progress.
@@ -55,18 +62,6 @@ export async function destroy(target: string, options: DestroyOptions): Promise<
       throw error
     })
     print(`stack/${name} destroyed`)
-  })
-}
-
-/** @throws {CliError} if the user may not destroy the Stack. */
-async function checkRight(client: Client, { namespace, name }: { namespace: string; name: string }): Promise<void> {
-  const resourceAttributes = { verb: 'delete', group: apiGroup, resource: 'stacks', subresource: 'destroy', namespace, name }
-  const { status } = await client.resource(selfAccessReviewResource).create({ metadata: { name: '' }, spec: { resourceAttributes } })
-  if (status?.allowed) return
-  const message = `stack/${name} keeps its resources when it is deleted (spec.deletion: Orphan). To destroy them, you need the`
-  throw new CliError(`${message} permission to delete stacks/destroy, which the ClusterRoles oarlock:destroyer and admin grant`, {
-    exitCode: exitCodes.rejected,
-    hint: `"oarlock delete stack/${name} -n ${namespace}" deletes the Stack alone`,
   })
 }
 

@@ -5,6 +5,7 @@ import { CliError, usageError } from '../cli-error.ts'
 import { confirm, note, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { serialize } from '../output/print-objects.ts'
+import { requireRights } from '../require-rights.ts'
 import { withState } from './state.ts'
 
 type Options = AccessOptions & { epoch?: string; force?: boolean; yes?: boolean; output?: 'json' | 'yaml' }
@@ -13,6 +14,17 @@ type Options = AccessOptions & { epoch?: string; force?: boolean; yes?: boolean;
 export async function resetFence(target: string, options: Options): Promise<void> {
   const epoch = parseEpoch(options.epoch)
   await withState(target, options, async ({ client, stack, state, name, namespace }) => {
+    await requireRights(
+      client,
+      { namespace, name },
+      [
+        { verb: 'update', subresource: 'fence' },
+        { verb: 'get', subresource: 'state' },
+      ],
+      {
+        purpose: `resetting the fence of stack/${name}`,
+      },
+    )
     const runs = (await client.resource(runResource).listAll({ namespace })).items.filter(
       run => run.spec.stackRef.uid === stack.metadata.uid,
     )
@@ -28,6 +40,10 @@ export async function resetFence(target: string, options: Options): Promise<void
       if (options.output) return print(await serialize({ ...result, changed: false }, options.output))
       return note(`the fence of stack/${name} accepts its next Run, number ${lastEpoch + 1}: nothing to reset`)
     }
+    if (recorded !== lastEpoch)
+      await requireRights(client, { namespace, name }, [{ verb: 'patch', subresource: 'status' }], {
+        purpose: `changing the number of the last Run of stack/${name}`,
+      })
     note(`the store rejects Runs of stack/${name} below number ${previous.minEpoch}; its last Run has number ${recorded}`)
     await confirm(
       `reset the fence of stack/${name}? Its next Run is number ${lastEpoch + 1}; no Run up to ${lastEpoch} can write.`,

@@ -12,7 +12,7 @@ export async function restore(file: string, options: RestoreOptions): Promise<vo
   const { data, force, salvage, output, encryptionProviderConfig: encryptionConfig } = options
   const dataDir = dataDirectory(data)
   const summary = attempt(() => restoreBackup({ file: resolve(file), dataDir, force, salvage, encryptionConfig }))
-  const { objects, orphans, skipped, replacedPath } = summary
+  const { objects, orphans, skippedObjects, replacedPath } = summary
   if (output === 'json' || output === 'yaml') {
     print(await serialize({ ...summary, orphans: Object.fromEntries(orphans) }, output))
     return
@@ -20,7 +20,8 @@ export async function restore(file: string, options: RestoreOptions): Promise<vo
   print(`${dataDir}: ${objects} objects restored`)
   if (replacedPath) print(`the previous database was moved to ${replacedPath}`)
   const warn = (text: string) => note(`${errPaint()('yellow', 'warning:')} ${text}`)
-  if (skipped) warn(`skipped: ${skipped}`)
+  if (skippedObjects.length > 0) warn('what could not be read was skipped:')
+  for (const skipped of skippedObjects) note(`  ${skipped}`)
   for (const [resource, count] of orphans) {
     warn(`the owners of ${count} ${resource} are missing: a server that starts on this directory deletes them`)
   }

@@ -57,7 +57,7 @@ export type EngineContext = {
 }
 
 /**
- * What would change. `digest` covers everything that apply depends on, also `file`. `summary` has one line per change, without secret values; `file` is stored for approval.
+ * What would change. `digest` covers everything that apply depends on, also `file`. `summary` has one line per change, without secret values, if the engine has not logged them; `file` is stored for approval.
  * `intent` is the operation that apply will perform: only a plan made with `destroy` deletes everything.
  */
 export type PlanResult = {

@@ -68,6 +68,13 @@ test('when plan exits with 0, nothing is applied and the outputs of the last app
   assert.deepEqual(await run(harness.context), { outputs: { url: { value: 'u', sensitive: false } }, resources: 1, changed: false })
 })
 
+test('what a plan prints is in the log once', async t => {
+  const harness = await createEngineHarness(t, {}, { spec: spec({ plan: sh('echo would create a; exit 2'), apply: sh('true') }) })
+  const { summary } = await engine.plan(harness.context)
+  // The worker appends the summary to the log.
+  assert.deepEqual([...harness.log, ...summary], ['would create a'])
+})
+
 test('without a plan command a Run always applies; the digest depends on source, variables and command', async t => {
   const harness = await createEngineHarness(t, { 'a.sh': 'true' }, { spec: spec({ apply: ['sh', 'a.sh'] }) })
   const first = await engine.plan(harness.context)

@@ -14,9 +14,6 @@ type Step = 'plan' | 'apply' | 'destroy'
 
 /** Linux limits one environment variable to 128 KiB; longer ones are only in OARLOCK_VARIABLES. */
 const maxVariableBytes = 100_000
-/** Lines of a plan's output that are stored as its summary. */
-const maxSummaryLines = 200
-
 /** Stored between Runs: the outputs of the last apply, for Runs that find nothing to change. */
 type CommandRecord = { engine: 'command'; outputs: Record<string, { value: Json; sensitive: boolean }> }
 
@@ -67,12 +64,11 @@ class CommandEngine implements Engine {
       hasChanges = exitCode === 2
     }
     if (hasChanges && intent === 'apply') count[record === undefined ? 'add' : 'change'] = 1
-    const secrets = secretValues(context.variables, context.sensitiveNames)
     const digest = jsonDigest({ ...inputs, hasChanges, printed })
     const file = join(context.private, `${intent}.plan.json`)
     await context.files.write(file, `${JSON.stringify({ engine: 'command', digest })}\n`)
-    const summary = printed.slice(0, maxSummaryLines).map(line => maskSecrets(line, secrets))
-    return { intent, digest, ...count, hasChanges, file, summary }
+    // What the plan printed is in the log already.
+    return { intent, digest, ...count, hasChanges, file, summary: [] }
   }
 
   /** A command cannot apply a stored plan, so it plans again: the digests are equal if it would make the same changes. */

@@ -48,7 +48,6 @@ class ManifestsEngine implements Engine {
     })
     const file = join(context.private, `${intent}.plan.json`)
     await context.files.write(file, `${JSON.stringify({ engine: 'manifests', digest: result.digest })}\n`)
-    for (const line of result.summary) context.log(line)
     context.log(`plan: ${result.add} to add, ${result.change} to change, ${result.destroy} to destroy`)
     return { intent, ...result, hasChanges: intent === 'refresh' ? false : result.hasChanges, file }
   }

@@ -154,9 +154,16 @@ test('salvage keeps the readable objects, and reports the skipped ones and those
 
     const target = join(elsewhere!, 'new')
     assert.throws(() => restoreBackup({ file, dataDir: target }), { code: 'DataCorrupt' })
-    const { objects, skipped, orphans } = restoreBackup({ file, dataDir: target, salvage: true })
+    const { objects, skipped, skippedObjects, orphans } = restoreBackup({ file, dataDir: target, salvage: true })
     assert.ok(objects >= 90 && objects < 100)
     assert.match(skipped ?? '', new RegExp(`^${100 - objects} objects are corrupt: `))
+    // A page that cannot be read is one entry, without the names of its objects.
+    const rows = skippedObjects.map(text => /^rows (\d+) to (\d+) cannot be read/.exec(text)?.slice(1).map(Number) ?? [1, 1])
+    assert.equal(
+      rows.reduce((sum, [from = 0, to = 0]) => sum + to - from + 1, 0),
+      100 - objects,
+      skippedObjects.join('\n'),
+    )
     assert.equal(orphans.get('things'), 1)
     const again = await Store.open({ dataDir: target })
     assert.equal(again.table('things').size, objects)

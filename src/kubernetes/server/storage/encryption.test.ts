@@ -115,8 +115,13 @@ test('without the key nothing starts and nothing is changed; --salvage keeps the
       message: /secrets default\/a in .*oarlock.db is encrypted with the key key-\w+, which is not in .*encryption-config.json/,
     })
     assert.deepEqual(readFileSync(join(dataDir!, 'oarlock.db')), before)
-    const { objects, skipped } = restoreBackup({ file: join(dataDir!, 'oarlock.db'), dataDir: join(elsewhere!, 'salvaged'), salvage: true })
-    assert.deepEqual([objects, /^1 objects are encrypted with the missing key key-\w+$/.test(skipped ?? '')], [1, true], String(skipped))
+    const salvaged = restoreBackup({ file: join(dataDir!, 'oarlock.db'), dataDir: join(elsewhere!, 'salvaged'), salvage: true })
+    const { objects, skipped, skippedObjects } = salvaged
+    assert.deepEqual([objects, /^1 object is encrypted with the missing key key-\w+$/.test(skipped ?? '')], [1, true], String(skipped))
+    assert.deepEqual(
+      [skippedObjects.length, /^secrets default\/a is encrypted with the missing key key-\w+$/.test(skippedObjects[0] ?? '')],
+      [1, true],
+    )
     writeFileSync(path, config)
     assert.deepEqual(await withStore(dataDir!, passwordsOf), { a: 'one' })
   })

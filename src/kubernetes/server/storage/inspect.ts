@@ -18,6 +18,8 @@ export type Inspection = {
   readonly locked: ReadonlyMap<string, number>
   readonly newestRevision: number
   readonly corruption: CorruptionReport
+  /** What cannot be read, each with its reason: every {@link corruption} and locked object. */
+  readonly unreadable: readonly string[]
 }
 
 /**
@@ -50,6 +52,7 @@ function inspectOpen(db: DatabaseSync, file: string, encryption: RowEncryption |
   const objects = new Map<string, number>()
   const encrypted = new Map<string, number>()
   const locked = new Map<string, number>()
+  const unreadable: string[] = []
   let newestRevision = newestKnown(db, format)
   const add = (resource: string, revision: number, keyName: string | undefined) => {
     increment(objects, resource)
@@ -57,14 +60,18 @@ function inspectOpen(db: DatabaseSync, file: string, encryption: RowEncryption |
     newestRevision = Math.max(newestRevision, revision)
   }
   const handlers: InvalidRowHandlers = {
-    onCorruption: found => corruption.add(found),
-    onLocked: ({ resource, revision, keyName }) => {
+    onCorruption: found => {
+      corruption.add(found)
+      unreadable.push(found.what)
+    },
+    onLocked: ({ resource, key, revision, keyName }) => {
+      unreadable.push(`${resource} ${key} is encrypted with the missing key ${keyName}`)
       add(resource, revision, keyName)
       increment(locked, keyName)
     },
   }
   for (const { row, keyName } of validRows(db, format, encryption, handlers)) add(row[1], row[3], keyName)
-  return { format, objects, encrypted, locked, newestRevision, corruption }
+  return { format, objects, encrypted, locked, newestRevision, corruption, unreadable }
 }
 
 const increment = (counts: Map<string, number>, name: string) => counts.set(name, (counts.get(name) ?? 0) + 1)

@@ -34,6 +34,8 @@ export type RestoreSummary = {
   readonly objects: number
   /** A description of what was skipped (`salvage`); undefined when nothing was. */
   readonly skipped: string | undefined
+  /** Each object that was skipped, with the reason; an unreadable page is one entry. */
+  readonly skippedObjects: readonly string[]
   /** Number of objects without an existing owner, by resource: the garbage collector deletes them when a server starts. */
   readonly orphans: ReadonlyMap<string, number>
   /** New resource versions are above this one. A watch from before it gets 410 Gone, and its client lists again. */
@@ -85,6 +87,7 @@ export function restoreBackup(options: RestoreOptions): RestoreSummary {
     return {
       objects: count(found.objects) - count(locked),
       skipped: skippedText(found),
+      skippedObjects: found.unreadable,
       orphans,
       floor,
       replacedPath: replaced,
@@ -100,7 +103,8 @@ export function restoreBackup(options: RestoreOptions): RestoreSummary {
 
 function skippedText({ corruption, locked }: Inspection): string | undefined {
   const texts = corruption.isEmpty ? [] : [corruption.text]
-  for (const [keyName, objects] of locked) texts.push(`${objects} objects are encrypted with the missing key ${keyName}`)
+  for (const [keyName, objects] of locked)
+    texts.push(`${objects === 1 ? '1 object is' : `${objects} objects are`} encrypted with the missing key ${keyName}`)
   return texts.length > 0 ? texts.join('; ') : undefined
 }
 
