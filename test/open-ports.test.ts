@@ -1,6 +1,8 @@
 /** What a local user without a credential gets of a running `oarlock up`: every port it listens on is asked for everything. */
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
-import { readFileSync, statSync } from 'node:fs'
+import { once } from 'node:events'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { eventually } from './support/eventually.ts'
@@ -50,8 +52,9 @@ test('every port serves only health and version without a credential', async () 
 })
 
 test('the link that "oarlock status-page" prints opens the page, and its token reads queue and metrics', async () => {
-  const printed = await runOarlock(['status-page', '--data', dataDir, '--health-address', `127.0.0.1:${statusPort}`])
+  const printed = await runOarlock(['status-page', '--data', dataDir])
   equal(printed.code, 0, printed.text)
+  equal(new URL(printed.stdout.trim()).origin, oarlock.httpUrl)
   const response = await fetch(printed.stdout.trim(), { redirect: 'manual' })
   equal(response.status, 303)
   const [cookie = ''] = (response.headers.get('set-cookie') ?? '').split(';')
@@ -61,6 +64,31 @@ test('the link that "oarlock status-page" prints opens the page, and its token r
   ok(page?.text.includes(stack))
   for (const path of ['/metrics', '/queue'])
     equal((await getFrom('http', statusPort, path, { headers: { ...oarlock.statusHeaders } }))?.status, 200)
+})
+
+test('"oarlock status-page" prints no token when the process does not respond, or has recorded no address', async () => {
+  const token = readFileSync(join(dataDir, 'status-token'), 'utf8').trim()
+  const stopped = makeDataDir()
+  writeFileSync(join(stopped, 'status-token'), token)
+  const run = async () => await runOarlock(['status-page', '--data', stopped])
+  try {
+    const unknown = await run()
+    equal(unknown.code, 5, unknown.text)
+    match(unknown.stderr, /failed to read .*status-url \(ENOENT\)/)
+    // Nothing listens there: the port of a listener that is closed.
+    const listener = createServer().listen(0, '127.0.0.1')
+    await once(listener, 'listening')
+    const { port } = listener.address() as AddressInfo
+    listener.close()
+    await once(listener, 'close')
+    writeFileSync(join(stopped, 'status-url'), `http://127.0.0.1:${port}\n`)
+    const down = await run()
+    equal(down.code, 5, down.text)
+    match(down.stderr, /the status page at http:\/\/127\.0\.0\.1:\d+ does not respond \(ECONNREFUSED\)\n.*start "oarlock up"/)
+    ok(!`${unknown.text}${down.text}`.includes(token))
+  } finally {
+    removeDirectory(stopped)
+  }
 })
 
 test('the token is readable by its owner only, is not in what the process prints to a pipe or its log, and reads nothing else', async () => {

@@ -14,7 +14,7 @@ import { withdrawEndpoints } from './discovery/index.ts'
 import { startEndpoints } from './endpoints/endpoints.ts'
 import { makeRegistry } from './endpoints/metrics.ts'
 import { createQueueHandler } from './endpoints/queue-endpoint.ts'
-import { openStatusToken, statusPageLink } from './endpoints/status-access.ts'
+import { openStatusToken, recordStatusUrl, statusPageLink } from './endpoints/status-access.ts'
 import { collectGarbageWhenIdle } from './idle-gc.ts'
 import { CredentialRevoker, createJoinHandler, createPodCredential, JoinService, serverTokenIssuer } from './join/index.ts'
 import { drainProcessPool, openProcessPool } from './process-pool/local-pool.ts'
@@ -186,6 +186,8 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       log,
     })
     cleanups.push(() => listener.close())
+    const httpUrl = urlOf('http', listener.address)
+    cleanups.push(recordStatusUrl(dataDir, httpUrl))
     const revoker = new CredentialRevoker({ client, workers: controllers.workers, log })
     cleanups.push(() => revoker.stop())
     cleanups.push(() => manager.stop({ graceMs: controllersGraceMs }))
@@ -194,7 +196,6 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     log.info({ api: url, http: formatAddress(listener.address), dataDir }, 'oarlock is ready')
 
     let stopping: Promise<void> | undefined
-    const httpUrl = urlOf('http', listener.address)
     return {
       server,
       client,

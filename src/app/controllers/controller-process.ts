@@ -13,7 +13,7 @@ import { startEndpoints } from '../endpoints/endpoints.ts'
 import { makeRegistry } from '../endpoints/metrics.ts'
 import { createMetricsHandler } from '../endpoints/metrics-endpoint.ts'
 import { createQueueHandler } from '../endpoints/queue-endpoint.ts'
-import { openStatusToken } from '../endpoints/status-access.ts'
+import { openStatusToken, recordStatusUrl } from '../endpoints/status-access.ts'
 import { createPodCredential } from '../join/index.ts'
 import { type RoleListenerOptions, startTlsListener } from '../listener/tls-listener.ts'
 import { makeControllers } from './controllers.ts'
@@ -154,6 +154,7 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
     version: options.version,
     log,
   })
+  const removeStatusUrl = recordStatusUrl(options.queue.dataDir, `http://${formatAddress(listener.address)}`)
   // Not awaited: a kind that cannot be listed must not hide the health endpoints, which report it.
   manager.start().catch((error: unknown) => log.error({ err: error }, 'failed to start the controllers'))
   return {
@@ -165,6 +166,7 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
     stop: async ({ graceMs }) => {
       isStopping = true
       await manager.stop({ graceMs })
+      removeStatusUrl()
       await listener.close()
       await queue.close()
     },

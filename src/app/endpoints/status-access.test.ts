@@ -1,9 +1,9 @@
 import { equal, match, notEqual, throws } from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { openStatusToken, statusPageLink, statusTokenPath } from './status-access.ts'
+import { openStatusToken, recordStatusUrl, statusPageLink, statusTokenPath, statusUrlPath } from './status-access.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'oarlock-status-access-'))
 const path = statusTokenPath(directory)
@@ -28,6 +28,13 @@ test('a token from elsewhere is used, an empty file is filled, and a token that 
   }
   writeFileSync(path, '')
   match(openStatusToken(directory), /^[\w-]{43}$/)
+})
+
+test('the address is recorded until the process stops', () => {
+  const remove = recordStatusUrl(directory, 'http://127.0.0.1:1')
+  equal(readFileSync(statusUrlPath(directory), 'utf8'), 'http://127.0.0.1:1\n')
+  remove()
+  equal(existsSync(statusUrlPath(directory)), false)
 })
 
 test('the link has the token in its query', () => {

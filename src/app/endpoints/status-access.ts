@@ -1,5 +1,5 @@
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { AppStartError } from '../app-start-error.ts'
@@ -35,6 +35,23 @@ export function openStatusToken(dataDir: string): string {
     `${path} must contain at least 16 characters: letters, digits and _.~+/=-`,
     'delete it: the next start creates a token',
   )
+}
+
+/** The file with the URL of the status page of the process with this data directory, while it runs. */
+export const statusUrlPath = (dataDir: string): string => join(dataDir, 'status-url')
+
+/**
+ * Records where the status page is, for `oarlock status-page`. The result removes the record.
+ * @throws {AppStartError} if the file cannot be written.
+ */
+export function recordStatusUrl(dataDir: string, url: string): () => void {
+  const path = statusUrlPath(dataDir)
+  try {
+    writeFileSync(path, `${url}\n`, { mode: 0o600 })
+  } catch (error) {
+    throw toAppStartError(error, { dataDir, listen: '' })
+  }
+  return () => rmSync(path, { force: true })
 }
 
 /** The link that opens the status page; the page keeps the token as a cookie. */
