@@ -4,7 +4,15 @@
  * Messages: `endpoints` when it is ready; `memory` after a garbage collection, on request.
  */
 import { join } from 'node:path'
-import { type RunSpec, runResource, stackResource, workerPoolResource } from '../../src/api/index.ts'
+import {
+  labels,
+  type RunSpec,
+  runResource,
+  stackResource,
+  systemNamespace,
+  workerPoolResource,
+  workerResource,
+} from '../../src/api/index.ts'
 import { startAllInOne } from '../../src/app/all-in-one.ts'
 import { startApiServer } from '../../src/app/api-server/api-server.ts'
 import { installOarlock } from '../../src/app/controllers/install.ts'
@@ -13,8 +21,8 @@ import { createJoinHandler, createJoinToken, JoinService, serverTokenIssuer } fr
 import { startJoinProcess } from '../../src/app/join/join-process.ts'
 import { openStores, serveStores } from '../../src/app/stores/stores.ts'
 import { startStoresProcess } from '../../src/app/stores/stores-process.ts'
-import { workersGroup, workerUserName } from '../../src/app/worker-identity.ts'
-import { type Client, namespaceResource } from '../../src/kubernetes/client/index.ts'
+import { poolGroup, workersGroup, workerUserName } from '../../src/app/worker-identity.ts'
+import { type Client, leaseResource, namespaceResource } from '../../src/kubernetes/client/index.ts'
 import { Manager, silentLog } from '../../src/kubernetes/controller/index.ts'
 import type { ApiServer } from '../../src/kubernetes/server/index.ts'
 
@@ -111,7 +119,7 @@ async function startUp(): Promise<Endpoints> {
   }
 }
 
-/** Two Stacks with three Runs: `app`, which the requests may change, and `victim` in another namespace, which they may not. */
+/** Two Stacks with three Runs and two workers, in each case one that the requests may change and `victim`, which they may not: `app`, which the requests may change, and `victim` in another namespace, which they may not. */
 async function createObjects(client: Client): Promise<{ stackUid: string; victimUid: string }> {
   for (const name of ['apps', 'other']) await client.resource(namespaceResource).create({ metadata: { name } })
   await client.resource(workerPoolResource).create({ metadata: { name: 'edge' }, spec: { mode: 'External', lifecycle: 'Warm' } })
@@ -132,6 +140,9 @@ async function createObjects(client: Client): Promise<{ stackUid: string; victim
         { namespace: 'apps' },
       )
     await createRun(client, 'other', 'run-1', 'victim', victim.metadata.uid, 'elsewhere', 1)
+    // The finalizer keeps the Worker, without which its worker cannot create its Lease again.
+    await createWorker(client, 'active', ['oarlock.dev/fuzz'])
+    await createWorker(client, 'victim')
   }
   const rules = [
     { apiGroups: ['oarlock.dev'], resources: ['stacks/state', 'stacks/plan', 'stacks/log'], verbs: ['get', 'update', 'delete'] },
@@ -147,6 +158,13 @@ async function createObjects(client: Client): Promise<{ stackUid: string; victim
   return { stackUid: app.metadata.uid, victimUid: victim.metadata.uid }
 }
 
+async function createWorker(client: Client, name: string, finalizers: string[] = []) {
+  const spec = { pool: 'edge', slots: 1, lifecycle: 'Warm' } as const
+  await client.resource(workerResource).create({ metadata: { name, finalizers, labels: { [labels.pool]: 'edge' } }, spec })
+  const lease = { holderIdentity: name, leaseDurationSeconds: 10, renewTime: '2026-01-01T00:00:00.000000Z' }
+  await client.resource(leaseResource).create({ metadata: { name, namespace: systemNamespace }, spec: lease })
+}
+
 async function createRun(client: Client, namespace: string, name: string, stack: string, uid: string, workerName: string, epoch: number) {
   const spec = {
     ...{ type: 'Apply', reason: 'NewGeneration', stackRef: { name: stack, uid, generation: 1 }, epoch, workerName },
@@ -159,7 +177,7 @@ async function createRun(client: Client, namespace: string, name: string, stack:
 /** Bearer tokens: the administrator, a user with rights in `apps`, one without any, and workers of one Run each. */
 function tokensOf(server: ApiServer): Credentials {
   const issue = (name: string, groups: string[] = [], ttlMs = 24 * 3_600_000) => server.issueToken({ name, groups, ttlMs })
-  const worker = (name: string) => issue(workerUserName(name), [workersGroup])
+  const worker = (name: string) => issue(workerUserName(name), [workersGroup, poolGroup('edge')])
   return {
     admin: server.adminToken,
     editor: issue('editor'),

@@ -229,6 +229,113 @@ const logs = fc
     return { method: 'GET', path: path + query({ offset, tail, follow }), credentials: ['editor', 'editor', 'guest', 'worker'] }
   })
 
+// Heartbeat of a worker: its Lease and its Worker
+
+const workerNames = mostly(
+  ['active'],
+  ['victim', 'nope', '..', '%2e%2e', 'A', 'a'.repeat(254), '', 'a%2Fb', '%00', 'active%20', 'active/status', 'oarlock-controllers'],
+)
+const micro = '2026-11-23T00:00:00.000000Z'
+const times = mostly<unknown>(
+  [micro, '2026-11-23T00:00:01.000000Z', '2026-11-23T23:59:59.999999Z'],
+  [
+    ...['2026-11-23T00:00:00Z', '2026-02-30T00:00:00.000000Z', '0000-01-01T00:00:00.000000Z', '9999-12-31T23:59:60.000000Z', 'now', ''],
+    ...[null, 0, 1e308, true, {}, [micro], `${micro}\u0000`, '2026-11-23T00:00:00.000000+25:00', 'x'.repeat(5_000)],
+  ],
+)
+const patchHeaders = mostly(
+  ['application/merge-patch+json'],
+  [
+    ...['application/json-patch+json', 'application/strategic-merge-patch+json', 'application/apply-patch+yaml', 'application/json', ''],
+    ...['application/merge-patch+json; charset=utf-16', 'text/html'],
+  ],
+).map(type => [['Content-Type', type]] as const)
+const leases = '/apis/coordination.k8s.io/v1/namespaces'
+const workersPath = '/apis/oarlock.dev/v1alpha1/workers'
+const leaseFields = fc.record(
+  {
+    renewTime: times,
+    acquireTime: times,
+    holderIdentity: oneOf<unknown[]>('active', 'victim', '', 5, null, 'x'.repeat(5_000)),
+    leaseDurationSeconds: oneOf<unknown[]>(10, 0, -1, 1.5, '10', null, 2_147_483_648, 1e308),
+    leaseTransitions: oneOf<unknown[]>(0, -1, null, 9_007_199_254_740_992),
+  },
+  { requiredKeys: ['renewTime'] },
+)
+const heartbeatUsers = [...Array<string>(10).fill('worker'), 'other-worker', 'guest']
+const objectMetadata = {
+  uid: oneOf<unknown[]>('', 'x', null, 5, '0f8fad5b-d9cb-469f-a165-708677289500'),
+  resourceVersion: oneOf<unknown[]>('1', 'x', 5, null, '9'.repeat(40)),
+  annotations: oneOf<unknown[]>({ a: 'b' }, { a: 5 }, null, [], { __proto__: { a: 'b' } }),
+  managedFields: oneOf<unknown[]>([], null, [{}], [{ manager: 'x', operation: 'Update', fieldsType: 'FieldsV1', fieldsV1: { a: 5 } }]),
+}
+const missingOwner = { apiVersion: 'v1', kind: 'Namespace', name: 'apps', uid: 'x' }
+const leaseMetadata = fc.record(
+  {
+    ...objectMetadata,
+    finalizers: oneOf<unknown[]>([], null, ['x'], 'x', [5]),
+    ownerReferences: oneOf<unknown[]>([], null, [{}], [missingOwner]),
+  },
+  { requiredKeys: [] },
+)
+// The Worker remains: without it, everything else would be rejected.
+const workerMetadata = fc.record(
+  { ...objectMetadata, finalizers: oneOf<unknown[]>(['x'], 'x', [5]), ownerReferences: oneOf<unknown[]>([], null, [{}], 'x') },
+  { requiredKeys: [] },
+)
+const leaseNamespaces = mostly(['oarlock-system'], ['apps', 'default', 'oarlock-workers', '..', '', '%00'])
+const lease = fc
+  .record({
+    name: workerNames,
+    namespace: leaseNamespaces,
+    spec: leaseFields,
+    metadata: leaseMetadata,
+    kind: fc.nat(9),
+    headers: patchHeaders,
+  })
+  .map(({ name, namespace, spec, metadata, kind, headers }): Valid => {
+    const collection = `${leases}/${namespace}/leases`
+    const path = `${collection}/${name}`
+    const credentials = heartbeatUsers
+    const object = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { ...metadata, name }, spec }
+    // Valid, because other requests delete it.
+    if (kind === 0) {
+      const created = { ...object, metadata: { name }, spec: { holderIdentity: 'active', renewTime: micro } }
+      return { method: 'POST', path: collection, credentials, body: json(created) }
+    }
+    if (kind === 1) return { method: 'PUT', path, credentials, body: json(object) }
+    if (kind === 2) return { method: 'GET', path, credentials }
+    // As the heartbeat's thread sends it, and with more than that.
+    const patch = kind < 7 ? { spec: { renewTime: spec.renewTime } } : { metadata, spec }
+    return { method: 'PATCH', path, credentials, body: json(patch), headers }
+  })
+const workerStatus = fc.record(
+  {
+    phase: oneOf<unknown[]>('Ready', 'Busy', 'Draining', 'Pending', 'Starting', 'Failed', 'Lost', '', 5, null),
+    runs: oneOf<unknown[]>([], null, [{}], [{ namespace: 'other', name: 'run-1', uid: 'x' }], 'x', [5], Array(2_000).fill({ name: 'r' })),
+    idleSince: times,
+    host: oneOf<unknown[]>('host', '', 5, '\u001b[2J', 'x'.repeat(70_000)),
+    pid: oneOf<unknown[]>(1, 0, -1, 1.5, 2_147_483_648, '1', null),
+    engines: oneOf<unknown[]>({ tofu: '1.10.0' }, { tofu: null }, { tofu: 5 }, [], { __proto__: { a: 'b' } }),
+    capacity: oneOf<unknown[]>({ cpu: '2', memory: '1Gi' }, { cpu: 2 }, { memory: '1e400' }, { memory: '-1' }, null),
+    agent: oneOf<unknown[]>('a', '', 5),
+    message: oneOf<unknown[]>('m', '\u0000', null, {}),
+  },
+  { requiredKeys: [] },
+)
+const workerObject = fc
+  .record({ name: workerNames, status: workerStatus, metadata: workerMetadata, kind: fc.nat(9), headers: patchHeaders })
+  .map(({ name, status, metadata, kind, headers }): Valid => {
+    const credentials = heartbeatUsers
+    const path = `${workersPath}/${name}`
+    const spec = { pool: 'edge', slots: 1, lifecycle: 'Warm' }
+    if (kind === 0) return { method: 'GET', path, credentials }
+    if (kind === 1) return { method: 'PATCH', path, credentials, body: json({ metadata, spec: { drain: false, start: true } }), headers }
+    if (kind === 2) return { method: 'POST', path: workersPath, credentials, body: json({ metadata: { ...metadata, name }, spec, status }) }
+    return { method: 'PATCH', path: `${path}/status`, credentials, body: json({ status }), headers }
+  })
+const heartbeat = fc.oneof({ weight: 3, arbitrary: lease }, { weight: 2, arbitrary: workerObject })
+
 // Queue, backup, key rotation, metrics, health, status page
 
 const queue = fc
@@ -285,5 +392,6 @@ export const targets: readonly Target[] = [
   { name: 'state', mode: 'stores', requests: mutated(stateRequest, storeAddresses) },
   { name: 'plan', mode: 'stores', requests: mutated(plan, storeAddresses) },
   { name: 'log', mode: 'stores', requests: mutated(logs, storeAddresses) },
+  { name: 'heartbeat', mode: 'stores', requests: mutated(heartbeat, ['api', 'api', 'socket']) },
   { name: 'queue, backup, status page', mode: 'up', requests: mutated(others, ['api', 'plain', 'plain', 'socket']) },
 ]

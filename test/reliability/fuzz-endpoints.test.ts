@@ -1,6 +1,7 @@
 /**
  * Malformed and valid requests to the endpoints beside the API: join, state, plan, log, queue, backup, status page, metrics; on the port and the Unix
- * socket of the API server, on the listeners of separate roles and on plain HTTP. test/reliability/fuzz.test.ts does the same with the API.
+ * socket of the API server, on the listeners of separate roles and on plain HTTP. And those of a worker's heartbeat, with the rules for workers;
+ * test/reliability/fuzz.test.ts does the same with the rest of the API.
  */
 import { deepEqual, equal, ok } from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
@@ -207,7 +208,18 @@ async function startEndpointServer(mode: Target['mode']): Promise<Server> {
         '/state/other/victim/lock',
         '/logs/other/run-1',
       ]
-      return await Promise.all(stores.flatMap(client => paths.map(path => call(client, 'GET', path))))
+      const objects = [
+        '/apis/coordination.k8s.io/v1/namespaces/oarlock-system/leases/victim',
+        '/apis/oarlock.dev/v1alpha1/workers/victim',
+        '/apis/oarlock.dev/v1alpha1/namespaces/other/stacks/victim',
+      ]
+      const victim = await Promise.all([
+        ...stores.flatMap(client => paths.map(path => call(client, 'GET', path))),
+        ...(mode === 'stores' ? objects.map(path => call(stores[0]!, 'GET', path)) : []),
+      ])
+      // What is missing cannot be changed.
+      for (const { status, body } of victim) ok(status === 200 && body.length > 2, `${status} ${body}`)
+      return victim
     },
     stop: async () => {
       await Promise.all(stores.map(client => client.close()))
@@ -217,12 +229,10 @@ async function startEndpointServer(mode: Target['mode']): Promise<Server> {
     },
   }
   running.push(server)
-  if (mode === 'stores') {
-    for (const client of stores) {
-      await call(client, 'POST', '/state/other/victim', '{"version":4,"serial":9}')
-      await call(client, 'LOCK', '/state/other/victim', '{"ID":"theirs"}')
-      await call(client, 'POST', '/logs/other/run-1?offset=0', 'a line\n')
-    }
+  for (const client of stores) {
+    await call(client, 'POST', '/state/other/victim', '{"version":4,"serial":9}')
+    await call(client, 'LOCK', '/state/other/victim', '{"ID":"theirs"}')
+    await call(client, 'POST', '/logs/other/run-1?offset=0', 'a line\n')
   }
   return server
 }

@@ -62,6 +62,11 @@ function renew(): Promise<{ status: number; text: string }> {
     const signal = AbortSignal.any([stop.signal, AbortSignal.timeout(renewMs)])
     const sent = request(leaseUrl, { method: 'PATCH', agent, headers, signal })
     sent.on('error', reject)
+    // Without a listener neither this event nor the timeout would be an error, and the Lease would never be renewed again.
+    sent.on('upgrade', ({ statusCode }, socket) => {
+      socket.destroy()
+      reject(new Error(`failed to renew the Lease: ${statusCode} Switching Protocols`))
+    })
     sent.on('response', response => {
       let text = ''
       response.setEncoding('utf8')
