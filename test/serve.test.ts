@@ -87,7 +87,7 @@ test('serve runs the API server with a kubeconfig; backup while it runs, SIGTERM
 
   const offline = await oarlock('backup', '--data', dataDir, '--to', `${file}2`, '-o', 'json')
   equal(offline.code, 0, offline.output)
-  ok(JSON.parse(offline.output).objects > 5)
+  ok(JSON.parse(offline.output).objects.count > 5)
   const restored = join(directory(), 'data')
   const done = await oarlock('restore', file, '--data', restored)
   equal(done.code, 0, done.output)

@@ -38,6 +38,8 @@ export const annotations = {
   requestedBy: 'oarlock.dev/requested-by',
   /** On a Stack: each new value requests a Run: `plan:<id>` a Plan, `refresh:<id>` a Refresh, any other value an Apply. */
   requestedRun: 'oarlock.dev/requested-run',
+  /** On a Stack from a backup: the value of `status.restored.at`, when a user has reviewed it. Another value has no effect. */
+  acceptedRestore: 'oarlock.dev/accepted-restore',
 } as const
 
 /** On an object that the engine `manifests` applied: its Stack as `namespace/name`, so that two Stacks do not apply one object in turn. */

@@ -21,6 +21,8 @@ export type DataIdentityOptions = {
   usedBy: string
   /** Length of a new id in bytes; it is written in hexadecimal. */
   idBytes: number
+  /** The id of a new directory. Default: a random one. */
+  newId?: string | undefined
   /** Replaces a stored id, because the data that it identified does not exist any more. Default false. */
   isNew?: boolean
 }
@@ -34,7 +36,7 @@ const full = 13
  * belongs to the operating system: it ends with the process, also after SIGKILL.
  * @throws {AppStartError} if another process uses the directory, or it cannot be written.
  */
-export function openDataIdentity({ file, dataDir, usedBy, idBytes, isNew = false }: DataIdentityOptions): DataIdentity {
+export function openDataIdentity({ file, dataDir, usedBy, idBytes, newId, isNew = false }: DataIdentityOptions): DataIdentity {
   let db: DatabaseSync | undefined
   try {
     makeDirectories(dirname(file), 0o700)
@@ -47,7 +49,7 @@ export function openDataIdentity({ file, dataDir, usedBy, idBytes, isNew = false
     )
     if (isNew) db.exec('DELETE FROM identity')
     const stored = db.prepare('SELECT id FROM identity').get() as { id: string } | undefined
-    const id = stored?.id ?? randomBytes(idBytes).toString('hex')
+    const id = stored?.id ?? newId ?? randomBytes(idBytes).toString('hex')
     if (!stored) db.prepare('INSERT INTO identity (id) VALUES (?)').run(id)
     // With locking_mode=EXCLUSIVE the lock remains until the file is closed.
     db.exec('COMMIT')

@@ -10,6 +10,7 @@
  * | `pool-agent/` | starts worker processes that a controller elsewhere requests |
  * | `join/` | the credentials of workers, and how those on other machines join |
  * | `worker/` | the process of one worker |
+| `backup/` | backup and restore of an installation |
  *
  * | folder | what several roles use |
  * |---|---|
@@ -26,7 +27,18 @@
 export { type Address, isLoopback, parseAddress, urlOf } from './address.ts'
 export type { AllInOne, AllInOneOptions } from './all-in-one.ts'
 export { AppStartError, type AppStartErrorKind } from './app-start-error.ts'
+export type { BackupKeys, BackupManifest, BackupResult, BackupSources, InstallationRestore, StatesOrigin } from './backup/index.ts'
 export { openLogFile } from './log-file.ts'
-export { discovery, installation, joinTokens, roleRights, roles, runWorkerProcess, startAllInOne, statusAccess } from './processes.ts'
+export {
+  backups,
+  discovery,
+  installation,
+  joinTokens,
+  roleRights,
+  roles,
+  runWorkerProcess,
+  startAllInOne,
+  statusAccess,
+} from './processes.ts'
 export type { WorkerProcessOptions } from './worker/worker-process.ts'
 export type { ComponentName } from './worker-identity.ts'

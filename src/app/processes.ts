@@ -39,3 +39,6 @@ export const joinTokens = async () => await import('./join/index.ts')
 export async function runWorkerProcess(options: WorkerProcessOptions): Promise<number> {
   return await (await import('./worker/worker-process.ts')).runWorkerProcess(options)
 }
+
+/** Backups of an installation: create, verify, restore. */
+export const backups = async () => await import('./backup/index.ts')

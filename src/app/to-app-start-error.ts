@@ -1,5 +1,5 @@
 import { ServerStartError } from '../kubernetes/server/index.ts'
-import { InsecureDirectoryError } from '../kubernetes/util/index.ts'
+import { UnusableDirectoryError } from '../kubernetes/util/index.ts'
 import { StateStoreError } from '../stores/state/index.ts'
 import { AppStartError } from './app-start-error.ts'
 
@@ -18,7 +18,7 @@ export function toAppStartError(error: unknown, { dataDir, listen }: { dataDir: 
       error,
     )
   }
-  if (error instanceof InsecureDirectoryError) return new AppStartError('DataDirectory', error.message, error.hint, error)
+  if (error instanceof UnusableDirectoryError) return new AppStartError('DataDirectory', error.message, error.hint, error)
   const { code } = error as NodeJS.ErrnoException
   if (code === 'ENOSPC') return new AppStartError('DataDirectory', `the disk of ${dataDir} is full`, dataHints.DiskFull, error)
   if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS' || code === 'ENOTDIR' || code === 'ENOENT') {

@@ -7,7 +7,7 @@ import { type LabelPolicy, labelPolicyError, workerLabelsAnnotation } from './wo
  * Both are Secrets, which only administrators can read: a join token in `oarlock-system`, the record of a credential in `oarlock-workers`.
  * Neither contains a usable credential.
  */
-const joinTokenType = 'oarlock.dev/join-token'
+export const joinTokenType = 'oarlock.dev/join-token'
 export const workerCredentialType = 'oarlock.dev/worker-credential'
 
 /** On both: the id of the join token. */

@@ -17,6 +17,7 @@ import { AccessReviewer } from '../delegated-auth/access-reviewer.ts'
 import type { GenerationStore } from '../discovery/index.ts'
 import { brokenLocksCounter } from '../endpoints/metrics.ts'
 import { toAppStartError } from '../to-app-start-error.ts'
+import { createBackupHandlers, logBackupPath, stateBackupPath } from './backup-handler.ts'
 import { openGenerationStore } from './generation-store.ts'
 import { readStateKey } from './state-key.ts'
 import { authorizeLog, authorizeState, lockAbandonedCheck, orUnavailable, type StoreFacts } from './store-access.ts'
@@ -24,6 +25,7 @@ import { lockIdOf } from './stores-lease.ts'
 
 /** The state store and the log store of one data directory, as a role of a process. */
 export type Stores = {
+  readonly dataDir: string
   /** Identifies these states: the id of a restored directory is the same, that of an empty one is new. */
   readonly id: string
   readonly generation: GenerationStore
@@ -74,6 +76,7 @@ export async function openStores({ dataDir, log }: { dataDir: string; log: Log }
     const state = await openStateStore({ directory, key: readStateKey(dataDir) })
     const logs = openLogStore({ directory: join(dataDir, 'logs') })
     return {
+      dataDir,
       id,
       generation,
       lockId: lockIdOf(file),
@@ -102,10 +105,11 @@ export async function openStores({ dataDir, log }: { dataDir: string; log: Log }
 }
 
 /**
- * Serves `/state/` and `/logs/`. Requests are authenticated by the caller: by the API server on whose address they are served,
+ * Serves `/state/` and `/logs/`, and copies of both for backups. Requests are authenticated by the caller: by the API server on whose address they are served,
  * or by `authenticateByTokenReview` on another one. They are authorized here (`store-access.ts`).
  */
-export function createStoreHandlers({ state, log: logs }: Stores, options: StoreHandlersOptions): StoreHandlers {
+export function createStoreHandlers(stores: Stores, options: StoreHandlersOptions): StoreHandlers {
+  const { state, log: logs } = stores
   const { client, cachedRun = () => undefined, cachedStack = () => undefined, locksBroken, log } = options
   const facts: StoreFacts = {
     client,
@@ -116,7 +120,8 @@ export function createStoreHandlers({ state, log: logs }: Stores, options: Store
     nowMs: Date.now,
   }
   const onAccessError = (error: unknown) => log.warn({ err: error }, 'the API server did not decide about a request to the stores')
-  return {
+  const backups = createBackupHandlers({ stores, access: facts.access, log })
+  const handlers: StoreHandlers = {
     state: createStateHandler({
       store: state,
       authorize: request => orUnavailable(authorizeState(facts, request), onAccessError),
@@ -129,6 +134,10 @@ export function createStoreHandlers({ state, log: logs }: Stores, options: Store
       authorize: request => orUnavailable(authorizeLog(facts, request), onAccessError),
       onError: error => log.error({ err: error }, 'request to the log store failed'),
     }),
+  }
+  return {
+    state: (req, res, context) => (req.url === stateBackupPath ? backups.state : handlers.state)(req, res, context),
+    log: (req, res, context) => (req.url === logBackupPath ? backups.log : handlers.log)(req, res, context),
   }
 }
 

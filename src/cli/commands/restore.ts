@@ -1,36 +1,55 @@
 import { resolve } from 'node:path'
-import { type RestoreSummary, restoreBackup } from '../../kubernetes/server/index.ts'
+import { backups, type InstallationRestore } from '../../app/index.ts'
 import { dataDirectory } from '../access.ts'
 import { errPaint, note, print } from '../console.ts'
 import { dataError } from '../data-error.ts'
 import { serialize } from '../output/print-objects.ts'
+import { passphraseIn } from './passphrase.ts'
 
-export type RestoreOptions = { data?: string; force?: boolean; salvage?: boolean; encryptionProviderConfig?: string; output?: string }
+export type RestoreOptions = {
+  data?: string
+  force?: boolean
+  salvage?: boolean
+  keys?: string
+  passphraseFile?: string
+  encryptionProviderConfig?: string
+  output?: string
+}
 
-/** `oarlock restore`: makes a backup the database of a data directory. */
+/** `oarlock restore`: restores a backup, or the database of an API server, to a data directory. */
 export async function restore(file: string, options: RestoreOptions): Promise<void> {
-  const { data, force, salvage, output, encryptionProviderConfig: encryptionConfig } = options
+  const { data, force, salvage, output, encryptionProviderConfig: encryptionConfig, keys, passphraseFile } = options
   const dataDir = dataDirectory(data)
-  const summary = attempt(() => restoreBackup({ file: resolve(file), dataDir, force, salvage, encryptionConfig }))
-  const { objects, orphans, skippedObjects, replacedPath } = summary
+  const passphrase = passphraseFile === undefined ? undefined : passphraseIn(passphraseFile)
+  const keysDirectory = keys === undefined ? undefined : resolve(keys)
+  const { restoreInstallation } = await backups()
+  const summary = await restoreInstallation({
+    ...{ file: resolve(file), dataDir, force, salvage, encryptionConfig, keysDirectory, passphrase },
+  }).catch((error: unknown) => {
+    throw dataError(error)
+  })
   if (output === 'json' || output === 'yaml') {
-    print(await serialize({ ...summary, orphans: Object.fromEntries(orphans) }, output))
+    print(await serialize({ ...summary, orphans: Object.fromEntries(summary.orphans) }, output))
     return
   }
-  print(`${dataDir}: ${objects} objects restored`)
-  if (replacedPath) print(`the previous database was moved to ${replacedPath}`)
+  printRestore(dataDir, summary)
+}
+
+function printRestore(dataDir: string, summary: InstallationRestore): void {
+  const { manifest, objects, states, logs, leftOut, orphans, skippedObjects, replacedPath, replacedFiles } = summary
   const warn = (text: string) => note(`${errPaint()('yellow', 'warning:')} ${text}`)
+  print(`${dataDir}: ${objects} objects restored`)
+  if (states > 0) print(`states of ${states} Stacks restored`)
+  if (logs > 0) print(`${logs} logs restored`)
+  if (replacedPath) print(`the previous database was moved to ${replacedPath}`)
+  for (const path of replacedFiles) print(`${path} has what was in its place before`)
+  for (const { what, reason } of manifest?.omitted ?? []) print(`not in the backup: ${what} (${reason})`)
+  if (!manifest) print('not in the file: states, logs, keys (it is the database of an API server)')
+  for (const { what, reason } of leftOut) warn(`not restored: ${what} (${reason})`)
   if (skippedObjects.length > 0) warn('what could not be read was skipped:')
   for (const skipped of skippedObjects) note(`  ${skipped}`)
   for (const [resource, count] of orphans) {
     warn(`the owners of ${count} ${resource} are missing: a server that starts on this directory deletes them`)
   }
-}
-
-function attempt(restoring: () => RestoreSummary): RestoreSummary {
-  try {
-    return restoring()
-  } catch (error) {
-    throw dataError(error)
-  }
+  note('credentials of workers, join tokens and approvals are void')
 }

@@ -1,8 +1,9 @@
-import { phaseOf } from '../../api/index.ts'
+import { oarlockCommand, phaseOf } from '../../api/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
 import { note, print, printStream } from '../console.ts'
+import { exitCodes } from '../exit-codes.ts'
 import { streamLog } from '../follow-log.ts'
 import { expectSuccess, planText, requestRun, whenEnded, whenRequested } from '../request-run.ts'
 import { getStack } from '../targets.ts'
@@ -16,6 +17,12 @@ export async function requestAndWait(type: 'plan' | 'apply', target: string, opt
     const stack = await getStack(client, target, namespaceOf(client, options))
     const { name, namespace } = stack.metadata
     if (stack.spec.suspend) throw new CliError(`stack/${name} is suspended`, { hint: 'set spec.suspend to false first' })
+    if (stack.status?.restored && type === 'apply') {
+      throw new CliError(`stack/${name} was restored from a backup and waits for its review`, {
+        exitCode: exitCodes.rejected,
+        hint: `show what differs with "${oarlockCommand('plan', stack.metadata)}", then use "${oarlockCommand('restore accept', stack.metadata)}"`,
+      })
+    }
     const request = await requestRun(client, stack, type)
     if (!options.wait)
       return print(

@@ -9,6 +9,8 @@ import { retryDelayMs } from './settings.ts'
 export type DeletionChoice =
   | { readonly kind: 'dependentsExist'; readonly dependents: readonly string[] }
   | { readonly kind: 'deletionSuspended' }
+  /** The Stack is from a backup, and no user has reviewed it. */
+  | { readonly kind: 'deletionRestored' }
   | { readonly kind: 'resolvingDestroySource' }
   | { readonly kind: 'destroyCanceled'; readonly last: Run }
   /** The resources are destroyed, not before `planned.atMs`. */
@@ -25,6 +27,7 @@ export function chooseDeletion(facts: StackFacts): DeletionChoice | undefined {
   // Stacks of a cycle do not wait for each other.
   const dependents = input.dependents.filter(name => !input.cycle?.includes(name))
   if (dependents.length > 0) return { kind: 'dependentsExist', dependents }
+  if (facts.record.restored) return { kind: 'deletionRestored' }
   if (settings.suspended) return { kind: 'deletionSuspended' }
   if (!inputs) return { kind: 'resolvingDestroySource' }
   const last = runs.findLast(run => run.spec.type === 'Destroy')

@@ -14,6 +14,8 @@ export type Outlook =
   | RunChoice
   | { readonly kind: 'invalidSpec' | 'dependencyCycle' | 'inputNotFound' | 'resolvingSource' }
   | { readonly kind: 'sourceError'; readonly error: RevisionError }
+  /** The Stack is from a backup, and no user has reviewed it. */
+  | { readonly kind: 'restored' }
   /** A Run is needed but must not be created now. */
   | { readonly kind: 'held'; readonly planned: PlannedRun; readonly by: 'suspend' | 'revision' | DependencyGate }
 
@@ -110,15 +112,17 @@ function create(facts: StackFacts, planned: PlannedRun, inputs: Inputs, supersed
 }
 
 function chooseOutlook(facts: StackFacts): Outlook {
-  const { input, inputs, settings } = facts
+  const { input, inputs, settings, record } = facts
   const error = sourceError(input)
   if (input.specErrors.length > 0) return { kind: 'invalidSpec' }
   if (input.cycle) return { kind: 'dependencyCycle' }
   if (input.inputErrors?.length) return { kind: 'inputNotFound' }
+  if (!inputs && record.restored) return { kind: 'restored' }
   if (error && !(error.retryable && inputs)) return { kind: 'sourceError', error }
   if (!inputs) return { kind: 'resolvingSource' }
 
   const choice = chooseRun(facts, inputs)
+  if (record.restored) return isReview(choice, input) ? choice : { kind: 'restored' }
   if (choice.kind !== 'run') return choice
   const { planned } = choice
   if (settings.suspended) return { kind: 'held', planned, by: 'suspend' }
@@ -127,4 +131,9 @@ function chooseOutlook(facts: StackFacts): Outlook {
   // A drift check uses the applied inputs, so it does not wait for dependencies.
   const gate = planned.reason === 'DriftCheck' ? undefined : dependencyGate(input.stack.spec, input.dependencies)
   return gate ? { kind: 'held', planned, by: gate } : choice
+}
+
+/** A Plan that a user requested shows what differs from the backup. It does not wait for dependencies, which are from the backup too. */
+function isReview(choice: RunChoice, { revision }: StackFacts['input']): boolean {
+  return choice.kind === 'run' && choice.planned.type === 'Plan' && choice.planned.reason === 'Requested' && typeof revision === 'string'
 }

@@ -3,16 +3,20 @@ import type { DeletionChoice } from './choose-deletion.ts'
 import { reconcilingCondition, type StackConditions, stalledCondition, suspendedCondition } from './conditions.ts'
 import type { StackFacts } from './facts.ts'
 import { formatFailure, formatTime } from './messages.ts'
+import { restoredConditions } from './restored-conditions.ts'
 
 const orphanHint = 'set spec.deletion to Orphan to keep the resources'
 
 /** The conditions of a Stack that is being deleted, while no Run is active. */
-export function deletionConditions({ input }: StackFacts, choice: DeletionChoice): StackConditions {
+export function deletionConditions(facts: StackFacts, choice: DeletionChoice): StackConditions {
+  const { input } = facts
   switch (choice.kind) {
     case 'dependentsExist': {
       const message = `Deletion is waiting until the dependent Stacks are deleted: ${choice.dependents.join(', ')}`
       return reconcilingCondition('DependentsExist', message)
     }
+    case 'deletionRestored':
+      return restoredConditions(facts)
     case 'deletionSuspended':
       return suspendedCondition(
         `Deletion is waiting: the Stack is suspended. Set spec.suspend to false to destroy the resources, or ${orphanHint}`,

@@ -41,7 +41,7 @@ export function foldFacts(input: StackInput): StackFacts {
   const runs = ownRuns(input.runs, stack.metadata.uid)
   const active = runs.find(run => !isEnded(run))
   const last = runs.findLast(run => isEnded(run) && isLifecycleRun(run))
-  const history = foldRuns(stack, runs, nowMs)
+  const history = withAcceptedRestore(stack, foldRuns(stack, runs, nowMs))
   const isDeleting = stack.metadata.deletionTimestamp !== undefined
   const { record, drifted, inputs } = isDeleting
     ? { ...history, inputs: destroyInputs(input, runs, history.record) }
@@ -53,6 +53,13 @@ export function foldFacts(input: StackInput): StackFacts {
   return request && active && isHandledBy(active, request, facts)
     ? { ...facts, request: undefined, record: { ...record, handledRequest: request.value } }
     : facts
+}
+
+/** The history without `restored`, once a user has accepted exactly that restore. */
+function withAcceptedRestore({ metadata }: Stack, history: RunHistory): RunHistory {
+  const { restored, ...record } = history.record
+  const isAccepted = restored !== undefined && metadata.annotations?.[annotations.acceptedRestore] === restored.at
+  return isAccepted ? { ...history, record } : history
 }
 
 /** The facts once `run` is created and handles `request`. */

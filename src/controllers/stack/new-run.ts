@@ -11,7 +11,7 @@ export function newRun(facts: StackFacts, planned: PlannedRun, inputs: Inputs, s
   const { input, runs, record } = facts
   const { stack } = input
   // The number is the epoch: each Run has a higher one than all before (invariant 3).
-  const epoch = (record.lastRunNumber ?? 0) + 1
+  const epoch = Math.max((record.lastRunNumber ?? 0) + 1, record.minRunNumber ?? 0)
   const spec: RunSpec = {
     type: planned.type,
     stackRef: { name: stack.metadata.name, uid: stack.metadata.uid, generation: inputs.generation },

@@ -19,6 +19,7 @@ import {
   formatTime,
   truncateMessage,
 } from './messages.ts'
+import { restoredConditions } from './restored-conditions.ts'
 import { hasChanges, isAdHocRun } from './run-status.ts'
 
 const sourceErrorMark = '. The source cannot be resolved at present: '
@@ -43,6 +44,8 @@ export function outlookConditions(facts: StackFacts, outlook: Outlook): StackCon
     }
     case 'resolvingSource':
       return reconcilingCondition('ResolvingSource', 'The revision of the source is being resolved')
+    case 'restored':
+      return restoredConditions(facts)
     case 'held':
       return heldConditions(facts, outlook)
     case 'run':

@@ -49,7 +49,13 @@ function play(simulator: Simulator, line: string): void {
       return
     }
     case 'annotate': {
-      const names = { approve: 'approvedPlan', by: 'approvedBy', at: 'approvedAt', request: 'requestedRun' } as const
+      const names = {
+        approve: 'approvedPlan',
+        by: 'approvedBy',
+        at: 'approvedAt',
+        request: 'requestedRun',
+        accept: 'acceptedRestore',
+      } as const
       simulator.annotate(name, Object.fromEntries(Object.entries(options).map(([key, value]) => [names[key as keyof typeof names], value])))
       return
     }
@@ -85,6 +91,9 @@ function play(simulator: Simulator, line: string): void {
       return
     case 'delete':
       simulator.delete(name)
+      return
+    case 'restore':
+      simulator.restore(name, Number(options.minRunNumber))
       return
     case 'advance':
       simulator.advance(parseDuration(name))

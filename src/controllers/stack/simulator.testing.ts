@@ -106,6 +106,13 @@ export class Simulator {
     this.settle()
   }
 
+  /** Acts as the restore of a backup that was created now. */
+  restore(name: string, minRunNumber: number): void {
+    const stack = this.#getStack(name)
+    this.#replace({ ...stack, status: { ...stack.status, minRunNumber, restored: { at: rfc3339(this.#nowMs) } } })
+    this.settle()
+  }
+
   setRevision(name: string, revision: string | undefined | { error: RevisionError }): void {
     const environment = this.#environments.get(name)
     if (environment) environment.revision = revision

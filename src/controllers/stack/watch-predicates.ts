@@ -7,7 +7,7 @@ import type { KeyDigests } from './inputs-digest.ts'
 export type StackBody = { spec: Stack['spec']; status?: Stack['status'] }
 export type RunBody = { spec: Run['spec']; status?: Run['status'] }
 
-const approvalKeys = [annotations.approvedPlan, annotations.approvedBy, annotations.approvedAt]
+const decisionKeys = [annotations.approvedPlan, annotations.approvedBy, annotations.approvedAt, annotations.acceptedRestore]
 
 /** Ignores the controller's own status writes: deciding on its own outcome changes nothing. */
 export const needsReconcile: Predicate<StackBody> = change => {
@@ -17,7 +17,7 @@ export const needsReconcile: Predicate<StackBody> = change => {
     old.generation !== now.generation ||
     old.deletionTimestamp !== now.deletionTimestamp ||
     old.annotations?.[annotations.requestedRun] !== now.annotations?.[annotations.requestedRun] ||
-    approvalKeys.some(key => old.annotations?.[key] !== now.annotations?.[key])
+    decisionKeys.some(key => old.annotations?.[key] !== now.annotations?.[key])
   )
 }
 

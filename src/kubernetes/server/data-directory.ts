@@ -1,4 +1,4 @@
-import { InsecureDirectoryError, type Log, makeDataDirectory, makeDirectories } from '../util/index.ts'
+import { type Log, makeDataDirectory, makeDirectories, UnusableDirectoryError } from '../util/index.ts'
 import { ServerStartError } from './storage/index.ts'
 
 export function createDirectories(dataDir: string, pkiDir: string, log: Pick<Log, 'warn'>): void {
@@ -30,7 +30,7 @@ export async function withFileErrors<T>(dataDir: string, write: () => Promise<T>
 
 function writeErrorOf(dataDir: string, error: NodeJS.ErrnoException): ServerStartError {
   const { code, message } = error
-  if (error instanceof InsecureDirectoryError)
+  if (error instanceof UnusableDirectoryError)
     return new ServerStartError('DataDirectoryUnwritable', `${message}: ${error.hint}`, { cause: error })
   if (code === 'ENOSPC')
     return new ServerStartError('DiskFull', `the disk of ${dataDir} is full: free some space and restart`, { cause: error })

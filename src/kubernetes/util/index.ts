@@ -1,6 +1,6 @@
 /**
  * @module kubernetes/util: helpers that several modules share and the standard library lacks: backoff, a heap, a keyed work queue,
- * a token bucket, seeded random numbers, replaceable timers, worker threads, the logger interface, the formatting of byte counts, truncated text, the response `100 Continue`, the creation of directories, files in directories of others, the responses to health checks, the URLs of servers, SHA-256, limits of connections, of concurrent calls and of open files.
+ * a token bucket, seeded random numbers, replaceable timers, worker threads, the logger interface, the formatting of byte counts, truncated text, the response `100 Continue`, the creation of directories, files in directories of others, the responses to health checks and with a copy of a file, the URLs of servers, SHA-256, limits of connections, of concurrent calls and of open files.
  * In and out: plain values; time and randomness are passed in. `worker-thread.ts` starts threads and sends them requests;
  * `source-files.ts` resolves the files of modules. Out of scope: Kubernetes objects, opening sockets.
  * A helper belongs here only if two modules use it.
@@ -22,6 +22,7 @@ export * from './network-of.ts'
 export * from './open-files.ts'
 export * from './root-directory.ts'
 export * from './seeded-random.ts'
+export * from './send-copy.ts'
 export * from './server-address.ts'
 export * from './sha256.ts'
 export * from './source-files.ts'

@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { InsecureDirectoryError, makeDataDirectory } from './make-data-directory.ts'
+import { makeDataDirectory, UnusableDirectoryError } from './make-data-directory.ts'
 
 const base = mkdtempSync(join(tmpdir(), 'oarlock-directory-'))
 after(() => rmSync(base, { recursive: true, force: true }))
@@ -38,9 +38,9 @@ for (const mode of [0o777, 0o755])
     throws(
       () => makeDataDirectory(path, 4_242),
       (error: unknown) => {
-        match((error as InsecureDirectoryError).message, /other users can access .*foreign \(mode 07[57][57], owner \d+\)/)
-        match((error as InsecureDirectoryError).hint, /chmod 700 .* or choose a subdirectory/)
-        return error instanceof InsecureDirectoryError
+        match((error as UnusableDirectoryError).message, /other users can access .*foreign \(mode 07[57][57], owner \d+\)/)
+        match((error as UnusableDirectoryError).hint, /chmod 700 .* or choose a subdirectory/)
+        return error instanceof UnusableDirectoryError
       },
     )
     equal(modeOf(path), mode)

@@ -91,8 +91,11 @@ export async function findTail(path: string, size: number, lines: number): Promi
 }
 
 async function writeMeta(path: string, before: LogState, after: LogState): Promise<void> {
-  await writeAt(`${path}.meta`, 0, Buffer.from(JSON.stringify([before, after]).padEnd(metaBytes)))
+  await writeAt(`${path}.meta`, 0, formatMeta(before, after))
 }
+
+/** The content of the meta file of a log. */
+export const formatMeta = (before: LogState, after = before): Buffer => Buffer.from(JSON.stringify([before, after]).padEnd(metaBytes))
 
 /** Writes without truncating: after a kill the file has the old bytes or the new ones. */
 async function writeAt(path: string, position: number, bytes: Buffer): Promise<void> {

@@ -1,8 +1,8 @@
 import { mkdir, rm, rmdir } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { dirname, relative } from 'node:path'
 import { makeDirectories } from '../../kubernetes/util/index.ts'
 import { decideAppend, decideEnd, emptyLog, type LogState } from './decide-append.ts'
-import { appendToLog, findTail, readLog, recoverLog } from './log-file.ts'
+import { appendToLog, findTail, formatMeta, readLog, recoverLog } from './log-file.ts'
 import { LogUsage } from './log-usage.ts'
 import { logPath, type RunKey } from './run-key.ts'
 
@@ -40,6 +40,9 @@ export type ReadOptions = {
   /** Read this many lines from the end instead. */
   tailLines?: number
 }
+
+/** A file of a log; `name` is its path below the directory of the store. */
+export type LogFile = { name: string; size: number; content: AsyncIterable<Buffer> | Iterable<Buffer> }
 
 export type LogStats = { runs: number; bytes: number; droppedLogs: number; followers: number }
 
@@ -181,6 +184,26 @@ export class LogStore {
     await this.#use(key, entry => this.#delete(entry))
   }
 
+  /** Yields the files of every log as they are at that time, in chunks. A log that is deleted meanwhile ends early. */
+  async *backUp(): AsyncGenerator<LogFile, void, undefined> {
+    await this.#scanned
+    for (const path of this.#usage.paths()) {
+      if (!this.#usage.has(path)) continue
+      const entry = this.#entryAt(path)
+      entry.users++
+      try {
+        const { size, ...state } = await this.#inOrder(entry, () => this.#load(entry))
+        const name = relative(this.#directory, path)
+        const meta = formatMeta({ size, ...state })
+        yield { name: `${name}.meta`, size: meta.byteLength, content: [meta] }
+        // What is stored of a log does not change: it is only appended to.
+        yield { name: `${name}.log`, size, content: readInChunks(path, size) }
+      } finally {
+        this.#release(entry)
+      }
+    }
+  }
+
   async stats(): Promise<LogStats> {
     await this.#scanned
     return { runs: this.#usage.logs, bytes: this.#usage.bytes, droppedLogs: this.#droppedLogs, followers: this.#followers }
@@ -296,6 +319,15 @@ export class LogStore {
 /** Opens the logs below `directory`, which is created if absent. Logs that had not ended continue. */
 export function openLogStore(options: { directory: string; limits?: Partial<LogLimits>; nowMs?: () => number }): LogStore {
   return new LogStore(options.directory, { ...defaultLogLimits, ...options.limits }, options.nowMs ?? Date.now)
+}
+
+async function* readInChunks(path: string, size: number): AsyncGenerator<Buffer, void, undefined> {
+  for (let at = 0; at < size; ) {
+    const bytes = await readLog(path, at, Math.min(readBytes, size - at))
+    if (bytes.byteLength === 0) return
+    at += bytes.byteLength
+    yield bytes
+  }
 }
 
 function notifyAll(entry: LogEntry): void {

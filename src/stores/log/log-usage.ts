@@ -23,6 +23,10 @@ export class LogUsage {
     return this.#sizes.has(path)
   }
 
+  paths(): string[] {
+    return [...this.#sizes.keys()]
+  }
+
   set(path: string, size: number): void {
     this.#totalBytes += size - (this.#sizes.get(path) ?? 0)
     this.#sizes.set(path, size)

@@ -25,6 +25,16 @@ export const fenceAfterUser = (fence: Fence): Fence => ({ ...fence, minEpoch: fe
  */
 export const fenceAfterReset = (lastEpoch: number): Fence => ({ minEpoch: lastEpoch + 1, maxSeenEpoch: lastEpoch })
 
+/** A restored backup may be older than this many Runs of a Stack: their epochs are not used again. */
+const restoreEpochStep = 1_000_000
+
+/**
+ * The last epoch that is excluded after a restore: far above every one that was used after the backup was made. Near the highest epoch, half of the
+ * remaining ones are left for Runs.
+ */
+export const epochAfterRestore = (lastEpoch: number): number =>
+  lastEpoch + Math.max(0, Math.min(restoreEpochStep, Math.floor((maxEpoch - lastEpoch) / 2)))
+
 export type LockDecision =
   /** `isRepeated`: the same holder has the lock already. `brokenHolder`: the holder whose abandoned lock is broken (invariant 4). */
   | { readonly kind: 'grant'; readonly fence: Fence; readonly isRepeated: boolean; readonly brokenHolder?: LockHolder }

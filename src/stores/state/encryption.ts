@@ -44,6 +44,9 @@ export class Encryption {
   }
 }
 
+/** Identifies a key, for a backup that does not contain it. It reveals nothing of the key. */
+export const stateKeyId = (key: Uint8Array): string => `state-key-${derive(key, 'id').toString('hex', 0, 4)}`
+
 /** Access tokens of stacks. They are derived from the store's key and a generation, so none is stored and all stay valid across restarts. */
 export class StackTokens {
   readonly #key: Buffer

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Fence, UnlockClaim } from './decide-lock.ts'
 import type { OrphanReason } from './decide-write.ts'
-import { checkStateKey, StackTokens } from './encryption.ts'
+import { checkStateKey, StackTokens, stateKeyId } from './encryption.ts'
 import { LazyThread } from './lazy-thread.ts'
 import type { LockHolder, RunHolder } from './lock-holder.ts'
 import { StateStoreError } from './state-store-error.ts'
@@ -93,6 +93,10 @@ export interface StateStore {
   /** Constant time. */
   checkStackToken(stackUid: string, token: string): Promise<boolean>
   stats(): Promise<StateStats>
+  /** Copies the database to `path` while writes continue; the copy has everything that was acknowledged before. */
+  backUp(path: string): Promise<void>
+  /** Identifies the key, and reveals nothing of it. */
+  readonly keyId: string
   /** Completes the pending calls, then closes the file. */
   close(): Promise<void>
 }
@@ -110,18 +114,20 @@ export async function openStateStore(options: StateStoreOptions): Promise<StateS
   const limits = { ...defaultStateLimits, ...options.limits }
   const threadOptions = { directory: options.directory, key: Uint8Array.from(options.key), limits }
   const thread = await LazyThread.start(threadOptions, options.idleTimeoutMs ?? 30_000)
-  return new ThreadedStateStore(thread, new StackTokens(options.key), limits, options.nowMs ?? Date.now)
+  return new ThreadedStateStore(thread, options.key, limits, options.nowMs ?? Date.now)
 }
 
 class ThreadedStateStore implements StateStore {
   readonly limits: StateLimits
+  readonly keyId: string
   readonly #thread: LazyThread
   readonly #tokens: StackTokens
   readonly #nowMs: () => number
 
-  constructor(thread: LazyThread, tokens: StackTokens, limits: StateLimits, nowMs: () => number) {
+  constructor(thread: LazyThread, key: Uint8Array, limits: StateLimits, nowMs: () => number) {
     this.#thread = thread
-    this.#tokens = tokens
+    this.#tokens = new StackTokens(key)
+    this.keyId = stateKeyId(key)
     this.limits = limits
     this.#nowMs = nowMs
   }
@@ -221,6 +227,10 @@ class ThreadedStateStore implements StateStore {
 
   stats(): Promise<StateStats> {
     return this.#thread.call('stats')
+  }
+
+  backUp(path: string): Promise<void> {
+    return this.#thread.call('backUp', path)
   }
 
   close(): Promise<void> {

@@ -1,4 +1,4 @@
-import { decideLock, decideUnlock, type Fence, fenceAfterReset, initialFence } from './decide-lock.ts'
+import { decideLock, decideUnlock, epochAfterRestore, type Fence, fenceAfterReset, initialFence } from './decide-lock.ts'
 import { decideWrite } from './decide-write.ts'
 import { Encryption } from './encryption.ts'
 import type { LockHolder } from './lock-holder.ts'
@@ -53,6 +53,11 @@ export class StateDatabase {
    */
   transaction<T>(work: () => T): T {
     return this.#file.transaction(work)
+  }
+
+  /** See {@link StateFile.backUp}. */
+  backUp(path: string): Promise<void> {
+    return this.#file.backUp(path)
   }
 
   writeVersion({ stackUid, author, kind, bytes, orphanReason }: WriteRequest, nowMs: number): StateWriteResult {
@@ -178,6 +183,16 @@ export class StateDatabase {
       .sql('UPDATE stack SET min_epoch = ?, max_seen_epoch = ? WHERE stack_uid = ?')
       .run(fence.minEpoch, fence.maxSeenEpoch, stackUid)
     return { kind: 'reset', previous, fence }
+  }
+
+  /** After a restore: excludes every Run that may have started since the backup. Returns the last excluded epoch of each Stack. */
+  raiseFences(): Map<string, number> {
+    const rows = this.#file.sql('SELECT stack_uid uid, max_seen_epoch epoch FROM stack').all() as { uid: string; epoch: number }[]
+    const raised = new Map(rows.map(({ uid, epoch }) => [uid, epochAfterRestore(epoch)]))
+    this.#file.transaction(() => {
+      for (const [uid, epoch] of raised) this.#setStack(uid, fenceAfterReset(epoch), 1)
+    })
+    return raised
   }
 
   tokenGeneration(stackUid: string): TokenGeneration | undefined {

@@ -1,6 +1,6 @@
 import { closeSync, existsSync, openSync } from 'node:fs'
 import { join } from 'node:path'
-import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { backup, DatabaseSync, type StatementSync } from 'node:sqlite'
 import { makeDirectories } from '../../kubernetes/util/index.ts'
 import type { Encryption } from './encryption.ts'
 import { StateStoreError, toStateStoreError } from './state-store-error.ts'
@@ -10,6 +10,25 @@ const format = 1
 /** "OarS": identifies the file in its header. */
 const applicationId = 0x4f617253
 const keyProbe = 'oarlock state store'
+/** One step of a backup: 1 MiB. A commit waits for the current step. */
+const backupPagesPerStep = 256
+
+/**
+ * The format of a state store; 0 for an empty file.
+ * @throws {StateStoreError} `DataTooNew`, or `Corrupt` for another file.
+ */
+export function stateFileFormat(db: DatabaseSync, path: string): number {
+  const { user_version: version } = db.prepare('PRAGMA user_version').get() as { user_version: number }
+  const { application_id: owner } = db.prepare('PRAGMA application_id').get() as { application_id: number }
+  if (version > format) {
+    throw new StateStoreError(
+      'DataTooNew',
+      `${path} has format ${version}, this version of Oarlock supports up to ${format}; upgrade Oarlock`,
+    )
+  }
+  if (version !== 0 && owner !== applicationId) throw new StateStoreError('Corrupt', `${path} is not a state store of Oarlock`)
+  return version
+}
 
 /**
  * The SQLite file of a state store: schema, settings, transactions and prepared statements.
@@ -74,6 +93,15 @@ export class StateFile {
     }
   }
 
+  /** Copies the database to `path` while writes continue; the copy has every commit that was acknowledged before this call. */
+  async backUp(path: string): Promise<void> {
+    try {
+      await backup(this.#db, path, { rate: backupPagesPerStep })
+    } catch (error) {
+      throw toStateStoreError(error, `copying the state store to ${path}`)
+    }
+  }
+
   /** Size in bytes, including free pages. */
   get bytes(): number {
     const { page_size: pageSize } = this.sql('PRAGMA page_size').get() as { page_size: number }
@@ -86,15 +114,7 @@ export class StateFile {
   }
 
   #open(path: string, encryption: Encryption): void {
-    const { user_version: version } = this.#db.prepare('PRAGMA user_version').get() as { user_version: number }
-    const { application_id: owner } = this.#db.prepare('PRAGMA application_id').get() as { application_id: number }
-    if (version > format) {
-      throw new StateStoreError(
-        'DataTooNew',
-        `${path} has format ${version}, this version of Oarlock supports up to ${format}; upgrade Oarlock`,
-      )
-    }
-    if (version !== 0 && owner !== applicationId) throw new StateStoreError('Corrupt', `${path} is not a state store of Oarlock`)
+    const version = stateFileFormat(this.#db, path)
     // Exclusive before WAL: a second process fails immediately, and no shared-memory file is needed.
     this.#db.exec('PRAGMA locking_mode = EXCLUSIVE')
     this.#db.exec('PRAGMA journal_mode = WAL')

@@ -29,7 +29,22 @@ function serve(port: NonNullable<typeof parentPort>, options: ThreadOptions): vo
       port.close()
       return
     }
-    port.on('message', (first: Call) => executeCalls(port, database, pendingCalls(port, first)))
+    /** Backups in progress: the file is closed after them. */
+    const backups = new Set<Promise<void>>()
+    port.on('message', (first: Call) => {
+      const calls = pendingCalls(port, first)
+      for (const { requestId, body } of calls) {
+        if (body.method !== 'backUp') continue
+        const done = backUp(port, database, requestId, body.args[0] as string).finally(() => backups.delete(done))
+        backups.add(done)
+      }
+      executeCalls(
+        port,
+        database,
+        calls.filter(({ body }) => body.method !== 'backUp'),
+        backups,
+      )
+    })
     port.postMessage({ responseTo: requestId, body: { ok: true, value: undefined } } satisfies CallResponse)
   })
 }
@@ -45,19 +60,38 @@ function pendingCalls(port: NonNullable<typeof parentPort>, first: Call): Call[]
   return calls
 }
 
-function executeCalls(port: NonNullable<typeof parentPort>, database: StateDatabase, calls: Call[]): void {
+/** Apart from the other calls: it takes a while, and they continue meanwhile. */
+async function backUp(port: NonNullable<typeof parentPort>, database: StateDatabase, requestId: number, path: string): Promise<void> {
+  try {
+    await database.backUp(path)
+    port.postMessage({ responseTo: requestId, body: { ok: true, value: undefined } } satisfies CallResponse)
+  } catch (error) {
+    port.postMessage(failure(requestId, error))
+  }
+}
+
+function executeCalls(
+  port: NonNullable<typeof parentPort>,
+  database: StateDatabase,
+  calls: Call[],
+  backups: ReadonlySet<Promise<void>>,
+): void {
+  if (calls.length === 0) return
   const close = calls.find(({ body }) => body.method === 'close')
   const responses = callInOneTransaction(
     database,
     calls.filter(call => call !== close),
   )
   for (const response of responses) port.postMessage(response, transferables(response))
-  if (close === undefined) return
+  if (close !== undefined) void Promise.all(backups).then(() => closeDatabase(port, database, close.requestId))
+}
+
+function closeDatabase(port: NonNullable<typeof parentPort>, database: StateDatabase, requestId: number): void {
   try {
     database.close()
-    port.postMessage({ responseTo: close.requestId, body: { ok: true, value: undefined } } satisfies CallResponse)
+    port.postMessage({ responseTo: requestId, body: { ok: true, value: undefined } } satisfies CallResponse)
   } catch (error) {
-    port.postMessage(failure(close.requestId, error))
+    port.postMessage(failure(requestId, error))
   }
   port.close()
 }

@@ -38,8 +38,8 @@ export class ThreadHandle {
     return this.#ended !== undefined
   }
 
-  call<M extends StoreMethod>(method: M, ...args: Parameters<Methods[M]>): Promise<ReturnType<Methods[M]>> {
-    return this.#request(method, args, 0) as Promise<ReturnType<Methods[M]>>
+  call<M extends StoreMethod>(method: M, ...args: Parameters<Methods[M]>): Promise<Awaited<ReturnType<Methods[M]>>> {
+    return this.#request(method, args, 0) as Promise<Awaited<ReturnType<Methods[M]>>>
   }
 
   /** A call with content, which is copied to the thread, so that the caller may reuse its buffer. */

@@ -1,10 +1,8 @@
-import { readdirSync, rmSync } from 'node:fs'
-import { open } from 'node:fs/promises'
 import { join } from 'node:path'
-import { pipeline } from 'node:stream/promises'
 import { StatusError } from '../../object/index.ts'
+import { removeCopies, sendCopy } from '../../util/index.ts'
 import type { Authorizer } from '../auth/index.ts'
-import { type Store, writeAtomically } from '../storage/index.ts'
+import type { Store } from '../storage/index.ts'
 import { sendError } from '../wire/index.ts'
 import type { Mount } from './handler-types.ts'
 
@@ -24,7 +22,7 @@ const temporaryPrefix = 'backup.sending'
  */
 export function backupMount({ store, dataDir, authorize, onInternalError }: BackupMountOptions): Mount {
   const copy = join(dataDir, temporaryPrefix)
-  for (const name of readdirSync(dataDir)) if (name.startsWith(temporaryPrefix)) rmSync(join(dataDir, name), { force: true })
+  removeCopies(copy)
   let isBusy = false
   return {
     prefix: '/backup',
@@ -43,18 +41,7 @@ export function backupMount({ store, dataDir, authorize, onInternalError }: Back
           })
         isBusy = true
         try {
-          await writeAtomically(
-            copy,
-            temporary => store.backUp(temporary),
-            () => {},
-          )
-          // Closed in any case: a client may disconnect before the stream takes it over, and one that is collected ends the process.
-          await using file = await open(copy)
-          // The name is removed now; the disk space is freed when the file is closed.
-          rmSync(copy)
-          const { size } = await file.stat()
-          response.writeHead(200, { 'Content-Type': 'application/vnd.sqlite3', 'Content-Length': size, 'Cache-Control': 'no-store' })
-          await pipeline(file.createReadStream(), response)
+          await sendCopy({ response, path: copy, copy: path => store.backUp(path), contentType: 'application/vnd.sqlite3' })
         } finally {
           isBusy = false
         }

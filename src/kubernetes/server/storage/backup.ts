@@ -48,13 +48,19 @@ export async function writeAtomically<T>(
  * @throws {ServerStartError} DataCorrupt when the copy is corrupt.
  */
 export function writeBackup(path: string, copy: (temporary: string) => Promise<void>): Promise<BackupSummary> {
-  return writeAtomically(path, copy, temporary => {
-    const { objects, encrypted, newestRevision, corruption } = inspect(temporary)
-    let count = 0
-    for (const ofResource of objects.values()) count += ofResource
-    if (!corruption.isEmpty) throw corruption.toError(path, count)
-    return { path, bytes: statSync(temporary).size, objects: count, revision: newestRevision, encrypted }
-  })
+  return writeAtomically(path, copy, temporary => inspectBackup(temporary, path))
+}
+
+/**
+ * Reads and checks a whole copy, which errors call `path`.
+ * @throws {ServerStartError} DataCorrupt when the copy is corrupt.
+ */
+export function inspectBackup(copy: string, path: string): BackupSummary {
+  const { objects, encrypted, newestRevision, corruption } = inspect(copy)
+  let count = 0
+  for (const ofResource of objects.values()) count += ofResource
+  if (!corruption.isEmpty) throw corruption.toError(path, count)
+  return { path, bytes: statSync(copy).size, objects: count, revision: newestRevision, encrypted }
 }
 
 /**

@@ -5,14 +5,15 @@
  * Invariants: 5 (nothing is visible before it is on disk) and 6 (revisions rise, history has no gaps above its floor), except for the
  * deferred writes of `deferred-writes.ts`.
  */
-export { type BackupSummary, backUpDataDirectory, writeAtomically, writeBackup } from './backup.ts'
+export { type BackupSummary, backUpDataDirectory, inspectBackup, writeAtomically, writeBackup } from './backup.ts'
 export { encryptionConfigPath, encryptionKeyNames } from './encryption-config.ts'
 export { type FieldReader, parseEntry, type StoredEntry, stringifyAsciiJson } from './entry.ts'
 export type { KeyRotation } from './protocol.ts'
-export { type RestoreOptions, type RestoreSummary, restoreBackup } from './restore.ts'
+export { readObjects } from './read-objects.ts'
+export { type RestoredObject, type RestoreOptions, type RestoreSummary, restoreBackup } from './restore.ts'
 export { nextRevision, parseRevision, readRevision, revisionEpochMs } from './revision.ts'
 export { rotateKeyOfDataDirectory } from './rotate-key.ts'
-export { readIfExists, readOrCreate, writeSecretFile } from './secret-file.ts'
+export { readIfExists, readOrCreate, syncPath, writeSecretFile } from './secret-file.ts'
 export { ServerStartError, type ServerStartErrorCode } from './start-error.ts'
 export { type CommitListener, Store } from './store.ts'
 export type { StoreOptions, StoreStats } from './store-options.ts'

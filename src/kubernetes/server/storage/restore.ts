@@ -2,8 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { chmodSync, copyFileSync, constants as copyMode, existsSync, renameSync, rmdirSync, rmSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import type { KubeObject } from '../../object/index.ts'
 import { makeDirectories } from '../../util/index.ts'
 import { Database, toStartError } from './database.ts'
+import { stringifyAsciiJson } from './entry.ts'
 import { type Inspection, inspect } from './inspect.ts'
 import type { Row } from './protocol.ts'
 import { RestoreKeys } from './restore-keys.ts'
@@ -27,8 +29,15 @@ export type RestoreOptions = {
    * a data directory.
    */
   encryptionConfig?: string
+  /** What becomes of each object; undefined: it is not restored. Default: all are restored unchanged. */
+  restored?: RestoredObject
+  /** Called when everything is written and checked, immediately before the database is replaced. What it throws ends the restore. */
+  beforeReplace?(): void
   nowMs?: number
 }
+
+/** `resource` is its plural, with its group unless that is the core group. An object that is returned unchanged is the same one. */
+export type RestoredObject = (resource: string, object: KubeObject) => KubeObject | undefined
 
 export type RestoreSummary = {
   readonly objects: number
@@ -78,14 +87,15 @@ export function restoreBackup(options: RestoreOptions): RestoreSummary {
     const replacedRevision = exists ? lastRevisionOf(target) : 0
     const last = Math.max(found.newestRevision, replacedRevision)
     const floor = nextRevision(last, nowMs, readRevision(found.newestRevision).partition)
-    const orphans = fill(fresh, copy, found, floor, keys)
+    const { orphans, objects } = fill(fresh, copy, found, { floor, keys, restored: options.restored })
     syncPath(fresh)
+    options.beforeReplace?.()
     const replaced = exists ? `${target}.replaced-${stamp}` : undefined
     if (replaced) for (const suffix of ['', '-wal', '-shm']) moveIfExists(target + suffix, replaced + suffix)
     renameSync(fresh, target)
     syncPath(dirname(target))
     return {
-      objects: count(found.objects) - count(locked),
+      objects,
       skipped: skippedText(found),
       skippedObjects: found.unreadable,
       orphans,
@@ -182,8 +192,15 @@ function lastRevisionOf(target: string): number {
   }
 }
 
-/** Writes every valid row into a new database. Returns the {@link RestoreSummary.orphans}. */
-function fill(fresh: string, copy: string, { format, objects }: Inspection, floor: number, keys: RestoreKeys): Map<string, number> {
+type FillOptions = { floor: number; keys: RestoreKeys; restored: RestoredObject | undefined }
+
+/** Writes every valid row into a new database. */
+function fill(
+  fresh: string,
+  copy: string,
+  { format, objects }: Inspection,
+  { floor, keys, restored = (_, object) => object }: FillOptions,
+): Pick<RestoreSummary, 'orphans' | 'objects'> {
   const encryption = keys.target(objects)
   const from = new DatabaseSync(copy)
   const into = new Database({ file: fresh, synchronous: 'FULL' })
@@ -191,6 +208,7 @@ function fill(fresh: string, copy: string, { format, objects }: Inspection, floo
   const uids = new Set<string>()
   const owned: { resource: string; owners: string[] }[] = []
   const rowsPerCommit = 1_000
+  let written = 0
   let rows: Row[] = []
   const write = () => {
     const resources = [...new Set(rows.map(row => row[1]))]
@@ -202,10 +220,15 @@ function fill(fresh: string, copy: string, { format, objects }: Inspection, floo
       // As after a crash, acknowledged renewals of Leases are lost.
       reservations: resources.map(name => [name, floor]),
     })
+    written += rows.length
     rows = []
   }
   try {
-    for (const { row, object } of validRows(from, format, keys.source, { onCorruption: () => {}, onLocked: () => {} })) {
+    for (const { row: found, object: read } of validRows(from, format, keys.source, { onCorruption: () => {}, onLocked: () => {} })) {
+      const [id, resource, key, revision, text] = found
+      const object = restored(resource, read)
+      if (!object) continue
+      const row: Row = [id, resource, key, revision, object === read ? text : stringifyAsciiJson(object)]
       uids.add(object.metadata.uid)
       const owners = object.metadata.ownerReferences?.map(owner => owner.uid) ?? []
       if (owners.length > 0) owned.push({ resource: row[1], owners })
@@ -222,7 +245,7 @@ function fill(fresh: string, copy: string, { format, objects }: Inspection, floo
   for (const { resource, owners } of owned) {
     if (owners.every(uid => !uids.has(uid))) orphans.set(resource, (orphans.get(resource) ?? 0) + 1)
   }
-  return orphans
+  return { orphans, objects: written }
 }
 
 function moveIfExists(from: string, to: string): void {

@@ -1,0 +1,21 @@
+import { Type } from '../kubernetes/object/index.ts'
+import { count } from './shared.ts'
+
+/** What the restore of a backup writes to the status of a Stack. */
+export const restoredFields = {
+  minRunNumber: Type.Optional(
+    count('The next Run has at least this number. The restore of a backup raises it above every number that may have been used since.'),
+  ),
+  restored: Type.Optional(
+    Type.Object(
+      {
+        at: Type.String({ format: 'date-time', description: 'When the backup was restored; the value to accept.' }),
+        backupAt: Type.Optional(Type.String({ format: 'date-time', description: 'When the backup was created.' })),
+      },
+      {
+        description:
+          'Set while a restored Stack waits for its review: only Plans that a user requests are executed. "oarlock restore accept" ends it.',
+      },
+    ),
+  ),
+}

@@ -1,0 +1,120 @@
+import { createHash } from 'node:crypto'
+import { createReadStream, createWriteStream, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { rfc3339 } from '../../kubernetes/object/index.ts'
+import { type BackupSummary, writeAtomically } from '../../kubernetes/server/index.ts'
+import { inspectStateFile } from '../../stores/state/state-copy.ts'
+import { type BackupKeys, encryptKeys } from './backup-keys.ts'
+import { type BackupManifest, backupFiles, backupFormat, backupFormatVersion, manifestFile, type Omission } from './manifest.ts'
+import { missingStates } from './missing-states.ts'
+import { readTar, type TarEntry, writeTar } from './tar.ts'
+
+/** Whose states a copy has. */
+export type StatesOrigin = NonNullable<BackupManifest['states']>['stores'] & { readonly key: string }
+
+/** Where each part of a backup comes from: writes it to a path. A text instead is why it is omitted. */
+export type BackupSources = {
+  objects(path: string): Promise<BackupSummary>
+  /** Called after `objects`, so that the copy has every state that an object refers to. */
+  states: ((path: string) => Promise<StatesOrigin>) | string
+  logs: ((path: string) => Promise<void>) | string
+  keys: { readonly keys: BackupKeys; readonly passphrase: string } | string
+}
+
+export type BackupResult = {
+  readonly path: string
+  readonly bytes: number
+  readonly manifest: BackupManifest
+  readonly missing: readonly string[]
+}
+
+/**
+ * Writes a backup atomically: `path` is either as before, or a whole backup on disk. The parts are written next to it first, so twice the space is needed.
+ * @throws what the sources throw.
+ */
+export async function createBackup(
+  path: string,
+  sources: BackupSources,
+  { version, nowMs = Date.now() }: { version: string; nowMs?: number },
+): Promise<BackupResult> {
+  const work = mkdtempSync(`${path}.`)
+  try {
+    const at = (name: string) => join(work, name)
+    const omitted: Omission[] = []
+    const files: string[] = [backupFiles.objects]
+    const summary = await sources.objects(at(backupFiles.objects))
+    const objects = { count: summary.objects, revision: summary.revision, encrypted: Object.fromEntries(summary.encrypted) }
+
+    const states = typeof sources.states === 'string' ? undefined : await copyStates(at(backupFiles.states), sources.states)
+    if (typeof sources.states === 'string') omitted.push({ what: 'states', reason: sources.states })
+    else files.push(backupFiles.states)
+    const missing = states ? missingStates(at(backupFiles.objects), states.newestVersions) : []
+
+    let logs: BackupManifest['logs']
+    if (typeof sources.logs === 'string') omitted.push({ what: 'logs', reason: sources.logs })
+    else {
+      await sources.logs(at(backupFiles.logs))
+      logs = { count: (await countFiles(at(backupFiles.logs))) / 2 }
+      files.push(backupFiles.logs)
+    }
+
+    let keys: BackupManifest['keys']
+    if (typeof sources.keys === 'string') omitted.push({ what: 'keys', reason: sources.keys })
+    else {
+      writeFileSync(at(backupFiles.keys), await encryptKeys(sources.keys.keys, sources.keys.passphrase), { mode: 0o600 })
+      keys = { names: sources.keys.keys.names }
+      files.push(backupFiles.keys)
+    }
+    omitted.push(...neverIncluded)
+
+    const manifest: BackupManifest = {
+      ...{ format: backupFormat, formatVersion: backupFormatVersion, oarlock: version, createdAt: rfc3339(nowMs) },
+      files: await Promise.all(files.map(async name => ({ name, size: statSync(at(name)).size, sha256: await digestOf(at(name)) }))),
+      objects,
+      ...(states && { states: states.manifest }),
+      ...(logs && { logs }),
+      ...(keys && { keys }),
+      omitted,
+    }
+    await writeAtomically(
+      path,
+      async temporary => await pipeline(writeTar(entriesOf(manifest, work)), createWriteStream(temporary)),
+      () => {},
+    )
+    return { path, bytes: statSync(path).size, manifest, missing }
+  } finally {
+    rmSync(work, { recursive: true, force: true })
+  }
+}
+
+/** What no backup contains. */
+const neverIncluded: readonly Omission[] = [
+  { what: 'certificates', reason: 'a server that is restored elsewhere has its own: users need its kubeconfig, workers join again' },
+  { what: 'audit log', reason: 'copy the directory audit/' },
+]
+
+async function copyStates(path: string, copy: (path: string) => Promise<StatesOrigin>) {
+  const { key, id, generation } = await copy(path)
+  const { newestVersions, versions, orphans, plans, locks } = inspectStateFile(path)
+  const stores = { id, generation }
+  return { newestVersions, manifest: { stacks: newestVersions.size, versions, orphans, plans, locks, key, stores } }
+}
+
+function* entriesOf(manifest: BackupManifest, work: string): Generator<TarEntry> {
+  const text = Buffer.from(`${JSON.stringify(manifest, undefined, 2)}\n`)
+  yield { name: manifestFile, size: text.length, content: [text] }
+  for (const { name, size } of manifest.files) yield { name, size, content: createReadStream(join(work, name)) }
+}
+
+async function countFiles(archive: string): Promise<number> {
+  let files = 0
+  for await (const _ of readTar(archive)) files++
+  return files
+}
+
+export async function digestOf(path: string, range: { start?: number; end?: number } = {}): Promise<string> {
+  const hash = createHash('sha256')
+  await pipeline(createReadStream(path, range), hash)
+  return hash.digest('hex')
+}
