@@ -35,6 +35,7 @@ const stored: Record<string, KubeObject> = {
   'secrets platform/token': object('token', 'platform/web', { type: 'kubernetes.io/service-account-token' }),
   'secrets platform/other': object('other'),
   'secrets platform/of-api': object('of-api', 'platform/api'),
+  'secrets shop/known': object('known'),
   'clusterroles.rbac.authorization.k8s.io //own': object('own', 'platform/web'),
   'clusterroles.rbac.authorization.k8s.io //edit': object('edit'),
 }
@@ -110,6 +111,9 @@ for (const [request, isAllowed] of [
   ['get /secrets platform/of-api', false],
   ['get /secrets platform/token', false],
   ['patch /secrets shop/new', false],
+  // Both alike: the names of Secrets of other namespaces are not revealed.
+  ['get /secrets shop/known', false],
+  ['get /secrets shop/unknown', false],
   // Identities, and Oarlock's own kinds
   ['create /serviceaccounts/token platform/web', false],
   ['create authorization.k8s.io/subjectaccessreviews', false],

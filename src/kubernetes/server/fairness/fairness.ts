@@ -3,7 +3,7 @@ import { StatusError } from '../../object/index.ts'
 export type FairnessLimits = {
   /** Concurrent requests of all users; further ones wait. Default 2,000. */
   inFlight: number
-  /** Concurrent requests of one flow; less than `inFlight`, so that other flows are served. Default 1,000. */
+  /** Concurrent requests of one flow, which are also at most a third of those that are free: {@link freeShare}. Default 500. */
   inFlightPerFlow: number
   /** Body bytes of the concurrent requests of one flow; one request may always start. Default 32 MiB. */
   bodyBytesPerFlow: number
@@ -58,7 +58,7 @@ type QueuedRequest = { readonly bodyBytes: number; readonly resolve: (flow: Flow
 
 const defaults: FairnessLimits = {
   inFlight: 2_000,
-  inFlightPerFlow: 1_000,
+  inFlightPerFlow: 500,
   bodyBytesPerFlow: 32 * 1024 * 1024,
   waitingPerFlow: 2_000,
   startsPerTick: 32,
@@ -66,6 +66,12 @@ const defaults: FairnessLimits = {
   watchesPerUser: 15_000,
   watches: 30_000,
 }
+
+/**
+ * A flow may start a request while it has less than this share of the free ones. A flow alone gets a quarter of `inFlight`, and each further one
+ * a quarter of what the ones before left: 10 accounts that never finish their requests leave 111 of 2,000 to others.
+ */
+const freeShare = 1 / 3
 
 /** For how many ticks the server counts as shared after two flows were active in one tick. */
 const sharedForTicks = 64
@@ -202,6 +208,7 @@ export class Fairness {
       flow.started < (this.#tick < this.#sharedUntilTick ? startsPerTick : startsPerTickAlone) &&
       flow.running < inFlightPerFlow &&
       this.#inFlight < inFlight &&
+      (flow.running === 0 || flow.running < (inFlight - this.#inFlight) * freeShare) &&
       (flow.bodyBytes + bodyBytes <= bodyBytesPerFlow || flow.bodyBytes === 0) &&
       (slow === 0 || this.#slowMsInTick === 0 || this.#slowMsInTick + slow <= slowMsPerTick)
     )
