@@ -337,7 +337,7 @@ test('commands report the missing right and the role that grants it, and record 
   await admin.resource(stackResource).patchStatus('told', { status: { plan, conditions: [awaiting] } }, { namespace: 'shop' })
   const oarlock = async (user: string, ...args: string[]) => await runOarlock([...args, '-n', 'shop', '--kubeconfig', kubeconfigs[user]!])
 
-  const denied = await oarlock('ed', 'approve', 'told', '--yes')
+  const denied = await oarlock('ed', 'approve', 'told', '--yes', '--plan', plan.digest)
   equal(denied.code, 4, denied.text)
   match(denied.stderr, missingRight)
   const destroyed = await oarlock('ed', 'destroy', 'told', '--yes', '--no-wait')
@@ -356,7 +356,11 @@ test('commands report the missing right and the role that grants it, and record 
   equal((await as('ed').get('told', { namespace: 'shop' })).spec.deletion, 'Orphan')
   // The change of the spec needs another plan.
   await awaitApproval('shop', 'told', plan.digest)
-  const approved = await oarlock('zoe', 'approve', 'told', '--yes')
+  const unseen = await oarlock('zoe', 'approve', 'told', '--yes')
+  equal(unseen.code, 3, unseen.text)
+  match(unseen.stderr, /the plan cannot be shown in full, so it is not approved: .*"told-1" not found/)
+  equal(noteOf(await as('ed').get('told', { namespace: 'shop' }), 'approvedPlan'), undefined)
+  const approved = await oarlock('zoe', 'approve', 'told', '--yes', '--plan', plan.digest)
   equal(approved.code, 0, approved.text)
   const { metadata: now } = await as('ed').get('told', { namespace: 'shop' })
   deepEqual(

@@ -279,7 +279,7 @@ command: { plan: [sh, -c, 'echo would write; exit 2'], apply: [echo, written] }`
     const approved = await oarlock(['approve', 'careful', '--plan', digest, '--yes', '--wait', '--timeout', '60s'])
     equal(approved.code, 0, approved.stderr)
     match(approved.stderr, /would write/)
-    match(approved.stdout, /stack\/careful is Ready/)
+    match(approved.stdout, /stack\/careful applied/)
     const described = await oarlock(['describe', 'stack', 'careful'])
     match(described.stdout, /^Approval: +of the plan of run\/careful-\S+ by oarlock:admin at 20/m)
     equal((await oarlock(['approve', 'careful', '--yes'])).code, 1)

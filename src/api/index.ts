@@ -66,6 +66,7 @@ export {
   type StackStatus,
   stackResource,
 } from './stack.ts'
+export { maxDiffBytes, type StoredDiff } from './stored-diff.ts'
 export { type Subject, subjectOf } from './subject.ts'
 export { type Tenant, type TenantSpec, type TenantStatus, tenantResource } from './tenant.ts'
 export { satisfiesVersion } from './version-constraint.ts'

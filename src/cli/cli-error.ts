@@ -92,7 +92,7 @@ export function rightHint(verb: string, resource: string, namespace: string | un
 
 /** The role for users that grants a request (`app/manifests/user-roles.ts`, which would load too much here); undefined if none does. */
 function roleThatGrants(verb: string, resource: string): string | undefined {
-  if (['stacks/state', 'stacks/plan', 'stacks/approval', 'stacks/destroy'].includes(resource)) return 'oarlock:admin'
+  if (['stacks/state', 'stacks/approval', 'stacks/destroy'].includes(resource)) return 'oarlock:admin'
   if (resource === 'runs/cancel') return 'oarlock:edit'
   if (verb === 'get' || verb === 'list' || verb === 'watch') return 'oarlock:view'
   if (resource === 'stacks' || (resource === 'runs' && verb !== 'create' && verb !== 'deletecollection')) return 'oarlock:edit'

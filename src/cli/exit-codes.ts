@@ -18,6 +18,10 @@ export const exitCodes = {
   dataDirectory: 7,
   /** `up` or `serve` cannot listen: the port is in use, or not permitted. */
   listen: 8,
+  /** Nothing was applied: a plan awaits approval. */
+  awaitingApproval: 9,
+  /** The Run was canceled. */
+  canceled: 10,
   /** Ctrl-C while waiting, or repeated during a shutdown. */
   interrupted: 130,
 } as const
@@ -33,5 +37,7 @@ export const exitCodeHelp: readonly (readonly [code: number, meaning: string])[]
   [exitCodes.timedOut, '--wait reached --timeout; the operation continues'],
   [exitCodes.dataDirectory, 'data directory in use, too new, damaged, full or not writable'],
   [exitCodes.listen, 'an address to listen on is in use, or not permitted'],
+  [exitCodes.awaitingApproval, 'a plan awaits approval; it was not applied'],
+  [exitCodes.canceled, 'the Run was canceled'],
   [exitCodes.interrupted, 'interrupted'],
 ]

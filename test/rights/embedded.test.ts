@@ -111,7 +111,7 @@ test('the embedded server: view, edit and admin include the roles of Oarlock by 
       ['stacks', 'create', false, true, true],
       ['runs', 'patch', false, true, true],
       ['stacks/state', 'get', false, false, true],
-      ['stacks/plan', 'get', false, false, true],
+      ['stacks/plan', 'get', true, true, true],
       ['runs/cancel', 'update', false, true, true],
       ['stacks/approval', 'update', false, false, true],
       ['stacks/destroy', 'delete', false, false, true],

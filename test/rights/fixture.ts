@@ -89,6 +89,7 @@ const users: Readonly<Record<string, readonly string[] | Rule[]>> = {
   'state-reader': [ownKinds(['stacks/state'], ['get'])],
   'state-writer': [ownKinds(['stacks/state'], ['get', 'update'])],
   'plan-reader': [ownKinds(['stacks/plan'], ['get'])],
+  'plan-file-reader': [ownKinds(['stacks/plan', 'stacks/state'], ['get'])],
   'run-writer': [ownKinds(['runs'], ['*'])],
   binder: [ownKinds(['runs'], ['*']), ownKinds(['runs/binding'], ['update'])],
   approver: ['oarlock:approver'],
@@ -178,6 +179,7 @@ export async function createFixture(target: Target, issueLocal?: IssueCredential
   await stores.log.append({ namespace, run: 'web-1' }, 0, Buffer.from('hello\n'))
   await stores.log.append({ namespace, run: 'db-1' }, 0, Buffer.from('hello\n'))
   await stores.state.putPlan({ stackUid, digest: planDigest, runName: 'web-1', bytes: Buffer.from('plan') })
+  await stores.state.putDiff({ stackUid, runName: 'web-1', bytes: Buffer.from('{}') })
   const stackToken = await stores.state.stackToken(stackUid)
   // With the permissions of the role, not those of an administrator.
   const storesClient = await createClient({ cluster: { server: target.url, token: tokens.stores, insecureSkipTlsVerify: true } })

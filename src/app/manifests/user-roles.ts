@@ -6,11 +6,12 @@ const withStatus = kinds.flatMap(kind => [kind, `${kind}/status`])
 const aggregateTo = (role: string) => ({ [`rbac.authorization.k8s.io/aggregate-to-${role}`]: 'true' })
 
 /**
- * What Kubernetes' roles `view`, `edit` and `admin` grant on Oarlock's kinds, by aggregation; each includes the one before. A state and a
- * plan contain secret values in plain text, so `edit`, which can read the Secrets of the namespace, cannot read those of an engine.
+ * What Kubernetes' roles `view`, `edit` and `admin` grant on Oarlock's kinds, by aggregation; each includes the one before. A state contains
+ * secret values in plain text, so `edit`, which can read the Secrets of the namespace, cannot read those of an engine. A plan is shown
+ * without them (`stacks/plan`); its file, which has them, needs `stacks/state` too.
  */
 export const userRoles: readonly Manifest[] = [
-  clusterRole('oarlock:view', [onOwn(withStatus, reads), onOwn(['stacks/log'], ['get'])], aggregateTo('view')),
+  clusterRole('oarlock:view', [onOwn(withStatus, reads), onOwn(['stacks/log', 'stacks/plan'], ['get'])], aggregateTo('view')),
   clusterRole(
     'oarlock:edit',
     [
@@ -23,18 +24,13 @@ export const userRoles: readonly Manifest[] = [
   ),
   clusterRole(
     'oarlock:admin',
-    [
-      onOwn(['stacks/state'], ['get', 'update', 'delete']),
-      onOwn(['stacks/plan'], ['get']),
-      onOwn(['stacks/approval'], ['update']),
-      onOwn(['stacks/destroy'], ['delete']),
-    ],
+    [onOwn(['stacks/state'], ['get', 'update', 'delete']), onOwn(['stacks/approval'], ['update']), onOwn(['stacks/destroy'], ['delete'])],
     aggregateTo('admin'),
   ),
   // Not aggregated: for users who approve, and need not be editors. `patch` without `update` allows no other change (stack-rights.ts).
   clusterRole('oarlock:approver', [
     onOwn(['stacks', 'runs'], reads),
-    onOwn(['stacks/log'], ['get']),
+    onOwn(['stacks/log', 'stacks/plan'], ['get']),
     onOwn(['stacks'], ['patch']),
     onOwn(['stacks/approval'], ['update']),
   ]),

@@ -45,7 +45,7 @@ async function namesOtherStack(facts: StoreFacts, namespace: string, { name, uid
  * Grants access to state
  * - to the Worker in `spec.workerName`, for its own Run and epoch (invariant 3: the store fences older ones) and the Stack it names; when the Run
  *   has ended only to store a last version, for {@link lastVersionWithinMs},
- * - to users with the permission for `stacks/state`, `stacks/plan` or `stacks/fence` of this Stack,
+ * - to users with the permission for `stacks/state`, `stacks/plan` or `stacks/fence` of this Stack; the file of a plan needs the first two,
  * - to users with the token of the Stack, but not to its plans, its fence and its token.
  */
 export async function authorizeState(facts: StoreFacts, request: StateAccessRequest): Promise<StateAccess> {
@@ -69,7 +69,10 @@ export async function authorizeState(facts: StoreFacts, request: StateAccessRequ
     return { allowed: true, stackUid, access: run.status?.phase === 'Lost' ? 'lost-run' : 'ended-run' }
   }
   if (worker !== undefined) return denied(403, `worker ${worker} can use the paths of its own Runs only`)
-  const required = verbs.map(verb => ({ verb, resource: stackResource.plural, subresource, namespace, name: stackName }))
+  const subresources = request.isPlanFile ? [subresource, 'state'] : [subresource]
+  const required = subresources.flatMap(each =>
+    verbs.map(verb => ({ verb, resource: stackResource.plural, subresource: each, namespace, name: stackName })),
+  )
   const missing = user && (await firstMissing(facts, user, required))
   const hasPermission = user !== undefined && required.length > 0 && missing === undefined
   const allowsToken = subresource === 'state' && !request.requiresUser

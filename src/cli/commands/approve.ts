@@ -1,12 +1,12 @@
-import { annotations, oarlockCommand, runResource, type Stack, stackResource } from '../../api/index.ts'
+import { annotations, oarlockCommand, phaseOf, runResource, type Stack, stackResource } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { isConditionTrue, parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
-import { CliError } from '../cli-error.ts'
-import { confirm, note, print, printStream } from '../console.ts'
+import { CliError, formatError } from '../cli-error.ts'
+import { confirm, errPaint, note, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
-import { streamLog } from '../follow-log.ts'
-import { planText } from '../request-run.ts'
+import { formatDiff, formatMissing, readDiff } from '../plan-diff.ts'
+import { awaitingApproval, expectSuccess, planText, whenEnded, whenRecorded } from '../request-run.ts'
 import { getStack } from '../targets.ts'
 import { waitFor } from '../wait-for.ts'
 
@@ -16,14 +16,17 @@ type PendingPlan = NonNullable<NonNullable<Stack['status']>['plan']>
 /** The shortest prefix of a digest that `--plan` accepts. */
 const minDigestLength = 8
 
-/** `oarlock approve STACK`: shows the plan that awaits approval, and approves exactly that one. */
+/**
+ * `oarlock approve STACK`: shows the plan that awaits approval in full, and approves exactly that one (invariant 11). One that cannot be shown
+ * is approved only by its digest.
+ */
 export async function approve(target: string, options: ApproveOptions): Promise<void> {
   await withClient(options, async client => {
     const stack = await getStack(client, target, namespaceOf(client, options))
     const { name, namespace, resourceVersion } = stack.metadata
     const plan = pendingPlan(stack)
     if (options.plan !== undefined) checkDigest(options.plan, plan)
-    await showPlan(client, stack, plan)
+    await showPlan(client, stack, plan, options)
     await confirm(`approve this plan of stack/${name}?`, options)
     const approval = {
       [annotations.approvedPlan]: plan.digest,
@@ -38,7 +41,7 @@ export async function approve(target: string, options: ApproveOptions): Promise<
       { type: 'merge', namespace, resourceVersion },
     )
     print(`stack/${name}: plan ${shortDigest(plan.digest)} approved`)
-    if (options.wait) await whenApplied(client, stack, parseDuration(options.timeout))
+    if (options.wait) await whenApplied(client, stack, plan, parseDuration(options.timeout))
   })
 }
 
@@ -69,25 +72,54 @@ function checkDigest(given: string, { digest }: PendingPlan): void {
   })
 }
 
-async function showPlan(client: Client, stack: Stack, plan: PendingPlan): Promise<void> {
-  const run = await client.resource(runResource).getOrUndefined(plan.runName, { namespace: stack.metadata.namespace })
-  if (run)
-    await printStream(write => streamLog(client, run, { follow: false }, write), process.stderr).catch(() =>
-      note('(the log of the plan was deleted)'),
-    )
-  note(`stack/${stack.metadata.name}: plan ${shortDigest(plan.digest)}: ${planText(plan)}`)
+async function showPlan(client: Client, stack: Stack, plan: PendingPlan, options: ApproveOptions): Promise<void> {
+  const { name, namespace } = stack.metadata
+  try {
+    const run = await client.resource(runResource).get(plan.runName, { namespace })
+    const diff = await readDiff(client, run)
+    if (diff.digest !== plan.digest) throw new CliError(`the plan that run/${plan.runName} has stored has digest ${diff.digest}`)
+    process.stderr.write(`${formatDiff(diff, errPaint())}\n\n`)
+    if (diff.missing) throw new CliError(formatMissing(diff.missing))
+  } catch (error) {
+    const { message, exitCode } = formatError(error)
+    if (options.yes && options.plan !== undefined) note(`the plan cannot be shown in full: ${message}`)
+    else
+      throw new CliError(`the plan cannot be shown in full, so it is not approved: ${message}`, {
+        exitCode,
+        hint: `"${oarlockCommand('plan', stack.metadata)}" makes a new plan; --yes --plan ${plan.digest} approves this one unseen`,
+      })
+  }
+  note(`stack/${name}: plan ${shortDigest(plan.digest)}: ${planText(plan)}`)
 }
 
-async function whenApplied(client: Client, stack: Stack, timeoutMs: number): Promise<void> {
-  const { name, namespace } = stack.metadata
-  await waitFor(client, stackResource, { namespace, name, timeoutMs, what: `stack/${name} to be applied` }, now => {
-    if (!now) throw new CliError(`stack/${name} was deleted`, { exitCode: exitCodes.notFound })
-    const { conditions } = now.status ?? {}
-    if (isConditionTrue(conditions, 'Stalled'))
-      throw new CliError(`stack/${name} failed`, { hint: `"${oarlockCommand('describe stack', stack.metadata)}" shows why` })
-    return isConditionTrue(conditions, 'Ready') ? true : undefined
-  })
-  print(`stack/${name} is Ready`)
+/**
+ * Waits until the approved plan is applied. A Run that was lost is continued by another one.
+ * @throws {CliError} awaitingApproval if the approval was void, because another plan had replaced the approved one.
+ */
+async function whenApplied(client: Client, stack: Stack, plan: PendingPlan, timeoutMs: number): Promise<void> {
+  const { name, namespace, uid } = stack.metadata
+  for (let epoch = stack.status?.lastRunNumber ?? 0; ; ) {
+    const what = `stack/${name} to apply the approved plan`
+    const runName = await waitFor(client, stackResource, { namespace, name, timeoutMs, what }, now => {
+      if (now?.metadata.uid !== uid) throw new CliError(`stack/${name} was deleted`, { exitCode: exitCodes.notFound })
+      const { lastRunNumber = 0, lastRun, plan: pending, conditions } = now.status ?? {}
+      if (pending && pending.runName !== plan.runName && isConditionTrue(conditions, 'AwaitingApproval'))
+        throw awaitingApproval(now, pending)
+      if (lastRunNumber > epoch) return lastRun?.name
+      if (isConditionTrue(conditions, 'Stalled'))
+        throw new CliError(`stack/${name} failed`, { hint: `"${oarlockCommand('describe stack', stack.metadata)}" shows why` })
+      return undefined
+    })
+    const run = await client.resource(runResource).get(runName, { namespace })
+    epoch = run.spec.epoch
+    // A Run of another kind may have begun just before the approval.
+    if (run.spec.approvedPlan?.digest !== plan.digest) continue
+    const ended = await whenEnded(client, run, timeoutMs, one => note(`  ${phaseOf(one)}`))
+    if (ended.status?.phase === 'Lost') continue
+    expectSuccess(ended)
+    await whenRecorded(client, ended, timeoutMs)
+    return print(`stack/${name} applied`)
+  }
 }
 
 const shortDigest = (digest: string) => digest.replace(/^sha256:/, '').slice(0, 12)

@@ -26,9 +26,15 @@ export async function cancel(target: string, options: CancelOptions): Promise<vo
       print(`run/${metadata.name} cancellation requested`)
     }
     if (!options.wait) return
+    const others: Run[] = []
     for (const run of active) {
       const ended = await whenEnded(client, run, parseDuration(options.timeout), one => note(`  ${phaseOf(one)}`))
       print(`run/${ended.metadata.name} ended as ${ended.status?.phase}`)
+      if (ended.status?.phase !== 'Canceled') others.push(ended)
+    }
+    if (others.length > 0) {
+      const names = others.map(({ metadata, status }) => `run/${metadata.name} (${status?.phase})`).join(', ')
+      throw new CliError(`ended before the cancellation took effect: ${names}`)
     }
   })
 }

@@ -3,6 +3,7 @@ import { parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
 import { confirm, note, print } from '../console.ts'
+import { exitCodes } from '../exit-codes.ts'
 import { stackMessage } from '../fleet/stack-state.ts'
 import { requireRights } from '../require-rights.ts'
 import { getStack, runsOf } from '../targets.ts'
@@ -52,6 +53,7 @@ export async function destroy(target: string, options: DestroyOptions): Promise<
         const stalled = hasTried && now.status?.conditions?.find(({ type, status }) => type === 'Stalled' && status === 'True')
         if (stalled)
           throw new CliError(`cannot destroy stack/${name}: ${stalled.message}`, {
+            exitCode: stalled.reason === 'RunCanceled' ? exitCodes.canceled : exitCodes.failed,
             hint: `"oarlock logs stack/${name} -n ${namespace}" shows the log`,
           })
         return undefined

@@ -1,8 +1,10 @@
-import { accessOptions, type DeclareCommand, waitOptions } from '../options.ts'
+import { accessOptions, type DeclareCommand, outputOption, waitOptions } from '../options.ts'
 
 export const declare: DeclareCommand = program => {
   waitOptions(accessOptions(program.command('plan')), true)
-    .description('plan a Stack now and print the plan, without changing anything')
-    .argument('<stack>', 'NAME or stack/NAME')
-    .action(async (target, options) => (await import('./run.ts')).requestAndWait('plan', target, options))
+    .description('plan a Stack now and show the plan in full; change nothing')
+    .argument('[stack]', 'NAME or stack/NAME')
+    .option('--run <run>', 'show the stored plan of this Run instead')
+    .addOption(outputOption(['text', 'json']))
+    .action(async (target, options) => (await import('./plan.ts')).plan(target, options))
 }

@@ -51,7 +51,7 @@ async function planSinceRestore(client: Client, stack: Stack): Promise<Run | und
 function describe(run: Run | undefined): string {
   if (!run) return 'not planned since the restore'
   const { plan } = run.status ?? {}
-  return `plan of run/${run.metadata.name}: ${plan ? planText(plan) : 'no changes are known'}`
+  return `plan of run/${run.metadata.name}: ${plan ? planText(plan, run.status?.changed) : 'no changes are known'}`
 }
 
 function notPlanned(stacks: readonly Stack[]): CliError {

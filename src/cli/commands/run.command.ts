@@ -4,5 +4,5 @@ export const declare: DeclareCommand = program => {
   waitOptions(accessOptions(program.command('run')), false)
     .description('apply a Stack now, even if nothing has changed')
     .argument('<stack>', 'NAME or stack/NAME')
-    .action(async (target, options) => (await import('./run.ts')).requestAndWait('apply', target, options))
+    .action(async (target, options) => (await import('./run.ts')).run(target, options))
 }

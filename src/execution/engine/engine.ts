@@ -57,7 +57,8 @@ export type EngineContext = {
 }
 
 /**
- * What would change. `digest` covers everything that apply depends on, also `file`. `summary` has one line per change, without secret values, if the engine has not logged them; `file` is stored for approval.
+ * What would change. `digest` covers everything that apply depends on, also `file`. `summary` has one line per change, without values, if the engine has not logged them; `file` is stored for approval.
+ * `diff` is undefined if nothing would change, and for a plan of an earlier Run, which has stored it.
  * `intent` is the operation that apply will perform: only a plan made with `destroy` deletes everything.
  */
 export type PlanResult = {
@@ -69,7 +70,16 @@ export type PlanResult = {
   hasChanges: boolean
   file?: string
   summary: string[]
+  diff?: PlanDiff | undefined
+  /** Values that the engine knows to be secret, besides those of the Run. */
+  secrets?: string[]
 }
+
+/**
+ * A plan in full, for people (`text`, the engine's own format without colors) and for programs. What the engine marks as sensitive is
+ * hidden. Secrets that it does not know as such may be in it: the worker masks them.
+ */
+export type PlanDiff = { text: string; document: Json }
 
 export type Output = { value: Json; sensitive: boolean }
 

@@ -6,6 +6,7 @@ import { LazyThread } from './lazy-thread.ts'
 import type { LockHolder, RunHolder } from './lock-holder.ts'
 import { StateStoreError } from './state-store-error.ts'
 import {
+  type DiffRequest,
   defaultStateLimits,
   type FenceReset,
   type FenceResetResult,
@@ -78,6 +79,9 @@ export interface StateStore {
   /** Stores a plan file by its digest, once: approval is of exactly these bytes. The same bytes may be sent again. @throws {StateStoreError} PlanExists */
   putPlan(request: PlanRequest): Promise<void>
   getPlan(stackUid: string, digest: string): Promise<(StoredPlan & { bytes: Buffer }) | undefined>
+  /** Stores what the plan of a Run would change, once. The same bytes may be sent again. @throws {StateStoreError} PlanExists */
+  putDiff(request: DiffRequest): Promise<void>
+  getDiff(stackUid: string, runName: string): Promise<Buffer | undefined>
   /** Deletes all data of a stack including its fence: only for a UID that is never used again. */
   deleteStack(stackUid: string): Promise<void>
   fence(stackUid: string): Promise<Fence>
@@ -187,6 +191,16 @@ class ThreadedStateStore implements StateStore {
 
   async getPlan(stackUid: string, digest: string) {
     return withBuffer(await this.#thread.call('getPlan', stackUid, digest))
+  }
+
+  async putDiff({ stackUid, runName, bytes }: DiffRequest): Promise<void> {
+    this.#checkSize(bytes, 'diff')
+    await this.#thread.send(bytes, copy => ['putDiff', [{ stackUid, runName, bytes: copy }, this.#nowMs()]])
+  }
+
+  async getDiff(stackUid: string, runName: string): Promise<Buffer | undefined> {
+    const bytes: Uint8Array | undefined = await this.#thread.call('getDiff', stackUid, runName)
+    return bytes && Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   }
 
   deleteStack(stackUid: string): Promise<void> {

@@ -4,7 +4,7 @@ import { nameErrors } from '../../kubernetes/object/index.ts'
 import { HttpError } from '../http/index.ts'
 import type { LockInfo } from './lock-holder.ts'
 
-export type RunResource = 'state' | 'incomplete' | 'inventory' | 'lock' | 'unlock' | 'plan'
+export type RunResource = 'state' | 'incomplete' | 'inventory' | 'lock' | 'unlock' | 'plan' | 'diff'
 
 /** A worker's path of one Run. */
 export type RunTarget = {
@@ -24,10 +24,12 @@ export type QueryTarget = {
   kind: 'query'
   namespace: string
   stack: string
-  resource: 'lock' | 'token' | 'fence' | 'versions' | 'orphans' | 'plan' | 'data'
+  resource: 'lock' | 'token' | 'fence' | 'versions' | 'orphans' | 'plan' | 'diff' | 'data'
   number: number | undefined
   /** Digest of the plan; empty for other resources. */
   digest: string
+  /** With `diff`: the Run whose plan it is. */
+  runName?: string
   /** With `fence`: the epoch of the last Run, and whether a Run may hold the lock. */
   lastEpoch?: number | undefined
   force?: boolean
@@ -87,6 +89,12 @@ export function parseTarget(req: IncomingMessage): StateTarget {
       if (digest === undefined || more.length > 0) throw noPath()
       checkDigest(digest)
       return { kind: 'query', namespace, stack, resource: 'plan', number: undefined, digest }
+    }
+    case 'diff': {
+      const [runName = '', ...more] = rest
+      if (more.length > 0) throw noPath()
+      checkName('run', runName, 'dns1123Subdomain')
+      return { kind: 'query', namespace, stack, resource: 'diff', number: undefined, digest: '', runName }
     }
     case 'run': {
       const [runName = '', resource, digest, ...more] = rest
@@ -148,7 +156,7 @@ export function parseLockInfo(bytes: Buffer): LockInfo {
 }
 
 const isRunResource = (text: string | undefined) =>
-  text === 'state' || text === 'incomplete' || text === 'inventory' || text === 'lock' || text === 'unlock'
+  text === 'state' || text === 'incomplete' || text === 'inventory' || text === 'lock' || text === 'unlock' || text === 'diff'
 
 function checkDigest(digest: string): void {
   if (/^[A-Za-z0-9][A-Za-z0-9:._-]{0,127}$/.test(digest)) return

@@ -85,6 +85,11 @@ export class StateClient {
     return status === 404 ? undefined : body
   }
 
+  /** Stores what the plan of this Run would change, as users read it. */
+  async putDiff(bytes: Uint8Array, options?: CallOptions): Promise<void> {
+    await this.#call('PUT', '/diff', { bytes }, options)
+  }
+
   /** Closes its own connections. Active calls fail. */
   async close(): Promise<void> {
     this.#sender.destroy()

@@ -187,6 +187,20 @@ test('stores a plan once: no Run replaces the bytes under a digest that may have
   database.putPlan({ stackUid: 'other', digest: 'd', runName: 'run-1', bytes: Buffer.from('of another Stack') }, 0)
 })
 
+test('keeps the newest diffs within both limits, each stored once, and deletes them with the Stack', t => {
+  const { database } = open(t, { diffsPerStack: 3, diffBytesPerStack: 5_000 })
+  const put = (runName: string, bytes: Uint8Array) => database.putDiff({ stackUid, runName, bytes }, 0)
+  const stored = () => ['a', 'b', 'c', 'd', 'e'].filter(name => database.getDiff(stackUid, name) !== undefined)
+  for (const name of ['a', 'b', 'c', 'd']) put(name, Buffer.from(`diff ${name}`))
+  deepEqual(stored(), ['b', 'c', 'd'])
+  put('d', Buffer.from('diff d'))
+  throws(() => put('d', Buffer.from('other')), { code: 'PlanExists', message: 'Run d has stored another diff of its plan' })
+  put('e', randomBytes(6_000))
+  deepEqual(stored(), ['e'], 'the newest one is larger than the limit')
+  database.deleteStack(stackUid)
+  deepEqual(stored(), [])
+})
+
 test('rejects content above maxBytes and invalid arguments', t => {
   const { database, write } = open(t, { maxBytes: 100 })
   throws(() => write(1, 'x'.repeat(101)), { code: 'TooLarge', message: 'the state has 101 bytes, at most 100 are allowed' })

@@ -5,6 +5,7 @@ import type { LockHolder } from './lock-holder.ts'
 import { StateFile } from './state-file.ts'
 import { StateStoreError } from './state-store-error.ts'
 import {
+  type DiffRequest,
   defaultStateLimits,
   type FenceReset,
   type FenceResetResult,
@@ -165,6 +166,32 @@ export class StateDatabase {
     return { digest, runName: row.run_name, createdMs: row.created_ms, bytes }
   }
 
+  /** Once per Run, like a plan: what a user reads is what the Run stored with its plan. */
+  putDiff({ stackUid, runName, bytes }: DiffRequest, nowMs: number): void {
+    this.#checkUid(stackUid)
+    this.#checkSize(bytes, 'diff')
+    const stored = this.getDiff(stackUid, runName)
+    if (stored && !Buffer.from(stored).equals(bytes))
+      throw new StateStoreError('PlanExists', `Run ${runName} has stored another diff of its plan`)
+    if (stored) return
+    const encrypted = this.#encryption.encrypt(bytes, [stackUid, 'diff', runName])
+    this.#file.sql('INSERT INTO diff VALUES (?, ?, ?, ?, ?)').run(stackUid, runName, bytes.byteLength, nowMs, encrypted)
+    this.#file
+      .sql(`DELETE FROM diff WHERE stack_uid = ? AND rowid IN (
+        SELECT rowid FROM (SELECT rowid, row_number() OVER newest position, sum(length(sealed)) OVER newest total
+          FROM diff WHERE stack_uid = ? WINDOW newest AS (ORDER BY rowid DESC))
+        WHERE position > ? OR (position > 1 AND total > ?))`)
+      .run(...[stackUid, stackUid, this.#limits.diffsPerStack, this.#limits.diffBytesPerStack])
+  }
+
+  getDiff(stackUid: string, runName: string): Uint8Array | undefined {
+    this.#checkUid(stackUid)
+    const row = this.#file.sql('SELECT size, sealed FROM diff WHERE stack_uid = ? AND run_name = ?').get(stackUid, runName) as
+      | { size: number; sealed: Uint8Array }
+      | undefined
+    return row && this.#encryption.decrypt(row.sealed, [stackUid, 'diff', runName], row.size)
+  }
+
   fence(stackUid: string): Fence {
     this.#checkUid(stackUid)
     return this.#stack(stackUid).fence
@@ -209,7 +236,8 @@ export class StateDatabase {
   deleteStack(stackUid: string): void {
     this.#checkUid(stackUid)
     this.#file.sql('DELETE FROM meta WHERE key = ?').run(tokenKey(stackUid))
-    for (const table of ['version', 'plan', 'lock', 'stack']) this.#file.sql(`DELETE FROM ${table} WHERE stack_uid = ?`).run(stackUid)
+    for (const table of ['version', 'plan', 'diff', 'lock', 'stack'])
+      this.#file.sql(`DELETE FROM ${table} WHERE stack_uid = ?`).run(stackUid)
   }
 
   stats(): StateStats {

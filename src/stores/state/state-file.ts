@@ -123,6 +123,10 @@ export class StateFile {
     const { page_size: pageSize } = this.#db.prepare('PRAGMA page_size').get() as { page_size: number }
     this.#db.exec(`PRAGMA max_page_count = ${Math.max(16, Math.floor(this.#limits.totalBytes / pageSize))}`)
     if (version === 0) this.#create(encryption)
+    // Not part of format 1 at first. Versions of Oarlock that do not know it ignore it.
+    this.#db.exec(`CREATE TABLE IF NOT EXISTS diff (
+      stack_uid TEXT NOT NULL, run_name TEXT NOT NULL, size INTEGER NOT NULL, created_ms INTEGER NOT NULL, sealed BLOB NOT NULL,
+      PRIMARY KEY (stack_uid, run_name)) STRICT`)
     const row = this.sql('SELECT value FROM meta WHERE key = ?').get('keyProbe') as { value: Uint8Array } | undefined
     try {
       if (row === undefined) throw new Error('the key probe is missing')

@@ -27,6 +27,8 @@ export type StateAccessRequest = {
   epoch?: number
   /** Which subresource of the Stack a user's path is, and the verbs on it that the user needs, all of them. Not set on the worker's paths. */
   subresource?: 'state' | 'plan' | 'fence'
+  /** The file of a plan, which has everything that the state has: the user needs `get` on `stacks/state` too. */
+  isPlanFile?: boolean
   /** The token of the Stack does not allow it. */
   requiresUser?: boolean
   verbs?: readonly StateVerb[]
@@ -82,7 +84,7 @@ const maxLockInfoBytes = 64 * 1024
 
 /**
  * Serves the store at `/state/<namespace>/<stack>`: the Terraform HTTP backend (GET, POST, DELETE, LOCK, UNLOCK), and `/lock`, `/token`,
- * `/fence`, `/versions[/N]`, `/orphans[/N]`, `/plan/<digest>` and `DELETE /data?uid=` for users; `/run/<runName>/{state,incomplete,inventory,lock,unlock,plan/<digest>}`
+ * `/fence`, `/versions[/N]`, `/orphans[/N]`, `/plan/<digest>`, `/diff/<runName>` and `DELETE /data?uid=` for users; `/run/<runName>/{state,incomplete,inventory,lock,unlock,plan/<digest>,diff}`
  * with the header
  * `Oarlock-Epoch` for workers. Never rejects, and never responds 500 to a client error. Errors are `{error:{code,message}}`; a held lock is 423.
  */
@@ -166,8 +168,12 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
         return sendJson(res, 200, { digest: target.digest })
       case 'GET plan':
         return await sendPlan(res, stackUid, target.digest)
+      case 'PUT diff':
+        await store.putDiff({ stackUid, runName, bytes: await body() })
+        return sendJson(res, 200, {})
     }
-    const allowed = resource === 'lock' || resource === 'unlock' ? 'POST' : resource === 'incomplete' ? 'PUT' : 'GET, PUT'
+    const allowed =
+      resource === 'lock' || resource === 'unlock' ? 'POST' : resource === 'incomplete' || resource === 'diff' ? 'PUT' : 'GET, PUT'
     throw new HttpError(405, 'MethodNotAllowed', `${method} is not allowed here, use ${allowed}`)
   }
 
@@ -234,6 +240,12 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
     send(res, 200, 'application/octet-stream', plan.bytes)
   }
 
+  async function sendDiff(res: ServerResponse, stackUid: string, runName: string): Promise<void> {
+    const diff = await store.getDiff(stackUid, runName)
+    if (diff === undefined) throw new HttpError(404, 'NotFound', `no plan of Run ${runName} is stored`)
+    send(res, 200, 'application/json', diff)
+  }
+
   async function serveQuery(target: QueryTarget, exchange: Exchange): Promise<void> {
     const { resource, number, digest, uid } = target
     const { method, res, stackUid, path } = exchange
@@ -256,6 +268,7 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
       return sendJson(res, 200, lock ? { ...lock, info: toLockInfo(lock.holder, lock.sinceMs, path) } : {})
     }
     if (resource === 'plan') return await sendPlan(res, stackUid, digest)
+    if (resource === 'diff') return await sendDiff(res, stackUid, target.runName ?? '')
     // The client may do everything that the token allows.
     if (resource === 'token') return sendJson(res, 200, { token: await store.stackToken(stackUid) })
     if (number === undefined) {
@@ -277,13 +290,14 @@ const maxGraceSeconds = 30 * 86_400
 function requiredAccess(
   target: BackendTarget | QueryTarget,
   method: string,
-): Pick<StateAccessRequest, 'subresource' | 'verbs' | 'requiresUser'> {
+): Pick<StateAccessRequest, 'subresource' | 'verbs' | 'requiresUser' | 'isPlanFile'> {
   if (target.kind === 'query') {
     // An old token gets no new one.
     if (target.resource === 'token') return { subresource: 'state', verbs: tokenVerbs, requiresUser: true }
     if (target.resource === 'fence' && method !== 'GET') return { subresource: 'fence', verbs: [verbOf(method)] }
     const verbs = [verbOf(method)]
-    return { subresource: target.resource === 'plan' ? 'plan' : 'state', verbs }
+    if (target.resource === 'diff') return { subresource: 'plan', verbs }
+    return target.resource === 'plan' ? { subresource: 'plan', isPlanFile: true, verbs } : { subresource: 'state', verbs }
   }
   return { subresource: 'state', verbs: [verbOf(method)] }
 }

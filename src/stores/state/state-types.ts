@@ -12,7 +12,11 @@ export type StateLimits = {
   bytesPerStack: number
   /** Plans kept per stack; the oldest are deleted first. Default 5. */
   plansPerStack: number
-  /** Uncompressed size of one version or plan. A larger one is rejected with `TooLarge`. Default 64 MiB. */
+  /** Diffs kept per stack, one for each Run; the oldest are deleted first. Default 100, as many as a Stack can keep Runs. */
+  diffsPerStack: number
+  /** Stored bytes of the diffs per stack (compressed); the oldest are deleted first, the newest is always kept. Default 64 MiB. */
+  diffBytesPerStack: number
+  /** Uncompressed size of one version, plan or diff. A larger one is rejected with `TooLarge`. Default 64 MiB. */
   maxBytes: number
   /** Size of the database. A write beyond it is rejected with `QuotaExceeded`. Default 64 GiB. */
   totalBytes: number
@@ -25,6 +29,8 @@ export const defaultStateLimits: StateLimits = {
   orphansPerStack: 20,
   bytesPerStack: 256 * 1024 * 1024,
   plansPerStack: 5,
+  diffsPerStack: 100,
+  diffBytesPerStack: 64 * 1024 * 1024,
   maxBytes: 64 * 1024 * 1024,
   totalBytes: 64 * 1024 * 1024 * 1024,
   pendingBytes: 256 * 1024 * 1024,
@@ -84,6 +90,9 @@ export type UnlockRequest = {
 export type UnlockResult = { kind: 'released' } | { kind: 'free' } | { kind: 'rejected'; holder: LockHolder }
 
 export type PlanRequest = { stackUid: string; digest: string; runName: string; bytes: Uint8Array }
+
+/** What the plan of a Run would change, as users read it. The store does not interpret `bytes`. */
+export type DiffRequest = { stackUid: string; runName: string; bytes: Uint8Array }
 
 export type StateStats = {
   stacks: number

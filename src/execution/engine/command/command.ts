@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { isJsonObject, type Json } from '../../../kubernetes/object/index.ts'
 import { UnexpectedFileError } from '../../../kubernetes/util/index.ts'
 import { SpawnError } from '../../workspace/index.ts'
-import type { ApplyResult, Detection, Engine, EngineContext, Output, PlanOptions, PlanResult } from '../engine.ts'
+import type { ApplyResult, Detection, Engine, EngineContext, Output, PlanDiff, PlanOptions, PlanResult } from '../engine.ts'
 import { EngineError, type EngineErrorReason, interruptedError } from '../engine-error.ts'
 import { maxStateBytes } from '../file-limits.ts'
 import { jsonDigest } from '../json-digest.ts'
@@ -14,6 +14,7 @@ type Step = 'plan' | 'apply' | 'destroy'
 
 /** Linux limits one environment variable to 128 KiB; longer ones are only in OARLOCK_VARIABLES. */
 const maxVariableBytes = 100_000
+
 /** Stored between Runs: the outputs of the last apply, for Runs that find nothing to change. */
 type CommandRecord = { engine: 'command'; outputs: Record<string, { value: Json; sensitive: boolean }> }
 
@@ -67,8 +68,9 @@ class CommandEngine implements Engine {
     const digest = jsonDigest({ ...inputs, hasChanges, printed })
     const file = join(context.private, `${intent}.plan.json`)
     await context.files.write(file, `${JSON.stringify({ engine: 'command', digest })}\n`)
-    // What the plan printed is in the log already.
-    return { intent, digest, ...count, hasChanges, file, summary: [] }
+    const diff = hasChanges ? commandDiff(context, intent, printed) : undefined
+    // The log has what the command printed already.
+    return { intent, digest, ...count, hasChanges, file, summary: [], ...(diff && { diff }) }
   }
 
   /** A command cannot apply a stored plan, so it plans again: the digests are equal if it would make the same changes. */
@@ -141,6 +143,14 @@ class CommandEngine implements Engine {
       last === undefined ? '' : `: ${maskSecrets(last, secretValues(context.variables, context.sensitiveNames)).slice(0, 1_000)}`
     throw new EngineError(reasons[step], `spec.command.${step} ${outcome}${allowed}${output}`, { retryable: true })
   }
+}
+
+/** What the command printed, or which command will run where none plans. */
+function commandDiff({ spec }: EngineContext, intent: PlanResult['intent'], printed: readonly string[]): PlanDiff {
+  const command = intent === 'destroy' ? spec.command?.destroy : spec.command?.apply
+  const isPlanned = intent !== 'destroy' && spec.command?.plan !== undefined
+  const lines = isPlanned ? printed : [command ? `+ ${JSON.stringify(command)}` : 'no command is set: nothing will be done']
+  return { text: lines.join('\n'), document: { intent, command: command ?? null, ...(isPlanned && { output: [...printed] }) } }
 }
 
 function commandEnv(context: EngineContext, step: Step): Record<string, string> {

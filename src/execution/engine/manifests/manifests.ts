@@ -49,7 +49,8 @@ class ManifestsEngine implements Engine {
     const file = join(context.private, `${intent}.plan.json`)
     await context.files.write(file, `${JSON.stringify({ engine: 'manifests', digest: result.digest })}\n`)
     context.log(`plan: ${result.add} to add, ${result.change} to change, ${result.destroy} to destroy`)
-    return { intent, ...result, hasChanges: intent === 'refresh' ? false : result.hasChanges, file }
+    if (intent === 'refresh') return { intent, ...result, hasChanges: false, diff: undefined, file }
+    return { intent, ...result, file }
   }
 
   /** The source of a Run never changes, so planning again gives the same digest unless the cluster has changed. */

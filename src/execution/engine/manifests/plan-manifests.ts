@@ -3,12 +3,20 @@ import type { EngineContext, PlanResult } from '../engine.ts'
 import { jsonDigest } from '../json-digest.ts'
 import { changedFields, desiredFields } from './changed-fields.ts'
 import { describeFailure } from './describe-failure.ts'
+import { diffObjects, type ObjectChange } from './diff-objects.ts'
 import { entriesToPrune, formatEntry, type InventoryEntry, inventoryKey, plannedEntry } from './inventory.ts'
 import { mapConcurrently } from './map-concurrently.ts'
 import { fieldManager, isOwnObject } from './ownership.ts'
 import type { ResolvedManifest } from './resolve-manifests.ts'
 
-type Change = { action: 'add' | 'change' | 'none'; key: string; line: string; before?: unknown; after: unknown }
+type Change = {
+  action: 'add' | 'change' | 'none'
+  key: string
+  line: string
+  before?: Record<string, unknown>
+  after: Record<string, unknown>
+  identity: Pick<ObjectChange, 'apiVersion' | 'kind' | 'namespace' | 'name'>
+}
 
 /** Compares every manifest with the cluster by a server-side dry run. Changes nothing. @throws {EngineError} */
 export async function planManifests(
@@ -26,16 +34,31 @@ export async function planManifests(
   const updates = changes.filter(({ action }) => action === 'change')
   const summary = [...adds, ...updates].map(({ line }) => line)
   for (const entry of pruned) summary.push(`- ${formatEntry(entry)}`)
-  const digest = jsonDigest({ changes: [...adds, ...updates].map(({ line: _, ...change }) => change), pruned: pruned.map(inventoryKey) })
+  const digest = jsonDigest({
+    changes: [...adds, ...updates].map(({ line: _, identity: _i, ...change }) => change),
+    pruned: pruned.map(inventoryKey),
+  })
   const hasChanges = adds.length + updates.length + pruned.length > 0
-  return { digest, add: adds.length, change: updates.length, destroy: pruned.length, hasChanges, summary }
+  const counts = { add: adds.length, change: updates.length, destroy: pruned.length }
+  if (!hasChanges) return { digest, ...counts, hasChanges, summary }
+  const written = [...adds, ...updates].map(
+    ({ action, identity, before, after }): ObjectChange => ({ action: action === 'add' ? 'add' : 'change', ...identity, before, after }),
+  )
+  return { digest, ...counts, hasChanges, summary, diff: diffObjects([...written, ...pruned.map(deletion)]) }
 }
+
+const deletion = ({ apiVersion, kind, namespace, name }: InventoryEntry): ObjectChange => ({
+  action: 'delete',
+  ...{ apiVersion, kind, namespace, name },
+})
 
 /** Deletes everything in the inventory. */
 export function planDestroy(inventory: readonly InventoryEntry[]): Omit<PlanResult, 'intent'> {
   const summary = inventory.map(entry => `- ${formatEntry(entry)}`)
   const digest = jsonDigest({ destroy: inventory })
-  return { digest, add: 0, change: 0, destroy: inventory.length, hasChanges: inventory.length > 0, summary }
+  const hasChanges = inventory.length > 0
+  const diff = hasChanges ? diffObjects(inventory.map(deletion)) : undefined
+  return { digest, add: 0, change: 0, destroy: inventory.length, hasChanges, summary, ...(diff && { diff }) }
 }
 
 async function planOne(
@@ -49,7 +72,8 @@ async function planOne(
   const { name, namespace } = object.metadata as { name: string; namespace?: string }
   const key = inventoryKey(plannedEntry(manifest))
   const text = formatEntry({ kind: object.kind, namespace, name })
-  const added: Change = { action: 'add', key, line: `+ ${text}`, after: object }
+  const identity = { apiVersion: object.apiVersion, kind: object.kind, namespace, name }
+  const added: Change = { action: 'add', key, line: `+ ${text}`, after: object, identity }
   if (pendingCrd) return added
   const handle = client.resource(resource)
   try {
@@ -64,9 +88,9 @@ async function planOne(
     const after = await handle.apply(object, { dryRun: true, force: isOwn, fieldManager, signal: context.signal })
     const [before, next] = [desiredFields(live), desiredFields(after)]
     const fields = changedFields(before, next)
-    if (fields.length === 0 && entry !== undefined) return { action: 'none', key, line: '', after: next }
+    if (fields.length === 0 && entry !== undefined) return { action: 'none', key, line: '', after: next, identity }
     const what = fields.length === 0 ? 'now managed by this Stack' : fields.slice(0, 10).join(', ')
-    return { action: 'change', key, line: `~ ${text} (${what})`, before, after: next }
+    return { action: 'change', key, line: `~ ${text} (${what})`, before, after: next, identity }
   } catch (error) {
     throw describeFailure(context, error, location, 'PlanFailed')
   }

@@ -11,23 +11,17 @@ for (const { name, want, summary } of [
   {
     name: 'plan-create',
     want: [3, 0, 0],
-    summary: [
-      '+ terraform_data.part[0]',
-      '+ terraform_data.part[1]',
-      '+ terraform_data.secret',
-      '+ output parts = (known after apply)',
-      '+ output password = (sensitive value)',
-    ],
+    summary: ['+ terraform_data.part[0]', '+ terraform_data.part[1]', '+ terraform_data.secret', '+ output parts', '+ output password'],
   },
   {
     name: 'plan-replace',
     want: [1, 1, 2],
     summary: [
-      '-/+ terraform_data.part[0] (id: "<id>" → (known after apply), output: "part-0" → (known after apply))',
+      '-/+ terraform_data.part[0] (id, output)',
       '- terraform_data.part[1]',
-      '~ terraform_data.secret (input: (sensitive value) → (sensitive value), output: "***" → (known after apply))',
-      '~ output parts: ["part-0","part-1"] → (known after apply)',
-      '~ output password: (sensitive value) → (sensitive value)',
+      '~ terraform_data.secret (input, output)',
+      '~ output parts',
+      '~ output password',
     ],
   },
   {
@@ -39,10 +33,7 @@ for (const { name, want, summary } of [
   test(`${name} adds ${want[0]}, changes ${want[1]}, destroys ${want[2]}`, () => {
     const reading = readPlanJson(fixture(name), state)
     assert.deepEqual([reading.add, reading.change, reading.destroy, reading.hasChanges], [...want, true])
-    assert.deepEqual(
-      reading.summary.map(line => line.replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/, '<id>').replace('hunter2secret', '***')),
-      summary,
-    )
+    assert.deepEqual(reading.summary, summary)
   })
 }
 

@@ -1,4 +1,5 @@
 import { equalJson, isJsonObject } from '../../../kubernetes/object/index.ts'
+import { containsTrue } from '../hide-sensitive.ts'
 import { jsonDigest } from '../json-digest.ts'
 
 /** Identifies the state snapshot that a plan is based on. Undefined for the user's own backend: then the plan's prior state is used. */
@@ -8,12 +9,9 @@ export type PlanSummary = { digest: string; add: number; change: number; destroy
 
 type Action = 'add' | 'change' | 'replace' | 'destroy' | 'read' | 'forget' | 'move' | 'none'
 
-const maxSummaryLines = 200
-const maxValueLength = 60
-
 /**
  * Reads `terraform show -json PLANFILE`: counts, a digest of the changes and of everything they depend on, and one line per change.
- * A replacement counts as one add and one destroy. Values that Terraform marks sensitive do not appear (invariant 9).
+ * A replacement counts as one add and one destroy. The lines name what changes, without values.
  * @throws {TypeError} if the document is not a plan.
  */
 export function readPlanJson(plan: unknown, state: SnapshotMeta): PlanSummary {
@@ -42,7 +40,7 @@ export function readPlanJson(plan: unknown, state: SnapshotMeta): PlanSummary {
     configuration: plan.configuration,
     state: state ?? { prior: plan.prior_state },
   })
-  return { digest, ...count, hasChanges: counted.length > 0 || outputs.length > 0, summary: truncate(lines) }
+  return { digest, ...count, hasChanges: counted.length > 0 || outputs.length > 0, summary: lines }
 }
 
 function actionOf(resource: Record<string, unknown>): Action {
@@ -83,52 +81,18 @@ function resourceLine(resource: Record<string, unknown>): string {
 function outputLine(name: string, change: Record<string, unknown>): string {
   const actions = Array.isArray(change.actions) ? change.actions : []
   const symbol = actions.includes('delete') ? '-' : actions.includes('create') ? '+' : '~'
-  const value = (side: 'before' | 'after') => sideText(change[side], change[`${side}_sensitive`], side === 'after' && change.after_unknown)
-  if (symbol === '-') return `- output ${name}`
-  return symbol === '+' ? `+ output ${name} = ${value('after')}` : `~ output ${name}: ${value('before')} → ${value('after')}`
+  return `${symbol} output ${name}`
 }
 
-/** The top-level attributes that differ, as `input: "a" → "b"`. */
+/** The names of the top-level attributes that differ. */
 function changedFields(change: Record<string, unknown>): string[] {
-  const before = isJsonObject(change.before) ? change.before : {}
-  const after = isJsonObject(change.after) ? change.after : {}
-  const unknown = change.after_unknown
-  const names = [...new Set([...Object.keys(before), ...Object.keys(after), ...Object.keys(isJsonObject(unknown) ? unknown : {})])].sort()
-  return names.flatMap(name => {
-    const isUnknown = isJsonObject(unknown) ? unknown[name] : unknown
-    const left = sideText(before[name], sensitivityOf(change.before_sensitive, name), false)
-    const right = sideText(after[name], sensitivityOf(change.after_sensitive, name), isUnknown)
-    const isSame = equalJson(before[name] ?? null, after[name] ?? null) && !containsTrue(isUnknown)
-    return isSame ? [] : [`${name}: ${left} → ${right}`]
-  })
-}
-
-function sensitivityOf(sensitive: unknown, name: string): unknown {
-  return isJsonObject(sensitive) ? sensitive[name] : sensitive
-}
-
-function sideText(value: unknown, sensitive: unknown, unknown: unknown): string {
-  if (containsTrue(sensitive)) return '(sensitive value)'
-  if (containsTrue(unknown)) return '(known after apply)'
-  if (value === undefined) return 'null'
-  const text = JSON.stringify(value)
-  return text.length > maxValueLength ? `${text.slice(0, maxValueLength - 1)}…` : text
-}
-
-/** Terraform marks a whole value with `true`, and parts of a value with a nested structure that contains `true`. */
-function containsTrue(marks: unknown): boolean {
-  if (marks === true) return true
-  if (typeof marks !== 'object' || marks === null) return false
-  return Object.values(marks).some(containsTrue)
+  const [before, after, unknown] = [change.before, change.after, change.after_unknown].map(side => (isJsonObject(side) ? side : {}))
+  const names = [...new Set([before, after, unknown].flatMap(side => Object.keys(side!)))].sort()
+  return names.filter(name => !equalJson(before![name] ?? null, after![name] ?? null) || containsTrue(unknown![name]))
 }
 
 function isNoOp(change: Record<string, unknown>): boolean {
   return Array.isArray(change.actions) && change.actions.every(action => action === 'no-op')
-}
-
-function truncate(lines: string[]): string[] {
-  if (lines.length <= maxSummaryLines) return lines
-  return [...lines.slice(0, maxSummaryLines), `… and ${lines.length - maxSummaryLines} more`]
 }
 
 function objects(value: unknown): Record<string, unknown>[] {

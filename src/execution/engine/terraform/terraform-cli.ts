@@ -99,7 +99,12 @@ export class TerraformCli {
   }
 
   /** Runs a command that prints one JSON document. @throws {EngineError} with `reason` */
-  async capture(context: EngineContext, { path }: Binary, args: string[], reason: EngineErrorReason): Promise<unknown> {
+  async capture(context: EngineContext, binary: Binary, args: string[], reason: EngineErrorReason): Promise<unknown> {
+    return JSON.parse((await this.captureText(context, binary, args, reason)) || 'null')
+  }
+
+  /** Runs a command and returns what it prints. @throws {EngineError} with `reason` */
+  async captureText(context: EngineContext, { path }: Binary, args: string[], reason: EngineErrorReason): Promise<string> {
     const lines: string[] = []
     const errors: string[] = []
     const { exitCode } = await context.run({
@@ -108,7 +113,7 @@ export class TerraformCli {
       onStdoutLine: line => void lines.push(line),
       onStderrLine: line => void errors.push(line),
     })
-    if (exitCode === 0) return JSON.parse(lines.join('\n') || 'null')
+    if (exitCode === 0) return lines.join('\n')
     for (const line of errors) context.log(line)
     this.fail(context, reason, args[0] ?? '', { exitCode, diagnostics: [], errorText: errors.map(line => line.trim()).filter(Boolean) })
   }

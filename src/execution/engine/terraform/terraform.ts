@@ -5,7 +5,7 @@ import type { ApplyResult, Detection, Engine, EngineContext, Output, PlanOptions
 import { EngineError } from '../engine-error.ts'
 import { maxPlanBytes, maxStateBytes } from '../file-limits.ts'
 import { jsonDigest } from '../json-digest.ts'
-import { maskSecrets, secretValues } from '../secret-values.ts'
+import { secretValues } from '../secret-values.ts'
 import { declaredVariables } from './declared-variables.ts'
 import type { Flavor } from './flavor.ts'
 import { checkBackend, isManaged, overrideBackend, recoverErroredState, rejectEnv, rejectStateInFiles } from './managed-state.ts'
@@ -13,6 +13,7 @@ import { rootModuleFiles } from './module-files.ts'
 import { preparePluginCache, sharePlugins } from './plugin-cache.ts'
 import { readPlanJson, type SnapshotMeta } from './read-plan-json.ts'
 import { readState } from './read-state.ts'
+import { planVariables, redactPlan, sensitiveVariables } from './redact-plan.ts'
 import { runPluginDirectory, TerraformCli, type VariablesFilePath } from './terraform-cli.ts'
 import { createUiProgress } from './ui-progress.ts'
 import { variablesFile } from './variables-file.ts'
@@ -86,20 +87,31 @@ class TerraformEngine implements Engine {
     const args = ['plan', '-json', '-input=false', '-detailed-exitcode', `-out=${written}`, `-var-file=${variables.path}`]
     const plan = await this.#cli.stream(context, binary, [...args, ...mode, ...parallelism(context), ...locking(context)], variables)
     if (plan.exitCode !== 0 && plan.exitCode !== 2) this.#cli.fail(context, 'PlanFailed', 'plan', plan)
-    const result = await this.readPlan(context, await keepPlan(context, written))
-    return { ...result, intent, hasChanges: plan.exitCode === 2 || result.hasChanges }
+    const kept = await keepPlan(context, written)
+    // Both start the providers for their schemas, so they run at the same time.
+    const text = plan.exitCode === 2 ? this.#cli.captureText(context, binary, ['show', '-no-color', kept], 'PlanFailed') : undefined
+    text?.catch(() => {})
+    const { document, ...result } = await this.#readPlan(context, kept)
+    const hasChanges = plan.exitCode === 2 || result.hasChanges
+    if (text === undefined) return { ...result, intent, hasChanges }
+    return { ...result, intent, hasChanges, diff: { text: await text, document: redactPlan(document, context.sensitiveNames) } }
   }
 
   async readPlan(context: EngineContext, file: string): Promise<PlanResult> {
+    const { document: _, ...plan } = await this.#readPlan(context, file)
+    return plan
+  }
+
+  async #readPlan(context: EngineContext, file: string): Promise<PlanResult & { document: Json }> {
     const binary = await this.#cli.find()
-    const document = await this.#cli.capture(context, binary, ['show', '-json', file], 'PlanFailed')
-    const secrets = secretValues(context.variables, context.sensitiveNames)
-    const { summary, ...plan } = readPlanJson(document, await snapshotMeta(context))
+    const document = (await this.#cli.capture(context, binary, ['show', '-json', file], 'PlanFailed')) as Json
+    const secrets = secretValues(planVariables(document), sensitiveVariables(document))
+    const plan = readPlanJson(document, await snapshotMeta(context))
     const bytes = await context.files.read(file, { maxBytes: maxPlanBytes })
     if (!bytes) throw new TypeError(`${file} does not exist`)
     // The JSON has a provisioner's command only as references, and of its scripts nothing: the file and the source have all of it.
     const digest = jsonDigest({ changes: plan.digest, file: sha256(bytes), source: context.sourceDigest })
-    return { intent: 'apply', ...plan, digest, summary: summary.map(line => maskSecrets(line, secrets)), file }
+    return { intent: 'apply', ...plan, digest, file, secrets, document }
   }
 
   async apply(context: EngineContext, plan: PlanResult): Promise<ApplyResult> {

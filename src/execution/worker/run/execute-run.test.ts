@@ -64,6 +64,7 @@ function createExecution({
     close: async () => void calls.push('close'),
     readInventory: async () => undefined,
     writeInventory: async () => {},
+    putDiff: async () => {},
     ...ownState,
   } as unknown as RunStateClient
   const supervised = {

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { Run, RunStatus } from '../../../api/index.ts'
+import { oarlockCommand, type Run, type RunStatus } from '../../../api/index.ts'
 import type { Client } from '../../../kubernetes/client/index.ts'
 import type { StateClient } from '../../../stores/state/index.ts'
 import { type ApplyResult, type Engine, type EngineContext, EngineError, maxPlanBytes, type PlanResult } from '../../engine/index.ts'
@@ -19,13 +19,14 @@ import type { RunReporter } from './run-reporter.ts'
 import type { RunResult } from './run-result.ts'
 import type { RunStopper } from './run-stopper.ts'
 import { RunStoppedError } from './stop-cause.ts'
+import { storedDiff } from './stored-diff.ts'
 
 export type PlanAndApplyOptions = {
   client: Client
   run: Run
   engine: Pick<Engine, 'plan' | 'readPlan' | 'apply'>
   context: EngineContext
-  state: Pick<StateClient, 'getPlan' | 'putPlan'>
+  state: Pick<StateClient, 'getPlan' | 'putPlan' | 'putDiff'>
   reporter: Pick<RunReporter, 'reportPhaseSoon'>
   /** The isolation in force, for the status. */
   isolation: RunStatus['isolation']
@@ -50,7 +51,13 @@ export async function planAndApply(options: PlanAndApplyOptions): Promise<RunRes
     : await engine.plan(context, { destroy: type === 'Destroy', refreshOnly: type === 'Refresh' })
   stopper.signal.throwIfAborted()
   const summary = { plan: { digest: plan.digest, add: plan.add, change: plan.change, destroy: plan.destroy } }
+  log.addSecrets(plan.secrets ?? [])
   for (const line of plan.summary) log.append(line)
+  if (plan.diff) {
+    const stored = storedDiff(run, plan, plan.diff, log.mask)
+    await state.putDiff(Buffer.from(JSON.stringify(stored)), { signal: stopper.writeSignal })
+    log.append(`${formatPlan(plan, 'would be ')}: ${oarlockCommand('plan --run', run.metadata)}`)
+  }
   if (type === 'Plan') {
     if (plan.hasChanges && plan.file && run.spec.stack.approval === 'Manual') {
       await state.putPlan(plan.digest, await readPlanFile(context, plan.file), { signal: stopper.writeSignal })

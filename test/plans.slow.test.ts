@@ -1,0 +1,179 @@
+/** Plans in full and exit codes of commands that wait, as a user sees them: `oarlock` against one `oarlock up`. */
+import { deepEqual, doesNotMatch, equal, match, ok } from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { after, before, describe, test } from 'node:test'
+import type { StackSpec } from '../src/api/index.ts'
+import { secretResource } from '../src/kubernetes/client/index.ts'
+import { isConditionTrue } from '../src/kubernetes/object/index.ts'
+import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
+import { type ProgramResult, runOarlock, skipWithoutTerraformEngine, terraformEngine } from './support/run-program.ts'
+import { StackFixture } from './support/stacks.ts'
+
+const inline = (files: Record<string, string>) => ({ inline: { files } })
+const terraform = (main: string, more: Partial<StackSpec> = {}): StackSpec => ({
+  engine: terraformEngine,
+  source: inline({ 'main.tf': main }),
+  ...more,
+})
+const skip = skipWithoutTerraformEngine
+
+describe('plans', { concurrency: 3 }, () => {
+  const dataDir = makeDataDir()
+  let up: OarlockProcess
+  let stacks: StackFixture
+
+  before(async () => {
+    up = await startOarlock(dataDir, ['--max-workers', '4'])
+    stacks = new StackFixture(up.client)
+  })
+  after(async () => {
+    equal(await up.stop(), 0)
+    removeDirectory(dataDir)
+  })
+
+  const oarlock = async (...args: string[]): Promise<ProgramResult> =>
+    await runOarlock([...args, '-n', 'default'], { env: { KUBECONFIG: up.kubeconfig } })
+  const untilAwaiting = async (name: string, old?: string) =>
+    await stacks.until(
+      name,
+      'a plan that awaits approval',
+      ({ status }) => isConditionTrue(status?.conditions, 'AwaitingApproval') && status?.plan !== undefined && status.plan.digest !== old,
+    )
+
+  test('shows every change and value of terraform, and hides sensitive values leaf by leaf', { skip }, async () => {
+    const prefix = 'ingress of the load balancer in front of the shop, port 443, from '
+    const main = (cidr: string, count: number) => `
+      variable "password" {
+        type      = string
+        sensitive = true
+      }
+      resource "terraform_data" "rule" {
+        input = { text = "${prefix}${cidr}", login = { user = "bob", password = var.password } }
+      }
+      resource "terraform_data" "many" {
+        count = ${count}
+        input = "number-\${count.index}"
+      }`
+    const variables = { password: 'correct-horse-battery' }
+    await stacks.create('full', terraform(main('10.0.0.0/8', 1), { variables, approval: 'Manual' }))
+    const first = await untilAwaiting('full')
+    const created = await oarlock('plan', '--run', first.status?.plan?.runName ?? '')
+    equal(created.code, 0, created.text)
+    match(created.stdout, /\+ text\s+= "ingress of .* from 10\.0\.0\.0\/8"/, 'the attributes of a new resource')
+    const applied = await oarlock('approve', 'full', '--yes', '--wait')
+    equal(applied.code, 0, applied.text)
+    match(applied.stderr, /\+ text\s+= "ingress of .* from 10\.0\.0\.0\/8"/, 'what is approved')
+
+    await stacks.patch('full', { spec: { source: inline({ 'main.tf': main('0.0.0.0/0', 251) }) } })
+    const planned = await oarlock('plan', 'full')
+    equal(planned.code, 0, planned.text)
+    match(planned.stdout, /~ text\s+= "ingress .* from 10\.0\.0\.0\/8" -> "ingress .* from 0\.0\.0\.0\/0"/)
+    equal(planned.stdout.match(/# terraform_data\.many\[\d+\] will be created/g)?.length, 250)
+    match(planned.stdout, /\+ input\s+= "number-250"/)
+    match(planned.stdout, /stack\/full: plan: 250 to add, 1 to change, 0 to destroy\n$/)
+    ok(!planned.stdout.includes('\u001b'), 'colors without a terminal')
+
+    const json = await oarlock('plan', 'full', '-o', 'json')
+    equal(json.code, 0, json.text)
+    type Change = { address: string; change: { after: { input: { login: object } } } }
+    const { plan, add, run, digest } = JSON.parse(json.stdout) as {
+      plan: { resource_changes: Change[] }
+      add: number
+      run: string
+      digest: string
+    }
+    equal(add, 250)
+    deepEqual(plan.resource_changes.find(({ address }) => address === 'terraform_data.rule')?.change.after.input.login, {
+      user: 'bob',
+      password: '(sensitive value)',
+    })
+    const second = await stacks.until('full', 'the plan of the last Run', ({ status }) => status?.plan?.runName === run)
+    equal(second.status?.plan?.digest, digest)
+    const [log, described] = [await oarlock('logs', `run/${run}`), await oarlock('describe', 'run', run)]
+    for (const { code, text } of [log, described]) equal(code, 0, text)
+    for (const { text } of [created, applied, planned, json, log]) doesNotMatch(text, /correct-horse-battery/)
+  })
+
+  test('does not apply an approved plan whose state a user has replaced', { skip }, async () => {
+    const main = (input: number) => `resource "terraform_data" "a" { input = ${input} }`
+    await stacks.create('replaced', terraform(main(1)))
+    await stacks.untilReady('replaced')
+    await stacks.patch('replaced', { spec: { approval: 'Manual', suspend: false, source: inline({ 'main.tf': main(2) }) } })
+    const { status } = await untilAwaiting('replaced')
+    const pulled = await oarlock('state', 'pull', 'replaced')
+    const state = JSON.parse(pulled.stdout) as { serial: number }
+    const file = `${dataDir}/replaced.tfstate`
+    writeFileSync(file, JSON.stringify({ ...state, serial: state.serial + 1 }))
+    equal((await oarlock('state', 'push', 'replaced', file, '--yes')).code, 0)
+    const approved = await oarlock('approve', 'replaced', '--yes', '--wait')
+    equal(approved.code, 1, approved.text)
+    match(approved.stderr, /PlanOutdated: approved plan sha256:\w+ is outdated/)
+    const next = await untilAwaiting('replaced', status?.plan?.digest)
+    const again = await oarlock('approve', 'replaced', '--yes', '--wait', '--plan', next.status?.plan?.digest ?? '')
+    equal(again.code, 0, again.text)
+  })
+
+  test('shows the fields of changed objects, but no data of Secrets', async () => {
+    const secret = {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'login' },
+      stringData: { password: 'first-password', user: 'bob' },
+    }
+    const map = (lines: number) => ({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: 'settings' },
+      data: { 'app.conf': Array.from({ length: 100 }, (_, index) => `line ${index === 50 ? lines : index}`).join('\n'), mode: `m${lines}` },
+    })
+    const files = (lines: number, password: string) =>
+      inline({
+        'secret.json': JSON.stringify({ ...secret, stringData: { ...secret.stringData, password } }),
+        'map.json': JSON.stringify(map(lines)),
+      })
+    await stacks.create('objects', { engine: 'manifests', source: files(1000, 'first-password') })
+    await stacks.untilReady('objects')
+    const first = await oarlock('plan', '--run', (await stacks.runsOf('objects'))[0]!.metadata.name)
+    match(first.stdout, /\+ {3}password: \(sensitive value\)/)
+    await stacks.patch('objects', { spec: { suspend: true, source: files(2000, 'second-password') } })
+    await stacks.patch('objects', { spec: { suspend: false, approval: 'Manual' } })
+    const planned = await oarlock('plan', 'objects')
+    equal(planned.code, 0, planned.text)
+    match(planned.stdout, /~ ConfigMap default\/settings\n/)
+    match(planned.stdout, / {4}- line 1000\n {8}\+ line 2000\n {10}line 51\n/)
+    match(planned.stdout, /~ data\.mode: "m1000" → "m2000"/)
+    match(planned.stdout, /~ data\.password: \(sensitive value\) → \(sensitive value\)/)
+    const json = await oarlock('plan', 'objects', '-o', 'json')
+    type Change = { kind: string; changedFields?: string[]; after: { data: Record<string, string> } }
+    const { plan } = JSON.parse(json.stdout) as { plan: { changes: Change[] } }
+    const change = plan.changes.find(({ kind }) => kind === 'Secret')
+    deepEqual(change?.changedFields, ['data.password'])
+    deepEqual(change?.after.data, { password: '(sensitive value)', user: '(sensitive value)' })
+    for (const { text } of [first, planned, json])
+      for (const password of ['first-password', 'second-password']) {
+        ok(!text.includes(password))
+        ok(!text.includes(Buffer.from(password).toString('base64')))
+      }
+  })
+
+  test('shows everything that a plan command prints, without the values of Secrets', async () => {
+    await up.client.resource(secretResource).create({
+      metadata: { name: 'token', namespace: 'default' },
+      data: { TOKEN: Buffer.from('tok-abcdef-123456').toString('base64') },
+    })
+    await stacks.create('printed', {
+      engine: 'command',
+      source: inline({ a: '' }),
+      approval: 'Manual',
+      env: [{ name: 'TOKEN', secretKeyRef: { name: 'token', key: 'TOKEN' } }],
+      command: { plan: ['sh', '-c', 'i=0; while [ $i -lt 300 ]; do echo "step $i $TOKEN"; i=$((i+1)); done; exit 2'], apply: ['true'] },
+    })
+    const { status } = await untilAwaiting('printed')
+    const shown = await oarlock('plan', 'printed', '--run', status?.plan?.runName ?? '')
+    equal(shown.code, 0, shown.text)
+    equal(shown.stdout.match(/^step \d+ \*\*\*$/gm)?.length, 300)
+    const approved = await oarlock('approve', 'printed', '--yes', '--wait')
+    equal(approved.code, 0, approved.text)
+    match(approved.stderr, /^step 299 \*\*\*$/m)
+  })
+})
