@@ -2,8 +2,11 @@
  * A client that opens many connections to one address and keeps them open, in a process of its own: its files are not those of the test.
  * As a program it reads a {@link FloodOrder} and prints its counts every 100 ms until stdin ends.
  */
+import { equal, ok } from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { get as getHttp } from 'node:http'
+import { get as getHttps } from 'node:https'
 import { connect, type Socket } from 'node:net'
 import { createInterface } from 'node:readline'
 import { connect as connectTls } from 'node:tls'
@@ -54,6 +57,31 @@ export async function startFlood(order: FloodOrder): Promise<Flood> {
       if (child.exitCode === null && child.signalCode === null) await exited
     },
   }
+}
+
+/** The status and the time of a response on a new connection; undefined if the connection was closed. */
+export async function respond(url: string, headers: Record<string, string> = {}): Promise<{ status: number; ms: number } | undefined> {
+  const startMs = performance.now()
+  const { promise, resolve } = Promise.withResolvers<number | undefined>()
+  const get = url.startsWith('https:') ? getHttps : getHttp
+  get(url, { rejectUnauthorized: false, headers, agent: false }, response => resolve(response.resume().statusCode)).on('error', () =>
+    resolve(undefined),
+  )
+  const status = await promise
+  return status === undefined ? undefined : { status, ms: performance.now() - startMs }
+}
+
+/** Checks that health is reported within a second on new connections, which may be closed while others arrive: then on the next one. */
+export async function checkHealth(url: string): Promise<void> {
+  const times: number[] = []
+  for (let i = 0; i < 11; i++) {
+    const { status, ms } = await eventually(() => respond(url), `a response to ${url}`)
+    equal(status, 200)
+    times.push(ms)
+  }
+  // The median: the machine is shared with the clients of the flood, and with other tests.
+  times.sort((one, other) => one - other)
+  ok((times[5] ?? 0) < 1_000, `${url} responded after ${times.map(Math.round)} ms`)
 }
 
 export const getRequest = (path: string, token?: string): string =>

@@ -50,9 +50,11 @@ export class RoleProcesses {
     return file
   }
 
-  async start(name: string, args: readonly string[], ready: RegExp, env: NodeJS.ProcessEnv = {}): Promise<RoleProcess> {
+  /** @param openFiles how many files the process may open. Default: as many as this one. */
+  async start(name: string, args: readonly string[], ready: RegExp, env: NodeJS.ProcessEnv = {}, openFiles?: number): Promise<RoleProcess> {
     const { path, uid } = this.directory(name)
-    const child = spawn(process.execPath, [launcher, ...args], {
+    const limit = openFiles === undefined ? '' : `ulimit -n ${openFiles} && `
+    const child = spawn('sh', ['-c', `${limit}exec "$0" "$@"`, process.execPath, launcher, ...args], {
       cwd: path,
       stdio: ['ignore', 'pipe', 'pipe'],
       // The directory of each role is its home too: what it caches or creates there is its own.
