@@ -148,7 +148,7 @@ const spec = Type.Object(
     cancelReason: Type.Optional(
       Type.String({
         description:
-          'Why the controller canceled the Run: Outdated (by spec.onChange: Cancel of the Stack). Unset when a user canceled it.',
+          'Why the controller canceled the Run: Outdated (the Stack or its inputs changed) or StackDeleted. Unset when a user canceled it.',
       }),
     ),
   },

@@ -29,7 +29,7 @@ export type DispatchAction =
       /** True: also reported as an Event of type Warning. */
       readonly isWarning?: boolean
     }
-  | { readonly kind: 'CancelRun'; readonly object: ObjectVersion }
+  | { readonly kind: 'CancelRun'; readonly object: ObjectVersion; readonly reason?: 'StackDeleted' }
   /** Removes the finalizer of an ended Run that is being deleted. */
   | { readonly kind: 'ReleaseRun'; readonly object: ObjectVersion; readonly finalizers: readonly string[] }
   /** The subject may be missing only from the cache: read the server, and report `SubjectMissing` or `SubjectChanged`, then `WriteSettled`. */

@@ -43,7 +43,7 @@ function cleanupOf(
   if (run.isDeleted && worker !== undefined) return { kind: 'CancelRun', object }
   if (runs.hasSubject(run)) return undefined
   if (!run.isSubjectMissing) return { kind: 'ConfirmSubject', object, subject }
-  if (worker !== undefined) return { kind: 'CancelRun', object }
+  if (worker !== undefined) return { kind: 'CancelRun', object, reason: 'StackDeleted' }
   return end(run, 'Canceled', `${subject.kind}Deleted`, `${subject.kind} ${subject.name} was deleted`, nowMs)
 }
 

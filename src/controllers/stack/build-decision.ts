@@ -99,7 +99,7 @@ function creationEvents(run: Run, superseded: Run | undefined): StackEvent[] {
   if (isRoutine(run)) return []
   const { name } = run.metadata
   const { spec } = run
-  const recovery = spec.recoveredFrom ? `, continues lost Run ${spec.recoveredFrom}` : ''
+  const recovery = spec.recoveredFrom ? `, continues Run ${spec.recoveredFrom}` : ''
   const created: StackEvent = {
     type: 'Normal',
     reason: 'RunCreated',

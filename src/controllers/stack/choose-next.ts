@@ -36,7 +36,7 @@ export type WaitStep = {
   readonly active: Run
   /** What follows it; undefined when the deletion of the Stack does. */
   readonly outlook: Outlook | undefined
-  readonly cancel?: { readonly reason?: 'Outdated' }
+  readonly cancel?: { readonly reason: 'Outdated' | 'StackDeleted' }
   readonly requeueAfterMs?: number
 }
 
@@ -69,7 +69,12 @@ function chooseNextOfDeletion(facts: StackFacts): NextStep {
     // A Destroy that cannot be assigned, for example because of a policy, is replaced when the Stack was changed.
     const isOutdated = type === 'Destroy' && inputs !== undefined && stackRef.generation !== inputs.generation
     const isCancelable = type === 'Plan' || (workerName === undefined && (type !== 'Destroy' || isOutdated))
-    return { kind: 'wait', active, outlook: undefined, ...(isCancelable && !cancel && { cancel: {} }) }
+    return {
+      kind: 'wait',
+      active,
+      outlook: undefined,
+      ...(isCancelable && !cancel && { cancel: { reason: isOutdated ? 'Outdated' : 'StackDeleted' } }),
+    }
   }
   const choice = chooseDeletion(facts)
   if (!choice) return { kind: 'release' }

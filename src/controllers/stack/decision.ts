@@ -38,7 +38,7 @@ export type StackDecision = {
   /** A waiting Run that `createRun` replaces: end it as Canceled, at exactly this version, before the new one is created. */
   readonly supersedeRun?: { readonly name: string; readonly resourceVersion: string; readonly by: string }
   /** Cancel it at exactly this version. */
-  readonly cancelRun?: { readonly name: string; readonly resourceVersion: string; readonly reason?: 'Outdated' }
+  readonly cancelRun?: { readonly name: string; readonly resourceVersion: string; readonly reason?: 'Outdated' | 'StackDeleted' }
   /** Ended Runs beyond the history limit, to be deleted after the status is written: it contains their results. */
   readonly deleteRuns: readonly { readonly name: string; readonly uid: string }[]
   /** To be added before a Run is created. */

@@ -4,7 +4,17 @@ import type { StackEvent } from './conditions.ts'
 import { inputsOf, sameInputs } from './inputs.ts'
 import { formatApplied, formatFailure, formatPlanned, truncateMessage } from './messages.ts'
 import { countFailure } from './repeated-failure.ts'
-import { endedAtMs, hasChanges, isAdHocRun, isLifecycleRun, isLost, isOutdatedPlan, isRoutine, isSuperseded } from './run-status.ts'
+import {
+  endedAtMs,
+  hasChanges,
+  isAdHocRun,
+  isDrained,
+  isLifecycleRun,
+  isLost,
+  isOutdatedPlan,
+  isRoutine,
+  isSuperseded,
+} from './run-status.ts'
 
 /** What the Runs of a Stack left behind: the part of its status that later decisions read. */
 export type StackRecord = Readonly<Omit<StackStatus, 'observedGeneration' | 'conditions' | 'nextRunAt'>>
@@ -89,7 +99,9 @@ function outcomeOf(run: Run, record: StackRecord, stack: Stack, nowMs: number): 
   const { name } = run.metadata
   const isAdHoc = isAdHocRun(run)
   if (isLost(run)) {
-    const event: StackEvent = { type: 'Warning', reason: 'RunLost', message: withMessage(`Run ${name} was lost`, run) }
+    const event: StackEvent = isDrained(run)
+      ? { type: 'Warning', reason: 'RunInterrupted', message: formatStopped(run, 'interrupted') }
+      : { type: 'Warning', reason: 'RunLost', message: withMessage(`Run ${name} was lost`, run) }
     return isAdHoc ? { event } : { event, record: { ...record, resources: resourcesOf(run, record) } }
   }
   switch (phaseOf(run)) {
@@ -102,7 +114,7 @@ function outcomeOf(run: Run, record: StackRecord, stack: Stack, nowMs: number): 
     case 'Canceled':
       if (isSuperseded(run)) return {}
       return {
-        event: { type: 'Warning', reason: 'RunCanceled', message: formatCanceled(run) },
+        event: { type: 'Warning', reason: 'RunCanceled', message: formatStopped(run, 'canceled') },
         record: { ...record, plan: planAfterApproved(run, record) },
       }
     case 'Lost':
@@ -238,12 +250,12 @@ function planAfterApproved(run: Run, { plan }: StackRecord): StackRecord['plan']
   return run.spec.approvedPlan ? undefined : plan
 }
 
-/** `Run app-3f2a1-4 was canceled on request`: the message of a canceled Run usually starts with `canceled`. */
-function formatCanceled(run: Run): string {
+/** `Run app-3f2a1-4 was canceled on request`: the message of the Run usually starts with the verb. */
+function formatStopped(run: Run, verb: 'canceled' | 'interrupted'): string {
   const message = truncateMessage(run.status?.message ?? '')
-  return message.startsWith('canceled ')
+  return message.startsWith(`${verb} `)
     ? `Run ${run.metadata.name} was ${message}`
-    : withMessage(`Run ${run.metadata.name} was canceled`, run)
+    : withMessage(`Run ${run.metadata.name} was ${verb}`, run)
 }
 
 function withMessage(text: string, run: Run): string {

@@ -20,7 +20,7 @@ import {
   truncateMessage,
 } from './messages.ts'
 import { restoredConditions } from './restored-conditions.ts'
-import { hasChanges, isAdHocRun } from './run-status.ts'
+import { hasChanges, isAdHocRun, isDrained } from './run-status.ts'
 
 const sourceErrorMark = '. The source cannot be resolved at present: '
 
@@ -141,7 +141,11 @@ function plannedConditions(facts: StackFacts, { after, atMs }: PlannedRun): Stac
   switch (after.kind) {
     case 'lost': {
       const { name } = run.metadata
-      if (after.count < lostRunLimit) return reconcilingCondition('RunLost', `Run ${name} was lost`)
+      if (after.count < lostRunLimit) {
+        return isDrained(run)
+          ? reconcilingCondition('RunInterrupted', `Run ${name} was interrupted because its worker was stopped`)
+          : reconcilingCondition('RunLost', `Run ${name} was lost`)
+      }
       const lost = `The last ${after.count} Runs were lost, most recently ${name}`
       return reconcilingCondition('RunLost', `${lost}. Next attempt at ${formatTime(atMs)}`)
     }

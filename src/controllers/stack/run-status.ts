@@ -55,6 +55,11 @@ export function ownRuns(runs: readonly Run[], uid: string): Run[] {
 /** Failure reasons caused by the worker and not by the Stack. */
 const workerLossReasons = new Set(['WorkerDrained', 'LeaseLost', 'SupervisorLost'])
 
+/** True for a Run whose worker was stopped, for example because `oarlock up` was, and interrupted it. */
+export function isDrained({ status }: Pick<Run, 'status'>): boolean {
+  return status?.phase === 'Failed' && status.reason === 'WorkerDrained'
+}
+
 /** True for a Run that ended because its worker did. The next Run continues it immediately, and it does not count as a failure of the Stack. */
 export function isLost(run: Run): boolean {
   const phase = phaseOf(run)

@@ -322,7 +322,7 @@ export class Simulator {
   }
 
   #cancel({ name: runName, reason }: NonNullable<StackDecision['cancelRun']>, name: string): void {
-    this.#log(name, `cancel Run ${runName}`)
+    this.#log(name, `cancel Run ${runName}${reason ? ` (${reason})` : ''}`)
     this.#runs = this.#runs.map(run => {
       if (run.metadata.name !== runName) return run
       const spec = { ...run.spec, cancel: true, ...(reason && { cancelReason: reason }) }

@@ -39,9 +39,10 @@ export class EngineError extends Error {
   }
 }
 
-/** The engine stopped because the Run was interrupted, so the Run may be retried. */
-export function interruptedError(engine: string, during: string): EngineError {
-  return new EngineError('Interrupted', `${engine} was interrupted during ${during}; the state has everything that it finished`, {
-    retryable: true,
-  })
+/**
+ * The engine stopped because the Run was interrupted, so the Run may be retried.
+ * @param result what that leaves, such as `no object was changed`.
+ */
+export function interruptedError(engine: string, during: string, result: string): EngineError {
+  return new EngineError('Interrupted', `${engine} was interrupted during ${during}; ${result}`, { retryable: true })
 }

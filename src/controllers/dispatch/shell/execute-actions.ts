@@ -55,7 +55,9 @@ export class ActionExecutor {
       case 'PatchRunStatus':
         return await this.#write(action.object, () => this.#patchRunStatus(action))
       case 'CancelRun':
-        return await this.#write(action.object, () => this.#patchRun(action.object, { spec: { cancel: true } }))
+        return await this.#write(action.object, () =>
+          this.#patchRun(action.object, { spec: { cancel: true, ...(action.reason && { cancelReason: action.reason }) } }),
+        )
       case 'ReleaseRun':
         return await this.#write(action.object, () => this.#release(action))
       case 'ConfirmSubject':

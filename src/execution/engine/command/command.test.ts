@@ -139,11 +139,28 @@ for (const { name, command, variables = {}, want } of [
   })
 }
 
+test('a plan that is interrupted claims nothing about the state', async t => {
+  const steps = { plan: sh('sleep 60 & echo started; wait'), apply: sh('true') }
+  const harness = await createEngineHarness(t, {}, { spec: spec(steps) })
+  const context = { ...harness.context, log: () => harness.abort.abort() }
+  await assert.rejects(
+    run(context),
+    rejectsWith('Interrupted', /^spec.command.plan was interrupted during plan; it has planned nothing$/, true),
+  )
+})
+
 test('an apply that is interrupted fails with reason Interrupted', async t => {
   // The shell itself waits: dash loses a SIGINT that arrives while it starts a program (observed about once in ten).
   const harness = await createEngineHarness(t, {}, { spec: spec({ apply: sh('sleep 60 & echo started; wait') }) })
   const context = { ...harness.context, log: () => harness.abort.abort() }
-  await assert.rejects(run(context), rejectsWith('Interrupted', /^spec.command.apply was interrupted during apply/, true))
+  await assert.rejects(
+    run(context),
+    rejectsWith(
+      'Interrupted',
+      /^spec.command.apply was interrupted during apply; only the command itself knows what it has changed$/,
+      true,
+    ),
+  )
 })
 
 for (const { line, want } of [

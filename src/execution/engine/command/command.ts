@@ -32,6 +32,12 @@ export function createCommandEngine(): Engine {
   return new CommandEngine()
 }
 
+const interruptedResult: Readonly<Record<Step, string>> = {
+  plan: 'it has planned nothing',
+  apply: 'only the command itself knows what it has changed',
+  destroy: 'only the command itself knows what it has deleted',
+}
+
 class CommandEngine implements Engine {
   readonly name = 'command'
 
@@ -133,7 +139,7 @@ class CommandEngine implements Engine {
   }
 
   #fail(context: EngineContext, step: Step, exitCode: number | null, errors: readonly string[]): never {
-    if (context.signal.aborted) throw interruptedError(`spec.command.${step}`, step)
+    if (context.signal.aborted) throw interruptedError(`spec.command.${step}`, step, interruptedResult[step])
     const reasons: Record<Step, EngineErrorReason> = { plan: 'PlanFailed', apply: 'ApplyFailed', destroy: 'DestroyFailed' }
     const last = errors.at(-1)
     const outcome = exitCode === null ? 'was killed by a signal' : `failed with exit code ${exitCode}`

@@ -71,7 +71,7 @@ export async function applyManifests(
   if (context.spec.manifests?.wait !== false) {
     await waitForManifests(context, client, manifests, timeoutMs, pruned.length)
   }
-  if (signal.aborted) throw interruptedError('manifests', 'apply')
+  if (signal.aborted) throw interruptedError('manifests', 'apply', 'the inventory has every object that it applied')
   context.progress({ done: total, total })
   return { outputs: {}, resources: entries.size, changed: plan.hasChanges }
 }

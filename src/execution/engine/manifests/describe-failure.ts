@@ -2,6 +2,12 @@ import { type StatusCause, StatusError } from '../../../kubernetes/object/index.
 import type { EngineContext } from '../engine.ts'
 import { EngineError, interruptedError } from '../engine-error.ts'
 
+const interruptions = {
+  PlanFailed: { during: 'plan', result: 'no object was changed' },
+  ApplyFailed: { during: 'apply', result: 'the inventory has every object that it applied' },
+  DestroyFailed: { during: 'destroy', result: 'the inventory has every object that may remain' },
+} as const
+
 /**
  * Converts an error of the API server into an EngineError that names file, document and object. An error that the server calls Invalid is
  * not retryable; every other error is. After an interrupt the result is always Interrupted.
@@ -12,7 +18,10 @@ export function describeFailure(
   location: string,
   reason: 'PlanFailed' | 'ApplyFailed' | 'DestroyFailed',
 ): EngineError {
-  if (signal.aborted) return interruptedError('manifests', reason === 'PlanFailed' ? 'plan' : 'apply')
+  if (signal.aborted) {
+    const { during, result } = interruptions[reason]
+    return interruptedError('manifests', during, result)
+  }
   if (error instanceof EngineError) return error
   if (!(error instanceof StatusError)) {
     return new EngineError(reason, `${location}: ${error instanceof Error ? error.message : String(error)}`, {

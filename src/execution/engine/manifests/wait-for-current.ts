@@ -27,7 +27,7 @@ export async function waitForCurrent(
   const deadline = performance.now() + timeoutMs
   let pending = objects.map(each => ({ ...each, message: '' }))
   for (let pollMs = initialPollMs; ; pollMs = Math.min(pollMs * 1.5, maxPollMs)) {
-    if (signal.aborted) throw interruptedError('manifests', 'the wait')
+    if (signal.aborted) throw interruptedError('manifests', 'the wait', 'the inventory has every object that may exist')
     const results = await Promise.all(pending.map(async each => ({ ...each, result: await each.poll() })))
     const failure = results.find(({ result }) => result.status === 'Failed')
     if (failure) throw new EngineError('ApplyFailed', `${failure.text} has failed: ${failure.result.message}`, { retryable: true })

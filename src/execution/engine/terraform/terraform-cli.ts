@@ -122,7 +122,10 @@ export class TerraformCli {
   fail(context: EngineContext, reason: EngineErrorReason, during: string, result: CliResult): never {
     const { title, binary } = this.#flavor
     const { exitCode, errorText } = result
-    if (context.signal.aborted) throw interruptedError(title, during)
+    if (context.signal.aborted) {
+      const isBeforeApply = during === 'init' || during === 'plan'
+      throw interruptedError(title, during, isBeforeApply ? 'no resource was changed' : 'the state has everything that it finished')
+    }
     const secrets = secretValues(context.variables, context.sensitiveNames)
     const errors = result.diagnostics.filter(({ diagnostic }) => diagnostic.severity === 'error')
     const causes = errors.some(each => !isFollowUpError(each)) ? errors.filter(each => !isFollowUpError(each)) : errors

@@ -152,12 +152,17 @@ test('a Plan takes no lock', async () => {
   equal(status().phase, 'Succeeded')
 })
 
-test('a Run that is canceled before it starts takes no lock and reports Canceled', async () => {
-  const { execution, phases, calls, status } = createExecution({ cancel: true })
-  equal(await execution.done, 'reported')
-  deepEqual(calls, ['close'])
-  deepEqual([phases.at(-1), status().message], ['Canceled', 'canceled on request'])
-})
+for (const { spec, message } of [
+  { spec: {}, message: 'canceled on request' },
+  { spec: { cancelReason: 'StackDeleted' }, message: 'canceled because the Stack is being deleted' },
+  { spec: { cancelReason: 'Outdated' }, message: 'canceled because the Stack or its inputs changed' },
+])
+  test(`a Run that is canceled before it starts takes no lock and reports: ${message}`, async () => {
+    const { execution, phases, calls, status } = createExecution({ cancel: true, ...spec })
+    equal(await execution.done, 'reported')
+    deepEqual(calls, ['close'])
+    deepEqual([phases.at(-1), status().message], ['Canceled', message])
+  })
 
 test('the supervisor is informed before the engine of a canceled Run is interrupted', async () => {
   const started = join(directory, 'canceled')

@@ -36,7 +36,7 @@ import type { RunResult } from './run-result.ts'
 import { RunStateFile } from './run-state-file.ts'
 import { RunStopper } from './run-stopper.ts'
 import { salvageTarget } from './salvage-target.ts'
-import { forbidsWrites, RunStoppedError, type StopCause } from './stop-cause.ts'
+import { canceledBy, forbidsWrites, RunStoppedError, type StopCause } from './stop-cause.ts'
 
 /** While the Lease is valid no worker takes over: time for the supervisor to save the last state as the newest, not as an orphan. */
 const abandonTimeoutMs = 5_000
@@ -104,7 +104,7 @@ class RunExecution {
     if (run.spec.workerName !== spec.workerName) this.stop({ kind: 'OwnershipLost', detail: 'it was assigned to another worker' })
     else if (run.status?.phase === 'Lost') this.stop({ kind: 'OwnershipLost', detail: 'it was declared Lost' })
     // A finalizer of dispatch keeps a Run that is being deleted until it has ended (invariant 1).
-    else if (run.spec.cancel || run.metadata.deletionTimestamp) this.stop({ kind: 'Canceled' })
+    else if (run.spec.cancel || run.metadata.deletionTimestamp) this.stop(canceledBy(run))
   }
 
   renewed(): void {

@@ -14,12 +14,24 @@ export type Failure = Pick<RunStatus, 'reason' | 'message' | 'retryable'> & { ph
 /** Longer messages are truncated in the status. */
 export const maxMessageChars = 4_000
 
+const canceledBecause = {
+  Requested: 'canceled on request',
+  Outdated: 'canceled because the Stack or its inputs changed',
+  StackDeleted: 'canceled because the Stack is being deleted',
+  RunDeleted: 'canceled because the Run is being deleted',
+} as const
+
 /** The result of a Run that was stopped. `engineError` is the error that the engine ended with, if any. */
 export function failureOfStop(cause: StopCause, engineError: string | undefined): Failure {
   const suffix = engineError ? `: ${engineError}` : ''
   switch (cause.kind) {
     case 'Canceled':
-      return { phase: 'Canceled', reason: 'Canceled', message: `canceled on request${suffix}`, retryable: false }
+      return {
+        phase: 'Canceled',
+        reason: 'Canceled',
+        message: `${canceledBecause[cause.reason ?? 'Requested']}${suffix}`,
+        retryable: false,
+      }
     case 'Timeout':
       return failed('Timeout', `did not finish within ${cause.timeout} (spec.timeout)${suffix}`, true)
     case 'OutOfMemory':

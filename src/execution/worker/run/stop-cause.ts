@@ -1,7 +1,9 @@
+import type { Run } from '../../../api/index.ts'
+
 /** Why a Run is stopped before its engine exits on its own. */
 export type StopCause =
-  /** A user set `spec.cancel`, or deleted the Run. */
-  | { kind: 'Canceled' }
+  /** `spec.cancel` was set, by a user without a reason, or the Run was deleted. */
+  | { kind: 'Canceled'; reason?: 'Outdated' | 'StackDeleted' | 'RunDeleted' }
   | { kind: 'Timeout'; timeout: string }
   /** It exceeded `spec.resources.memory`; the engine was killed. `raise`: the limit of the next Run, where it is raised automatically. */
   | { kind: 'OutOfMemory'; used: number; limit: number; raise: string | undefined }
@@ -19,6 +21,14 @@ export type StopCause =
   | { kind: 'StateRejected'; detail: string }
   /** The Run is no longer this worker's: it is Lost, deleted, ended, reassigned, or a newer Run has started (invariant 3). */
   | { kind: 'OwnershipLost'; detail: string }
+
+/** Why a Run was canceled. */
+export function canceledBy({ spec, metadata }: Run): StopCause {
+  const { cancelReason } = spec
+  const isKnown = cancelReason === 'Outdated' || cancelReason === 'StackDeleted'
+  const reason = isKnown ? cancelReason : metadata.deletionTimestamp === undefined ? undefined : 'RunDeleted'
+  return { kind: 'Canceled', ...(reason && { reason }) }
+}
 
 /** The reason carried by the AbortSignals of a Run. */
 export class RunStoppedError extends Error {
