@@ -1,10 +1,11 @@
-/** Writes docs/reference/*.md from the declarations in src/api. `--check` only reports outdated pages. */
+/** Writes docs/reference/*.md from the declarations in src/api, and docs/api/*.md. `--check` only reports outdated pages. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { oarlockResources } from '../src/api/index.ts'
 import type { CustomResource, StructuralSchema } from '../src/kubernetes/object/index.ts'
+import { apiPages } from './api-reference.ts'
 
-const folder = join(import.meta.dirname, '..', 'docs', 'reference')
+const folder = join(import.meta.dirname, '..', 'docs')
 
 type Row = { path: string; schema: StructuralSchema; required: boolean }
 
@@ -64,14 +65,15 @@ ${table(status, 'status')}
 `
 }
 
-/** Page text by file name. */
-export function referencePages(): Map<string, string> {
-  return new Map(oarlockResources.map(resource => [`${resource.kind.toLowerCase()}.md`, page(resource)]))
+/** Page text by path below docs/. */
+function generatedPages(): Map<string, string> {
+  const reference = oarlockResources.map(resource => [`reference/${resource.kind.toLowerCase()}.md`, page(resource)] as const)
+  return new Map([...reference, ...[...apiPages()].map(([name, text]) => [`api/${name}`, text] as const)])
 }
 
 /** Names of the pages whose file differs from the generated text. */
 export function outdatedPages(): string[] {
-  return [...referencePages()].filter(([name, text]) => readOrEmpty(join(folder, name)) !== text).map(([name]) => name)
+  return [...generatedPages()].filter(([name, text]) => readOrEmpty(join(folder, name)) !== text).map(([name]) => name)
 }
 
 function readOrEmpty(path: string): string {
@@ -86,11 +88,13 @@ if (import.meta.main) {
   if (process.argv.includes('--check')) {
     const outdated = outdatedPages()
     if (outdated.length > 0) {
-      console.error(`docs/reference is out of date: ${outdated.join(', ')}; run npm run docs`)
+      console.error(`docs/ is out of date: ${outdated.join(', ')}; run npm run docs`)
       process.exit(1)
     }
   } else {
-    mkdirSync(folder, { recursive: true })
-    for (const [name, text] of referencePages()) writeFileSync(join(folder, name), text)
+    for (const [name, text] of generatedPages()) {
+      mkdirSync(dirname(join(folder, name)), { recursive: true })
+      writeFileSync(join(folder, name), text)
+    }
   }
 }

@@ -6,8 +6,27 @@ import { attacks } from '../bench/attack/index.ts'
 import { outdatedPages } from '../scripts/generate-docs.ts'
 import { readPromises } from './support/promises.ts'
 
-test('docs/reference is up to date with src/api (update it with npm run docs)', () => {
+test('docs/reference and docs/api are up to date with src/ (update them with npm run docs)', () => {
   deepEqual(outdatedPages(), [])
+})
+
+test('docs/api has a page with a signature of every export of each entry point', async () => {
+  const { exports } = JSON.parse(readFileSync('package.json', 'utf8')) as { exports: Record<string, { default?: string }> }
+  for (const [entry, { default: file }] of Object.entries(exports)) {
+    if (file === undefined) continue
+    const page = readFileSync(join('docs', 'api', `${entry.slice(2)}.md`), 'utf8')
+    const documented = new Set(
+      [...page.matchAll(/^### (\w+)\n(?:(?!#).*\n)*?```ts\n(?:function|class|abstract class|const|type|interface)/gm)].map(
+        ([, name]) => name,
+      ),
+    )
+    const exported = Object.keys(await import(join('..', file.replace('./dist/', 'src/').replace(/\.js$/, '.ts'))))
+    deepEqual(
+      exported.filter(name => !documented.has(name)),
+      [],
+      entry,
+    )
+  }
 })
 
 test('every relative link in the docs points to an existing file', () => {

@@ -19,8 +19,8 @@ const mayImport: Record<string, readonly string[]> = {
   'kubernetes/server': [...objects, 'kubernetes/schema', 'kubernetes/apply'],
   'kubernetes/controller': [...clients, 'kubernetes/schema'],
   'kubernetes/testing': [...controllers, 'kubernetes/server'],
-  kubernetes: ['kubernetes/object', 'kubernetes/schema', 'kubernetes/apply'],
-  api: ['kubernetes/object'],
+  kubernetes: ['kubernetes/util', 'kubernetes/object', 'kubernetes/schema', 'kubernetes/apply'],
+  api: ['kubernetes/util', 'kubernetes/object'],
   'stores/http': ['kubernetes/util'],
   'stores/log': ['stores/http', ...objects],
   'stores/state': ['stores/http', ...objects],
@@ -83,6 +83,7 @@ const serverMayImport: Record<string, readonly string[]> = {
 
 /** Entry points of a module other than its index, each with its reason. */
 const entryPoints: Record<string, string> = {
+  'kubernetes/util/check-node-version.ts': 'published entry points import it before everything else',
   'kubernetes/util/worker-thread.ts': 'the supervisor process must stay small: it needs the path of a module only',
   'execution/workspace/process/index.ts': 'the supervisor process must stay small: it only starts and kills processes',
   'execution/workspace/run-directory.ts': 'the supervisor process must stay small: it removes the directories of Runs',

@@ -1,8 +1,8 @@
 import { equal, match } from 'node:assert/strict'
-import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { execFile, spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { delimiter, dirname, join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
 
@@ -47,15 +47,42 @@ spec:
   match(stdout, /default\/hello.*Ready/)
 })
 
-test('exports types for oarlock/client, oarlock/controller and oarlock/server', async () => {
+/** Each Node on PATH that is too old; most machines have one or none, besides the one in node_modules. */
+const oldNodes = (process.env.PATH ?? '')
+  .split(delimiter)
+  .map(directory => join(directory, 'node'))
+  .filter(
+    path => existsSync(path) && Number.parseInt(spawnSync(path, ['-p', 'process.versions.node'], { encoding: 'utf8' }).stdout, 10) < 24,
+  )
+
+test('each entry point and the command line report a Node that is too old', async () => {
+  const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  const entries = Object.keys(exports).filter(name => name !== './package.json')
+  for (const node of new Set(oldNodes)) {
+    for (const entry of entries) {
+      const failure = await run(node, ['--input-type=module', '-e', `import 'oarlock${entry.slice(1)}'`], { cwd: folder }).catch(
+        error => error,
+      )
+      match(failure.stderr, /Error: oarlock requires Node\.js 24 or newer, but this is v[\d.]+: install a newer one/, entry)
+    }
+    const launcher = join(folder, 'node_modules', '.bin', 'oarlock')
+    const failure = await run(launcher, ['version'], { cwd: folder, env: { PATH: dirname(node) } }).catch(error => error)
+    match(failure.stderr, /^oarlock: Node\.js v[\d.]+ is too old, 24 or newer is required/)
+  }
+})
+
+test('the declarations of every entry point are complete with @types/node, also without skipLibCheck', async () => {
   writeFileSync(
     join(folder, 'user.ts'),
     `import { createClient, secretResource } from 'oarlock/client'
 import { Manager, controller } from 'oarlock/controller'
 import { startServer } from 'oarlock/server'
 import { stackResource } from 'oarlock/api'
+import { startTestServer } from 'oarlock/testing'
+import { equalJson } from 'oarlock/kubernetes'
 const server = await startServer({ dataDir: './x', listen: { port: 0 } })
 const client = await createClient({ kubeconfig: server.kubeconfigPath })
+export const others = [startTestServer, equalJson]
 const stack = await client.resource(stackResource).get('a', { namespace: 'b' })
 const engine: string = stack.spec.engine
 const manager = new Manager({ client })
@@ -71,11 +98,10 @@ manager.add(controller({ name: 'e', for: secretResource, reconcile: async () => 
 stack.spec.enginee
 `,
   )
-  writeFileSync(
-    join(folder, 'tsconfig.json'),
-    '{ "compilerOptions": { "module": "nodenext", "target": "esnext", "strict": true, "exactOptionalPropertyTypes": true, "noEmit": true, "types": ["node"], "typeRoots": ["' +
-      join(root, 'node_modules/@types') +
-      '"] }, "include": ["user.ts"] }',
-  )
+  // The peer dependency, which npm does not install because it is optional.
+  mkdirSync(join(folder, 'node_modules', '@types'))
+  symlinkSync(join(root, 'node_modules', '@types', 'node'), join(folder, 'node_modules', '@types', 'node'))
+  const compilerOptions = { module: 'nodenext', target: 'esnext', strict: true, exactOptionalPropertyTypes: true, noEmit: true }
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['user.ts'] }))
   await run(join(root, 'node_modules/.bin/tsc'), ['-p', folder], { cwd: folder, env: nodeFirst })
 })

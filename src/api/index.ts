@@ -4,6 +4,7 @@
  * Out of scope: behavior; what a field does is implemented in `controllers/` and `execution/`.
  * Start reading at `stack.ts`.
  */
+import '../kubernetes/util/check-node-version.ts'
 import type { CustomResource } from '../kubernetes/object/index.ts'
 import { runResource } from './run.ts'
 import { stackResource } from './stack.ts'

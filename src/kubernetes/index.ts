@@ -5,6 +5,8 @@
  * Modules, each importing only those before it: `util/`, `object/`, `cel/`, `schema/`, `apply/`, then `client/` and `server/`, then
  * `controller/`, then `testing/`. Nothing here imports the rest of Oarlock.
  */
+import './util/check-node-version.ts'
+
 export * from './apply/index.ts'
 export * from './object/index.ts'
 export * from './schema/index.ts'

@@ -5,6 +5,8 @@
  * Layers: `http-client.ts` adds credentials and retries to a `transport.ts` (`http-transport.ts` or `local-transport.ts`);
  * `connection-pool.ts` pipelines short requests. Pure decisions: `decide-retry.ts` and `decide-list-watch.ts`.
  */
+import '../util/check-node-version.ts'
+
 export { TokenBucket, type TokenRate } from '../util/token-bucket.ts'
 export {
   type Client,

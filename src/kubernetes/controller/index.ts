@@ -4,6 +4,7 @@
  * Not done here: talking HTTP (`client/`), what a kind means (`api/`), sharding, external resources.
  * Deciders are pure (`decide-election.ts`, `reconcile.ts`); time and randomness are passed in.
  */
+import '../util/check-node-version.ts'
 
 export { coerceError, type Log, silentLog } from '../util/log.ts'
 export { systemTimers, type Timers } from '../util/timers.ts'

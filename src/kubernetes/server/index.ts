@@ -21,6 +21,8 @@
  * | data | storage/ (tables, commits, backup) |
  * | no dependencies | fairness/ (fair queueing, time slices), metrics/ (`/metrics`) |
  */
+import '../util/check-node-version.ts'
+
 export type { AuditOptions } from './audit/index.ts'
 export {
   type AdmissionPlugin,

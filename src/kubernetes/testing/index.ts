@@ -4,6 +4,7 @@
  * a seeded interleaving of tasks, and a client that injects faults of networks and servers.
  * Out of scope: a fake API server. Tests run against the embedded one, which behaves as in production.
  */
+import '../util/check-node-version.ts'
 
 export { seededRandom } from '../util/index.ts'
 export { type FaultCounts, type Faults, withFaults } from './fault-client.ts'

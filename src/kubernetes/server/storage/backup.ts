@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { backup, DatabaseSync } from 'node:sqlite'
 import { toStartError } from './database.ts'
 import { inspect } from './inspect.ts'
 import { syncPath } from './secret-file.ts'
+import { backup, DatabaseSync } from './sqlite.ts'
 import { ServerStartError } from './start-error.ts'
 
 /** The content of a finished backup. */

@@ -1,12 +1,13 @@
 import { chmodSync, closeSync, existsSync, openSync, statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { backup, DatabaseSync, type StatementSync } from 'node:sqlite'
+import type { StatementSync } from 'node:sqlite'
 import { checksumSeed, rowChecksum } from './checksum.ts'
 import { recoveryAdvice } from './corruption-report.ts'
 import { formatVersion, migrate } from './format.ts'
 import type { CommitBatch, StorageThreadOptions } from './protocol.ts'
 import { type ReadRow, readRows } from './read-rows.ts'
 import { keyNameOf, maxHeaderBytes, type RowEncryption } from './row-encryption.ts'
+import { backup, DatabaseSync } from './sqlite.ts'
 import {
   sqliteBusy,
   sqliteCantOpen,

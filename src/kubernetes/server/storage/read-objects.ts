@@ -1,7 +1,7 @@
-import { DatabaseSync } from 'node:sqlite'
 import type { KubeObject } from '../../object/index.ts'
 import { toStartError } from './database.ts'
 import { readFormat } from './format.ts'
+import { DatabaseSync } from './sqlite.ts'
 import { validRows } from './valid-rows.ts'
 
 /**
