@@ -103,13 +103,16 @@ export type Worker = ObjectOf<typeof workerResource>
 
 /** Reports whether the worker has reported that it accepts Runs, and has not failed since. Only then does it get Runs and count as a worker of its pool. */
 export function hasRegistered({ status }: { readonly status?: Pick<WorkerStatus, 'phase'> | undefined }): boolean {
-  return status !== undefined && (status.phase === 'Ready' || status.phase === 'Busy' || status.phase === 'Draining')
+  return status?.phase === 'Ready' || status?.phase === 'Busy' || status?.phase === 'Draining'
 }
 
-/** Reports whether the worker is one that a host is to start, or starts, and that has not registered. It has no Lease yet. */
+/**
+ * Reports whether the worker is one that a host is to start, or starts, and that has not registered. It has no Lease yet. A server with an
+ * older or foreign CRD may accept a Worker without a spec.
+ */
 export function isStartRequested(worker: {
   readonly spec: WorkerSpec
   readonly status?: Pick<WorkerStatus, 'phase'> | undefined
 }): boolean {
-  return worker.spec.start === true && !hasRegistered(worker)
+  return worker.spec?.start === true && !hasRegistered(worker)
 }
