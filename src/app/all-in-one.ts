@@ -5,6 +5,7 @@ import { capabilitiesFromEnv } from '../execution/worker/index.ts'
 import type { Client } from '../kubernetes/client/index.ts'
 import { type Informer, type Log, silentLog } from '../kubernetes/controller/index.ts'
 import type { ApiServer, AuditOptions } from '../kubernetes/server/index.ts'
+import { fullDiskReasons } from '../kubernetes/util/index.ts'
 import { type Address, formatAddress, urlOf } from './address.ts'
 import { startApiServer } from './api-server/api-server.ts'
 import { makeControllers } from './controllers/controllers.ts'
@@ -168,7 +169,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
 
     let isStopping = false
     // Load balancers must stop sending requests as soon as the shutdown begins.
-    manager.addReadinessCheck(() => (isStopping ? ['oarlock is shutting down'] : claim.notReady()))
+    manager.addReadinessCheck(() => (isStopping ? ['oarlock is shutting down'] : [...claim.notReady(), ...fullDiskReasons(dataDir)]))
     const statusToken = openStatusToken(dataDir)
     const listener = await startEndpoints({
       address: healthAddress,

@@ -1,5 +1,6 @@
 import type { Client } from '../../kubernetes/client/index.ts'
 import { coerceError, type Log, Manager } from '../../kubernetes/controller/index.ts'
+import { fullDiskReasons } from '../../kubernetes/util/index.ts'
 import { prepareDataDirectory, prepareRoleDirectory } from '../data-directory.ts'
 import { readStoresClaim } from '../discovery/index.ts'
 import { makeRegistry } from '../endpoints/metrics.ts'
@@ -40,7 +41,7 @@ export async function startStoresProcess(options: StoresProcessOptions): Promise
   try {
     claim = await keepClaim({ client, stores, dataDir, replace: options.replace ?? false, log, onLost: options.onLost })
     const kept = claim
-    manager.addReadinessCheck(kept.notReady)
+    manager.addReadinessCheck(() => [...kept.notReady(), ...fullDiskReasons(dataDir)])
     const { url, notReady, stop } = await startPublishedListener({
       ...options,
       role: 'state and log stores',

@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type KubeObject, StatusError } from '../object/index.ts'
-import { ConnectionLimiter, type Log, openFilesError, residentBytes, silentLog } from '../util/index.ts'
+import { ConnectionLimiter, fullDiskReasons, type Log, openFilesError, residentBytes, silentLog } from '../util/index.ts'
 import { type Audit, type AuditOptions, openAudit } from './audit/index.ts'
 import {
   type AdmissionPlugin,
@@ -236,7 +236,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       connections: limiter,
       requestMetrics,
       metrics,
-      health: { storageFailure: () => store.failure, isStopping: () => isStopping },
+      health: { storageFailure: () => store.failure, fullDisk: () => fullDiskReasons(dataDir)[0], isStopping: () => isStopping },
       auditor: audit?.auditor,
       onInternalError: (error, request) =>
         log.error({ err: error, method: request.method, url: request.url?.split('?')[0] }, 'a request failed'),

@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, truncateSync, u
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { mountTmpfs, tmpfsUnavailable } from '../../../test/support/mount-tmpfs.ts'
 import { type LogLimits, type LogStore, openLogStore } from './index.ts'
 
 const key = { namespace: 'apps', run: 'net-ab12c-1' }
@@ -57,6 +58,36 @@ test('ignores a repeated append and rejects a gap', () =>
     deepStrictEqual(await appendText(store, 8, 'late'), { kind: 'ended' })
     await rejects(appendText(store, -1, 'x'), RangeError)
   }))
+
+test('on a full disk an append fails, what was acknowledged stays, and the log continues when there is space', {
+  skip: tmpfsUnavailable() ?? false,
+}, async () => {
+  const disk = mountTmpfs(256 * 1024)
+  try {
+    const store = openLogStore({ directory: disk.path })
+    let acknowledged = ''
+    const append = async () => {
+      const text = `${String(acknowledged.length).padStart(9_999)}\n`
+      await appendText(store, acknowledged.length, text)
+      acknowledged += text
+    }
+    await append()
+    const ballast = join(disk.path, 'ballast')
+    writeFileSync(ballast, Buffer.alloc(128 * 1024))
+    let failure: unknown
+    for (let i = 0; i < 30 && failure === undefined; i++) await append().catch(error => (failure = error))
+    equal((failure as NodeJS.ErrnoException).code, 'ENOSPC')
+    equal(await textOf(store), acknowledged)
+    rmSync(ballast)
+    await append()
+    await store.close()
+    const again = openLogStore({ directory: disk.path })
+    equal(await textOf(again), acknowledged)
+    await again.close()
+  } finally {
+    await disk.unmount()
+  }
+})
 
 test('stores concurrent appends once and in order', () =>
   withStore(async store => {

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isHealthPath, readHealth } from './health.ts'
 
-const healthy = { storageFailure: () => undefined, isStopping: () => false }
+const healthy = { storageFailure: () => undefined, fullDisk: () => undefined, isStopping: () => false }
 const broken = { ...healthy, storageFailure: () => 'the storage thread ended' }
+const full = { ...healthy, fullDisk: () => 'the disk is full' }
 const stopping = { ...healthy, isStopping: () => true }
 
 for (const { what, path, query, checks = healthy, want } of [
@@ -15,13 +16,20 @@ for (const { what, path, query, checks = healthy, want } of [
     what: 'verbose output',
     path: '/readyz',
     query: 'verbose',
-    want: [200, '[+]ping ok\n[+]storage ok\n[+]shutdown ok\nreadyz check passed\n'],
+    want: [200, '[+]ping ok\n[+]storage ok\n[+]disk ok\n[+]shutdown ok\nreadyz check passed\n'],
   },
   {
     what: 'failed storage',
     path: '/livez',
     checks: broken,
     want: [500, '[+]ping ok\n[-]storage failed: the storage thread ended\nlivez check failed\n'],
+  },
+  { what: 'a server with a full disk is live', path: '/livez', checks: full, want: [200, 'ok'] },
+  {
+    what: 'a server with a full disk is not ready',
+    path: '/readyz',
+    checks: full,
+    want: [500, '[+]ping ok\n[+]storage ok\n[-]disk failed: the disk is full\n[+]shutdown ok\nreadyz check failed\n'],
   },
   { what: 'failed storage is excluded', path: '/healthz', query: 'exclude=storage', checks: broken, want: [200, 'ok'] },
   {
@@ -35,7 +43,7 @@ for (const { what, path, query, checks = healthy, want } of [
     what: 'a server that shuts down is not ready',
     path: '/readyz',
     checks: stopping,
-    want: [500, '[+]ping ok\n[+]storage ok\n[-]shutdown failed: process is shutting down\nreadyz check failed\n'],
+    want: [500, '[+]ping ok\n[+]storage ok\n[+]disk ok\n[-]shutdown failed: process is shutting down\nreadyz check failed\n'],
   },
 ] as const) {
   test(what, () => {

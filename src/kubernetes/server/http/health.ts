@@ -1,7 +1,9 @@
-/** The health checks; only `readyz` checks that the server is not shutting down. */
+/** The health checks; only `readyz` checks that the disk has space and that the server is not shutting down: a restart does not help. */
 export type HealthChecks = {
   /** Why nothing can be written any more, if so: only a restart helps. */
   storageFailure(): string | undefined
+  /** Why writes are rejected until there is more space. */
+  fullDisk(): string | undefined
   isStopping(): boolean
 }
 
@@ -25,7 +27,8 @@ export function readHealth(path: string, query: URLSearchParams | undefined, che
     ['ping', undefined],
     ['storage', checks.storageFailure()],
   ]
-  if (endpoint === 'readyz') all.push(['shutdown', checks.isStopping() ? 'process is shutting down' : undefined])
+  if (endpoint === 'readyz')
+    all.push(['disk', checks.fullDisk()], ['shutdown', checks.isStopping() ? 'process is shutting down' : undefined])
   if (name !== undefined) {
     const one = all.find(([known]) => known === name)
     if (!one) return { code: 404, text: '404 page not found\n' }
