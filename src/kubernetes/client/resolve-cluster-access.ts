@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { delimiter, dirname, join, resolve } from 'node:path'
+import { parseUntrustedYaml } from '../util/index.ts'
 import { type ClusterAccess, type Credentials, type Pem, parseServer } from './cluster-access.ts'
 import { type KubeconfigFile, resolveKubeconfig } from './kubeconfig.ts'
 
@@ -87,14 +88,10 @@ async function readKubeconfig(path: string): Promise<KubeconfigFile> {
   } catch (error) {
     throw new TypeError(`cannot read kubeconfig ${path} (${(error as NodeJS.ErrnoException).code ?? 'unknown'})`, { cause: error })
   }
-  // Loaded on demand: a client inside a cluster needs no YAML parser, and saves its memory.
-  const { parse } = await import('yaml')
   try {
-    return { path, directory: dirname(resolve(path)), content: parse(source, { logLevel: 'error' }) }
+    return { path, directory: dirname(resolve(path)), content: parseUntrustedYaml(source) as KubeconfigFile['content'] }
   } catch (error) {
-    // The parser's message quotes lines of the file, which may contain a token: keep only the position.
-    const [place] = (error as { linePos?: { line: number; col: number }[] }).linePos ?? []
-    throw new TypeError(`kubeconfig ${path} is not valid YAML${place ? ` (line ${place.line}, column ${place.col})` : ''}`)
+    throw new TypeError(`kubeconfig ${path} is not valid YAML: ${(error as Error).message}`)
   }
 }
 

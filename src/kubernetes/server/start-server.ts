@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type KubeObject, StatusError } from '../object/index.ts'
-import { ConnectionLimiter, fullDiskReasons, type Log, openFilesError, residentBytes, silentLog } from '../util/index.ts'
+import { ConnectionLimiter, fullDiskReasons, type Log, openFilesError, residentBytes, silentLog, yaml } from '../util/index.ts'
 import { type Audit, type AuditOptions, openAudit } from './audit/index.ts'
 import {
   type AdmissionPlugin,
@@ -41,7 +41,6 @@ import { Reviews, rbacAdmissionPlugins } from './review/index.ts'
 import { encryptionKeyNames, parseEntry, ServerStartError, Store, writeAtomically, writeSecretFile } from './storage/index.ts'
 import { listenOnUnixSocket } from './unix-socket.ts'
 import { WatchManager } from './watch/index.ts'
-import { yaml } from './wire/index.ts'
 
 export type ServerOptions = {
   /** Created with mode 0700 when missing; holds `oarlock.db`, `keys/`, `pki/` and `kubeconfig` (0600). */

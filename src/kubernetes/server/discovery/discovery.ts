@@ -1,6 +1,7 @@
+import { yaml } from '../../util/index.ts'
 import type { Registry } from '../registry/index.ts'
 import { stringifyAsciiJson } from '../storage/index.ts'
-import { acceptRanges, notAcceptable, syntaxOf, yaml } from '../wire/index.ts'
+import { acceptRanges, notAcceptable, syntaxOf } from '../wire/index.ts'
 import { aggregatedDiscovery, groupDocument, groupList, resourceList } from './api-groups.ts'
 import { etagOf } from './etag.ts'
 import { openApiV2 } from './openapi-v2.ts'

@@ -1,5 +1,5 @@
 import { isJsonObject } from '../../object/index.ts'
-import { yaml } from '../wire/index.ts'
+import { yaml } from '../../util/index.ts'
 
 /**
  * OpenAPI 2 in the protobuf encoding of github.com/google/gnostic-models (openapiv2/OpenAPIv2.proto), which client-go requests. Only the

@@ -1,6 +1,6 @@
 import { badRequest, describeJsonSyntaxError, duplicateKeys, StatusError, type StrictJson } from '../../object/index.ts'
 import { checkParsed, checkSize, checkText } from './check-size.ts'
-import { describeYamlError, parseYamlText, withoutDuplicates } from './parse-yaml.ts'
+import { parseYamlText, withoutDuplicates } from './parse-yaml.ts'
 
 const bodyTypes = ['application/json', 'application/yaml', 'application/vnd.kubernetes.protobuf']
 
@@ -37,7 +37,7 @@ export function parseYaml(text: string, json?: StrictJson): unknown {
     return checkSize(json ? withoutDuplicates(json) : parseYamlText(text))
   } catch (error) {
     if (error instanceof StatusError) throw error
-    throw notYaml(describeYamlError(error))
+    throw notYaml((error as Error).message)
   }
 }
 

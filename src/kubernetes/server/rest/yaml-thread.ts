@@ -1,7 +1,7 @@
 import { type Status, StatusError } from '../../object/index.ts'
 import { serveThreadRequests } from '../../util/index.ts'
 import { checkSize } from './check-size.ts'
-import { describeYamlError, parseYamlText } from './parse-yaml.ts'
+import { parseYamlText } from './parse-yaml.ts'
 
 /** The text as JSON, or the error. */
 export type YamlReply = { json: string } | { status: Status } | { error: string }
@@ -14,6 +14,6 @@ function read(text: string): YamlReply {
     return { json: JSON.stringify(checkSize(parseYamlText(text)) ?? null) }
   } catch (error) {
     if (error instanceof StatusError) return { status: error.toStatus() }
-    return { error: describeYamlError(error) }
+    return { error: (error as Error).message }
   }
 }

@@ -18,4 +18,3 @@ export {
 export type { HeaderValue, Reply } from './reply.ts'
 export { acceptRanges, negotiate, notAcceptable, type Representation, syntaxOf } from './representation.ts'
 export { type Sent, send, sendDocument, sendError, sendLarge, takesGzip } from './send.ts'
-export { yaml } from './yaml.ts'

@@ -1,8 +1,8 @@
 import type { KubeObject } from '../../object/index.ts'
+import { yaml } from '../../util/index.ts'
 import type { Kind } from '../registry/index.ts'
 import { type StoredEntry, type StoredEvent, stringifyAsciiJson } from '../storage/index.ts'
 import type { Representation } from './representation.ts'
-import { yaml } from './yaml.ts'
 
 /** The JSON of an entry at the version of `kind`. */
 export function wireText(kind: Kind, entry: StoredEntry): string {
