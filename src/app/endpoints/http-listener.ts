@@ -42,6 +42,7 @@ export type HttpListener = { address: Address; close(): Promise<void> }
 
 /**
  * The plain HTTP listener: health, metrics, the status page, and the state store for tools that cannot trust our certificate authority.
+ * Unlike `startTlsListener` it knows its tokens, so no review can fail, and serves browsers: cookies, host names, whole requests within a minute.
  * Only health is served without a credential, on every address: other users of this machine can connect to a loopback address too.
  */
 export async function startHttpListener(options: HttpListenerOptions): Promise<HttpListener> {

@@ -1,3 +1,4 @@
+import { fnv1a64 } from './fnv-1a.ts'
 import { badRequest, type StatusError } from './status-error.ts'
 
 /** The field whose hash assigns objects to shards. */
@@ -42,34 +43,18 @@ export function formatShardSelector({ field, ranges }: ShardSelector): string {
 export function shardTest({ ranges }: ShardSelector): (value: string) => boolean {
   const bounds = ranges.map(({ start, end }) => [readHex(start), readHex(end)] as const)
   return value => {
-    const [high, low] = hashHalves(value)
+    const [high, low] = fnv1a64(value)
     return bounds.some(([start, end]) => !isBelow(high, low, start) && isBelow(high, low, end))
   }
 }
 
 /** The 64-bit FNV-1a hash of a string in UTF-8, as 16 hexadecimal digits. */
 export function shardHash(value: string): string {
-  const [high, low] = hashHalves(value)
+  const [high, low] = fnv1a64(value)
   return high.toString(16).padStart(8, '0') + low.toString(16).padStart(8, '0')
 }
 
-type Halves = readonly [high: number, low: number]
-
-const encoder = new TextEncoder()
-
-// Two halves of 32 bits: BigInt takes thirty times as long, and a watch hashes for every event.
-// The prime is 2^40 + 435.
-function hashHalves(value: string): Halves {
-  let high = 0xcbf29ce4
-  let low = 0x84222325
-  for (const byte of encoder.encode(value)) {
-    low = (low ^ byte) >>> 0
-    const product = low * 435
-    high = (high * 435 + Math.floor(product / 0x1_0000_0000) + ((low << 8) >>> 0)) % 0x1_0000_0000
-    low = product % 0x1_0000_0000
-  }
-  return [high, low]
-}
+type Halves = ReturnType<typeof fnv1a64>
 
 /** 16 digits, or 2^64, whose upper half exceeds 32 bits by one. */
 function readHex(text: string): Halves {

@@ -19,7 +19,8 @@ export class LimitExceededError extends Error {
 
 /**
  * Limits the concurrent calls of each client. Each has a queue and the queues are served round-robin, so a client with many calls delays
- * mostly itself (invariant 10). A client is a user or, before it is authenticated, its network: clients behind one proxy or NAT share a queue.
+ * mostly itself (invariant 10). The server's `Fairness` is for requests that cost its own CPU time: it starts them by expected cost in each
+ * iteration of the event loop. These calls wait for others, such as reviews of tokens, so only their number counts. A client is a user or, before it is authenticated, its network: clients behind one proxy or NAT share a queue.
  */
 export class ClientLimiter {
   readonly #limits: ClientLimits

@@ -1,4 +1,5 @@
 import { readFileSync, statSync } from 'node:fs'
+import { fnv1a64 } from '../../../kubernetes/object/fnv-1a.ts'
 import { isExecutable } from './is-executable.ts'
 
 /**
@@ -6,11 +7,11 @@ import { isExecutable } from './is-executable.ts'
  * Linux has accepted and ignored since 2.4.25 (setrlimit(2)). The soft limit identifies the Run, the hard limit, if the Run may write, its
  * Stack. A program can change its mark, as it can kill its worker: at level Process it is no boundary.
  */
-export type ProcessMark = { readonly soft?: string; readonly hard?: string }
+export type ProcessMark = { readonly soft: string; readonly hard?: string }
 
-export const runMark = (runUid: string): ProcessMark => ({ soft: String(hash(runUid)) })
+export const runMark = (runUid: string) => ({ soft: String(hash(runUid)) })
 /** Higher than every soft limit. */
-export const stackMark = (stackUid: string): ProcessMark => ({ hard: String((1n << 60n) + hash(stackUid)) })
+export const stackMark = (stackUid: string) => ({ hard: String((1n << 60n) + hash(stackUid)) })
 
 const paths = ['/usr/bin/prlimit', '/bin/prlimit']
 
@@ -28,8 +29,8 @@ function findPrlimit(): string | undefined {
   return paths.find(isExecutable)
 }
 
-/** Whether the process has the mark, and this process may signal it. */
-export function hasMark(pid: string, mark: ProcessMark): boolean {
+/** Whether the process has the mark of the Run or of the Stack, and this process may signal it. */
+export function hasMark(pid: string, mark: Partial<ProcessMark>): boolean {
   const limits = readLimits(pid)
   if (!limits || !((limits.soft === mark.soft && mark.soft !== undefined) || (limits.hard === mark.hard && mark.hard !== undefined)))
     return false
@@ -48,7 +49,6 @@ function readLimits(pid: string): ProcessMark | undefined {
 
 /** The lowest 52 bits of FNV-1a (64 bits). node:crypto takes 5 ms to load. */
 function hash(text: string): bigint {
-  let value = 0xcbf29ce484222325n
-  for (const byte of Buffer.from(text)) value = BigInt.asUintN(64, (value ^ BigInt(byte)) * 0x100000001b3n)
-  return BigInt.asUintN(52, value)
+  const [high, low] = fnv1a64(text)
+  return (BigInt(high & 0xf_ffff) << 32n) | BigInt(low)
 }

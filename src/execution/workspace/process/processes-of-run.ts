@@ -20,7 +20,7 @@ export function isRunProcess(pid: number, runUid: string): boolean {
 }
 
 /** How a process is recognized that left its group: by a variable, and if it has cleared its environment by a mark. */
-type Identity = { variable: string; value: string; mark: ProcessMark }
+type Identity = { variable: string; value: string; mark: Partial<ProcessMark> }
 
 const runIdentity = (uid: string): Identity => ({ variable: runUidVariable, value: uid, mark: runMark(uid) })
 const stackIdentity = (uid: string): Identity => ({ variable: mutatedStackVariable, value: uid, mark: stackMark(uid) })
