@@ -90,7 +90,7 @@ const change = async (user: string, namespace: string, name: string, priority: n
 const noteOf = ({ metadata }: Pick<Stack, 'metadata'>, key: keyof typeof annotations) => metadata.annotations?.[annotations[key]]
 
 const missingRight =
-  /forbidden: approving a plan needs the permission to update stacks\/approval, which the ClusterRoles oarlock:approver and admin grant$/m
+  /forbidden: approving a plan needs the permission to update stacks\/approval, granted by the ClusterRoles oarlock:approver and admin$/m
 
 describe('an approval', () => {
   test('has the user and the time of the server, whatever the client claims', async () => {
@@ -166,15 +166,15 @@ describe('an approval', () => {
   test('of another plan than the one that awaits it is rejected, and the message names that one', async () => {
     await rejects(
       create('shop', 'early', 'ann', approval),
-      /plan "sha256:1" does not await approval, nor does another plan of this Stack: "oarlock describe stack early -n shop" shows its state$/,
+      /plan "sha256:1" does not await approval, and no other plan of this Stack does: "oarlock describe stack early -n shop" shows its state$/,
     )
     await create('shop', 'early')
-    const none = /does not await approval, nor does another plan of this Stack/
+    const none = /does not await approval, and no other plan of this Stack does/
     await rejects(annotate('zoe', 'shop', 'early', approval), none)
     await awaitApproval('shop', 'early', 'sha256:2')
     await rejects(
       annotate('zoe', 'shop', 'early', approval),
-      /plan "sha256:1" does not await approval: plan "sha256:2" of Run early-1 does, which "oarlock approve early -n shop" shows and approves$/,
+      /plan "sha256:1" does not await approval: plan "sha256:2" of Run early-1 does; "oarlock approve early -n shop" shows and approves it$/,
     )
     // A change of the spec outdates the plan, in the same write and until the controller has seen it.
     const second = { [annotations.approvedPlan]: 'sha256:2' }
@@ -207,7 +207,7 @@ describe('the author of a change', () => {
       await create(namespace, 'vault', 'ann')
       const own = new RegExp(
         'requires another user to approve \\(label oarlock.dev/approval\\), and user "ann" is an author of its spec: ask a user other than "ann"' +
-          `(, "ed")? with the permission to update stacks/approval, which .* grant, to run "oarlock approve vault -n ${namespace}"$`,
+          `(, "ed")? with the permission to update stacks/approval, granted by .*, to run "oarlock approve vault -n ${namespace}"$`,
       )
       await rejects(annotate('ann', namespace, 'vault', approval), own)
       // Nor in one write with the change, nor after another user's change on top of it.
@@ -256,7 +256,7 @@ describe('the author of a change', () => {
     await rejects(annotate('ann', 'bank', 'replaced', approval), requested)
     // The status still is that of an earlier Run: a handled value must not be set again.
     await setStatus('replaced', { lastRun: run(1, 'Succeeded') })
-    await rejects(request('ann', 'replaced', 'plan:1'), /was handled already: a new request needs a new value/)
+    await rejects(request('ann', 'replaced', 'plan:1'), /was already handled: set another value to request another Run/)
 
     // Both Runs ended without a plan: the next request is another matter.
     await setStatus('replaced', { handledRequest: 'plan:2', lastRun: run(2, 'Succeeded') })
@@ -344,7 +344,7 @@ test('commands report the missing right and the role that grants it, and record 
   equal(destroyed.code, 4, destroyed.text)
   match(
     destroyed.stderr,
-    /needs the permission to delete stacks\/destroy, which the ClusterRoles oarlock:destroyer and admin grant; spec.deletion: Orphan keeps them/,
+    /needs the permission to delete stacks\/destroy, granted by the ClusterRoles oarlock:destroyer and admin; set spec.deletion to Orphan to keep them/,
   )
   await admin.resource(stackResource).patch('told', { spec: { deletion: 'Orphan' } }, { type: 'merge', namespace: 'shop' })
   const orphan = await oarlock('ed', 'destroy', 'told', '--yes', '--no-wait')
@@ -379,7 +379,7 @@ test('a Stack that is being deleted with deletion Orphan is not destroyed withou
   await as('ed').delete('kept', { namespace: 'shop' })
   const destroy = as('ed').patch('kept', { spec: { deletion: 'Destroy' } }, { type: 'merge', namespace: 'shop' })
   await rejects(destroy, ({ message }: Error) => {
-    match(message, /being deleted destroys its resources, which needs the permission to delete stacks\/destroy/)
+    match(message, /being deleted destroys its resources and needs the permission to delete stacks\/destroy/)
     return true
   })
 })

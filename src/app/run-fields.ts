@@ -41,10 +41,10 @@ const cancelOf = (object: KubeObject): unknown => (object as Run).spec.cancel
 /** The messages of the policies are the same. */
 export const runMessages = {
   create: `Runs can be created only with the permission to update ${bindingRight.resource}/${bindingRight.subresource}: "oarlock run" requests one`,
-  change: `spec can be changed only in ${userFields.join(', ')} without the permission to update ${bindingRight.resource}/${bindingRight.subresource}`,
+  change: `only ${userFields.join(', ')} of spec can be changed without the permission to update ${bindingRight.resource}/${bindingRight.subresource}`,
   owners: `the owner references of a Run can be changed only with the permission to update ${bindingRight.resource}/${bindingRight.subresource}`,
   cancel: `canceling a Run needs the ${describeRight(cancelRight)}`,
-  delete: `deleting a Run that has not ended cancels it, which needs the ${describeRight(cancelByDeletionRight)}`,
+  delete: `deleting an active Run cancels it and needs the ${describeRight(cancelByDeletionRight)}`,
   finalizer: `the finalizer ${assignedFinalizer} can be removed only with the permission to update ${bindingRight.resource}/${bindingRight.subresource}`,
 } as const
 

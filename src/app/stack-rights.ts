@@ -16,12 +16,12 @@ export const stackMessages = {
   notAwaited: 'no plan with this digest awaits approval: "oarlock approve" shows the plan that does, and approves it',
   weaken: `changing spec.approval from Manual to Auto needs the ${describeRight(approvalRight)}`,
   otherChange: 'without the permission to update stacks, a user can change only the annotations of an approval',
-  approvedBy: `the annotation ${annotations.approvedBy} must be your own user name, which "oarlock approve" and "kubectl auth whoami" know`,
+  approvedBy: `the annotation ${annotations.approvedBy} must be your own user name: "oarlock approve" sets it, "kubectl auth whoami" shows it`,
   fourEyesUnsupported: `the namespace requires another user than the author to approve (label oarlock.dev/approval), but this API server cannot record who changed a Stack: only the embedded server can`,
-  destroy: `deleting a Stack destroys its resources, which needs the ${describeRight(destroyRight)}; spec.deletion: Orphan keeps them`,
-  destroyLater: `changing spec.deletion of a Stack that is being deleted destroys its resources, which needs the ${describeRight(destroyRight)}`,
-  handledRequest: `this value of the annotation ${annotations.requestedRun} was handled already: a new request needs a new value`,
-  owners: `an owner reference lets the deletion of the owner destroy the resources, which needs the ${describeRight(destroyRight)}`,
+  destroy: `deleting a Stack destroys its resources and needs the ${describeRight(destroyRight)}; set spec.deletion to Orphan to keep them`,
+  destroyLater: `changing spec.deletion of a Stack that is being deleted destroys its resources and needs the ${describeRight(destroyRight)}`,
+  handledRequest: `the request in the annotation ${annotations.requestedRun} was already handled: set another value to request another Run`,
+  owners: `with an owner reference, deleting the owner destroys the resources of the Stack, so changing one needs the ${describeRight(destroyRight)}`,
 } as const
 
 /** In audit events of approvals, together with the digest of the plan. */
@@ -116,8 +116,8 @@ function digestProblem(write: StackWrite): string | undefined {
   if (isAwaited && plan.digest === digest) return undefined
   const rejected = `plan ${formatDigest(digest)} does not await approval`
   return isAwaited
-    ? `${rejected}: plan ${formatDigest(plan.digest)} of Run ${plan.runName} does, which "${oarlockCommand('approve', now.metadata)}" shows and approves`
-    : `${rejected}, nor does another plan of this Stack: "${oarlockCommand('describe stack', now.metadata)}" shows its state`
+    ? `${rejected}: plan ${formatDigest(plan.digest)} of Run ${plan.runName} does; "${oarlockCommand('approve', now.metadata)}" shows and approves it`
+    : `${rejected}, and no other plan of this Stack does: "${oarlockCommand('describe stack', now.metadata)}" shows its state`
 }
 
 /** As a user typed it, but bounded. */
@@ -132,7 +132,7 @@ function fourEyesProblem(write: StackWrite, facts: StackAdmissionFacts): string 
   if (!isApproval(write))
     return isFull && (isSpecChanged(write) || isRequest(write)) ? tooManyMessage('approve or apply its plan first') : undefined
   if (old && authors.length === 0) {
-    return 'the namespace requires another user than the author to approve (label oarlock.dev/approval), but it is not recorded who changed this Stack: change its spec, so that its next plan has an author'
+    return 'the namespace requires another user than the author to approve (label oarlock.dev/approval), but the author of this Stack is not recorded: change its spec, so that its next plan has an author'
   }
   if (isFull) return tooManyMessage('let an administrator apply it without this label')
   const { name } = request.user

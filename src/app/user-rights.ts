@@ -24,11 +24,11 @@ const roles: Readonly<Record<string, readonly [own: string, common: string]>> = 
   'delete runs/cancel': ['oarlock:edit', 'edit'],
 }
 
-/** `permission to update stacks/approval, which the ClusterRoles oarlock:approver and admin grant` */
+/** `permission to update stacks/approval, granted by the ClusterRoles oarlock:approver and admin` */
 export function describeRight({ resource, subresource, verb }: Right): string {
   const right = `${verb} ${resource}/${subresource}`
   const [own, common] = roles[right]!
-  return `permission to ${right}, which the ClusterRoles ${own} and ${common} grant`
+  return `permission to ${right}, granted by the ClusterRoles ${own} and ${common}`
 }
 
 /** Whether the user of a request has the right on the object. */

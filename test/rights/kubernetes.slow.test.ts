@@ -50,7 +50,7 @@ test('kube-apiserver: the cost limit of policies allows a user to cancel a Run w
   const changed = { spec: { cancelReason: 'Outdated' } }
   const { code, message } = await fixture.send('api', 'editor', { ...request, body: changed })
   equal(code, 403)
-  match(message, /spec can be changed only in cancel, priority, priorityClass/)
+  match(message, /only cancel, priority, priorityClass of spec can be changed/)
 })
 
 test('kube-apiserver: the cost limit of policies allows a user to approve a plan of the largest Stack', { skip }, async () => {
@@ -65,7 +65,7 @@ test('kube-apiserver: the cost limit of policies allows a user to approve a plan
   equal(denied.code, 403)
   match(
     denied.message,
-    /approving a plan needs the permission to update stacks\/approval, which the ClusterRoles oarlock:approver and admin grant$/,
+    /approving a plan needs the permission to update stacks\/approval, granted by the ClusterRoles oarlock:approver and admin$/,
   )
   const other = await fixture.send('api', 'approver', { ...approve, body: approvalBy('approver', 'sha256:4567') })
   equal(other.code, 403)

@@ -7,8 +7,8 @@ export function refusedError(dataDir: string, id: string, refusal: ClaimRefusal)
   if (refusal.kind === 'other') {
     return new AppStartError(
       'DataDirectory',
-      `the states in ${dataDir} (${id}) are not those of this installation (${refusal.id}): engines would start from other states`,
-      'choose the right directory with --data; --replace-stores makes these the states of the installation, after a restore',
+      `the states in ${dataDir} (${id}) are not those of this installation (${refusal.id}): engines would use the wrong states`,
+      'choose the right directory with --data; after a restore, --replace-stores makes the installation use these states',
     )
   }
   const { own, claimed } = refusal

@@ -3,7 +3,7 @@ import { type DeclareCommand, dataOption, outputOption } from '../options.ts'
 export const declare: DeclareCommand = program => {
   const backup = program
     .command('backup')
-    .description('back up an installation to a file, also while it runs')
+    .description('back up an installation to a file, even while it runs')
     .option('--to <file>', 'backup file to create, readable only by you (required)')
     .addOption(dataOption())
     .option('--kubeconfig <file>', 'back up the server that this kubeconfig points to, instead of --data')

@@ -101,7 +101,7 @@ async function describeLines(
   const { plan, approval } = isStack(resource) ? ((object as unknown as Stack).status ?? {}) : {}
   if (plan) lines.push(`Plan:         ${planText(plan)} (digest ${plan.digest})`)
   if (approval?.runName !== undefined)
-    lines.push(`Approval:     of the plan of run/${approval.runName} by ${approval.user ?? 'a user that is not known'} at ${approval.at}`)
+    lines.push(`Approval:     of the plan of run/${approval.runName} by ${approval.user ?? 'an unknown user'} at ${approval.at}`)
   const section = async (title: string, value: object | undefined) => {
     if (value && Object.keys(value).length > 0) lines.push(`${title}:`, ...(await indented(value)))
   }

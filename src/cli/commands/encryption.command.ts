@@ -4,7 +4,7 @@ export const declare: DeclareCommand = program => {
   const encryption = program.command('encryption').description('rotate the key that encrypts Secrets at rest')
   encryption
     .command('rotate')
-    .description('re-encrypt all Secrets with a new key, also while the server runs')
+    .description('re-encrypt all Secrets with a new key, even while the server runs')
     .addOption(dataOption())
     .option('--kubeconfig <file>', 'rotate the key of the server that this kubeconfig points to, instead of --data')
     .option('--context <name>', 'kubeconfig context (default: the current context)')

@@ -13,7 +13,7 @@ export async function get(typed: string, names: string[], options: GetOptions): 
   const slash = typed.indexOf('/')
   if (slash > 0) return await get(typed.slice(0, slash), [typed.slice(slash + 1), ...names], options)
   if (names.length > 0 && options.allNamespaces)
-    throw usageError('a name and --all-namespaces exclude each other', 'omit -A, and choose the namespace with -n')
+    throw usageError('a name cannot be combined with --all-namespaces', 'omit -A, and choose the namespace with -n')
   await withClient(options, async client => {
     const types = findTypes(typed, await discoverTypes(client))
     const { output, selector } = options

@@ -46,7 +46,7 @@ export async function resetFence(target: string, options: Options): Promise<void
       })
     note(`the store rejects Runs of stack/${name} below number ${previous.minEpoch}; its last Run has number ${recorded}`)
     await confirm(
-      `reset the fence of stack/${name}? Its next Run is number ${lastEpoch + 1}; no Run up to ${lastEpoch} can write.`,
+      `reset the fence of stack/${name}? Its next Run will have number ${lastEpoch + 1}; Runs up to ${lastEpoch} can no longer write.`,
       options,
     )
     await state.resetFence(lastEpoch, options.force === true)
@@ -58,7 +58,7 @@ export async function resetFence(target: string, options: Options): Promise<void
         .patchStatus(name, { metadata: { uid }, status: { lastRunNumber: lastEpoch } }, { namespace, resourceVersion })
     }
     if (options.output) return print(await serialize({ ...result, changed: true }, options.output))
-    print(`stack/${name}: the fence is reset, the next Run is number ${lastEpoch + 1}`)
+    print(`stack/${name}: the fence was reset; the next Run will have number ${lastEpoch + 1}`)
     note(`hint: "${oarlockCommand('run', { name, namespace })}" starts it`)
   })
 }
@@ -94,8 +94,11 @@ function rejectActiveRun(runs: readonly Run[], { name, namespace }: Place): void
   const active = runs.find(run => !isEnded(run))
   if (!active) return
   const run = active.metadata.name
-  throw new CliError(`run/${run} of stack/${name} is active (phase ${phaseOf(active)}) and could save its state no more`, {
-    exitCode: exitCodes.rejected,
-    hint: `wait for it, cancel it with "${oarlockCommand('cancel', { name: `run/${run}`, namespace })}", or use --force`,
-  })
+  throw new CliError(
+    `run/${run} of stack/${name} is active (phase ${phaseOf(active)}): after the reset it could no longer save its state`,
+    {
+      exitCode: exitCodes.rejected,
+      hint: `wait for it, cancel it with "${oarlockCommand('cancel', { name: `run/${run}`, namespace })}", or use --force`,
+    },
+  )
 }

@@ -46,7 +46,7 @@ function printRestore(dataDir: string, summary: InstallationRestore): void {
   for (const { what, reason } of manifest?.omitted ?? []) print(`not in the backup: ${what} (${reason})`)
   if (!manifest) print('not in the file: states, logs, keys (it is the database of an API server)')
   for (const { what, reason } of leftOut) warn(`not restored: ${what} (${reason})`)
-  if (skippedObjects.length > 0) warn('what could not be read was skipped:')
+  if (skippedObjects.length > 0) warn('skipped, because it cannot be read:')
   for (const skipped of skippedObjects) note(`  ${skipped}`)
   for (const [resource, count] of orphans) {
     warn(`the owners of ${count} ${resource} are missing: a server that starts on this directory deletes them`)

@@ -176,7 +176,7 @@ async function replaceState(
   content: string,
   options: ConfirmOptions,
 ): Promise<void> {
-  await confirm(`make ${what} the current state of stack/${name}? The present state is kept as a version.`, options)
+  await confirm(`make ${what} the current state of stack/${name}? The current state is kept as a version.`, options)
   const version = await state.write(`oarlock state: ${what}`, async () => withNewerSerial(content, await state.read()))
   print(`stack/${name}: ${what} is the current state, stored as version ${version}`)
   note(`hint: the resources may differ from it until "${oarlockCommand('run', { name, namespace })}"`)
@@ -214,7 +214,7 @@ export async function unlock(target: string, options: AccessOptions & ConfirmOpt
       await state.unlock((await state.lock('oarlock state unlock')).ID)
     } else {
       if (options.id !== undefined && options.id !== holder.id) {
-        throw new CliError(`the lock of stack/${name} has another id than ${options.id}`, {
+        throw new CliError(`the lock of stack/${name} does not have the id ${options.id}`, {
           exitCode: exitCodes.rejected,
           hint: `it is held by ${description}`,
         })
@@ -251,13 +251,14 @@ export async function push(target: string, file: string, options: AccessOptions 
     if (conflict) {
       throw new CliError(`${file} cannot replace the state of stack/${name}: ${conflict}`, {
         exitCode: exitCodes.rejected,
-        hint: 'pull the current state and change that, or push with --force',
+        hint: 'pull the current state and edit it, or push with --force',
       })
     }
     await confirm(`replace the state of stack/${name} with ${file} (${summary.resources.length} resources)?`, options)
     const version = await state.write('oarlock state push', async () => {
       const newConflict = options.force ? undefined : replacementConflict(content, await state.read())
-      if (newConflict) throw new CliError(`the state of stack/${name} changed meanwhile: ${newConflict}`, { exitCode: exitCodes.rejected })
+      if (newConflict)
+        throw new CliError(`the state of stack/${name} changed in the meantime: ${newConflict}`, { exitCode: exitCodes.rejected })
       return content
     })
     print(`stack/${name}: ${file} is the current state, stored as version ${version}`)
@@ -276,8 +277,8 @@ export async function rotateToken(
 ): Promise<void> {
   const graceMs = parseDuration(options.grace)
   await withState(target, options, async ({ state, name }) => {
-    const until = graceMs > 0 ? `stays valid for ${options.grace}` : 'becomes invalid'
-    await confirm(`replace the token of stack/${name}? The present one ${until}.`, options)
+    const until = graceMs > 0 ? `stays valid for ${options.grace}` : 'stops working immediately'
+    await confirm(`replace the token of stack/${name}? The current token ${until}.`, options)
     const { token: rotated, previousUntilMs, endedUntilMs } = await state.rotateToken(Math.floor(graceMs / 1_000))
     if (endedUntilMs !== undefined)
       note(`an earlier token of stack/${name}, valid until ${rfc3339(endedUntilMs)}, is invalid now: only the last one has a grace period`)

@@ -10,10 +10,7 @@ returns "ok" when it serves. Back up the data directory: it holds the states and
 export const declare: DeclareCommand = (program, exitWith) => {
   const command = roleOptions(program.command('stores'), { dataName: 'states, their encryption key, and logs' })
   listenOptions(command, { what: 'the stores', port: 7468, ownCertificate: true })
-    .option(
-      '--replace-stores',
-      'use after a restore: make the states in --data those of this installation, even if others or newer ones are registered',
-    )
+    .option('--replace-stores', 'after a restore: use the states in --data, even if other or newer ones are registered')
     .description('run only the state store and the log store')
     .addHelpText('after', notes)
     .action(async options => exitWith(await (await import('./stores.ts')).stores(options)))

@@ -14,7 +14,7 @@ export const declare: DeclareCommand = program => {
     .action(async options => (await load()).create(options))
   accessOptions(token.command('list'))
     .description('list join tokens, and the number of workers that joined with each')
-    .option('--all', 'list expired tokens, and those of workers that pools start, too')
+    .option('--all', 'also list expired tokens and those of workers that pools start')
     .addOption(outputOption(['json', 'yaml']))
     .action(async options => (await load()).list(options))
   accessOptions(token.command('revoke'))

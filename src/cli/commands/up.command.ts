@@ -14,10 +14,7 @@ export const declare: DeclareCommand = (program, exitWith) => {
     .option('--max-workers <n>', 'maximum size of WorkerPool default (default: one per core, at least 2)', positiveInteger)
     .option('--max-running <n>', 'maximum concurrent Runs across all pools (default: unlimited)', positiveInteger)
     .option('--approval-timeout <duration>', 'how long an approval is valid', duration, '24h')
-    .option(
-      '--replace-stores',
-      'use after a restore: make the states in --data those of this installation, even if others or newer ones are registered',
-    )
+    .option('--replace-stores', 'after a restore: use the states in --data, even if other or newer ones are registered')
     .option('--sample', 'apply the sample Stacks of examples/stacks')
     .option('--apply <file>', 'file or directory to apply after the start (repeatable)', collect, [])
     .option('--exit-when-ready', 'exit when every applied Stack is in its expected state')
