@@ -277,7 +277,7 @@ describe('workers that join', () => {
     const list = await cli('token', 'list')
     match(list.stdout, new RegExp(`^${stdout.split('.')[1]} `, 'm'))
     equal(list.stdout.includes(ofPool.id) || list.stdout.includes(expired.id), false)
-    match(list.stderr, /^\d+ expired or of workers that pools start; --all lists them too$/m)
+    match(list.stderr, /^\d+ tokens? (is|are) not listed: expired, or for workers that pools start; --all lists them too$/m)
     const all = await cli('token', 'list', '--all')
     for (const { id } of [ofPool, expired]) match(all.stdout, new RegExp(`^${id} `, 'm'))
   })

@@ -66,7 +66,10 @@ export async function list(options: AccessOptions & { output?: string; all?: boo
       return
     }
     const hidden = found.length - tokens.length
-    if (hidden > 0) note(`${hidden} tokens are not listed: expired, or for workers that pools start; --all lists them too`)
+    if (hidden > 0)
+      note(
+        `${hidden} ${hidden === 1 ? 'token is' : 'tokens are'} not listed: expired, or for workers that pools start; --all lists them too`,
+      )
     if (tokens.length === 0) return note('no join tokens found')
     const rows = tokens.map(({ id, pool, expiresAtMs, uses, workers, labels, allowLabels }) => [
       id,
