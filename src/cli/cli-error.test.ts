@@ -43,13 +43,19 @@ test('the hint of a forbidden request names the installed role that grants it', 
   const { installationObjects } = await installation()
   type Role = { metadata: { name: string }; rules: { apiGroups?: string[]; resources?: string[]; verbs: string[] }[] }
   const roles = installationObjects({ policies: true }) as readonly Role[]
-  const named = ['oarlock:view', 'oarlock:edit', 'oarlock:admin']
+  const grants = (role: string, verb: string, resource: string) =>
+    roles.some(
+      ({ metadata, rules }) =>
+        metadata.name === role && rules.some(rule => rule.resources?.includes(resource) && rule.verbs.includes(verb)),
+    )
   let checked = 0
-  for (const { metadata, rules } of roles.filter(({ metadata }) => named.includes(metadata.name))) {
+  for (const { rules } of roles.filter(({ metadata }) => ['oarlock:view', 'oarlock:edit', 'oarlock:admin'].includes(metadata.name))) {
     for (const { resources = [], verbs } of rules) {
       for (const [verb, resource] of verbs.flatMap(verb => resources.map(resource => [verb, resource] as const))) {
-        const hint = `the ClusterRole ${metadata.name} grants it in namespace shop: kubectl create rolebinding NAME`
-        equal(formatError(forbidden(verb, resource)).hint?.startsWith(hint), true, `${verb} ${resource}`)
+        const { hint = '' } = formatError(forbidden(verb, resource))
+        const [, role = ''] =
+          /^the ClusterRole (\S+) grants it in namespace shop: kubectl create rolebinding NAME --clusterrole=\1 /.exec(hint) ?? []
+        equal(grants(role, verb, resource), true, `${verb} ${resource}: ${hint}`)
         checked++
       }
     }
@@ -59,6 +65,9 @@ test('the hint of a forbidden request names the installed role that grants it', 
     formatError(forbidden('list', 'workers', ' at the cluster scope')).hint ?? '',
     /oarlock:view grants it: kubectl create clusterrolebinding/,
   )
+  // The smallest role, and one with everything else that an approval and a destruction need.
+  match(formatError(forbidden('update', 'stacks/approval')).hint ?? '', /oarlock:approver/)
+  match(formatError(forbidden('delete', 'stacks')).hint ?? '', /oarlock:destroyer/)
   match(formatError(forbidden('create', 'runs')).hint ?? '', /^only administrators/)
   equal(formatError(new StatusError('Forbidden', 'not you')).hint, undefined)
 })

@@ -60,9 +60,12 @@ function formatStatusError(error: StatusError): FormattedError {
     message,
     details: isInvalid ? causes.map(({ field, message }) => `${field}: ${message}`) : [],
     hint: code === 403 ? forbiddenHint(error.message) : code === 422 ? fieldsHint(details) : hints[code],
-    exitCode: code === 404 ? exitCodes.notFound : code >= 500 ? exitCodes.failed : exitCodes.rejected,
+    exitCode: exitCodeOf(error),
   }
 }
+
+export const exitCodeOf = ({ code }: StatusError): number =>
+  code === 404 ? exitCodes.notFound : code >= 500 ? exitCodes.failed : exitCodes.rejected
 
 /** Of which kind the fields are to be looked up. */
 function fieldsHint({ kind = 'KIND', group = '' }: { kind?: string; group?: string } = {}): string {
@@ -71,7 +74,7 @@ function fieldsHint({ kind = 'KIND', group = '' }: { kind?: string; group?: stri
 }
 
 /** Names the role that grants what was forbidden, if users have one for it. */
-function forbiddenHint(message: string): string | undefined {
+export function forbiddenHint(message: string): string | undefined {
   const [, verb = '', resource = '', group, namespace] =
     /cannot (\w+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)")?/.exec(message) ?? []
   if (group === ownGroup) return rightHint(verb, resource, namespace)
@@ -92,7 +95,10 @@ export function rightHint(verb: string, resource: string, namespace: string | un
 
 /** The role for users that grants a request (`app/manifests/user-roles.ts`, which would load too much here); undefined if none does. */
 function roleThatGrants(verb: string, resource: string): string | undefined {
-  if (['stacks/state', 'stacks/approval', 'stacks/destroy'].includes(resource)) return 'oarlock:admin'
+  if (resource === 'stacks/state') return 'oarlock:admin'
+  if (resource === 'stacks/approval') return 'oarlock:approver'
+  // Who deletes a Stack needs both, unless it keeps its resources.
+  if (resource === 'stacks/destroy' || (resource === 'stacks' && verb === 'delete')) return 'oarlock:destroyer'
   if (resource === 'runs/cancel') return 'oarlock:edit'
   if (verb === 'get' || verb === 'list' || verb === 'watch') return 'oarlock:view'
   if (resource === 'stacks' || (resource === 'runs' && verb !== 'create' && verb !== 'deletecollection')) return 'oarlock:edit'

@@ -1,9 +1,9 @@
 import type { Run } from '../api/index.ts'
 import type { Client } from '../kubernetes/client/index.ts'
-import { isReason, StatusError } from '../kubernetes/object/index.ts'
+import { isReason } from '../kubernetes/object/index.ts'
 import { CliError } from './cli-error.ts'
 import { exitCodes } from './exit-codes.ts'
-import { storeErrorMessage } from './store-error-message.ts'
+import { storeError } from './store-error-message.ts'
 
 export type LogOptions = { follow: boolean; tail?: number; signal?: AbortSignal }
 
@@ -29,8 +29,6 @@ export async function streamLog(client: Client, run: Run, options: LogOptions, w
         hint: 'the Run has not started, or was deleted with its log (spec.historyLimit of the Stack)',
       })
     }
-    const message = error instanceof StatusError ? storeErrorMessage(error) : undefined
-    if (!(error instanceof StatusError) || message === undefined) throw error
-    throw new CliError(`log of run/${name}: ${message}`, { exitCode: error.code >= 500 ? exitCodes.failed : exitCodes.rejected })
+    throw storeError(error, `log of run/${name}`)
   }
 }

@@ -5,7 +5,7 @@ import { CliError } from './cli-error.ts'
 import { exitCodes } from './exit-codes.ts'
 import { escapeControls } from './output/escape-controls.ts'
 import type { Color, Paint } from './output/style.ts'
-import { storeErrorMessage } from './store-error-message.ts'
+import { storeError, storeErrorMessage } from './store-error-message.ts'
 
 /** The plan that a Run stored. An Apply of an approved plan applies that of another Run. @throws {CliError} if it cannot be read. */
 export async function readDiff(client: Client, run: Pick<Run, 'metadata' | 'spec'>): Promise<StoredDiff> {
@@ -22,8 +22,7 @@ export async function readDiff(client: Client, run: Pick<Run, 'metadata' | 'spec
         hint: `it found no changes, has not planned yet, or is too old; make a new plan: oarlock plan ${run.spec.stackRef.name} -n ${namespace}`,
       })
     }
-    if (!(error instanceof StatusError) || message === undefined) throw error
-    throw new CliError(`the plan of run/${name}: ${message}`, { exitCode: error.code >= 500 ? exitCodes.failed : exitCodes.rejected })
+    throw storeError(error, `the plan of run/${name}`)
   }
 }
 

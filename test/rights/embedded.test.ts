@@ -137,6 +137,8 @@ test('oarlock logs and oarlock state work for users who are no administrators, a
     message:
       'state of stack shop/db: stacks.oarlock.dev "db" is forbidden: User "system:serviceaccount:users:viewer" cannot get resource ' +
       '"stacks/state" in API group "oarlock.dev" in the namespace "shop"',
+    exitCode: 4,
+    hint: 'the ClusterRole oarlock:admin grants it in namespace shop: kubectl create rolebinding NAME --clusterrole=oarlock:admin --user=USER -n shop',
   })
   const other = { ...run!, metadata: { ...run!.metadata, namespace: 'other' } }
   await rejects(

@@ -1,12 +1,13 @@
 import { annotations, oarlockCommand, phaseOf, runResource, type Stack, stackResource } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
-import { isConditionTrue, parseDuration } from '../../kubernetes/object/index.ts'
+import { isConditionTrue, isReason, parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError, formatError } from '../cli-error.ts'
 import { confirm, errPaint, note, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { formatDiff, formatMissing, readDiff } from '../plan-diff.ts'
 import { awaitingApproval, expectSuccess, planText, whenEnded, whenRecorded } from '../request-run.ts'
+import { requireRights } from '../require-rights.ts'
 import { getStack } from '../targets.ts'
 import { waitFor } from '../wait-for.ts'
 
@@ -26,6 +27,14 @@ export async function approve(target: string, options: ApproveOptions): Promise<
     const { name, namespace, resourceVersion } = stack.metadata
     const plan = pendingPlan(stack)
     if (options.plan !== undefined) checkDigest(options.plan, plan)
+    await requireRights(
+      client,
+      { namespace: namespace ?? 'default', name },
+      [{ verb: 'update', subresource: 'approval' }, { verb: 'patch' }],
+      {
+        purpose: 'approving a plan',
+      },
+    )
     await showPlan(client, stack, plan, options)
     await confirm(`approve this plan of stack/${name}?`, options)
     const approval = {
@@ -81,12 +90,15 @@ async function showPlan(client: Client, stack: Stack, plan: PendingPlan, options
     process.stderr.write(`${formatDiff(diff, errPaint())}\n\n`)
     if (diff.missing) throw new CliError(formatMissing(diff.missing))
   } catch (error) {
-    const { message, exitCode } = formatError(error)
+    const { message, exitCode, hint } = formatError(error)
+    const isForbidden = isReason(error, 'Forbidden') || isReason((error as Error).cause, 'Forbidden')
     if (options.yes && options.plan !== undefined) note(`the plan cannot be shown in full: ${message}`)
     else
       throw new CliError(`the plan cannot be shown in full, so it is not approved: ${message}`, {
         exitCode,
-        hint: `"${oarlockCommand('plan', stack.metadata)}" makes a new plan; --yes --plan ${plan.digest} approves this one unseen`,
+        hint: isForbidden
+          ? hint
+          : `"${oarlockCommand('plan', stack.metadata)}" makes a new plan; --yes --plan ${plan.digest} approves this one unseen`,
       })
   }
   note(`stack/${name}: plan ${shortDigest(plan.digest)}: ${planText(plan)}`)

@@ -19,16 +19,17 @@ export async function destroy(target: string, options: DestroyOptions): Promise<
     const count = stack.status?.resources
     const keepsResources = stack.spec.deletion === 'Orphan'
     // Before anything changes: when the deletion is rejected, the Stack must still be one whose resources are kept.
-    if (keepsResources)
-      await requireRights(
-        client,
-        { namespace, name },
-        [{ verb: 'delete', subresource: 'destroy' }, { verb: 'update' }, { verb: 'patch' }],
-        {
-          purpose: `stack/${name} keeps its resources when it is deleted (spec.deletion: Orphan); destroying them`,
-          alternative: `"oarlock delete stack/${name} -n ${namespace}" deletes the Stack alone`,
-        },
-      )
+    await requireRights(
+      client,
+      { namespace, name },
+      [{ verb: 'delete', subresource: 'destroy' }, { verb: 'delete' }, ...(keepsResources ? [{ verb: 'update' }, { verb: 'patch' }] : [])],
+      keepsResources
+        ? {
+            purpose: `stack/${name} keeps its resources when it is deleted (spec.deletion: Orphan); destroying them`,
+            alternative: `"oarlock delete stack/${name} -n ${namespace}" deletes the Stack alone`,
+          }
+        : { purpose: `destroying the resources of stack/${name}` },
+    )
     await confirm(
       `destroy ${count === undefined ? 'all' : `the ${count}`} resources of stack/${name} in namespace ${namespace}, and delete the Stack?`,
       options,

@@ -2,8 +2,8 @@ import { type Run, runResource, type StoredDiff } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
-import { CliError, usageError } from '../cli-error.ts'
-import { outPaint, print, printStream } from '../console.ts'
+import { CliError, formatError, usageError } from '../cli-error.ts'
+import { note, outPaint, print, printStream } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { streamLog } from '../follow-log.ts'
 import { serialize } from '../output/print-objects.ts'
@@ -23,7 +23,9 @@ export async function plan(target: string | undefined, options: PlanOptions): Pr
     if (!options.wait) return print(await startRequest(client, stack, 'plan'))
     const ended = await runRequest(client, stack, 'plan', parseDuration(options.timeout))
     if (ended.status?.phase !== 'Succeeded')
-      await printStream(write => streamLog(client, ended, { follow: false }, write), process.stderr).catch(() => {})
+      await printStream(write => streamLog(client, ended, { follow: false }, write), process.stderr).catch(error =>
+        note(`the log cannot be shown: ${formatError(error).message}`),
+      )
     expectSuccess(ended)
     await showPlan(client, ended, options)
   })

@@ -14,7 +14,7 @@ import {
 } from '../../stores/state/index.ts'
 import { CliError } from '../cli-error.ts'
 import { exitCodes } from '../exit-codes.ts'
-import { storeErrorMessage } from '../store-error-message.ts'
+import { storeError } from '../store-error-message.ts'
 import { userName } from '../user-name.ts'
 
 export type CurrentLock = HeldLock & { info: LockInfo }
@@ -142,10 +142,7 @@ export class StateApi {
         hint: unlockHint(lock, this.#name),
       })
     }
-    const message = storeErrorMessage(error)
-    if (message === undefined) return error
-    const exitCode = error.code === 404 ? exitCodes.notFound : exitCodes.rejected
-    return new CliError(`state of stack ${this.#name}: ${message}`, { exitCode })
+    return storeError(error, `state of stack ${this.#name}`)
   }
 }
 
