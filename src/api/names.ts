@@ -78,6 +78,8 @@ export const defaults = {
   oneShotIdleTimeout: '1m',
   /** How long a Lease must be unchanged, by the observer's monotonic clock, before it counts as expired (invariant 2). */
   leaseDurationMs: 10_000,
+  /** A Lease that claims a longer duration expires after this one. */
+  maxLeaseDurationMs: 5 * 60_000,
 } as const
 
 /** The Secret with all outputs of a Stack, and its type. */

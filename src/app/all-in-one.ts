@@ -4,6 +4,7 @@ import type { Run, Stack } from '../api/index.ts'
 import { capabilitiesFromEnv } from '../execution/worker/index.ts'
 import type { Client } from '../kubernetes/client/index.ts'
 import { type Informer, type Log, silentLog } from '../kubernetes/controller/index.ts'
+import { formatDuration } from '../kubernetes/object/index.ts'
 import type { ApiServer, AuditOptions } from '../kubernetes/server/index.ts'
 import { fullDiskReasons } from '../kubernetes/util/index.ts'
 import { type Address, formatAddress, urlOf } from './address.ts'
@@ -41,6 +42,8 @@ export type AllInOneOptions = {
   maxRunning?: number
   /** How long an approval is valid. Default 24 hours. */
   approvalTimeoutMs?: number
+  /** How long the Lease of a worker that this process starts lasts, in milliseconds, at most `defaults.maxLeaseDurationMs`. Default 10 seconds. */
+  workerLeaseMs?: number
   /** Makes the stores of `dataDir` those of the installation, although stores that ran apart are. Default false. */
   replaceStores?: boolean
   /** The audit log of the API server. Default: none. */
@@ -140,6 +143,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
           OARLOCK_CA_FILE: server.unixSocketUrl ? undefined : join(dataDir, 'pki', 'ca.crt'),
           OARLOCK_TOKEN: issued.credential,
           OARLOCK_TOKEN_TTL: `${Math.floor(issued.ttlMs / 1_000)}s`,
+          OARLOCK_LEASE_DURATION: options.workerLeaseMs === undefined ? undefined : formatDuration(options.workerLeaseMs),
         }
       },
     })

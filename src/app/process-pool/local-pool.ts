@@ -25,6 +25,7 @@ export function openProcessPool({ dataDir, launcher, connection, allowPaths, log
       ...process.env,
       OARLOCK_TOKEN_FILE: undefined,
       OARLOCK_TOKEN_TTL: undefined,
+      OARLOCK_LEASE_DURATION: undefined,
       OARLOCK_WORKER_NAME: undefined,
       OARLOCK_WORKER_UID: undefined,
       OARLOCK_POOL: undefined,

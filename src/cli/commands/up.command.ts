@@ -1,5 +1,5 @@
 import { beginLeanStart } from '../lean-start.ts'
-import { collect, type DeclareCommand, duration, positiveInteger, serverOptions } from '../options.ts'
+import { collect, type DeclareCommand, duration, durationBetween, positiveInteger, serverOptions } from '../options.ts'
 
 export const declare: DeclareCommand = (program, exitWith) => {
   serverOptions(program.command('up'))
@@ -14,6 +14,12 @@ export const declare: DeclareCommand = (program, exitWith) => {
     .option('--max-workers <n>', 'maximum size of WorkerPool default (default: one per core, at least 2)', positiveInteger)
     .option('--max-running <n>', 'maximum concurrent Runs across all pools (default: unlimited)', positiveInteger)
     .option('--approval-timeout <duration>', 'how long an approval is valid', duration, '24h')
+    .option(
+      '--worker-lease-duration <duration>',
+      'Lease of its workers, which stop 4s before its end (10s to 5m)',
+      durationBetween('10s', '5m'),
+      '10s',
+    )
     .option('--replace-stores', 'after a restore: use the states in --data, even if other or newer ones are registered')
     .option('--sample', 'apply the sample Stacks of examples/stacks')
     .option('--apply <file>', 'file or directory to apply after the start (repeatable)', collect, [])

@@ -31,6 +31,7 @@ export type UpOptions = {
   maxWorkers?: number
   maxRunning?: number
   approvalTimeout: string
+  workerLeaseDuration: string
   replaceStores?: boolean
   sample?: boolean
   apply: string[]
@@ -123,6 +124,7 @@ async function start(options: UpOptions, dataDir: string, ownPaths: string[], lo
       pool: { max: options.maxWorkers },
       maxRunning: options.maxRunning,
       approvalTimeoutMs: parseDuration(options.approvalTimeout),
+      workerLeaseMs: parseDuration(options.workerLeaseDuration),
       replaceStores: options.replaceStores === true,
       audit: auditOptions(options, dataDir),
       launcher: workerLauncher,

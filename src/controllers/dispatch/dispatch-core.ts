@@ -69,7 +69,6 @@ const tickIntervalMs = 30_000
  * It is above 400 lines for that reason: a part of the list in another file would have to share all of these fields.
  */
 export class DispatchCore {
-  readonly #leaseDurationMs: number
   readonly #scheduler: Scheduler
   readonly #runs: RunTracker
   readonly #failures: FailureDetector
@@ -97,7 +96,6 @@ export class DispatchCore {
   /** @param now Runs that ended before it are charged with their age. */
   constructor({ leaseDurationMs = defaults.leaseDurationMs, claimsNames = { Pod: true }, ...queueOptions }: DispatchCoreOptions, now: Now) {
     this.#now = now
-    this.#leaseDurationMs = leaseDurationMs
     this.#failures = new FailureDetector(leaseDurationMs)
     this.#scheduler = new Scheduler({ nowMs: now.wallMs, ...queueOptions })
     this.#starts = new StartTracker(this.#settings.pools, worker => this.#workers.has(worker))
@@ -299,7 +297,12 @@ export class DispatchCore {
   }
 
   #cleanUpRuns(add: (action: DispatchAction) => void, nowMs: number): number {
-    const input = { runs: this.#runs, isPending: this.#isPending, leaseDurationMs: this.#leaseDurationMs, nowMs }
+    const input = {
+      runs: this.#runs,
+      isPending: this.#isPending,
+      leaseDurationOf: (worker: string) => this.#failures.durationOf(worker),
+      nowMs,
+    }
     for (const action of decideRunCleanup(input)) {
       add(action)
       if (action.kind === 'ReleaseRun') this.#releasing.add(objectIdOf(action.object))

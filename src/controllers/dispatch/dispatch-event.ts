@@ -65,4 +65,6 @@ export type WorkerLease = {
   readonly resourceVersion: string
   /** True if it has the label of a pool. Without that it is a worker's only if a Worker of its name exists. */
   readonly isOfWorker: boolean
+  /** Of the Lease itself. */
+  readonly durationMs?: number | undefined
 }

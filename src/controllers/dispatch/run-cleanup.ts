@@ -1,4 +1,4 @@
-import { assignedFinalizer, defaults } from '../../api/index.ts'
+import { assignedFinalizer } from '../../api/index.ts'
 import { rfc3339 } from '../../kubernetes/object/index.ts'
 import type { DispatchAction } from './dispatch-action.ts'
 import type { ObjectVersion } from './object-version.ts'
@@ -10,7 +10,8 @@ export type RunCleanupInput = {
   readonly runs: Pick<RunTracker, 'toCleanUp' | 'releasable' | 'hasSubject'>
   /** True while a write of the Run is pending: nothing is decided for it. */
   readonly isPending: (run: ObjectVersion) => boolean
-  readonly leaseDurationMs?: number
+  /** How long the Lease of a worker may remain unchanged. */
+  readonly leaseDurationOf: (worker: string) => number
   readonly nowMs: number
 }
 
@@ -28,13 +29,10 @@ export function* decideRunCleanup(input: RunCleanupInput): Generator<DispatchAct
 }
 
 /** For each reason for which a Run has to be cleaned up, the first that applies. */
-function cleanupOf(
-  run: RunRecord,
-  { runs, leaseDurationMs = defaults.leaseDurationMs, nowMs }: RunCleanupInput,
-): DispatchAction | undefined {
+function cleanupOf(run: RunRecord, { runs, leaseDurationOf, nowMs }: RunCleanupInput): DispatchAction | undefined {
   const { object, worker, subject, lostWith } = run
   if (lostWith !== undefined) {
-    const message = `worker ${lostWith} did not renew its Lease for ${leaseDurationMs / 1_000} s and was declared lost`
+    const message = `worker ${lostWith} did not renew its Lease for ${leaseDurationOf(lostWith) / 1_000} s and was declared lost`
     return end(run, 'Lost', 'WorkerLost', message, nowMs)
   }
   if (run.isCanceled) {

@@ -11,6 +11,15 @@ test('reads what is set, and uses defaults for the rest', () => {
     ['https://127.0.0.1:7466', 'https://127.0.0.1:7466', 'w1', 'default', 'OneShot'],
   )
   assert.deepEqual([read.allowPaths, read.drainGraceMs], [['/a', '/b'], 90_000])
+  assert.deepEqual(workerOptionsFromEnv(env).lease, {
+    durationMs: 10_000,
+    renewMs: 2_000,
+    interruptMs: 6_000,
+    terminateMs: 7_500,
+    killMs: 9_000,
+  })
+  const { interruptMs, killMs } = workerOptionsFromEnv({ ...env, OARLOCK_LEASE_DURATION: '1m' }).lease
+  assert.deepEqual([interruptMs, killMs], [56_000, 59_000])
   const plain = workerOptionsFromEnv(env)
   assert.deepEqual([plain.lifecycle, plain.slots, plain.idleTimeoutMs, plain.drainGraceMs], [undefined, undefined, undefined, undefined])
   const pooled = workerOptionsFromEnv({
@@ -39,6 +48,8 @@ for (const [variables, overrides, message] of [
   [{ OARLOCK_CA_FILE: '/no/such' }, {}, /^OARLOCK_CA_FILE "\/no\/such" cannot be read/],
   [{ OARLOCK_ALLOW_PATHS: 'a' }, {}, /^OARLOCK_ALLOW_PATHS contains "a"; it must be absolute/],
   [{ OARLOCK_DRAIN_GRACE: 'soon' }, {}, /^OARLOCK_DRAIN_GRACE: duration "soon" must be/],
+  [{ OARLOCK_LEASE_DURATION: '9s' }, {}, /^OARLOCK_LEASE_DURATION "9s" must be from 10s to 5m/],
+  [{ OARLOCK_LEASE_DURATION: '301s' }, {}, /^OARLOCK_LEASE_DURATION "301s" must be from 10s to 5m/],
   [{ OARLOCK_SLOTS: '0' }, {}, /^OARLOCK_SLOTS "0" must be a whole number from 1 to 64/],
   [{ OARLOCK_LIFECYCLE: 'Hot' }, {}, /^OARLOCK_LIFECYCLE "Hot" must be OneShot or Warm/],
   [{ OARLOCK_RECYCLE_ABOVE_MEMORY: 'much' }, {}, /^OARLOCK_RECYCLE_ABOVE_MEMORY: /],

@@ -2,9 +2,10 @@ import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { defaults, type RunPolicy } from '../../api/index.ts'
-import { nameErrors, parseDuration, parseQuantity, quantityValue } from '../../kubernetes/object/index.ts'
+import { formatDuration, nameErrors, parseDuration, parseQuantity, quantityValue } from '../../kubernetes/object/index.ts'
 import { isUnixUrl, parseServerAddress } from '../../kubernetes/util/index.ts'
 import { parseEngineEnvironment } from './engine-environment.ts'
+import { type LeaseTimings, leaseTimingsOf } from './lease/lease-timings.ts'
 import { capabilitiesFromEnv, type WorkerCapabilities } from './worker-capabilities.ts'
 import { defaultWorkerDirectory } from './worker-directories.ts'
 import { WorkerOptionError } from './worker-option-error.ts'
@@ -50,6 +51,8 @@ export type WorkerSettings = {
   policy: RunPolicy
   /** Grace period of a drain; undefined: the pool's. */
   drainGraceMs: number | undefined
+  /** The timings of the Lease. */
+  lease: LeaseTimings
 }
 
 /** Command-line options; they override the environment. */
@@ -67,7 +70,7 @@ export type WorkerOverrides = {
 }
 
 /**
- * Reads the environment of a worker: OARLOCK_SERVER, OARLOCK_CA_FILE, OARLOCK_TOKEN or OARLOCK_TOKEN_FILE, OARLOCK_TOKEN_TTL (set by `oarlock up`), OARLOCK_STORE_URL,
+ * Reads the environment of a worker: OARLOCK_SERVER, OARLOCK_CA_FILE, OARLOCK_TOKEN or OARLOCK_TOKEN_FILE, OARLOCK_TOKEN_TTL and OARLOCK_LEASE_DURATION (set by `oarlock up`), OARLOCK_STORE_URL,
  * OARLOCK_STORE_CA_FILE, OARLOCK_WORKER_NAME, OARLOCK_WORKER_UID (set by `oarlock pool`), OARLOCK_POOL, OARLOCK_POOL_SETTINGS (`complete`, set by drivers), OARLOCK_LIFECYCLE, OARLOCK_SLOTS,
  * OARLOCK_HEALTH_ADDRESS (HOST:PORT), OARLOCK_RUNS_DIR, OARLOCK_CACHE_DIR, OARLOCK_GIT_CACHE_SIZE (such as `10Gi`),
  * OARLOCK_ALLOW_PATHS and OARLOCK_SANDBOX_BINDS (separated as in PATH), OARLOCK_ENGINE_ENVIRONMENT (separated by commas), {@link policyFromEnv},
@@ -110,7 +113,16 @@ export function workerOptionsFromEnv(env: Readonly<Record<string, string | undef
     engineEnvironment: env.OARLOCK_ENGINE_ENVIRONMENT === undefined ? undefined : parseEngineEnvironment(env.OARLOCK_ENGINE_ENVIRONMENT),
     policy: policyFromEnv(env),
     drainGraceMs: parseOptionalDuration('OARLOCK_DRAIN_GRACE', env.OARLOCK_DRAIN_GRACE),
+    lease: leaseTimingsOf(parseLeaseDuration('OARLOCK_LEASE_DURATION', env.OARLOCK_LEASE_DURATION)),
   }
+}
+
+/** Controllers honor the duration of a Lease between these bounds (invariant 2). */
+function parseLeaseDuration(name: string, text: string | undefined): number {
+  const { leaseDurationMs: min, maxLeaseDurationMs: max } = defaults
+  const ms = parseOptionalDuration(name, text) ?? min
+  if (ms >= min && ms <= max) return ms
+  throw new WorkerOptionError(`${name} ${JSON.stringify(text)} must be from ${formatDuration(min)} to ${formatDuration(max)}`)
 }
 
 const readOptional = (name: string, path: string | undefined) => (path ? readSetting(name, path) : undefined)

@@ -22,6 +22,25 @@ function expiriesOf(...steps: [atMs: number, Objects][]): number[] {
   })
 }
 
+test('invariant 2: a worker whose Lease has a longer duration expires later, between the shortest duration and the maximum, and others do not', () => {
+  const detector = new FailureDetector(10_000)
+  const durations = { short: 3_000, none: undefined, long: 60_000, endless: 1e9 }
+  // The one that is silent for the longest time has the longest Lease.
+  for (const [index, name] of (['endless', 'long', 'none', 'short'] as const).entries()) {
+    detector.leaseChanged({ ...leaseOf(name, '1'), durationMs: durations[name] }, index)
+    detector.workerChanged(workerOf(name), index)
+  }
+  const expired: string[] = []
+  let nowMs = 10
+  while (Number.isFinite(nowMs) && nowMs < 1e6) {
+    const { expired: now, requeueAfterMs } = detector.decide(nowMs)
+    expired.push(...now.map(({ worker }) => `${worker} ${nowMs}`))
+    nowMs += requeueAfterMs
+  }
+  assert.deepEqual(expired, ['none 10002', 'short 10003', 'long 60001', 'endless 300000'])
+  assert.equal(detector.durationOf('long'), 60_000)
+})
+
 describe('invariant 2: a Lease expires a whole lease duration after it was last seen to change', () => {
   const worker = true
   const run = true

@@ -1,3 +1,4 @@
+import { defaults } from '../../../api/index.ts'
 import type { WorkerLease } from '../dispatch-event.ts'
 import type { ObjectVersion } from '../object-version.ts'
 import { LeaseObserver } from './lease-observer.ts'
@@ -16,6 +17,8 @@ type ObservedWorker = {
   lease: WorkerLease | undefined
   worker: ObjectVersion | undefined
   hasRuns: boolean
+  /** How long its Lease may remain unchanged. */
+  durationMs: number
   /** Its process has ended: it is a suspect immediately, and lost when its Lease has expired. */
   hasExited: boolean
   /** `Confirming`: the server is being asked. `Lost`: confirmed, and what it leaves is being removed. */
@@ -41,7 +44,10 @@ export class FailureDetector {
   /** Workers that are suspects whatever their Lease says: those that have exited, are being confirmed or are lost. */
   readonly #flagged = new Set<string>()
 
-  /** @param durationMs how long a Lease may remain unchanged. 10,000 by design; a larger value is safe, a smaller one is not. */
+  /**
+   * @param durationMs how long a Lease may remain unchanged. 10,000 by design; a larger value is safe, a smaller one is not. It is longer for a worker
+   * whose Lease has a longer one: that worker stops its engines later, whatever this process was started with.
+   */
   constructor(durationMs: number) {
     if (!Number.isFinite(durationMs) || durationMs <= 0) throw new RangeError(`durationMs must be a number > 0, got ${durationMs}`)
     this.#durationMs = durationMs
@@ -69,6 +75,9 @@ export class FailureDetector {
   leaseChanged(lease: WorkerLease, nowMs: number): boolean {
     const observed = this.#observed(lease.worker)
     observed.lease = lease
+    const { durationMs = 0 } = lease
+    const isLong = durationMs > defaults.leaseDurationMs
+    observed.durationMs = Math.max(this.#durationMs, isLong ? Math.min(durationMs, defaults.maxLeaseDurationMs) : 0)
     return this.#refresh(lease.worker, observed, nowMs)
   }
 
@@ -122,6 +131,11 @@ export class FailureDetector {
     return this.#suspects.has(name)
   }
 
+  /** How long the Lease of a worker may remain unchanged. */
+  durationOf(name: string): number {
+    return this.#workers.get(name)?.durationMs ?? this.#durationMs
+  }
+
   hasLease(name: string): boolean {
     return this.#workers.get(name)?.lease !== undefined
   }
@@ -151,10 +165,12 @@ export class FailureDetector {
     for (const { worker: name, sinceMs } of this.#observer.bySilence()) {
       const observed = this.#workers.get(name)!
       if (observed.state !== 'Observed') continue
-      const expireAtMs = Math.max(sinceMs + this.#durationMs, this.#retryAtMs.get(name) ?? Number.NEGATIVE_INFINITY)
-      if (nowMs < sinceMs + this.#durationMs / 2) {
-        this.#checkAtMs = Math.min(this.#checkAtMs, sinceMs + this.#durationMs / 2)
+      const { durationMs } = observed
+      const expireAtMs = Math.max(sinceMs + durationMs, this.#retryAtMs.get(name) ?? Number.NEGATIVE_INFINITY)
+      if (nowMs < sinceMs + durationMs / 2) {
+        this.#checkAtMs = Math.min(this.#checkAtMs, sinceMs + durationMs / 2)
         this.#expireAtMs = Math.min(this.#expireAtMs, expireAtMs)
+        if (durationMs > this.#durationMs) continue
         break
       }
       suspects.add(name)
@@ -178,7 +194,7 @@ export class FailureDetector {
   #observed(name: string): ObservedWorker {
     let observed = this.#workers.get(name)
     if (!observed) {
-      observed = { lease: undefined, worker: undefined, hasRuns: false, hasExited: false, state: 'Observed' }
+      observed = { lease: undefined, worker: undefined, hasRuns: false, durationMs: this.#durationMs, hasExited: false, state: 'Observed' }
       this.#workers.set(name, observed)
     }
     return observed

@@ -114,9 +114,10 @@ export function observeObjects({ caches, core, observe, onRunEnded }: ObserveObj
   ]
 }
 
-function workerLeaseOf({ metadata }: KubeObject<LeaseBody>): WorkerLease {
+function workerLeaseOf({ metadata, spec }: KubeObject<LeaseBody>): WorkerLease {
   const { name, uid, resourceVersion, labels: own } = metadata
-  return { worker: name, uid, resourceVersion, isOfWorker: own?.[labels.pool] !== undefined }
+  const durationMs = (spec?.leaseDurationSeconds ?? 0) * 1_000
+  return { worker: name, uid, resourceVersion, isOfWorker: own?.[labels.pool] !== undefined, durationMs }
 }
 
 export function subjectChanged({ metadata, status }: Pick<Stack, 'metadata' | 'status'>): DispatchEvent & { kind: 'SubjectChanged' } {

@@ -10,5 +10,5 @@
 export type { FenceStep, FenceTimings } from './decide-fence.ts'
 export { Heartbeat, type HeartbeatOptions } from './heartbeat.ts'
 export { leaseRenewal } from './lease-renewal.ts'
-export { checkLeaseTimings, defaultLeaseTimings, type LeaseTimings } from './lease-timings.ts'
+export { checkLeaseTimings, defaultLeaseTimings, type LeaseTimings, leaseTimingsOf } from './lease-timings.ts'
 export { deregister, patchWorkerStatus, type Registration, RegistrationError, register } from './registration.ts'

@@ -14,13 +14,16 @@ export type LeaseTimings = {
   killMs: number
 }
 
-export const defaultLeaseTimings: LeaseTimings = {
-  durationMs: defaults.leaseDurationMs,
+/** The timings of a Lease of this duration: an engine has the same time to stop, at the end of it. */
+export const leaseTimingsOf = (durationMs: number): LeaseTimings => ({
+  durationMs,
   renewMs: 2_000,
-  interruptMs: 6_000,
-  terminateMs: 7_500,
-  killMs: 9_000,
-}
+  interruptMs: durationMs - 4_000,
+  terminateMs: durationMs - 2_500,
+  killMs: durationMs - 1_000,
+})
+
+export const defaultLeaseTimings: LeaseTimings = leaseTimingsOf(defaults.leaseDurationMs)
 
 /**
  * Checks that the steps are in order and end before the Lease does.
