@@ -231,7 +231,7 @@ describe('with a server', () => {
       [['describe', 'stack/nope'], /"nope" not found in namespace default/],
       [['describe', 'run/nope'], /run "nope" not found in namespace default/],
       [['delete', 'stack', 'neraby'], /did you mean nearby\?/],
-      [['logs', 'run/nope'], /oarlock get runs -n default/],
+      [['logs', 'run/nope'], /oarlock get runs -A/],
       [['destroy', 'nope', '--yes'], /"nope" not found/],
     ] as const) {
       const { code, stderr } = await oarlock([...args])
