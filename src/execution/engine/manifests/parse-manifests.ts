@@ -1,36 +1,34 @@
-import { parseAllDocuments } from 'yaml'
 import { isJsonObject, type NewObject } from '../../../kubernetes/object/index.ts'
+import { parseUntrustedDocuments } from '../../../kubernetes/util/index.ts'
 import { EngineError } from '../engine-error.ts'
 
 /** An object of the source. `location` names it in messages: `app.yaml document 2, Deployment shop/web`. */
 export type Manifest = { object: NewObject & { apiVersion: string; kind: string }; location: string }
 
-/** How often one alias may be resolved: rejects an alias bomb before it expands. */
-const maxAliasCount = 100
+export type ManifestFile = { path: string; text: string }
 
 /**
  * Parses `*.yaml`, `*.yml` and `*.json` files with any number of documents. Expands `List` kinds and skips empty documents.
  * @throws {EngineError} InvalidConfiguration, naming file and document.
  */
-export function parseManifests(files: readonly { path: string; text: string }[]): Manifest[] {
+export function parseManifests(files: readonly ManifestFile[]): Manifest[] {
   const manifests: Manifest[] = []
   for (const { path, text } of [...files].sort((a, b) => (a.path < b.path ? -1 : 1))) {
-    const documents = parseAllDocuments(text, { prettyErrors: true, uniqueKeys: true })
-    documents.forEach((document, index) => {
-      const location = documents.length > 1 ? `${path} document ${index + 1}` : path
-      const [error] = document.errors
-      if (error) throw invalid(location, `is not valid YAML: ${error.message.split('\n')[0]?.replace(/:$/, '')}`)
-      let value: unknown
-      try {
-        value = document.toJS({ maxAliasCount })
-      } catch (error) {
-        throw invalid(location, `cannot be parsed: ${(error as Error).message}`)
-      }
-      addObjects(manifests, value, location)
-    })
+    const values = documentsOf(path, text)
+    for (const [index, value] of values.entries()) addObjects(manifests, value, values.length > 1 ? `${path} document ${index + 1}` : path)
   }
   rejectDuplicates(manifests)
   return manifests
+}
+
+function documentsOf(path: string, text: string): unknown[] {
+  const values: unknown[] = []
+  try {
+    for (const value of parseUntrustedDocuments(text)) values.push(value)
+  } catch (error) {
+    throw invalid(values.length > 0 ? `${path} document ${values.length + 1}` : path, `is not valid YAML: ${(error as Error).message}`)
+  }
+  return values
 }
 
 function addObjects(manifests: Manifest[], value: unknown, location: string): void {

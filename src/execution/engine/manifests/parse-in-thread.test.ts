@@ -1,0 +1,43 @@
+import { deepEqual, equal, ok, rejects } from 'node:assert/strict'
+import { test } from 'node:test'
+import { parseInThread } from './parse-in-thread.ts'
+
+const { signal } = new AbortController()
+const configMap = (name: string, keys: number) =>
+  `apiVersion: v1\nkind: ConfigMap\nmetadata: { name: ${name} }\ndata:\n${Array.from({ length: keys }, (_, index) => `  k${index}: v\n`).join('')}`
+const file = (text: string) => [{ path: 'app.yaml', text }]
+
+test('parses short and long sources alike', async () => {
+  for (const keys of [1, 10_000]) {
+    const [manifest] = await parseInThread(file(configMap('a', keys)), { signal })
+    equal(manifest?.location, 'app.yaml, ConfigMap a')
+    equal(Object.keys(manifest?.object.data as object).length, keys)
+  }
+})
+
+test('the event loop is not blocked by a long source', async () => {
+  let turns = 0
+  const timer = setInterval(() => turns++, 5)
+  await parseInThread(file(configMap('a', 60_000)), { signal })
+  clearInterval(timer)
+  ok(turns > 5, `${turns} turns`)
+})
+
+test('an invalid long source has the error of a short one', async () => {
+  const [short, long] = await Promise.all(
+    [1, 10_000].map(keys =>
+      parseInThread(file(`${configMap('a', keys)}---\nkind: Secret\n`), { signal }).catch(error => ({ ...error, message: error.message })),
+    ),
+  )
+  deepEqual(long, short)
+})
+
+test('a source that takes too long is rejected, and an interrupted Run ends', async () => {
+  const long = file(configMap('a', 60_000))
+  await rejects(parseInThread(long, { signal, timeoutMs: 1 }), {
+    reason: 'InvalidConfiguration',
+    retryable: false,
+    message: /takes longer than 0.001 s/,
+  })
+  await rejects(parseInThread(long, { signal: AbortSignal.abort() }), { reason: 'Interrupted' })
+})

@@ -1,0 +1,48 @@
+import { RequestThread } from '../../../kubernetes/util/index.ts'
+import { EngineError } from '../engine-error.ts'
+import { type Manifest, type ManifestFile, parseManifests } from './parse-manifests.ts'
+import type { ParseReply } from './parse-thread.ts'
+
+/** Shorter texts are parsed here, which takes up to 0.1 s; a thread takes that long to start. */
+const maxInlineLength = 32 * 1024
+/** 16 MB of plain lines take 30 s. */
+const defaultTimeoutMs = 120_000
+const maxHeapMb = 1_024
+
+export type ParseOptions = { signal: AbortSignal; timeoutMs?: number }
+
+/**
+ * {@link parseManifests} without blocking the worker, whose other Runs belong to other users.
+ * @throws {EngineError} InvalidConfiguration, also for what takes too long or too much memory; Interrupted when `signal` is aborted.
+ */
+export async function parseInThread(
+  files: readonly ManifestFile[],
+  { signal, timeoutMs = defaultTimeoutMs }: ParseOptions,
+): Promise<Manifest[]> {
+  if (files.reduce((sum, { text }) => sum + text.length, 0) <= maxInlineLength) return parseManifests(files)
+  const thread = new RequestThread<readonly ManifestFile[], ParseReply>('execution/engine/manifests/parse-thread', {
+    name: 'oarlock-manifests',
+    resourceLimits: { maxOldGenerationSizeMb: maxHeapMb },
+  })
+  const end = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
+  const stop = () => void thread.terminate()
+  end.addEventListener('abort', stop, { once: true })
+  try {
+    if (end.aborted) stop()
+    const reply = await thread.request(files)
+    if ('manifests' in reply) return reply.manifests
+    throw new EngineError('InvalidConfiguration', reply.message, { retryable: false, diagnostics: reply.diagnostics })
+  } catch (error) {
+    if (error instanceof EngineError) throw error
+    if (signal.aborted)
+      throw new EngineError('Interrupted', 'the Run was interrupted while the manifests were parsed; no object was changed')
+    const limit = end.aborted ? `takes longer than ${timeoutMs / 1_000} s` : `takes more than ${maxHeapMb} MB of memory`
+    throw new EngineError('InvalidConfiguration', `parsing the manifests ${limit}: divide the source into several Stacks`, {
+      retryable: false,
+      cause: error,
+    })
+  } finally {
+    end.removeEventListener('abort', stop)
+    await thread.terminate()
+  }
+}
