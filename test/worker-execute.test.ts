@@ -19,6 +19,17 @@ const { runsDir, startWorker, execute, assignRun, getRun, getWorker, readLog, re
 const createSecret = (name: string, stringData: Record<string, string>) =>
   harness.client.resource(secretResource).create({ metadata: { name, namespace: 'apps' }, stringData })
 
+for (const type of ['Apply', 'Plan', 'Destroy'] as const) {
+  test(`a Run of type ${type} is not executed without the state that its Stack requires`, async t => {
+    const marker = newPath()
+    const command = { apply: shell(`touch ${marker}`), plan: shell(`touch ${marker}`), destroy: shell(`touch ${marker}`) }
+    const { run } = await execute(t, { type, stateVersion: 3, stack: { command } })
+    deepEqual([run.status?.phase, run.status?.reason, run.status?.retryable], ['Failed', 'StateMissing', false])
+    match(run.status?.message ?? '', /no state is stored: version 3 or a later one is required/)
+    ok(!existsSync(marker))
+  })
+}
+
 test('an Apply reads its inputs, writes outputs, log and state, and leaves nothing else behind', async t => {
   const { client } = harness
   const { states } = harness.fixture
@@ -59,7 +70,7 @@ test('an Apply reads its inputs, writes outputs, log and state, and leaves nothi
   // Invariant 9: no secret value in the status, the Run's log or the worker's log.
   for (const text of [log, JSON.stringify(run.status), worker.logLines.join('\n')]) ok(!/hunter22|admin1|hidden-key/.test(text), text)
   equal(await readState(run), '{"made":1}')
-  equal(status?.stateVersion, (await states.readVersion({ stackUid: stackUidOf(run) }))?.version)
+  equal(status?.stateVersion, await states.newestVersion(stackUidOf(run)))
   equal(await states.currentLock(stackUidOf(run)), undefined)
   deepEqual(existsSync(runsDir) ? readdirSync(runsDir).filter(name => name === run.metadata.uid) : [], [])
   equal(await getWorker(worker.name), undefined)

@@ -24,6 +24,7 @@ export {
   type WorkPhase,
   workPhases,
 } from './duration-distribution.ts'
+export { expectedStateVersion, isStateError, type StateErrorReason } from './expected-state-version.ts'
 export {
   type ApprovalPolicy,
   annotations,

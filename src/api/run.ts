@@ -42,6 +42,7 @@ const identityRules = [
   immutable('approvedPlan', { isOptional: true }),
   immutable('recoveredFrom', { isOptional: true }),
   immutable('queuedSince', { isOptional: true }),
+  immutable('stateVersion', { isOptional: true }),
   setOnce('workerName'),
   setOnce('assignedAt'),
   // Only with the assignment: what was required when the Run got its worker is not lowered.
@@ -110,6 +111,9 @@ const spec = Type.Object(
         },
         { description: 'The approved plan, which an Apply executes unchanged.' },
       ),
+    ),
+    stateVersion: Type.Optional(
+      count('The state has at least this version, or the state store rejects the Run. Default: the Stack may have no state.'),
     ),
     pool: Type.String({ default: defaults.pool, description: 'Name of the WorkerPool whose workers may execute the Run.' }),
     priorityClass: Type.Optional(

@@ -1,7 +1,7 @@
 import type { Static } from 'typebox'
 import { conditionsSchema, defineResource, type ObjectOf, Type } from '../kubernetes/object/index.ts'
 import { apiGroup, apiVersion, defaults } from './names.ts'
-import { restoredFields } from './restored-fields.ts'
+import { recoveryFields } from './recovery-fields.ts'
 import { count, duration, isolationLevels, networks, planSummary, priorityClasses } from './shared.ts'
 import { sourceSchema, variablesFromSchema } from './stack-source.ts'
 
@@ -278,7 +278,7 @@ const status = Type.Object({
   lastRunNumber: Type.Optional(
     count('Number of the newest Run, which is the epoch of that Run and part of its name (invariants 1 and 3).'),
   ),
-  ...restoredFields,
+  ...recoveryFields,
   lastRun: Type.Optional(
     Type.Object(
       {

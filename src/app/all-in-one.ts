@@ -7,6 +7,7 @@ import { type Informer, type Log, silentLog } from '../kubernetes/controller/ind
 import { formatDuration } from '../kubernetes/object/index.ts'
 import type { ApiServer, AuditOptions } from '../kubernetes/server/index.ts'
 import { fullDiskReasons } from '../kubernetes/util/index.ts'
+import { decideStateError, formatStateError } from '../stores/state/index.ts'
 import { type Address, formatAddress, urlOf } from './address.ts'
 import { startApiServer } from './api-server/api-server.ts'
 import { makeControllers } from './controllers/controllers.ts'
@@ -154,6 +155,10 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       podWorkers: {
         environment: async () => ({ OARLOCK_SERVER: url, OARLOCK_STORE_URL: url }),
         credentialOf: (pool, worker, client) => createPodCredential(client, caCertificate, { pool, worker }),
+      },
+      checkState: async ({ metadata }, expected) => {
+        const error = decideStateError(expected, await stores.state.newestVersion(metadata.uid))
+        return { error: error && { reason: error.reason, message: formatStateError(error) } }
       },
       removeStackData: ({ uid }) => stores.state.deleteStack(uid),
       allowPaths,

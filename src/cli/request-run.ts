@@ -15,13 +15,14 @@ import { isConditionTrue } from '../kubernetes/object/index.ts'
 import { CliError } from './cli-error.ts'
 import { note } from './console.ts'
 import { exitCodes } from './exit-codes.ts'
+import { expectRunnable } from './expect-runnable.ts'
 import { waitFor } from './wait-for.ts'
 
 /** Requests a Run from the stack controller; returns the id of the request. */
 async function requestRun(client: Client, stack: Stack, type: 'plan' | 'apply' | 'refresh'): Promise<string> {
   const request = `${type}:${randomBytes(5).toString('hex')}`
   const { name, namespace } = stack.metadata
-  if (stack.spec.suspend) throw new CliError(`stack/${name} is suspended`, { hint: 'set spec.suspend to false first' })
+  await expectRunnable(client, stack, type)
   await client
     .resource(stackResource)
     .patch(name, { metadata: { annotations: { [annotations.requestedRun]: request } } }, { type: 'merge', namespace })

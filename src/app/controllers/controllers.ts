@@ -7,7 +7,7 @@
 import type { Registry } from 'prom-client'
 import { isEnded, type Run, runResource, type Stack, stackResource, type Worker, workerResource } from '../../api/index.ts'
 import { addDispatchController, type Dispatch, type PodWorkerOptions, type PoolDriver } from '../../controllers/dispatch/index.ts'
-import { addStackController } from '../../controllers/stack/index.ts'
+import { addStackController, type CheckState } from '../../controllers/stack/index.ts'
 import { validateSource } from '../../execution/workspace/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { type Informer, type LeaseOptions, type Log, Manager, NotLeaderError } from '../../kubernetes/controller/index.ts'
@@ -19,6 +19,8 @@ export type ControllersOptions = {
   poolDriver?: PoolDriver | undefined
   /** Settings of the worker Pods of pools in mode Pod. Default: such pools start no workers and report the error. */
   podWorkers?: PodWorkerOptions | undefined
+  /** Reads from the stores whether they have the state of a Stack. Default: only the stores check it. */
+  checkState?: CheckState | undefined
   /** Deletes the states of a deleted Stack. */
   removeStackData(stack: { namespace: string; name: string; uid: string }): Promise<void>
   /** Directories below which Stacks may use `source.path` and file:// repositories. */
@@ -55,6 +57,7 @@ export function makeControllers(options: ControllersOptions): Controllers {
   addStackController(manager, {
     placeNewRun: dispatch.placeNewRun,
     approvalTimeoutMs: options.approvalTimeoutMs,
+    checkState: options.checkState,
     checkSource: stack => validateSource(stack.spec.source),
     resolveRevision: stack => currentRevision(client, stack, { allowPaths, cacheDir }),
     removeStackData: async stack => {

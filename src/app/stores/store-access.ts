@@ -1,4 +1,13 @@
-import { isEnded, type Run, runResource, type Stack, stackResource, type Worker, workerResource } from '../../api/index.ts'
+import {
+  expectedStateVersion,
+  isEnded,
+  type Run,
+  runResource,
+  type Stack,
+  stackResource,
+  type Worker,
+  workerResource,
+} from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import type { LogAccess, LogAccessRequest } from '../../stores/log/index.ts'
 import type { IsLockAbandoned, StateAccess, StateAccessRequest } from '../../stores/state/index.ts'
@@ -61,7 +70,7 @@ export async function authorizeState(facts: StoreFacts, request: StateAccessRequ
     if (await namesOtherStack(facts, namespace, run.spec.stackRef))
       return denied(403, `Run ${namespace}/${runName} has the UID of another Stack than ${namespace}/${stackName}`)
     const stackUid = run.spec.stackRef.uid
-    if (!isEnded(run)) return { allowed: true, stackUid, access: 'run' }
+    if (!isEnded(run)) return { allowed: true, stackUid, access: 'run', stateVersion: run.spec.stateVersion }
     // NaN without a valid time: then it is closed.
     const endedForMs = facts.nowMs() - Date.parse(run.status?.finishedAt ?? '')
     if (!(Math.abs(endedForMs) <= lastVersionWithinMs))
@@ -87,7 +96,7 @@ export async function authorizeState(facts: StoreFacts, request: StateAccessRequ
   const stackUid = stack?.metadata.uid
   if (stackUid === undefined || !(hasPermission || (await facts.checkStackToken(stackUid, password ?? ''))))
     return denied(401, 'the token is not valid for this Stack')
-  return { allowed: true, stackUid, access: 'user' }
+  return { allowed: true, stackUid, access: 'user', stateVersion: stack && expectedStateVersion(stack) }
 }
 
 const unauthenticatedMessage = (allowsToken: boolean) =>

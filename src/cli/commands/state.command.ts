@@ -48,6 +48,9 @@ export const declare: DeclareCommand = program => {
     .option('--force', 'allow another lineage or a lower serial')
     .addOption(yesOption())
     .action(async (target, file, options) => (await load()).push(target, file, options))
+  command('accept', 'run a Stack with the stored state, although a Run has stored a newer one')
+    .addOption(yesOption())
+    .action(async (target, options) => (await import('./state-accept.ts')).acceptState(target, options))
   command('token', 'print the token of the Stack, with which Terraform uses its state').action(async (target, options) =>
     (await load()).token(target, options),
   )

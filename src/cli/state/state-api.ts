@@ -93,6 +93,11 @@ export class StateApi {
     }
   }
 
+  /** Makes the newest state, or none, current for Runs although a Run has stored a newer one. Returns its version. */
+  async accept(): Promise<number> {
+    return ((await (await this.#send('POST', '/accept', '')).json()) as { version: number }).version
+  }
+
   async fence(): Promise<Fence> {
     return (await this.#json('/fence')) as Fence
   }
@@ -145,6 +150,9 @@ export class StateApi {
     return storeError(error, `state of stack ${this.#name}`)
   }
 }
+
+/** Number of the newest accepted version of any kind; 0 without one. */
+export const newestNumber = (versions: readonly VersionInfo[]): number => Math.max(0, ...versions.map(({ version }) => version))
 
 /** @param key NAMESPACE/NAME of the Stack. */
 export function unlockHint(lock: CurrentLock | undefined, key: string): string {

@@ -1,4 +1,5 @@
 import { isMutating, phaseOf, type Run } from '../../api/index.ts'
+import type { StateError } from './choose-next.ts'
 import type { PlannedRun } from './choose-run.ts'
 import { engineRecheckMs, lostRunLimit } from './constants.ts'
 import type { StackFacts } from './facts.ts'
@@ -9,6 +10,7 @@ import { retryDelayMs } from './settings.ts'
 export type DeletionChoice =
   | { readonly kind: 'dependentsExist'; readonly dependents: readonly string[] }
   | { readonly kind: 'deletionSuspended' }
+  | { readonly kind: 'deletionStateError'; readonly error: StateError }
   /** The Stack is from a backup, and no user has reviewed it. */
   | { readonly kind: 'deletionRestored' }
   | { readonly kind: 'resolvingDestroySource' }
@@ -27,6 +29,7 @@ export function chooseDeletion(facts: StackFacts): DeletionChoice | undefined {
   // Stacks of a cycle do not wait for each other.
   const dependents = input.dependents.filter(name => !input.cycle?.includes(name))
   if (dependents.length > 0) return { kind: 'dependentsExist', dependents }
+  if (input.state?.error) return { kind: 'deletionStateError', error: input.state.error }
   if (facts.record.restored) return { kind: 'deletionRestored' }
   if (settings.suspended) return { kind: 'deletionSuspended' }
   if (!inputs) return { kind: 'resolvingDestroySource' }

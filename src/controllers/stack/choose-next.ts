@@ -2,7 +2,7 @@ import { type Run, stackFinalizer } from '../../api/index.ts'
 import { chooseDeletion, type DeletionChoice } from './choose-deletion.ts'
 import { chooseRun, type PlannedRun, type RunChoice } from './choose-run.ts'
 import { supersedeAfterMs } from './constants.ts'
-import type { RevisionError } from './decision.ts'
+import type { RevisionError, StateCheck } from './decision.ts'
 import { type DependencyGate, dependencyGate } from './dependencies.ts'
 import { foldCreatedRun, requestedType, type StackFacts, sourceError } from './facts.ts'
 import { type Inputs, inputsOf, sameInputs } from './inputs.ts'
@@ -14,10 +14,14 @@ export type Outlook =
   | RunChoice
   | { readonly kind: 'invalidSpec' | 'dependencyCycle' | 'inputNotFound' | 'resolvingSource' }
   | { readonly kind: 'sourceError'; readonly error: RevisionError }
+  /** The state is missing, or older than the last Run: a Run would create resources again. */
+  | { readonly kind: 'stateError'; readonly error: StateError }
   /** The Stack is from a backup, and no user has reviewed it. */
   | { readonly kind: 'restored' }
   /** A Run is needed but must not be created now. */
   | { readonly kind: 'held'; readonly planned: PlannedRun; readonly by: 'suspend' | 'revision' | DependencyGate }
+
+export type StateError = NonNullable<StateCheck['error']>
 
 export type NextStep =
   /** The Stack is being deleted and does not have Oarlock's finalizer: it belongs to others. */
@@ -119,6 +123,7 @@ function create(facts: StackFacts, planned: PlannedRun, inputs: Inputs, supersed
 function chooseOutlook(facts: StackFacts): Outlook {
   const { input, inputs, settings, record } = facts
   const error = sourceError(input)
+  if (input.state?.error) return { kind: 'stateError', error: input.state.error }
   if (input.specErrors.length > 0) return { kind: 'invalidSpec' }
   if (input.cycle) return { kind: 'dependencyCycle' }
   if (input.inputErrors?.length) return { kind: 'inputNotFound' }

@@ -1,4 +1,4 @@
-import { isEnded, phaseOf, type Run, type RunSpec, type RunType } from '../../api/index.ts'
+import { isEnded, isStateError, phaseOf, type Run, type RunSpec, type RunType } from '../../api/index.ts'
 import { approvedPlan } from './approval.ts'
 import { engineRecheckMs, lostRunLimit } from './constants.ts'
 import { changeType, requestedType, type StackFacts } from './facts.ts'
@@ -73,7 +73,7 @@ export function chooseRun(facts: StackFacts, inputs: Inputs): RunChoice {
   return { kind: 'run', planned: { type, reason: changeReason(applied, inputs), atMs: nowMs } }
 }
 
-function retryFailedRun({ record, settings }: StackFacts, last: Run, type: RunType): RunChoice {
+function retryFailedRun({ input, record, settings }: StackFacts, last: Run, type: RunType): RunChoice {
   const failures = record.failures ?? 0
   if (isOutdatedPlan(last)) {
     return { kind: 'run', planned: { type, reason: 'PlanOutdated', atMs: 0, after: { kind: 'planOutdated', run: last } } }
@@ -83,7 +83,9 @@ function retryFailedRun({ record, settings }: StackFacts, last: Run, type: RunTy
     const atMs = endedAtMs(last) + engineRecheckMs
     return { kind: 'run', planned: { ...retry, atMs, after: { kind: 'engineNotFound', run: last } } }
   }
-  if (last.status?.retryable === false) return { kind: 'notRetryable', last }
+  // The state is there now.
+  const isResolved = isStateError(last.status?.reason) && input.state !== undefined
+  if (last.status?.retryable === false && !isResolved) return { kind: 'notRetryable', last }
   if (failures > settings.retryLimit) return { kind: 'retriesExhausted', last }
   const atMs = endedAtMs(last) + retryDelayMs(settings, failures)
   return { kind: 'run', planned: { ...retry, atMs, after: { kind: 'failed', run: last } } }

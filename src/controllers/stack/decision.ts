@@ -1,10 +1,13 @@
-import type { ApprovalPolicy, Run, RunSpec, Stack, StackStatus } from '../../api/index.ts'
+import type { ApprovalPolicy, Run, RunSpec, Stack, StackStatus, StateErrorReason } from '../../api/index.ts'
 import type { StatusCause } from '../../kubernetes/object/index.ts'
 import type { StackEvent } from './conditions.ts'
 import type { Dependency } from './dependencies.ts'
 
 /** Why the revision of a source is not known. */
 export type RevisionError = { readonly reason: string; readonly message: string; readonly retryable: boolean }
+
+/** Whether the stores have the state that the last Run left; `error` if not. */
+export type StateCheck = { readonly error?: { readonly reason: StateErrorReason; readonly message: string } | undefined }
 
 export type StackInput = {
   readonly stack: Stack
@@ -22,6 +25,8 @@ export type StackInput = {
   /** The current revision of the source; undefined while it is being resolved. */
   readonly revision: string | undefined | { readonly error: RevisionError }
   readonly inputsDigest: string
+  /** What the stores have of its state; undefined while that is not known. */
+  readonly state?: StateCheck | undefined
   readonly nowMs: number
   /** What the namespace requires, whatever the spec says. */
   readonly approvalPolicy?: ApprovalPolicy | undefined

@@ -3,7 +3,7 @@ import type { DeletionChoice } from './choose-deletion.ts'
 import { reconcilingCondition, type StackConditions, stalledCondition, suspendedCondition } from './conditions.ts'
 import type { StackFacts } from './facts.ts'
 import { formatFailure, formatTime } from './messages.ts'
-import { restoredConditions } from './restored-conditions.ts'
+import { restoredConditions, stateErrorConditions } from './recovery-conditions.ts'
 
 const orphanHint = 'set spec.deletion to Orphan to keep the resources'
 
@@ -15,6 +15,8 @@ export function deletionConditions(facts: StackFacts, choice: DeletionChoice): S
       const message = `Deletion is waiting until the dependent Stacks are deleted: ${choice.dependents.join(', ')}`
       return reconcilingCondition('DependentsExist', message)
     }
+    case 'deletionStateError':
+      return stateErrorConditions(input.stack, choice.error)
     case 'deletionRestored':
       return restoredConditions(facts)
     case 'deletionSuspended':

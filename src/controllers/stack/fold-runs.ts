@@ -57,7 +57,10 @@ export function foldRuns(stack: Stack, runs: readonly Run[], nowMs: number): Run
   for (const run of runs) {
     const { epoch } = run.spec
     if (epoch > observedEpoch) history = { ...history, record: observeRun(history.record, run, previous) }
-    if (isEnded(run) && epoch > recorded) history = addOutcome(history, outcomeOf(run, history.record, stack, nowMs), stack, nowMs)
+    if (isEnded(run) && epoch > recorded) {
+      history = { ...history, record: withStateVersion(history.record, run) }
+      history = addOutcome(history, outcomeOf(run, history.record, stack, nowMs), stack, nowMs)
+    }
     if (isLifecycleRun(run)) previous = run
   }
   const newest = runs.at(-1)
@@ -84,6 +87,11 @@ function isNewAttempt(previous: Pick<Run, 'spec'>, next: Pick<Run, 'spec'>): boo
   const isDestroy = next.spec.type === 'Destroy'
   if ((previous.spec.type === 'Destroy') !== isDestroy) return true
   return isDestroy ? previous.spec.stackRef.generation !== next.spec.stackRef.generation : !sameInputs(inputsOf(previous), inputsOf(next))
+}
+
+function withStateVersion(record: StackRecord, { status }: Run): StackRecord {
+  const { stateVersion } = status ?? {}
+  return stateVersion === undefined ? record : { ...record, stateVersion: Math.max(stateVersion, record.stateVersion ?? 0) }
 }
 
 function addOutcome({ record, drifted, events }: RunHistory, outcome: Outcome, stack: Stack, nowMs: number): RunHistory {
@@ -157,7 +165,11 @@ function outcomeOfSuccess(run: Run, record: StackRecord, stack: Stack, nowMs: nu
     case 'Destroy':
       return {
         event: { type: 'Normal', reason: 'Destroyed', message: `Run ${name} destroyed the resources of the Stack` },
-        record: { ...record, applied: undefined, plan: undefined, outputs: undefined, outputsDigest: undefined, resources: 0 },
+        // Nothing is lost with the state of what does not exist.
+        record: {
+          ...record,
+          ...{ applied: undefined, plan: undefined, outputs: undefined, outputsDigest: undefined, resources: 0, stateVersion: undefined },
+        },
       }
   }
 }

@@ -1,4 +1,4 @@
-import { defaults, isMutating, type Run, type RunSpec } from '../../api/index.ts'
+import { defaults, expectedStateVersion, isMutating, type Run, type RunSpec } from '../../api/index.ts'
 import type { PlannedRun } from './choose-run.ts'
 import type { StackFacts } from './facts.ts'
 import type { Inputs } from './inputs.ts'
@@ -12,6 +12,7 @@ export function newRun(facts: StackFacts, planned: PlannedRun, inputs: Inputs, s
   const { stack } = input
   // The number is the epoch: each Run has a higher one than all before (invariant 3).
   const epoch = Math.max((record.lastRunNumber ?? 0) + 1, record.minRunNumber ?? 0)
+  const stateVersion = expectedStateVersion({ spec: stack.spec, status: record })
   const spec: RunSpec = {
     type: planned.type,
     stackRef: { name: stack.metadata.name, uid: stack.metadata.uid, generation: inputs.generation },
@@ -20,6 +21,7 @@ export function newRun(facts: StackFacts, planned: PlannedRun, inputs: Inputs, s
     revision: inputs.revision,
     inputsDigest: inputs.inputsDigest,
     reason: planned.reason,
+    ...(stateVersion > 0 && { stateVersion }),
     ...(planned.recoveredFrom && { recoveredFrom: planned.recoveredFrom }),
     ...(planned.approvedPlan && { approvedPlan: planned.approvedPlan }),
     pool: stack.spec.pool ?? defaults.pool,

@@ -1,4 +1,4 @@
-import { oarlockCommand, phaseOf, type Run } from '../../api/index.ts'
+import { isStateError, oarlockCommand, phaseOf, type Run } from '../../api/index.ts'
 import { findCondition } from '../../kubernetes/object/index.ts'
 import type { Approval } from './approval.ts'
 import type { Outlook } from './choose-next.ts'
@@ -19,7 +19,7 @@ import {
   formatTime,
   truncateMessage,
 } from './messages.ts'
-import { restoredConditions } from './restored-conditions.ts'
+import { restoredConditions, stateErrorConditions } from './recovery-conditions.ts'
 import { hasChanges, isAdHocRun, isDrained } from './run-status.ts'
 
 const sourceErrorMark = '. The source cannot be resolved at present: '
@@ -44,6 +44,8 @@ export function outlookConditions(facts: StackFacts, outlook: Outlook): StackCon
     }
     case 'resolvingSource':
       return reconcilingCondition('ResolvingSource', 'The revision of the source is being resolved')
+    case 'stateError':
+      return stateErrorConditions(stack, outlook.error)
     case 'restored':
       return restoredConditions(facts)
     case 'held':
@@ -64,7 +66,8 @@ export function outlookConditions(facts: StackFacts, outlook: Outlook): StackCon
     }
     case 'notRetryable': {
       const { last } = outlook
-      const reason = last.status?.reason ?? 'RunFailed'
+      const { reason = 'RunFailed', message = '' } = last.status ?? {}
+      if (isStateError(reason)) return stateErrorConditions(stack, { reason, message })
       return stalled(facts, reason, `${formatFailure(last)}. It is not retried because the same inputs would fail again`)
     }
     case 'retriesExhausted': {

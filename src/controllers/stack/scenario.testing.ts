@@ -92,6 +92,11 @@ function play(simulator: Simulator, line: string): void {
     case 'delete':
       simulator.delete(name)
       return
+    case 'state': {
+      const reason = ({ missing: 'StateMissing', regressed: 'StateRegressed' } as const)[positional[0] ?? '']
+      simulator.setState(name, { error: reason && { reason, message: 'version 7 is required' } })
+      return
+    }
     case 'restore':
       simulator.restore(name, Number(options.minRunNumber))
       return
@@ -134,13 +139,14 @@ function specOf(options: Record<string, string>): Partial<StackSpec> {
   }
 }
 
-function resultOf({ plan, outputs, resources, changed, digest }: Record<string, string>): Omit<Partial<RunStatus>, 'phase'> {
+function resultOf({ plan, outputs, resources, changed, digest, version }: Record<string, string>): Omit<Partial<RunStatus>, 'phase'> {
   const [add = 0, change = 0, destroy = 0] = (plan ?? '0,0,0').split(',').map(Number)
   return {
     plan: { digest: digest ?? 'sha256:0', add, change, destroy },
     changed: changed === undefined ? add + change + destroy > 0 : changed === 'true',
     ...(outputs && { outputs: { value: outputs }, outputsDigest: `sha256:${outputs}` }),
     ...(resources && { resources: Number(resources) }),
+    ...(version && { stateVersion: Number(version) }),
   }
 }
 

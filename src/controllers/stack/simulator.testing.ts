@@ -23,7 +23,13 @@ import { specErrors } from './spec-errors.ts'
 export type CrashPoint = 'afterRun' | 'afterStatus'
 
 /** What the shell knows of a Stack besides the objects. */
-type StackEnvironment = { revision: StackInput['revision']; inputErrors: StatusCause[]; secret: string; requeueAtMs: number | undefined }
+type StackEnvironment = {
+  revision: StackInput['revision']
+  inputErrors: StatusCause[]
+  secret: string
+  state: StackInput['state']
+  requeueAtMs: number | undefined
+}
 
 /**
  * Stacks and Runs on virtual time, driven by the real decider, for scenario and property tests. It acts as the shell does
@@ -94,7 +100,7 @@ export class Simulator {
         },
         spec: { engine: 'terraform', source: { inline: { files: { 'main.tf': '' } } }, ...change },
       })
-      this.#environments.set(name, { revision: 'r1', inputErrors: [], secret: '', requeueAtMs: undefined })
+      this.#environments.set(name, { revision: 'r1', inputErrors: [], secret: '', state: undefined, requeueAtMs: undefined })
     }
     this.settle()
   }
@@ -103,6 +109,12 @@ export class Simulator {
     const stack = this.#getStack(name)
     const given = Object.fromEntries(Object.entries(values).map(([key, value]) => [annotations[key as keyof typeof annotations], value]))
     this.#replace({ ...stack, metadata: { ...stack.metadata, annotations: { ...stack.metadata.annotations, ...given } } })
+    this.settle()
+  }
+
+  /** What the stores have of the state of a Stack; every Run is checked. */
+  setState(name: string, state: StackInput['state']): void {
+    this.#environments.get(name)!.state = state
     this.settle()
   }
 
@@ -218,7 +230,7 @@ export class Simulator {
 
   #input(name: string): StackInput {
     const stack = this.#getStack(name)
-    const { revision, inputErrors, secret } = this.#environments.get(name)!
+    const { revision, inputErrors, secret, state } = this.#environments.get(name)!
     const dependencies = dependencyNames(stack.spec).map(other => ({ name: other, stack: this.#stacks.get(other) }))
     const outputs = (stack.spec.variablesFrom ?? []).map(({ stackRef }) => this.#stacks.get(stackRef?.name ?? '')?.status?.outputsDigest)
     return {
@@ -232,6 +244,7 @@ export class Simulator {
       specErrors: specErrors(stack.spec),
       inputErrors,
       revision,
+      state,
       inputsDigest: [secret, ...outputs.map(digest => digest ?? '')].join('|'),
       nowMs: this.#nowMs,
       approvalPolicy: this.approvalPolicy,

@@ -16,6 +16,7 @@ import { configMapResource, InputReader, secretResource } from './input-reader.t
 import { withoutValues } from './inputs-digest.ts'
 import { isNamespaceTerminating, namespaceTerminating } from './namespace-terminating.ts'
 import type { PlaceNewRun } from './place-new-run.ts'
+import { type CheckState, StateChecks } from './state-checks.ts'
 import {
   hasApprovalPolicyChanged,
   haveKeysChanged,
@@ -29,6 +30,8 @@ export type StackControllerOptions = {
   resolveRevision(stack: Stack): Promise<string>
   /** Errors in a Stack's source that can be found without reading it. */
   checkSource(stack: Stack): StatusCause[]
+  /** Reads from the stores whether they have the state that the last Run left. Default: only the stores check it, when a Run starts. */
+  checkState?: CheckState | undefined
   /** Deletes the stored data (states, plans) of a deleted Stack. Not called for `deletion: Orphan`, which keeps the resources. */
   removeStackData?(stack: { namespace: string; name: string; uid: string }): Promise<void>
   /** Places Runs that are about to be created. Default: all are created without a worker and assigned later. */
@@ -55,6 +58,7 @@ class StackReconciler {
   readonly #reader: InputReader
   readonly #executor: DecisionExecutor
   readonly #nowMs: () => number
+  readonly #states: StateChecks
   /** Uids of Stacks whose finalizer was removed and that are still in the cache: nothing is left to do for them. */
   readonly #released = new Set<string>()
   /** By key: the resourceVersion at which a write to the Stack conflicted, until the cache has a newer one. */
@@ -62,6 +66,7 @@ class StackReconciler {
 
   constructor(manager: Manager, options: StackControllerOptions) {
     this.#nowMs = options.nowMs ?? Date.now
+    this.#states = new StateChecks(options.checkState)
     const reader = new InputReader(manager, {
       resolveRevision: stack => options.resolveRevision(stack),
       checkSource: stack => options.checkSource(stack),
@@ -95,6 +100,7 @@ class StackReconciler {
     reader.stacks.onChange({
       deleted: ({ metadata }) => {
         this.#released.delete(metadata.uid)
+        this.#states.delete(metadata.uid)
         this.#conflictedAt.delete(objectKey({ metadata }))
       },
     })
@@ -107,7 +113,7 @@ class StackReconciler {
     if (this.#conflictedAt.get(key) === stack.metadata.resourceVersion) return { requeueAfterMs: staleCacheRetryMs }
     this.#conflictedAt.delete(key)
     const { input, recheckAfterMs } = await this.#reader.read(stack)
-    const decision = decideStack(input)
+    const decision = await this.#states.decide(input, decideStack)
     try {
       if (!(await this.#execute(key, stack, decision))) return { requeueAfterMs: staleCacheRetryMs }
     } catch (error) {

@@ -6,6 +6,7 @@ import { LazyThread } from './lazy-thread.ts'
 import type { LockHolder, RunHolder } from './lock-holder.ts'
 import { StateStoreError } from './state-store-error.ts'
 import {
+  type AcceptRequest,
   type DiffRequest,
   defaultStateLimits,
   type FenceReset,
@@ -57,13 +58,20 @@ export interface StateStore {
    * A write from an older epoch, without the lock, or of incomplete content never becomes current: it is stored as an orphan (invariant 3).
    */
   writeVersion(
-    request: { stackUid: string; bytes: Uint8Array; kind?: VersionKind; orphanReason?: OrphanReason | undefined } & (
-      | { runName: string; epoch: number; sequence?: number }
-      | { user: { lockId: string | undefined; name?: string | undefined } }
-    ),
+    request: {
+      stackUid: string
+      bytes: Uint8Array
+      kind?: VersionKind
+      orphanReason?: OrphanReason | undefined
+      expectedVersion?: number | undefined
+    } & ({ runName: string; epoch: number; sequence?: number } | { user: { lockId: string | undefined; name?: string | undefined } }),
   ): Promise<StateWriteResult>
   /** The newest accepted version of `kind` (default `terraform`), or any version or orphan by its number. */
   readVersion(request: { stackUid: string; version?: number; kind?: VersionKind }): Promise<(StoredVersion & { bytes: Buffer }) | undefined>
+  /** Number of the newest accepted version of any kind; 0 without one. */
+  newestVersion(stackUid: string): Promise<number>
+  /** Makes the newest version, or an empty one, current for Runs that require `expectedVersion`: as a write of the user. */
+  acceptState(request: AcceptRequest): Promise<StateWriteResult>
   /** Newest first. */
   versions(stackUid: string): Promise<VersionInfo[]>
   /** Newest first. */
@@ -137,17 +145,28 @@ class ThreadedStateStore implements StateStore {
   }
 
   async writeVersion(request: Parameters<StateStore['writeVersion']>[0]): Promise<StateWriteResult> {
-    const { stackUid, bytes, kind = 'terraform', orphanReason } = request
+    const { stackUid, bytes, kind = 'terraform', orphanReason, expectedVersion } = request
     this.#checkSize(bytes, 'state')
     const author =
       'user' in request
         ? { kind: 'User' as const, ...request.user }
         : { kind: 'Run' as const, runName: request.runName, epoch: request.epoch, sequence: request.sequence }
-    return await this.#thread.send(bytes, copy => ['writeVersion', [{ stackUid, author, kind, bytes: copy, orphanReason }, this.#nowMs()]])
+    return await this.#thread.send(bytes, copy => [
+      'writeVersion',
+      [{ stackUid, author, kind, bytes: copy, orphanReason, expectedVersion }, this.#nowMs()],
+    ])
   }
 
   async readVersion(request: { stackUid: string; version?: number; kind?: VersionKind }) {
     return withBuffer(await this.#thread.call('readVersion', { ...request, kind: request.kind ?? 'terraform' }))
+  }
+
+  newestVersion(stackUid: string): Promise<number> {
+    return this.#thread.call('newestVersion', stackUid)
+  }
+
+  acceptState(request: AcceptRequest): Promise<StateWriteResult> {
+    return this.#thread.call('acceptState', request, this.#nowMs())
   }
 
   versions(stackUid: string): Promise<VersionInfo[]> {

@@ -24,7 +24,7 @@ export type QueryTarget = {
   kind: 'query'
   namespace: string
   stack: string
-  resource: 'lock' | 'token' | 'fence' | 'versions' | 'orphans' | 'plan' | 'diff' | 'data'
+  resource: 'accept' | 'lock' | 'token' | 'fence' | 'versions' | 'orphans' | 'plan' | 'diff' | 'data'
   number: number | undefined
   /** Digest of the plan; empty for other resources. */
   digest: string
@@ -67,6 +67,7 @@ export function parseTarget(req: IncomingMessage): StateTarget {
         throw new HttpError(400, 'BadRequest', 'ID must have 1 to 256 characters')
       return { kind: 'backend', namespace, stack, lockId }
     }
+    case 'accept':
     case 'lock':
     case 'token':
     case 'fence':

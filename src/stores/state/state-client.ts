@@ -36,6 +36,7 @@ export class StateClient {
   readonly #sender: HttpSender
   readonly #url: string
   #lastWrite: Promise<unknown> = Promise.resolve()
+  #newestVersion: number | undefined
 
   constructor(options: StateClientOptions) {
     const { caCertificate, agent, namespace, stack, runName } = options
@@ -65,6 +66,11 @@ export class StateClient {
   /** Stores a version; resolves with its number when it is on disk. Unchanged content creates no version. */
   async write(bytes: Uint8Array, options?: CallOptions): Promise<number> {
     return await this.#write('/state', bytes, options)
+  }
+
+  /** The newest version that the store has acknowledged for this Run, of any kind. */
+  get newestVersion(): number | undefined {
+    return this.#newestVersion
   }
 
   async readInventory(options?: CallOptions): Promise<ClientVersion | undefined> {
@@ -104,7 +110,9 @@ export class StateClient {
   #write(path: string, bytes: Uint8Array, options: CallOptions | undefined): Promise<number> {
     const send = async () => {
       const { body } = await this.#call('PUT', path, { bytes, sequence: nextSequence() }, options)
-      return (JSON.parse(body.toString()) as { version: number }).version
+      const { version } = JSON.parse(body.toString()) as { version: number }
+      this.#newestVersion = Math.max(this.#newestVersion ?? 0, version)
+      return version
     }
     const written = this.#lastWrite.then(send, send)
     this.#lastWrite = written.catch(() => undefined)
@@ -184,6 +192,8 @@ function toError(method: string, path: string, { status, body }: HttpResponse): 
   const text = `${method} ${path}: ${message}`
   if (code === 'StaleEpoch') return new StaleEpochError(message, content.orphan)
   if (code === 'Locked' || code === 'NotLockHolder') return new LockedError(status, message, content.holder, content.orphan)
+  // For users: the conditions of the Stack show it.
+  if (code === 'StateMissing' || code === 'StateRegressed') return new StateClientError(status, code, message)
   return new StateClientError(status, code, text)
 }
 

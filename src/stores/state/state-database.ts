@@ -5,6 +5,7 @@ import type { LockHolder } from './lock-holder.ts'
 import { StateFile } from './state-file.ts'
 import { StateStoreError } from './state-store-error.ts'
 import {
+  type AcceptRequest,
   type DiffRequest,
   defaultStateLimits,
   type FenceReset,
@@ -61,14 +62,18 @@ export class StateDatabase {
     return this.#file.backUp(path)
   }
 
-  writeVersion({ stackUid, author, kind, bytes, orphanReason }: WriteRequest, nowMs: number): StateWriteResult {
+  writeVersion({ stackUid, author, kind, bytes, orphanReason, expectedVersion = 0 }: WriteRequest, nowMs: number): StateWriteResult {
     this.#checkUid(stackUid)
     this.#checkSize(bytes, 'state')
     if (author.kind === 'Run') checkEpoch(author.epoch)
-    const { fence, nextVersion } = this.#stack(stackUid)
+    const { fence, nextVersion: next } = this.#stack(stackUid)
     const digest = this.#encryption.digest(bytes)
     const lock = this.#lock(stackUid)?.holder
-    const decision = decideWrite({ fence, lock, newest: this.#versions.newest(stackUid, kind) }, author, digest, orphanReason)
+    // A user who writes to a store that has lost versions decides that the Stack continues with theirs.
+    const isReplacement = author.kind === 'User' && this.newestVersion(stackUid) < expectedVersion
+    const nextVersion = isReplacement ? Math.max(next, expectedVersion + 1) : next
+    const newest = isReplacement ? undefined : this.#versions.newest(stackUid, kind)
+    const decision = decideWrite({ fence, lock, newest }, author, digest, orphanReason)
     const insert = (epoch: number, orphan: string | null) => {
       const [name, sequence] = author.kind === 'Run' ? [author.runName, author.sequence] : [userAuthor(author.name), undefined]
       const version = { stackUid, version: nextVersion, kind, orphan, epoch, digest, bytes, createdMs: nowMs }
@@ -93,6 +98,21 @@ export class StateDatabase {
         return { ...rejected, orphan: nextVersion }
       }
     }
+  }
+
+  /** Number of the newest accepted version of any kind; 0 without one. */
+  newestVersion(stackUid: string): number {
+    this.#checkUid(stackUid)
+    return this.#versions.newestNumber(stackUid)
+  }
+
+  /** The newest version again, as a new one above `expectedVersion`; without a state, an empty one. Rejected as a write of the user. */
+  acceptState({ stackUid, user, expectedVersion }: AcceptRequest, nowMs: number): StateWriteResult {
+    const [newest] = this.versions(stackUid)
+    const kind = newest?.kind ?? 'terraform'
+    const bytes = this.readVersion({ stackUid, kind })?.bytes ?? new Uint8Array()
+    const author = { kind: 'User', lockId: undefined, name: user } as const
+    return this.writeVersion({ stackUid, author, kind, bytes, expectedVersion }, nowMs)
   }
 
   readVersion({ stackUid, version, kind }: { stackUid: string; version?: number; kind: VersionKind }): StoredVersion | undefined {

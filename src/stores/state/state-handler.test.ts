@@ -87,6 +87,50 @@ test('a fence that a Run with a wrong epoch has raised is reset by a user with t
     await Promise.all([wrong, last, next].map(client => client.close()))
   }))
 
+test('a Run starts from no state that is missing or older than it requires, until a user with the right writes or accepts one', async () => {
+  let stateVersion = 0
+  await withStateServer(
+    async server => {
+      const user = backendOf({ ...server, token: 'user' })
+      const rejected = (code: string) => ({ status: 409, code })
+      stateVersion = 3
+      await rejects(clientOf(server, 1).lock(), rejected('StateMissing'))
+      await rejects(clientOf(server, 1).read(), rejected('StateMissing'))
+      await rejects(clientOf(server, 1).readInventory(), rejected('StateMissing'))
+      equal((await backendOf(server)('POST', '/accept')).status, 403)
+      equal((await user('GET', '/accept')).status, 405)
+      deepStrictEqual((await user('POST', '/accept', '', { 'x-user': 'ada' })).json, { version: 4 })
+      equal((await clientOf(server, 1).read())?.bytes, undefined)
+
+      await clientOf(server, 1).lock()
+      equal(await clientOf(server, 1).writeInventory(Buffer.from('{"a":1}')), 5)
+      await clientOf(server, 1).unlock()
+      stateVersion = 9
+      await rejects(clientOf(server, 2).lock(), rejected('StateRegressed'))
+      deepStrictEqual((await user('POST', '/accept', '', { 'x-user': 'ada' })).json, { version: 10 })
+      equal((await clientOf(server, 2).readInventory())?.bytes.toString(), '{"a":1}')
+
+      stateVersion = 20
+      await rejects(clientOf(server, 2).read(), rejected('StateRegressed'))
+      deepStrictEqual((await user('POST', '', '{"version":4,"serial":1}')).json, { version: 21 })
+      await clientOf(server, 2).lock()
+      deepStrictEqual(
+        ((await user('GET', '/versions')).json.versions as { version: number; author: string }[]).map(({ version, author }) => [
+          version,
+          author,
+        ]),
+        [
+          [21, 'user'],
+          [10, 'user:ada'],
+          [5, 'run-1'],
+          [4, 'user:ada'],
+        ],
+      )
+    },
+    { stateVersion: () => stateVersion },
+  )
+})
+
 test('a Run and a user lock each other out, and only an abandoned lock is broken (invariant 4)', () =>
   withStateServer(async server => {
     const call = backendOf(server)

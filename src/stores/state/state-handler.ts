@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { BodyBudget, clientOf, HttpError, type HttpUser, RequestLimiter, readBody, send, sendError, sendJson } from '../http/index.ts'
 import { maxEpoch } from './decide-lock.ts'
+import { decideStateError, formatStateError } from './decide-state-error.ts'
 import { describeHolder, type LockHolder, toLockInfo } from './lock-holder.ts'
 import type { IsLockAbandoned, StateStore } from './open-state-store.ts'
 import {
@@ -41,7 +42,13 @@ export type StateVerb = 'get' | 'update' | 'delete'
  * which does not become current; with `lost-run` it does unless a newer Run has started.
  */
 export type StateAccess =
-  | { allowed: true; stackUid: string; access: 'run' | 'ended-run' | 'lost-run' | 'user' }
+  | {
+      allowed: true
+      stackUid: string
+      access: 'run' | 'ended-run' | 'lost-run' | 'user'
+      /** The state has at least this version, if nothing was lost. Default 0: the Stack may have no state. */
+      stateVersion?: number | undefined
+    }
   | { allowed: false; code: 401 | 403 | 404 | 503; message: string }
 
 export type StateHandlerOptions = {
@@ -75,6 +82,8 @@ type Exchange = {
   path: string
   /** The authenticated user; undefined with the token of the Stack. */
   user: string | undefined
+  /** Which state version the Run, or the Stack, requires. */
+  stateVersion: number
 }
 
 /** In the audit log, whose events name the Stack: the token of a Stack is no user of the API server. */
@@ -84,7 +93,7 @@ const maxLockInfoBytes = 64 * 1024
 
 /**
  * Serves the store at `/state/<namespace>/<stack>`: the Terraform HTTP backend (GET, POST, DELETE, LOCK, UNLOCK), and `/lock`, `/token`,
- * `/fence`, `/versions[/N]`, `/orphans[/N]`, `/plan/<digest>`, `/diff/<runName>` and `DELETE /data?uid=` for users; `/run/<runName>/{state,incomplete,inventory,lock,unlock,plan/<digest>,diff}`
+ * `/fence`, `/accept`, `/versions[/N]`, `/orphans[/N]`, `/plan/<digest>`, `/diff/<runName>` and `DELETE /data?uid=` for users; `/run/<runName>/{state,incomplete,inventory,lock,unlock,plan/<digest>,diff}`
  * with the header
  * `Oarlock-Epoch` for workers. Never rejects, and never responds 500 to a client error. Errors are `{error:{code,message}}`; a held lock is 423.
  */
@@ -117,7 +126,16 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
         const reservation = budget.reserve(client)
         const body = (maxBytes = maxStateBytes) => readBody(req, { maxBytes, idleMs: bodyIdleMs, budget: reservation })
         const { stackUid } = access
-        const exchange = { method, req, res, body, stackUid, path: `${target.namespace}/${target.stack}`, user: user?.name }
+        const exchange = {
+          method,
+          req,
+          res,
+          body,
+          stackUid,
+          path: `${target.namespace}/${target.stack}`,
+          user: user?.name,
+          stateVersion: access.stateVersion ?? 0,
+        }
         try {
           if (target.kind === 'run') {
             if (isEndedRun) await serveEndedRun(target, exchange, access.access === 'lost-run')
@@ -135,12 +153,20 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
     }
   }
 
-  async function serveRun(target: RunTarget, { method, res, body, stackUid }: Exchange): Promise<void> {
+  /** @throws {HttpError} 409 if the store does not have the state that the Run requires. */
+  async function checkStateVersion({ stackUid, stateVersion }: Exchange): Promise<void> {
+    const error = stateVersion > 0 ? decideStateError(stateVersion, await store.newestVersion(stackUid)) : undefined
+    if (error) throw new HttpError(409, error.reason, formatStateError(error), { newest: error.newest, expected: error.expected })
+  }
+
+  async function serveRun(target: RunTarget, exchange: Exchange): Promise<void> {
+    const { method, res, body, stackUid } = exchange
     const { resource, runName, epoch, sequence } = target
     const holder = { kind: 'Run' as const, runName, epoch }
     switch (`${method} ${resource}`) {
       case 'GET state':
       case 'GET inventory':
+        await checkStateVersion(exchange)
         return sendVersion(res, await store.readVersion({ stackUid, kind: kindOf(resource) }))
       case 'PUT state':
       case 'PUT inventory': {
@@ -153,6 +179,7 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
         return sendWriteResult(res, await store.writeVersion({ stackUid, runName, epoch, bytes, orphanReason: 'Incomplete' }))
       }
       case 'POST lock': {
+        await checkStateVersion(exchange)
         const result = await store.lock({ stackUid, holder }, isLockAbandoned)
         if (result.kind === 'rejected') throw lockRejected(result)
         if (result.brokenHolder) onLockBroken?.()
@@ -190,7 +217,10 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
     sendWriteResult(res, await store.writeVersion({ stackUid, runName, epoch, bytes, kind: kindOf(resource), orphanReason: 'RunEnded' }))
   }
 
-  async function serveBackend({ lockId }: BackendTarget, { method, req, res, body, stackUid, path, user }: Exchange): Promise<void> {
+  async function serveBackend(
+    { lockId }: BackendTarget,
+    { method, req, res, body, stackUid, path, user, stateVersion }: Exchange,
+  ): Promise<void> {
     const sendHeld = (holder: LockHolder, sinceMs: number) => sendJson(res, 423, toLockInfo(holder, sinceMs, path))
     switch (method) {
       case 'GET':
@@ -200,7 +230,7 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
       case 'DELETE': {
         const bytes = method === 'POST' ? await body() : Buffer.alloc(0)
         if (method === 'POST') checkState(bytes, req.headers['content-md5'])
-        const result = await store.writeVersion({ stackUid, user: { lockId, name: user }, bytes })
+        const result = await store.writeVersion({ stackUid, user: { lockId, name: user }, bytes, expectedVersion: stateVersion })
         if (result.kind === 'accepted') return sendJson(res, 200, { version: result.version })
         if (result.holder !== undefined && lockId === undefined) return sendHeld(result.holder, Date.now())
         const current = result.holder ? `the lock is held by ${describeHolder(result.holder)}` : 'the lock is not held'
@@ -256,6 +286,11 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
         throw new HttpError(400, 'BadRequest', `graceSeconds must be at most ${maxGraceSeconds} (30 days), got ${graceSeconds}`)
       return sendJson(res, 200, await store.rotateStackToken({ stackUid, graceMs: graceSeconds * 1_000 }))
     }
+    if (resource === 'accept') {
+      if (method !== 'POST') throw new HttpError(405, 'MethodNotAllowed', `${method} is not allowed here, use POST`)
+      const { user, stateVersion } = exchange
+      return sendWriteResult(res, await store.acceptState({ stackUid, user, expectedVersion: stateVersion }))
+    }
     if (resource === 'data') {
       if (method !== 'DELETE') throw new HttpError(405, 'MethodNotAllowed', `${method} is not allowed here, use DELETE`)
       if (uid !== stackUid) throw new HttpError(409, 'Conflict', `uid must be ${stackUid}, the UID of the Stack, got ${uid ?? 'none'}`)
@@ -296,6 +331,8 @@ function requiredAccess(
     if (target.resource === 'token') return { subresource: 'state', verbs: tokenVerbs, requiresUser: true }
     if (target.resource === 'fence' && method !== 'GET') return { subresource: 'fence', verbs: [verbOf(method)] }
     const verbs = [verbOf(method)]
+    // It is recorded who accepts.
+    if (target.resource === 'accept') return { subresource: 'state', verbs: ['update'], requiresUser: true }
     if (target.resource === 'diff') return { subresource: 'plan', verbs }
     return target.resource === 'plan' ? { subresource: 'plan', isPlanFile: true, verbs } : { subresource: 'state', verbs }
   }

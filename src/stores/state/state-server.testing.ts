@@ -39,6 +39,8 @@ export async function withStateServer(
     tls?: boolean
     unix?: boolean
     nowMs?: () => number
+    /** Which state version Runs and the Stack require. */
+    stateVersion?: () => number
   } = {},
 ): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), 'oarlock-state-http-'))
@@ -49,8 +51,9 @@ export async function withStateServer(
     store,
     authorize: async ({ stack, basicPassword = '', runName, requiresUser, subresource }) => {
       if (stack !== 'net') return { allowed: false, code: 404, message: `stack ${stack} not found` }
-      if (runName !== undefined && basicPassword === 'worker') return { allowed: true, stackUid: 'uid', access: 'run' }
-      if (basicPassword === 'user') return { allowed: true, stackUid: 'uid', access: 'user' }
+      const stateVersion = options.stateVersion?.()
+      if (runName !== undefined && basicPassword === 'worker') return { allowed: true, stackUid: 'uid', access: 'run', stateVersion }
+      if (basicPassword === 'user') return { allowed: true, stackUid: 'uid', access: 'user', stateVersion }
       if (requiresUser || subresource === 'fence') return { allowed: false, code: 403, message: 'a user is required' }
       if (await store.checkStackToken('uid', basicPassword)) return { allowed: true, stackUid: 'uid', access: 'user' }
       return { allowed: false, code: basicPassword === '' ? 401 : 403, message: 'the token is not of this stack' }

@@ -62,7 +62,12 @@ export type WriteRequest = {
   bytes: Uint8Array
   /** The content is stored as an orphan for this reason, even if the author holds the lock. */
   orphanReason?: OrphanReason | undefined
+  /** Of a user: the version becomes higher than this one, which Runs require (`decide-state-error.ts`). */
+  expectedVersion?: number | undefined
 }
+/** A user accepts the newest state, although a Run has stored version `expectedVersion`. */
+export type AcceptRequest = { stackUid: string; user: string | undefined; expectedVersion: number }
+
 export type StateWriteResult =
   /** On disk and current; `version` is the newest one. Content that is already stored creates no version. */
   | { kind: 'accepted'; version: number }

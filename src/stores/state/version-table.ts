@@ -74,6 +74,14 @@ export class VersionTable {
     return { ...toInfo(row), orphan: row.orphan !== null, bytes }
   }
 
+  /** Number of the newest accepted version of any kind; 0 without one. */
+  newestNumber(stackUid: string): number {
+    const row = this.#file
+      .sql('SELECT coalesce(max(version), 0) AS newest FROM version WHERE stack_uid = ? AND orphan IS NULL')
+      .get(stackUid) as { newest: number }
+    return row.newest
+  }
+
   /** Accepted versions, newest first. */
   list(stackUid: string): VersionInfo[] {
     const rows = this.#file.sql(`SELECT ${infoColumns} FROM version WHERE stack_uid = ? AND orphan IS NULL ORDER BY version DESC`)

@@ -61,12 +61,15 @@ function createExecution({
     unlock: async () => void calls.push('unlock'),
     read: async () => undefined,
     write: async (bytes: Buffer) => written.push(bytes.toString().trim()),
+    get newestVersion() {
+      return written.length || undefined
+    },
     close: async () => void calls.push('close'),
     readInventory: async () => undefined,
     writeInventory: async () => {},
     putDiff: async () => {},
-    ...ownState,
   } as unknown as RunStateClient
+  Object.assign(state, ownState)
   const supervised = {
     armed: Promise.resolve(),
     started: () => {},

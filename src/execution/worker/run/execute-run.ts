@@ -202,7 +202,7 @@ class RunExecution {
       })
       // The last version must be acknowledged before success is reported (invariant 5).
       await stateFile.flush()
-      return { ...result, stateVersion: stateFile.version }
+      return result
     } catch (error) {
       await stateFile.flushAfterFailure(error)
       throw error
@@ -315,6 +315,7 @@ class RunExecution {
       const status: RunResult = {
         ...result,
         ...(usage && { usage, isolation: this.#isolation?.effective }),
+        stateVersion: this.#state.newestVersion,
         finishedAt: rfc3339(Date.now()),
         log: await unlessAborted(log.close(), writeSignal),
       }

@@ -10,7 +10,7 @@ import type { StopCause } from './stop-cause.ts'
 /** The calls of the state store that a Run makes. */
 export type RunStateClient = Pick<
   StateClient,
-  'lock' | 'unlock' | 'read' | 'write' | 'getPlan' | 'putPlan' | 'putDiff' | 'readInventory' | 'writeInventory' | 'close'
+  'lock' | 'newestVersion' | 'unlock' | 'read' | 'write' | 'getPlan' | 'putPlan' | 'putDiff' | 'readInventory' | 'writeInventory' | 'close'
 >
 
 export type ExecuteOptions = {

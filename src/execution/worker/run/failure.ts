@@ -1,4 +1,4 @@
-import { oarlockCommand, type Run, type RunStatus } from '../../../api/index.ts'
+import { isStateError, oarlockCommand, type Run, type RunStatus } from '../../../api/index.ts'
 import { StatusError } from '../../../kubernetes/object/index.ts'
 import { UnexpectedFileError } from '../../../kubernetes/util/index.ts'
 import { LockedError, StateClientError } from '../../../stores/state/index.ts'
@@ -89,6 +89,8 @@ export function failureOf(error: unknown): Failure {
   if (error instanceof LockedError) {
     return failed('StateLocked', error.message, true)
   }
+  // Retried when a user has decided what happens to the state.
+  if (error instanceof StateClientError && isStateError(error.code)) return failed(error.code, error.message, false)
   if (error instanceof StateClientError) return failed('StateUnavailable', `the state store is unavailable: ${error.message}`, true)
   if (error instanceof SpawnError) return failed(error.reason, error.message, error.reason === 'SpawnFailed')
   if (error instanceof SourceError || error instanceof InputError || error instanceof OutputsError || error instanceof InputsAccessError) {

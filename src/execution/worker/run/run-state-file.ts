@@ -27,7 +27,6 @@ export type RunStateFileOptions = {
 export class RunStateFile {
   readonly #options: RunStateFileOptions
   #stream: StateFileStream | undefined
-  #version: number | undefined
   #known: Buffer | undefined
   #isUnsaved = false
 
@@ -37,11 +36,6 @@ export class RunStateFile {
 
   get path(): string | undefined {
     return this.#options.path
-  }
-
-  /** The newest version that the store has acknowledged for this Run. */
-  get version(): number | undefined {
-    return this.#version
   }
 
   /** The engine may have written state that the store has not acknowledged (invariant 5). */
@@ -69,7 +63,7 @@ export class RunStateFile {
       known: this.#known,
       keptPath: keptStatePath,
       upload: async bytes => {
-        this.#version = await client.write(bytes, { signal: stopper.writeSignal })
+        await client.write(bytes, { signal: stopper.writeSignal })
         this.#markSaved(bytes)
       },
       onError: error => this.handleStoreError(error),

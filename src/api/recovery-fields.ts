@@ -1,8 +1,11 @@
 import { Type } from '../kubernetes/object/index.ts'
 import { count } from './shared.ts'
 
-/** What the restore of a backup writes to the status of a Stack. */
-export const restoredFields = {
+/** What the status of a Stack records so that lost data is detected, and what the restore of a backup writes to it. */
+export const recoveryFields = {
+  stateVersion: Type.Optional(
+    count('Number of the newest state version that a Run has stored. With an older state, or none, no Run is executed.'),
+  ),
   minRunNumber: Type.Optional(
     count('The next Run has at least this number. The restore of a backup raises it above every number that may have been used since.'),
   ),

@@ -1,0 +1,30 @@
+import { expectedStateVersion, isStateError, oarlockCommand, type Stack } from '../api/index.ts'
+import type { Client } from '../kubernetes/client/index.ts'
+import { findCondition } from '../kubernetes/object/index.ts'
+import { decideStateError } from '../stores/state/index.ts'
+import { CliError } from './cli-error.ts'
+import { exitCodes } from './exit-codes.ts'
+import { newestNumber, StateApi } from './state/state-api.ts'
+
+/** @throws {CliError} if the controller would not execute a Run, so that waiting for it would be in vain. */
+export async function expectRunnable(client: Client, stack: Stack, type: 'plan' | 'apply' | 'refresh'): Promise<void> {
+  const { metadata, spec, status } = stack
+  const { name } = metadata
+  if (spec.suspend) throw new CliError(`stack/${name} is suspended`, { hint: 'set spec.suspend to false first' })
+  if (status?.restored && type !== 'plan') {
+    throw new CliError(`stack/${name} was restored from a backup and waits for its review`, {
+      exitCode: exitCodes.rejected,
+      hint: `show what differs with "${oarlockCommand('plan', metadata)}", then use "${oarlockCommand('restore accept', metadata)}"`,
+    })
+  }
+  const stalled = findCondition(status?.conditions, 'Stalled')
+  if (isStateError(stalled?.reason) && (await isStateLost(client, stack)))
+    throw new CliError(`stack/${name}: ${stalled?.message}`, { exitCode: exitCodes.rejected })
+}
+
+/** Whether the stored state is still missing or too old. False if the user may not read it. */
+async function isStateLost(client: Client, stack: Stack): Promise<boolean> {
+  const { name, namespace = 'default' } = stack.metadata
+  const versions = await new StateApi(client, namespace, name).versions().catch(() => undefined)
+  return versions !== undefined && decideStateError(expectedStateVersion(stack), newestNumber(versions)) !== undefined
+}
