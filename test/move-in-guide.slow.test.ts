@@ -5,7 +5,7 @@ import { delimiter, join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { GitRepository } from './support/git-repository.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
-import { runProgram, skipWithoutTerraformEngine, terraformEngine } from './support/run-program.ts'
+import { runProgram, skipWithout, skipWithoutTerraformEngine, terraformEngine } from './support/run-program.ts'
 import { StackFixture } from './support/stacks.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -34,7 +34,7 @@ function commandsOf(heading: string, url: string): string {
 }
 
 test('a repository is moved in and out by the commands of the guide, and no resource is created twice', {
-  skip: skipWithoutTerraformEngine,
+  skip: skipWithoutTerraformEngine || skipWithout('kubectl'),
 }, async () => {
   const repository = new GitRepository(join(dataDir, 'infra.git'))
   const created = join(dataDir, 'created')

@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import { createEngineHarness } from '../engine-harness.testing.ts'
 import { terraformFlavor } from './flavor.ts'
 import { checkBackend, overrideBackend, recoverErroredState, rejectEnv, rejectStateInFiles } from './managed-state.ts'
+import { rootModuleFiles } from './module-files.ts'
 
 const erroredState = JSON.stringify({ version: 4, serial: 7, lineage: 'l', resources: [] })
 const external = { spec: { engine: 'terraform', state: 'External' } as const, statePath: undefined }
@@ -85,6 +86,16 @@ test('a backend in the files is rejected with both ways out, and names file and 
     message:
       /^main\.tf:2 configures backend "s3", .*"state: External".*"oarlock state import app -n default --from DIR" and then remove the block$/,
   })
+})
+
+test('a backend in a child module is accepted, because engines ignore it', async t => {
+  const { context } = await createEngineHarness(t, { 'main.tf': 'module "a" {\n  source = "./a"\n}\n', 'a/main.tf': s3.text })
+  const files = await rootModuleFiles(context, 'terraform')
+  assert.deepEqual(
+    files.map(({ name }) => name),
+    ['main.tf'],
+  )
+  await rejectStateInFiles(context, files)
 })
 
 test('the override file of an earlier Run is not a backend of the user', async t => {
