@@ -94,6 +94,27 @@ describe('plans', { concurrency: 3 }, () => {
     for (const { text } of [created, applied, planned, json, log]) doesNotMatch(text, /correct-horse-battery/)
   })
 
+  test('a change of fields that do not affect the infrastructure creates no Run', async () => {
+    await stacks.create('calm', { engine: 'command', source: inline({ a: '' }), command: { apply: ['true'] } })
+    const first = await stacks.untilReady('calm')
+    const specs = [
+      { historyLimit: 3 },
+      { interval: '12h' },
+      { suspend: true },
+      { suspend: false },
+      { timeout: '5m' },
+      { approval: 'Manual' },
+    ]
+    for (const spec of specs) {
+      await stacks.patch('calm', { spec })
+      const { status, metadata } = await stacks.untilReady('calm')
+      deepEqual([status?.lastRunNumber, status?.applied?.generation], [1, metadata.generation], JSON.stringify(spec))
+    }
+    equal((await stacks.get('calm')).status?.applied?.runName, first.status?.applied?.runName)
+    await stacks.patch('calm', { spec: { variables: { a: 1 } } })
+    equal((await untilAwaiting('calm')).status?.lastRunNumber, 2)
+  })
+
   test('does not apply an approved plan whose state a user has replaced', { skip }, async () => {
     const main = (input: number) => `resource "terraform_data" "a" { input = ${input} }`
     await stacks.create('replaced', terraform(main(1)))

@@ -299,6 +299,7 @@ const status = Type.Object({
         inputsDigest: Type.String({ description: 'Digest of the outputs, Secrets and ConfigMaps that were used.' }),
         at: Type.String({ format: 'date-time', description: 'When the Run ended.' }),
         runName: Type.String({ description: 'Name of the Run.' }),
+        specDigest: Type.Optional(Type.String({ description: 'Digest of the fields of the spec that affect the infrastructure.' })),
       },
       { description: 'The inputs of the last successful Apply.' },
     ),
@@ -308,6 +309,7 @@ const status = Type.Object({
       {
         digest: Type.String({ description: 'Digest of the plan; the value to approve.' }),
         runName: Type.String({ description: 'Name of the Run that created the plan.' }),
+        specDigest: Type.Optional(Type.String({ description: 'Digest of the fields of the spec that affect the plan or how it is applied.' })),
         generation: count('Generation of the Stack.'),
         revision: Type.String({ description: 'Revision of the source.' }),
         inputsDigest: Type.String({ description: 'Digest of the outputs, Secrets and ConfigMaps that were used.' }),

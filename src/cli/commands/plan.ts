@@ -1,15 +1,14 @@
-import { type Run, runResource, type StoredDiff } from '../../api/index.ts'
+import type { Run, StoredDiff } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError, formatError, usageError } from '../cli-error.ts'
 import { note, outPaint, print, printStream } from '../console.ts'
-import { exitCodes } from '../exit-codes.ts'
 import { streamLog } from '../follow-log.ts'
 import { serialize } from '../output/print-objects.ts'
 import { formatDiff, readDiff } from '../plan-diff.ts'
 import { expectSuccess, planText, runRequest, startRequest } from '../request-run.ts'
-import { getStack } from '../targets.ts'
+import { getStack, getStackOrRun } from '../targets.ts'
 
 export type PlanOptions = AccessOptions & { run?: string; output?: 'text' | 'json'; wait: boolean; timeout: string }
 
@@ -32,16 +31,11 @@ export async function plan(target: string | undefined, options: PlanOptions): Pr
 }
 
 async function findRun(client: Client, text: string, target: string | undefined, namespace: string): Promise<Run> {
-  const name = text.replace(/^runs?\//, '')
-  const run = await client.resource(runResource).getOrUndefined(name, { namespace })
-  if (!run) {
-    throw new CliError(`run "${name}" not found in namespace ${namespace}`, {
-      exitCode: exitCodes.notFound,
-      hint: `"oarlock get runs -n ${namespace}" lists the Runs`,
-    })
-  }
+  const found = await getStackOrRun(client, `run/${text.replace(/^runs?\//, '')}`, namespace)
+  if (found.kind !== 'run') throw usageError(`expected a Run, got ${JSON.stringify(text)}`, 'use NAME or run/NAME')
+  const { run } = found
   if (target !== undefined && (await getStack(client, target, namespace)).metadata.uid !== run.spec.stackRef.uid)
-    throw usageError(`run/${name} is of stack/${run.spec.stackRef.name}, not of ${target}`, 'omit the Stack')
+    throw usageError(`run/${run.metadata.name} is of stack/${run.spec.stackRef.name}, not of ${target}`, 'omit the Stack')
   return run
 }
 

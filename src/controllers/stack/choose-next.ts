@@ -5,7 +5,7 @@ import { supersedeAfterMs } from './constants.ts'
 import type { RevisionError, StateCheck } from './decision.ts'
 import { type DependencyGate, dependencyGate } from './dependencies.ts'
 import { foldCreatedRun, requestedType, type StackFacts, sourceError } from './facts.ts'
-import { type Inputs, inputsOf, sameInputs } from './inputs.ts'
+import { type Inputs, inputsOf, sameInputs, specVersionOf } from './inputs.ts'
 import { newRun } from './new-run.ts'
 import { isAdHocRun } from './run-status.ts'
 
@@ -95,7 +95,8 @@ function chooseWhileActive(facts: StackFacts, active: Run, outlook: Outlook): Ne
   if (!isKnown || active.spec.type === 'Destroy' || active.spec.cancel) return wait
   // One that was queued before the namespace required approval.
   const isUnapproved = settings.manualApproval && active.spec.type === 'Apply' && !active.spec.approvedPlan
-  const isOutdated = isUnapproved || !sameInputs(inputsOf(active), inputs)
+  const scope = active.spec.workerName === undefined ? 'execution' : 'infrastructure'
+  const isOutdated = isUnapproved || !sameInputs(inputsOf(active, specVersionOf(input.stack), scope), inputs)
   if (active.spec.workerName !== undefined) {
     const isCanceled = isOutdated && settings.cancelOutdated && !isAdHocRun(active)
     return isCanceled ? { ...wait, cancel: { reason: 'Outdated' } } : wait

@@ -2,7 +2,7 @@ import { isEnded, isStateError, phaseOf, type Run, type RunSpec, type RunType } 
 import { approvedPlan } from './approval.ts'
 import { engineRecheckMs, lostRunLimit } from './constants.ts'
 import { changeType, requestedType, type StackFacts } from './facts.ts'
-import { changeReason, type Inputs, inputsOf, sameInputs } from './inputs.ts'
+import { changeReason, type Inputs, inputsOf, sameInputs, specVersionOf } from './inputs.ts'
 import { jitteredIntervalMs } from './jitter.ts'
 import { poisonCount } from './repeated-failure.ts'
 import { consecutiveLostRuns, endedAtMs, isAdHocRun, isLost, isOutdatedPlan, isSuperseded } from './run-status.ts'
@@ -43,7 +43,8 @@ export function chooseRun(facts: StackFacts, inputs: Inputs): RunChoice {
   const { input, record, runs, settings, inSync, request, last } = facts
   const { nowMs } = input
   const type = changeType(settings)
-  const isCurrent = last !== undefined && sameInputs(inputsOf(last), inputs)
+  const lastInputs = last && inputsOf(last, specVersionOf(input.stack), 'execution')
+  const isCurrent = last !== undefined && sameInputs(lastInputs, inputs)
 
   if (request) {
     const planned = { type: requestedType(request, settings), reason: 'Requested', atMs: nowMs, request: request.value }
@@ -69,7 +70,7 @@ export function chooseRun(facts: StackFacts, inputs: Inputs): RunChoice {
   if (isCurrent && phaseOf(last) === 'Failed') return retryFailedRun(facts, last, repeatType)
   if (inSync) return scheduleDriftCheck(facts)
   if (isCurrent && phaseOf(last) === 'Canceled' && last.spec.cancelReason !== 'Outdated') return { kind: 'canceled', last }
-  const applied = last && !isCurrent ? inputsOf(last) : record.applied
+  const applied = isCurrent ? record.applied : (lastInputs ?? record.applied)
   return { kind: 'run', planned: { type, reason: changeReason(applied, inputs), atMs: nowMs } }
 }
 

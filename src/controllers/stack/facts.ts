@@ -4,7 +4,7 @@ import { recordApproval, voidApprovalEvents } from './approval.ts'
 import type { StackEvent } from './conditions.ts'
 import type { StackInput } from './decision.ts'
 import { foldRuns, observeRun, type RunHistory, type StackRecord } from './fold-runs.ts'
-import { type Inputs, inputsOf, sameInputs } from './inputs.ts'
+import { type Inputs, inputsOf, type SpecVersion, sameInputs, specVersionOf } from './inputs.ts'
 import { isAdHocRun, isLifecycleRun, ownRuns } from './run-status.ts'
 import { type Settings, settingsOf } from './settings.ts'
 
@@ -97,14 +97,15 @@ function withoutOutdated(
   last: Run | undefined,
   { record, drifted }: RunHistory,
 ): Pick<StackFacts, 'record' | 'drifted' | 'inputs'> {
-  const generation = generationOf(input.stack)
+  const current = specVersionOf(input.stack)
   const lastRun = runs.findLast(run => !isAdHocRun(run))
-  const previous = lastRun ? inputsOf(lastRun) : record.applied
+  const previous = lastRun ? inputsOf(lastRun, current, 'infrastructure') : record.applied
   const known = currentInputs(input, previous ?? record.plan)
   const plan = settings.manualApproval && (!known || sameInputs(record.plan, known)) ? record.plan : undefined
   // A revision that only a plan records is not known without it.
   const inputs = previous || plan || typeof input.revision === 'string' ? known : undefined
-  const hasNewInputs = inputs && last && last.spec.type !== 'Destroy' && !sameInputs(inputsOf(last), inputs)
+  const lastInputs = last && inputsOf(last, current, 'execution')
+  const hasNewInputs = inputs && last && last.spec.type !== 'Destroy' && !sameInputs(lastInputs, inputs)
   return {
     inputs,
     drifted: drifted && isDriftChecked(settings, record, drifted) ? drifted : undefined,
@@ -113,9 +114,17 @@ function withoutOutdated(
       plan,
       approval: recordApproval(input, { plan, approval: record.approval }),
       failures: hasNewInputs ? undefined : record.failures,
-      sameFailure: record.sameFailure?.generation === generation ? record.sameFailure : undefined,
+      sameFailure: failuresOfSpec(record.sameFailure, current, last),
     },
   }
+}
+
+/** The count of equal failures, if they were failures of the current spec. */
+function failuresOfSpec(counted: StackRecord['sameFailure'], current: SpecVersion, last: Run | undefined): StackRecord['sameFailure'] {
+  if (!counted || counted.generation === current.generation) return counted
+  const isOfLast = last?.spec.stackRef.generation === counted.generation
+  const isSame = isOfLast && inputsOf(last, current, 'execution').generation === current.generation
+  return isSame ? { ...counted, generation: current.generation } : undefined
 }
 
 /**
@@ -146,7 +155,7 @@ function isHandledBy(
   { input, settings, inputs, isDeleting }: Pick<StackFacts, 'input' | 'settings' | 'inputs' | 'isDeleting'>,
 ): boolean {
   const isQueued = spec.workerName === undefined && !spec.cancel
-  const isCurrent = typeof input.revision === 'string' && sameInputs(inputsOf({ spec }), inputs)
+  const isCurrent = typeof input.revision === 'string' && sameInputs(inputsOf({ spec }, specVersionOf(input.stack), 'execution'), inputs)
   return !isDeleting && isQueued && isCurrent && spec.reason === 'Requested' && spec.type === requestedType(request, settings)
 }
 

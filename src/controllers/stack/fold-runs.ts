@@ -1,7 +1,7 @@
 import { isEnded, phaseOf, type Run, recordedEpoch, type Stack, type StackStatus } from '../../api/index.ts'
 import { type Condition, findCondition, rfc3339, setCondition } from '../../kubernetes/object/index.ts'
 import type { StackEvent } from './conditions.ts'
-import { inputsOf, sameInputs } from './inputs.ts'
+import { type Inputs, inputsOf, sameInputs, specVersionOf, withGeneration } from './inputs.ts'
 import { formatApplied, formatFailure, formatPlanned, truncateMessage } from './messages.ts'
 import { countFailure } from './repeated-failure.ts'
 import {
@@ -15,6 +15,7 @@ import {
   isRoutine,
   isSuperseded,
 } from './run-status.ts'
+import { specDigest } from './spec-effects.ts'
 
 /** What the Runs of a Stack left behind: the part of its status that later decisions read. */
 export type StackRecord = Readonly<Omit<StackStatus, 'observedGeneration' | 'conditions' | 'nextRunAt'>>
@@ -41,7 +42,8 @@ type Outcome = {
  * (before it had a worker: from then on its finalizer keeps it until it has ended).
  */
 export function foldRuns(stack: Stack, runs: readonly Run[], nowMs: number): RunHistory {
-  const { conditions, observedGeneration: _, nextRunAt: _n, ...record } = stack.status ?? {}
+  const { conditions, observedGeneration: _, nextRunAt: _n, ...known } = stack.status ?? {}
+  const record = withGeneration(known, specVersionOf(stack))
   const { lastRun, lastRunNumber: observedEpoch = 0 } = record
   const recorded = recordedEpoch(stack.status)
   let history: RunHistory = { record, drifted: findCondition(conditions, 'Drifted'), events: [] }
@@ -86,7 +88,9 @@ export function observeRun(record: StackRecord, run: Pick<Run, 'spec'>, previous
 function isNewAttempt(previous: Pick<Run, 'spec'>, next: Pick<Run, 'spec'>): boolean {
   const isDestroy = next.spec.type === 'Destroy'
   if ((previous.spec.type === 'Destroy') !== isDestroy) return true
-  return isDestroy ? previous.spec.stackRef.generation !== next.spec.stackRef.generation : !sameInputs(inputsOf(previous), inputsOf(next))
+  if (isDestroy) return previous.spec.stackRef.generation !== next.spec.stackRef.generation
+  const version = { generation: next.spec.stackRef.generation, spec: next.spec.stack }
+  return !sameInputs(inputsOf(previous, version, 'execution'), inputsOf(next, version, 'execution'))
 }
 
 function withStateVersion(record: StackRecord, { status }: Run): StackRecord {
@@ -148,7 +152,7 @@ function outcomeOfSuccess(run: Run, record: StackRecord, stack: Stack, nowMs: nu
   const { name } = run.metadata
   switch (run.spec.type) {
     case 'Apply':
-      return outcomeOfApply(run, record, nowMs)
+      return outcomeOfApply(run, record, stack, nowMs)
     case 'Plan':
       return outcomeOfPlan(run, record, stack, nowMs)
     case 'Refresh':
@@ -174,7 +178,7 @@ function outcomeOfSuccess(run: Run, record: StackRecord, stack: Stack, nowMs: nu
   }
 }
 
-function outcomeOfApply(run: Run, record: StackRecord, nowMs: number): Outcome {
+function outcomeOfApply(run: Run, record: StackRecord, stack: Stack, nowMs: number): Outcome {
   const { name } = run.metadata
   const isChanged = hasChanges(run)
   const counts = run.status?.plan && isChanged ? `: ${formatApplied(run.status.plan)}` : isChanged ? '' : ': no changes'
@@ -187,7 +191,7 @@ function outcomeOfApply(run: Run, record: StackRecord, nowMs: number): Outcome {
       ...record,
       ...outputsOf(run),
       resources: resourcesOf(run, record),
-      applied: { ...inputsOf(run), at: finishedAt(run, nowMs), runName: name },
+      applied: { ...appliedInputs(run, stack), at: finishedAt(run, nowMs), runName: name },
       plan: undefined,
     },
   }
@@ -195,7 +199,7 @@ function outcomeOfApply(run: Run, record: StackRecord, nowMs: number): Outcome {
 
 function outcomeOfPlan(run: Run, record: StackRecord, stack: Stack, nowMs: number): Outcome {
   const { name } = run.metadata
-  const inputs = inputsOf(run)
+  const inputs = appliedInputs(run, stack)
   const isChanged = hasChanges(run)
   const counts = run.status?.plan ?? { add: 0, change: 0, destroy: 0 }
   const isDriftCheck = sameInputs(record.applied, inputs)
@@ -223,8 +227,18 @@ function outcomeOfPlan(run: Run, record: StackRecord, stack: Stack, nowMs: numbe
   const isToApprove = run.status?.plan && (!isDriftCheck || stack.spec.drift !== 'Report' || run.spec.reason === 'Requested')
   if (!isToApprove) return { ...report, record }
   const { digest, add, change, destroy } = run.status!.plan!
-  return { ...report, record: { ...record, plan: { digest, runName: name, ...inputs, add, change, destroy } } }
+  return { ...report, record: { ...record, plan: { digest, runName: name, ...plannedInputs(run, stack), add, change, destroy } } }
 }
+
+const appliedInputs = (run: Run, stack: Stack): Inputs & { specDigest: string } => ({
+  ...inputsOf(run, specVersionOf(stack), 'infrastructure'),
+  specDigest: specDigest(run.spec.stack, 'infrastructure'),
+})
+
+const plannedInputs = (run: Run, stack: Stack): Inputs & { specDigest: string } => ({
+  ...inputsOf(run, specVersionOf(stack), 'execution'),
+  specDigest: specDigest(run.spec.stack, 'execution'),
+})
 
 const inSyncMessage = 'The resources match the Stack'
 

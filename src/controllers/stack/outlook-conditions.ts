@@ -8,7 +8,7 @@ import { lostRunLimit } from './constants.ts'
 import type { RevisionError } from './decision.ts'
 import { type StackFacts, sourceError } from './facts.ts'
 import type { StackRecord } from './fold-runs.ts'
-import { type Inputs, inputsOf, sameInputs } from './inputs.ts'
+import { type Inputs, inputsOf, sameInputs, specVersionOf } from './inputs.ts'
 import {
   formatActiveRun,
   formatApplied,
@@ -86,14 +86,15 @@ export function activeConditions(facts: StackFacts, active: Run, outlook: Outloo
     return reconcilingCondition('Deleting', `${waiting}${formatActiveRun(active)}`)
   }
   const conditions = outlookConditions(facts, outlook)
-  const isCheck = active.spec.reason === 'DriftCheck' && sameInputs(record.applied, inputsOf(active))
+  const activeInputs = inputsOf(active, specVersionOf(facts.input.stack), 'infrastructure')
+  const isCheck = active.spec.reason === 'DriftCheck' && sameInputs(record.applied, activeInputs)
   if (isAdHocRun(active) || (isCheck && conditions.ready.status === 'True')) return conditions
   if (isViolatingPolicy(active)) return policyViolation(active)
   // A Stack stays Stalled during automatic retries for a missing engine, but not during a Run that a user requested.
   if (conditions.stalled && (!isFromRuns(outlook) || active.spec.reason === 'Retry')) return conditions
   const retry = (record.failures ?? 0) > 0 && record.lastRun ? ` (retry ${record.failures} of ${settings.retryLimit})` : ''
-  const isOutdated = inputs !== undefined && !sameInputs(inputsOf(active), inputs)
-  const following = isOutdated ? `. A Run for ${formatChange(inputsOf(active), inputs)} follows` : ''
+  const isOutdated = inputs !== undefined && !sameInputs(activeInputs, inputs)
+  const following = isOutdated ? `. A Run for ${formatChange(activeInputs, inputs)} follows` : ''
   return reconcilingCondition('Progressing', `${formatActiveRun(active)}${retry}${following}`)
 }
 

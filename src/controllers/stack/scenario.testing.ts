@@ -122,10 +122,11 @@ function play(simulator: Simulator, line: string): void {
 }
 
 function specOf(options: Record<string, string>): Partial<StackSpec> {
-  const { dependsOn, outputsOf, retry, history, suspend, ...plain } = options
+  const { dependsOn, outputsOf, retry, history, suspend, variable, ...plain } = options
   const [limit, initial, max] = retry?.split(',') ?? []
   return {
     ...(plain as Partial<StackSpec>),
+    ...(variable !== undefined && { variables: { variable } }),
     ...(dependsOn !== undefined && {
       dependsOn: dependsOn
         .split(',')
