@@ -231,7 +231,7 @@ describe('from a Stack to Ready', () => {
         workers.accepted.findIndex(run => run.spec.stackRef.name === 'app'),
     )
     outputs = 'n2'
-    await stacks().patch('network', { spec: { priority: 1 } }, { type: 'merge' })
+    await stacks().patch('network', { spec: { variables: { a: 1 } } }, { type: 'merge' })
     await eventually(
       async () => (await runHistory('app')).join(),
       text => text === 'Apply NewGeneration Succeeded,Apply InputsChanged Succeeded',
@@ -284,7 +284,7 @@ describe('from a Stack to Ready', () => {
     assert.deepEqual(await runHistory('careful'), ['Plan NewGeneration Succeeded', 'Apply Approved Succeeded'])
 
     // The next plan has the same digest, and the annotation is still there: the approval was of the plan before.
-    await stacks().patch('careful', { spec: { priority: 1 } }, { type: 'merge' })
+    await stacks().patch('careful', { spec: { variables: { a: 1 } } }, { type: 'merge' })
     const again = await eventually(
       async () => await stacks().get('careful'),
       ({ status }) => status?.plan?.runName !== undefined && status.observedGeneration === 2,
