@@ -309,7 +309,9 @@ const status = Type.Object({
       {
         digest: Type.String({ description: 'Digest of the plan; the value to approve.' }),
         runName: Type.String({ description: 'Name of the Run that created the plan.' }),
-        specDigest: Type.Optional(Type.String({ description: 'Digest of the fields of the spec that affect the plan or how it is applied.' })),
+        specDigest: Type.Optional(
+          Type.String({ description: 'Digest of the fields of the spec that affect the plan or how it is applied.' }),
+        ),
         generation: count('Generation of the Stack.'),
         revision: Type.String({ description: 'Revision of the source.' }),
         inputsDigest: Type.String({ description: 'Digest of the outputs, Secrets and ConfigMaps that were used.' }),
