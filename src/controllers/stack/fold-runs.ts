@@ -218,6 +218,7 @@ function outcomeOfPlan(run: Run, record: StackRecord, stack: Stack, nowMs: numbe
       record: {
         ...record,
         ...(run.status?.outputsDigest !== undefined && outputsOf(run)),
+        resources: resourcesOf(run, record),
         plan: undefined,
         // Nothing to approve: the resources already match these inputs.
         applied: isDriftCheck ? record.applied : { ...inputs, at: finishedAt(run, nowMs), runName: name },

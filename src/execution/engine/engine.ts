@@ -106,6 +106,8 @@ export interface Engine {
    * plan is outdated. @throws {EngineError}
    */
   readPlan(context: EngineContext, file: string): Promise<PlanResult>
+  /** What the Stack has now; called after a plan that found nothing to change. @throws {EngineError} */
+  readOutputs(context: EngineContext): Promise<Omit<ApplyResult, 'changed'>>
   /** Applies exactly `plan`. A destroy plan deletes everything and leaves 0 resources. @throws {EngineError} */
   apply(context: EngineContext, plan: PlanResult): Promise<ApplyResult>
 }

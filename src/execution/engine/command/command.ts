@@ -94,10 +94,7 @@ class CommandEngine implements Engine {
       } else context.log('spec.command.destroy is not set, so nothing was done')
       return { outputs: {}, resources: 0, changed: true }
     }
-    const record = await readRecord(context)
-    if (!plan.hasChanges || plan.intent === 'refresh') {
-      return { outputs: record?.outputs ?? {}, resources: record === undefined ? 0 : 1, changed: false }
-    }
+    if (!plan.hasChanges || plan.intent === 'refresh') return { ...(await this.readOutputs(context)), changed: false }
     await context.files.remove(outputsPath(context))
     const errors: string[] = []
     const exitCode = await this.#run(context, 'apply', undefined, errors)
@@ -106,6 +103,11 @@ class CommandEngine implements Engine {
     const next: CommandRecord = { engine: 'command', outputs }
     await context.inventory.write(next)
     return { outputs, resources: 1, changed: true }
+  }
+
+  async readOutputs(context: EngineContext): Promise<Omit<ApplyResult, 'changed'>> {
+    const record = await readRecord(context)
+    return { outputs: record?.outputs ?? {}, resources: record === undefined ? 0 : 1 }
   }
 
   async #run(context: EngineContext, step: Step, onLine?: (line: string) => void, errors: string[] = []): Promise<number | null> {

@@ -66,6 +66,10 @@ class ManifestsEngine implements Engine {
     })
   }
 
+  async readOutputs(context: EngineContext): Promise<Omit<ApplyResult, 'changed'>> {
+    return { outputs: {}, resources: parseInventory(await context.inventory.read()).length }
+  }
+
   async #resolvedManifests(context: EngineContext, client: Client): Promise<ResolvedManifest[]> {
     const manifests = await parseInThread(await readManifestFiles(context), context)
     const namespace = context.spec.manifests?.namespace ?? context.stack.namespace

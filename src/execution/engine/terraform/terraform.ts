@@ -136,6 +136,10 @@ class TerraformEngine implements Engine {
     return { ...(await this.#results(context, binary)), changed: true }
   }
 
+  async readOutputs(context: EngineContext): Promise<Omit<ApplyResult, 'changed'>> {
+    return await this.#results(context, await this.#cli.find())
+  }
+
   async #results(context: EngineContext, binary: { path: string; version: string }): Promise<Omit<ApplyResult, 'changed'>> {
     const outputs = readOutputs(await this.#cli.capture(context, binary, ['output', '-json'], 'ApplyFailed'))
     const local = isManaged(context) ? await context.files.readText(context.statePath ?? '', { maxBytes: maxStateBytes }) : undefined

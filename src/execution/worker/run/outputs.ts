@@ -1,6 +1,6 @@
 import { labels, outputsSecretName, outputsSecretType, type Run, stackResource } from '../../../api/index.ts'
 import { type Client, type SecretBody, secretResource } from '../../../kubernetes/client/index.ts'
-import { isReason, type Json, type KubeObject, type OwnerReference } from '../../../kubernetes/object/index.ts'
+import { equalJson, isReason, type Json, type KubeObject, type OwnerReference } from '../../../kubernetes/object/index.ts'
 import { sha256 } from '../../../kubernetes/util/index.ts'
 import { explainForbidden } from './inputs-access.ts'
 
@@ -117,6 +117,7 @@ export async function writeOutputs(client: Client, run: Run, outputs: Outputs, f
   for (let attempt = 1; ; attempt++) {
     const existing = attempt === 1 ? found : await readOutputsSecret(client, run)
     try {
+      if (existing && ownerUidOf(existing) === uid && holds(existing, data, annotations[sensitiveAnnotation])) return
       if (!existing) await secrets.create({ metadata, type: outputsSecretType, data })
       else if (ownerUidOf(existing) === uid) {
         await secrets.update({ metadata: { ...metadata, resourceVersion: existing.metadata.resourceVersion }, type: existing.type, data })
@@ -147,6 +148,11 @@ export async function deleteOutputs(client: Client, run: Run): Promise<void> {
     .catch(error => {
       if (!isReason(error, 'NotFound', 'Conflict')) throw error
     })
+}
+
+/** Nothing is to be written then. */
+function holds({ metadata, data = {} }: KubeObject<SecretBody>, outputs: Record<string, string>, sensitive: string | undefined): boolean {
+  return metadata.annotations?.[sensitiveAnnotation] === sensitive && equalJson(data, outputs)
 }
 
 function ownerUidOf(secret: KubeObject<SecretBody>): string | undefined {

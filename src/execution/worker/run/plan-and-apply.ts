@@ -24,7 +24,7 @@ import { storedDiff } from './stored-diff.ts'
 export type PlanAndApplyOptions = {
   client: Client
   run: Run
-  engine: Pick<Engine, 'plan' | 'readPlan' | 'apply'>
+  engine: Pick<Engine, 'plan' | 'readPlan' | 'readOutputs' | 'apply'>
   context: EngineContext
   state: Pick<StateClient, 'getPlan' | 'putPlan' | 'putDiff'>
   reporter: Pick<RunReporter, 'reportPhaseSoon'>
@@ -35,8 +35,8 @@ export type PlanAndApplyOptions = {
 }
 
 /**
- * The phases Planning and Applying. A Plan ends after its plan, which is kept for approval where the Stack requires one; any other Run
- * applies its own plan, or exactly the approved one (invariant 11), and writes the outputs.
+ * The phases Planning and Applying. A Plan ends after its plan, which is kept for approval where the Stack requires one, and writes the
+ * outputs if nothing is to be approved; any other Run applies its own plan, or exactly the approved one (invariant 11), and writes the outputs.
  * @throws {EngineError} of the engine; PlanOutdated if the approved plan no longer applies. {StopError} if the Run is stopped.
  */
 export async function planAndApply(options: PlanAndApplyOptions): Promise<RunResult> {
@@ -62,7 +62,13 @@ export async function planAndApply(options: PlanAndApplyOptions): Promise<RunRes
     if (plan.hasChanges && plan.file && run.spec.stack.approval === 'Manual') {
       await state.putPlan(plan.digest, await readPlanFile(context, plan.file), { signal: stopper.writeSignal })
     }
-    return { phase: 'Succeeded', ...summary, changed: plan.hasChanges, message: formatPlan(plan, 'would be ') }
+    const message = formatPlan(plan, 'would be ')
+    // Where plans need approval, no Apply follows one without changes: it publishes what an imported state has.
+    const isFinal = !plan.hasChanges && run.spec.stack.approval === 'Manual'
+    if (!isFinal) return { phase: 'Succeeded', ...summary, changed: plan.hasChanges, message }
+    const found = await readOutputsSecret(options.client, run, stopper.signal)
+    const present = { ...(await engine.readOutputs(context)), changed: false }
+    return { phase: 'Succeeded', ...summary, ...(await saveOutputs(options, present, found)), message }
   }
   const outputsSecret = await readOutputsSecret(options.client, run, stopper.signal)
   if (plan.hasChanges) report({ phase: 'Applying', ...summary })
