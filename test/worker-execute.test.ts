@@ -301,6 +301,32 @@ test('terraform or opentofu: an approval is of the bytes of the source, also of 
   deepEqual([existsSync(`${ran}-shown`), existsSync(`${ran}-other`)], [true, false])
 })
 
+test('a Secret of 60 KB is masked, and Secrets of more than 4 MiB together fail the Run', async t => {
+  const value = (chars: number, start: string) => start + 'abcdefghij'.repeat(chars / 10)
+  await createSecret('long', { value: value(60_000, 'long-secret-') })
+  const { run } = await execute(t, {
+    stackName: 'long',
+    stack: {
+      command: { apply: shell('printf "%s" "<$VALUE>"; printf "%.500s" "$VALUE" >&2') },
+      env: [{ name: 'VALUE', secretKeyRef: { name: 'long', key: 'value' } }],
+    },
+  })
+  equal(run.status?.phase, 'Succeeded', JSON.stringify(run.status))
+  const log = await readLog(run)
+  match(log, /<\*\*\*>/)
+  ok(!log.includes('long-secret'), log)
+
+  const names = ['a', 'b', 'c', 'd', 'e']
+  for (const name of names) await createSecret(`large-${name}`, { value: value(900_000, `large-secret-${name}`) })
+  const large = await execute(t, {
+    stackName: 'large',
+    stack: { command: { apply: shell('true') }, env: names.map(name => ({ name, secretKeyRef: { name: `large-${name}`, key: 'value' } })) },
+  })
+  deepEqual([large.run.status?.phase, large.run.status?.reason], ['Failed', 'InvalidSpec'], JSON.stringify(large.run.status))
+  for (const text of [JSON.stringify(large.run.status), large.worker.logLines.join('\n')])
+    ok(!text.includes('large-secret'), text.slice(0, 500))
+})
+
 test('secrets are masked where a line of output is divided, and short ones as words', async t => {
   await createSecret('divided', { token: 'divided-secret-token', pin: '471' })
   const fill = (count: number) => `head -c ${count} /dev/zero | tr '\\0' x`

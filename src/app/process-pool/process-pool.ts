@@ -17,7 +17,7 @@ import {
 import type { Log } from '../../kubernetes/controller/index.ts'
 import { makeDirectories, openFilesError } from '../../kubernetes/util/index.ts'
 import { findOrphanWorkers, isRunning, type OrphanWorker, signalOrphan } from './orphan-workers.ts'
-import { lastErrorOf, tailOf } from './worker-output.ts'
+import { lastErrorOf, linesOfWorker, tailOf } from './worker-output.ts'
 
 export type ProcessPoolOptions = {
   /** Program and leading arguments that start a worker, such as Node and bin/oarlock.js; `worker …` is appended. */
@@ -165,7 +165,7 @@ export class ProcessPool implements PoolDriver {
     const isExpected = this.#isClosed || this.#workers.get(workerName)?.isEnding === true
     if (code === 0 || (isExpected && signal !== null)) rmSync(path, { force: true })
     else {
-      const output = tailOf(path, maxLoggedBytes)
+      const output = linesOfWorker(tailOf(path, maxLoggedBytes))
       log.warn({ worker: workerName, code, signal, output }, 'worker process failed')
       const error = lastErrorOf(output)
       if (error !== undefined) failure = { message: `worker ${workerName} exited with code ${code}: ${error}` }

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
-import { lastErrorOf, tailOf } from './worker-output.ts'
+import { lastErrorOf, linesOfWorker, tailOf } from './worker-output.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'oarlock-worker-output-'))
 after(() => rmSync(directory, { recursive: true, force: true }))
@@ -26,6 +26,17 @@ test('an output that was replaced by a pipe, a directory or a symlink is empty, 
     ['pipe', 'link', '.', 'missing'].map(name => tailOf(path(name), 4_096)),
     ['', '', '', ''],
   )
+})
+
+test('only lines of the worker itself are logged', () => {
+  const kept = [
+    '{"time":"2026-01-01T00:00:00Z","level":"warn"}',
+    'oarlock worker: unexpected SyntaxError',
+    'FATAL ERROR: Reached heap limit',
+    '    at f (a.ts:1:2)',
+  ]
+  const others = ['/work/a.ts:53', 'SyntaxError: Invalid regular expression: /hunter2/', 'hunter2', ' {"time":"hunter2"}', '']
+  equal(linesOfWorker([...others, ...kept, ...others].join('\n')), kept.join('\n'))
 })
 
 test('whatever a worker prints, its error is one line of at most 500 characters', () => {

@@ -20,5 +20,15 @@ export function tailOf(path: string, maxBytes: number): string {
   }
 }
 
+/**
+ * The lines of `output` that `oarlock worker` and Node print, without what else is in the file: programs of a Run at level Process can write to it, and an
+ * error that ends a worker before it handles errors quotes the source.
+ */
+export const linesOfWorker = (output: string): string =>
+  output
+    .split('\n')
+    .filter(line => /^(oarlock(?: worker)?: |\{"time":|FATAL ERROR: | {4}at )/.test(line))
+    .join('\n')
+
 /** The last error that `oarlock worker` printed. Other output may contain anything, and is not for the status of an object. */
 export const lastErrorOf = (output: string): string | undefined => [...output.matchAll(/^oarlock(?: worker)?: (.{1,500})/gm)].at(-1)?.[1]

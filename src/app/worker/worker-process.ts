@@ -19,6 +19,7 @@ import { type Client, ConnectionError, createClient, disableBundledRootCertifica
 import { isReason, parseDuration, parseQuantity, quantityValue, StatusError } from '../../kubernetes/object/index.ts'
 import { Credential } from '../join/credential.ts'
 import { looksLikeJoinToken } from '../join/looks-like-join-token.ts'
+import { describeFatalError, handleFatalErrors } from './fatal-error.ts'
 
 export type WorkerProcessOptions = WorkerOverrides & {
   env: Readonly<Record<string, string | undefined>>
@@ -40,6 +41,7 @@ type WorkerAccess = Pick<
 export async function runWorkerProcess(options: WorkerProcessOptions): Promise<number> {
   const { env, version, print, ...overrides } = options
   const { signal, interruptSignal, dispose } = workerSignals()
+  const stopHandling = handleFatalErrors(print)
   // JSON lines like the server's log. Not pino, whose loading delays the first Run, and not `consoleLog`, which writes text.
   const line = (level: string) => (fields: object, message: string) =>
     print(JSON.stringify({ time: new Date().toISOString(), level, ...fields, message }))
@@ -86,10 +88,10 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
     }
   } catch (error) {
     const exitCode = exitCodeOf(error)
-    if (exitCode === undefined) throw error
-    print(`oarlock worker: ${(error as Error).message}`)
-    return exitCode
+    print(exitCode === undefined ? describeFatalError(error) : `oarlock worker: ${(error as Error).message}`)
+    return exitCode ?? workerExitCodes.unexpected
   } finally {
+    stopHandling()
     dispose()
   }
 }

@@ -1,7 +1,9 @@
-import { equal, ok } from 'node:assert/strict'
+import { equal, match, ok, throws } from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { createMasker } from './index.ts'
+import { seededRandom } from '../../kubernetes/util/index.ts'
+import { createMasker, SecretsTooLargeError } from './index.ts'
+import { TextIndex } from './text-index.ts'
 
 const base64 = (text: string) => Buffer.from(text).toString('base64')
 for (const { name, secrets, line, want } of [
@@ -96,4 +98,78 @@ test('masks with hundreds of secrets quickly', t => {
   const perLineUs = ((performance.now() - startMs) / 5_000) * 1_000
   t.diagnostic(`300 secrets: ${perLineUs.toFixed(1)} µs for a line of ${line.length} characters`)
   ok(perLineUs < 2_000, `${perLineUs} µs`)
+})
+
+const randomText = (length: number) => {
+  const random = seededRandom(1)
+  return Array.from({ length }, () => String.fromCharCode(97 + Math.floor(random() * 26))).join('')
+}
+
+for (const chars of [60_000, 1024 * 1024]) {
+  test(`masks a secret of ${chars} characters in every encoding, and its parts`, () => {
+    const secret = randomText(chars)
+    const masker = createMasker([secret])
+    for (const form of [secret, base64(secret), encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1)])
+      equal(masker.mask(`<${form}>`), '<***>')
+    match(masker.mask(base64(`ab${secret}`)), /^YW.?\*\*\*.{0,4}$/)
+    ok(!masker.mask(`${secret.slice(0, 600)}\n`).includes(secret.slice(255, 510)))
+    ok(masker.maxLength < 1_000, `a line is buffered for ${masker.maxLength} further characters`)
+  })
+}
+
+test('masks each line of a PEM bundle of 100 KB, and the whole', () => {
+  const body = randomText(100_000).match(/.{64}/g) as string[]
+  const pem = `-----BEGIN CERTIFICATE-----\n${body.join('\n')}\n-----END CERTIFICATE-----\n`
+  const masker = createMasker([pem])
+  equal(masker.mask(`  ${body[700]}`), '  ***')
+  equal(masker.mask(`x${pem}y`), 'x***y')
+  equal(masker.mask(`{"ca":${JSON.stringify(pem)}}`), '{"ca":"***"}')
+})
+
+test('rejects more than 4 MiB of secrets with an error that contains none', () => {
+  const masker = createMasker([])
+  for (let i = 0; i < 4; i++) masker.add(`${i}${randomText(1024 * 1024 - 1)}`)
+  throws(
+    () => masker.add('hunter2'),
+    (error: Error) => error instanceof SecretsTooLargeError && !error.message.includes('hunter2'),
+  )
+})
+
+for (const { name, secrets, line } of [
+  { name: 'a secret of which the line repeats the beginning', secrets: [`${'a'.repeat(40_000)}b`], line: 'a'.repeat(65_000) },
+  {
+    name: 'secrets with the same beginning',
+    secrets: Array.from({ length: 200 }, (_, i) => 'a'.repeat(200) + i),
+    line: 'a'.repeat(65_000),
+  },
+  { name: 'replacements that form secrets again', secrets: ['***a', 'b***'], line: `***${'a'.repeat(65_000)}` },
+  { name: 'a secret of many lines', secrets: [randomText(500_000).replaceAll(/.{16}/g, '$&\n')], line: randomText(65_000) },
+]) {
+  test(`takes linear time for ${name}`, t => {
+    const masker = createMasker(secrets)
+    const startMs = performance.now()
+    masker.mask(line)
+    const ms = performance.now() - startMs
+    t.diagnostic(`${Math.round(ms)} ms for a line of ${line.length} characters`)
+    ok(ms < 5_000, `${ms} ms`)
+  })
+}
+
+test('finds what naive search finds', () => {
+  const text = fc.string({ unit: fc.constantFrom('a', 'b', 'é'), minLength: 4, maxLength: 20 })
+  fc.assert(
+    fc.property(
+      fc.array(text, { minLength: 1, maxLength: 8 }),
+      fc.string({ unit: fc.constantFrom('a', 'b', 'é'), maxLength: 80 }),
+      (texts, line) => {
+        const found = new Map<number, number>()
+        new TextIndex(new Set(texts)).scan(line, 0, line.length, (start, end) => void found.set(start, end))
+        for (let start = 0; start < line.length; start++) {
+          const longest = Math.max(0, ...texts.filter(each => line.startsWith(each, start)).map(({ length }) => length))
+          equal(found.get(start), longest > 0 ? start + longest : undefined)
+        }
+      },
+    ),
+    { numRuns: 1_000 },
+  )
 })

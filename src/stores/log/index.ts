@@ -5,7 +5,7 @@
  * `log-handler.ts` serves them over HTTP, `LogClient` sends them, `createMasker` masks secrets before (invariant 9).
  * Out of scope: authorization (`authorize` is passed in), and when a log is deleted with its Run (`remove` is called).
  */
-export { createMasker, type Masker } from './create-masker.ts'
+export { createMasker, type Masker, SecretsTooLargeError } from './create-masker.ts'
 export { LogClient, type LogClientOptions } from './log-client.ts'
 export {
   createLogHandler,

@@ -1,6 +1,7 @@
 import { isStateError, oarlockCommand, type Run, type RunStatus } from '../../../api/index.ts'
 import { StatusError } from '../../../kubernetes/object/index.ts'
 import { UnexpectedFileError } from '../../../kubernetes/util/index.ts'
+import { SecretsTooLargeError } from '../../../stores/log/index.ts'
 import { LockedError, StateClientError } from '../../../stores/state/index.ts'
 import { formatMebibytes, SourceError, SpawnError } from '../../workspace/index.ts'
 import { InputError } from './input-error.ts'
@@ -98,6 +99,7 @@ export function failureOf(error: unknown): Failure {
   }
   if (error instanceof StatusError) return failed('RequestRejected', `${error.message} (${error.reason})`, true)
   if (error instanceof UnexpectedFileError) return failed('UnexpectedFile', error.message, false)
+  if (error instanceof SecretsTooLargeError) return failed('InvalidSpec', error.message, false)
   if (isEngineError(error)) return failed(error.reason, error.message, error.retryable)
   return failed('InternalError', `${(error as Error)?.message ?? error}`, true)
 }
