@@ -89,6 +89,7 @@ const entryPoints: Record<string, string> = {
   'execution/workspace/run-directory.ts': 'the supervisor process must stay small: it removes the directories of Runs',
   'stores/state/recover-state.ts': 'the supervisor process must stay small and load nothing else of stores/state',
   'stores/state/state-copy.ts': 'a worker imports the index, and must not load the database',
+  'kubernetes/util/back-up-database.ts': 'a worker imports the index, and must not load node:sqlite',
   'kubernetes/util/row-cipher.ts': 'node:crypto takes 5 ms of CPU time to load, and a one-shot worker imports the index',
   'kubernetes/object/fnv-1a.ts': 'the supervisor process must stay small: process-mark.ts needs nothing else of kubernetes/object',
   'kubernetes/util/root-directory.ts': 'the supervisor process must stay small: it reads the state that a lost worker left',

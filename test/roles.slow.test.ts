@@ -129,6 +129,37 @@ test('a Run is executed, and its log and state are served, while no role opens a
   await eventually(async () => (await client.resource(runResource).listAll()).items.length === 0, 'its Runs to be deleted')
 })
 
+test('a backup with the kubeconfig of an administrator has the objects of the API server and the states of the stores', async () => {
+  const stacks = new StackFixture(client)
+  await stacks.create('saved', spec)
+  await stacks.until('saved', 'Ready', isReady)
+  const file = join(base, 'roles.backup')
+  const done = await runOarlock(['backup', '--kubeconfig', kubeconfig(), '--to', file, '--include-logs'])
+  equal(done.code, 0, done.text)
+  match(done.text, /states: [1-9]\d* versions of 1 Stacks/)
+  match(done.text, /not included: keys/)
+  equal((await runOarlock(['backup', 'verify', file])).code, 0)
+  const account = roles.file('other', 'kubeconfig', await accountKubeconfig(client, 'oarlock-controller', ca))
+  const rejected = await runOarlock(['backup', '--kubeconfig', account, '--to', join(base, 'rejected.backup')])
+  equal(rejected.code, 4, rejected.text)
+  const restored = join(base, 'restored')
+  match((await runOarlock(['restore', file, '--data', restored])).text, /EncryptionKeyMissing|key state-key-\w+, which is missing/)
+  const key = ['--keys', join(stores.directory, 'keys')]
+  const withKey = await runOarlock([
+    'restore',
+    file,
+    '--data',
+    restored,
+    ...key,
+    '--encryption-provider-config',
+    join(api.directory, 'keys', 'encryption-config.json'),
+  ])
+  equal(withKey.code, 0, withKey.text)
+  match(withKey.text, /states of 1 Stacks restored\n[1-9]\d* logs restored/)
+  await stacks.stacks.delete('saved', { namespace: 'default' })
+  await stacks.untilDeleted('saved')
+})
+
 test('a role that is restarted continues, and a controller that gets SIGTERM releases its Lease immediately', async t => {
   const file = roles.file('controller-2', 'kubeconfig', await accountKubeconfig(client, 'oarlock-controller', ca))
   const args = [...controllerArgs, '--kubeconfig', file, '--data', '.']

@@ -1,6 +1,7 @@
 import { closeSync, existsSync, openSync } from 'node:fs'
 import { join } from 'node:path'
-import { backup, DatabaseSync, type StatementSync } from 'node:sqlite'
+import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { backUpDatabase } from '../../kubernetes/util/back-up-database.ts'
 import { makeDirectories } from '../../kubernetes/util/index.ts'
 import type { Encryption } from './encryption.ts'
 import { StateStoreError, toStateStoreError } from './state-store-error.ts'
@@ -10,8 +11,6 @@ const format = 1
 /** "OarS": identifies the file in its header. */
 const applicationId = 0x4f617253
 const keyProbe = 'oarlock state store'
-/** One step of a backup: 1 MiB. A commit waits for the current step. */
-const backupPagesPerStep = 256
 
 /**
  * The format of a state store; 0 for an empty file.
@@ -96,7 +95,7 @@ export class StateFile {
   /** Copies the database to `path` while writes continue; the copy has every commit that was acknowledged before this call. */
   async backUp(path: string): Promise<void> {
     try {
-      await backup(this.#db, path, { rate: backupPagesPerStep })
+      await backUpDatabase(this.#db, path)
     } catch (error) {
       throw toStateStoreError(error, `copying the state store to ${path}`)
     }

@@ -1,13 +1,14 @@
 import { chmodSync, closeSync, existsSync, openSync, statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { StatementSync } from 'node:sqlite'
+import { backUpDatabase } from '../../util/back-up-database.ts'
 import { checksumSeed, rowChecksum } from './checksum.ts'
 import { recoveryAdvice } from './corruption-report.ts'
 import { formatVersion, migrate } from './format.ts'
 import type { CommitBatch, StorageThreadOptions } from './protocol.ts'
 import { type ReadRow, readRows } from './read-rows.ts'
 import { keyNameOf, maxHeaderBytes, type RowEncryption } from './row-encryption.ts'
-import { backup, DatabaseSync } from './sqlite.ts'
+import { DatabaseSync } from './sqlite.ts'
 import {
   sqliteBusy,
   sqliteCantOpen,
@@ -39,8 +40,6 @@ function restrictPermissions(file: string): void {
 
 /** At startup, the file is compacted when at least this much of it is free. */
 const minCompactionBytes = 64 * 1024 * 1024
-/** One step of a backup: 1 MiB. A commit waits for the current step. */
-const backupPagesPerStep = 256
 
 /** Prefix of the rows of `meta` that hold the reserved revision of a resource, see `deferred-writes.ts`. */
 const reservedPrefix = 'reserved '
@@ -250,7 +249,7 @@ export class Database {
 
   /** Copies the database to `path` while writes continue; the copy holds every commit that finished before this call. */
   async backUp(path: string): Promise<void> {
-    await backup(this.#db, path, { rate: backupPagesPerStep })
+    await backUpDatabase(this.#db, path)
   }
 
   /** The newest revision of each resource, deletions included. */
