@@ -6,7 +6,7 @@ import { deepEqual, equal, match, notEqual, ok, rejects } from 'node:assert/stri
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { annotations, isEnded, type Run, type StackSpec } from '../src/api/index.ts'
+import { annotations, isEnded, type Run, type Stack, type StackSpec } from '../src/api/index.ts'
 import { configMapResource, eventResource, secretResource } from '../src/kubernetes/client/index.ts'
 import { isConditionTrue } from '../src/kubernetes/object/index.ts'
 import { eventually } from './support/eventually.ts'
@@ -389,6 +389,15 @@ describe('the lifecycle of a Stack', { concurrency: 5 }, () => {
     )
     const again = await cli('import', 'imported', '--from', join(directory, 'mine.tfstate'), '--yes')
     deepEqual([again.code, /has a state already \(serial 1, 1 resources?\)/.test(again.text)], [4, true], again.text)
+
+    // A Stack that has not run is not deleted as one that has created nothing: its state would be deleted with it.
+    await stacks.create('imported-unused', { engine: terraformEngine, source: inline({ 'main.tf': resource }), suspend: true })
+    equal((await cli('import', 'imported-unused', '--from', join(directory, 'mine.tfstate'), '--yes')).code, 0)
+    await stacks.stacks.delete('imported-unused', { namespace: 'default' })
+    const waits = (stack: Stack) => /Deletion is waiting: the Stack is suspended/.test(condition(stack, 'Ready')?.message ?? '')
+    await stacks.until('imported-unused', 'its deletion to wait', waits)
+    await stacks.patch('imported-unused', { spec: { deletion: 'Orphan' } })
+    await stacks.untilDeleted('imported-unused')
 
     writeFileSync(join(directory, 'main.tf'), resource)
     await stacks.patch('imported', { spec: { source: source() } })

@@ -40,6 +40,8 @@ export const annotations = {
   requestedRun: 'oarlock.dev/requested-run',
   /** On a Stack from a backup: the value of `status.restored.at`, when a user has reviewed it. Another value has no effect. */
   acceptedRestore: 'oarlock.dev/accepted-restore',
+  /** On a Stack: when a user stored a state of existing resources. Deleting the Stack destroys them, also before its first Run. */
+  importedState: 'oarlock.dev/imported-state',
 } as const
 
 /** On an object that the engine `manifests` applied: its Stack as `namespace/name`, so that two Stacks do not apply one object in turn. */

@@ -9,6 +9,7 @@ import { CliError } from '../cli-error.ts'
 import { confirm, note, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { importProblem } from '../state/import-problem.ts'
+import { recordImport } from '../state/record-import.ts'
 import { summarizeState, withNewerSerial } from '../state/summarize-state.ts'
 import { readInput, withState } from './state.ts'
 
@@ -18,7 +19,7 @@ const maxListed = 40
 
 /** `oarlock state import STACK --from FILE|DIR`: makes a state from elsewhere the first state of a Stack. */
 export async function importState(target: string, options: Options): Promise<void> {
-  await withState(target, options, async ({ stack, state, name, namespace }) => {
+  await withState(target, options, async ({ client, stack, state, name, namespace }) => {
     const { engine } = stack.spec
     if (engine !== 'terraform' && engine !== 'opentofu')
       throw rejected(`stack/${name} has engine ${engine}; only states of terraform and opentofu can be imported`)
@@ -38,6 +39,7 @@ export async function importState(target: string, options: Options): Promise<voi
     for (const { address } of resources.slice(0, maxListed)) note(`  ${address}`)
     if (resources.length > maxListed) note(`  … and ${resources.length - maxListed} more`)
     await confirm(`import ${count} (serial ${serial}, lineage ${lineage}) into stack/${name} in namespace ${namespace}?`, options)
+    await recordImport(client, stack)
     const version = await state.write('oarlock state import', async () => {
       const current = await state.read()
       const newer = conflict(current)

@@ -10,6 +10,7 @@ import { confirm, note, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { serialize } from '../output/print-objects.ts'
 import { renderTable } from '../output/table.ts'
+import { recordImport } from '../state/record-import.ts'
 import { StateApi, unlockHint } from '../state/state-api.ts'
 import { replacementConflict, summarizeState, withNewerSerial } from '../state/summarize-state.ts'
 import { getStack } from '../targets.ts'
@@ -246,7 +247,7 @@ export async function pull(target: string, options: AccessOptions & VersionOptio
 export async function push(target: string, file: string, options: AccessOptions & ConfirmOptions & { force?: boolean }): Promise<void> {
   const content = readInput(file)
   const summary = parseState(content, file)
-  await withState(target, options, async ({ state, name }) => {
+  await withState(target, options, async ({ client, stack, state, name }) => {
     const conflict = options.force ? undefined : replacementConflict(content, await state.read())
     if (conflict) {
       throw new CliError(`${file} cannot replace the state of stack/${name}: ${conflict}`, {
@@ -255,6 +256,7 @@ export async function push(target: string, file: string, options: AccessOptions 
       })
     }
     await confirm(`replace the state of stack/${name} with ${file} (${summary.resources.length} resources)?`, options)
+    await recordImport(client, stack)
     const version = await state.write('oarlock state push', async () => {
       const newConflict = options.force ? undefined : replacementConflict(content, await state.read())
       if (newConflict)

@@ -1,4 +1,4 @@
-import { isMutating, phaseOf, type Run } from '../../api/index.ts'
+import { annotations, isMutating, phaseOf, type Run } from '../../api/index.ts'
 import type { StateError } from './choose-next.ts'
 import type { PlannedRun } from './choose-run.ts'
 import { engineRecheckMs, lostRunLimit } from './constants.ts'
@@ -55,9 +55,10 @@ function repeatDestroy({ input, record, runs, settings }: StackFacts, last: Run)
   return { kind: 'destroy', planned, isStalled: !isRetryable || failures > settings.retryLimit }
 }
 
-/** False when the Stack never created anything, or the last mutating Run was a Destroy that succeeded. */
-function hasResources({ record, runs }: StackFacts): boolean {
+/** False when the Stack never created or imported anything, or the last mutating Run was a Destroy that succeeded. */
+function hasResources({ input, record, runs }: StackFacts): boolean {
   const last = runs.findLast(run => isMutating(run.spec.type))
   if (last?.spec.type === 'Destroy' && phaseOf(last) === 'Succeeded') return false
-  return record.applied !== undefined || (record.resources ?? 0) > 0 || runs.some(mayHaveWritten)
+  const isImported = input.stack.metadata.annotations?.[annotations.importedState] !== undefined
+  return isImported || record.applied !== undefined || (record.resources ?? 0) > 0 || runs.some(mayHaveWritten)
 }

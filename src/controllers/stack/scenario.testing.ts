@@ -55,6 +55,7 @@ function play(simulator: Simulator, line: string): void {
         at: 'approvedAt',
         request: 'requestedRun',
         accept: 'acceptedRestore',
+        imported: 'importedState',
       } as const
       simulator.annotate(name, Object.fromEntries(Object.entries(options).map(([key, value]) => [names[key as keyof typeof names], value])))
       return
