@@ -2,7 +2,7 @@
 import { deepEqual, doesNotMatch, equal, match, ok } from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
-import type { StackSpec } from '../src/api/index.ts'
+import type { Run, StackSpec } from '../src/api/index.ts'
 import { secretResource } from '../src/kubernetes/client/index.ts'
 import { isConditionTrue } from '../src/kubernetes/object/index.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
@@ -226,5 +226,62 @@ describe('plans', { concurrency: 3 }, () => {
     const approved = await oarlock('approve', 'printed', '--yes', '--wait')
     equal(approved.code, 0, approved.text)
     match(approved.stderr, /^step 299 \*\*\*$/m)
+  })
+
+  test('approves no plan that is too long to be shown, unless its digest is given', async () => {
+    const line = 'x'.repeat(99)
+    await stacks.create('long', {
+      ...{ engine: 'command', source: inline({ a: '' }), approval: 'Manual' },
+      command: { plan: ['sh', '-c', `yes ${line} | head -n 110000; exit 2`], apply: ['true'] },
+    })
+    const { status } = await untilAwaiting('long')
+    const refused = await oarlock('approve', 'long', '--yes')
+    equal(refused.code, 1)
+    const end = refused.stderr.slice(-500)
+    match(end, /\nNOT SHOWN: 5143 more lines \(514300 bytes\): the plan is larger than 10485760 bytes\n/)
+    match(end, /the plan cannot be shown in full, so it is not approved: 5143 lines are missing\n/)
+    equal((await oarlock('approve', 'long', '--yes', '--plan', status?.plan?.digest ?? '', '--wait')).code, 0)
+  })
+
+  test('exit codes: pending approval, failure and cancellation are distinct', async () => {
+    const source = inline({ a: '' })
+    const sleep = ['sh', '-c', 'exec sleep 600']
+    const plan = ['sh', '-c', 'test -e "$OARLOCK_STATE" || exit 2']
+    const apply = ['sh', '-c', 'echo "{}" > "$OARLOCK_STATE"']
+    await stacks.create('code-manual', { engine: 'command', source, approval: 'Manual', command: { plan, apply } })
+    const pending = await oarlock('run', 'code-manual', '--wait')
+    equal(pending.code, 9, pending.text)
+    equal(pending.stdout, '')
+    match(
+      pending.stderr,
+      /awaits approval: 1 to add, 0 to change, 0 to destroy\n {2}hint: show and approve it: oarlock approve code-manual -n default\n/,
+    )
+    equal((await oarlock('approve', 'code-manual', '--yes', '--wait')).code, 0)
+    const unchanged = await oarlock('run', 'code-manual', '--wait')
+    deepEqual([unchanged.code, unchanged.stdout], [0, 'stack/code-manual is up to date\n'], unchanged.text)
+    await stacks.patch('code-manual', { spec: { command: { plan: ['sh', '-c', 'exit 2'], apply: ['false'] } } })
+    await untilAwaiting('code-manual')
+    equal((await oarlock('approve', 'code-manual', '--yes', '--wait')).code, 1)
+
+    await stacks.create('code-failed', { engine: 'command', source, command: { apply: ['false'] }, retry: { limit: 0 } })
+    equal((await oarlock('run', 'code-failed', '--wait')).code, 1)
+
+    await stacks.create('code-canceled', { engine: 'command', source, command: { apply: sleep, destroy: sleep } })
+    const first = await stacks.untilRun('code-canceled', 'phase Applying', ({ status }) => status?.phase === 'Applying')
+    const canceled = await oarlock('cancel', `run/${first.metadata.name}`, '--wait')
+    deepEqual([canceled.code, canceled.stdout.split('\n').at(-2)], [0, `run/${first.metadata.name} ended as Canceled`], canceled.text)
+    const running = oarlock('run', 'code-canceled', '--wait')
+    const isApplying = (type: string) => (run: Run) =>
+      run.spec.type === type && run.status?.phase === 'Applying' && run.metadata.name !== first.metadata.name
+    await stacks.untilRun('code-canceled', 'phase Applying', isApplying('Apply'))
+    equal((await oarlock('cancel', 'code-canceled')).code, 0)
+    equal((await running).code, 10)
+    const destroying = oarlock('destroy', 'code-canceled', '--yes')
+    await stacks.untilRun('code-canceled', 'phase Applying of the Destroy', isApplying('Destroy'))
+    equal((await oarlock('cancel', 'code-canceled')).code, 0)
+    const destroyed = await destroying
+    equal(destroyed.code, 10, destroyed.text)
+    await stacks.patch('code-canceled', { spec: { deletion: 'Orphan' } })
+    await stacks.untilDeleted('code-canceled')
   })
 })

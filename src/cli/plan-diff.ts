@@ -36,8 +36,7 @@ export function formatDiff({ text, missing }: StoredDiff, paint: Paint): string 
   return [...shown, ...(missing ? [paint('red', formatMissing(missing))] : [])].join('\n')
 }
 
-/** What `oarlock approve` reports before it refuses to ask. */
-export const formatMissing = ({ lines, bytes }: NonNullable<StoredDiff['missing']>): string =>
+const formatMissing = ({ lines, bytes }: NonNullable<StoredDiff['missing']>): string =>
   `NOT SHOWN: ${lines} more ${lines === 1 ? 'line' : 'lines'} (${bytes} bytes): the plan is larger than ${maxDiffBytes} bytes`
 
 function colorOf(line: string): Color | undefined {

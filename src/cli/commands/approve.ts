@@ -5,7 +5,7 @@ import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError, formatError } from '../cli-error.ts'
 import { confirm, errPaint, note, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
-import { formatDiff, formatMissing, readDiff } from '../plan-diff.ts'
+import { formatDiff, readDiff } from '../plan-diff.ts'
 import { awaitingApproval, expectSuccess, planText, whenEnded, whenRecorded } from '../request-run.ts'
 import { requireRights } from '../require-rights.ts'
 import { getStack } from '../targets.ts'
@@ -88,7 +88,7 @@ async function showPlan(client: Client, stack: Stack, plan: PendingPlan, options
     const diff = await readDiff(client, run)
     if (diff.digest !== plan.digest) throw new CliError(`the plan that run/${plan.runName} has stored has digest ${diff.digest}`)
     process.stderr.write(`${formatDiff(diff, errPaint())}\n\n`)
-    if (diff.missing) throw new CliError(formatMissing(diff.missing))
+    if (diff.missing) throw new CliError(`${diff.missing.lines} lines are missing`)
   } catch (error) {
     const { message, exitCode, hint } = formatError(error)
     const isForbidden = isReason(error, 'Forbidden') || isReason((error as Error).cause, 'Forbidden')

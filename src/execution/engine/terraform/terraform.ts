@@ -88,13 +88,15 @@ class TerraformEngine implements Engine {
     const plan = await this.#cli.stream(context, binary, [...args, ...mode, ...parallelism(context), ...locking(context)], variables)
     if (plan.exitCode !== 0 && plan.exitCode !== 2) this.#cli.fail(context, 'PlanFailed', 'plan', plan)
     const kept = await keepPlan(context, written)
+    const show = () => this.#cli.captureText(context, binary, ['show', '-no-color', kept], 'PlanFailed')
     // Both start the providers for their schemas, so they run at the same time.
-    const text = plan.exitCode === 2 ? this.#cli.captureText(context, binary, ['show', '-no-color', kept], 'PlanFailed') : undefined
-    text?.catch(() => {})
+    const shown = plan.exitCode === 2 ? show() : undefined
+    shown?.catch(() => {})
     const { document, ...result } = await this.#readPlan(context, kept)
     const hasChanges = plan.exitCode === 2 || result.hasChanges
-    if (text === undefined) return { ...result, intent, hasChanges }
-    return { ...result, intent, hasChanges, diff: { text: await text, document: redactPlan(document, context.sensitiveNames) } }
+    if (!hasChanges) return { ...result, intent, hasChanges }
+    const text = await (shown ?? show())
+    return { ...result, intent, hasChanges, diff: { text, document: redactPlan(document, context.sensitiveNames) } }
   }
 
   async readPlan(context: EngineContext, file: string): Promise<PlanResult> {
