@@ -205,7 +205,7 @@ const spec = Type.Object({
     Type.Enum(['Managed', 'External'], {
       default: 'Managed',
       description:
-        'Managed: Oarlock stores the state and manages the lock. External: the backend that the source files configure is used unchanged.',
+        'Managed: Oarlock stores the state and manages the lock; source files with a backend or cloud block are rejected (BackendInFiles). External: the backend that the source files configure is used unchanged.',
     }),
   ),
   historyLimit: Type.Optional(
