@@ -354,7 +354,12 @@ const queue = fc
   )
 const others = fc.oneof(
   { weight: 20, arbitrary: queue },
-  { weight: 1, arbitrary: oneOf<Valid[]>({ method: 'GET', path: '/backup', credentials: ['admin', 'editor', 'guest', 'none'] }) },
+  {
+    weight: 1,
+    arbitrary: fc
+      .constantFrom('/backup', '/state/backup', '/logs/backup')
+      .map((path): Valid => ({ method: 'GET', path, credentials: ['admin', 'editor', 'guest', 'worker', 'none'] })),
+  },
   {
     weight: 1,
     arbitrary: oneOf<Valid[]>({

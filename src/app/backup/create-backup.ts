@@ -42,14 +42,10 @@ export async function createBackup(
   try {
     const at = (name: string) => join(work, name)
     const omitted: Omission[] = []
+    const { objects, states, missing } = await copyDatabases(at, sources)
     const files: string[] = [backupFiles.objects]
-    const summary = await sources.objects(at(backupFiles.objects))
-    const objects = { count: summary.objects, revision: summary.revision, encrypted: Object.fromEntries(summary.encrypted) }
-
-    const states = typeof sources.states === 'string' ? undefined : await copyStates(at(backupFiles.states), sources.states)
     if (typeof sources.states === 'string') omitted.push({ what: 'states', reason: sources.states })
     else files.push(backupFiles.states)
-    const missing = states ? missingStates(at(backupFiles.objects), states.newestVersions) : []
 
     let logs: BackupManifest['logs']
     if (typeof sources.logs === 'string') omitted.push({ what: 'logs', reason: sources.logs })
@@ -72,7 +68,7 @@ export async function createBackup(
       ...{ format: backupFormat, formatVersion: backupFormatVersion, oarlock: version, createdAt: rfc3339(nowMs) },
       files: await Promise.all(files.map(async name => ({ name, size: statSync(at(name)).size, sha256: await digestOf(at(name)) }))),
       objects,
-      ...(states && { states: states.manifest }),
+      ...(states && { states }),
       ...(logs && { logs }),
       ...(keys && { keys }),
       omitted,
@@ -94,11 +90,23 @@ const neverIncluded: readonly Omission[] = [
   { what: 'audit log', reason: 'copy the directory audit/' },
 ]
 
-async function copyStates(path: string, copy: (path: string) => Promise<StatesOrigin>) {
-  const { key, id, generation } = await copy(path)
-  const { newestVersions, versions, orphans, plans, locks } = inspectStateFile(path)
-  const stores = { id, generation }
-  return { newestVersions, manifest: { stacks: newestVersions.size, versions, orphans, plans, locks, key, stores } }
+type Databases = Pick<BackupManifest, 'objects' | 'states'> & { readonly missing: readonly string[] }
+
+/** The objects first. A Stack that is deleted between the two copies has no state in the second: then both are made again, once. */
+async function copyDatabases(at: (name: string) => string, sources: BackupSources, isRepeated = false): Promise<Databases> {
+  const [objectsFile, statesFile] = [at(backupFiles.objects), at(backupFiles.states)]
+  const { objects: count, revision, encrypted } = await sources.objects(objectsFile)
+  const objects = { count, revision, encrypted: Object.fromEntries(encrypted) }
+  if (typeof sources.states === 'string') return { objects, missing: [] }
+  const { key, id, generation } = await sources.states(statesFile)
+  const { newestVersions, versions, orphans, plans, locks } = inspectStateFile(statesFile)
+  const missing = missingStates(objectsFile, newestVersions)
+  if (missing.length > 0 && !isRepeated) {
+    for (const path of [objectsFile, statesFile]) rmSync(path)
+    return await copyDatabases(at, sources, true)
+  }
+  const states = { stacks: newestVersions.size, versions, orphans, plans, locks, key, stores: { id, generation } }
+  return { objects, states, missing }
 }
 
 function* entriesOf(manifest: BackupManifest, work: string): Generator<TarEntry> {

@@ -52,4 +52,5 @@ function printRestore(dataDir: string, summary: InstallationRestore): void {
     warn(`the owners of ${count} ${resource} are missing: a server that starts on this directory deletes them`)
   }
   note('credentials of workers, join tokens and approvals are void')
+  note('hint: after the start, each Stack waits for its review: "oarlock plan STACK", then "oarlock restore accept STACK"')
 }
