@@ -384,3 +384,24 @@ test('a Stack that is being deleted with deletion Orphan is not destroyed withou
     return true
   })
 })
+
+test('a protected Stack is deleted neither by name nor with a collection until spec.deletionProtection is false', async () => {
+  const isProtected: StackSpec = { ...spec, deletion: 'Orphan', deletionProtection: true }
+  await admin.resource(stackResource).create({ metadata: { name: 'protected', namespace: 'typo' }, spec: isProtected })
+  const oarlock = async (...args: string[]) => await runOarlock([...args, '-n', 'typo', '--kubeconfig', kubeconfigs.ed!])
+  const message = /spec\.deletionProtection of the Stack is true: set it to false to delete the Stack/
+  for (const args of [
+    ['delete', 'stack', 'protected'],
+    ['destroy', 'protected', '--yes'],
+  ]) {
+    const rejected = await oarlock(...args)
+    equal(rejected.code, 4, rejected.text)
+    match(rejected.stderr, message)
+  }
+  const path = '/apis/oarlock.dev/v1alpha1/namespaces/typo/stacks'
+  await rejects(users.ed!.request({ method: 'DELETE', path }), message)
+  equal((await as('ed').get('protected', { namespace: 'typo' })).spec.deletionProtection, true)
+  await as('ed').patch('protected', { spec: { deletionProtection: false } }, { type: 'merge', namespace: 'typo' })
+  equal((await oarlock('delete', 'stack', 'protected')).code, 0)
+  equal(await as('ed').getOrUndefined('protected', { namespace: 'typo' }), undefined)
+})

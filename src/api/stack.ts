@@ -124,6 +124,12 @@ const spec = Type.Object({
       description: 'What happens to the resources when the Stack is deleted. Destroy: they are destroyed first. Orphan: they are kept.',
     }),
   ),
+  deletionProtection: Type.Optional(
+    Type.Boolean({
+      default: false,
+      description: 'Rejects the deletion of the Stack. While it is true, nothing is destroyed, also not with its namespace.',
+    }),
+  ),
   retry: Type.Optional(
     Type.Object(
       {

@@ -19,6 +19,7 @@ export const stackMessages = {
   approvedBy: `the annotation ${annotations.approvedBy} must be your own user name: "oarlock approve" sets it, "kubectl auth whoami" shows it`,
   fourEyesUnsupported: `the namespace requires another user than the author to approve (label oarlock.dev/approval), but this API server cannot record who changed a Stack: only the embedded server can`,
   destroy: `deleting a Stack destroys its resources and needs the ${describeRight(destroyRight)}; set spec.deletion to Orphan to keep them`,
+  protected: 'spec.deletionProtection of the Stack is true: set it to false to delete the Stack',
   destroyLater: `changing spec.deletion of a Stack that is being deleted destroys its resources and needs the ${describeRight(destroyRight)}`,
   handledRequest: `the request in the annotation ${annotations.requestedRun} was already handled: set another value to request another Run`,
   owners: `with an owner reference, deleting the owner destroys the resources of the Stack, so changing one needs the ${describeRight(destroyRight)}`,
@@ -51,8 +52,11 @@ export function stackAdmission(facts: StackAdmissionFacts): AdmissionPlugin {
 }
 
 /** Checks deletions of Stacks on the embedded server. */
-export const stackDeletion: DeletionPlugin = (request, object) =>
-  (object as Stack).spec.deletion === 'Orphan' || hasRight(request, destroyRight, object.metadata.name) ? undefined : stackMessages.destroy
+export const stackDeletion: DeletionPlugin = (request, object) => {
+  const { spec, metadata } = object as Stack
+  if (spec.deletion !== 'Orphan' && !hasRight(request, destroyRight, metadata.name)) return stackMessages.destroy
+  return spec.deletionProtection ? stackMessages.protected : undefined
+}
 
 type StackWrite = { readonly request: AdmissionRequest; readonly now: Stack; readonly old: Stack | undefined }
 

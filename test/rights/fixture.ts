@@ -166,6 +166,8 @@ export async function createFixture(target: Target, issueLocal?: IssueCredential
   await client.resource(runResource).create({ metadata: { name: 'web-2', namespace }, spec: queued })
   for (const [name, more] of [['careful', { approval: 'Manual' }] as const, ['kept', { deletion: 'Orphan' }] as const])
     await client.resource(stackResource).create({ metadata: { name, namespace }, spec: { ...stackSpec, ...more } })
+  const protectedSpec: StackSpec = { ...stackSpec, deletion: 'Orphan', deletionProtection: true }
+  await client.resource(stackResource).create({ metadata: { name: 'protected', namespace: 'elsewhere' }, spec: protectedSpec })
   await client.resource(stackResource).patchStatus('careful', { status: { plan: awaitingPlan } }, { namespace })
   // Runs in another namespace with the UID of the Stack web, and with that of a Stack that no longer exists.
   for (const [name, uid] of [['steal', runs[0]!.spec.stackRef.uid] as const, ['orphan', 'deleted'] as const]) {

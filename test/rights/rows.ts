@@ -11,6 +11,7 @@ export type Row = RightsRequest & {
 
 const own = (path: string) => `/apis/oarlock.dev/v1alpha1/${path}`
 const inShop = (path: string) => own(`namespaces/${namespace}/${path}`)
+const elsewhere = (path: string) => own(`namespaces/elsewhere/${path}`)
 const core = (path: string) => `/api/v1/${path}`
 const leases = (in_: string, path = '') => `/apis/coordination.k8s.io/v1/namespaces/${in_}/leases${path}`
 const rbac = (path: string) => `/apis/rbac.authorization.k8s.io/v1/${path}`
@@ -248,6 +249,9 @@ export const objectRows: readonly Row[] = [
   api('editor', false, remove(inShop('stacks/web'))),
   api('editor', false, remove(inShop('stacks'))),
   api('editor', true, remove(inShop('stacks/kept'))),
+  api('admin', false, remove(elsewhere('stacks/protected'))),
+  api('admin', false, remove(elsewhere('stacks'))),
+  api('admin', true, patch(elsewhere('stacks/protected'), { spec: { deletionProtection: false } })),
   api('editor', false, patch(inShop('stacks/web'), ownedBy)),
   api('editor', false, create(inShop('stacks'), { ...stack('new'), metadata: { name: 'new', ...ownedBy.metadata } })),
   api('destroyer', true, remove(inShop('stacks/web'))),

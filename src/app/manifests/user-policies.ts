@@ -111,6 +111,10 @@ const stackRights: Policy = {
       message: stackMessages.destroy,
     },
     {
+      expression: `!(${isDelete}) || !oldObject.spec.?deletionProtection.orValue(false)`,
+      message: stackMessages.protected,
+    },
+    {
       expression:
         '!variables.isUpdate || !has(oldObject.metadata.deletionTimestamp) || oldObject.spec.?deletion.orValue("Destroy") != "Orphan" || object.spec.?deletion.orValue("Destroy") == "Orphan" || variables.mayDestroy',
       message: stackMessages.destroyLater,

@@ -18,6 +18,13 @@ export async function destroy(target: string, options: DestroyOptions): Promise<
     const { name, namespace = '', uid } = stack.metadata
     const count = stack.status?.resources
     const keepsResources = stack.spec.deletion === 'Orphan'
+    if (stack.spec.deletionProtection)
+      throw new CliError(
+        `cannot destroy stack/${name}: spec.deletionProtection of the Stack is true: set it to false to delete the Stack`,
+        {
+          exitCode: exitCodes.rejected,
+        },
+      )
     // Before anything changes: when the deletion is rejected, the Stack must still be one whose resources are kept.
     await requireRights(
       client,

@@ -9,6 +9,7 @@ import { retryDelayMs } from './settings.ts'
 /** What the deletion of a Stack waits for while no Run of it is active. */
 export type DeletionChoice =
   | { readonly kind: 'dependentsExist'; readonly dependents: readonly string[] }
+  | { readonly kind: 'deletionProtected' }
   | { readonly kind: 'deletionSuspended' }
   | { readonly kind: 'deletionStateError'; readonly error: StateError }
   /** The Stack is from a backup, and no user has reviewed it. */
@@ -25,6 +26,7 @@ export type DeletionChoice =
  */
 export function chooseDeletion(facts: StackFacts): DeletionChoice | undefined {
   const { input, runs, settings, inputs, request } = facts
+  if (input.stack.spec.deletionProtection) return { kind: 'deletionProtected' }
   if (settings.orphanOnDelete || !hasResources(facts)) return undefined
   // Stacks of a cycle do not wait for each other.
   const dependents = input.dependents.filter(name => !input.cycle?.includes(name))

@@ -19,6 +19,8 @@ export function deletionConditions(facts: StackFacts, choice: DeletionChoice): S
       return stateErrorConditions(input.stack, choice.error)
     case 'deletionRestored':
       return restoredConditions(facts)
+    case 'deletionProtected':
+      return stalledCondition('DeletionProtected', 'Nothing is destroyed: set spec.deletionProtection to false to continue the deletion')
     case 'deletionSuspended':
       return suspendedCondition(
         `Deletion is waiting: the Stack is suspended. Set spec.suspend to false to destroy the resources, or ${orphanHint}`,

@@ -123,7 +123,7 @@ function play(simulator: Simulator, line: string): void {
 }
 
 function specOf(options: Record<string, string>): Partial<StackSpec> {
-  const { dependsOn, outputsOf, retry, history, suspend, variable, ...plain } = options
+  const { dependsOn, outputsOf, retry, history, suspend, variable, deletionProtection, ...plain } = options
   const [limit, initial, max] = retry?.split(',') ?? []
   return {
     ...(plain as Partial<StackSpec>),
@@ -138,6 +138,7 @@ function specOf(options: Record<string, string>): Partial<StackSpec> {
     ...(retry !== undefined && { retry: { limit: Number(limit), ...(initial && { initial }), ...(max && { max }) } }),
     ...(history !== undefined && { historyLimit: Number(history) }),
     ...(suspend !== undefined && { suspend: suspend === 'true' }),
+    ...(deletionProtection !== undefined && { deletionProtection: deletionProtection === 'true' }),
   }
 }
 

@@ -60,6 +60,7 @@ export const specEffects: Readonly<Record<string, SpecEffect>> = {
   interval: 'none',
   suspend: 'none',
   deletion: 'none',
+  deletionProtection: 'none',
   'retry.limit': 'none',
   'retry.initial': 'none',
   'retry.max': 'none',
