@@ -392,7 +392,14 @@ describe('the lifecycle of a Stack', { concurrency: 5 }, () => {
 
     // A Stack that has not run is not deleted as one that has created nothing: its state would be deleted with it.
     await stacks.create('imported-unused', { engine: terraformEngine, source: inline({ 'main.tf': resource }), suspend: true })
-    equal((await cli('import', 'imported-unused', '--from', join(directory, 'mine.tfstate'), '--yes')).code, 0)
+    const importAgain = ['import', 'imported-unused', '--from', join(directory, 'mine.tfstate'), '--yes']
+    const second = await cli(...importAgain)
+    deepEqual(
+      [second.code, /stack\/imported in namespace default has imported this state already/.test(second.text)],
+      [4, true],
+      second.text,
+    )
+    equal((await cli(...importAgain, '--force')).code, 0)
     await stacks.stacks.delete('imported-unused', { namespace: 'default' })
     const waits = (stack: Stack) => /Deletion is waiting: the Stack is suspended/.test(condition(stack, 'Ready')?.message ?? '')
     await stacks.until('imported-unused', 'its deletion to wait', waits)

@@ -60,8 +60,8 @@ async function missing(client: Client, typed: string, name: string, namespace: s
   return new CliError(message, { exitCode: exitCodes.notFound, hint })
 }
 
-/** The Stacks that the user can list, of which one may be meant: all, or those of the namespace, or none. */
-async function visibleStacks(client: Client, namespace: string): Promise<Stack[]> {
+/** The Stacks that the user can list: all, or those of the namespace, or none. */
+export async function visibleStacks(client: Client, namespace: string): Promise<Stack[]> {
   for (const scope of [undefined, namespace]) {
     try {
       return (await client.resource(stackResource).listAll({ namespace: scope })).items

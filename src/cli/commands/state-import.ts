@@ -9,7 +9,7 @@ import { CliError } from '../cli-error.ts'
 import { confirm, note, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { importProblem } from '../state/import-problem.ts'
-import { recordImport } from '../state/record-import.ts'
+import { recordImport, rejectSecondImport } from '../state/record-import.ts'
 import { summarizeState, withNewerSerial } from '../state/summarize-state.ts'
 import { readInput, withState } from './state.ts'
 
@@ -27,11 +27,12 @@ export async function importState(target: string, options: Options): Promise<voi
     const content = isDirectory ? await pullState(resolve(options.from), engine) : readInput(options.from)
     const problem = importProblem(content)
     if (problem) throw rejected(`${options.from} cannot be imported: ${problem.message}`, problem.hint)
-    const { resources, serial, lineage } = summarizeState(content)
+    const { resources, serial, lineage = '' } = summarizeState(content)
     if (resources.length === 0 && !options.force) {
       const hint = 'check the directory and its selected workspace; --force imports it nevertheless'
       throw rejected(`${options.from} cannot be imported: the state has no resources`, hint)
     }
+    if (!options.force) await rejectSecondImport(client, stack, lineage)
     const conflict = (current: string) => (options.force ? undefined : existingState(current, `stack/${name}`))
     const existing = conflict(await state.read())
     if (existing) throw existing
@@ -39,7 +40,7 @@ export async function importState(target: string, options: Options): Promise<voi
     for (const { address } of resources.slice(0, maxListed)) note(`  ${address}`)
     if (resources.length > maxListed) note(`  … and ${resources.length - maxListed} more`)
     await confirm(`import ${count} (serial ${serial}, lineage ${lineage}) into stack/${name} in namespace ${namespace}?`, options)
-    await recordImport(client, stack)
+    await recordImport(client, stack, lineage)
     const version = await state.write('oarlock state import', async () => {
       const current = await state.read()
       const newer = conflict(current)

@@ -256,7 +256,7 @@ export async function push(target: string, file: string, options: AccessOptions 
       })
     }
     await confirm(`replace the state of stack/${name} with ${file} (${summary.resources.length} resources)?`, options)
-    await recordImport(client, stack)
+    if (!stack.status?.applied) await recordImport(client, stack, summary.lineage ?? '')
     const version = await state.write('oarlock state push', async () => {
       const newConflict = options.force ? undefined : replacementConflict(content, await state.read())
       if (newConflict)

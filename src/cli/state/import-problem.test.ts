@@ -14,6 +14,7 @@ for (const { name, content, want } of [
   { name: 'another file', content: { name: 'package' }, want: /not a state of Terraform or OpenTofu/ },
   { name: 'a fractional serial', content: { ...state, serial: 1.5 }, want: /serial is not a whole number/ },
   { name: 'no lineage', content: { ...state, lineage: '' }, want: /no lineage/ },
+  { name: 'a long lineage', content: { ...state, lineage: 'l'.repeat(257) }, want: /lineage has 257 characters/ },
   { name: 'no resources', content: { ...state, resources: undefined }, want: /no list of resources/ },
 ])
   test(`import: ${name} is ${want ? 'rejected' : 'accepted'}`, () => {

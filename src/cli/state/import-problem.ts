@@ -1,3 +1,6 @@
+/** It is recorded in an annotation. Engines write a UUID. */
+const maxLineageLength = 256
+
 /** Why text is not a state that an engine can continue from, and what helps; undefined for a complete state of format 4. */
 export function importProblem(content: string): { message: string; hint?: string } | undefined {
   if (content.trim() === '') return { message: 'there is no state', hint: 'check the directory and its selected workspace' }
@@ -19,6 +22,8 @@ export function importProblem(content: string): { message: string; hint?: string
   }
   if (!Number.isSafeInteger(serial) || (serial as number) < 0) return { message: 'its serial is not a whole number' }
   if (typeof lineage !== 'string' || lineage === '') return { message: 'it has no lineage' }
+  if (lineage.length > maxLineageLength)
+    return { message: `its lineage has ${lineage.length} characters; at most ${maxLineageLength} are allowed` }
   if (!Array.isArray(resources)) return { message: 'it has no list of resources' }
   return undefined
 }
