@@ -1,7 +1,10 @@
 /** A program at level Sandbox that wants out: files, processes, the kernel, devices and sockets of the machine. */
 import { spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { createSocket } from 'node:dgram'
+import { once } from 'node:events'
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import type { StackSpec } from '../../../src/api/index.ts'
 import { GitRepository } from '../../../test/support/git-repository.ts'
@@ -237,6 +240,43 @@ const loopbackPorts: Attack = {
   },
 }
 
+const selectedInterface: Attack = {
+  name: 'sandbox-loopback-interface',
+  ...author,
+  promise: 'Network',
+  async attempt(target, control) {
+    target.requirePrivateNetwork()
+    const addresses = Object.values(networkInterfaces()).flatMap(each => each ?? [])
+    const own = addresses.find(({ family, internal }) => family === 'IPv4' && !internal)?.address
+    if (own === undefined) throw new NotRunHere('the machine has only loopback addresses')
+    const received: string[] = []
+    const server = createSocket('udp4', text => void received.push(`${text}`)).bind(0, '0.0.0.0')
+    await once(server, 'listening')
+    const tcp = await countConnections('127.0.0.1')
+    try {
+      // SO_BINDTODEVICE and IP_UNICAST_IF: the network of the sandbox, not its loopback interface.
+      const { log } = await withPerl(
+        target,
+        `use Socket; use Fcntl; socket(my $u, 2, 2, 0); my $r = pack('a16 x24', 'tap0'); ioctl($u, 0x8933, $r); my $index = unpack('x16 i', $r);
+         for my $to (qw(127.0.0.1 127.0.0.2 127.255.255.254 0.0.0.0 10.0.2.2 255.255.255.255 ${own})) { for my $o ([1, 25, 'tap0'], [0, 50, pack('N', $index)]) {
+           socket(my $s, 2, 2, 0); setsockopt($s, 1, 6, 1); setsockopt($s, $$o[0], $$o[1], $$o[2]) and print "selected\n";
+           send($s, "$to by $$o[1]", 0, pack_sockaddr_in(${server.address().port}, inet_aton($to)));
+           socket(my $c, 2, 1, 0); setsockopt($c, $$o[0], $$o[1], $$o[2]); fcntl($c, F_SETFL, O_NONBLOCK); connect($c, pack_sockaddr_in(${tcp.port}, inet_aton($to))); push @open, $c } }
+         select(undef, undef, undef, 0.1)`,
+      )
+      control(
+        received.includes(`${own} by 25`) && log.includes('selected'),
+        `it does not reach another address of the machine: ${received} ${log}`,
+      )
+      const gained = received.filter(each => !each.startsWith(own)).map(each => `sent to ${each}`)
+      return tcp.connections() > 0 ? [...gained, `${tcp.connections()} connections to a port on loopback`] : gained
+    } finally {
+      server.close()
+      tcp.close()
+    }
+  },
+}
+
 const hostNetwork: Attack = {
   name: 'sandbox-host-network',
   ...author,
@@ -348,6 +388,7 @@ export const sandboxAttacks: readonly Attack[] = [
   setuidFile,
   descriptors,
   loopbackPorts,
+  selectedInterface,
   hostNetwork,
   unixSockets,
   loaderVariables,

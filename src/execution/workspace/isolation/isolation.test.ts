@@ -2,29 +2,12 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import {
-  closeSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { networkInterfaces, tmpdir } from 'node:os'
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, type TestContext, test } from 'node:test'
-import type { IsolationLevel, Network } from '../../../api/index.ts'
+import { type TestContext, test } from 'node:test'
 import {
   canMarkProcesses,
   cgroupOfRun,
-  createProcessRunner,
   findRunProcesses,
   killRunProcesses,
   killStackWriters,
@@ -33,59 +16,7 @@ import {
   signalGroup,
 } from '../process/index.ts'
 import { createRunDirectory } from '../run-directory.ts'
-import { type ExceededLimit, privateNetworkProblem, probeIsolation, RunIsolation, type RunLimits } from './index.ts'
-
-const base = mkdtempSync(join(tmpdir(), 'oarlock-isolation-'))
-after(() => rmSync(base, { recursive: true, force: true }))
-const sandbox = await probeIsolation('Sandbox')
-const skip = sandbox.available ? false : sandbox.reason
-
-async function open(
-  t: TestContext,
-  level: IsolationLevel,
-  more: { limits?: RunLimits; network?: Network; slirp4netns?: string; readable?: string[]; mutatedStackUid?: string } = {},
-) {
-  const runUid = randomUUID()
-  const directory = await createRunDirectory(join(base, 'runs'), runUid)
-  const abort = new AbortController()
-  const exceeded: ExceededLimit[] = []
-  const groups: number[] = []
-  const isolation = new RunIsolation({
-    level,
-    ...(sandbox.available && { sandbox: { ...sandbox.sandbox!, ...(more.slirp4netns && { slirp4netns: more.slirp4netns }) } }),
-    network: more.network ?? 'Host',
-    limits: more.limits ?? {},
-    runUid,
-    mutatedStackUid: more.mutatedStackUid,
-    directory,
-    readable: more.readable ?? [],
-    onExceeded: what => {
-      exceeded.push(what)
-      for (const group of groups) process.kill(-group, 'SIGKILL')
-    },
-  })
-  t.after(async () => {
-    await isolation.close()
-    await directory.remove()
-  })
-  const runner = createProcessRunner({
-    runUid,
-    ...directory,
-    wrapCommand: isolation.wrapCommand,
-    onStart: group => void groups.push(group),
-  })
-  const run = async (script: string, onLine?: (line: string) => void, env: Record<string, string> = {}) => {
-    const lines: string[] = []
-    const keep = (line: string) => {
-      lines.push(line)
-      onLine?.(line)
-    }
-    const command = { command: 'sh', args: ['-c', script], cwd: directory.work, env, signal: abort.signal }
-    const result = await runner({ ...command, onStdoutLine: keep, onStderrLine: keep, escalation: { graceMs: 5_000, killMs: 1_000 } })
-    return { ...result, lines }
-  }
-  return { runUid, directory, isolation, run, runner, exceeded, abort, groups }
-}
+import { base, open, skip } from './isolated-run.testing.ts'
 
 /** Starts another process of the worker's user, with a secret in its environment. */
 function startOtherProcess(t: TestContext): ChildProcess {
@@ -206,77 +137,6 @@ test('Sandbox: dangerous system calls fail with EPERM, clone3 and io_uring with 
   const { lines } = await run('perl try.pl')
   const eperm = [...Object.keys(numbers), 'clone_newuser', 'tiocsti'].map(name => `${name} -1 1`)
   assert.deepEqual(lines.toSorted(), [...eperm, 'clone3 -1 38', 'io_uring_setup -1 38'].toSorted())
-})
-
-const networkProblem = sandbox.available ? privateNetworkProblem(sandbox.sandbox?.slirp4netns) : sandbox.reason
-
-/** Starts a server on every address of this machine. */
-async function startServer(t: TestContext): Promise<{ port: number; own: string | undefined }> {
-  const server = createServer((_, response) => response.end('hello'))
-  await new Promise<void>(resolve => server.listen(0, '0.0.0.0', resolve))
-  t.after(() => server.close())
-  const addresses = Object.values(networkInterfaces()).flatMap(each => each ?? [])
-  const own = addresses.find(({ family, internal }) => family === 'IPv4' && !internal)?.address
-  return { port: (server.address() as AddressInfo).port, own }
-}
-
-const connectTo = (...peers: string[]) =>
-  `for p in ${peers.join(' ')}; do perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(PeerAddr => $ARGV[0], Timeout => 5) ? "reached\\n" : "not reached\\n"' $p; done`
-
-test('Sandbox: network None reaches nothing, network Host the loopback interface of the machine', {
-  skip: skip || (!perl && 'no perl'),
-}, async t => {
-  const { port } = await startServer(t)
-  const none = await open(t, 'Sandbox', { network: 'None' })
-  assert.deepEqual([(await none.run(connectTo(`127.0.0.1:${port}`))).lines, none.isolation.effective.network], [['not reached'], 'None'])
-  const host = await open(t, 'Sandbox', { network: 'Host' })
-  assert.deepEqual([(await host.run(connectTo(`127.0.0.1:${port}`))).lines, host.isolation.effective.network], [['reached'], 'Host'])
-})
-
-test('Sandbox: network Private reaches other addresses, but no loopback port of the machine, nor sockets without a path', {
-  skip: networkProblem ?? (!perl && 'no perl'),
-}, async t => {
-  const { port, own } = await startServer(t)
-  const abstract = `oarlock-${randomUUID()}`
-  const local = createServer((_, response) => response.end('hello'))
-  await new Promise<void>(resolve => local.listen(`\0${abstract}`, resolve))
-  t.after(() => local.close())
-  const { run, runUid, isolation } = await open(t, 'Sandbox', { network: 'Private' })
-  assert.equal(isolation.effective.network, 'Private')
-  // 10.0.2.2 is the gateway, at which slirp4netns would offer the loopback interface of the machine.
-  const { lines } = await run(connectTo(`127.0.0.1:${port}`, `10.0.2.2:${port}`, ...(own ? [`${own}:${port}`] : [])))
-  assert.deepEqual(lines, ['not reached', 'not reached', ...(own ? ['reached'] : [])])
-  const unix = `perl -MSocket -e 'socket(my $s, 1, 1, 0); print connect($s, pack("S a*", 1, "\\0${abstract}")) ? "reached\\n" : "not reached\\n"'`
-  assert.deepEqual((await run(unix)).lines, ['not reached'])
-  const host = await open(t, 'Sandbox', { network: 'Host' })
-  assert.deepEqual((await host.run(unix)).lines, ['reached'])
-  assert.deepEqual((await run('grep -c "^nameserver 10.0.2.3$" /etc/resolv.conf')).lines, ['1'])
-  assert.deepEqual(findRunProcesses(runUid), [], 'slirp4netns ended with the program')
-})
-
-test('Sandbox: a network that cannot be connected fails the start, with the reason', { skip: networkProblem ?? false }, async t => {
-  const broken = join(base, 'slirp4netns')
-  writeFileSync(broken, '#!/bin/sh\necho no device >&2; exit 1\n', { mode: 0o755 })
-  const { run, runUid, directory } = await open(t, 'Sandbox', { network: 'Private', slirp4netns: broken })
-  await assert.rejects(
-    run('touch started'),
-    (error: unknown) => error instanceof SpawnError && /slirp4netns: no device/.test(error.message),
-  )
-  assert.equal(existsSync(join(directory.work, 'started')), false)
-  assert.deepEqual(findRunProcesses(runUid), [])
-})
-
-test('Sandbox: a Unix socket of the worker’s user cannot be reached, at either network', {
-  skip: skip || (!perl && 'no perl'),
-}, async t => {
-  const path = join(base, 'api.sock')
-  const server = createServer((_, response) => response.end('hello'))
-  await new Promise<void>(resolve => server.listen(path, resolve))
-  t.after(() => server.close())
-  const script = `perl -MIO::Socket::UNIX -e 'print IO::Socket::UNIX->new("${path}") ? "reached\\n" : "not reached\\n"'`
-  for (const network of ['Host', 'None'] as const)
-    assert.deepEqual((await (await open(t, 'Sandbox', { network })).run(script)).lines, ['not reached'])
-  assert.deepEqual((await (await open(t, 'Process')).run(script)).lines, ['reached'])
 })
 
 test('Sandbox: an interrupt may go to the program only', { skip }, async t => {

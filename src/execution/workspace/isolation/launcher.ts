@@ -3,7 +3,7 @@ import { type Command, mutatedStackVariable, runUidVariable, type WrappedCommand
 type Launch = Pick<WrappedCommand, 'command' | 'args' | 'env'>
 
 /** Only system directories: the launcher runs as the worker's user, before the program is isolated. */
-const launcherPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+export const launcherPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
 /**
  * A command line that executes `steps` in a shell and then becomes `argv`. The program must not run without its isolation: a step that

@@ -1,7 +1,9 @@
 import { spawn } from 'node:child_process'
 import { accessSync, constants, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { isExecutable } from '../process/index.ts'
 import type { RunDirectory } from '../run-directory.ts'
+import { launcherPath } from './launcher.ts'
 import type { SandboxAccount } from './sandbox-account.ts'
 
 /** The name server in a private network, at which slirp4netns forwards to that of the machine. */
@@ -10,6 +12,8 @@ const nameServer = '10.0.2.3'
 /** Why no private network can be created here; undefined if it can. */
 export function privateNetworkProblem(slirp4netns: string | undefined): string | undefined {
   if (slirp4netns === undefined) return 'slirp4netns was not found in PATH; install it: apt-get install slirp4netns'
+  if (!launcherPath.split(':').some(directory => isExecutable(join(directory, 'ip'))))
+    return `ip was not found in ${launcherPath}; install it: apt-get install iproute2`
   try {
     accessSync('/dev/net/tun', constants.R_OK | constants.W_OK)
     return undefined
@@ -23,11 +27,19 @@ export function privateNetworkProblem(slirp4netns: string | undefined): string |
 }
 
 /**
+ * The machine's loopback addresses have no route in a private network. `--disable-host-loopback` of slirp4netns covers 10.0.2.2 only: it would
+ * forward a packet to 127.0.0.1, which any program can send out of tap0 (SO_BINDTODEVICE). Loopback within the sandbox works: the kernel
+ * looks up its local addresses first. For a packet bound to tap0 it looks for a neighbor instead, and slirp4netns does not answer for one.
+ */
+const noLoopbackRoute = 'ip route add prohibit 127.0.0.0/8'
+
+/**
  * The command that starts bubblewrap in a new network namespace. Another user than root needs a user namespace that owns it, with a root of
  * its own for slirp4netns, whose ids bubblewrap maps back.
  */
 export function inNetworkNamespace(account: SandboxAccount | undefined, argv: readonly string[]): string[] {
-  return ['unshare', ...(account ? [] : ['--user', '--map-root-user']), '--net', '--', ...argv]
+  const shell = ['/bin/sh', '-c', `${noLoopbackRoute} && exec "$@"`, 'oarlock-network']
+  return ['unshare', ...(account ? [] : ['--user', '--map-root-user']), '--net', '--', ...shell, ...argv]
 }
 
 /** Writes the Run's resolv.conf: the machine's name server may listen on its loopback interface only. Returns its path. */
