@@ -14,6 +14,8 @@ export type DiscoveryResponse = {
   readonly contentType: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: string | Buffer
+  /** The same as long as the body is. */
+  readonly cacheKey?: object
 }
 
 export type DiscoveryRequest = {
@@ -80,7 +82,7 @@ export class Discovery {
       headers.Expires = new Date(Date.now() + yearMs).toUTCString()
     }
     if (headers.ETag && ifNoneMatch?.includes(headers.ETag)) return { code: 304, contentType: '', headers, body: '' }
-    return { code: 200, contentType, headers, body }
+    return { code: 200, contentType, headers, body, cacheKey: document }
   }
 
   #cacheDocument(form: Format, documentPath: string): Document | undefined {

@@ -175,7 +175,8 @@ export class Http1Connection implements ReplyConnection {
   }
 
   #mayRead(): boolean {
-    return this.#replies.length < maxPipelined && this.#socket.writableLength <= maxUnsentBytes && !this.#isStopping && !this.#isClosed
+    const unsent = this.#replies.length === 0 ? this.#socket.writableLength : this.writableLength
+    return this.#replies.length < maxPipelined && unsent <= maxUnsentBytes && !this.#isStopping && !this.#isClosed
   }
 
   #pause(isPaused: boolean): void {

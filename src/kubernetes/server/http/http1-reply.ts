@@ -31,6 +31,7 @@ export class Http1Reply extends EventEmitter implements Reply {
   /** Data that waits until the responses before this one are sent; undefined when this one is being sent. */
   #deferred: { data: string | Buffer; encoding: BufferEncoding; done: (() => void) | undefined }[] | undefined
   #deferredBytes = 0
+  pendingBytes = 0
   warningsOnFailure: readonly string[] | undefined = undefined
   audit: Reply['audit'] = undefined
   headersSent = false
@@ -47,9 +48,9 @@ export class Http1Reply extends EventEmitter implements Reply {
     this.#hasBody = !isHead
   }
 
-  /** Bytes that wait for the responses before this one. */
+  /** Bytes that wait for the responses before this one, or are being prepared. */
   get deferredBytes(): number {
-    return this.#deferredBytes
+    return this.#deferredBytes + this.pendingBytes
   }
 
   get writableLength(): number {

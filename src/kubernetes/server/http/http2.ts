@@ -138,6 +138,7 @@ class Http2Reply extends EventEmitter implements Reply {
   }
 
   statusCode = 0
+  pendingBytes = 0
 
   get headersSent(): boolean {
     return this.#stream.headersSent
@@ -152,7 +153,7 @@ class Http2Reply extends EventEmitter implements Reply {
   }
 
   get writableLength(): number {
-    return this.#stream.writableLength
+    return this.#stream.writableLength + this.pendingBytes
   }
 
   setHeader(name: string, value: HeaderValue): this {

@@ -12,7 +12,7 @@ import fc from 'fast-check'
 import { eventually } from '../../../../test/support/eventually.ts'
 import { ConnectionLimiter } from '../../util/index.ts'
 import { readCertificates } from '../auth/index.ts'
-import type { Reply } from '../wire/index.ts'
+import { type Reply, type Sent, sendDocument } from '../wire/index.ts'
 import type { HttpRequest } from './handler-types.ts'
 import { type Listener, type ListenerOptions, makeListener } from './listener.ts'
 import { readBody } from './read-body.ts'
@@ -115,6 +115,35 @@ test('more pipelined requests than the limit all get responses', () =>
     )
     socket.destroy()
   }))
+
+for (const { what, cacheKey, compressions } of [
+  { what: 'a document that is compressed once', cacheKey: {}, compressions: 1 },
+  { what: 'a body that is compressed each time', cacheKey: undefined, compressions: 20 },
+]) {
+  test(`of pipelined requests one at a time is answered with ${what}`, async t => {
+    const compress = t.mock.method(process.getBuiltinModule('node:zlib'), 'gzip')
+    const body = Array.from({ length: 40_000 }, (_, index) => `"field ${index}": {"type": "string"}`).join()
+    const document: Sent = { code: 200, contentType: 'application/json', headers: {}, body, ...(cacheKey && { cacheKey }) }
+    let started = 0
+    let startedBeforeFirst = 0
+    const handler = async (_: HttpRequest, reply: Reply) => {
+      started++
+      await sendDocument(reply, document, 'gzip')
+      startedBeforeFirst ||= started
+    }
+    await withListener(
+      async ({ port }) => {
+        const { socket } = await open(port)
+        socket.write(get('/a').repeat(20))
+        await eventually(() => started === 20, 'all requests are processed')
+        assert.equal(startedBeforeFirst, 1)
+        assert.equal(compress.mock.callCount(), compressions)
+        socket.destroy()
+      },
+      { handler },
+    )
+  })
+}
 
 for (const [what, first] of [
   ['a body in chunks', 'POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n'],

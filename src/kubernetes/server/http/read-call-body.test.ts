@@ -12,7 +12,7 @@ test('long bodies that arrive together are processed in different iterations of 
   const read: string[] = []
   const types = ['application/json', 'application/apply-patch+yaml', 'application/json']
   const bodies = types.map(async type => {
-    const { body, json } = await readCallBody(requestOf(long, type), 'patch')
+    const { body, json } = await readCallBody(requestOf(long, type), 'patch', 'ann')
     read.push(type)
     equal(body, long)
     deepEqual(json, type.endsWith('yaml') ? { value: JSON.parse(long), duplicates: [] } : undefined)

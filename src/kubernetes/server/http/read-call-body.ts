@@ -10,10 +10,14 @@ const longYaml = new YamlParserThread()
 const maxSmallBytes = 64 * 1024
 
 /**
- * Reads a body as text with its content type. Protobuf becomes JSON, and so does long YAML, which is parsed in a thread.
+ * Reads a body as text with its content type. Protobuf becomes JSON, and so does long YAML, which is parsed in a thread; users take turns.
  * @throws {StatusError} of {@link readBody}, {@link readProtobuf} and {@link YamlParserThread}.
  */
-export async function readCallBody(request: HttpRequest, verb: Verb): Promise<Pick<Call['input'], 'contentType' | 'body' | 'json'>> {
+export async function readCallBody(
+  request: HttpRequest,
+  verb: Verb,
+  user: string,
+): Promise<Pick<Call['input'], 'contentType' | 'body' | 'json'>> {
   const contentType = mediaType(request.headers['content-type'])
   if (request.method === 'GET' || request.method === 'HEAD') return { contentType, body: '' }
   const bytes = await readBody(request)
@@ -26,7 +30,7 @@ export async function readCallBody(request: HttpRequest, verb: Verb): Promise<Pi
   if (bytes.length > maxSmallBytes) await nextSlice()
   if (json) return { contentType, body, json }
   // A patch keeps its content type, which selects the patch type; an apply patch may be JSON too.
-  return { contentType: verb === 'patch' ? contentType : 'application/json', body: await longYaml.toJson(body) }
+  return { contentType: verb === 'patch' ? contentType : 'application/json', body: await longYaml.toJson(body, user) }
 }
 
 function mediaType(header: string | undefined): string {

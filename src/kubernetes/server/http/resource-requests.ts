@@ -94,7 +94,7 @@ async function readCall(
   const { headers } = request
   const as = negotiate(headers.accept, query?.get('includeObject') ?? undefined)
   checkForm(target, as)
-  const sent = await readCallBody(request, target.verb)
+  const sent = await readCallBody(request, target.verb, attributes.user.name)
   if (response.audit) response.audit.body = sent.body
   return {
     target,

@@ -16,6 +16,8 @@ export interface Reply extends NodeJS.WritableStream {
   readonly closed: boolean
   /** Bytes that were not sent yet. */
   readonly writableLength: number
+  /** Bytes of a body that is still being prepared: they count as unsent. */
+  pendingBytes?: number
   /** Warnings to send with an error; the list may still grow. */
   warningsOnFailure?: readonly string[] | undefined
   /** Set for a request that is audited. */

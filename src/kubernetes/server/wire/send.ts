@@ -31,7 +31,8 @@ export async function sendLarge(response: Reply, contentType: string, text: stri
     send(response, 200, contentType, text)
     return
   }
-  const body = await compress(Buffer.from(text, contentType === 'application/json' ? 'latin1' : 'utf8'))
+  const bytes = Buffer.from(text, contentType === 'application/json' ? 'latin1' : 'utf8')
+  const body = await whilePending(response, bytes.length, compress(bytes))
   if (response.destroyed) return
   response.writeHead(200, {
     'Content-Type': contentType,
@@ -54,14 +55,19 @@ export type Sent = {
   readonly contentType: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: string | Buffer
+  /** Given by a document that is sent again: its compressed body is cached as long as this object exists. */
+  readonly cacheKey?: object
 }
+
+const compressed = new WeakMap<object, Buffer | Promise<Buffer>>()
 
 /** Sends a document that is not an object and may be large: discovery, OpenAPI, metrics. Compressed when the client accepts gzip and it is large. */
 export async function sendDocument(response: Reply, document: Sent, acceptEncoding: string): Promise<void> {
   const { code, contentType, headers, body } = document
-  const bytes = typeof body === 'string' ? Buffer.from(body) : body
-  const isGzip = bytes.length >= gzipFromBytes && takesGzip(acceptEncoding)
-  const sent = isGzip ? await compress(bytes) : bytes
+  const isGzip = body.length >= gzipFromBytes && takesGzip(acceptEncoding)
+  const gzip = isGzip ? compressedBody(document) : bytesOf(body)
+  // Without a wait if possible: until it is written, a connection reads further requests.
+  const sent = gzip instanceof Promise ? await whilePending(response, body.length, gzip) : gzip
   if (response.headersSent || response.destroyed) return
   response.writeHead(code, {
     ...(contentType && { 'Content-Type': contentType }),
@@ -73,6 +79,32 @@ export async function sendDocument(response: Reply, document: Sent, acceptEncodi
       !headers.Vary?.includes('Accept-Encoding') && { Vary: headers.Vary ? `${headers.Vary}, Accept-Encoding` : 'Accept-Encoding' }),
   })
   response.end(sent)
+}
+
+const bytesOf = (body: string | Buffer): Buffer => (typeof body === 'string' ? Buffer.from(body) : body)
+
+function compressedBody({ cacheKey, body }: Sent): Buffer | Promise<Buffer> {
+  const known = cacheKey && compressed.get(cacheKey)
+  if (known) return known
+  const pending = compress(bytesOf(body))
+  if (cacheKey) {
+    compressed.set(cacheKey, pending)
+    pending.then(
+      bytes => compressed.set(cacheKey, bytes),
+      () => compressed.delete(cacheKey),
+    )
+  }
+  return pending
+}
+
+/** Counts `bytes` as unsent meanwhile. */
+async function whilePending<T>(response: Reply, bytes: number, work: Promise<T>): Promise<T> {
+  response.pendingBytes = bytes
+  try {
+    return await work
+  } finally {
+    response.pendingBytes = 0
+  }
 }
 
 export function takesGzip(acceptEncoding: string | undefined): boolean {
