@@ -263,6 +263,20 @@ describe('plans', { concurrency: 3 }, () => {
     await untilAwaiting('code-manual')
     equal((await oarlock('approve', 'code-manual', '--yes', '--wait')).code, 1)
 
+    const manifest = (name: string, spec: string) =>
+      `{ apiVersion: oarlock.dev/v1alpha1, kind: Stack, metadata: { name: ${name} }, spec: { engine: command, source: { inline: { files: { a: x } } }, ${spec} } }`
+    const applyAndWait = async (name: string, spec: string) =>
+      await runOarlock(['apply', '-f', '-', '--wait', '-n', 'default'], { input: manifest(name, spec), env: { KUBECONFIG: up.kubeconfig } })
+    for (const [name, spec, code, message] of [
+      ['wait-ready', 'command: { apply: ["true"] }', 0, /^stack\/wait-ready is Ready$/m],
+      ['wait-manual', 'approval: Manual, command: { apply: ["true"] }', 9, /awaits approval: 1 to add/],
+      ['wait-failed', 'retry: { limit: 0 }, command: { apply: ["false"] }', 1, /stack\/wait-failed failed: RetriesExhausted: /],
+      ['wait-suspended', 'suspend: true, command: { apply: ["true"] }', 1, /is suspended/],
+    ] as const) {
+      const waited = await applyAndWait(name, spec)
+      equal(waited.code, code, waited.text)
+      match(waited.stderr, message)
+    }
     await stacks.create('code-failed', { engine: 'command', source, command: { apply: ['false'] }, retry: { limit: 0 } })
     equal((await oarlock('run', 'code-failed', '--wait')).code, 1)
 
@@ -276,11 +290,10 @@ describe('plans', { concurrency: 3 }, () => {
     await stacks.untilRun('code-canceled', 'phase Applying', isApplying('Apply'))
     equal((await oarlock('cancel', 'code-canceled')).code, 0)
     equal((await running).code, 10)
-    const destroying = oarlock('destroy', 'code-canceled', '--yes')
+    const destroying = [oarlock('destroy', 'code-canceled', '--yes'), oarlock('delete', 'stack', 'code-canceled')]
     await stacks.untilRun('code-canceled', 'phase Applying of the Destroy', isApplying('Destroy'))
     equal((await oarlock('cancel', 'code-canceled')).code, 0)
-    const destroyed = await destroying
-    equal(destroyed.code, 10, destroyed.text)
+    for (const { code, text } of await Promise.all(destroying)) equal(code, 10, text)
     await stacks.patch('code-canceled', { spec: { deletion: 'Orphan' } })
     await stacks.untilDeleted('code-canceled')
   })

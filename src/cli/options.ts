@@ -19,10 +19,10 @@ export function accessOptions(command: Command, { allNamespaces = false } = {}):
 }
 
 /** `--wait` or `--no-wait`, whichever is not the default, and `--timeout`. */
-export function waitOptions(command: Command, waitsByDefault: boolean): Command {
+export function waitOptions(command: Command, waitsByDefault: boolean, description = 'wait until the Run finishes'): Command {
   const option = waitsByDefault
     ? new Option('--no-wait', 'return immediately instead of waiting')
-    : new Option('--wait', 'wait until the Run finishes').default(false)
+    : new Option('--wait', description).default(false)
   return command.addOption(option).option('--timeout <duration>', 'maximum time to wait', duration, '1h')
 }
 

@@ -1,7 +1,7 @@
-import { accessOptions, collect, type DeclareCommand, outputOption } from '../options.ts'
+import { accessOptions, collect, type DeclareCommand, outputOption, waitOptions } from '../options.ts'
 
 export const declare: DeclareCommand = (program, exitWith) => {
-  accessOptions(program.command('apply'))
+  waitOptions(accessOptions(program.command('apply')), false, 'wait until the Stacks are Ready')
     .description('create or update objects (server-side apply)')
     .requiredOption('-f, --filename <file>', 'objects to apply: a file, a directory, or - for stdin (repeatable)', collect)
     .option('--force', 'take over fields that other managers own')

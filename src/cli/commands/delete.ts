@@ -1,3 +1,4 @@
+import { type Stack, stackResource } from '../../api/index.ts'
 import type { Resource } from '../../kubernetes/object/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
@@ -7,6 +8,7 @@ import { exitCodes } from '../exit-codes.ts'
 import { discoverTypes, findTypes, parseTarget } from '../find-types.ts'
 import { objectName } from '../output/print-objects.ts'
 import { readManifests } from '../read-manifests.ts'
+import { destroyProblem } from '../stack-outcome.ts'
 import { stackNotFound } from '../targets.ts'
 import { waitFor } from '../wait-for.ts'
 
@@ -43,7 +45,11 @@ export async function remove(args: string[], options: DeleteOptions): Promise<nu
         await client.resource(resource).delete(name, { namespace })
         if (options.wait) {
           const what = `${objectName(resource, name)} to be deleted`
-          await waitFor(client, resource, { namespace, name, timeoutMs, what }, object => (object === undefined ? true : undefined))
+          await waitFor(client, resource, { namespace, name, timeoutMs, what }, object => {
+            const problem = object && resource.kind === stackResource.kind ? destroyProblem(object as unknown as Stack) : undefined
+            if (problem) throw problem
+            return object === undefined ? true : undefined
+          })
         }
         print(`${objectName(resource, name)} ${options.wait ? 'deleted' : 'is being deleted'}`)
       } catch (error) {

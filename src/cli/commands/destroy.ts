@@ -6,6 +6,7 @@ import { confirm, note, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { stackMessage } from '../fleet/stack-state.ts'
 import { requireRights } from '../require-rights.ts'
+import { destroyProblem } from '../stack-outcome.ts'
 import { getStack, runsOf } from '../targets.ts'
 import { waitFor } from '../wait-for.ts'
 
@@ -56,14 +57,8 @@ export async function destroy(target: string, options: DestroyOptions): Promise<
         const line = lineOf(now)
         if (line !== last && now.metadata.deletionTimestamp) note(`  ${line}`)
         last = line
-        // It may have been stalled before the deletion. Only a failed Destroy counts.
-        const hasTried = now.status?.lastRun?.type === 'Destroy'
-        const stalled = hasTried && now.status?.conditions?.find(({ type, status }) => type === 'Stalled' && status === 'True')
-        if (stalled)
-          throw new CliError(`cannot destroy stack/${name}: ${stalled.message}`, {
-            exitCode: stalled.reason === 'RunCanceled' ? exitCodes.canceled : exitCodes.failed,
-            hint: `"oarlock logs stack/${name} -n ${namespace}" shows the log`,
-          })
+        const problem = destroyProblem(now)
+        if (problem) throw problem
         return undefined
       },
     ).catch(async error => {
