@@ -15,6 +15,8 @@ async function forbiddenRequests(target: Target): Promise<ForbiddenRequest[]> {
   const [web, long] = [await target.victimRun('web'), await target.victimRun()]
   const requests: [string, string, object?][] = [
     ['GET', '/backup'],
+    ['GET', '/state/backup'],
+    ['GET', '/logs/backup'],
     ['GET', '/queue'],
     ['GET', '/metrics'],
     ['POST', '/encryption/rotate', {}],
