@@ -250,6 +250,15 @@ describe('with a server', () => {
     deepEqual([destroyed.code, destroyed.stdout], [0, 'stack/nearby destroyed\n'], destroyed.stderr)
   })
 
+  test('plan reports why a Stack starts no Run, and how long it has waited', async () => {
+    await oarlock(['apply', '-f', '-'], { input: stack('dependent', `${echo('x')}\ndependsOn: [{ name: absent }]`) })
+    const { code, stderr } = await oarlock(['plan', 'dependent', '--timeout', '4s'])
+    equal(code, 6, stderr)
+    match(stderr, /stack\/dependent has started no Run yet: \w+: .*absent/)
+    match(stderr, /timed out after 4s waiting for stack\/dependent to start a Run/)
+    equal((await oarlock(['delete', 'stack/dependent'])).code, 0)
+  })
+
   test('reports each invalid field of an object, and applies the others', async () => {
     const input = `${stack('bad', 'engine: terrafrom\nsource: { inline: { files: { a: b } } }')}---\n${stack('good', `${echo('x')}\nsuspend: true`)}`
     const { code, stdout, stderr } = await oarlock(['apply', '-f', '-'], { input })

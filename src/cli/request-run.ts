@@ -16,6 +16,7 @@ import { CliError } from './cli-error.ts'
 import { note } from './console.ts'
 import { exitCodes } from './exit-codes.ts'
 import { expectRunnable } from './expect-runnable.ts'
+import { stackMessage } from './fleet/stack-state.ts'
 import { waitFor } from './wait-for.ts'
 
 /** Requests a Run from the stack controller; returns the id of the request. */
@@ -43,14 +44,37 @@ export async function runRequest(client: Client, stack: Stack, type: 'plan' | 'a
   return await whenEnded(client, run, timeoutMs, one => note(`  ${phaseOf(one)}`))
 }
 
-/** Waits for the Run of a request. */
+/** A controller usually creates the Run of a request earlier. */
+const startGraceMs = 2_000
+
+/** Waits for the Run of a request; reports why the Stack starts none. */
 async function whenRequested(client: Client, stack: Stack, request: string, timeoutMs: number): Promise<Run> {
   const { name, namespace } = stack.metadata
-  const runName = await waitFor(client, stackResource, { namespace, name, timeoutMs, what: `stack/${name} to start a Run` }, now => {
-    if (!now) throw new CliError(`stack/${name} was deleted`, { exitCode: exitCodes.notFound })
-    return now.status?.handledRequest === request ? now.status.lastRun?.name : undefined
-  })
-  return await client.resource(runResource).get(runName, { namespace })
+  let latest = stack
+  let isLate = false
+  let reported = ''
+  const report = () => {
+    const { reason, message } = stackMessage(latest)
+    const line = `  stack/${name} has started no Run yet: ${[reason, message].filter(Boolean).join(': ') || 'no controller has reported its status'}`
+    if (line !== reported) note(line)
+    reported = line
+  }
+  const timer = setTimeout(() => {
+    isLate = true
+    report()
+  }, startGraceMs)
+  try {
+    const runName = await waitFor(client, stackResource, { namespace, name, timeoutMs, what: `stack/${name} to start a Run` }, now => {
+      if (!now) throw new CliError(`stack/${name} was deleted`, { exitCode: exitCodes.notFound })
+      if (now.status?.handledRequest === request) return now.status.lastRun?.name
+      latest = now
+      if (isLate) report()
+      return undefined
+    })
+    return await client.resource(runResource).get(runName, { namespace })
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 /** Waits until a Run, or the one that supersedes it, has ended; calls `onPhase` for each phase. */
