@@ -1,9 +1,9 @@
 /** Plans in full and exit codes of commands that wait, as a user sees them: `oarlock` against one `oarlock up`. */
 import { deepEqual, doesNotMatch, equal, match, ok } from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import type { Run, StackSpec } from '../src/api/index.ts'
-import { secretResource } from '../src/kubernetes/client/index.ts'
+import { configMapResource, secretResource } from '../src/kubernetes/client/index.ts'
 import { isConditionTrue } from '../src/kubernetes/object/index.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
 import { type ProgramResult, runOarlock, skipWithoutTerraformEngine, terraformEngine } from './support/run-program.ts'
@@ -145,23 +145,41 @@ describe('plans', { concurrency: 3 }, () => {
     equal((await untilAwaiting('calm')).status?.lastRunNumber, 2)
   })
 
-  test('does not apply an approved plan whose state a user has replaced', { skip }, async () => {
-    const main = (input: number) => `resource "terraform_data" "a" { input = ${input} }`
-    await stacks.create('replaced', terraform(main(1)))
+  test('does not apply an approved plan whose state or inputs have changed since the approval', { skip }, async () => {
+    const values = up.client.resource(configMapResource)
+    await values.create({ metadata: { name: 'values', namespace: 'default' }, data: { size: '1' } })
+    const main = (input: number) => `
+      variable "size" {}
+      resource "terraform_data" "a" { input = "${input}-\${var.size}" }`
+    await stacks.create('replaced', terraform(main(1), { variablesFrom: [{ configMapRef: { name: 'values' } }] }))
     await stacks.untilReady('replaced')
-    await stacks.patch('replaced', { spec: { approval: 'Manual', suspend: false, source: inline({ 'main.tf': main(2) }) } })
-    const { status } = await untilAwaiting('replaced')
-    const pulled = await oarlock('state', 'pull', 'replaced')
-    const state = JSON.parse(pulled.stdout) as { serial: number }
+    await stacks.patch('replaced', { spec: { approval: 'Manual', source: inline({ 'main.tf': main(2) }) } })
+    const first = await untilAwaiting('replaced')
+    // The approved plan is not applied before the Stack is resumed.
+    await stacks.patch('replaced', { spec: { suspend: true } })
+    equal((await oarlock('approve', 'replaced', '--yes')).code, 0)
     const file = `${dataDir}/replaced.tfstate`
+    equal((await oarlock('state', 'pull', 'replaced', '--to', file)).code, 0)
+    const state = JSON.parse(readFileSync(file, 'utf8')) as { serial: number }
     writeFileSync(file, JSON.stringify({ ...state, serial: state.serial + 1 }))
     equal((await oarlock('state', 'push', 'replaced', file, '--yes')).code, 0)
-    const approved = await oarlock('approve', 'replaced', '--yes', '--wait')
-    equal(approved.code, 1, approved.text)
-    match(approved.stderr, /PlanOutdated: approved plan sha256:\w+ is outdated/)
-    const next = await untilAwaiting('replaced', status?.plan?.digest)
-    const again = await oarlock('approve', 'replaced', '--yes', '--wait', '--plan', next.status?.plan?.digest ?? '')
-    equal(again.code, 0, again.text)
+    await stacks.patch('replaced', { spec: { suspend: false } })
+    const second = await untilAwaiting('replaced', first.status?.plan?.digest)
+    const runs = (await stacks.runsOf('replaced')).map(
+      ({ spec, status }) => `${spec.type} ${spec.reason} ${status?.reason ?? status?.phase}`,
+    )
+    deepEqual(runs.slice(1), ['Plan NewGeneration Succeeded', 'Apply Approved PlanOutdated', 'Plan PlanOutdated Succeeded'])
+
+    await stacks.patch('replaced', { spec: { suspend: true } })
+    equal((await oarlock('approve', 'replaced', '--yes')).code, 0)
+    await values.patch('values', { data: { size: '2' } }, { type: 'merge', namespace: 'default', fieldManager: 'kubectl-edit' })
+    await stacks.until('replaced', 'without the plan', ({ status }) => status?.plan === undefined)
+    await stacks.patch('replaced', { spec: { suspend: false } })
+    const third = await untilAwaiting('replaced', second.status?.plan?.digest)
+    equal((await stacks.runsOf('replaced')).filter(({ spec }) => spec.type === 'Apply').length, 2)
+    const shown = await oarlock('approve', 'replaced', '--yes', '--wait', '--plan', third.status?.plan?.digest ?? '')
+    equal(shown.code, 0, shown.text)
+    match(shown.stderr, /"1-1" -> "2-2"/)
   })
 
   test('shows the fields of changed objects, but no data of Secrets', async () => {
