@@ -1,7 +1,7 @@
 /** Floods of one account with few permissions against `oarlock up`, over HTTP/2: streams, watches, followers of logs. */
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { once } from 'node:events'
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { type ClientHttp2Session, connect, constants } from 'node:http2'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
@@ -94,6 +94,8 @@ function endFlood(): void {
   for (const session of sessions.splice(0)) session.destroy()
 }
 
+const residentMiB = () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${oarlock.child.pid}/status`, 'utf8'))?.[1]) / 1024
+
 const sumOf = (statuses: Map<number, number>) => [...statuses.values()].reduce((sum, count) => sum + count, 0)
 
 let count = 0
@@ -121,13 +123,27 @@ test('5,000 watches of one account delay no other one', async () => {
   endFlood()
 })
 
-test('5,000 lists whose responses are not read delay no other account', async () => {
+test('5,000 lists whose responses are not read delay no other account and take bounded memory', async () => {
   const data = { text: 'x'.repeat(500_000) }
   for (let i = 0; i < 4; i++)
     await oarlock.client.resource(configMapResource).create({ metadata: { name: `large-${i}`, namespace: 'default' }, data })
-  await flood(5_000, maps)
+  const idleMiB = residentMiB()
+  const statuses = await flood(5_000, maps)
+  await eventually(() => sumOf(statuses) >= 500, 'the responses', 60_000)
   await checkOthers()
+  await checkOthers()
+  // 500, and those that start in one tick.
+  ok((statuses.get(200) ?? 0) < 1_000, JSON.stringify([...statuses]))
+  // At most 1,000 responses of 256 KiB, and what HTTP/2 and the garbage collector need.
+  ok(residentMiB() - idleMiB < 600, `${idleMiB} MiB before, ${residentMiB()} MiB after`)
   endFlood()
+  const flooder = await createClient({ cluster: { server: oarlock.client.server, caCertificate: await certificate(), token: floodToken } })
+  await eventually(
+    async () => (await flooder.resource(configMapResource).get('large-0', { namespace: 'default' })) !== undefined,
+    'the queue to be empty',
+    60_000,
+  )
+  await flooder.close()
 })
 
 test('followers of logs of one account are limited, and another account follows', async () => {

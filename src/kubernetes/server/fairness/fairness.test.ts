@@ -159,6 +159,21 @@ test('watches are limited per user and in total', () => {
   fairness.openWatch(b)
 })
 
+test('requests of a user wait while it has many responses that it does not read', async () => {
+  const fairness = new Fairness({ unreadPerFlow: 2 })
+  const reads = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  for (const { promise } of reads) {
+    const flow = fairness.acquire('a', 'user', 0) as Flow
+    void fairness.countUnread(flow, promise)
+    fairness.release(flow, 0)
+  }
+  const next = fairness.acquire('a', 'user', 0)
+  assert.ok(next instanceof Promise)
+  assert.ok(!(fairness.acquire('b', 'user', 0) instanceof Promise))
+  reads[0]!.resolve()
+  assert.equal((await next).client, 'a')
+})
+
 test('idle users are removed (invariant 10)', () => {
   const fairness = new Fairness()
   for (let i = 0; i < 25_000; i++) fairness.release(fairness.acquire(`user${i}`, 'user', 0) as Flow, 0)

@@ -13,6 +13,8 @@ export type FairnessLimits = {
   startsPerTick: number
   /** The same while no other flow is active. Default 256. */
   startsPerTickAlone: number
+  /** Responses to reads that one flow has not read to their end; further requests of it wait. Default 500. */
+  unreadPerFlow: number
   /** Open watches of one user; the next one gets 429. Default 15,000. */
   watchesPerUser: number
   /** Open watches of all users. Default 30,000. */
@@ -43,6 +45,8 @@ export type Flow = {
   readonly client: string
   running: number
   bodyBytes: number
+  /** Responses to reads that are being sent; a watch is none of them. */
+  unread: number
   watches: number
   /** The tick in which `started` was counted. */
   tick: number
@@ -61,6 +65,7 @@ const defaults: FairnessLimits = {
   inFlightPerFlow: 500,
   bodyBytesPerFlow: 32 * 1024 * 1024,
   waitingPerFlow: 2_000,
+  unreadPerFlow: 500,
   startsPerTick: 32,
   startsPerTickAlone: 256,
   watchesPerUser: 15_000,
@@ -163,6 +168,20 @@ export class Fairness {
   }
 
   /**
+   * Counts a response until `done` settles. A read does not count as a concurrent request while it is being sent, because the client decides how
+   * long that takes; but each such response has buffers.
+   */
+  async countUnread(flow: Flow, done: Promise<void>): Promise<void> {
+    flow.unread++
+    try {
+      await done
+    } finally {
+      flow.unread--
+      if (this.#waiting > 0) this.#scheduleTickEnd()
+    }
+  }
+
+  /**
    * Counts a watch, which does not count as a concurrent request. The returned function must be called when it ends.
    * @throws {StatusError} TooManyRequests when too many watches are open.
    */
@@ -186,11 +205,11 @@ export class Fairness {
     let flow = flows.get(client)
     if (flow) return flow
     if (flows.size >= maxIdleFlows) {
-      for (const [name, { running, waiting, next, watches }] of flows) {
-        if (running === 0 && waiting.length === next && watches === 0) flows.delete(name)
+      for (const [name, { running, waiting, next, unread, watches }] of flows) {
+        if (running === 0 && waiting.length === next && unread === 0 && watches === 0) flows.delete(name)
       }
     }
-    flow = { client, running: 0, bodyBytes: 0, watches: 0, tick: 0, started: 0, costMs: 0, waiting: [], next: 0 }
+    flow = { client, running: 0, bodyBytes: 0, unread: 0, watches: 0, tick: 0, started: 0, costMs: 0, waiting: [], next: 0 }
     flows.set(client, flow)
     return flow
   }
@@ -202,11 +221,12 @@ export class Fairness {
   }
 
   #canStart(flow: Flow, bodyBytes: number): boolean {
-    const { inFlight, inFlightPerFlow, bodyBytesPerFlow, startsPerTick, startsPerTickAlone } = this.#limits
+    const { inFlight, inFlightPerFlow, bodyBytesPerFlow, unreadPerFlow, startsPerTick, startsPerTickAlone } = this.#limits
     const slow = expectedMs(flow, bodyBytes)
     return (
       flow.started < (this.#tick < this.#sharedUntilTick ? startsPerTick : startsPerTickAlone) &&
       flow.running < inFlightPerFlow &&
+      flow.unread < unreadPerFlow &&
       this.#inFlight < inFlight &&
       (flow.running === 0 || flow.running < (inFlight - this.#inFlight) * freeShare) &&
       (flow.bodyBytes + bodyBytes <= bodyBytesPerFlow || flow.bodyBytes === 0) &&

@@ -20,10 +20,13 @@ export async function serveResource(options: HandlerOptions, resourceRequest: Re
   let done: Promise<void> | undefined
   try {
     if (response.destroyed) return
-    if (query !== undefined && request.method === 'GET' && readBoolean(query, 'watch')) response.once('close', fairness.openWatch(flow))
+    const isRead = request.method === 'GET'
+    const isWatch = isRead && query !== undefined && readBoolean(query, 'watch')
+    if (isWatch) response.once('close', fairness.openWatch(flow))
     done = serve(options, flow, resourceRequest, response)
     // A watch stays open for long, and a list takes as long as its reader. Their computation is done when the call returns.
-    if (request.method !== 'GET') await done
+    if (!isRead) await done
+    else if (!isWatch) done = fairness.countUnread(flow, done)
   } finally {
     fairness.release(flow, bodyBytes)
   }
