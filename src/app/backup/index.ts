@@ -12,6 +12,6 @@ export { type BackupResult, type BackupSources, createBackup, type StatesOrigin 
 export { hasStores } from './has-stores.ts'
 export { backUpLogs, backUpStates } from './local-states.ts'
 export type { BackupManifest, Omission } from './manifest.ts'
-export { isArchive } from './open-backup.ts'
+export { hasKeys, isArchive } from './open-backup.ts'
 export { type InstallationRestore, restoreInstallation } from './restore-installation.ts'
 export { type BackupVerification, verifyBackup } from './verify-backup.ts'

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { closeSync, createReadStream, createWriteStream, openSync, readSync } from 'node:fs'
+import { closeSync, createReadStream, createWriteStream, existsSync, openSync, readSync } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
 import { type BackedUpFile, type BackupManifest, damaged, manifestFile, maxManifestBytes, notABackup, parseManifest } from './manifest.ts'
 import { readTar, type TarPosition } from './tar.ts'
@@ -17,6 +17,10 @@ export function isArchive(path: string): boolean {
     closeSync(file)
   }
 }
+
+/** Whether a file is a backup with keys, which need its passphrase. */
+export const hasKeys = async (path: string): Promise<boolean> =>
+  existsSync(path) && isArchive(path) && (await openBackup(path)).manifest.keys !== undefined
 
 /** @throws {AppStartError} if the file is no backup, or not a whole one. */
 export async function openBackup(path: string): Promise<OpenBackup> {

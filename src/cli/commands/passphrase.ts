@@ -15,6 +15,14 @@ export async function passphraseToEncrypt(file: string | undefined): Promise<str
   return passphrase
 }
 
+/** The passphrase of keys in a backup, from a file or, on a terminal, asked for. Undefined if there is none: other keys are used. */
+export async function passphraseToDecrypt(file: string | undefined, backup: string): Promise<string | undefined> {
+  if (file !== undefined) return passphraseIn(file)
+  const { hasKeys } = await backups()
+  if (!process.stdin.isTTY || !process.stderr.isTTY || !(await hasKeys(backup))) return undefined
+  return (await ask('passphrase of the keys in the backup (empty: use other keys): ')) || undefined
+}
+
 /** The first line of a file. */
 export function passphraseIn(file: string): string {
   try {

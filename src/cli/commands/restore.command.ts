@@ -9,7 +9,7 @@ export const declare: DeclareCommand = program => {
     .option('--force', 'replace existing data, which is kept under another name')
     .option('--salvage', 'skip damaged rows, and Secrets and states without a key')
     .option('--keys <dir>', 'keys/ of the data directory that the backup is from, unless it is in --data')
-    .option('--passphrase-file <file>', 'file with the passphrase of the keys in the backup, - for stdin')
+    .option('--passphrase-file <file>', 'file with the passphrase of the keys in the backup, - for stdin (default: ask)')
     .option('--encryption-provider-config <file>', 'encryption-config.json of --keys alone')
     .addOption(outputOption(['json', 'yaml']))
     .action(async (file, options) => (await import('./restore.ts')).restore(file, options))

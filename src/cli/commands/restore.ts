@@ -4,7 +4,7 @@ import { dataDirectory } from '../access.ts'
 import { errPaint, note, print } from '../console.ts'
 import { dataError } from '../data-error.ts'
 import { serialize } from '../output/print-objects.ts'
-import { passphraseIn } from './passphrase.ts'
+import { passphraseToDecrypt } from './passphrase.ts'
 
 export type RestoreOptions = {
   data?: string
@@ -20,12 +20,15 @@ export type RestoreOptions = {
 export async function restore(file: string, options: RestoreOptions): Promise<void> {
   const { data, force, salvage, output, encryptionProviderConfig: encryptionConfig, keys, passphraseFile } = options
   const dataDir = dataDirectory(data)
-  const passphrase = passphraseFile === undefined ? undefined : passphraseIn(passphraseFile)
   const keysDirectory = keys === undefined ? undefined : resolve(keys)
-  const { restoreInstallation } = await backups()
-  const summary = await restoreInstallation({
-    ...{ file: resolve(file), dataDir, force, salvage, encryptionConfig, keysDirectory, passphrase },
-  }).catch((error: unknown) => {
+  const restoreFile = async () => {
+    const path = resolve(file)
+    const isAsked = passphraseFile !== undefined || keysDirectory === undefined
+    const passphrase = isAsked ? await passphraseToDecrypt(passphraseFile, path) : undefined
+    const { restoreInstallation } = await backups()
+    return await restoreInstallation({ file: path, dataDir, force, salvage, encryptionConfig, keysDirectory, passphrase })
+  }
+  const summary = await restoreFile().catch((error: unknown) => {
     throw dataError(error)
   })
   if (output === 'json' || output === 'yaml') {
