@@ -158,6 +158,8 @@ test('a restore that is killed leaves a directory that no process starts on, unt
   writeFileSync(join(target, restoreMarker), '')
   const up = await cli('up', '--data', target, '--listen', '127.0.0.1:0', '--health-address', '127.0.0.1:0')
   deepEqual([up.code, /the restore of a backup to \S+ has not finished/.test(up.output)], [7, true], up.output)
+  const backup = await cli('backup', '--data', target, '--to', at('half.backup'))
+  deepEqual([backup.code, /has not finished/.test(backup.output)], [7, true], backup.output)
   equal((await cli(...restore)).code, 0)
   ok(!existsSync(join(target, restoreMarker)) && existsSync(join(target, 'oarlock.db')))
 })
