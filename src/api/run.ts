@@ -40,6 +40,7 @@ const identityRules = [
   immutable('reason'),
   immutable('pool'),
   immutable('approvedPlan', { isOptional: true }),
+  immutable('planMode', { isOptional: true }),
   immutable('recoveredFrom', { isOptional: true }),
   immutable('queuedSince', { isOptional: true }),
   immutable('stateVersion', { isOptional: true }),
@@ -73,6 +74,11 @@ const spec = Type.Object(
     type: Type.Enum([...runTypes], {
       description: 'Plan is read-only; Apply, Destroy and Refresh write state, and at most one of them is active per Stack (invariant 1).',
     }),
+    planMode: Type.Optional(
+      Type.Enum(['Destroy'], {
+        description: 'Of a Plan. Destroy: it plans the destruction of all resources. Default: the changes of an Apply.',
+      }),
+    ),
     stackRef: Type.Object(
       {
         name: Type.String({ description: 'Name of the Stack.' }),

@@ -1,6 +1,6 @@
 import { oarlockCommand, type Stack, stackResource } from '../api/index.ts'
 import type { Client } from '../kubernetes/client/index.ts'
-import { findCondition } from '../kubernetes/object/index.ts'
+import { findCondition, isConditionTrue } from '../kubernetes/object/index.ts'
 import { CliError } from './cli-error.ts'
 import { exitCodes } from './exit-codes.ts'
 import { stackMessage, stackState } from './fleet/stack-state.ts'
@@ -40,10 +40,14 @@ export async function whenReady(client: Client, { metadata }: Pick<Stack, 'metad
   })
 }
 
-/** Why the Destroy of a Stack does not continue without a user; undefined while it does. */
-export function destroyProblem({ metadata, status }: Stack): CliError | undefined {
-  // It may have been stalled before the deletion. Only a failed Destroy counts.
-  const stalled = status?.lastRun?.type === 'Destroy' ? findCondition(status.conditions, 'Stalled') : undefined
+/** Why the deletion of a Stack does not continue without a user; undefined while it does. `approved` is the Run whose plan the user has approved. */
+export function destroyProblem(stack: Stack, approved?: string): CliError | undefined {
+  const { metadata, status } = stack
+  // What was reported before the deletion is no result of it.
+  if (!metadata.deletionTimestamp || status?.observedGeneration !== metadata.generation) return undefined
+  const { plan, conditions } = status ?? {}
+  if (plan && plan.runName !== approved && isConditionTrue(conditions, 'AwaitingApproval')) return awaitingApproval(stack, plan)
+  const stalled = findCondition(conditions, 'Stalled')
   if (stalled?.status !== 'True') return undefined
   return new CliError(`cannot destroy stack/${metadata.name}: ${stalled.message}`, {
     exitCode: stalled.reason === 'RunCanceled' ? exitCodes.canceled : exitCodes.failed,

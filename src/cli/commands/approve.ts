@@ -10,6 +10,7 @@ import { awaitingApproval, expectSuccess, planText, whenEnded, whenRecorded } fr
 import { requireRights } from '../require-rights.ts'
 import { getStack } from '../targets.ts'
 import { waitFor } from '../wait-for.ts'
+import { whenDestroyed } from '../when-destroyed.ts'
 
 export type ApproveOptions = AccessOptions & { plan?: string; yes?: boolean; wait: boolean; timeout: string }
 type PendingPlan = NonNullable<NonNullable<Stack['status']>['plan']>
@@ -50,7 +51,11 @@ export async function approve(target: string, options: ApproveOptions): Promise<
       { type: 'merge', namespace, resourceVersion },
     )
     print(`stack/${name}: plan ${shortDigest(plan.digest)} approved`)
-    if (options.wait) await whenApplied(client, stack, plan, parseDuration(options.timeout))
+    if (!options.wait) return
+    const timeoutMs = parseDuration(options.timeout)
+    if (!stack.metadata.deletionTimestamp) return await whenApplied(client, stack, plan, timeoutMs)
+    await whenDestroyed(client, stack, timeoutMs, plan.runName)
+    print(`stack/${name} destroyed`)
   })
 }
 

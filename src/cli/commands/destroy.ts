@@ -1,14 +1,12 @@
-import { isEnded, phaseOf, type Stack, stackResource } from '../../api/index.ts'
+import { stackResource } from '../../api/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
-import { confirm, note, print } from '../console.ts'
+import { confirm, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
-import { stackMessage } from '../fleet/stack-state.ts'
 import { requireRights } from '../require-rights.ts'
-import { destroyProblem } from '../stack-outcome.ts'
-import { getStack, runsOf } from '../targets.ts'
-import { waitFor } from '../wait-for.ts'
+import { getStack } from '../targets.ts'
+import { whenDestroyed } from '../when-destroyed.ts'
 
 export type DestroyOptions = AccessOptions & { yes?: boolean; wait: boolean; timeout: string }
 
@@ -46,31 +44,7 @@ export async function destroy(target: string, options: DestroyOptions): Promise<
     if (keepsResources) await stacks.patch(name, { spec: { deletion: 'Destroy' } }, { type: 'merge', namespace })
     await stacks.delete(name, { namespace, preconditions: { uid } })
     if (!options.wait) return print(`stack/${name} is being destroyed`)
-    // The status from before the deletion is not progress.
-    let last = lineOf(stack)
-    await waitFor(
-      client,
-      stackResource,
-      { namespace, name, timeoutMs: parseDuration(options.timeout), what: `stack/${name} to be destroyed` },
-      now => {
-        if (!now || now.metadata.uid !== uid) return true
-        const line = lineOf(now)
-        if (line !== last && now.metadata.deletionTimestamp) note(`  ${line}`)
-        last = line
-        const problem = destroyProblem(now)
-        if (problem) throw problem
-        return undefined
-      },
-    ).catch(async error => {
-      const run = (await runsOf(client, stack).catch(() => [])).find(run => !isEnded(run))
-      if (run) note(`  run/${run.metadata.name} is ${phaseOf(run)}`)
-      throw error
-    })
+    await whenDestroyed(client, stack, parseDuration(options.timeout))
     print(`stack/${name} destroyed`)
   })
-}
-
-function lineOf(stack: Stack): string {
-  const { reason, message } = stackMessage(stack)
-  return message ? `${reason}: ${message}` : reason
 }

@@ -1,10 +1,11 @@
 import { annotations, isMutating, phaseOf, type Run } from '../../api/index.ts'
+import { approvedPlan } from './approval.ts'
 import type { StateError } from './choose-next.ts'
 import type { PlannedRun } from './choose-run.ts'
 import { engineRecheckMs, lostRunLimit } from './constants.ts'
 import type { StackFacts } from './facts.ts'
-import { consecutiveLostRuns, endedAtMs, isLost, mayHaveWritten } from './run-status.ts'
-import { retryDelayMs } from './settings.ts'
+import { consecutiveLostRuns, endedAtMs, hasChanges, isLost, isOfDeletion, isOutdatedPlan, mayHaveWritten } from './run-status.ts'
+import { retryDelayMs, type Settings } from './settings.ts'
 
 /** What the deletion of a Stack waits for while no Run of it is active. */
 export type DeletionChoice =
@@ -15,17 +16,19 @@ export type DeletionChoice =
   /** The Stack is from a backup, and no user has reviewed it. */
   | { readonly kind: 'deletionRestored' }
   | { readonly kind: 'resolvingDestroySource' }
+  /** The plan in the record waits for approval by a user. */
+  | { readonly kind: 'awaitDestroyApproval' }
   | { readonly kind: 'destroyCanceled'; readonly last: Run }
-  /** The resources are destroyed, not before `planned.atMs`. */
+  /** The resources are destroyed, or that is planned for approval, not before `planned.atMs`. */
   | { readonly kind: 'destroy'; readonly planned: PlannedRun; readonly isStalled: boolean }
 
 /**
  * What a Stack that is being deleted needs next, when none of its Runs is active; undefined when nothing is left to destroy.
- * First the dependents are deleted, then the resources are destroyed. A Destroy that fails is retried without limit, with
+ * First the dependents are deleted, then the resources are destroyed: where approval is required by a plan that a user has approved. A Destroy that fails is retried without limit, with
  * backoff: only a user can decide to orphan the remaining resources.
  */
 export function chooseDeletion(facts: StackFacts): DeletionChoice | undefined {
-  const { input, runs, settings, inputs, request } = facts
+  const { input, runs, settings, inputs, request, record } = facts
   if (input.stack.spec.deletionProtection) return { kind: 'deletionProtected' }
   if (settings.orphanOnDelete || !hasResources(facts)) return undefined
   // Stacks of a cycle do not wait for each other.
@@ -35,25 +38,52 @@ export function chooseDeletion(facts: StackFacts): DeletionChoice | undefined {
   if (facts.record.restored) return { kind: 'deletionRestored' }
   if (settings.suspended) return { kind: 'deletionSuspended' }
   if (!inputs) return { kind: 'resolvingDestroySource' }
-  const last = runs.findLast(run => run.spec.type === 'Destroy')
-  if (last && !request && last.spec.stackRef.generation === inputs.generation) return repeatDestroy(facts, last)
-  const planned: PlannedRun = { type: 'Destroy', reason: 'Deleted', atMs: input.nowMs, ...(request && { request: request.value }) }
+  const last = runs.findLast(isOfDeletion)
+  const repeated = last?.spec.stackRef.generation === inputs.generation && !isReplaced(last) ? last : undefined
+  if (settings.manualApproval && record.plan && !request) return chooseWithPlan(facts, repeated)
+  if (repeated && !request && !isPlanOfDeletion(repeated, facts)) return repeatDestroy(facts, repeated)
+  // A plan that found nothing to destroy needs no approval.
+  if (repeated && !request && settings.manualApproval && !hasChanges(repeated)) return undefined
+  const planned = { ...kindOfRun(settings), reason: 'Deleted', atMs: input.nowMs, ...(request && { request: request.value }) }
   return { kind: 'destroy', planned, isStalled: false }
 }
 
-function repeatDestroy({ input, record, runs, settings }: StackFacts, last: Run): DeletionChoice {
+/** Where approval is required, the destruction is planned first. */
+const kindOfRun = ({ manualApproval }: Settings): Pick<PlannedRun, 'type' | 'planMode'> =>
+  manualApproval ? { type: 'Plan', planMode: 'Destroy' } : { type: 'Destroy' }
+
+/** True for a Run that the controller has canceled because of a change, and that another one follows. */
+const isReplaced = (run: Run): boolean => phaseOf(run) === 'Canceled' && run.spec.cancelReason === 'Outdated'
+
+/** True for a plan that has succeeded, and for one that only matters where approval is required. */
+const isPlanOfDeletion = (run: Run, { settings }: StackFacts): boolean =>
+  run.spec.type === 'Plan' && (phaseOf(run) === 'Succeeded' || !settings.manualApproval)
+
+function chooseWithPlan(facts: StackFacts, last: Run | undefined): DeletionChoice {
+  const approved = approvedPlan(facts)
+  if (!approved) return { kind: 'awaitDestroyApproval' }
+  const recovery = last && isLost(last) ? recoverLost(facts, last) : undefined
+  const planned: PlannedRun = { type: 'Destroy', reason: 'Approved', atMs: facts.input.nowMs, approvedPlan: approved, ...recovery }
+  return { kind: 'destroy', planned, isStalled: false }
+}
+
+function recoverLost({ input, runs, settings }: StackFacts, last: Run): Omit<PlannedRun, 'type'> {
+  const count = consecutiveLostRuns(runs, isOfDeletion)
+  const atMs = count < lostRunLimit ? input.nowMs : endedAtMs(last) + retryDelayMs(settings, count - lostRunLimit + 1)
+  return { reason: 'RecoveredFrom', recoveredFrom: last.metadata.name, atMs, after: { kind: 'lost', run: last, count } }
+}
+
+function repeatDestroy(facts: StackFacts, last: Run): DeletionChoice {
+  const { input, record, settings } = facts
   if (phaseOf(last) === 'Canceled') return { kind: 'destroyCanceled', last }
-  if (isLost(last)) {
-    const count = consecutiveLostRuns(runs, run => run.spec.type === 'Destroy')
-    const atMs = count < lostRunLimit ? input.nowMs : endedAtMs(last) + retryDelayMs(settings, count - lostRunLimit + 1)
-    const recovery = { reason: 'RecoveredFrom', recoveredFrom: last.metadata.name, after: { kind: 'lost', run: last, count } } as const
-    return { kind: 'destroy', planned: { type: 'Destroy', ...recovery, atMs }, isStalled: false }
-  }
+  const kind = kindOfRun(settings)
+  if (isLost(last)) return { kind: 'destroy', planned: { ...kind, ...recoverLost(facts, last) }, isStalled: false }
+  if (isOutdatedPlan(last)) return { kind: 'destroy', planned: { ...kind, reason: 'PlanOutdated', atMs: input.nowMs }, isStalled: false }
   const failures = record.failures ?? 1
   const isRetryable = last.status?.retryable !== false
   const retryMs = isRetryable ? retryDelayMs(settings, Math.max(1, failures)) : settings.retryMaxMs
   const atMs = endedAtMs(last) + (last.status?.reason === 'EngineNotFound' ? engineRecheckMs : retryMs)
-  const planned: PlannedRun = { type: 'Destroy', reason: 'Retry', atMs, after: { kind: 'failed', run: last } }
+  const planned: PlannedRun = { ...kind, reason: 'Retry', atMs, after: { kind: 'failed', run: last } }
   return { kind: 'destroy', planned, isStalled: !isRetryable || failures > settings.retryLimit }
 }
 

@@ -4,10 +4,10 @@ import { chooseRun, type PlannedRun, type RunChoice } from './choose-run.ts'
 import { supersedeAfterMs } from './constants.ts'
 import type { RevisionError, StateCheck } from './decision.ts'
 import { type DependencyGate, dependencyGate } from './dependencies.ts'
-import { foldCreatedRun, requestedType, type StackFacts, sourceError } from './facts.ts'
+import { foldCreatedRun, isTypeOf, type StackFacts, sourceError } from './facts.ts'
 import { type Inputs, inputsOf, sameInputs, specVersionOf } from './inputs.ts'
 import { newRun } from './new-run.ts'
-import { isAdHocRun } from './run-status.ts'
+import { isAdHocRun, isDestroyPlan } from './run-status.ts'
 
 /** What is next for a Stack that is not being deleted, as if no Run of it were active. */
 export type Outlook =
@@ -66,13 +66,17 @@ export function chooseNext(facts: StackFacts): NextStep {
 
 /** First the active Run of a deleted Stack ends: a Plan, a Run without a worker and an outdated Destroy without one are canceled, an Apply finishes. */
 function chooseNextOfDeletion(facts: StackFacts): NextStep {
-  const { active, inputs, input } = facts
+  const { active, inputs, input, settings } = facts
   if (!input.stack.metadata.finalizers?.includes(stackFinalizer)) return { kind: 'none' }
   if (active) {
-    const { type, workerName, cancel, stackRef } = active.spec
+    const { type, workerName, cancel, stackRef, approvedPlan } = active.spec
+    const isDestruction = type === 'Destroy' || isDestroyPlan(active)
     // A Destroy that cannot be assigned, for example because of a policy, is replaced when the Stack was changed.
-    const isOutdated = type === 'Destroy' && inputs !== undefined && stackRef.generation !== inputs.generation
-    const isCancelable = type === 'Plan' || (workerName === undefined && (type !== 'Destroy' || isOutdated))
+    const isChanged = inputs !== undefined && stackRef.generation !== inputs.generation
+    // One that was queued before approval was required.
+    const isUnapproved = type === 'Destroy' && settings.manualApproval && !approvedPlan
+    const isOutdated = isDestruction && (isChanged || isUnapproved)
+    const isCancelable = (type === 'Plan' && !isDestruction) || (workerName === undefined && (!isDestruction || isOutdated))
     return {
       kind: 'wait',
       active,
@@ -101,7 +105,7 @@ function chooseWhileActive(facts: StackFacts, active: Run, outlook: Outlook): Ne
     const isCanceled = isOutdated && settings.cancelOutdated && !isAdHocRun(active)
     return isCanceled ? { ...wait, cancel: { reason: 'Outdated' } } : wait
   }
-  const isRequested = request !== undefined && requestedType(request, settings) === active.spec.type
+  const isRequested = request !== undefined && isTypeOf(request, active.spec, settings)
   return isOutdated || isRequested ? supersede(facts, active, inputs, wait) : wait
 }
 

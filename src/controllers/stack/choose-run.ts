@@ -11,6 +11,7 @@ import { retryDelayMs } from './settings.ts'
 /** A Run that the Stack needs, not before `atMs`. */
 export type PlannedRun = {
   readonly type: RunType
+  readonly planMode?: RunSpec['planMode']
   readonly reason: string
   readonly atMs: number
   /** The value of the annotation `oarlock.dev/requested-run` that this Run handles. */
@@ -47,7 +48,14 @@ export function chooseRun(facts: StackFacts, inputs: Inputs): RunChoice {
   const isCurrent = last !== undefined && sameInputs(lastInputs, inputs)
 
   if (request) {
-    const planned = { type: requestedType(request, settings), reason: 'Requested', atMs: nowMs, request: request.value }
+    const { value, planMode } = request
+    const planned = {
+      type: requestedType(request, settings),
+      reason: 'Requested',
+      atMs: nowMs,
+      request: value,
+      ...(planMode && { planMode }),
+    }
     return { kind: 'run', planned }
   }
   const adHoc = repeatAdHocRun(runs, nowMs)
@@ -109,9 +117,10 @@ function scheduleDriftCheck({ input, record, settings, last }: StackFacts): RunC
 
 /** Repeats a requested Plan or Refresh that was lost or superseded, because a user waits for it; lost ones at most {@link lostRunLimit} times. */
 function repeatAdHocRun(runs: readonly Run[], nowMs: number): PlannedRun | undefined {
+  const repeat = ({ spec: { type, planMode } }: Run) => ({ type, reason: 'Requested', atMs: nowMs, ...(planMode && { planMode }) })
   const newest = runs.findLast(isEnded)
-  if (newest && isAdHocRun(newest) && isSuperseded(newest)) return { type: newest.spec.type, reason: 'Requested', atMs: nowMs }
+  if (newest && isAdHocRun(newest) && isSuperseded(newest)) return repeat(newest)
   const last = runs.findLast(run => isEnded(run) && !isSuperseded(run))
   if (!last || !isAdHocRun(last) || !isLost(last) || consecutiveLostRuns(runs, isAdHocRun) >= lostRunLimit) return undefined
-  return { type: last.spec.type, reason: 'Requested', recoveredFrom: last.metadata.name, atMs: nowMs }
+  return { ...repeat(last), recoveredFrom: last.metadata.name }
 }

@@ -3,6 +3,7 @@ import type { DeletionChoice } from './choose-deletion.ts'
 import { reconcilingCondition, type StackConditions, stalledCondition, suspendedCondition } from './conditions.ts'
 import type { StackFacts } from './facts.ts'
 import { formatFailure, formatTime } from './messages.ts'
+import { formatAwaitingApproval } from './outlook-conditions.ts'
 import { restoredConditions, stateErrorConditions } from './recovery-conditions.ts'
 
 const orphanHint = 'set spec.deletion to Orphan to keep the resources'
@@ -27,6 +28,11 @@ export function deletionConditions(facts: StackFacts, choice: DeletionChoice): S
       )
     case 'resolvingDestroySource':
       return reconcilingCondition('Deleting', 'Deletion is waiting until the source is resolved')
+    case 'awaitDestroyApproval': {
+      const message = `Deletion is waiting. ${formatAwaitingApproval(facts)}, or ${orphanHint}`
+      const detail = { reason: 'AwaitingApproval', message }
+      return { ready: { status: 'False', ...detail }, awaitingApproval: detail }
+    }
     case 'destroyCanceled': {
       const request = `request another Run with ${oarlockCommand('run', input.stack.metadata)}, or ${orphanHint}`
       return stalledCondition('RunCanceled', `Deletion is waiting: Run ${choice.last.metadata.name} was canceled; ${request}`)

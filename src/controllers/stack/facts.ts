@@ -3,13 +3,14 @@ import type { Condition } from '../../kubernetes/object/index.ts'
 import { recordApproval, voidApprovalEvents } from './approval.ts'
 import type { StackEvent } from './conditions.ts'
 import type { StackInput } from './decision.ts'
+import { pendingDestroyPlan } from './destroy-plan.ts'
 import { foldRuns, observeRun, type RunHistory, type StackRecord } from './fold-runs.ts'
 import { type Inputs, inputsOf, type SpecVersion, sameInputs, specVersionOf } from './inputs.ts'
 import { isAdHocRun, isLifecycleRun, ownRuns } from './run-status.ts'
 import { type Settings, settingsOf } from './settings.ts'
 
 /** The annotation `oarlock.dev/requested-run` of a Stack, before a Run handles it. */
-export type RunRequest = { readonly value: string; readonly type: 'Plan' | 'Apply' | 'Refresh' }
+export type RunRequest = { readonly value: string; readonly type: 'Plan' | 'Apply' | 'Refresh'; readonly planMode?: 'Destroy' }
 
 /** What is known about a Stack: the input of the decision and what follows from it. Nothing changes it. */
 export type StackFacts = {
@@ -44,7 +45,7 @@ export function foldFacts(input: StackInput): StackFacts {
   const history = withAcceptedRestore(stack, foldRuns(stack, runs, nowMs))
   const isDeleting = stack.metadata.deletionTimestamp !== undefined
   const { record, drifted, inputs } = isDeleting
-    ? { ...history, inputs: destroyInputs(input, runs, history.record) }
+    ? { ...history, ...factsOfDeletion(input, settings, runs, history.record) }
     : withoutOutdated(input, settings, runs, last, history)
   const request = pendingRequest(stack, record)
   const inSync = sameInputs(record.applied, inputs)
@@ -81,6 +82,7 @@ export function pendingRequest(stack: Stack, status: Pick<StackStatus, 'handledR
   const value = stack.metadata.annotations?.[annotations.requestedRun]
   if (!value || value === status.handledRequest) return undefined
   const [kind] = value.split(':', 1)
+  if (kind === 'plan-destroy') return { value, type: 'Plan', planMode: 'Destroy' }
   return { value, type: kind === 'plan' ? 'Plan' : kind === 'refresh' ? 'Refresh' : 'Apply' }
 }
 
@@ -137,6 +139,18 @@ function currentInputs({ stack, revision, inputsDigest }: StackInput, previous: 
   return previous?.generation === generation ? { generation, revision: previous.revision, inputsDigest } : undefined
 }
 
+/** The inputs of a Destroy, and the record with the plan of it that awaits approval. */
+function factsOfDeletion(
+  input: StackInput,
+  settings: Settings,
+  runs: readonly Run[],
+  record: StackRecord,
+): Pick<StackFacts, 'record' | 'inputs'> {
+  const inputs = destroyInputs(input, runs, record)
+  const plan = settings.manualApproval && inputs ? pendingDestroyPlan(runs, inputs, specVersionOf(input.stack)) : undefined
+  return { inputs, record: { ...record, plan, approval: recordApproval(input, { plan, approval: record.approval }) } }
+}
+
 /** A Destroy uses the last known revision when the source cannot be resolved. */
 function destroyInputs({ stack, revision, inputsDigest }: StackInput, runs: readonly Run[], record: StackRecord): Inputs | undefined {
   const known = record.applied?.revision ?? runs.findLast(run => isMutating(run.spec.type))?.spec.revision
@@ -156,7 +170,7 @@ function isHandledBy(
 ): boolean {
   const isQueued = spec.workerName === undefined && !spec.cancel
   const isCurrent = typeof input.revision === 'string' && sameInputs(inputsOf({ spec }, specVersionOf(input.stack), 'execution'), inputs)
-  return !isDeleting && isQueued && isCurrent && spec.reason === 'Requested' && spec.type === requestedType(request, settings)
+  return !isDeleting && isQueued && isCurrent && spec.reason === 'Requested' && isTypeOf(request, spec, settings)
 }
 
 /** The type of a Run for changed inputs. */
@@ -167,6 +181,11 @@ export function changeType({ manualApproval }: Settings): 'Plan' | 'Apply' {
 /** The type of the Run that handles a request. */
 export function requestedType({ type }: RunRequest, settings: Settings): RunType {
   return type === 'Apply' ? changeType(settings) : type
+}
+
+/** True when a Run is of the kind that the request asks for. */
+export function isTypeOf(request: RunRequest, { type, planMode }: Pick<Run['spec'], 'type' | 'planMode'>, settings: Settings): boolean {
+  return requestedType(request, settings) === type && request.planMode === planMode
 }
 
 function generationOf({ metadata }: Stack): number {

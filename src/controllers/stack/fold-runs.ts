@@ -8,9 +8,11 @@ import {
   endedAtMs,
   hasChanges,
   isAdHocRun,
+  isDestroyPlan,
   isDrained,
   isLifecycleRun,
   isLost,
+  isOfDeletion,
   isOutdatedPlan,
   isRoutine,
   isSuperseded,
@@ -86,8 +88,8 @@ export function observeRun(record: StackRecord, run: Pick<Run, 'spec'>, previous
  * must not reset the backoff of one that fails.
  */
 function isNewAttempt(previous: Pick<Run, 'spec'>, next: Pick<Run, 'spec'>): boolean {
-  const isDestroy = next.spec.type === 'Destroy'
-  if ((previous.spec.type === 'Destroy') !== isDestroy) return true
+  const isDestroy = isOfDeletion(next)
+  if (isOfDeletion(previous) !== isDestroy) return true
   if (isDestroy) return previous.spec.stackRef.generation !== next.spec.stackRef.generation
   const version = { generation: next.spec.stackRef.generation, spec: next.spec.stack }
   return !sameInputs(inputsOf(previous, version, 'execution'), inputsOf(next, version, 'execution'))
@@ -205,6 +207,7 @@ function outcomeOfPlan(run: Run, record: StackRecord, stack: Stack, nowMs: numbe
   const isDriftCheck = sameInputs(record.applied, inputs)
   const driftMessage = isChanged ? `Run ${name} found drift: ${formatPlanned(counts)}` : inSyncMessage
   const planned = `Run ${name} planned: ${isChanged ? formatPlanned(counts) : 'no changes'}`
+  if (isDestroyPlan(run)) return { event: { type: 'Normal', reason: 'Planned', message: planned }, record }
   const report: Omit<Outcome, 'record'> = !isDriftCheck
     ? { event: { type: 'Normal', reason: 'Planned', message: planned } }
     : {

@@ -15,6 +15,7 @@ export function newRun(facts: StackFacts, planned: PlannedRun, inputs: Inputs, s
   const stateVersion = expectedStateVersion({ spec: stack.spec, status: record })
   const spec: RunSpec = {
     type: planned.type,
+    ...(planned.planMode && { planMode: planned.planMode }),
     stackRef: { name: stack.metadata.name, uid: stack.metadata.uid, generation: inputs.generation },
     epoch,
     stack: frozenStackSpec(facts, planned),
@@ -36,8 +37,8 @@ export function newRun(facts: StackFacts, planned: PlannedRun, inputs: Inputs, s
 function frozenStackSpec({ input, runs, settings }: StackFacts, planned: PlannedRun): RunSpec['stack'] {
   const { stack, specErrors } = input
   const last = runs.findLast(run => isMutating(run.spec.type))
-  if (planned.type === 'Destroy' && specErrors.length > 0) return last?.spec.stack ?? stack.spec
-  const spec = withRaisedMemory(stack, runs)
+  const isDestruction = planned.type === 'Destroy' || planned.planMode === 'Destroy'
+  const spec = isDestruction && specErrors.length > 0 ? (last?.spec.stack ?? stack.spec) : withRaisedMemory(stack, runs)
   // Also where the namespace requires it: the worker then keeps the plan, and its digest covers the bytes of the source.
   return settings.manualApproval ? { ...spec, approval: 'Manual' } : spec
 }

@@ -20,7 +20,7 @@ import {
   truncateMessage,
 } from './messages.ts'
 import { restoredConditions, stateErrorConditions } from './recovery-conditions.ts'
-import { hasChanges, isAdHocRun, isDrained } from './run-status.ts'
+import { hasChanges, isAdHocRun, isDestroyPlan, isDrained } from './run-status.ts'
 
 const sourceErrorMark = '. The source cannot be resolved at present: '
 
@@ -82,7 +82,7 @@ export function activeConditions(facts: StackFacts, active: Run, outlook: Outloo
   const { record, settings, inputs } = facts
   if (!outlook) {
     if (isViolatingPolicy(active)) return policyViolation(active)
-    const waiting = active.spec.type === 'Destroy' ? '' : 'Deletion is waiting: '
+    const waiting = active.spec.type === 'Destroy' || isDestroyPlan(active) ? '' : 'Deletion is waiting: '
     return reconcilingCondition('Deleting', `${waiting}${formatActiveRun(active)}`)
   }
   const conditions = outlookConditions(facts, outlook)
@@ -195,7 +195,7 @@ function appliedCondition({ input, record, runs }: StackFacts): StackConditions 
   return readyCondition('Applied', message)
 }
 
-function formatAwaitingApproval({ input, record, runs }: StackFacts): string {
+export function formatAwaitingApproval({ input, record, runs }: StackFacts): string {
   const plan = record.plan!
   const { name, namespace } = input.stack.metadata
   return `${formatVoidApproval(record.approval, plan, runs)}Plan ${formatDigest(plan.digest)} of Run ${plan.runName} awaits approval: ${formatPlanned(plan)}. Approve it with: oarlock approve ${name} -n ${namespace}`

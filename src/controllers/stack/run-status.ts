@@ -1,12 +1,22 @@
 import { isEnded, isMutating, phaseOf, type Run, subjectOf } from '../../api/index.ts'
 
+/** True for a Plan of the destruction of all resources. */
+export function isDestroyPlan({ spec }: Pick<Run, 'spec'>): boolean {
+  return spec.type === 'Plan' && spec.planMode === 'Destroy'
+}
+
+/** True for a Run of a deletion: a Destroy, or the plan of one. A plan of destruction that a user requested may be older than the deletion. */
+export function isOfDeletion(run: Pick<Run, 'spec'>): boolean {
+  return run.spec.type === 'Destroy' || (isDestroyPlan(run) && run.spec.reason !== 'Requested')
+}
+
 /**
- * True for a Run that a user requested and that is not part of the Stack's lifecycle: a Refresh, or a Plan of a Stack without
- * manual approval. Its result is reported, but it is not retried and does not change whether the Stack is Ready.
+ * True for a Run that a user requested and that is not part of the Stack's lifecycle: a Refresh, a Plan of a Stack without
+ * manual approval, or a plan of destruction. Its result is reported, but it is not retried and does not change whether the Stack is Ready.
  */
 export function isAdHocRun(run: Pick<Run, 'spec'>): boolean {
   const { type, reason, stack } = run.spec
-  return type === 'Refresh' || (type === 'Plan' && reason === 'Requested' && stack.approval !== 'Manual')
+  return type === 'Refresh' || (type === 'Plan' && reason === 'Requested' && (stack.approval !== 'Manual' || isDestroyPlan(run)))
 }
 
 /** True for a Run that a newer one replaced before it was assigned to a worker: nothing was attempted. */

@@ -105,7 +105,7 @@ export interface Engine {
    * Reads the plan of an earlier Run and evaluates it against the current state. When the digest differs from the approved one, the
    * plan is outdated. @throws {EngineError}
    */
-  readPlan(context: EngineContext, file: string): Promise<PlanResult>
+  readPlan(context: EngineContext, file: string, options?: PlanOptions): Promise<PlanResult>
   /** What the Stack has now; called after a plan that found nothing to change. @throws {EngineError} */
   readOutputs(context: EngineContext): Promise<Omit<ApplyResult, 'changed'>>
   /** Applies exactly `plan`. A destroy plan deletes everything and leaves 0 resources. @throws {EngineError} */

@@ -80,8 +80,8 @@ class CommandEngine implements Engine {
   }
 
   /** A command cannot apply a stored plan, so it plans again: the digests are equal if it would make the same changes. */
-  async readPlan(context: EngineContext, _file: string): Promise<PlanResult> {
-    return await this.plan(context)
+  async readPlan(context: EngineContext, _file: string, options?: PlanOptions): Promise<PlanResult> {
+    return await this.plan(context, options)
   }
 
   async apply(context: EngineContext, plan: PlanResult): Promise<ApplyResult> {

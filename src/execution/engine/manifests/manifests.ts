@@ -54,8 +54,8 @@ class ManifestsEngine implements Engine {
   }
 
   /** The source of a Run never changes, so planning again gives the same digest unless the cluster has changed. */
-  async readPlan(context: EngineContext, _file: string): Promise<PlanResult> {
-    return await this.plan(context)
+  async readPlan(context: EngineContext, _file: string, options?: PlanOptions): Promise<PlanResult> {
+    return await this.plan(context, options)
   }
 
   async apply(context: EngineContext, plan: PlanResult): Promise<ApplyResult> {

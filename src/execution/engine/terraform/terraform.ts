@@ -99,9 +99,9 @@ class TerraformEngine implements Engine {
     return { ...result, intent, hasChanges, diff: { text, document: redactPlan(document, context.sensitiveNames) } }
   }
 
-  async readPlan(context: EngineContext, file: string): Promise<PlanResult> {
+  async readPlan(context: EngineContext, file: string, options: PlanOptions = {}): Promise<PlanResult> {
     const { document: _, ...plan } = await this.#readPlan(context, file)
-    return plan
+    return options.destroy ? { ...plan, intent: 'destroy' } : plan
   }
 
   async #readPlan(context: EngineContext, file: string): Promise<PlanResult & { document: Json }> {

@@ -41,14 +41,15 @@ export type PlanAndApplyOptions = {
  */
 export async function planAndApply(options: PlanAndApplyOptions): Promise<RunResult> {
   const { run, engine, context, state, reporter, stopper, log } = options
-  const { type, approvedPlan } = run.spec
+  const { type, planMode, approvedPlan } = run.spec
+  const isDestruction = type === 'Destroy' || planMode === 'Destroy'
   // Not awaited. Invariant 1 does not depend on it: the Run is this worker's until its Lease expires, and before that the engine is stopped.
   const report = (phase: Parameters<RunReporter['reportPhaseSoon']>[0]) =>
     void reporter.reportPhaseSoon(phase).catch(error => error instanceof RunStoppedError && stopper.stop(error.cause))
   report({ phase: 'Planning', isolation: options.isolation })
   const plan = approvedPlan
     ? await readApprovedPlan(options, approvedPlan)
-    : await engine.plan(context, { destroy: type === 'Destroy', refreshOnly: type === 'Refresh' })
+    : await engine.plan(context, { destroy: isDestruction, refreshOnly: type === 'Refresh' })
   stopper.signal.throwIfAborted()
   const summary = { plan: { digest: plan.digest, add: plan.add, change: plan.change, destroy: plan.destroy } }
   log.addSecrets(plan.secrets ?? [])
@@ -64,7 +65,7 @@ export async function planAndApply(options: PlanAndApplyOptions): Promise<RunRes
     }
     const message = formatPlan(plan, 'would be ')
     // Where plans need approval, no Apply follows one without changes: it publishes what an imported state has.
-    const isFinal = !plan.hasChanges && run.spec.stack.approval === 'Manual'
+    const isFinal = !plan.hasChanges && !isDestruction && run.spec.stack.approval === 'Manual'
     if (!isFinal) return { phase: 'Succeeded', ...summary, changed: plan.hasChanges, message }
     const found = await readOutputsSecret(options.client, run, stopper.signal)
     const present = { ...(await engine.readOutputs(context)), changed: false }
@@ -83,7 +84,7 @@ async function readPlanFile({ files }: EngineContext, path: string): Promise<Buf
 }
 
 async function readApprovedPlan(
-  { engine, context, state, stopper }: PlanAndApplyOptions,
+  { run, engine, context, state, stopper }: PlanAndApplyOptions,
   { digest, expiresAt }: NonNullable<Run['spec']['approvedPlan']>,
 ): Promise<PlanResult> {
   const outdated = (detail: string): EngineError =>
@@ -94,7 +95,7 @@ async function readApprovedPlan(
   if (!bytes) throw outdated('the state store no longer has it')
   const file = join(context.inputs, 'approved.tfplan')
   await context.files.write(file, bytes)
-  const plan = await engine.readPlan(context, file)
+  const plan = await engine.readPlan(context, file, { destroy: run.spec.type === 'Destroy' })
   if (plan.digest !== digest) throw outdated(`its effect on the current state would be different (${plan.digest})`)
   return plan
 }
