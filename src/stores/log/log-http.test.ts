@@ -305,6 +305,19 @@ test('the client drops the oldest lines with a mark while the store does not res
     ok(text.endsWith('line 0999\n'))
   }))
 
+test('short lines that wait for the store are limited by their number too', () =>
+  withServer(async ({ store, url, setDown }) => {
+    setDown(true)
+    const failed = Promise.withResolvers<void>()
+    const client = clientOf(url, { onError: () => failed.resolve() })
+    client.append('first')
+    await failed.promise
+    for (let i = 0; i < 150_000; i++) client.append('y')
+    setDown(false)
+    await client.close()
+    match(await textOf(store), /^first\n\[oarlock\] 50000 lines \(100000 bytes\) were dropped here: the log store did not respond\ny\n/)
+  }))
+
 test('close resolves within its timeout when the store does not respond', () =>
   withServer(async ({ url, setDown }) => {
     setDown(true)

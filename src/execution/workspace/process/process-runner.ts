@@ -5,6 +5,7 @@ import { inheritedDescriptors } from './inherited-descriptors.ts'
 import { createLineSplitter, type Unsplittable } from './line-splitter.ts'
 import { killGroup, signalGroup } from './process-group.ts'
 import { killRunProcesses, mutatedStackVariable, runUidVariable } from './processes-of-run.ts'
+import { readPaced } from './read-paced.ts'
 import { escalateSignals, type SignalEscalation } from './signal-escalation.ts'
 import { findCommand, SpawnError, toSpawnError } from './spawn-error.ts'
 
@@ -130,8 +131,7 @@ export function createProcessRunner(runner: ProcessRunnerOptions): ProcessRunner
       options.maxLineBytes,
       runner.unsplittable,
     )
-    child.stdout.on('data', stdout.push)
-    child.stderr.on('data', stderr.push)
+    const drains = [readPaced(child.stdout, stdout.push), readPaced(child.stderr, stderr.push)]
     try {
       const exited = new Promise<ExitResult>(resolve => child.once('exit', (exitCode, by) => resolve({ exitCode, signal: by })))
       if (isSandbox) {
@@ -151,6 +151,7 @@ export function createProcessRunner(runner: ProcessRunnerOptions): ProcessRunner
       if (processGroupId !== undefined) await killGroup(processGroupId)
       if (processGroupId !== outerGroupId) await killGroup(outerGroupId)
       if (signal.aborted) await killRunProcesses(runner.runUid)
+      for (const drain of drains) drain()
       await Promise.race([closed, new Promise<void>(resolve => setTimeout(resolve, pipeTimeoutMs).unref())])
       if (processGroupId === undefined && !signal.aborted) {
         const message = `the sandbox for ${JSON.stringify(options.command)} could not be created: ${firstError ?? 'bubblewrap printed no error'}`
