@@ -80,4 +80,32 @@ describe('deletion of Stacks', { concurrency: 4 }, () => {
     equal(destroyedIn(file), 2)
     ok(!(await stacks.stacks.getOrUndefined('manual', { namespace: 'default' })))
   })
+
+  const isStalled = (stack: Stack) => isConditionTrue(stack.status?.conditions, 'Stalled')
+  const failsOnce = { retry: { limit: 0 } }
+
+  test('a Stack whose configuration is broken from the start is removed without a Destroy', {
+    skip: skipWithoutTerraformEngine,
+  }, async () => {
+    const source = { inline: { files: { 'main.tf': 'resource "terraform_data" "a" { input = ' } } }
+    await stacks.create('broken', { engine: terraformEngine, source, ...failsOnce })
+    await stacks.until('broken', 'Stalled', isStalled)
+    const deleted = await cli('delete', 'stack', 'broken', '--timeout', '30s')
+    equal(deleted.code, 0, deleted.text)
+  })
+
+  test('a Stack whose first Apply failed half-way is destroyed', { skip: skipWithoutTerraformEngine }, async () => {
+    const file = at('half')
+    const spec = recorded(file, failsOnce)
+    const failing = `resource "terraform_data" "last" {
+      depends_on = [terraform_data.part]
+      provisioner "local-exec" { command = "exit 1" }
+    }`
+    const files = { ...spec.source.inline?.files, 'last.tf': failing }
+    await stacks.create('half', { ...spec, source: { inline: { files } } })
+    await stacks.until('half', 'Stalled', isStalled)
+    const deleted = await cli('delete', 'stack', 'half', '--timeout', '60s')
+    equal(deleted.code, 0, deleted.text)
+    equal(destroyedIn(file), 2)
+  })
 })

@@ -92,5 +92,6 @@ function hasResources({ input, record, runs }: StackFacts): boolean {
   const last = runs.findLast(run => isMutating(run.spec.type))
   if (last?.spec.type === 'Destroy' && phaseOf(last) === 'Succeeded') return false
   const isImported = input.stack.metadata.annotations?.[annotations.importedState] !== undefined
-  return isImported || record.applied !== undefined || (record.resources ?? 0) > 0 || runs.some(mayHaveWritten)
+  const isStored = (record.stateVersion ?? 0) > 0
+  return isImported || isStored || record.applied !== undefined || (record.resources ?? 0) > 0 || runs.some(mayHaveWritten)
 }

@@ -41,9 +41,16 @@ export function isRoutine({ spec }: Pick<Run, 'spec'>): boolean {
   return spec.epoch > 1 && routineReasons.has(spec.reason)
 }
 
-/** True when the Run may have changed resources: its type is mutating, and a worker had it. */
+/** True when the Run may have changed resources: its type is mutating, a worker had it, and it did not fail before it applied anything. */
 export function mayHaveWritten(run: Run): boolean {
-  return isMutating(run.spec.type) && (run.spec.workerName !== undefined || run.status?.startedAt !== undefined)
+  const isStarted = run.spec.workerName !== undefined || run.status?.startedAt !== undefined
+  return isMutating(run.spec.type) && isStarted && !failedBeforeApply(run)
+}
+
+/** Only a worker reports Failed, and with it the plan that it began to apply. */
+function failedBeforeApply(run: Run): boolean {
+  const { phase, plan, stateVersion } = run.status ?? {}
+  return phase === 'Failed' && !isLost(run) && plan === undefined && stateVersion === undefined
 }
 
 /** True when the Run found something to change. `changed` is checked as well because it covers outputs, which the plan does not count. */

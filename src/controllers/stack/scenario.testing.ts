@@ -69,7 +69,8 @@ function play(simulator: Simulator, line: string): void {
       simulator.settle()
       return
     case 'phase':
-      simulator.report(name, positional[0] as RunPhase, options)
+      // The worker reports the plan that it begins to apply.
+      simulator.report(name, positional[0] as RunPhase, positional[0] === 'Applying' ? { ...options, plan: resultOf({}).plan } : options)
       return
     case 'succeed':
       simulator.report(name, 'Succeeded', resultOf(options))
