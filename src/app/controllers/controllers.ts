@@ -12,6 +12,7 @@ import { validateSource } from '../../execution/workspace/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { type Informer, type LeaseOptions, type Log, Manager, NotLeaderError } from '../../kubernetes/controller/index.ts'
 import { currentRevision } from './source-revision.ts'
+import { registerStackMetrics } from './stack-metrics.ts'
 
 export type ControllersOptions = {
   client: Client
@@ -69,10 +70,13 @@ export function makeControllers(options: ControllersOptions): Controllers {
   const runs = manager.informer(runResource, {
     indexes: { ofWorker: ({ spec, status }) => (spec.workerName && !isEnded({ status }) ? [spec.workerName] : []) },
   })
+  const stacks = manager.informer(stackResource)
+  // Only the leader reports them: the sum over all processes counts each Stack once.
+  registerStackMetrics(registry, () => (manager.isLeader ? stacks.list() : []))
   return {
     manager,
     dispatch,
-    stacks: manager.informer(stackResource),
+    stacks,
     runs,
     workers: manager.informer(workerResource),
     runsOfWorker: worker => runs.byIndex('ofWorker', worker),

@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
+import type { OrphanReason } from '../../stores/state/index.ts'
 
 /** The registry of `/metrics`, with metrics of the process, and the number of its worker processes if it starts any. Controllers add their own. */
 export function makeRegistry({ workers }: { workers?: () => number } = {}): Registry {
@@ -21,4 +22,19 @@ export function makeRegistry({ workers }: { workers?: () => number } = {}): Regi
 export function brokenLocksCounter(registry: Registry): Counter {
   const help = 'State locks released by force because their Run had ended or its worker was lost.'
   return new Counter({ name: 'oarlock_state_locks_broken_total', help, registers: [registry] })
+}
+
+const orphanReasons = Object.keys({
+  StaleEpoch: true,
+  NotLockHolder: true,
+  Incomplete: true,
+  RunEnded: true,
+} satisfies Record<OrphanReason, true>) as OrphanReason[]
+
+/** Writes to the state store that did not become the current version (invariant 3). Each reason starts at 0, so that the first one is an increase. */
+export function rejectedWritesCounter(registry: Registry): Counter<'reason'> {
+  const help = 'Writes of states that were rejected and stored as orphaned versions, by reason.'
+  const counter = new Counter({ name: 'oarlock_state_writes_rejected_total', help, labelNames: ['reason'] as const, registers: [registry] })
+  for (const reason of orphanReasons) counter.inc({ reason }, 0)
+  return counter
 }

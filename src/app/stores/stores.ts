@@ -15,7 +15,7 @@ import { prepareDataDirectory } from '../data-directory.ts'
 import { openDataIdentity } from '../data-identity.ts'
 import { AccessReviewer } from '../delegated-auth/access-reviewer.ts'
 import type { GenerationStore } from '../discovery/index.ts'
-import { brokenLocksCounter } from '../endpoints/metrics.ts'
+import { brokenLocksCounter, rejectedWritesCounter } from '../endpoints/metrics.ts'
 import { toAppStartError } from '../to-app-start-error.ts'
 import { createBackupHandlers, logBackupPath, stateBackupPath } from './backup-handler.ts'
 import { openGenerationStore } from './generation-store.ts'
@@ -47,6 +47,7 @@ export type StoreHandlersOptions = {
   cachedRun?(namespace: string, name: string): Run | undefined
   cachedStack?(namespace: string, name: string): Stack | undefined
   locksBroken?: Pick<Counter, 'inc'>
+  writesRejected?: Pick<Counter<'reason'>, 'inc'>
   log: Log
 }
 
@@ -110,7 +111,7 @@ export async function openStores({ dataDir, log }: { dataDir: string; log: Log }
  */
 export function createStoreHandlers(stores: Stores, options: StoreHandlersOptions): StoreHandlers {
   const { state, log: logs } = stores
-  const { client, cachedRun = () => undefined, cachedStack = () => undefined, locksBroken, log } = options
+  const { client, cachedRun = () => undefined, cachedStack = () => undefined, locksBroken, writesRejected, log } = options
   const facts: StoreFacts = {
     client,
     access: new AccessReviewer(client),
@@ -128,6 +129,7 @@ export function createStoreHandlers(stores: Stores, options: StoreHandlersOption
       isLockAbandoned: lockAbandonedCheck(client),
       onError: error => log.error({ err: error }, 'request to the state store failed'),
       onLockBroken: () => locksBroken?.inc(),
+      onWriteRejected: reason => writesRejected?.inc({ reason }),
     }),
     log: createLogHandler({
       store: logs,
@@ -154,6 +156,7 @@ export function serveStores(
     cachedRun: (namespace, name) => runs.get(`${namespace}/${name}`),
     cachedStack: (namespace, name) => stacks.get(`${namespace}/${name}`),
     locksBroken: brokenLocksCounter(registry),
+    writesRejected: rejectedWritesCounter(registry),
     log,
   })
 }

@@ -43,7 +43,7 @@ export {
   TenantIndex,
   UsageScale,
 } from './queue/index.ts'
-export { addDispatchController, type Dispatch, type DispatchOptions } from './shell/index.ts'
+export { addDispatchController, boundedLabelValues, type Dispatch, type DispatchOptions } from './shell/index.ts'
 export {
   maxReportedRuns,
   type PendingReasonCode,

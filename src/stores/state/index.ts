@@ -10,6 +10,7 @@
 
 export { epochAfterRestore, type Fence, maxEpoch, type UnlockClaim } from './decide-lock.ts'
 export { decideStateError, formatStateError, type StateError } from './decide-state-error.ts'
+export type { OrphanReason } from './decide-write.ts'
 export { describeHolder, isSameHolder, type LockHolder, type LockInfo, type RunHolder, type UserHolder } from './lock-holder.ts'
 export { type IsLockAbandoned, openStateStore, type StateStore, type StateStoreOptions, type TokenRotation } from './open-state-store.ts'
 export { keptStatePath, type RecoverStateOptions, type RecoverStateResult, recoverState } from './recover-state.ts'

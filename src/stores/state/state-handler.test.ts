@@ -227,3 +227,21 @@ test('reports an internal error and responds 500 without its message', () =>
     },
     { handler: { authorize: () => Promise.reject(new Error('secret detail')) } },
   ))
+
+test('reports the reason of each write that is stored as an orphaned version, and of no other', async () => {
+  const reasons: string[] = []
+  await withStateServer(
+    async server => {
+      const [earlier, later] = [clientOf(server, 1), clientOf(server, 2)]
+      await later.lock()
+      await later.write(Buffer.from('{"serial":1}'))
+      deepStrictEqual(reasons, [])
+      await rejects(earlier.write(Buffer.from('{"serial":2}')), StaleEpochError)
+      deepStrictEqual(reasons, ['StaleEpoch'])
+      equal((await backendOf(server)('POST', '', '{"version":4,"serial":3}')).status, 423)
+      deepStrictEqual(reasons, ['StaleEpoch', 'NotLockHolder'])
+      await Promise.all([earlier, later].map(client => client.close()))
+    },
+    { handler: { onWriteRejected: reason => reasons.push(reason) } },
+  )
+})

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { BodyBudget, clientOf, HttpError, type HttpUser, RequestLimiter, readBody, send, sendError, sendJson } from '../http/index.ts'
 import { maxEpoch } from './decide-lock.ts'
 import { decideStateError, formatStateError } from './decide-state-error.ts'
+import type { OrphanReason } from './decide-write.ts'
 import { describeHolder, type LockHolder, toLockInfo } from './lock-holder.ts'
 import type { IsLockAbandoned, StateStore } from './open-state-store.ts'
 import {
@@ -63,6 +64,8 @@ export type StateHandlerOptions = {
   onError?: (error: unknown) => void
   /** Called when an abandoned lock was broken. */
   onLockBroken?: () => void
+  /** Called when a write was rejected and its content stored as an orphaned version. */
+  onWriteRejected?: (reason: OrphanReason) => void
 }
 
 export type StateHandler = (
@@ -159,6 +162,12 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
     if (error) throw new HttpError(409, error.reason, formatStateError(error), { newest: error.newest, expected: error.expected })
   }
 
+  async function writeVersion(request: Parameters<StateStore['writeVersion']>[0]): ReturnType<StateStore['writeVersion']> {
+    const result = await store.writeVersion(request)
+    if (result.kind === 'rejected') options.onWriteRejected?.(result.reason)
+    return result
+  }
+
   async function serveRun(target: RunTarget, exchange: Exchange): Promise<void> {
     const { method, res, body, stackUid } = exchange
     const { resource, runName, epoch, sequence } = target
@@ -171,12 +180,12 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
       case 'PUT state':
       case 'PUT inventory': {
         const bytes = await body()
-        return sendWriteResult(res, await store.writeVersion({ stackUid, runName, epoch, sequence, bytes, kind: kindOf(resource) }))
+        return sendWriteResult(res, await writeVersion({ stackUid, runName, epoch, sequence, bytes, kind: kindOf(resource) }))
       }
       case 'PUT incomplete': {
         // A separate path: a server that does not know it must not store the content as a state.
         const bytes = await body()
-        return sendWriteResult(res, await store.writeVersion({ stackUid, runName, epoch, bytes, orphanReason: 'Incomplete' }))
+        return sendWriteResult(res, await writeVersion({ stackUid, runName, epoch, bytes, orphanReason: 'Incomplete' }))
       }
       case 'POST lock': {
         await checkStateVersion(exchange)
@@ -214,7 +223,7 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
       throw new HttpError(403, 'RunEnded', `Run ${runName} has ended: its worker can only store a last version of the state`)
     if (isLost) return await serveRun(target, exchange)
     const bytes = await body()
-    sendWriteResult(res, await store.writeVersion({ stackUid, runName, epoch, bytes, kind: kindOf(resource), orphanReason: 'RunEnded' }))
+    sendWriteResult(res, await writeVersion({ stackUid, runName, epoch, bytes, kind: kindOf(resource), orphanReason: 'RunEnded' }))
   }
 
   async function serveBackend(
@@ -230,7 +239,7 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
       case 'DELETE': {
         const bytes = method === 'POST' ? await body() : Buffer.alloc(0)
         if (method === 'POST') checkState(bytes, req.headers['content-md5'])
-        const result = await store.writeVersion({ stackUid, user: { lockId, name: user }, bytes, expectedVersion: stateVersion })
+        const result = await writeVersion({ stackUid, user: { lockId, name: user }, bytes, expectedVersion: stateVersion })
         if (result.kind === 'accepted') return sendJson(res, 200, { version: result.version })
         if (result.holder !== undefined && lockId === undefined) return sendHeld(result.holder, Date.now())
         const current = result.holder ? `the lock is held by ${describeHolder(result.holder)}` : 'the lock is not held'

@@ -4,4 +4,5 @@
  * Start reading at `dispatcher.ts`. `observe-objects.ts` turns changes of the caches into events, `execute-actions.ts` executes what the core
  * decides, each write at the version that it was decided from (invariant 7).
  */
+export { boundedLabelValues } from './bounded-label-values.ts'
 export { addDispatchController, type Dispatch, type DispatchOptions } from './dispatch-controller.ts'

@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { Run } from '../../../api/index.ts'
+import { boundedLabelValues } from './bounded-label-values.ts'
 
 /** Prometheus metrics of dispatch. Every value is exact; none is sampled. */
 export type DispatchMetrics = {
@@ -116,16 +117,5 @@ export function registerMetrics(registry: Registry, gauges: DispatchGauges): Dis
     runAssigned: (pool, queuedSeconds) => seconds.observe({ pool: boundedPool(pool) }, queuedSeconds),
     scaled: (pool, direction, reason, count) => scaled.inc({ pool: boundedPool(pool), direction, reason }, count),
     startFailed: (pool, reason) => failed.inc({ pool: boundedPool(pool), reason }),
-  }
-}
-
-/** Returns a function that keeps the first `max` distinct values and maps all others to `other`. */
-function boundedLabelValues(max: number): (value: string) => string {
-  const known = new Set<string>()
-  return value => {
-    if (known.has(value)) return value
-    if (known.size >= max) return 'other'
-    known.add(value)
-    return value
   }
 }
