@@ -1,15 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { findRunProcesses, type RunCgroup } from '../process/index.ts'
 import { type ExceededLimit, findExceededLimit, type MeasuredUsage, type RunLimits } from './resource-limits.ts'
 
 export type UsagePeaks = { peakMemoryBytes: number; peakPids: number; peakDiskBytes: number }
 
 export type MonitorOptions = {
-  runUid: string
-  /** Lists the processes of the Run without a search in /proc. */
-  cgroup: RunCgroup | undefined
+  /** The processes of the Run. */
+  findProcesses(): readonly number[]
   limits: RunLimits
   /** Limits that the kernel enforces. */
   byKernel: ReadonlySet<'memory' | 'pids'>
@@ -25,7 +23,7 @@ const peakIntervalMs = 500
 const diskIntervalMs = 1_000
 /**
  * A measurement that takes long is followed by a pause of this many times its duration, so that measuring uses at most 5 % of the time.
- * Without a cgroup every sample reads the environment of every process.
+ * Without a cgroup every sample reads a file of every process.
  */
 const pauseFactor = 20
 
@@ -34,7 +32,7 @@ const pauseFactor = 20
  * pages, so that shared libraries are not counted once per process.
  */
 export function monitorUsage(options: MonitorOptions): { peaks(): UsagePeaks; stop(): void } {
-  const { runUid, cgroup, limits, byKernel, diskRoot, onExceeded } = options
+  const { findProcesses, limits, byKernel, diskRoot, onExceeded } = options
   const peaks: UsagePeaks = { peakMemoryBytes: 0, peakPids: 0, peakDiskBytes: 0 }
   const usage: MeasuredUsage = { memoryBytes: 0, pids: 0, diskBytes: 0 }
   const isLimited = (limits.memoryBytes !== undefined && !byKernel.has('memory')) || (limits.pids !== undefined && !byKernel.has('pids'))
@@ -50,7 +48,7 @@ export function monitorUsage(options: MonitorOptions): { peaks(): UsagePeaks; st
   }
   const sampleProcesses = (): void => {
     const startedMs = performance.now()
-    const pids = cgroup ? cgroup.processes() : findRunProcesses(runUid)
+    const pids = findProcesses()
     usage.pids = pids.length
     usage.memoryBytes = pids.reduce((sum, pid) => sum + privateBytes(pid), 0)
     peaks.peakPids = Math.max(peaks.peakPids, usage.pids)

@@ -4,8 +4,12 @@ import type { IsolationLevel, Network } from '../../../api/index.ts'
 import {
   type Command,
   cgroupOfRun,
+  findDescendants,
+  findRunProcesses,
+  isInInnerNamespace,
   markShell,
   type RunCgroup,
+  readStartTime,
   readStat,
   runMark,
   SpawnError,
@@ -81,6 +85,8 @@ export class RunIsolation {
   #hasGivenSource = false
   readonly #markShell: string | undefined
   readonly #programs: string[] = []
+  /** The init process of the Run's newest sandbox. */
+  #sandboxInit: { pid: number; startTime: string | undefined } | undefined
 
   constructor(options: RunIsolationOptions) {
     const { level, network, limits, runUid, mutatedStackUid, directory, onExceeded } = options
@@ -102,7 +108,7 @@ export class RunIsolation {
       },
     }
     const byKernel = new Set((['memory', 'pids'] as const).filter(has))
-    this.#watch = monitorUsage({ runUid, cgroup: this.#cgroup, limits, byKernel, diskRoot: directory.root, onExceeded })
+    this.#watch = monitorUsage({ findProcesses: this.#findProcesses, limits, byKernel, diskRoot: directory.root, onExceeded })
     if (level === 'Sandbox') {
       const filter = seccompFilter()
       if (!filter) throw new Error(`there is no seccomp filter for ${process.arch}`)
@@ -115,6 +121,18 @@ export class RunIsolation {
       writeAccountFiles(options.sandbox, directory)
       if (network === 'Private') this.#resolverFile = writeResolverFile(directory)
     }
+  }
+
+  /**
+   * Without a cgroup, those of the sandbox are the processes of its PID namespace: their environment and their mark are what the program claims. At
+   * level Process these are what there is, and a sandboxed program of another Run, which may claim the same, is not counted.
+   */
+  readonly #findProcesses = (): readonly number[] => {
+    if (this.#cgroup) return this.#cgroup.processes()
+    const { level, runUid } = this.#options
+    if (level !== 'Sandbox') return findRunProcesses(runUid).filter(pid => !isInInnerNamespace(pid))
+    const init = this.#sandboxInit
+    return init?.startTime !== undefined && readStartTime(init.pid) === init.startTime ? findDescendants(init.pid) : []
   }
 
   /** Wraps a command so that it starts isolated; for {@link createProcessRunner}. */
@@ -155,6 +173,9 @@ export class RunIsolation {
     return {
       ...launched,
       sandboxOptions: options,
+      onSandbox: pid => {
+        this.#sandboxInit = { pid, startTime: readStartTime(pid) }
+      },
       ...(network === 'Private' && slirp4netns && { connectNetwork: (pid: number) => connectNetwork(slirp4netns, pid, launched.env) }),
       descriptors: [seccomp],
       release: () => closeSync(seccomp),

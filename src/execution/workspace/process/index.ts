@@ -19,7 +19,9 @@ export {
   type WrappedCommand,
 } from './process-runner.ts'
 export {
+  findDescendants,
   findRunProcesses,
+  isInInnerNamespace,
   isRunProcess,
   killRunProcesses,
   killStackWriters,

@@ -50,6 +50,8 @@ export type WrappedCommand = {
    * would end bubblewrap itself, and the program with it.
    */
   sandboxOptions?: readonly string[]
+  /** Called with the leader of the group in the sandbox, before its program starts. */
+  onSandbox?(leader: number): void
   /**
    * Connects the network of the sandbox before its program starts; `pid` is the process that started the command. Resolves to what
    * disconnects it, which is called when the program has ended.
@@ -138,6 +140,7 @@ export function createProcessRunner(runner: ProcessRunnerOptions): ProcessRunner
         processGroupId = await Promise.race([readSandboxGroup(child), exited.then(() => undefined)])
         if (processGroupId !== undefined) {
           runner.onStart?.(processGroupId)
+          wrapped?.onSandbox?.(processGroupId)
           disconnectNetwork = await connectNetwork(options, wrapped, outerGroupId)
           if (signal.aborted) signalGroup(outerGroupId, 'SIGKILL')
           else unblockSandbox(child)

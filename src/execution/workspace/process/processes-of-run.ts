@@ -14,6 +14,30 @@ export function findRunProcesses(runUid: string): number[] {
   return findProcesses(runIdentity(runUid))
 }
 
+/**
+ * A process and all that descend from it. For the init process of a PID namespace these are all processes of the namespace, whatever they did to
+ * their environment: an orphan becomes a child of init. Their parents can be read for every process, their namespaces cannot.
+ */
+export function findDescendants(root: number): number[] {
+  const children = new Map<number, number[]>()
+  for (const entry of readdirSync('/proc')) {
+    const parent = entry.charCodeAt(0) > 57 ? undefined : readStat(entry)?.[1]
+    if (parent !== undefined) children.set(Number(parent), [...(children.get(Number(parent)) ?? []), Number(entry)])
+  }
+  const found = [root]
+  for (const pid of found) found.push(...(children.get(pid) ?? []))
+  return found
+}
+
+/** Whether the process is in a PID namespace below that of this process, such as a sandbox. False if it has ended. */
+export function isInInnerNamespace(pid: number): boolean {
+  try {
+    return /^NSpid:\t\d+\t/m.test(readFileSync(`/proc/${pid}/status`, 'latin1'))
+  } catch {
+    return false
+  }
+}
+
 /** Whether a process has the Run's UID in its environment, or its mark. False if it cannot be read. */
 export function isRunProcess(pid: number, runUid: string): boolean {
   return hasIdentity(String(pid), runIdentity(runUid))
