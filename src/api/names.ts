@@ -42,6 +42,8 @@ export const annotations = {
   acceptedRestore: 'oarlock.dev/accepted-restore',
   /** On a Stack: the lineage of a state of existing resources that a user has stored. Deleting the Stack destroys them, also before its first Run. */
   importedState: 'oarlock.dev/imported-state',
+  /** On a Namespace: `true` lets the embedded server delete it although Stacks in it have resources. */
+  forceDelete: 'oarlock.dev/force-delete',
 } as const
 
 /** On an object that the engine `manifests` applied: its Stack as `namespace/name`, so that two Stacks do not apply one object in turn. */

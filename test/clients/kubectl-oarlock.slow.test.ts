@@ -91,6 +91,13 @@ describe('kubectl with the kinds of Oarlock', { skip: skipWithoutClient('kubectl
     await output('create namespace sunk')
     await output('create -f -', manifest('made', 'one', 'sunk'))
     await output('wait --for=condition=Ready stack/made -n sunk --timeout=40s')
+    const rejected = await kubectl.run('delete namespace sunk --wait=false')
+    equal(rejected.code, 1)
+    match(
+      rejected.stderr,
+      /cannot be destroyed once it is being deleted: made\. Destroy them first with .*, or .* oarlock\.dev\/force-delete/,
+    )
+    await output('annotate namespace sunk oarlock.dev/force-delete=true')
     await output('delete namespace sunk --wait=false')
     await output('wait --for=condition=Stalled stack/made -n sunk --timeout=20s')
     match(

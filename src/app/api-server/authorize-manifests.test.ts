@@ -48,6 +48,7 @@ const factsWith = (run: Run): WorkerFacts => ({
   registeredUid: () => undefined,
   recordRegistration: () => {},
   hasWorker: () => false,
+  stacksIn: () => [],
   hasStacks: namespace => namespace === 'platform' || namespace === 'inhabited',
   stored: (table, namespace, name) => stored[`${table} ${namespace ?? '/'}/${name}`],
 })

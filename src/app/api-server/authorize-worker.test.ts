@@ -41,6 +41,7 @@ const facts: WorkerFacts = {
   recordRegistration: () => {},
   hasWorker: () => false,
   stored: () => undefined,
+  stacksIn: () => [],
   hasStacks: () => false,
 }
 const authorize = makeAuthorizer(facts)

@@ -13,6 +13,7 @@ const authorize = makeAuthorizer({
   recordRegistration: () => {},
   hasWorker: () => false,
   stored: () => undefined,
+  stacksIn: () => [],
   hasStacks: () => false,
 })
 const admin = { name: 'admin', groups: ['system:masters', 'system:authenticated'] }

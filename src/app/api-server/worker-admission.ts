@@ -10,6 +10,7 @@ import {
 } from '../../api/index.ts'
 import { alreadyExists, equalJson, type KubeObject } from '../../kubernetes/object/index.ts'
 import type { AdmissionPlugin, AdmissionRequest, DeletionPlugin } from '../../kubernetes/server/index.ts'
+import { namespaceProblem } from '../namespace-deletion.ts'
 import { hasJoined, poolOf, workerOf } from '../worker-identity.ts'
 import { isInUse, mayApplyNamespace, mayApplySecret } from './authorize-manifests.ts'
 import type { WorkerFacts } from './worker-facts.ts'
@@ -120,13 +121,14 @@ export function workerAdmission(facts: WorkerFacts): ReadonlyMap<string, Admissi
 }
 
 /**
- * Rejects the deletion of a Namespace that contains Stacks, whatever its annotations say: they would be deleted with it. And a worker that
+ * Rejects the deletion of a Namespace whose Stacks have resources, and for a worker of one that contains Stacks, whatever its annotations say: they would be deleted with it. And a worker that
  * could delete a Namespace with the label could create it again without. A Stack may have created it before it was labeled.
  */
 export function namespaceDeletion(facts: WorkerFacts): DeletionPlugin {
-  return ({ user }, { metadata }) => {
+  return ({ user }, namespace) => {
+    const { metadata } = namespace
     const worker = workerOf(user)
-    if (worker === undefined) return undefined
+    if (worker === undefined) return namespaceProblem(namespace, facts.stacksIn(metadata.name))
     if (metadata.labels?.[labels.approval] !== undefined) return `a worker cannot delete a Namespace with the label ${labels.approval}`
     return isInUse(worker, metadata.name, facts) ? 'a worker cannot delete a Namespace that contains Stacks' : undefined
   }

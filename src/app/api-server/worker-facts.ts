@@ -1,4 +1,4 @@
-import { apiGroup, isEnded, labels, type Run, workersNamespace } from '../../api/index.ts'
+import { apiGroup, isEnded, labels, type Run, type Stack, workersNamespace } from '../../api/index.ts'
 import type { KubeObject } from '../../kubernetes/object/index.ts'
 import type { ApiServer } from '../../kubernetes/server/index.ts'
 import { credentialLabels, isNewCredential, workerCredentialName, workerUidAnnotation } from '../join/index.ts'
@@ -23,6 +23,8 @@ export type WorkerFacts = {
   hasWorker(worker: string): boolean
   /** A stored object; the table is the plural with the group. */
   stored(table: string, namespace: string | undefined, name: string): KubeObject | undefined
+  /** The Stacks of a namespace. */
+  stacksIn(namespace: string): Stack[]
   /** Whether a namespace contains Stacks. */
   hasStacks(namespace: string): boolean
 }
@@ -36,7 +38,7 @@ export type RunsOfWorker = (worker: string) => readonly Run[]
  * @param cachedRunsOf finds Runs faster, but may not have the newest; the stored ones are searched only if none of these meets a condition.
  */
 export function workerFacts(
-  server: () => Pick<ApiServer, 'getObject' | 'newestObject' | 'annotate' | 'listObjects' | 'hasObjects'> | undefined,
+  server: () => Pick<ApiServer, 'getObject' | 'newestObject' | 'annotate' | 'listObjects' | 'objectsIn' | 'hasObjects'> | undefined,
   cachedRunsOf: RunsOfWorker = () => [],
   nowMs: () => number = Date.now,
 ): WorkerFacts {
@@ -57,6 +59,7 @@ export function workerFacts(
     recordRegistration: (worker, uid) =>
       server()?.annotate('secrets', workersNamespace, workerCredentialName(worker), { [workerUidAnnotation]: uid }),
     hasWorker: worker => server()?.newestObject(`workers.${apiGroup}`, undefined, worker) !== undefined,
+    stacksIn: namespace => (server()?.objectsIn(`stacks.${apiGroup}`, namespace) ?? []) as Stack[],
     hasStacks: namespace => server()?.hasObjects(`stacks.${apiGroup}`, namespace) ?? true,
   }
 }
