@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { parse } from 'yaml'
 import { makeControllers } from '../src/app/controllers/controllers.ts'
-import { makeRegistry, rejectedWritesCounter } from '../src/app/endpoints/metrics.ts'
+import { makeRegistry } from '../src/app/endpoints/metrics.ts'
+import { openStores, serveStores } from '../src/app/stores/stores.ts'
 import { createClient } from '../src/kubernetes/client/index.ts'
 import { silentLog } from '../src/kubernetes/controller/index.ts'
 
@@ -35,8 +36,11 @@ before(async () => {
   const registry = makeRegistry({ workers: () => 0 })
   // Nothing is requested: the controllers are not started.
   const client = await createClient({ cluster: { server: 'http://127.0.0.1:9' } })
-  makeControllers({ client, registry, log: silentLog, allowPaths: [], cacheDir: dataDir, removeStackData: async () => undefined })
-  rejectedWritesCounter(registry)
+  const options = { client, registry, log: silentLog }
+  const { manager } = makeControllers({ ...options, allowPaths: [], cacheDir: dataDir, removeStackData: async () => undefined })
+  const stores = await openStores({ dataDir: join(dataDir, 'stores'), log: silentLog })
+  serveStores(stores, { ...options, manager })
+  await stores.close()
   await client.close()
   for (const type of matches(await registry.metrics(), /^# TYPE (\w+ \w+)$/gm)) {
     const [name = '', kind] = type.split(' ')
