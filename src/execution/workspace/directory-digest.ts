@@ -4,7 +4,7 @@ import { createSha256, type RootDirectory } from '../../kubernetes/util/index.ts
 /** As a source has at most. */
 const maxFileBytes = 1024 ** 3
 
-/** `sha256:<hex>` of the paths and contents below `root`, without `.git`. */
+/** `sha256:<hex>` of the paths, contents and executable bits below `root`, without `.git`. */
 export async function directoryDigest(files: RootDirectory, root: string): Promise<string> {
   const hash = createSha256()
   const visit = async (directory: string): Promise<void> => {
@@ -16,7 +16,8 @@ export async function directoryDigest(files: RootDirectory, root: string): Promi
       else if (kind === 'file') {
         const content = createSha256()
         await files.readPieces(join(root, path), { maxBytes: maxFileBytes }, piece => void content.update(piece))
-        hash.update(`file ${path}\0${content.digest('hex')}\0`)
+        const kindOfFile = (await files.isExecutable(join(root, path))) ? 'program' : 'file'
+        hash.update(`${kindOfFile} ${path}\0${content.digest('hex')}\0`)
       }
     }
   }

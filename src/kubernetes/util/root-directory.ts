@@ -103,6 +103,10 @@ export class RootDirectory {
     return stats && kindOf(stats)
   }
 
+  async isExecutable(path: string): Promise<boolean> {
+    return await this.#withParent(path, async (directory, name) => ((await lstat(join(directory, name))).mode & 0o111) !== 0)
+  }
+
   async readLink(path: string): Promise<string> {
     return await this.#withParent(path, (directory, name) => readlink(join(directory, name)))
   }
