@@ -104,5 +104,8 @@ test('view reads Stacks, logs and plans; edit requests plans; admin approves, re
   await stacks.until('web', 'the plan of edit', ({ status }) => status?.lastRunNumber === 2 && status.lastRun?.finishedAt !== undefined)
   await succeeds('admin', /web applied/, 'approve', 'web', '--yes', '--wait', '--timeout', '60s')
   await succeeds('admin', /^\{\}$/m, 'state', 'pull', 'web')
-  await succeeds('admin', /web destroyed/, 'destroy', 'web', '--yes', '--timeout', '60s')
+  // Its plan awaits approval.
+  const destroying = await as('admin', 'destroy', 'web', '--yes', '--timeout', '60s')
+  equal(destroying.code, 9, destroying.text)
+  await succeeds('admin', /web destroyed/, 'approve', 'web', '--yes', '--wait', '--timeout', '60s')
 })
