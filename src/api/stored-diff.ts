@@ -11,7 +11,7 @@ export type StoredDiff = {
   destroy: number
   /** In the engine's own format, without colors. */
   text: string
-  /** For programs: of terraform and opentofu what `show -json` prints. Undefined if it is larger than {@link maxDiffBytes}. */
+  /** For programs: of terraform and opentofu what `show -json` prints, without `configuration`. Undefined if it is larger than {@link maxDiffBytes}. */
   document?: Json
   /** What is missing in `text`, because it is larger than {@link maxDiffBytes}. */
   missing?: { lines: number; bytes: number }

@@ -28,7 +28,7 @@ export class SecretsTooLargeError extends Error {
 }
 
 /**
- * Masks secrets in log lines: verbatim, each line of a multi-line secret, and as encoded in JSON, in URLs and in base64 (also as part of a
+ * Masks secrets in log lines: verbatim, each line of a multi-line secret, and as encoded in JSON (a number also as one), in URLs and in base64 (also as part of a
  * longer base64 text, as in a Basic header). Values of 2 or 3 characters are masked as whole words, a single
  * character is not. Of a form with more than 255 characters, each part of that length is masked.
  * The output never contains a secret. With 300 secrets a line without any takes 0.4 µs (110 characters); a line takes linear time with any secrets.
@@ -176,6 +176,8 @@ function* plainForms(secret: string): Generator<string> {
   // JSON as Go and Terraform write it: <, > and & are escaped.
   yield escaped.replaceAll('<', '\\u003c').replaceAll('>', '\\u003e').replaceAll('&', '\\u0026')
   if (secret.isWellFormed()) yield encodeURIComponent(secret)
+  // As a number: JSON keeps neither its zeros nor more than 17 digits.
+  if (/^-?\d+(\.\d+)?$/.test(secret)) yield String(Number(secret))
   const lines = secret.split(/\r\n|[\n\r]/)
   if (lines.length === 1) return
   for (const line of lines) {

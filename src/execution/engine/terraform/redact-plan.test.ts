@@ -24,7 +24,7 @@ test('hides a value whose marks have another structure', () => {
   equal(hideSensitive('a', [true]), '(sensitive value)')
 })
 
-test('a redacted plan has no sensitive variable, attribute, output or default', () => {
+test('a redacted plan has no sensitive variable, attribute or output', () => {
   for (const name of ['plan-create', 'plan-destroy']) {
     const text = JSON.stringify(redactPlan(fixture(name), []))
     match(JSON.stringify(fixture(name)), name === 'plan-create' ? /hunter2secret/ : /hunter/)
@@ -39,7 +39,7 @@ test('hides variables that are secret although the configuration does not mark t
   deepEqual((redactPlan(plan, ['b']) as { variables: object }).variables, { a: { value: 'one' }, b: { value: '(sensitive value)' } })
 })
 
-test('hides values in nested modules, drift, deferred changes and defaults', () => {
+test('hides values in nested modules, drift, deferred changes and actions', () => {
   const change = {
     actions: ['update'],
     before: { p: 'SECRET', q: 1 },
@@ -52,7 +52,26 @@ test('hides values in nested modules, drift, deferred changes and defaults', () 
     deferred_changes: [{ resource_change: { change } }],
     planned_values: { root_module: { child_modules: [{ resources: [{ values: { p: 'SECRET' }, sensitive_values: { p: true } }] }] } },
     prior_state: { values: { outputs: { o: { sensitive: true, value: 'SECRET' } } } },
-    configuration: { root_module: { variables: { v: { default: 'SECRET', sensitive: true } } } },
+    action_invocations: [{ config_values: { p: 'SECRET' }, config_sensitive: { p: true } }],
   }
   doesNotMatch(JSON.stringify(redactPlan(plan, [])), /SECRET/)
+})
+
+test('has no configuration, because nothing marks the constant values of sensitive attributes there', () => {
+  const change = { actions: ['create'], before: null, after: { password: 'hunter22x' }, after_sensitive: { password: true } }
+  const plan: Json = {
+    resource_changes: [{ change }],
+    configuration: {
+      provider_config: { db: { expressions: { password: { constant_value: 'hunter22x' } } } },
+      root_module: {
+        resources: [{ expressions: { password: { constant_value: 'hunter22x' } } }],
+        module_calls: { m: { expressions: { password: { constant_value: 'hunter22x' } } } },
+        variables: { password: { default: 'hunter22x' } },
+      },
+    },
+  }
+  const redacted = redactPlan(plan, [])
+  deepEqual(redacted, {
+    resource_changes: [{ change: { ...change, after: { password: '(sensitive value)' } } }],
+  })
 })

@@ -1,6 +1,7 @@
 import { deepEqual, equal } from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Run } from '../../../api/index.ts'
+import { createMasker } from '../../../stores/log/index.ts'
 import { storedDiff } from './stored-diff.ts'
 
 const run = { metadata: { name: 'web-1' }, spec: { stack: { engine: 'command' } } } as Run
@@ -14,6 +15,14 @@ test('masks secrets in the text, and in values and keys of the document', () => 
     text: 'a ***',
     document: { '***': ['***', { deep: 'my ***' }], n: 1 },
   })
+})
+
+test('masks numbers and booleans of the document as in the text', () => {
+  const { mask } = createMasker(['48151623', '12345678901234567890', '00420.50', 'true'])
+  const document = { pin: 48151623, long: Number('12345678901234567890'), price: 420.5, on: true, off: false, n: 1, nothing: null }
+  const stored = storedDiff(run, plan, { text: 'pin = 48151623', document }, mask)
+  equal(stored.text, 'pin = ***')
+  deepEqual(stored.document, { pin: '***', long: '***', price: '***', on: '***', off: false, n: 1, nothing: null })
 })
 
 test('states what is missing in a text over the limit, and keeps no part of a document over it', () => {

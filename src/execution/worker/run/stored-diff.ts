@@ -12,7 +12,7 @@ export function storedDiff(
 ): StoredDiff {
   // Masked as a whole, because a secret may have several lines.
   const { text, missing } = firstLines(mask(diff.text), maxBytes)
-  const document = maskStrings(diff.document, mask)
+  const document = maskJson(diff.document, mask)
   const isSmall = Buffer.byteLength(JSON.stringify(document)) <= maxBytes
   return {
     ...{ runName: run.metadata.name, digest, engine: run.spec.stack.engine, add, change, destroy, text },
@@ -39,9 +39,15 @@ function countLines(bytes: Buffer): number {
   return lines
 }
 
-function maskStrings(value: Json, mask: (text: string) => string): Json {
+/** A number or boolean that is a secret becomes a string. */
+function maskJson(value: Json, mask: (text: string) => string): Json {
   if (typeof value === 'string') return mask(value)
-  if (Array.isArray(value)) return value.map(each => maskStrings(each, mask))
+  if (typeof value === 'number' || typeof value === 'boolean') {
+    const text = String(value)
+    const masked = mask(text)
+    return masked === text ? value : masked
+  }
+  if (Array.isArray(value)) return value.map(each => maskJson(each, mask))
   if (!isJsonObject(value)) return value
-  return Object.fromEntries(Object.entries(value).map(([key, each]) => [mask(key), maskStrings(each as Json, mask)]))
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [mask(key), maskJson(each as Json, mask)]))
 }
