@@ -306,6 +306,11 @@ const status = Type.Object({
         at: Type.String({ format: 'date-time', description: 'When the Run ended.' }),
         runName: Type.String({ description: 'Name of the Run.' }),
         specDigest: Type.Optional(Type.String({ description: 'Digest of the fields of the spec that affect the infrastructure.' })),
+        overwrittenBy: Type.Optional(
+          Type.String({
+            description: 'Name of a later Run that did not succeed and may have applied part of other inputs. The next Apply removes it.',
+          }),
+        ),
       },
       { description: 'The inputs of the last successful Apply.' },
     ),

@@ -137,7 +137,7 @@ function chooseOutlook(facts: StackFacts): Outlook {
   if (!inputs) return { kind: 'resolvingSource' }
 
   const choice = chooseRun(facts, inputs)
-  if (record.restored) return isReview(choice, input) ? choice : { kind: 'restored' }
+  if (record.restored) return !settings.suspended && isReview(choice, input) ? choice : { kind: 'restored' }
   if (choice.kind !== 'run') return choice
   const { planned } = choice
   if (settings.suspended) return { kind: 'held', planned, by: 'suspend' }

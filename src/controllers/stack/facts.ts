@@ -5,7 +5,7 @@ import type { StackEvent } from './conditions.ts'
 import type { StackInput } from './decision.ts'
 import { pendingDestroyPlan } from './destroy-plan.ts'
 import { foldRuns, observeRun, type RunHistory, type StackRecord } from './fold-runs.ts'
-import { type Inputs, inputsOf, type SpecVersion, sameInputs, specVersionOf } from './inputs.ts'
+import { areApplied, type Inputs, inputsOf, type SpecVersion, sameInputs, specVersionOf } from './inputs.ts'
 import { isAdHocRun, isLifecycleRun, ownRuns } from './run-status.ts'
 import { type Settings, settingsOf } from './settings.ts'
 
@@ -30,7 +30,7 @@ export type StackFacts = {
   readonly events: readonly StackEvent[]
   /** What the next Run would use; undefined while the source is not resolved. */
   readonly inputs: Inputs | undefined
-  /** True when these inputs are applied. */
+  /** True when these inputs are applied completely. */
   readonly inSync: boolean
   readonly request: RunRequest | undefined
 }
@@ -48,7 +48,7 @@ export function foldFacts(input: StackInput): StackFacts {
     ? { ...history, ...factsOfDeletion(input, settings, runs, history.record) }
     : withoutOutdated(input, settings, runs, last, history)
   const request = pendingRequest(stack, record)
-  const inSync = sameInputs(record.applied, inputs)
+  const inSync = areApplied(inputs, record.applied)
   const events = [...history.events, ...voidApprovalEvents(stack, record)]
   const facts = { input, settings, isDeleting, runs, active, last, record, drifted, events, inputs, inSync, request }
   return request && active && isHandledBy(active, request, facts)

@@ -1,7 +1,7 @@
 import { isEnded, phaseOf, type Run, recordedEpoch, type Stack, type StackStatus } from '../../api/index.ts'
 import { type Condition, findCondition, rfc3339, setCondition } from '../../kubernetes/object/index.ts'
 import type { StackEvent } from './conditions.ts'
-import { type Inputs, inputsOf, sameInputs, specVersionOf, withGeneration } from './inputs.ts'
+import { areApplied, carryGenerationsOver, type Inputs, inputsOf, sameInputs, specVersionOf } from './inputs.ts'
 import { formatApplied, formatFailure, formatPlanned, truncateMessage } from './messages.ts'
 import { countFailure } from './repeated-failure.ts'
 import {
@@ -16,6 +16,7 @@ import {
   isOutdatedPlan,
   isRoutine,
   isSuperseded,
+  mayHaveWritten,
 } from './run-status.ts'
 import { specDigest } from './spec-effects.ts'
 
@@ -45,7 +46,7 @@ type Outcome = {
  */
 export function foldRuns(stack: Stack, runs: readonly Run[], nowMs: number): RunHistory {
   const { conditions, observedGeneration: _, nextRunAt: _n, ...known } = stack.status ?? {}
-  const record = withGeneration(known, specVersionOf(stack))
+  const record = carryGenerationsOver(known, specVersionOf(stack))
   const { lastRun, lastRunNumber: observedEpoch = 0 } = record
   const recorded = recordedEpoch(stack.status)
   let history: RunHistory = { record, drifted: findCondition(conditions, 'Drifted'), events: [] }
@@ -62,7 +63,7 @@ export function foldRuns(stack: Stack, runs: readonly Run[], nowMs: number): Run
     const { epoch } = run.spec
     if (epoch > observedEpoch) history = { ...history, record: observeRun(history.record, run, previous) }
     if (isEnded(run) && epoch > recorded) {
-      history = { ...history, record: withStateVersion(history.record, run) }
+      history = { ...history, record: withOverwritten(withStateVersion(history.record, run), run) }
       history = addOutcome(history, outcomeOf(run, history.record, stack, nowMs), stack, nowMs)
     }
     if (isLifecycleRun(run)) previous = run
@@ -98,6 +99,24 @@ function isNewAttempt(previous: Pick<Run, 'spec'>, next: Pick<Run, 'spec'>): boo
 function withStateVersion(record: StackRecord, { status }: Run): StackRecord {
   const { stateVersion } = status ?? {}
   return stateVersion === undefined ? record : { ...record, stateVersion: Math.max(stateVersion, record.stateVersion ?? 0) }
+}
+
+/**
+ * The record once `run` has ended: one that may have applied part of other inputs leaves neither those nor the applied ones. That is
+ * recorded because the Run may be deleted before a user reverts the change.
+ */
+function withOverwritten(record: StackRecord, run: Run): StackRecord {
+  const { applied } = record
+  if (!applied || phaseOf(run) === 'Succeeded' || !mayHaveWritten(run)) return record
+  // A Refresh writes only the state.
+  if (run.spec.type === 'Refresh' || isSameApply(run, applied)) return record
+  return { ...record, applied: { ...applied, overwrittenBy: run.metadata.name } }
+}
+
+/** True for a repetition of what is applied, for example to correct drift: whatever it wrote is part of that. */
+function isSameApply({ spec }: Run, { revision, inputsDigest, specDigest: applied }: NonNullable<StackRecord['applied']>): boolean {
+  const isSameSource = spec.revision === revision && spec.inputsDigest === inputsDigest
+  return spec.type === 'Apply' && isSameSource && specDigest(spec.stack, 'infrastructure') === applied
 }
 
 function addOutcome({ record, drifted, events }: RunHistory, outcome: Outcome, stack: Stack, nowMs: number): RunHistory {
@@ -204,7 +223,7 @@ function outcomeOfPlan(run: Run, record: StackRecord, stack: Stack, nowMs: numbe
   const inputs = appliedInputs(run, stack)
   const isChanged = hasChanges(run)
   const counts = run.status?.plan ?? { add: 0, change: 0, destroy: 0 }
-  const isDriftCheck = sameInputs(record.applied, inputs)
+  const isDriftCheck = areApplied(inputs, record.applied)
   const driftMessage = isChanged ? `Run ${name} found drift: ${formatPlanned(counts)}` : inSyncMessage
   const planned = `Run ${name} planned: ${isChanged ? formatPlanned(counts) : 'no changes'}`
   if (isDestroyPlan(run)) return { event: { type: 'Normal', reason: 'Planned', message: planned }, record }

@@ -27,20 +27,25 @@ export function sameInputs(a: Inputs | undefined, b: Inputs | undefined): boolea
 }
 
 /** What is applied and what awaits approval, with the generation of `current` if nothing that they depend on has changed since. */
-export function withGeneration<Record extends Pick<StackStatus, 'applied' | 'plan'>>(record: Record, current: SpecVersion): Record {
-  const applied = renumbered(record.applied, current, 'infrastructure')
+export function carryGenerationsOver<Record extends Pick<StackStatus, 'applied' | 'plan'>>(record: Record, current: SpecVersion): Record {
+  const applied = carryGenerationOver(record.applied, current, 'infrastructure')
   // Who approved a plan approved how it is applied, too.
-  const plan = renumbered(record.plan, current, 'execution')
+  const plan = carryGenerationOver(record.plan, current, 'execution')
   return applied === record.applied && plan === record.plan ? record : { ...record, applied, plan }
 }
 
-function renumbered<T extends { generation: number; specDigest?: string }>(
+function carryGenerationOver<T extends { generation: number; specDigest?: string }>(
   recorded: T | undefined,
   { generation, spec }: SpecVersion,
   scope: SpecScope,
 ): T | undefined {
   if (!recorded || recorded.generation === generation || recorded.specDigest === undefined) return recorded
   return recorded.specDigest === specDigest(spec, scope) ? { ...recorded, generation } : recorded
+}
+
+/** True when `inputs` are applied completely. False when a Run with other inputs has ended halfway since. */
+export function areApplied(inputs: Inputs | undefined, applied: StackStatus['applied']): boolean {
+  return applied?.overwrittenBy === undefined && sameInputs(applied, inputs)
 }
 
 /** Why `current` requires a Run when `applied` was applied last. */

@@ -8,7 +8,7 @@ import { lostRunLimit } from './constants.ts'
 import type { RevisionError } from './decision.ts'
 import { type StackFacts, sourceError } from './facts.ts'
 import type { StackRecord } from './fold-runs.ts'
-import { type Inputs, inputsOf, sameInputs, specVersionOf } from './inputs.ts'
+import { areApplied, type Inputs, inputsOf, sameInputs, specVersionOf } from './inputs.ts'
 import {
   formatActiveRun,
   formatApplied,
@@ -87,7 +87,7 @@ export function activeConditions(facts: StackFacts, active: Run, outlook: Outloo
   }
   const conditions = outlookConditions(facts, outlook)
   const activeInputs = inputsOf(active, specVersionOf(facts.input.stack), 'infrastructure')
-  const isCheck = active.spec.reason === 'DriftCheck' && sameInputs(record.applied, activeInputs)
+  const isCheck = active.spec.reason === 'DriftCheck' && areApplied(activeInputs, record.applied)
   if (isAdHocRun(active) || (isCheck && conditions.ready.status === 'True')) return conditions
   if (isViolatingPolicy(active)) return policyViolation(active)
   // A Stack stays Stalled during automatic retries for a missing engine, but not during a Run that a user requested.
@@ -136,6 +136,10 @@ function plannedConditions(facts: StackFacts, { after, atMs }: PlannedRun): Stac
   const { record, inputs, inSync, settings } = facts
   if (!after) {
     if (inSync) return appliedCondition(facts)
+    if (sameInputs(record.applied, inputs)) {
+      const cause = `Run ${record.applied?.overwrittenBy} did not succeed and may have applied part of other inputs`
+      return reconcilingCondition('Progressing', `A Run is needed because ${cause}`)
+    }
     const target = record.plan && settings.manualApproval ? 'the approved plan' : formatChange(record.applied, inputs!)
     return reconcilingCondition('Progressing', `A Run is needed for ${target}`)
   }

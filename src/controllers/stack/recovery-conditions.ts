@@ -7,10 +7,11 @@ import type { StackFacts } from './facts.ts'
 export function restoredConditions({ input, record }: Pick<StackFacts, 'input' | 'record'>): StackConditions {
   const { metadata } = input.stack
   const backup = record.restored?.backupAt === undefined ? 'a backup' : `the backup of ${record.restored.backupAt}`
+  const suspended = input.stack.spec.suspend ? 'It is suspended; set spec.suspend to false first. ' : ''
   return stalledCondition(
     'RestoredFromBackup',
     `The Stack was restored from ${backup}: its resources may have changed since, and nothing is applied. ` +
-      `Show what differs with: ${oarlockCommand('plan', metadata)}; then continue with: ${oarlockCommand('restore accept', metadata)}`,
+      `${suspended}Show what differs with: ${oarlockCommand('plan', metadata)}; then continue with: ${oarlockCommand('restore accept', metadata)}`,
   )
 }
 
