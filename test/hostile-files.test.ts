@@ -48,6 +48,15 @@ for (const level of levels) {
     match(run.status?.message ?? '', /OARLOCK_OUTPUTS is not a regular file/)
   })
 
+  test(`${level}: pipes in place of both outputs and state fail the Run with the reason of the first failure`, {
+    timeout: 60_000,
+  }, async t => {
+    const apply = shell('rm -f $OARLOCK_OUTPUTS $OARLOCK_STATE; mkfifo $OARLOCK_OUTPUTS $OARLOCK_STATE')
+    const run = await executeAt(t, level, { stack: { command: { apply } } })
+    deepEqual([run.status?.phase, run.status?.reason], ['Failed', 'InvalidOutputs'], JSON.stringify(run.status))
+    match(run.status?.message ?? '', /OARLOCK_OUTPUTS is not a regular file; saving its state failed too: .* is not a regular file/)
+  })
+
   test(`${level}: a symlink to a file of the worker is no output`, async t => {
     const victim = createVictim()
     writeFileSync(victim, `{"stolen":"${secret}"}`)

@@ -8,6 +8,7 @@ import { InputError } from './input-error.ts'
 import { InputsAccessError } from './inputs-access.ts'
 import { OutputsError } from './outputs.ts'
 import type { StopCause } from './stop-cause.ts'
+import { UnsavedStateError } from './unsaved-state-error.ts'
 
 /** The result of a Run that did not succeed. */
 export type Failure = Pick<RunStatus, 'reason' | 'message' | 'retryable'> & { phase: 'Failed' | 'Canceled' }
@@ -87,6 +88,7 @@ function formatOutOfMemory({ used, limit, raise }: Extract<StopCause, { kind: 'O
 
 /** The result of a Run whose work failed with `error`. The caller masks the message. */
 export function failureOf(error: unknown): Failure {
+  if (error instanceof UnsavedStateError) return { ...failureOf(error.cause), message: error.message }
   if (error instanceof LockedError) {
     return failed('StateLocked', error.message, true)
   }

@@ -10,6 +10,7 @@ import {
 import type { RunLog } from './run-log.ts'
 import type { RunStopper } from './run-stopper.ts'
 import { RunStoppedError } from './stop-cause.ts'
+import { UnsavedStateError } from './unsaved-state-error.ts'
 
 export type RunStateFileOptions = {
   client: Pick<StateClient, 'write'>
@@ -78,7 +79,7 @@ export class RunStateFile {
 
   /**
    * Saves what a failed engine has written: it may have changed resources too.
-   * @throws {Error} naming both failures, if the state could not be saved either.
+   * @throws {UnsavedStateError} naming both failures, if the state could not be saved either.
    */
   async flushAfterFailure(error: unknown): Promise<void> {
     if (!this.#stream || this.#options.stopper.writeSignal.aborted) return
@@ -86,8 +87,7 @@ export class RunStateFile {
       await this.flush()
     } catch (flushError) {
       this.handleStoreError(flushError)
-      const message = `${(error as Error).message}; saving its state failed too: ${(flushError as Error).message}`
-      throw new Error(message, { cause: error })
+      throw new UnsavedStateError(error as Error, flushError as Error)
     }
   }
 
