@@ -12,6 +12,7 @@ import { openStores } from '../stores/stores.ts'
 import { readKeys } from './backup-keys.ts'
 import { type BackupSources, createBackup } from './create-backup.ts'
 import { backUpLogs, backUpStates } from './local-states.ts'
+import { objectsOnlyReason } from './manifest.ts'
 import { restoreInstallation } from './restore-installation.ts'
 import { verifyBackup } from './verify-backup.ts'
 
@@ -172,6 +173,16 @@ test('a Stack that is deleted between the copies is not in the backup; one witho
   })
   match(lost.missing[0] ?? '', /^stack\/web -n team: the Stack has resources, but no state is stored/)
   deepEqual((await verifyBackup(at('lost.backup'))).missing, lost.missing)
+})
+
+test('without states, each Stack that has one is reported, unless the user wanted the objects only', async () => {
+  const path = at('stateless.backup')
+  const create = async (states: string) => await createBackup(path, sources({ keys: 'not wanted', states }), { version: '1.2.3' })
+  const { missing } = await create('the data directory has none')
+  match(missing.join(), /^stack\/web -n team: the Stack has resources, but no state is stored[^,]*$/)
+  deepEqual((await verifyBackup(path)).missing, missing)
+  deepEqual((await create(objectsOnlyReason)).missing, [])
+  deepEqual((await verifyBackup(path)).missing, [])
 })
 
 test('the database of an API server is restored without states, and its Stacks wait for a review', async () => {

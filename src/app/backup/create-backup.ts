@@ -5,15 +5,19 @@ import { pipeline } from 'node:stream/promises'
 import { rfc3339 } from '../../kubernetes/object/index.ts'
 import { type BackupSummary, writeAtomically } from '../../kubernetes/server/index.ts'
 import { inspectStateFile } from '../../stores/state/state-copy.ts'
+import { backupFiles } from './backup-files.ts'
 import { type BackupKeys, encryptKeys } from './backup-keys.ts'
-import { type BackupManifest, backupFiles, backupFormat, backupFormatVersion, manifestFile, type Omission } from './manifest.ts'
+import { type BackupManifest, backupFormat, backupFormatVersion, manifestFile, type Omission, objectsOnlyReason } from './manifest.ts'
 import { missingStates } from './missing-states.ts'
 import { readTar, type TarEntry, writeTar } from './tar.ts'
 
 /** Whose states a copy has. */
 export type StatesOrigin = NonNullable<BackupManifest['states']>['stores'] & { readonly key: string }
 
-/** Where each part of a backup comes from: writes it to a path. A text instead is why it is omitted. */
+/**
+ * Where each part of a backup comes from: writes it to a path. A text instead is why it is omitted. Without states, each Stack that has one is reported as
+ * missing, unless the text is {@link objectsOnlyReason}.
+ */
 export type BackupSources = {
   objects(path: string): Promise<BackupSummary>
   /** Called after `objects`, so that the copy has every state that an object refers to. */
@@ -97,7 +101,8 @@ async function copyDatabases(at: (name: string) => string, sources: BackupSource
   const [objectsFile, statesFile] = [at(backupFiles.objects), at(backupFiles.states)]
   const { objects: count, revision, encrypted } = await sources.objects(objectsFile)
   const objects = { count, revision, encrypted: Object.fromEntries(encrypted) }
-  if (typeof sources.states === 'string') return { objects, missing: [] }
+  if (typeof sources.states === 'string')
+    return { objects, missing: sources.states === objectsOnlyReason ? [] : missingStates(objectsFile, new Map()) }
   const { key, id, generation } = await sources.states(statesFile)
   const { newestVersions, versions, orphans, plans, locks } = inspectStateFile(statesFile)
   const missing = missingStates(objectsFile, newestVersions)

@@ -6,11 +6,11 @@ import { makeDirectories } from '../../kubernetes/util/index.ts'
 import { restoreStateFile, stateKeyId } from '../../stores/state/state-copy.ts'
 import { openDataIdentity } from '../data-identity.ts'
 import { openGenerationStore } from '../stores/generation-store.ts'
+import { backupFiles } from './backup-files.ts'
 import { decryptKeys, readKeys } from './backup-keys.ts'
-import { type BackupManifest, backupFiles, damaged, type Omission } from './manifest.ts'
+import { type BackupManifest, damaged, isLogFile, type Omission } from './manifest.ts'
 import { contentOf, extract, type OpenBackup, readText } from './open-backup.ts'
 import { readTar } from './tar.ts'
-import { isLogFile } from './verify-backup.ts'
 
 export type KeyOptions = {
   /** The `keys/` of the data directory that the backup is from. Not needed when the keys are in the backup, or in the data directory. */

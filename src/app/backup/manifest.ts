@@ -1,6 +1,7 @@
 import { isJsonObject } from '../../kubernetes/object/index.ts'
 import { AppStartError } from '../app-start-error.ts'
 import type { Generation } from '../discovery/index.ts'
+import { findInvalidField } from './manifest-fields.ts'
 
 /** The first file of a backup. It lists the others, and what is missing. */
 export type BackupManifest = {
@@ -40,8 +41,15 @@ export type Omission = { readonly what: string; readonly reason: string }
 export const backupFormat = 'oarlock-backup'
 export const backupFormatVersion = 1
 export const manifestFile = 'manifest.json'
-/** The other files of a backup, in this order. */
-export const backupFiles = { objects: 'objects.db', states: 'states.db', logs: 'logs.tar', keys: 'keys.json' } as const
+
+/** A name of a log in its archive: anything else could be a path elsewhere. */
+export const isLogFile = (name: string): boolean => /^[a-z0-9][a-z0-9-]{0,62}\/[a-z0-9][a-z0-9.-]{0,220}\.(log|meta)$/.test(name)
+
+/** Why a backup has no states if a user wanted none. With any other reason, a Stack that has a state misses it. */
+export const objectsOnlyReason = '--objects-only was passed'
+
+export const isObjectsOnly = ({ omitted }: BackupManifest): boolean =>
+  omitted.some(({ what, reason }) => what === 'states' && reason === objectsOnlyReason)
 
 /** A larger manifest is not read: it lists at most four files. */
 export const maxManifestBytes = 1024 * 1024
@@ -54,7 +62,7 @@ export function parseManifest(text: string, path: string): BackupManifest {
   } catch {
     value = undefined
   }
-  if (!isJsonObject(value) || value.format !== backupFormat || !Array.isArray(value.files)) throw notABackup(path)
+  if (!isJsonObject(value) || value.format !== backupFormat) throw notABackup(path)
   if (value.formatVersion !== backupFormatVersion) {
     throw new AppStartError(
       'DataDirectory',
@@ -62,6 +70,8 @@ export function parseManifest(text: string, path: string): BackupManifest {
       `use oarlock ${value.oarlock}, which created it`,
     )
   }
+  const invalid = findInvalidField(value)
+  if (invalid !== undefined) throw damaged(path, `the field ${invalid} of ${manifestFile} is not valid`)
   return value as unknown as BackupManifest
 }
 

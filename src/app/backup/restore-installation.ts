@@ -11,9 +11,10 @@ import {
 import { makeDirectories, restoreMarker } from '../../kubernetes/util/index.ts'
 import { AppStartError } from '../app-start-error.ts'
 import { openDataIdentity } from '../data-identity.ts'
+import { backupFiles } from './backup-files.ts'
 import { readKeys } from './backup-keys.ts'
 import { type ExtractedParts, extractParts, type KeyOptions } from './extract-parts.ts'
-import { type BackupManifest, backupFiles, type Omission } from './manifest.ts'
+import type { BackupManifest, Omission } from './manifest.ts'
 import { isArchive, openBackup } from './open-backup.ts'
 import { restoredObject } from './restored-object.ts'
 

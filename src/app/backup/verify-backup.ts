@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inspectBackup } from '../../kubernetes/server/index.ts'
 import { inspectStateFile } from '../../stores/state/state-copy.ts'
+import { backupFiles } from './backup-files.ts'
 import { decryptKeys } from './backup-keys.ts'
-import { type BackupManifest, backupFiles, damaged } from './manifest.ts'
+import { type BackupManifest, damaged, isLogFile, isObjectsOnly } from './manifest.ts'
 import { missingStates } from './missing-states.ts'
 import { extract, openBackup, readText } from './open-backup.ts'
 import { readTar } from './tar.ts'
@@ -32,10 +33,8 @@ export async function verifyBackup(path: string, { passphrase }: { passphrase?: 
     for (const file of manifest.files) await extract(backup, file, file.name.endsWith('.db') ? at(file.name) : undefined)
     let missing: string[] = []
     if (manifest.objects) inspectBackup(at(backupFiles.objects), path)
-    if (manifest.states) {
-      const { newestVersions } = inspectStateFile(at(backupFiles.states))
-      if (manifest.objects) missing = missingStates(at(backupFiles.objects), newestVersions)
-    }
+    const newestVersions = manifest.states ? inspectStateFile(at(backupFiles.states)).newestVersions : new Map<string, number>()
+    if (manifest.objects && !isObjectsOnly(manifest)) missing = missingStates(at(backupFiles.objects), newestVersions)
     const logs = positions.get(backupFiles.logs)
     if (manifest.logs && logs) {
       const range = { start: logs.offset, end: logs.offset + logs.size }
@@ -49,6 +48,3 @@ export async function verifyBackup(path: string, { passphrase }: { passphrase?: 
     rmSync(work, { recursive: true, force: true })
   }
 }
-
-/** A name of a log in its archive: anything else could be a path elsewhere. */
-export const isLogFile = (name: string): boolean => /^[a-z0-9][a-z0-9-]{0,62}\/[a-z0-9][a-z0-9.-]{0,220}\.(log|meta)$/.test(name)

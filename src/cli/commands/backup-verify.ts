@@ -7,7 +7,7 @@ import { dataError } from '../data-error.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { serialize } from '../output/print-objects.ts'
 import { passphraseIn } from './passphrase.ts'
-import { printBackup } from './print-backup.ts'
+import { expectStates, printBackup } from './print-backup.ts'
 
 /** `oarlock backup verify FILE` */
 export async function verify(file: string, options: { passphraseFile?: string; output?: string }): Promise<void> {
@@ -28,7 +28,7 @@ export async function verify(file: string, options: { passphraseFile?: string; o
     if (options.output === 'json' || options.output === 'yaml')
       print(await serialize({ path, bytes, ...manifest, missing }, options.output))
     else printBackup({ path, bytes, manifest, missing })
-    if (missing.length > 0) throw new CliError(`${missing.length} Stacks have no state in ${path}`, { hint: 'create another backup' })
+    expectStates(path, missing, 'create another backup')
     if (!options.output) print(`verified: ${manifest.files.length} files${keysDecrypted ? ', the passphrase decrypts the keys' : ''}`)
   } catch (error) {
     throw dataError(error)

@@ -15,7 +15,7 @@ import { serialize } from '../output/print-objects.ts'
 import { storeErrorMessage } from '../store-error-message.ts'
 import { packageVersion } from '../version.ts'
 import { passphraseToEncrypt } from './passphrase.ts'
-import { printBackup } from './print-backup.ts'
+import { expectStates, printBackup } from './print-backup.ts'
 
 export type BackupOptions = {
   to?: string
@@ -82,7 +82,7 @@ async function backUpDirectory(dataDir: string, path: string, parts: Parts): Pro
       path,
       {
         objects: to => backUpDataDirectory(dataDir, to),
-        states: statesOr(parts, hasStates ? to => backUpStates(dataDir, to) : `${dataDir} has no states`),
+        states: await statesOr(parts, hasStates ? to => backUpStates(dataDir, to) : 'the data directory has none'),
         logs: logsOr(parts, to => backUpLogs(dataDir, to)),
         keys: parts.keys ?? keysReason,
       },
@@ -104,7 +104,7 @@ async function backUpServer(path: string, access: { kubeconfig?: string; context
       path,
       {
         objects: to => downloadObjects(client, to),
-        states: statesOr(parts, states),
+        states: await statesOr(parts, states),
         logs: logsOr(parts, typeof states === 'string' ? states : async to => void (await download(client, '/logs/backup', to))),
         keys: parts.keys ?? keysReason,
       },
@@ -113,7 +113,8 @@ async function backUpServer(path: string, access: { kubeconfig?: string; context
   })
 }
 
-const statesOr = ({ objectsOnly }: Parts, states: BackupSources['states']) => (objectsOnly ? '--objects-only was passed' : states)
+const statesOr = async ({ objectsOnly }: Parts, states: BackupSources['states']) =>
+  objectsOnly ? (await backups()).objectsOnlyReason : states
 const logsOr = ({ includeLogs }: Parts, logs: BackupSources['logs']) => (includeLogs ? logs : 'include them with --include-logs')
 const keysReason = 'copy the directory keys/ to another place, or include it with --include-keys'
 
@@ -148,4 +149,6 @@ async function download(client: Client, path: string, to: string): Promise<Strea
 async function printResult({ path, bytes, manifest, missing }: BackupResult, output: string | undefined): Promise<void> {
   if (output === 'json' || output === 'yaml') print(await serialize({ path, bytes, ...manifest, missing }, output))
   else printBackup({ path, bytes, manifest, missing })
+  const remedy = 'the file is written. Put the states back, or decide how each Stack continues without its state: docs/state.md'
+  expectStates(path, missing, manifest.states ? remedy : `${remedy}. To leave the states out, pass --objects-only`)
 }

@@ -1,5 +1,6 @@
 import type { BackupManifest } from '../../app/index.ts'
 import { formatBytes } from '../../kubernetes/util/index.ts'
+import { CliError } from '../cli-error.ts'
 import { errPaint, note, print } from '../console.ts'
 
 /** What a backup contains and what it omits. */
@@ -31,4 +32,10 @@ export function printBackup({
   if (keys) print(`keys, encrypted with a passphrase: ${keys.names.join(', ')}`)
   for (const { what, reason } of omitted) print(`not included: ${what} (${reason})`)
   for (const each of missing) note(`${errPaint()('yellow', 'warning:')} ${each}`)
+}
+
+/** @throws {CliError} if a Stack of the backup misses its state: what is restored from it would create the resources again. */
+export function expectStates(path: string, missing: readonly string[], hint: string): void {
+  if (missing.length === 0) return
+  throw new CliError(`${missing.length === 1 ? '1 Stack has' : `${missing.length} Stacks have`} no current state in ${path}`, { hint })
 }
