@@ -5,7 +5,7 @@ import { spawnSync } from 'node:child_process'
 import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { allowedSkips } from '../test/allowed-skips.mjs'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
@@ -37,6 +37,7 @@ const directory = mkdtempSync(join(tmpdir(), 'oarlock-test-'))
 process.on('exit', () => rmSync(directory, { recursive: true, force: true }))
 const skipped = join(directory, 'skipped.jsonl')
 run(process.execPath, [
+  `--import=${pathToFileURL(join(root, 'scripts/exit-limit.mjs'))}`,
   '--test',
   `--test-concurrency=${concurrency}`,
   '--test-timeout=240000',

@@ -32,11 +32,14 @@ let states: StateStore
 before(async () => {
   await startServer('127.0.0.1')
 })
-after(async () => {
-  await fixture?.close()
-  disk.remove()
-  rmSync(base, { recursive: true, force: true })
-})
+// Separate, so that one that fails or times out does not prevent the others.
+after(() => fixture?.close())
+after(() => disk.remove())
+after(() => rmSync(base, { recursive: true, force: true }))
+
+/** Bounded: it blocks the event loop, so no limit of the test runner applies. */
+const runProgram = (command: string, ...args: string[]) =>
+  execFileSync(command, args, { stdio: 'pipe', timeout: 30_000, killSignal: 'SIGKILL' })
 
 async function startServer(host: string): Promise<void> {
   await fixture?.close()
@@ -50,7 +53,7 @@ type Network =
 
 /** A network namespace that is connected only to this one, over a link that can be cut so that packets are dropped. */
 function createNetwork(): Network {
-  const ip = (...args: string[]) => execFileSync('ip', args, { stdio: 'pipe' })
+  const ip = (...args: string[]) => runProgram('ip', ...args)
   const id = process.pid % 50_000
   const [namespace, here, there] = [`oarlock-${id}`, `oa${id}`, `ob${id}`]
   const subnet = `10.${200 + (id % 50)}.${Math.floor(id / 50) % 250}`
@@ -213,14 +216,13 @@ type FrozenDisk =
 function createDisk(): FrozenDisk {
   const image = join(base, 'disk.img')
   const path = join(base, 'disk')
-  const run = (command: string, ...args: string[]) => execFileSync(command, args, { stdio: 'pipe' })
   const remove = (): void => {
     for (const [command, ...args] of [
       ['fsfreeze', '-u', path],
       ['umount', '-l', path],
     ] as [string, ...string[]][]) {
       try {
-        run(command, ...args)
+        runProgram(command, ...args)
       } catch {
         // It was not frozen or not mounted.
       }
@@ -228,14 +230,14 @@ function createDisk(): FrozenDisk {
   }
   try {
     mkdirSync(path)
-    run('truncate', '-s', '32M', image)
-    run('mkfs.ext4', '-q', image)
-    run('mount', '-o', 'loop', image, path)
+    runProgram('truncate', '-s', '32M', image)
+    runProgram('mkfs.ext4', '-q', image)
+    runProgram('mount', '-o', 'loop', image, path)
     return {
       skipReason: undefined,
       path,
-      freeze: () => void run('fsfreeze', '-f', path),
-      thaw: () => void run('fsfreeze', '-u', path),
+      freeze: () => void runProgram('fsfreeze', '-f', path),
+      thaw: () => void runProgram('fsfreeze', '-u', path),
       remove,
     }
   } catch (error) {

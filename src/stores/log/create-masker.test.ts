@@ -1,6 +1,7 @@
 import { equal, match, ok, throws } from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { cpuMs } from '../../../test/support/cpu-ms.ts'
 import { seededRandom } from '../../kubernetes/util/index.ts'
 import { createMasker, SecretsTooLargeError } from './index.ts'
 import { TextIndex } from './text-index.ts'
@@ -93,9 +94,10 @@ test('masks with hundreds of secrets quickly', t => {
   const masker = createMasker(Array.from({ length: 300 }, (_, i) => random(i)))
   const line = 'aws_instance.web[3]: Still creating... [id=i-0abc12345678, 00m10s elapsed] with some more text to make it long'
   masker.mask(line)
-  const startMs = performance.now()
-  for (let i = 0; i < 5_000; i++) masker.mask(line)
-  const perLineUs = ((performance.now() - startMs) / 5_000) * 1_000
+  const runMs = cpuMs(() => {
+    for (let i = 0; i < 5_000; i++) masker.mask(line)
+  })
+  const perLineUs = (runMs / 5_000) * 1_000
   t.diagnostic(`300 secrets: ${perLineUs.toFixed(1)} µs for a line of ${line.length} characters`)
   ok(perLineUs < 2_000, `${perLineUs} µs`)
 })
@@ -147,9 +149,7 @@ for (const { name, secrets, line } of [
 ]) {
   test(`takes linear time for ${name}`, t => {
     const masker = createMasker(secrets)
-    const startMs = performance.now()
-    masker.mask(line)
-    const ms = performance.now() - startMs
+    const ms = cpuMs(() => masker.mask(line))
     t.diagnostic(`${Math.round(ms)} ms for a line of ${line.length} characters`)
     ok(ms < 10_000, `${ms} ms`)
   })

@@ -363,16 +363,19 @@ test('worker and supervisor killed together: the engine and processes that left 
 
 test('worker, supervisor and engine paused past the Lease: after they resume, the supervisor kills engine and worker', async t => {
   const own = { cacheDir: join(base, 'cache-of-the-stopped') }
-  const { worker, supervisorPid, group, uid, directory } = await start(t, 'trap "" INT TERM; echo ready; while :; do sleep 0.02; done', own)
+  const signalsPath = join(base, 'signals-of-the-stopped')
+  const script = `trap "echo int >> ${signalsPath}" INT; trap "echo term >> ${signalsPath}" TERM; echo ready; while :; do sleep 0.02; done`
+  const signals = () => (existsSync(signalsPath) ? readFileSync(signalsPath, 'utf8') : '')
+  const { worker, supervisorPid, group, uid, directory } = await start(t, script, own)
   const all = [supervisorPid, worker.pid!, -group]
   for (const pid of all) process.kill(pid, 'SIGSTOP')
   // The Lease must really expire while every process that could report it is stopped.
   await new Promise(resolve => setTimeout(resolve, timings.durationMs + 200))
+  const signalsBefore = signals()
   // The worker stays paused: the supervisor must act alone.
   for (const pid of [-group, supervisorPid]) process.kill(pid, 'SIGCONT')
-  const continuedAt = performance.now()
   await untilExited(uid)
-  assert.ok(performance.now() - continuedAt < 1_000, `took ${performance.now() - continuedAt} ms`)
+  assert.equal(signals(), signalsBefore, 'the engine had more time: it was not killed immediately')
   await once(worker, 'exit')
   assert.equal(worker.signalCode, 'SIGKILL')
   await untilRemoved(directory)

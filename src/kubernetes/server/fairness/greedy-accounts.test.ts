@@ -51,7 +51,7 @@ test('two accounts whose requests never end leave capacity for a third one', asy
     equal((await server.call(configMapsPath('default', `modest-${i}`), { token })).code, 200)
     times.push(performance.now() - startMs)
   }
-  // The median: the machine is shared with other tests.
+  // The median, and a limit far above what a loaded machine needs: behind the flood they would wait until it ends.
   times.sort((one, other) => one - other)
-  ok((times[5] ?? 0) < 1_000, `a write and a read took ${times.map(Math.round)} ms`)
+  ok((times[5] ?? 0) < 10_000, `a write and a read took ${times.map(Math.round)} ms`)
 })

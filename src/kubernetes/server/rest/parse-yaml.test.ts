@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { cpuMs } from '../../../../test/support/cpu-ms.ts'
 import { parseYamlText } from './parse-yaml.ts'
 
 for (const [name, text, value] of [
@@ -24,10 +25,9 @@ for (const [name, text, message] of [
 
 test('parses a mapping with many keys in linear time', () => {
   const text = Array.from({ length: 20_000 }, (_, index) => `k${index}: v\n`).join('')
-  const startedMs = performance.now()
-  assert.equal(Object.keys(parseYamlText(text) as object).length, 20_000)
+  const ms = cpuMs(() => assert.equal(Object.keys(parseYamlText(text) as object).length, 20_000))
   // Comparing each with each took 15 s.
-  assert.ok(performance.now() - startedMs < 6_000)
+  assert.ok(ms < 6_000, `${ms} ms`)
 })
 
 test('parses YAML 1.1 as kube-apiserver does: without dates and sexagesimal numbers', () => {
