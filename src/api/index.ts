@@ -24,7 +24,7 @@ export {
   type WorkPhase,
   workPhases,
 } from './duration-distribution.ts'
-export { expectedStateVersion, isStateError, type StateErrorReason } from './expected-state-version.ts'
+export { expectedStateVersion, isStateError, pendingImport, type StateErrorReason } from './expected-state-version.ts'
 export {
   type ApprovalPolicy,
   annotations,

@@ -40,7 +40,7 @@ export const annotations = {
   requestedRun: 'oarlock.dev/requested-run',
   /** On a Stack from a backup: the value of `status.restored.at`, when a user has reviewed it. Another value has no effect. */
   acceptedRestore: 'oarlock.dev/accepted-restore',
-  /** On a Stack: the lineage of a state of existing resources that a user has stored. Deleting the Stack destroys them, also before its first Run. */
+  /** On a Stack: the lineage of a state of existing resources that a user has stored, after `pending:` until it is stored. Deleting the Stack destroys them, also before its first Run. */
   importedState: 'oarlock.dev/imported-state',
   /** On a Namespace: `true` lets the embedded server delete it although Stacks in it have resources. */
   forceDelete: 'oarlock.dev/force-delete',

@@ -40,13 +40,14 @@ export async function importState(target: string, options: Options): Promise<voi
     for (const { address } of resources.slice(0, maxListed)) note(`  ${address}`)
     if (resources.length > maxListed) note(`  … and ${resources.length - maxListed} more`)
     await confirm(`import ${count} (serial ${serial}, lineage ${lineage}) into stack/${name} in namespace ${namespace}?`, options)
-    await recordImport(client, stack, lineage)
-    const version = await state.write('oarlock state import', async () => {
-      const current = await state.read()
-      const newer = conflict(current)
-      if (newer) throw newer
-      return withNewerSerial(content, current)
-    })
+    const write = () =>
+      state.write('oarlock state import', async () => {
+        const current = await state.read()
+        const newer = conflict(current)
+        if (newer) throw newer
+        return withNewerSerial(content, current)
+      })
+    const version = await recordImport({ client, stack, state }, lineage, write)
     print(`stack/${name}: imported ${count} from ${options.from}, stored as version ${version}`)
     const first = stack.spec.suspend ? 'set spec.suspend to false, then ' : ''
     note(`hint: ${first}"${oarlockCommand('plan', { name, namespace })}" shows what would change: nothing, if state and files agree`)

@@ -256,13 +256,15 @@ export async function push(target: string, file: string, options: AccessOptions 
       })
     }
     await confirm(`replace the state of stack/${name} with ${file} (${summary.resources.length} resources)?`, options)
-    if (!stack.status?.applied) await recordImport(client, stack, summary.lineage ?? '')
-    const version = await state.write('oarlock state push', async () => {
-      const newConflict = options.force ? undefined : replacementConflict(content, await state.read())
-      if (newConflict)
-        throw new CliError(`the state of stack/${name} changed in the meantime: ${newConflict}`, { exitCode: exitCodes.rejected })
-      return content
-    })
+    const write = () =>
+      state.write('oarlock state push', async () => {
+        const newConflict = options.force ? undefined : replacementConflict(content, await state.read())
+        if (newConflict)
+          throw new CliError(`the state of stack/${name} changed in the meantime: ${newConflict}`, { exitCode: exitCodes.rejected })
+        return content
+      })
+    const isApplied = stack.status?.applied !== undefined
+    const version = isApplied ? await write() : await recordImport({ client, stack, state }, summary.lineage ?? '', write)
     print(`stack/${name}: ${file} is the current state, stored as version ${version}`)
   })
 }

@@ -12,7 +12,7 @@ export function newRun(facts: StackFacts, planned: PlannedRun, inputs: Inputs, s
   const { stack } = input
   // The number is the epoch: each Run has a higher one than all before (invariant 3).
   const epoch = Math.max((record.lastRunNumber ?? 0) + 1, record.minRunNumber ?? 0)
-  const stateVersion = expectedStateVersion({ spec: stack.spec, status: record })
+  const stateVersion = expectedStateVersion({ ...stack, status: record })
   const spec: RunSpec = {
     type: planned.type,
     ...(planned.planMode && { planMode: planned.planMode }),

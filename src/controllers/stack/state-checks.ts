@@ -25,7 +25,12 @@ export class StateChecks {
     const { stack } = input
     const known = this.#known.get(stack.metadata.uid)
     const decision = decide({ ...input, state: known })
-    const expected = expectedStateVersion({ spec: stack.spec, status: decision.status })
+    const expected = expectedStateVersion({ ...stack, status: decision.status })
+    if (expected === 0 && known) {
+      // Its state is not stored here any more, as with `spec.state: External`: what was wrong with it does not matter.
+      this.#known.delete(stack.metadata.uid)
+      return decide({ ...input, state: undefined })
+    }
     if (!this.#check || expected === 0 || (known && !known.error && !decision.createRun)) return decision
     try {
       const state = await this.#check(stack, expected)
