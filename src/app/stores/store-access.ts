@@ -134,7 +134,9 @@ export async function authorizeLog(facts: StoreFacts, { user, namespace, run: ru
     // Without its Run a log belongs to no Stack any more: then the permission for all Stacks of the namespace is required.
     ...(run && { name: run.spec.stackRef.name }),
   }
-  return (await facts.access.isAllowed(user, attributes)) ? { allowed: true } : denied(403, forbiddenMessage(user, attributes))
+  return (await facts.access.isAllowed(user, attributes))
+    ? { allowed: true, isRunMissing: run === undefined }
+    : denied(403, forbiddenMessage(user, attributes))
 }
 
 /** Without a decision of the API server the client gets 503, which clients retry. */

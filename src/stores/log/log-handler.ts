@@ -11,7 +11,8 @@ export type LogAccessRequest = {
   run: string
   verb: 'read' | 'write'
 }
-export type LogAccess = { allowed: true } | { allowed: false; code: 401 | 403 | 404 | 503; message: string }
+/** `isRunMissing`: the Run does not exist (any more). */
+export type LogAccess = { allowed: true; isRunMissing?: boolean } | { allowed: false; code: 401 | 403 | 404 | 503; message: string }
 
 export type LogHandlerOptions = {
   store: LogStore
@@ -64,6 +65,9 @@ export function createLogHandler(options: LogHandlerOptions): LogHandler {
         const codes = { 401: 'Unauthorized', 403: 'Forbidden', 404: 'NotFound', 503: 'Unavailable' }
         throw new HttpError(access.code, codes[access.code], access.message)
       }
+      // The log of a deleted Run is kept for a while; one that has not started has an empty log.
+      if (method === 'GET' && access.isRunMissing && (await store.receivedBytes(key)) === 0)
+        throw new HttpError(404, 'NotFound', `Run ${key.namespace}/${key.run} does not exist, and no log of it is kept`)
       const isStillAllowed = async (): Promise<boolean> => {
         const again = await authorize({ user: await reauthenticate(), ...key, verb: 'read' })
         // Undecided: an outage of the API server does not end what was allowed.

@@ -101,6 +101,20 @@ for (const { name, method = 'POST', path, body, want } of [
     ))
 }
 
+test('a Run that does not exist and has no log is not found, also by followers; the log that a deleted Run left is read', () =>
+  withServer(
+    async ({ store, url }) => {
+      for (const query of ['', '?follow=1']) {
+        const response = await fetch(`${url}/logs/apps/missing${query}`)
+        equal(response.status, 404)
+        match(await response.text(), /Run apps\/missing does not exist/)
+      }
+      await store.append(key, 0, Buffer.from('kept\n'))
+      equal(await (await fetch(`${url}/logs/apps/${key.run}`)).text(), 'kept\n')
+    },
+    { handler: { authorize: async () => ({ allowed: true, isRunMissing: true }) } },
+  ))
+
 test('rejects an invalid name before the request is authorized, which the API server could not decide', () =>
   withServer(
     async ({ url }) => {
