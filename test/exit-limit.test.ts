@@ -32,7 +32,7 @@ for (const { name, rest, status, output } of [
     writeFileSync(file, `import { test } from 'node:test'\ntest('passes', () => {})\n${rest}\n`)
     const { NODE_TEST_CONTEXT: _, ...env } = process.env
     const result = spawnSync(process.execPath, [`--import=${preload}`, '--test', file], {
-      env: { ...env, OARLOCK_TEST_EXIT_LIMIT_MS: '200' },
+      env: { ...env, OARLOCK_TEST_EXIT_LIMIT_MS: String(status === 0 ? 60_000 : 200) },
       encoding: 'utf8',
     })
     const text = result.stdout + result.stderr
