@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { Agent } from 'node:https'
 import { join } from 'node:path'
-import { type Run, type StackSpec, systemNamespace, workerPoolResource, workerResource } from '../../src/api/index.ts'
+import { annotations, type Run, type StackSpec, systemNamespace, workerPoolResource, workerResource } from '../../src/api/index.ts'
 import { privateNetworkProblem, probeIsolation } from '../../src/execution/workspace/index.ts'
 import { type Client, createClient, namespaceResource, secretResource, serviceAccountResource } from '../../src/kubernetes/client/index.ts'
 import { isReason } from '../../src/kubernetes/object/index.ts'
@@ -306,7 +306,9 @@ export class Target {
     await this.#probe()
     this.certificate = await (await admin.request({ method: 'GET', path: '/join/ca' })).text()
     const namespaces = admin.resource(namespaceResource)
-    await Promise.all([attackerNamespace, victimNamespace].map(name => namespaces.create({ metadata: { name } })))
+    // Otherwise the victim's namespace, which has Stacks with resources, could be deleted by no user.
+    const allowDelete = { [annotations.forceDelete]: 'true' }
+    await Promise.all([attackerNamespace, victimNamespace].map(name => namespaces.create({ metadata: { name, annotations: allowDelete } })))
     const pools = admin.resource(workerPoolResource)
     await pools.create({ metadata: { name: 'attack' }, spec: { mode: 'Process', lifecycle: 'Warm', slots: 4, min: 1, max: 1 } })
     await pools.create({ metadata: { name: 'victim' }, spec: { mode: 'Process', lifecycle: 'Warm', slots: 1, min: 1, max: 1 } })
