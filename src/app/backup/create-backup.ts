@@ -126,8 +126,8 @@ async function countFiles(archive: string): Promise<number> {
   return files
 }
 
-export async function digestOf(path: string, range: { start?: number; end?: number } = {}): Promise<string> {
+async function digestOf(path: string): Promise<string> {
   const hash = createHash('sha256')
-  await pipeline(createReadStream(path, range), hash)
+  await pipeline(createReadStream(path), hash)
   return hash.digest('hex')
 }

@@ -1,19 +1,13 @@
-import { createWriteStream, existsSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { pipeline } from 'node:stream/promises'
-import { type BackupKeys, type BackupResult, type BackupSources, backups, type StatesOrigin } from '../../app/index.ts'
-import type { Client, StreamResponse } from '../../kubernetes/client/index.ts'
-import { StatusError } from '../../kubernetes/object/index.ts'
-import { type BackupSummary, backUpDataDirectory, ServerStartError, writeBackup } from '../../kubernetes/server/index.ts'
-import { makeDataDirectory } from '../../kubernetes/util/index.ts'
-import { dataDirectory, withClient } from '../access.ts'
+import { type BackupKeys, type BackupResult, backups } from '../../app/index.ts'
+import { dataDirectory } from '../access.ts'
 import { CliError, usageError } from '../cli-error.ts'
 import { print } from '../console.ts'
 import { dataError } from '../data-error.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { serialize } from '../output/print-objects.ts'
-import { storeErrorMessage } from '../store-error-message.ts'
-import { packageVersion } from '../version.ts'
+import { backUpDirectory, backUpServer } from './backup-sources.ts'
 import { passphraseToEncrypt } from './passphrase.ts'
 import { expectStates, printBackup } from './print-backup.ts'
 
@@ -52,8 +46,6 @@ export async function backup(options: BackupOptions): Promise<void> {
   }
 }
 
-type Parts = Pick<BackupOptions, 'includeLogs' | 'objectsOnly'> & { keys: Extract<BackupSources['keys'], object> | undefined }
-
 /** A directory that does not exist is not created: it may be an unmounted disk. */
 function toTargetError(error: unknown, path: string): unknown {
   const { code, path: failedPath } = error as NodeJS.ErrnoException
@@ -71,79 +63,6 @@ async function keysOf(dataDir: string, passphraseFile: string | undefined): Prom
       hint: 'pass the data directory of a server with --data',
     })
   return { keys, passphrase: await passphraseToEncrypt(passphraseFile) }
-}
-
-async function backUpDirectory(dataDir: string, path: string, parts: Parts): Promise<BackupResult> {
-  const { backUpLogs, backUpStates, createBackup } = await backups()
-  if (existsSync(dataDir)) makeDataDirectory(dataDir)
-  const hasStates = existsSync(join(dataDir, 'state', 'state.db'))
-  try {
-    return await createBackup(
-      path,
-      {
-        objects: to => backUpDataDirectory(dataDir, to),
-        states: await statesOr(parts, hasStates ? to => backUpStates(dataDir, to) : 'the data directory has none'),
-        logs: logsOr(parts, to => backUpLogs(dataDir, to)),
-        keys: parts.keys ?? keysReason,
-      },
-      { version: packageVersion() },
-    )
-  } catch (error) {
-    if (!(error instanceof ServerStartError) || error.code !== 'DataInUse') throw error
-    return await backUpServer(path, { kubeconfig: join(dataDir, 'kubeconfig') }, parts)
-  }
-}
-
-async function backUpServer(path: string, access: { kubeconfig?: string; context?: string }, parts: Parts): Promise<BackupResult> {
-  const { createBackup, hasStores } = await backups()
-  return await withClient(access, async client => {
-    const states: BackupSources['states'] = (await hasStores(client))
-      ? to => downloadStates(client, to)
-      : 'no stores have run with this API server'
-    return await createBackup(
-      path,
-      {
-        objects: to => downloadObjects(client, to),
-        states: await statesOr(parts, states),
-        logs: logsOr(parts, typeof states === 'string' ? states : async to => void (await download(client, '/logs/backup', to))),
-        keys: parts.keys ?? keysReason,
-      },
-      { version: packageVersion() },
-    )
-  })
-}
-
-const statesOr = async ({ objectsOnly }: Parts, states: BackupSources['states']) =>
-  objectsOnly ? (await backups()).objectsOnlyReason : states
-const logsOr = ({ includeLogs }: Parts, logs: BackupSources['logs']) => (includeLogs ? logs : 'include them with --include-logs')
-const keysReason = 'copy the directory keys/ to another place, or include it with --include-keys'
-
-async function downloadObjects(client: Client, path: string): Promise<BackupSummary> {
-  return await writeBackup(path, async temporary => void (await download(client, '/backup', temporary)))
-}
-
-async function downloadStates(client: Client, path: string): Promise<StatesOrigin> {
-  const { backupHeaders, stateBackupPath } = await backups()
-  const { headers } = await download(client, stateBackupPath, path)
-  const header = (name: string) => String(headers[name] ?? '')
-  return {
-    id: header(backupHeaders.id),
-    key: header(backupHeaders.keyId),
-    generation: JSON.parse(header(backupHeaders.generation)) as StatesOrigin['generation'],
-  }
-}
-
-async function download(client: Client, path: string, to: string): Promise<StreamResponse> {
-  const response = await client.stream({ method: 'GET', path }).catch((error: unknown) => {
-    const message = error instanceof StatusError ? storeErrorMessage(error) : undefined
-    throw message === undefined ? error : new CliError(message, { exitCode: exitCodes.rejected, cause: error })
-  })
-  const file = createWriteStream(to, { mode: 0o600, flush: true })
-  await pipeline(response.body, file)
-  const expected = response.headers['content-length']
-  if (expected !== undefined && file.bytesWritten !== Number(expected))
-    throw new CliError(`the server sent ${file.bytesWritten} of ${expected} bytes`, { hint: 'try again' })
-  return response
 }
 
 async function printResult({ path, bytes, manifest, missing }: BackupResult, output: string | undefined): Promise<void> {
