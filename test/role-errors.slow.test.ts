@@ -1,15 +1,13 @@
 /** What commands report while roles that run in processes of their own are missing, stopped or paused. */
 import { equal, match } from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { type StackSpec, workerPoolResource } from '../src/api/index.ts'
-import { installOarlock } from '../src/app/controllers/install.ts'
 import { readEndpoint, readLeader } from '../src/app/discovery/index.ts'
-import { type Client, createClient } from '../src/kubernetes/client/index.ts'
+import type { Client } from '../src/kubernetes/client/index.ts'
 import { eventually } from './support/eventually.ts'
 import { makeDataDir, removeDirectory } from './support/oarlock-process.ts'
-import { accountKubeconfig, controllerArgs, type RoleProcess, RoleProcesses } from './support/role-process.ts'
+import { accountKubeconfig, controllerArgs, type RoleProcess, RoleProcesses, startApiRole } from './support/role-process.ts'
 import { runOarlock } from './support/run-program.ts'
 import { StackFixture } from './support/stacks.ts'
 
@@ -20,10 +18,7 @@ let client: Client
 let ca: string
 
 before(async () => {
-  api = await roles.start('api', ['serve', '--data', '.', '--listen', '127.0.0.1:0'], /kubeconfig/)
-  client = await createClient({ kubeconfig: join(api.directory, 'kubeconfig') })
-  ca = readFileSync(join(api.directory, 'pki', 'ca.crt'), 'utf8')
-  await installOarlock(client)
+  ;({ api, client, ca } = await startApiRole(roles))
 })
 after(async () => {
   await client?.close()

@@ -1,14 +1,12 @@
 /** 2,600 concurrent connections of each kind against the listeners of roles whose processes may open 2,048 files. */
 import { equal, ok } from 'node:assert/strict'
-import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readdirSync } from 'node:fs'
 import { after, before, test } from 'node:test'
-import { installOarlock } from '../src/app/controllers/install.ts'
-import { type Client, configMapResource, createClient } from '../src/kubernetes/client/index.ts'
+import { type Client, configMapResource } from '../src/kubernetes/client/index.ts'
 import { checkHealth, type Flood, getRequest, respond, startFlood } from './support/connection-flood.ts'
 import { eventually } from './support/eventually.ts'
 import { makeDataDir, removeDirectory } from './support/oarlock-process.ts'
-import { accountKubeconfig, controllerArgs, type RoleProcess, RoleProcesses } from './support/role-process.ts'
+import { accountKubeconfig, controllerArgs, type RoleProcess, RoleProcesses, startApiRole } from './support/role-process.ts'
 
 const openFiles = 2_048
 const connections = 2_600
@@ -19,10 +17,7 @@ let client: Client
 let ca: string
 
 before(async () => {
-  const api = await roles.start('api', ['serve', '--data', '.', '--listen', '127.0.0.1:0'], /kubeconfig/)
-  client = await createClient({ kubeconfig: join(api.directory, 'kubeconfig') })
-  ca = readFileSync(join(api.directory, 'pki', 'ca.crt'), 'utf8')
-  await installOarlock(client)
+  ;({ client, ca } = await startApiRole(roles))
 })
 after(async () => {
   await client?.close()

@@ -1,15 +1,13 @@
 /** What roles report about themselves while they cannot work: wrong or rejected credentials, pools that are not theirs, another leader. */
 import { equal, match } from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { Agent, fetch } from 'undici'
 import { workerPoolResource } from '../src/api/index.ts'
-import { installOarlock } from '../src/app/controllers/install.ts'
-import { type Client, createClient, serviceAccountResource } from '../src/kubernetes/client/index.ts'
+import { type Client, serviceAccountResource } from '../src/kubernetes/client/index.ts'
 import { eventually } from './support/eventually.ts'
 import { makeDataDir, removeDirectory } from './support/oarlock-process.ts'
-import { accountKubeconfig, controllerArgs, type RoleProcess, RoleProcesses } from './support/role-process.ts'
+import { accountKubeconfig, controllerArgs, type RoleProcess, RoleProcesses, startApiRole } from './support/role-process.ts'
 import { runOarlock } from './support/run-program.ts'
 
 const base = makeDataDir()
@@ -19,10 +17,7 @@ let client: Client
 let ca: string
 
 before(async () => {
-  const api = await roles.start('api', ['serve', '--data', '.', '--listen', '127.0.0.1:0'], /kubeconfig/)
-  client = await createClient({ kubeconfig: join(api.directory, 'kubeconfig') })
-  ca = readFileSync(join(api.directory, 'pki', 'ca.crt'), 'utf8')
-  await installOarlock(client)
+  ;({ client, ca } = await startApiRole(roles))
 })
 after(async () => {
   await dispatcher.close()

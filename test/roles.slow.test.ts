@@ -3,17 +3,16 @@
  * ServiceAccount: a role that opened a file of another one, would be denied.
  */
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { readdirSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { runResource, type StackSpec, workerPoolResource } from '../src/api/index.ts'
-import { installOarlock } from '../src/app/controllers/install.ts'
 import { createJoinToken } from '../src/app/join/index.ts'
-import { type Client, configMapResource, createClient } from '../src/kubernetes/client/index.ts'
+import { type Client, configMapResource } from '../src/kubernetes/client/index.ts'
 import { eventually } from './support/eventually.ts'
 import { listeningPorts, openWithoutCredential } from './support/listening-ports.ts'
 import { makeDataDir, removeDirectory } from './support/oarlock-process.ts'
-import { accountKubeconfig, controllerArgs, type RoleProcess, RoleProcesses } from './support/role-process.ts'
+import { accountKubeconfig, controllerArgs, type RoleProcess, RoleProcesses, startApiRole } from './support/role-process.ts'
 import { runOarlock } from './support/run-program.ts'
 import { isReady, StackFixture } from './support/stacks.ts'
 
@@ -36,10 +35,7 @@ const spec: StackSpec = {
 }
 
 before(async () => {
-  api = await roles.start('api', ['serve', '--data', '.', '--listen', '127.0.0.1:0'], /kubeconfig/)
-  client = await createClient({ kubeconfig: kubeconfig() })
-  ca = readFileSync(join(api.directory, 'pki', 'ca.crt'), 'utf8')
-  await installOarlock(client)
+  ;({ api, client, ca } = await startApiRole(roles))
   const start = async (name: string, account: string, ...args: string[]) => {
     const file = roles.file(name, 'kubeconfig', await accountKubeconfig(client, account, ca))
     return await roles.start(name, [...args, '--kubeconfig', file, '--data', '.'], /^ *API /m)

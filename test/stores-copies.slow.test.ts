@@ -5,16 +5,13 @@
 import { equal, match, notEqual, rejects } from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { get } from 'node:https'
-import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { installOarlock } from '../src/app/controllers/install.ts'
-import { type Client, createClient } from '../src/kubernetes/client/index.ts'
+import type { Client } from '../src/kubernetes/client/index.ts'
 import { eventually } from './support/eventually.ts'
 import { makeDataDir, removeDirectory } from './support/oarlock-process.ts'
-import { accountKubeconfig, type RoleProcess, RoleProcesses } from './support/role-process.ts'
+import { accountKubeconfig, type RoleProcess, RoleProcesses, startApiRole } from './support/role-process.ts'
 
 const base = makeDataDir()
 const roles = new RoleProcesses(base)
@@ -22,10 +19,9 @@ let client: Client
 let kubeconfig: string
 
 before(async () => {
-  const api = await roles.start('api', ['serve', '--data', '.', '--listen', '127.0.0.1:0'], /kubeconfig/)
-  client = await createClient({ kubeconfig: join(api.directory, 'kubeconfig') })
-  await installOarlock(client)
-  kubeconfig = await accountKubeconfig(client, 'oarlock-stores', readFileSync(join(api.directory, 'pki', 'ca.crt'), 'utf8'))
+  const api = await startApiRole(roles)
+  client = api.client
+  kubeconfig = await accountKubeconfig(client, 'oarlock-stores', api.ca)
 })
 after(async () => {
   await client?.close()

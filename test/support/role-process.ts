@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Client } from '../../src/kubernetes/client/index.ts'
+import { installOarlock } from '../../src/app/controllers/install.ts'
+import { type Client, createClient } from '../../src/kubernetes/client/index.ts'
 import { eventually } from './eventually.ts'
 
 const launcher = join(import.meta.dirname, '..', '..', 'bin', 'oarlock.js')
@@ -94,6 +95,17 @@ export class RoleProcesses {
   async stopAll(): Promise<void> {
     for (const role of this.#roles.toReversed()) await role.stop('SIGKILL')
   }
+}
+
+/** Starts an API server with Oarlock's kinds, and a client that is its administrator. */
+export async function startApiRole(roles: RoleProcesses): Promise<{ api: RoleProcess; client: Client; ca: string }> {
+  const api = await roles.start('api', ['serve', '--data', '.', '--listen', '127.0.0.1:0'], /kubeconfig/)
+  const client = await createClient({ kubeconfig: join(api.directory, 'kubeconfig') })
+  await installOarlock(client).catch(async (error: unknown) => {
+    await client.close()
+    throw error
+  })
+  return { api, client, ca: readFileSync(join(api.directory, 'pki', 'ca.crt'), 'utf8') }
 }
 
 /** The arguments of a controller that finds Oarlock installed, on free ports. */
