@@ -16,6 +16,7 @@ export type Bench = {
 const benches: Record<string, () => Promise<{ bench(args: string[]): Promise<Bench> }>> = {
   start: () => import('./start.ts'),
   idle: () => import('./idle.ts'),
+  disk: () => import('./disk.ts'),
   server: () => import('./server.ts'),
   dispatch: () => import('./dispatch.ts'),
   leases: () => import('./leases.ts'),
@@ -34,6 +35,9 @@ const benches: Record<string, () => Promise<{ bench(args: string[]): Promise<Ben
   soak: () => import('./soak.ts'),
   stall: () => import('./stall.ts'),
   attack: () => import('./attack.ts'),
+  providers: () => import('./providers.ts'),
+  pulumi: () => import('./pulumi.ts'),
+  installs: () => import('./installs.ts'),
 }
 
 const { values, positionals } = parseArgs({

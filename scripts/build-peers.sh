@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Builds the servers that tests compare with from the Go module proxy into ~/.cache/oarlock/peer: etcd, kube-apiserver, and kubectl unless it is on PATH.
-# Binaries that exist already are not built again. Takes about 20 s and 3 minutes on 2 cores. Needs Go >= 1.26.
+# Builds the programs that tests compare with from the Go module proxy into ~/.cache/oarlock/peer: etcd, kube-apiserver, kubectl unless it is on PATH, and promtool.
+# Binaries that exist already are not built again. Takes about 20 s, 3 and 3 minutes on 2 cores. Needs Go >= 1.26.
 set -euo pipefail
 
 kubernetes_version=1.36.3
 etcd_version=3.6.5
+prometheus_version=0.316.0
 cache="${OARLOCK_PEER_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/oarlock/peer}"
 mkdir -p "$cache"
 
@@ -13,9 +14,9 @@ if ! command -v go >/dev/null; then
   exit 1
 fi
 
-# build NAME MODULE@VERSION PACKAGE [STAGING_VERSION]
+# build NAME MODULE@VERSION PACKAGE [STAGING_VERSION] [BUILD_TAGS]
 build() {
-  local name=$1 module=${2%@*} version=${2#*@} package=$3 staging=${4:-}
+  local name=$1 module=${2%@*} version=${2#*@} package=$3 staging=${4:-} tags=${5:-}
   local target="$cache/$name-$version"
   if [ ! -x "$target" ]; then
     echo "build-peers: building $name $version…" >&2
@@ -33,7 +34,7 @@ build() {
         done
       fi
       go mod edit -require "$module@$version"
-      go build -mod=mod -trimpath -ldflags='-s -w' -o "$target.partial" "$package"
+      go build -mod=mod -tags "$tags" -trimpath -ldflags='-s -w' -o "$target.partial" "$package"
     )
     mv "$target.partial" "$target"
     rm -rf "$work"
@@ -46,4 +47,6 @@ build kube-apiserver "k8s.io/kubernetes@v$kubernetes_version" k8s.io/kubernetes/
 # Tests use the kubectl on PATH; without one, they use this binary (.ci/run adds the folder to PATH).
 command -v kubectl >/dev/null ||
   build kubectl "k8s.io/kubernetes@v$kubernetes_version" k8s.io/kubernetes/cmd/kubectl "v0.${kubernetes_version#1.}"
+# Evaluates alert rules in tests, which need no service discovery: without it, half of the modules are not needed.
+build promtool "github.com/prometheus/prometheus@v$prometheus_version" github.com/prometheus/prometheus/cmd/promtool '' remove_all_sd
 echo "$cache"

@@ -8,7 +8,7 @@ import { annotations, type Stack, type StackSpec, stackResource } from '../src/a
 import { startApiServer } from '../src/app/api-server/api-server.ts'
 import { installOarlock } from '../src/app/controllers/install.ts'
 import { roleBinding } from '../src/app/manifests/rule.ts'
-import { type Client, namespaceResource } from '../src/kubernetes/client/index.ts'
+import { type Client, configMapResource, namespaceResource } from '../src/kubernetes/client/index.ts'
 import type { NewObject } from '../src/kubernetes/object/index.ts'
 import { eventually } from './support/eventually.ts'
 import { runOarlock } from './support/run-program.ts'
@@ -30,6 +30,8 @@ const roles: Readonly<Record<string, readonly string[]>> = {
   ann: ['oarlock:view', 'oarlock:edit', 'oarlock:approver'],
   bob: ['oarlock:view', 'oarlock:edit', 'oarlock:approver'],
   zoe: ['oarlock:approver'],
+  dan: ['oarlock:destroyer', 'oarlock:approver'],
+  kim: ['oarlock:destroyer'],
 }
 
 before(async () => {
@@ -274,6 +276,44 @@ describe('the author of a change', () => {
     await rejects(annotate('ann', 'bank', 'remains', approval), requested)
   })
 
+  test('of a destruction is not given by a user who deleted the Stack, or decided what is destroyed', async () => {
+    const stack = await create('bank', 'doomed', 'ann')
+    const held = { ...stack, metadata: { ...stack.metadata, finalizers: ['example.com/hold'] } }
+    await as('ed').update(held)
+    equal(noteOf(await annotate('ed', 'bank', 'doomed', { [annotations.deletedBy]: '["zoe"]' }), 'deletedBy'), undefined)
+    await as('dan').delete('doomed', { namespace: 'bank' })
+    const deleted = await as('dan').get('doomed', { namespace: 'bank' })
+    equal(noteOf(deleted, 'deletedBy'), '["dan"]')
+    await awaitApproval('bank', 'doomed')
+    const approve = async (user: string) => await annotate(user, 'bank', 'doomed', approval)
+    await rejects(approve('dan'), /user "dan" deleted the Stack, or changed it since: ask a user other than "dan" with the permission/)
+
+    // A repeated deletion is recorded, too, and does not hide the first one. Neither is the record changed by a client.
+    await as('kim').delete('doomed', { namespace: 'bank' })
+    await change('bob', 'bank', 'doomed', 3)
+    const forgedList = await annotate('ed', 'bank', 'doomed', { [annotations.deletedBy]: '[]' })
+    equal(noteOf(forgedList, 'deletedBy'), '["dan","kim","bob"]')
+    await rejects(approve('bob'), /user "bob" deleted the Stack, or changed it since: ask a user other than "dan", "kim", "bob" with/)
+
+    // Its author may approve: what is destroyed is what was applied.
+    await awaitApproval('bank', 'doomed')
+    equal(noteOf(await approve('ann'), 'approvedBy'), 'ann')
+  })
+
+  test('of a destruction needs a recorded deletion where a second user is required', async () => {
+    const owner = await admin.resource(configMapResource).create({ metadata: { name: 'owner', namespace: 'bank' } })
+    const reference = { apiVersion: 'v1', kind: 'ConfigMap', name: 'owner', uid: owner.metadata.uid }
+    const metadata = { name: 'owned', namespace: 'bank', finalizers: ['example.com/hold'], ownerReferences: [reference] }
+    await admin.resource(stackResource).create({ metadata, spec })
+    await admin.resource(configMapResource).delete('owner', { namespace: 'bank' })
+    await eventually(async () => (await as('ann').get('owned', { namespace: 'bank' })).metadata.deletionTimestamp, Boolean)
+    await awaitApproval('bank', 'owned')
+    const approve = async (user: string) => await annotate(user, 'bank', 'owned', approval)
+    await rejects(approve('ann'), /but that user is not recorded: delete it again with "oarlock delete stack owned -n bank"$/)
+    await as('dan').delete('owned', { namespace: 'bank' })
+    equal(noteOf(await approve('ann'), 'approvedBy'), 'ann')
+  })
+
   test('is an author until their own version is applied, not an earlier one', async () => {
     await create('bank', 'earlier')
     await setStatus('earlier', appliedGeneration(1))
@@ -383,6 +423,30 @@ test('a Stack that is being deleted with deletion Orphan is not destroyed withou
     match(message, /being deleted destroys its resources and needs the permission to delete stacks\/destroy/)
     return true
   })
+})
+
+test('a user who may destroy requests plans of destruction and confirms them, and changes nothing else', async () => {
+  await create('shop', 'planned')
+  const patch = async (patch: object) => await as('kim').patch('planned', patch, { type: 'merge', namespace: 'shop' })
+  const annotated = (values: object) => ({ metadata: { annotations: values } })
+  await patch(annotated({ [annotations.requestedRun]: 'plan-destroy:1', [annotations.destroyPlan]: 'sha256:1' }))
+  const denied = /can change only the annotations of an approval, and those of a destruction with the permission for it$/
+  await rejects(patch(annotated({ [annotations.requestedRun]: 'apply:1' })), denied)
+  await rejects(patch(annotated({ [annotations.destroyPlan]: 'sha256:2', other: 'x' })), denied)
+  await rejects(patch({ spec: { suspend: true } }), denied)
+  await rejects(
+    as('zoe').patch('planned', annotated({ [annotations.destroyPlan]: 'sha256:2' }), { type: 'merge', namespace: 'shop' }),
+    denied,
+  )
+
+  // Once it is being deleted, an editor does not change what is destroyed.
+  const stack = await as('ed').get('planned', { namespace: 'shop' })
+  await as('ed').update({ ...stack, metadata: { ...stack.metadata, finalizers: ['example.com/hold'] } })
+  await as('kim').delete('planned', { namespace: 'shop' })
+  const changes: Record<string, string | null>[] = [{ [annotations.destroyPlan]: null }, { [annotations.destroySource]: 'Current' }]
+  for (const values of changes)
+    await rejects(annotate('ed', 'shop', 'planned', values), /what the deletion of a Stack destroys .* needs the permission/)
+  await patch(annotated({ [annotations.destroyPlan]: 'sha256:2' }))
 })
 
 test('a protected Stack is deleted neither by name nor with a collection until spec.deletionProtection is false', async () => {

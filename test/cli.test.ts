@@ -1,13 +1,16 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { parseAllDocuments } from 'yaml'
+import { parse, parseAllDocuments } from 'yaml'
+import type { Run } from '../src/api/index.ts'
+import { serviceAccountResource } from '../src/kubernetes/client/index.ts'
 import { eventually } from './support/eventually.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
+import { accountKubeconfig } from './support/role-process.ts'
 
 const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock.js')
 const dataDir = makeDataDir()
@@ -44,7 +47,7 @@ describe('without a server', () => {
     ['an unknown subcommand', ['token', 'rotate'], 2, /unknown command 'rotate'[\s\S]*"oarlock token --help" lists/],
     ['a data directory that cannot be created', ['up', '--data', '/proc/oarlock'], 7, /\/proc\/oarlock/],
     ['a missing argument', ['describe'], 2, /missing required argument 'type'/],
-    ['an unknown output format', ['get', 'stacks', '-o', 'xml'], 2, /Allowed choices are json, yaml, wide, name/],
+    ['an unknown output format', ['get', 'stacks', '-o', 'xml'], 2, /Allowed are json, yaml, wide, name and jsonpath=TEMPLATE/],
     ['an invalid duration', ['run', 'a', '--timeout', 'soon'], 2, /A duration is expected, such as 90s/],
     ['an invalid address', ['up', '--listen', 'nowhere'], 2, /address "nowhere" must be HOST:PORT/],
     ['a missing kubeconfig', ['get', 'stacks', '--kubeconfig', '/nowhere/kubeconfig'], 5, /cannot read kubeconfig \/nowhere\/kubeconfig/],
@@ -173,6 +176,30 @@ describe('with a server', () => {
     equal((await oarlock(['get', 'stacks'])).code, 0)
   })
 
+  test('a worker whose output is on a full disk executes its Run', { skip: !existsSync('/dev/full') && 'no /dev/full' }, async t => {
+    const pool = 'apiVersion: oarlock.dev/v1alpha1\nkind: WorkerPool\nmetadata: { name: full }\nspec: { mode: External }\n'
+    equal((await oarlock(['apply', '-f', '-'], { input: `${pool}---\n${stack('full-disk', `${echo('x')}\npool: full`)}` })).code, 0)
+    const { stdout } = await oarlock(['token', 'create', '--pool', 'full'])
+    const full = openSync('/dev/full', 'w')
+    t.after(() => closeSync(full))
+    const home = join(dataDir, 'full')
+    const worker = spawn(process.execPath, [launcher, 'worker', '--server', server.client.server, '--name', 'full-1', '--once'], {
+      stdio: ['ignore', full, full],
+      env: {
+        ...{ PATH: process.env.PATH, OARLOCK_TOKEN: stdout.trim() },
+        ...{ OARLOCK_RUNS_DIR: join(home, 'runs'), OARLOCK_CACHE_DIR: join(home, 'cache') },
+      },
+    })
+    t.after(() => worker.kill('SIGKILL'))
+    deepEqual(await once(worker, 'exit'), [0, null])
+    const { items } = JSON.parse((await oarlock(['get', 'runs', '-o', 'json'])).stdout) as { items: Run[] }
+    const phases = items.filter(({ spec }) => spec.stackRef.name === 'full-disk').map(({ status }) => status?.phase)
+    deepEqual(phases, ['Succeeded'])
+    // The following tests expect to be alone.
+    equal((await oarlock(['delete', 'stack', 'full-disk', '--force'])).code, 0)
+    equal((await oarlock(['delete', 'workerpool', 'full'])).code, 0)
+  })
+
   test('queue shows queued Runs with their reasons, as a table and as JSON', async () => {
     equal((await oarlock(['apply', '-f', '-'], { input: stack('waits', `${echo('x')}\npool: nowhere`) })).code, 0)
     const shown = await eventually(
@@ -191,6 +218,23 @@ describe('with a server', () => {
     equal((await oarlock(['delete', 'stack', 'waits'])).code, 0)
   })
 
+  test('queue without a permission names the role that grants it, and the option for one namespace', async () => {
+    await server.client.resource(serviceAccountResource).create({ metadata: { name: 'ann', namespace: 'oarlock-system' } })
+    const [cluster] = parse(readFileSync(server.kubeconfig, 'utf8')).clusters
+    const caCertificate = Buffer.from(cluster.cluster['certificate-authority-data'], 'base64').toString()
+    const kubeconfig = join(dataDir, 'ann')
+    writeFileSync(kubeconfig, await accountKubeconfig(server.client, 'ann', caCertificate))
+    const everywhere = await oarlock(['queue', '--kubeconfig', kubeconfig])
+    equal(everywhere.code, 4)
+    match(
+      everywhere.stderr,
+      /"system:serviceaccount:oarlock-system:ann" cannot list runs in all namespaces\n +hint: list the queue of a namespace that you may read: oarlock queue -n NAMESPACE; for all namespaces, the ClusterRole oarlock:view grants it: kubectl create clusterrolebinding NAME/,
+    )
+    const one = await oarlock(['queue', '-n', 'default', '--kubeconfig', kubeconfig])
+    equal(one.code, 4)
+    match(one.stderr, /cannot list runs in namespace default\n +hint: the ClusterRole oarlock:view grants it in namespace default: /)
+  })
+
   test('apply, get, run, logs, describe and delete report what they did', async () => {
     const applied = await oarlock(['apply', '-f', '-'], { input: stack('hello', echo('ahoy')) })
     deepEqual([applied.code, applied.stdout], [0, 'stack.oarlock.dev/hello created\n'], applied.stderr)
@@ -203,7 +247,7 @@ describe('with a server', () => {
     const got = await oarlock(['get', 'stacks', '-o', 'json'])
     const [hello] = JSON.parse(got.stdout).items
     deepEqual(hello.status.outputs, { text: 'ahoy' })
-    match((await oarlock(['get', 'stk/hello'])).stdout, /^NAME {3,}ENGINE.*\nhello +command +True/)
+    match((await oarlock(['get', 'stk/hello'])).stdout, /^NAME {3,}READY.*\nhello +True/)
     match((await oarlock(['get', 'stacks', '-A'])).stdout, /^NAMESPACE/)
     match((await oarlock(['get', 'stacks', '-o', 'name'])).stdout, /^stack\.oarlock\.dev\/hello$/m)
     match((await oarlock(['get', 'oarlock', '-A'])).stdout, /run\.oarlock\.dev\/hello-/)
@@ -228,6 +272,9 @@ describe('with a server', () => {
       [['logs', 'neraby'], /did you mean nearby\?/],
       [['plan', 'nearby', '-n', 'kube-system'], /add -n default/],
       [['get', 'stcks'], /did you mean stacks\?/],
+      [['get', 'stack', 'neraby'], /did you mean nearby\?/],
+      [['get', 'stack/neraby', '-o', 'yaml'], /did you mean nearby\?/],
+      [['get', 'stacks', 'nearby', '-n', 'kube-system'], /add -n default/],
       [['describe', 'stack/nope'], /"nope" not found in namespace default/],
       [['describe', 'run/nope'], /run "nope" not found in namespace default/],
       [['delete', 'stack', 'neraby'], /did you mean nearby\?/],

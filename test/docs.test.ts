@@ -1,6 +1,6 @@
 import { deepEqual, equal } from 'node:assert/strict'
 import { existsSync, globSync, readFileSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname, join, normalize } from 'node:path'
 import { test } from 'node:test'
 import { attacks } from '../bench/attack/index.ts'
 import { outdatedPages } from '../scripts/generate-docs.ts'
@@ -39,6 +39,25 @@ test('every relative link in the docs points to an existing file', () => {
   )
   deepEqual(broken, [])
 })
+
+test('every link to a heading in the docs points to an existing heading', () => {
+  const pages = globSync(['*.md', 'docs/**/*.md', 'examples/**/*.md']).map(page => normalize(page))
+  const headings = new Map(pages.map(page => [page, headingsOf(readFileSync(page, 'utf8'))]))
+  const broken = pages.flatMap(page =>
+    [...readFileSync(page, 'utf8').matchAll(/\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)/g)]
+      .map(([, path = '', heading = '']) => ({ target: path === '' ? page : join(dirname(page), path), heading }))
+      .filter(({ target, heading }) => headings.get(target)?.has(heading) === false)
+      .map(({ target, heading }) => `${page} -> ${target}#${heading}`),
+  )
+  deepEqual(broken, [])
+})
+
+/** The anchors that GitHub derives from the headings of a page. */
+function headingsOf(page: string): Set<string> {
+  const lines = page.replace(/^```[\s\S]*?^```/gm, '').matchAll(/^#+ (.*)$/gm)
+  const texts = [...lines].map(([, text = '']) => text.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase())
+  return new Set(texts.map(text => text.replace(/[^\p{L}\p{N}_\- ]/gu, '').replaceAll(' ', '-')))
+}
 
 test('every file path in backticks in the docs exists', () => {
   const pages = globSync(['*.md', 'bench/*.md', 'docs/**/*.md', 'examples/**/*.md', 'test/**/*.md'])

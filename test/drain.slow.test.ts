@@ -13,7 +13,7 @@ import { StackFixture } from './support/stacks.ts'
 const tofu = join(buildCache, 'bin')
 const mirror = join(buildCache, 'mirror')
 const skip =
-  existsSync(join(tofu, 'tofu')) && existsSync(mirror) ? false : 'scripts/build-tofu.sh and scripts/build-provider-time.sh were not run'
+  existsSync(join(tofu, 'tofu')) && existsSync(mirror) ? false : 'scripts/build-tofu.sh and scripts/build-providers.sh were not run'
 
 /** Resource `first` is created immediately; resource `wait` takes `seconds`. */
 const configuration = (seconds: number) => `
@@ -147,7 +147,7 @@ describe('a worker that drains during an apply', { skip }, () => {
   test('oarlock uncordon cancels a drain that was requested, but not one caused by a signal', async () => {
     const { run, pid } = await applying('uncordoned', 'patient', 8)
     const name = run.spec.workerName!
-    equal((await oarlockCli('uncordon', name)).stdout, `worker/${name} is not draining\n`)
+    equal((await oarlockCli('uncordon', name)).stdout, `worker/${name} is neither cordoned nor draining\n`)
     equal((await oarlockCli('drain', name, '--no-wait')).code, 0)
     const { code, stdout, stderr } = await oarlockCli('uncordon', name)
     equal(code, 0, stderr)

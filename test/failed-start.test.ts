@@ -1,12 +1,15 @@
 /** Starts of `oarlock up` that fail. Each reports the reason and the remedy, exits as documented, and corrupts nothing. */
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { once } from 'node:events'
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, test } from 'node:test'
+import { crdRevision, crdRevisionAnnotation } from '../src/app/controllers/install.ts'
 import { exitCodes } from '../src/cli/exit-codes.ts'
+import { crdResource, createClient } from '../src/kubernetes/client/index.ts'
+import { startServer } from '../src/kubernetes/server/index.ts'
 import { checkMarker, storeMarker, up, validSpec } from './support/data-directory.ts'
 import { makeDataDir, removeDirectory, startOarlock } from './support/oarlock-process.ts'
 import { runOarlock } from './support/run-program.ts'
@@ -39,6 +42,26 @@ describe('oarlock up fails to start', { concurrency: 3 }, () => {
       removeDirectory(dataDir)
     })
   }
+
+  test('does not replace the CRDs of a newer version, which would drop fields that this version does not know', async () => {
+    const dataDir = makeDataDir()
+    const first = await startOarlock(dataDir)
+    const newer = { metadata: { annotations: { [crdRevisionAnnotation]: String(crdRevision + 1) } } }
+    const { metadata } = await first.client.resource(crdResource).patch('stacks.oarlock.dev', newer as object, { type: 'merge' })
+    equal(await first.stop(), 0)
+
+    const { code, stderr } = await up(dataDir)
+    equal(code, exitCodes.dataDirectory, stderr)
+    match(stderr, new RegExp(`CRDs have revision ${crdRevision + 1}, this version supports up to ${crdRevision}$`, 'm'))
+    match(stderr, /hint: run the newer version again, or restore a backup that was made before the upgrade/)
+
+    const server = await startServer({ dataDir, listen: { port: 0 } })
+    const client = await createClient({ kubeconfig: server.kubeconfigPath })
+    equal((await client.resource(crdResource).get('stacks.oarlock.dev')).metadata.resourceVersion, metadata.resourceVersion)
+    await client.close()
+    await server.close()
+    removeDirectory(dataDir)
+  })
 
   for (const { what, file, corrupt, want } of [
     {
@@ -81,18 +104,46 @@ describe('oarlock up fails to start', { concurrency: 3 }, () => {
     const dataDir = makeDataDir()
     const first = await startOarlock(dataDir)
     await storeMarker(first)
-    const kubeconfig = readFileSync(first.kubeconfig, 'utf8')
-    const { code, stderr } = await up(dataDir)
-    equal(code, exitCodes.dataDirectory, stderr)
-    match(stderr, new RegExp(`${dataDir}.* in use`))
-    match(stderr, /stop it first, or choose another data directory/)
-    equal(readFileSync(first.kubeconfig, 'utf8'), kubeconfig)
+    const before = filesOf(dataDir)
+    for (const args of [[], ['--sample']]) {
+      const { code, stderr } = await up(dataDir, ...args)
+      equal(code, exitCodes.dataDirectory, stderr)
+      match(stderr, new RegExp(`${dataDir}.* in use`))
+      match(stderr, /stop it first, or choose another data directory/)
+    }
+    deepEqual(filesOf(dataDir), before)
+    ok(!/"level":50|storage/.test(readFileSync(join(dataDir, 'oarlock.log'), 'utf8')), 'the log of the first')
     const stacks = new StackFixture(first.client)
     await stacks.create('after', validSpec)
     await stacks.untilReady('after')
     equal(await first.stop(), 0)
     await checkMarker(dataDir)
     removeDirectory(dataDir)
+  })
+
+  test('a copy of a data directory is refused while the original is in use, and reported afterwards', async () => {
+    const [original, copy] = [makeDataDir(), join(makeDataDir(), 'copy')]
+    const first = await startOarlock(original)
+    await storeMarker(first)
+    cpSync(original, copy, { recursive: true, filter: path => !path.endsWith('.sock') })
+    const { code, stderr } = await up(copy)
+    equal(code, exitCodes.dataDirectory, stderr)
+    match(stderr, new RegExp(`${copy} is a copy of ${original}, which a running "oarlock up" uses: both would apply the same Stacks`))
+    equal(await first.stop(), 0)
+
+    const reported = await startOarlock(copy)
+    match(
+      reported.output(),
+      new RegExp(`warning: this data directory was copied from ${original} on \\S+: do not start "oarlock up" there`),
+    )
+    equal(await reported.stop(), 0)
+    // From its second start on it is the original, also where it is moved to.
+    const moved = `${copy}-moved`
+    renameSync(copy, moved)
+    const last = await startOarlock(moved)
+    ok(!last.output().includes('copied'), last.output())
+    equal(await last.stop(), 0)
+    for (const directory of [original, dirname(copy)]) removeDirectory(directory)
   })
 
   test('names the flag of a port in use, and starts on another port', async () => {
@@ -184,6 +235,13 @@ describe('a role fails to start', () => {
     removeDirectory(cwd)
   })
 })
+
+/** The files of a directory, with their sizes, except those that a running server writes to. */
+const filesOf = (directory: string): string[] =>
+  readdirSync(directory, { recursive: true, withFileTypes: true })
+    .filter(({ name }) => !/\.(db(-wal|-shm|-journal)?|log)$/.test(name))
+    .map(({ parentPath, name }) => `${join(parentPath, name)} ${lstatSync(join(parentPath, name)).size}`)
+    .sort()
 
 /** Sets the format version of a database and returns the previous one. */
 function setVersion(path: string, version: number): number {

@@ -5,7 +5,7 @@ import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, sym
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
-import { runResource, type Stack, stackResource, workerResource } from '../src/api/index.ts'
+import { annotations, runResource, type Stack, stackResource, workerResource } from '../src/api/index.ts'
 import { configMapResource } from '../src/kubernetes/client/index.ts'
 import { eventually } from './support/eventually.ts'
 import { makeDataDir, removeDirectory, startOarlock } from './support/oarlock-process.ts'
@@ -71,6 +71,22 @@ describe('the sample fleet', () => {
       Object.fromEntries(Object.entries(numbers).filter(([name]) => name !== 'policy'))
     deepEqual(without(after.runNumbers), without(before.runNumbers))
     deepEqual(after.outputs, before.outputs)
+  })
+
+  test('a start after a user has approved the plan of database succeeds too', { skip: skipWithoutTerraformEngine }, async () => {
+    const server = await startOarlock(dataDir)
+    try {
+      const stacks = server.client.resource(stackResource)
+      const { status } = await stacks.get('database', { namespace: 'shop' })
+      const metadata = { annotations: { [annotations.approvedPlan]: status?.plan?.digest } }
+      await stacks.patch('database', { metadata }, { type: 'merge', namespace: 'shop' })
+      await eventually(async () => await stacks.get('database', { namespace: 'shop' }), isReady, 30_000)
+    } finally {
+      equal(await server.stop(), 0)
+    }
+    const { code, stdout, stderr } = await npmStart(dataDir, ['--timeout', '60s'])
+    equal(code, 0, `${stdout}\n${stderr}`)
+    match(stdout, /13 of 13 Stacks as expected/)
   })
 
   test('passes outputs along the chain, hides secrets, and prunes removed objects', {

@@ -1,14 +1,18 @@
 /** Programs of a Run leave symlinks, pipes and endless files where their worker reads and writes. Real workers, shells and engines. */
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type TestContext, test } from 'node:test'
+import { before, describe, type TestContext, test } from 'node:test'
 import type { IsolationLevel, Run } from '../src/api/index.ts'
 import { detectEngines } from '../src/execution/engine/index.ts'
 import { probeIsolation } from '../src/execution/workspace/index.ts'
+import { secretResource } from '../src/kubernetes/client/index.ts'
+import { tmpfsUnavailable } from './support/mount-tmpfs.ts'
 import { type AssignedRun, createWorkerHarness, shell } from './support/worker-harness.ts'
 
-const { runsDir, execute, newPath, readState } = createWorkerHarness()
+const harness = createWorkerHarness()
+const { runsDir, execute, newPath, readState } = harness
 const sandbox = await probeIsolation('Sandbox')
 const engines = await detectEngines()
 const engine = (['terraform', 'opentofu'] as const).find(name => engines[name]?.found)
@@ -88,3 +92,47 @@ for (const level of levels) {
     ok(!(await readState(run)).includes(secret))
   })
 }
+
+describe('a directory of a Run that cannot be removed', { skip: tmpfsUnavailable() ?? false }, () => {
+  const password = 'value-of-a-secret'
+  before(async () => {
+    await harness.client.resource(secretResource).create({ metadata: { name: 'left', namespace: 'apps' }, stringData: { password } })
+  })
+  const executeAndClean = async (t: TestContext, script: string, clean: (root: string) => void) => {
+    let root = ''
+    t.after(() => root !== '' && clean(root))
+    const { run } = await execute(t, {
+      stack: {
+        isolation: { level: 'Process' },
+        variablesFrom: [{ secretRef: { name: 'left' } }],
+        command: { apply: shell(`echo {} > $OARLOCK_STATE; ${script}`) },
+      },
+    })
+    root = join(runsDir, run.metadata.uid)
+    equal(run.status?.phase, 'Succeeded', JSON.stringify(run.status))
+    return { run, root }
+  }
+
+  test('because something is mounted in it ends neither the Run nor the worker, and what is mounted is not deleted', async t => {
+    const mounted = newPath()
+    mkdirSync(mounted)
+    writeFileSync(join(mounted, 'kept'), 'kept')
+    const unmount = (root: string) => execFileSync('umount', [join(root, 'work', password)])
+    const script = `mkdir $OARLOCK_VAR_password && mount --bind ${mounted} $OARLOCK_VAR_password`
+    const { run, root } = await executeAndClean(t, script, unmount)
+    match(
+      run.status?.message ?? '',
+      /^1 added.*; its directory on the worker could not be removed: something is mounted on .*\/work\/\*\*\*; unmount it$/,
+    )
+    equal(readFileSync(join(mounted, 'kept'), 'utf8'), 'kept')
+    deepEqual(readdirSync(root, { recursive: true }).sort(), ['work', `work/${password}`, `work/${password}/kept`], 'nothing else is left')
+  })
+
+  test('because of an immutable file ends neither the Run nor the worker', async t => {
+    const file = 'immutable'
+    const clean = (root: string) => execFileSync('chattr', ['-i', join(root, 'work', file)])
+    const { run, root } = await executeAndClean(t, `touch ${file} && chattr +i ${file}`, clean)
+    match(run.status?.message ?? '', /^1 added.*; its directory on the worker could not be removed: .*EPERM/)
+    deepEqual(readdirSync(root, { recursive: true }).sort(), ['work', `work/${file}`])
+  })
+})

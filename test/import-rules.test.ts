@@ -6,7 +6,15 @@ import { test } from 'node:test'
 const objects = ['kubernetes/util', 'kubernetes/object']
 const clients = [...objects, 'kubernetes/client']
 const controllers = [...clients, 'kubernetes/controller']
-const execution = ['execution/worker', 'execution/engine', 'execution/workspace', 'stores/state', 'stores/log']
+const execution = [
+  'execution/worker',
+  'execution/engine',
+  'execution/dependencies',
+  'execution/workspace',
+  'stores/state',
+  'stores/pulumi',
+  'stores/log',
+]
 
 /** Modules of `src/` and what each may import (docs/architecture.md has the same table). Its own folder is always allowed. */
 const mayImport: Record<string, readonly string[]> = {
@@ -23,10 +31,22 @@ const mayImport: Record<string, readonly string[]> = {
   api: ['kubernetes/util', 'kubernetes/object'],
   'stores/http': ['kubernetes/util'],
   'stores/log': ['stores/http', ...objects],
-  'stores/state': ['stores/http', ...objects],
+  'stores/pulumi': ['stores/http', ...objects],
+  'stores/state': ['stores/http', 'stores/pulumi', ...objects],
   'execution/workspace': ['api', ...objects],
-  'execution/engine': ['execution/workspace', 'api', ...clients],
-  'execution/worker': ['execution/engine', 'execution/workspace', 'stores/state', 'stores/log', 'api', ...clients],
+  'execution/dependencies': ['execution/workspace', ...objects],
+  'execution/cache': ['execution/dependencies', 'execution/workspace', ...objects],
+  // Engine pulumi serves the state store to its CLI.
+  'execution/engine': ['execution/dependencies', 'execution/workspace', 'stores/state', 'stores/pulumi', 'api', ...clients],
+  'execution/worker': [
+    'execution/engine',
+    'execution/dependencies',
+    'execution/workspace',
+    'stores/state',
+    'stores/log',
+    'api',
+    ...clients,
+  ],
   'controllers/stack': ['api', ...controllers],
   'controllers/dispatch': ['api', ...controllers],
   'controllers/simulate': ['controllers/stack', 'controllers/dispatch', 'api', ...objects, 'kubernetes/schema'],
@@ -37,6 +57,7 @@ const mayImport: Record<string, readonly string[]> = {
     'controllers/stack',
     'controllers/dispatch',
     'controllers/simulate',
+    'execution/cache',
     ...execution,
     'api',
     ...controllers,
@@ -87,6 +108,7 @@ const entryPoints: Record<string, string> = {
   'kubernetes/util/worker-thread.ts': 'the supervisor process must stay small: it needs the path of a module only',
   'execution/workspace/process/index.ts': 'the supervisor process must stay small: it only starts and kills processes',
   'execution/workspace/run-directory.ts': 'the supervisor process must stay small: it removes the directories of Runs',
+  'stores/pulumi/format.ts': 'the thread of the state store needs the format and not the protocol, which would load node:http',
   'stores/state/recover-state.ts': 'the supervisor process must stay small and load nothing else of stores/state',
   'stores/state/state-copy.ts': 'a worker imports the index, and must not load the database',
   'kubernetes/util/back-up-database.ts': 'a worker imports the index, and must not load node:sqlite',
@@ -247,6 +269,7 @@ const runFileCode = /^src\/(execution\/(engine|worker\/run|worker\/supervisor)\/
 /** Files there that may use node:fs, each with its reason. */
 const directFileAccess: Record<string, string> = {
   'src/execution/engine/find-executable.ts': 'looks for programs of the worker in its own PATH',
+  'src/execution/engine/pulumi/pulumi-cli.ts': 'lists the plugins next to a program of the worker',
   'src/execution/engine/terraform/terraform-cli.ts': 'checks whether a file of the worker exists that its own environment names',
   'src/execution/worker/supervisor/connect-supervisor.ts': 'the directory of the supervisor, in which engines cannot write',
   'src/execution/worker/supervisor/reaper.ts': 'opens its own pipe in the root of a Run, in which sandboxed engines cannot write',
@@ -255,6 +278,7 @@ const directFileAccess: Record<string, string> = {
     'writes its records to the root of a Run, in which sandboxed engines cannot write',
   'src/execution/worker/supervisor/supervisor-client.ts': 'opens the pipe of the supervisor',
   'src/execution/worker/supervisor/supervisor-main.ts': 'the directory of the supervisor, in which engines cannot write',
+  'src/execution/worker/supervisor/unsaved-states.ts': 'looks for markers in the roots of Runs, in which sandboxed engines cannot write',
   'src/stores/state/stream-state-file.ts': 'watches for changes, with lstat: the content is read through RootDirectory',
 }
 

@@ -174,6 +174,27 @@ describe('workers that join', () => {
     equal(await admin.resource(workerResource).getOrUndefined(worker.metadata.name), undefined)
   })
 
+  test('a worker of a pool without a lifecycle executes one Run after another; with --once it logs that it ends after its Run', async () => {
+    await admin.resource(workerPoolResource).create({ metadata: { name: 'site' }, spec: { mode: 'External' } })
+    const stacks = new StackFixture(admin, 'shop')
+    const spec: StackSpec = { engine: 'command', pool: 'site', source: { inline: { files: { a: '' } } }, command: { apply: ['true'] } }
+    const warm = startWorker(await newTokenOf('site'), 'vm3')
+    const { metadata } = await joinedWorker('vm3')
+    for (const name of ['first', 'second']) {
+      await stacks.create(name, spec)
+      await stacks.untilReady(name)
+      equal((await stacks.runsOf(name))[0]?.spec.workerName, metadata.name)
+    }
+    equal((await cli('drain', metadata.name)).code, 0)
+    equal(await warm.exited, 0, warm.output())
+    match(warm.output(), /"reason":"DrainRequested","runs":2,"message":"the worker ends: it was drained: /)
+
+    const once = startWorker(await newTokenOf('site'), 'vm4', ['--once'])
+    await stacks.create('third', spec)
+    equal(await once.exited, 0, once.output())
+    match(once.output(), /"reason":"OneShotCompleted","runs":1,"message":"the worker ends: its Run has ended, and with lifecycle OneShot /)
+  })
+
   test('a compromised worker can access only what its own Runs reference', async () => {
     const { worker, client, credential } = await compromisedWorker('spy')
     const own = await assignRun('shop', 'own', worker, 'own-secret')
@@ -256,8 +277,11 @@ describe('workers that join', () => {
     for (const labels of [{ gpu: 'a100' }, { site: null }, { site: 'east' }])
       await expectRejected('other labels', () => workers.patch(worker, { metadata: { labels } }, { type: 'merge' }))
     await workers.delete(worker)
-    await expectRejected('other labels by registering again', () =>
-      workers.create({ metadata: { name: worker, labels: { site: 'east' } }, spec }),
+    // The account of a deleted worker is removed soon.
+    await expectRejected(
+      'other labels by registering again',
+      () => workers.create({ metadata: { name: worker, labels: { site: 'east' } }, spec }),
+      ['Forbidden', 'Unauthorized'],
     )
     await client.close()
 
@@ -336,6 +360,10 @@ describe('workers that join', () => {
     match(stdout, new RegExp(`worker/${worker.metadata.name}: credential revoked`))
     // It cannot renew its Lease, and exits as after a network partition (invariant 2).
     equal(await exited, 3, output())
+    match(
+      output(),
+      /"reason":"CredentialRejected","runs":0,"message":"the worker ends: the API server rejects its credential, which was revoked/,
+    )
     const again = startWorker(token, 'again')
     equal(await again.exited, 5)
     match(again.output(), /join token is invalid, expired, exhausted or revoked/)

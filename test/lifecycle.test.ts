@@ -221,7 +221,7 @@ describe('the lifecycle of a Stack', { concurrency: 5 }, () => {
     await patchConfigMap('drifting', { size: '2' })
     const drifted = await stacks.until('drift', 'Drifted', stack => isConditionTrue(stack.status?.conditions, 'Drifted'))
     equal((await configMap('drifting'))?.data?.size, '2', 'Report changed something')
-    ok(isConditionTrue(drifted.status?.conditions, 'Ready'), 'a drifted Stack stays Ready')
+    equal(condition(drifted, 'Ready')?.reason, 'Drifted', 'a Stack with drift is not Ready')
     await patchConfigMap('drifting', { size: '1' })
     await stacks.until('drift', 'not Drifted', stack => !isConditionTrue(stack.status?.conditions, 'Drifted'))
     await stacks.patch('drift', { spec: { drift: 'Correct' } })
@@ -388,14 +388,14 @@ describe('the lifecycle of a Stack', { concurrency: 5 }, () => {
       ['user:oarlock:admin'],
     )
     const again = await cli('import', 'imported', '--from', join(directory, 'mine.tfstate'), '--yes')
-    deepEqual([again.code, /has a state already \(serial 1, 1 resources?\)/.test(again.text)], [4, true], again.text)
+    deepEqual([again.code, /already has a state \(serial 1, 1 resource\)/.test(again.text)], [4, true], again.text)
 
     // A Stack that has not run is not deleted as one that has created nothing: its state would be deleted with it.
     await stacks.create('imported-unused', { engine: terraformEngine, source: inline({ 'main.tf': resource }), suspend: true })
     const importAgain = ['import', 'imported-unused', '--from', join(directory, 'mine.tfstate'), '--yes']
     const second = await cli(...importAgain)
     deepEqual(
-      [second.code, /stack\/imported in namespace default has imported this state already/.test(second.text)],
+      [second.code, /stack\/imported in namespace default has already imported this state/.test(second.text)],
       [4, true],
       second.text,
     )

@@ -48,6 +48,13 @@ test('commands of a user of one namespace report what does not exist, what is hi
     const forbidden = await oarlock('get', 'runs')
     equal(forbidden.code, 4, forbidden.text)
     match(forbidden.stderr, /hint: the ClusterRole oarlock:view grants it in namespace shop: kubectl create rolebinding NAME/)
+
+    const backup = await runOarlock(['backup', '--to', join(directory, 'backup'), '--kubeconfig', kubeconfig])
+    equal(backup.code, 4, backup.text)
+    match(
+      backup.stderr,
+      /cannot get path "\/backup"\n +hint: the ClusterRole cluster-admin grants it, or one with the verb get and nonResourceURLs/,
+    )
   } finally {
     rmSync(directory, { recursive: true, force: true })
   }

@@ -5,6 +5,7 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { documentedPortCount } from './support/documented-ports.ts'
 import { eventually } from './support/eventually.ts'
 import { getFrom, listeningPorts, openWithoutCredential } from './support/listening-ports.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
@@ -45,8 +46,9 @@ test('every port serves only health and version without a credential', async () 
   deepEqual(
     ports,
     [apiPort, statusPort].sort((a, b) => a - b),
-    'ports that docs/security.md does not list',
+    'ports that docs/ports.md does not list',
   )
+  equal(ports.length, documentedPortCount('up'))
   deepEqual(await openWithoutCredential(ports, 'default', stack), [])
   for (const port of [apiPort, statusPort]) equal((await getFrom(port === apiPort ? 'https' : 'http', port, '/livez'))?.status, 200)
 })

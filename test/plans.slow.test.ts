@@ -308,10 +308,11 @@ describe('plans', { concurrency: 3 }, () => {
     await stacks.untilRun('code-canceled', 'phase Applying', isApplying('Apply'))
     equal((await oarlock('cancel', 'code-canceled')).code, 0)
     equal((await running).code, 10)
-    const destroying = [oarlock('destroy', 'code-canceled', '--yes'), oarlock('delete', 'stack', 'code-canceled')]
+    const destroying = oarlock('destroy', 'code-canceled', '--yes')
     await stacks.untilRun('code-canceled', 'phase Applying of the Destroy', isApplying('Destroy'))
+    const deleting = oarlock('delete', 'stack', 'code-canceled')
     equal((await oarlock('cancel', 'code-canceled')).code, 0)
-    for (const { code, text } of await Promise.all(destroying)) equal(code, 10, text)
+    for (const { code, text } of await Promise.all([destroying, deleting])) equal(code, 10, text)
     await stacks.patch('code-canceled', { spec: { deletion: 'Orphan' } })
     await stacks.untilDeleted('code-canceled')
   })

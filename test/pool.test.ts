@@ -42,7 +42,7 @@ describe('oarlock pool', () => {
     agents.push(agent)
     return agent
   }
-  const createPool = async (name: string, spec: { max?: number; min?: number } = {}) =>
+  const createPool = async (name: string, spec: { max?: number; min?: number; idleTimeout?: string } = {}) =>
     await fixture.client.resource(workerPoolResource).create({ metadata: { name }, spec: { mode: 'Process', max: 4, ...spec } })
   const workersOf = async (pool: string) =>
     (await fixture.client.resource(workerResource).listAll({ labelSelector: `${labels.pool}=${pool}` })).items
@@ -69,7 +69,7 @@ describe('oarlock pool', () => {
     equal(worker.metadata.labels?.site, 'west')
     ok(worker.status?.host && worker.status.agent?.startsWith(worker.status.host), JSON.stringify(worker.status))
     const { stdout } = await runOarlock(['get', 'workers', '--kubeconfig', fixture.kubeconfig])
-    match(stdout, new RegExp(`${worker.metadata.name} +one +Busy +default/first-\\S+ +${worker.status.host}`))
+    match(stdout, new RegExp(`${worker.metadata.name} +one +Busy +\\S+ +default/first-\\S+ +${worker.status.host}`))
     stop('first')
     await stacks.untilReady('first')
     await eventually(async () => (await workersOf('one')).length === 0, 'the one-shot worker to end')
@@ -97,6 +97,25 @@ describe('oarlock pool', () => {
     equal((await stacks.runsOf('survivor')).length, 1)
     await eventually(async () => (await second.metric('oarlock_worker_processes')) === 0, 'the adopted worker to end')
     equal(await second.metric('oarlock_pool_claims_total{outcome="claimed"}'), 0)
+  })
+
+  test('a pool keeps its minimum: only workers above it end after idleTimeout', async () => {
+    await createPool('kept', { min: 2, idleTimeout: '1s' })
+    const agent = await startAgent(newHost(), ['--pool', 'kept'])
+    const ready = async () => (await workersOf('kept')).filter(({ status }) => status?.phase === 'Ready')
+    await eventually(async () => (await ready()).length === 2, 'two workers', 60_000)
+    await fixture.client.resource(workerPoolResource).patch('kept', { spec: { min: 1 } }, { type: 'merge' })
+    const [kept] = await eventually(async () => {
+      const workers = await workersOf('kept')
+      return workers.length === 1 && workers
+    }, 'the surplus worker to end')
+    const idleTwiceMs = Date.parse(kept!.status?.idleSince ?? '') + 2_000
+    await eventually(() => Date.now() > idleTwiceMs, 'the kept worker to be idle for twice the timeout')
+    // The Run of a one-shot worker is its last, and the pool then replaces it.
+    equal(await agent.metric('oarlock_pool_claims_total{outcome="claimed"}'), 2)
+    await stacks.create('on-kept', command('kept', 'true'))
+    await stacks.untilReady('on-kept')
+    equal((await stacks.runsOf('on-kept'))[0]?.spec.workerName, kept?.metadata.name)
   })
 
   test('two hosts share a pool: each worker is started once, and neither host exceeds its maximum', async () => {

@@ -90,8 +90,8 @@ test('a pool process is not ready while a pool does not exist or is not of mode 
   await eventually(() => /^ready: claiming requests of pools nope, edge$/m.test(pool.output()), 'the pool to be ready')
   equal((await readyz(healthUrl(pool))).status, 200)
   await pools.delete('edge')
-  await eventually(() => /"reasons":"WorkerPool \\"edge\\" does not exist"/.test(pool.output()), 'the reason to be logged')
-  equal((await readyz(healthUrl(pool))).status, 503)
+  await eventually(async () => (await readyz(healthUrl(pool))).status === 503, 'the pool not to be ready')
+  match(pool.output(), /"reasons":"WorkerPool \\"edge\\" does not exist"/)
   equal(await pool.stop(), 0)
 })
 
@@ -104,7 +104,7 @@ test('a pool process whose health address is in use ends with code 8', async () 
   match(stderr, new RegExp(`127.0.0.1:${port}, the address of the health endpoints, is in use`))
 })
 
-test('a role whose credential is revoked is not ready, and names the reason', async () => {
+test('a role whose credential is revoked is not ready, and names the reason without the text of the error', async () => {
   const started = {
     'oarlock-stores': await start('stores', 'oarlock-stores', /^ready: /m, 'stores', '--listen', '127.0.0.1:0'),
     'oarlock-join-service': await start('join', 'oarlock-join-service', /^ready: /m, 'join-service', '--listen', '127.0.0.1:0'),
@@ -125,6 +125,6 @@ test('a role whose credential is revoked is not ready, and names the reason', as
       ({ status }) => status === 503,
       60_000,
     )
-    match(text, /the server rejected the credentials|Unauthorized/, account)
+    match(text, /^(.+ \(Unauthorized\)\n)+$/, account)
   }
 })

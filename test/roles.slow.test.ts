@@ -9,6 +9,7 @@ import { after, before, test } from 'node:test'
 import { runResource, type StackSpec, workerPoolResource } from '../src/api/index.ts'
 import { createJoinToken } from '../src/app/join/index.ts'
 import { type Client, configMapResource } from '../src/kubernetes/client/index.ts'
+import { documentedPortCount } from './support/documented-ports.ts'
 import { eventually } from './support/eventually.ts'
 import { listeningPorts, openWithoutCredential } from './support/listening-ports.ts'
 import { makeDataDir, removeDirectory } from './support/oarlock-process.ts'
@@ -112,9 +113,10 @@ test('a Run is executed, and its log and state are served, while no role opens a
     match(role.output(), /^((?!EACCES|permission denied).)*$/is, `${name} was denied access to a file`)
   }
 
-  for (const [name, count] of Object.entries({ api: 1, stores: 1, join: 1, controller: 2, worker: 1, pool: 1 })) {
+  const commands = { api: 'serve', stores: 'stores', join: 'join-service', controller: 'controller', worker: 'worker', pool: 'pool' }
+  for (const [name, command] of Object.entries(commands)) {
     const ports = listeningPorts(others[name]!.child.pid!)
-    equal(ports.length, count, `ports of ${name}`)
+    equal(ports.length, documentedPortCount(command), `ports of ${name}`)
     deepEqual(await openWithoutCredential(ports, 'default', 'hello'), [], `what ${name} serves without a credential`)
   }
 

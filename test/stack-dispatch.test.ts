@@ -206,6 +206,13 @@ describe('from a Stack to Ready', () => {
         runs().patch(run?.metadata.name ?? '', { spec: { policy } }, { type: 'merge', namespace }),
         /policy is immutable once the Run has a worker/,
       )
+    const { uid } = (await tenants.get('strict')).metadata
+    assert.deepEqual(run?.spec.tenant, { name: 'strict', uid })
+    for (const tenant of [null, { name: 'strict', uid: 'another' }])
+      await assert.rejects(
+        runs().patch(run?.metadata.name ?? '', { spec: { tenant } }, { type: 'merge', namespace }),
+        /tenant is immutable once the Run has a worker/,
+      )
   })
 
   test('rejects networks that a Tenant or WorkerPool without a minimum isolation could not enforce', async () => {

@@ -6,9 +6,10 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import type { StackSpec } from '../src/api/index.ts'
+import { namespaceResource } from '../src/kubernetes/client/index.ts'
 import { eventually } from './support/eventually.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
-import { StackFixture } from './support/stacks.ts'
+import { condition, StackFixture } from './support/stacks.ts'
 
 const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock.js')
 const dataDir = makeDataDir()
@@ -64,7 +65,10 @@ test('list, show and versions hide secrets, pull includes them', async () => {
     cli('show', 'net', '-o', 'json'),
     cli('versions', 'net', '-o', 'json'),
   ])
-  match(list.stdout, /^STACK +VERSION +SIZE +WRITTEN BY +AGE +VERSIONS +ORPHANS +LOCK\nnet +\d+ +[\d.]+ (?:bytes|KiB) +net-\w+-2/m)
+  match(
+    list.stdout,
+    /^STACK +KIND +VERSION +SIZE +WRITTEN BY +AGE +VERSIONS +ORPHANS +LOCK\nnet +state +\d+ +[\d.]+ (?:bytes|KiB) +net-\w+-2/m,
+  )
   match(
     show.stdout,
     /serial 2, lineage one[\s\S]*null_resource\.a +registry\.terraform\.io[\s\S]*null_resource\.b[\s\S]*password +\(sensitive\)\nurl +"http:\/\/x"/,
@@ -87,6 +91,22 @@ async function oldestState(): Promise<string> {
   return String(Math.min(...versions.filter(({ kind }) => kind === 'terraform').map(({ version }) => version)))
 }
 
+test('list and versions count the inventories of engine manifests as what they are', async () => {
+  const configMap = (value: string) => `apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: site\ndata:\n  value: "${value}"\n`
+  const manifests = (value: string): StackSpec => ({
+    engine: 'manifests',
+    source: { inline: { files: { 'site.yaml': configMap(value) } } },
+  })
+  const site = new StackFixture(oarlock.client, 'site')
+  await oarlock.client.resource(namespaceResource).create({ metadata: { name: 'site' } })
+  await site.create('site', manifests('1'))
+  await site.untilReady('site')
+  const list = await cli('list', '-n', 'site')
+  match(list.stdout, /^site +inventory +\d+ +\S+ bytes +site-\S+-1 +\S+ +\d+ +0 *$/m)
+  match((await cli('versions', 'site', '-n', 'site')).stdout, / current inventory$/m)
+  match((await cli('show', 'site', '-n', 'site')).stderr, /stack\/site has no state/)
+})
+
 test('errors report the cause and the available values', async () => {
   const oldest = await oldestState()
   for (const [args, code, message] of [
@@ -107,19 +127,25 @@ test('errors report the cause and the available values', async () => {
   }
 })
 
-test('Runs fail with StateLocked while a user holds the lock, and continue after unlock', async () => {
+test('Runs wait with StateLocked while a user holds the lock, and continue after unlock without a failed Run', async () => {
   const { stdout, stderr } = await cli('lock', 'net', '--reason', 'surgery')
-  match(stderr, /fail with StateLocked[\s\S]*oarlock run net -n \S+"/)
+  match(stderr, /its Runs wait \(StateLocked\)[\s\S]*oarlock state unlock net -n \S+"/)
   const id = stdout.trim()
   match((await cli('list')).stdout, /for surgery \(lock id/)
   const second = await cli('lock', 'net')
   equal(second.code, 4)
   match(second.stderr, /is locked: held by \S+@\S+ for surgery[\s\S]*oarlock state unlock/)
-  await stacks.patch('net', { spec: { ...spec(state(3, ['a', 'b', 'c'])), retry: { initial: '200ms', max: '500ms', limit: 100 } } })
-  await stacks.untilRun('net', 'a failure for the lock', run => run.status?.reason === 'StateLocked')
+  const before = (await stacks.get('net')).status?.lastRunNumber ?? 0
+  await stacks.patch('net', { spec: { ...spec(state(3, ['a', 'b', 'c'])), retry: { initial: '200ms', max: '500ms', limit: 1 } } })
+  const waiting = await stacks.until('net', 'StateLocked', stack => condition(stack, 'Ready')?.reason === 'StateLocked')
+  match(
+    condition(waiting, 'Ready')?.message ?? '',
+    /locked by \S+@\S+ for surgery \(lock id \S+\) since 20\S+Z\. .*oarlock state unlock net/,
+  )
+  equal(condition(waiting, 'Reconciling')?.status, 'True')
   equal((await cli('unlock', 'net', '--id', 'another')).code, 4)
   equal((await cli('unlock', 'net', '--id', id)).code, 0)
-  await stacks.untilReady('net')
+  equal((await stacks.untilReady('net')).status?.lastRunNumber, before + 1)
   equal(JSON.parse((await cli('show', 'net', '-o', 'json')).stdout).serial, 3)
 })
 

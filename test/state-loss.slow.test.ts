@@ -3,7 +3,7 @@ import { deepEqual, equal, match } from 'node:assert/strict'
 import { cpSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import type { StackSpec } from '../src/api/index.ts'
+import type { Stack, StackSpec } from '../src/api/index.ts'
 import { countDone, readLedger, record } from './support/ledger.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
 import { runOarlock, skipWithoutTerraformEngine, terraformEngine } from './support/run-program.ts'
@@ -100,21 +100,60 @@ test('an older state is not used until a newer one is uploaded, and a lost one u
   deepEqual(countDone(readLedger(ledger)), { a: 1, b: 1, c: 1 })
 })
 
-test('an imported state that is lost before the first Run is missed, unless the state is elsewhere; a failed import leaves no record', {
+test('a Stack without its state is deleted only by force, and leaves its resources', { skip: skipWithoutTerraformEngine }, async () => {
+  await stacks.create('forced', {
+    engine: terraformEngine,
+    source: { inline: { files: { 'main.tf': 'resource "terraform_data" "part" {}' } } },
+  })
+  await stacks.untilReady('forced')
+  equal(await oarlock?.stop(), 0)
+  renameSync(states, join(base, 'kept'))
+  await start('--replace-stores')
+  const isMissing = (stack: Stack) => condition(stack, 'Stalled')?.reason === 'StateMissing'
+  await stacks.until('forced', 'StateMissing', isMissing)
+  const refused = await cli('destroy', 'forced', '--yes')
+  deepEqual(
+    [refused.code, /StateMissing: .*"oarlock delete stack\/forced -n default --force" deletes the Stack and leaves/.test(refused.text)],
+    [4, true],
+    refused.text,
+  )
+  equal((await stacks.get('forced')).metadata.deletionTimestamp, undefined)
+  const deleted = await cli('delete', 'stack', 'forced', '--timeout', '30s')
+  deepEqual([deleted.code, /cannot destroy stack\/forced: .*is stored/.test(deleted.text)], [1, true], deleted.text)
+  const other = await cli('delete', 'configmap', 'forced', '--force')
+  deepEqual([other.code, /configmap\/forced is no Stack/.test(other.text)], [2, true], other.text)
+  const forced = await cli('delete', 'stack', 'forced', '--force', '--timeout', '30s')
+  equal(forced.code, 0, forced.text)
+  equal(await oarlock?.stop(), 0)
+  rmSync(states, { recursive: true, force: true })
+  renameSync(join(base, 'kept'), states)
+  await start('--replace-stores')
+})
+
+test('an imported state that is lost before the first Run is missed, also if its import was killed, unless the state is elsewhere; a failed import leaves no record', {
   skip: skipWithoutTerraformEngine,
 }, async () => {
   const importInto = (name: string) => cli('state', 'import', name, '--from', join(base, 'web.tfstate'), '--yes')
-  for (const name of ['locked', 'imported']) await stacks.create(name, { ...created('a', 'b'), suspend: true })
+  for (const name of ['locked', 'imported', 'killed']) await stacks.create(name, { ...created('a', 'b'), suspend: true })
   equal((await cli('state', 'lock', 'locked')).code, 0)
   const failed = await importInto('locked')
   deepEqual([failed.code, /is locked: held by/.test(failed.text)], [4, true], failed.text)
   equal((await stacks.get('locked')).metadata.annotations?.['oarlock.dev/imported-state'], undefined)
   const imported = await importInto('imported')
   deepEqual([imported.code, /stored as version 1\n/.test(imported.text)], [0, true], imported.text)
+
+  // What a command leaves that is killed after it has stored the state: the controller completes the record.
+  const key = 'oarlock.dev/imported-state'
+  const forced = await cli('state', 'import', 'killed', '--from', join(base, 'web.tfstate'), '--yes', '--force')
+  equal(forced.code, 0, forced.text)
+  const lineage = (await stacks.get('killed')).metadata.annotations?.[key]
+  await stacks.patch('killed', { metadata: { annotations: { [key]: `pending:${lineage}` } }, spec: { historyLimit: 3 } })
+  await stacks.until('killed', 'the record of the import', ({ metadata }) => metadata.annotations?.[key] === lineage)
   equal(await oarlock?.stop(), 0)
 
   rmSync(states, { recursive: true })
   await start('--replace-stores')
+  await stacks.until('killed', 'Stalled: StateMissing', stack => condition(stack, 'Stalled')?.reason === 'StateMissing')
   const stalledAs = (reason: string | undefined) =>
     stacks.until('imported', `Stalled: ${reason}`, stack => condition(stack, 'Stalled')?.reason === reason)
   await stalledAs('StateMissing')

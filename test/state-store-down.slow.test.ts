@@ -11,11 +11,11 @@ import { createWorkerHarness, shell } from './support/worker-harness.ts'
 
 const harness = createWorkerHarness()
 
-/** A state store that stores plans, and rejects every version until it is available. Creates the file `rejected` when it has rejected one. */
+/** A state store that stores plans and configurations, and rejects every version until it is available. Creates the file `rejected` when it has rejected one. */
 async function startStore(t: TestContext, rejected: string) {
   let isAvailable = false
   const answer = (incoming: IncomingMessage, response: ServerResponse): void => {
-    if (!isAvailable && incoming.method === 'PUT' && !incoming.url?.endsWith('/diff')) {
+    if (!isAvailable && incoming.method === 'PUT' && !/\/(diff|configuration)$/.test(incoming.url ?? '')) {
       incoming.resume().on('end', () => {
         writeFileSync(rejected, '')
         // A worker does not retry this for a minute, as it would if nothing answered.

@@ -5,9 +5,13 @@
 import { equal, match, notEqual, rejects } from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
-import { get } from 'node:https'
+import { get, request } from 'node:https'
+import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type StackSpec, stackResource } from '../src/api/index.ts'
 import type { Client } from '../src/kubernetes/client/index.ts'
 import { eventually } from './support/eventually.ts'
 import { makeDataDir, removeDirectory } from './support/oarlock-process.ts'
@@ -17,10 +21,12 @@ const base = makeDataDir()
 const roles = new RoleProcesses(base)
 let client: Client
 let kubeconfig: string
+let adminToken: string
 
 before(async () => {
   const api = await startApiRole(roles)
   client = api.client
+  adminToken = readFileSync(join(api.api.directory, 'pki', 'admin-token'), 'utf8').trim()
   kubeconfig = await accountKubeconfig(client, 'oarlock-stores', api.ca)
 })
 after(async () => {
@@ -100,4 +106,45 @@ test('of a paused process and a copy that has replaced it, the paused one exits 
   await ready(replacement)
   await rejects(start('backup'), /exited with 7/)
   equal(await replacement.stop(), 0)
+})
+
+test('what a client sends while the process is paused and replaced is not acknowledged when it resumes', async () => {
+  const paused = await start('replacement')
+  await ready(paused)
+  const spec: StackSpec = { engine: 'command', source: { inline: { files: { a: '' } } }, suspend: true }
+  await client.resource(stackResource).create({ metadata: { name: 'web', namespace: 'default' }, spec })
+  const url = `${paused.printed('stores')}/state/default/web`
+  const headers = { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' }
+  const body = JSON.stringify({ version: 4, serial: 1, lineage: 'x', resources: [] })
+  const post = () => {
+    const sent = request(url, {
+      method: 'POST',
+      rejectUnauthorized: false,
+      agent: false,
+      headers: { ...headers, 'content-length': body.length },
+    })
+    const status = once(sent, 'response').then(
+      ([response]) => (response as IncomingMessage).statusCode,
+      () => undefined,
+    )
+    return { sent, status }
+  }
+  const allowed = post()
+  allowed.sent.end(body)
+  equal(await allowed.status, 200, 'while it serves')
+
+  copy('replacement', 'next')
+  const { sent, status } = post()
+  sent.write(body.slice(0, 10))
+  // Until it was authorized and waits for the rest.
+  await sleep(2_000)
+  paused.child.kill('SIGSTOP')
+  const next = await start('next', '--replace-stores')
+  await ready(next)
+  const exited = once(paused.child, 'exit')
+  sent.end(body.slice(10))
+  paused.child.kill('SIGCONT')
+  notEqual(await status, 200)
+  equal((await exited)[0], 7)
+  equal(await next.stop(), 0)
 })

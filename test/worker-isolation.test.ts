@@ -61,6 +61,60 @@ test('a sandboxed Run has inputs, outputs and state, and sees neither the worker
   ok(!log.includes('server'), log)
 })
 
+test(
+  'a Run that exceeds its disk limit may save its state, and is killed if it ignores the interrupt and writes on',
+  needsSandbox,
+  async t => {
+    const write = 'i=0; while [ $i -lt 200 ]; do head -c 4000000 /dev/zero > f$i; i=$((i+1)); sleep 0.05; done; echo wrote all'
+    const stack = (trap: string) => ({
+      isolation: { level: 'Sandbox' } as const,
+      resources: { disk: '32Mi' },
+      command: { apply: shell(`trap '${trap}' INT TERM; ${write}`) },
+    })
+    const [saves, ignores] = await Promise.all([
+      execute(t, { stack: stack('echo "{\\"saved\\":1}" > $OARLOCK_STATE; exit 1') }),
+      execute(t, { stack: stack('') }),
+    ])
+    for (const { run } of [saves, ignores]) {
+      deepEqual([run.status?.phase, run.status?.reason], ['Failed', 'DiskLimit'], JSON.stringify(run.status))
+      match(
+        run.status?.message ?? '',
+        /^used \d+Mi of disk, at most 32Mi are allowed \(spec\.resources\.disk\); raise the limit or write less$/,
+      )
+      ok(!(await readLog(run)).includes('wrote all'))
+    }
+    equal(await readState(saves.run), '{"saved":1}')
+  },
+)
+
+for (const { level, skip } of [
+  { level: 'Process', skip: false },
+  { level: 'Sandbox', skip: needsSandbox.skip },
+] as const)
+  test(`a Run at level ${level} that exceeds its disk limit, ignores the interrupt and exits with 0 has failed`, { skip }, async t => {
+    // Below the size from which it is killed.
+    const write = 'for i in 1 2 3; do head -c 16000000 /dev/zero > f$i; done'
+    const untilInterrupted = `trap 'echo > interrupted' INT; ${write}; while [ ! -e interrupted ]; do sleep 0.1; done`
+    const save = `echo '{"saved":1}' > $OARLOCK_STATE; echo '{"url":"http://x"}' > $OARLOCK_OUTPUTS; echo exits with 0; exit 0`
+    const { run } = await execute(t, {
+      stack: { isolation: { level }, resources: { disk: '32Mi' }, command: { apply: shell(`${untilInterrupted}; ${save}`) } },
+    })
+    match(await readLog(run), /exits with 0/)
+    deepEqual([run.status?.phase, run.status?.reason, run.status?.outputs], ['Failed', 'DiskLimit', undefined], JSON.stringify(run.status))
+    match(run.status?.message ?? '', /^used \d+Mi of disk, at most 32Mi are allowed/)
+    match(await readState(run), /saved/)
+  })
+
+test('a Run whose disk usage cannot be measured ends as DiskLimit, with the reason', needsSandbox, async t => {
+  const apply = shell(`i=0; while [ $i -lt 300 ]; do mkdir d; cd d; i=$((i+1)); done; sleep 20`)
+  const { run } = await execute(t, { stack: { isolation: { level: 'Sandbox' }, resources: { disk: '64Mi' }, command: { apply } } })
+  equal(run.status?.reason, 'DiskLimit', JSON.stringify(run.status))
+  match(
+    run.status?.message ?? '',
+    /^the disk usage cannot be measured, which counts as more than 64Mi \(spec\.resources\.disk\): its directories are nested more than 256 levels deep, as in "d\/d\/d\/d"; nest them less$/,
+  )
+})
+
 test('a symlink at the path of the state file is not followed', needsSandbox, async t => {
   const secret = join(directory, 'only-for-the-worker.json')
   writeFileSync(secret, '{"token":"of-the-worker"}')

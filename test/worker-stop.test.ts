@@ -84,6 +84,7 @@ for (const [how, drainGraceMs] of [
     equal(await worker.done, 0)
     const { status } = await getRun(run)
     equal(status?.reason, 'WorkerDrained')
+    match(status?.message ?? '', how === 'the second signal' ? /got a second signal to stop/ : /grace period expired/)
     equal(status?.retryable, true)
     match(await readState(run), /saved/)
   })

@@ -189,7 +189,8 @@ export class Target {
         return isMissing || (!condition(stack, 'Reconciling') && condition(stack, 'Stalled')) ? { run: undefined } : undefined
       },
       `the Run of ${name} to end`,
-      90_000,
+      // The worker or its supervisor ends every program at most 123 s after the timeout of its Run.
+      300_000,
     ).then(({ run }) => run)
   }
 

@@ -17,8 +17,8 @@ type StateFacts = Pick<Stack, 'spec' | 'status'> & { readonly metadata: Pick<Sta
 /** Before the lineage in the annotation {@link annotations.importedState} until the state is stored. */
 export const pendingImport = 'pending:'
 
-/** Why Runs of a Stack are rejected: it has no state any more, or an older one than a Run has stored. */
-export const stateErrorReasons = ['StateMissing', 'StateRegressed'] as const
+/** Why Runs of a Stack are rejected: it has no state any more, an older one than a Run has stored, or one that this version of Oarlock cannot read. */
+export const stateErrorReasons = ['StateMissing', 'StateRegressed', 'JournalUnreadable'] as const
 export type StateErrorReason = (typeof stateErrorReasons)[number]
 
 export const isStateError = (reason: string | undefined): reason is StateErrorReason =>

@@ -15,7 +15,7 @@ import { tenantResource } from './tenant.ts'
 import { workerResource } from './worker.ts'
 import { workerPoolResource } from './worker-pool.ts'
 
-export { cacheKey, maxCacheKeys } from './cache-key.ts'
+export { cacheKey, cacheKeys, dependencyCacheKey, maxCacheKeys } from './cache-key.ts'
 export {
   type DurationDistribution,
   durationSampler,
@@ -25,6 +25,7 @@ export {
   workPhases,
 } from './duration-distribution.ts'
 export { expectedStateVersion, isStateError, pendingImport, type StateErrorReason } from './expected-state-version.ts'
+export { mayHaveResources, mayLeaveResources } from './may-have-resources.ts'
 export {
   type ApprovalPolicy,
   annotations,
@@ -44,7 +45,9 @@ export { oarlockCommand } from './oarlock-command.ts'
 export { raisedMemory } from './raise-memory.ts'
 export { recordedEpoch } from './recorded-epoch.ts'
 export {
+  type CrashReason,
   clearedPendingStatus,
+  crashReasons,
   endedPhases,
   isEnded,
   isMutating,
@@ -58,7 +61,10 @@ export {
   runResource,
   runTypes,
 } from './run.ts'
+export { isRunFailureReason, type RunFailureReason, runFailureReasons } from './run-failure-reasons.ts'
+export { engineOptionsProblem, formatRunOptions, maxAddresses, type RunOptions, runOptionsProblem } from './run-options.ts'
 export { type AppliedPolicy, applyPolicy, mergePolicies, type PolicySource, type PolicyViolation, type RunPolicy } from './run-policy.ts'
+export { formatRunRequest, type ParsedRunRequest, parseRunRequest, type RequestType, requestTypes } from './run-request.ts'
 export { type IsolationLevel, isolationLevels, type Network, networks, type PriorityClass, priorityClasses } from './shared.ts'
 export {
   type EngineName,
@@ -68,6 +74,16 @@ export {
   type StackStatus,
   stackResource,
 } from './stack.ts'
+export {
+  type ApprovalReason,
+  approvalReasons,
+  driftedReasons,
+  type ReconcilingReason,
+  reportedState,
+  type StackStateName,
+  type StalledReason,
+  stackStates,
+} from './stack-conditions.ts'
 export { maxDiffBytes, type StoredDiff } from './stored-diff.ts'
 export { type Subject, subjectOf } from './subject.ts'
 export { type Tenant, type TenantSpec, type TenantStatus, tenantResource } from './tenant.ts'

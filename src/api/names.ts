@@ -36,7 +36,13 @@ export const annotations = {
   changedBy: 'oarlock.dev/changed-by',
   /** On a Stack: a JSON list of the users who requested a Run whose plan may still be approved. Set by the embedded server only. */
   requestedBy: 'oarlock.dev/requested-by',
-  /** On a Stack: each new value requests a Run: `plan:<id>` a Plan, `refresh:<id>` a Refresh, any other value an Apply. */
+  /** On a Stack that is being deleted: a JSON list of the users who deleted it, or changed it since. The embedded server sets it, no other server can. */
+  deletedBy: 'oarlock.dev/deleted-by',
+  /** On a Stack: the digest of the plan of destruction that a user has confirmed. Its deletion executes exactly that plan, or waits for a confirmation of another one. */
+  destroyPlan: 'oarlock.dev/destroy-plan',
+  /** On a Stack: `Current` destroys it with its present source and inputs, and not with those that were applied last. */
+  destroySource: 'oarlock.dev/destroy-source',
+  /** On a Stack: each new value requests a Run, see `run-request.ts`. */
   requestedRun: 'oarlock.dev/requested-run',
   /** On a Stack from a backup: the value of `status.restored.at`, when a user has reviewed it. Another value has no effect. */
   acceptedRestore: 'oarlock.dev/accepted-restore',

@@ -1,6 +1,7 @@
 import type { Static } from 'typebox'
 import { conditionsSchema, defineResource, type ObjectOf, Type } from '../kubernetes/object/index.ts'
 import { apiGroup, apiVersion, defaults } from './names.ts'
+import { runOptionsSchema } from './run-options.ts'
 import { runPolicyFields } from './run-policy.ts'
 import { byteCount, count, maxCount, planSummary, priorityClasses } from './shared.ts'
 import { stackSpecSchema } from './stack.ts'
@@ -37,19 +38,27 @@ const identityRules = [
   immutable('stack'),
   immutable('revision'),
   immutable('inputsDigest'),
+  immutable('configuration', { isOptional: true }),
   immutable('reason'),
   immutable('pool'),
   immutable('approvedPlan', { isOptional: true }),
   immutable('planMode', { isOptional: true }),
+  immutable('options', { isOptional: true }),
   immutable('recoveredFrom', { isOptional: true }),
   immutable('queuedSince', { isOptional: true }),
   immutable('stateVersion', { isOptional: true }),
+  immutable('dependencyDigest', { isOptional: true }),
   setOnce('workerName'),
   setOnce('assignedAt'),
   // Only with the assignment: what was required when the Run got its worker is not lowered.
   {
     rule: `!has(oldSelf.workerName) || (has(self.policy) == has(oldSelf.policy) && (!has(self.policy) || self.policy == oldSelf.policy))`,
     message: 'policy is immutable once the Run has a worker',
+  },
+  // What the worker shares between Runs was shared within this Tenant.
+  {
+    rule: `!has(oldSelf.workerName) || (has(self.tenant) == has(oldSelf.tenant) && (!has(self.tenant) || self.tenant == oldSelf.tenant))`,
+    message: 'tenant is immutable once the Run has a worker',
   },
 ]
 
@@ -75,10 +84,12 @@ const spec = Type.Object(
       description: 'Plan is read-only; Apply, Destroy and Refresh write state, and at most one of them is active per Stack (invariant 1).',
     }),
     planMode: Type.Optional(
-      Type.Enum(['Destroy'], {
-        description: 'Of a Plan. Destroy: it plans the destruction of all resources. Default: the changes of an Apply.',
+      Type.Enum(['Destroy', 'Refresh'], {
+        description:
+          'Of a Plan. Destroy: it plans the destruction of all resources. Refresh: it plans a refresh of the state. Default: the changes of an Apply.',
       }),
     ),
+    options: Type.Optional(runOptionsSchema),
     stackRef: Type.Object(
       {
         name: Type.String({ description: 'Name of the Stack.' }),
@@ -97,6 +108,12 @@ const spec = Type.Object(
     inputsDigest: Type.String({
       description: 'Digest of the outputs, Secrets and ConfigMaps that the variables and the environment refer to.',
     }),
+    configuration: Type.Optional(
+      Type.Enum(['Applied'], {
+        description:
+          'Of a Destroy, or the plan of one. Applied: with the source and inputs that an Apply of the Stack used last, as the state store has kept them. Secret values are read again. Default: as spec.stack and revision name them.',
+      }),
+    ),
     reason: Type.String({
       description: 'Why the Run was created, such as NewGeneration, SourceChanged, DriftCheck, Retry, RecoveredFrom.',
     }),
@@ -120,6 +137,13 @@ const spec = Type.Object(
     ),
     stateVersion: Type.Optional(
       count('The state has at least this version, or the state store rejects the Run. Default: the Stack may have no state.'),
+    ),
+    dependencyDigest: Type.Optional(
+      Type.String({
+        pattern: '^[0-9a-f]{64}$',
+        description:
+          'Digest of the dependencies that the last Run of the Stack used. Workers whose host has them installed are preferred. Default: the Stack has installed none.',
+      }),
     ),
     pool: Type.String({ default: defaults.pool, description: 'Name of the WorkerPool whose workers may execute the Run.' }),
     priorityClass: Type.Optional(
@@ -149,6 +173,18 @@ const spec = Type.Object(
         description:
           'What the Tenant and the WorkerPool required when the Run was assigned to its Worker, which enforces it. Set once, by the dispatcher.',
       }),
+    ),
+    tenant: Type.Optional(
+      Type.Object(
+        {
+          name: Type.String({ maxLength: 253, description: 'Name of the Tenant.' }),
+          uid: Type.String({ maxLength: 64, pattern: '^[0-9A-Za-z-]+$', description: 'UID of the Tenant.' }),
+        },
+        {
+          description:
+            'The Tenant of the namespace when the Run was assigned to its Worker, which shares caches between Runs of one Tenant only. Set once, by the dispatcher. Default: the namespace has no Tenant, and the Worker shares caches between Runs of the namespace only.',
+        },
+      ),
     ),
     cancel: Type.Optional(
       Type.Boolean({
@@ -253,6 +289,21 @@ const status = Type.Object(
         { description: 'Resource usage of the Run.' },
       ),
     ),
+    dependencies: Type.Optional(
+      Type.Object(
+        {
+          digest: Type.String({ pattern: '^[0-9a-f]{64}$', description: 'Digest of everything that the packages depend on.' }),
+          manager: Type.String({ maxLength: 32, description: 'The package manager, such as npm.' }),
+          source: Type.Enum(['Cached', 'Waited', 'Installed'], {
+            description: 'Cached: the host had them. Waited: another Run installed them meanwhile. Installed: by this Run.',
+          }),
+          seconds: Type.Number({ minimum: 0, description: 'Time until the programs of the Run could use them, in seconds.' }),
+          installSeconds: Type.Number({ minimum: 0, description: 'Duration of the install, by this Run or an earlier one, in seconds.' }),
+          bytes: byteCount('Size on disk, in bytes.'),
+        },
+        { description: 'Packages that the program of the Stack needs. Unset: it has none.' },
+      ),
+    ),
     log: Type.Optional(
       Type.Object(
         {
@@ -291,6 +342,7 @@ export const runResource = defineResource({
     { name: 'Queue', jsonPath: '.status.queuePosition', type: 'integer', priority: 1 },
     { name: 'Age', jsonPath: '.metadata.creationTimestamp', type: 'date' },
     { name: 'Worker', jsonPath: '.spec.workerName', priority: 1 },
+    { name: 'Options', jsonPath: '.spec.options', priority: 1 },
     { name: 'Message', jsonPath: '.status.message', priority: 1 },
   ],
 })
@@ -303,6 +355,10 @@ export type Run = ObjectOf<typeof runResource>
 export function isMutating(type: RunType): boolean {
   return type !== 'Plan'
 }
+
+/** Reasons of Lost Runs whose worker crashed while it executed no other Run. */
+export const crashReasons = ['WorkerCrashed', 'WorkerOutOfMemory'] as const
+export type CrashReason = (typeof crashReasons)[number]
 
 /** A status patch that removes what was reported while the Run was queued; part of the first status write after that. */
 export const clearedPendingStatus = { reason: null, message: null, queuePosition: null } as const

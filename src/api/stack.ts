@@ -1,15 +1,16 @@
 import type { Static } from 'typebox'
-import { conditionsSchema, defineResource, type ObjectOf, Type } from '../kubernetes/object/index.ts'
+import { defineResource, type ObjectOf, Type } from '../kubernetes/object/index.ts'
 import { apiGroup, apiVersion, defaults } from './names.ts'
-import { recoveryFields } from './recovery-fields.ts'
-import { count, duration, isolationLevels, networks, planSummary, priorityClasses } from './shared.ts'
+import { pulumiSchema } from './pulumi-options.ts'
+import { duration, isolationLevels, networks, priorityClasses } from './shared.ts'
 import { sourceSchema, variablesFromSchema } from './stack-source.ts'
+import { stackStatusSchema } from './stack-status.ts'
 
 /** `>= 1.9, < 2`: comma-separated, each an operator (=, !=, >, >=, <, <=, ~>; default =) and a version of up to three numbers. */
 const versionConstraintPattern =
   '^\\s*(=|!=|>=?|<=?|~>)?\\s*v?\\d+(\\.\\d+){0,2}\\s*(,\\s*(=|!=|>=?|<=?|~>)?\\s*v?\\d+(\\.\\d+){0,2}\\s*)*$'
 
-export const engineNames = ['terraform', 'opentofu', 'manifests', 'command'] as const
+export const engineNames = ['terraform', 'opentofu', 'pulumi', 'manifests', 'command'] as const
 export type EngineName = (typeof engineNames)[number]
 
 const commandStep = (what: string) =>
@@ -62,7 +63,10 @@ const spec = Type.Object({
   engine: Type.Enum([...engineNames], { description: 'Engine that executes the Runs.' }),
   source: sourceSchema,
   variables: Type.Optional(
-    Type.Record(Type.String(), Type.Unknown(), { description: 'Variables by name. A value can be any JSON value.' }),
+    Type.Record(Type.String(), Type.Unknown(), {
+      description:
+        'Variables by name. A value can be any JSON value. With engine pulumi they are the configuration: a name without a colon belongs to the project.',
+    }),
   ),
   variablesFrom: Type.Optional(
     Type.Array(variablesFromSchema, {
@@ -276,104 +280,7 @@ const spec = Type.Object({
       { description: 'Options of engines terraform and opentofu.' },
     ),
   ),
-})
-
-const status = Type.Object({
-  observedGeneration: Type.Optional(count('The generation of the spec that this status describes.')),
-  conditions: Type.Optional(conditionsSchema),
-  lastRunNumber: Type.Optional(
-    count('Number of the newest Run, which is the epoch of that Run and part of its name (invariants 1 and 3).'),
-  ),
-  ...recoveryFields,
-  lastRun: Type.Optional(
-    Type.Object(
-      {
-        name: Type.String({ description: 'Name of the Run.' }),
-        type: Type.String({ description: 'Type of the Run.' }),
-        phase: Type.String({ description: 'Phase of the Run as last observed.' }),
-        reason: Type.String({ description: 'Why the Run was created.' }),
-        finishedAt: Type.Optional(Type.String({ format: 'date-time', description: 'When the Run ended.' })),
-      },
-      { description: 'The newest Run.' },
-    ),
-  ),
-  applied: Type.Optional(
-    Type.Object(
-      {
-        generation: count('Generation of the Stack.'),
-        revision: Type.String({ description: 'Revision of the source.' }),
-        inputsDigest: Type.String({ description: 'Digest of the outputs, Secrets and ConfigMaps that were used.' }),
-        at: Type.String({ format: 'date-time', description: 'When the Run ended.' }),
-        runName: Type.String({ description: 'Name of the Run.' }),
-        specDigest: Type.Optional(Type.String({ description: 'Digest of the fields of the spec that affect the infrastructure.' })),
-        overwrittenBy: Type.Optional(
-          Type.String({
-            description: 'Name of a later Run that did not succeed and may have applied part of other inputs. The next Apply removes it.',
-          }),
-        ),
-      },
-      { description: 'The inputs of the last successful Apply.' },
-    ),
-  ),
-  plan: Type.Optional(
-    Type.Object(
-      {
-        digest: Type.String({ description: 'Digest of the plan; the value to approve.' }),
-        runName: Type.String({ description: 'Name of the Run that created the plan.' }),
-        specDigest: Type.Optional(
-          Type.String({ description: 'Digest of the fields of the spec that affect the plan or how it is applied.' }),
-        ),
-        generation: count('Generation of the Stack.'),
-        revision: Type.String({ description: 'Revision of the source.' }),
-        inputsDigest: Type.String({ description: 'Digest of the outputs, Secrets and ConfigMaps that were used.' }),
-        ...planSummary,
-      },
-      { description: 'The newest plan that awaits approval.' },
-    ),
-  ),
-  approval: Type.Optional(
-    Type.Object(
-      {
-        digest: Type.String({ description: 'Digest of the approved plan.' }),
-        user: Type.Optional(Type.String({ description: 'The user who approved, as the API server authenticated it.' })),
-        at: Type.String({
-          format: 'date-time',
-          description: 'When it was approved; on a kube-apiserver, when the controller first saw it.',
-        }),
-        expiresAt: Type.Optional(
-          Type.String({ format: 'date-time', description: 'When it expires, also if --approval-timeout of the controller changes later.' }),
-        ),
-        requestedAt: Type.Optional(Type.String({ description: 'The annotation oarlock.dev/approved-at. A new value is a new approval.' })),
-        runName: Type.Optional(
-          Type.String({
-            description: 'Name of the Run whose plan it approves. Unset if that plan did not await approval: then it is void.',
-          }),
-        ),
-      },
-      { description: 'The last approval. It is valid for one plan, once, until it expires.' },
-    ),
-  ),
-  checkedAt: Type.Optional(Type.String({ format: 'date-time', description: 'When a Run last compared the resources with the Stack.' })),
-  failures: Type.Optional(count('Number of consecutive failed Runs with the current inputs.')),
-  sameFailure: Type.Optional(
-    Type.Object(
-      {
-        digest: Type.String({ description: 'Digest of the reason and the message, without parts that differ with each Run.' }),
-        count: count('Number of consecutive Runs that failed this way, regardless of their revision.'),
-        generation: count('Generation of the Stack whose failed Runs were counted. A new generation resets the count.'),
-      },
-      { description: 'The failure that consecutive Runs have in common.' },
-    ),
-  ),
-  nextRunAt: Type.Optional(Type.String({ format: 'date-time', description: 'When the next retry or drift check is due.' })),
-  handledRequest: Type.Optional(Type.String({ description: 'The last handled value of the annotation oarlock.dev/requested-run.' })),
-  outputs: Type.Optional(
-    Type.Record(Type.String(), Type.Unknown(), {
-      description: 'Outputs that are not secret. The Secret <stack>-outputs contains all of them.',
-    }),
-  ),
-  outputsDigest: Type.Optional(Type.String({ description: 'Digest of all outputs, including secret ones.' })),
-  resources: Type.Optional(count('Number of resources that the Stack manages.')),
+  pulumi: Type.Optional(pulumiSchema),
 })
 
 /** The desired state of infrastructure. docs/reference/stack.md is generated from this file. */
@@ -387,13 +294,16 @@ export const stackResource = defineResource({
   shortNames: ['stk'],
   categories: ['oarlock'],
   spec,
-  status,
-  // The default columns fit into 80 characters with `-A`. The longest column is last, because kubectl pads every other column.
+  status: stackStatusSchema,
+  // The default columns fit into 80 characters with reasons of up to 18 characters if the name has 34, or with `-A` if namespace and name have 21.
+  // The longest column is last, because kubectl pads every other column.
   printerColumns: [
-    { name: 'Engine', jsonPath: '.spec.engine' },
     { name: 'Ready', jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
     { name: 'Reason', jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
+    { name: 'Drifted', jsonPath: '.status.conditions[?(@.type=="Drifted")].status' },
+    { name: 'Approval', jsonPath: '.status.conditions[?(@.type=="AwaitingApproval")].reason' },
     { name: 'Age', jsonPath: '.metadata.creationTimestamp', type: 'date' },
+    { name: 'Engine', jsonPath: '.spec.engine', priority: 1 },
     { name: 'Resources', jsonPath: '.status.resources', type: 'integer', priority: 1 },
     { name: 'Run', jsonPath: '.status.lastRun.name', priority: 1 },
     { name: 'Message', jsonPath: '.status.conditions[?(@.type=="Ready")].message', priority: 1 },
@@ -401,7 +311,7 @@ export const stackResource = defineResource({
 })
 
 export type StackSpec = Static<typeof spec>
-export type StackStatus = Static<typeof status>
+export type StackStatus = Static<typeof stackStatusSchema>
 export type Stack = ObjectOf<typeof stackResource>
 
 /** The schema of a Stack's spec. A Run contains a frozen copy of the spec. */

@@ -72,7 +72,7 @@ export const tenantResource = defineResource({
   plural: 'tenants',
   scope: 'Cluster',
   description:
-    'Tenant groups namespaces and sets their weight in the queue, their limits and the isolation that their Runs must have. A namespace without a Tenant is a tenant of its own.',
+    'Tenant groups namespaces and sets their weight in the queue, their limits and the isolation that their Runs must have. Sandboxed Runs share caches within their tenant only. A namespace without a Tenant is a tenant of its own.',
   shortNames: ['tnt'],
   categories: ['oarlock'],
   spec,

@@ -48,8 +48,8 @@ const spec = Type.Object(
     }),
     lifecycle: Type.Optional(
       Type.Enum(['OneShot', 'Warm'], {
-        default: 'OneShot',
-        description: 'OneShot: a worker executes one Run per slot and exits. Warm: a worker executes Runs one after another.',
+        description:
+          'OneShot: a worker executes one Run per slot and exits. Warm: a worker executes Runs one after another. Default: OneShot, and Warm for workers that join with a token.',
       }),
     ),
     slots: Type.Optional(

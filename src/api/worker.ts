@@ -22,6 +22,11 @@ const spec = Type.Object({
         'Drains the worker when true: it accepts no new Run, finishes its Runs within the drain grace period, and exits. Default: false.',
     }),
   ),
+  cordon: Type.Optional(
+    Type.Boolean({
+      description: 'When true, the worker is assigned no other Run. It finishes its Runs and does not exit. Default: false.',
+    }),
+  ),
 })
 
 const status = Type.Object(
@@ -34,7 +39,7 @@ const status = Type.Object(
     reason: Type.Optional(
       Type.String({
         description:
-          'Why the worker drains: DrainRequested (spec.drain), Signal, Idle, RunLimitReached, MemoryLimitReached, Fenced. Or why it failed: CreateFailed, CredentialRejected, CrashedOnStartup, RegistrationFailed.',
+          'Why the worker drains: DrainRequested (spec.drain), Signal, Idle, RunLimitReached, MemoryLimitReached, Fenced. Or why it failed: CreateFailed, CredentialRejected, CrashedOnStartup, RegistrationFailed, WorkerCrashed, WorkerOutOfMemory.',
       }),
     ),
     message: Type.Optional(Type.String({ maxLength: 1_024, description: 'Details of a failure.' })),
@@ -60,8 +65,12 @@ const status = Type.Object(
     runs: Type.Optional(Type.Array(Type.String(), { description: 'The Runs of the worker, as namespace/name.' })),
     caches: Type.Optional(
       Type.Array(Type.String(), {
-        description: 'Keys of the sources whose dependencies are cached, the most recently used last, at most 64.',
+        description:
+          'Keys of the sources that are cached and of the dependencies that are installed, the most recently used last, at most 64. The dispatcher prefers the worker for Runs that need them.',
       }),
+    ),
+    unsavedStates: Type.Optional(
+      count('Number of states that its host keeps, for a day, because the stores did not accept them. Unset: none.'),
     ),
     capacity: Type.Optional(
       Type.Object(
@@ -91,6 +100,7 @@ export const workerResource = defineResource({
   printerColumns: [
     { name: 'Pool', jsonPath: '.spec.pool' },
     { name: 'Phase', jsonPath: '.status.phase' },
+    { name: 'Cordon', jsonPath: '.spec.cordon', type: 'boolean' },
     { name: 'Run', jsonPath: '.status.runs[0]' },
     { name: 'Host', jsonPath: '.status.host' },
     { name: 'Age', jsonPath: '.metadata.creationTimestamp', type: 'date' },

@@ -1,18 +1,19 @@
 import { cpus } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { Run, Stack } from '../api/index.ts'
-import { capabilitiesFromEnv } from '../execution/worker/index.ts'
+import { capabilitiesFromEnv, countUnsavedStates } from '../execution/worker/index.ts'
 import type { Client } from '../kubernetes/client/index.ts'
 import { type Informer, type Log, silentLog } from '../kubernetes/controller/index.ts'
 import { formatDuration } from '../kubernetes/object/index.ts'
 import type { ApiServer, AuditOptions } from '../kubernetes/server/index.ts'
 import { fullDiskReasons } from '../kubernetes/util/index.ts'
-import { decideStateError, formatStateError } from '../stores/state/index.ts'
 import { type Address, formatAddress, urlOf } from './address.ts'
 import { startApiServer } from './api-server/api-server.ts'
 import { makeControllers } from './controllers/controllers.ts'
 import { ensureDefaultPool } from './controllers/default-pool.ts'
-import { installOarlock } from './controllers/install.ts'
+import { installOarlock, requireNoNewerCrds } from './controllers/install.ts'
+import { checkStoredState } from './controllers/state-check.ts'
+import { checkOrigin, recordOrigin } from './data-origin.ts'
 import { withdrawEndpoints } from './discovery/index.ts'
 import { startEndpoints } from './endpoints/endpoints.ts'
 import { makeRegistry } from './endpoints/metrics.ts'
@@ -53,6 +54,8 @@ export type AllInOneOptions = {
   launcher: readonly string[]
   version: string
   log?: Log
+  /** Called when this process has locked `dataDir`, before anything of another process could be changed. */
+  onLocked?(): void
 }
 
 export type AllInOne = {
@@ -62,6 +65,8 @@ export type AllInOne = {
   /** The link that opens the status page, with the token that reads it. */
   readonly statusPageLink: string
   readonly kubeconfigPath: string
+  /** Where the data directory was copied from; undefined if it is no copy. */
+  readonly copiedFrom: { readonly host: string; readonly path: string } | undefined
   /** A client with the rights of an administrator. */
   readonly client: Client
   readonly stacks: Informer<Pick<Stack, 'spec' | 'status'>>
@@ -96,6 +101,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
   }
 
   try {
+    const copiedFrom = checkOrigin(dataDir)
     const startingApi = startApiServer({
       dataDir,
       listen,
@@ -111,11 +117,15 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     // If both fail, for example on a data directory in use, the error of the server is the more helpful one.
     const api = await startingApi
     const stores = await openingStores
+    options.onLocked?.()
+    recordOrigin(dataDir)
+    if (copiedFrom) log.warn({ dataDir, copiedFrom }, 'the data directory was copied: the original must not be used any more')
     const { server, mounts } = api
     const { url, caCertificate } = server
 
     const client = await api.connect({ name: 'oarlock:controllers', groups: ['system:masters'] }, 'oarlock-controllers')
     cleanups.push(() => client.close())
+    await requireNoNewerCrds(client, dataDir)
     await installOarlock(client)
     const claim = await keepClaim({
       ...{ client, dataDir, log, replace: options.replaceStores ?? false },
@@ -156,13 +166,11 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
         environment: async () => ({ OARLOCK_SERVER: url, OARLOCK_STORE_URL: url }),
         credentialOf: (pool, worker, client) => createPodCredential(client, caCertificate, { pool, worker }),
       },
-      checkState: async ({ metadata }, expected) => {
-        const error = decideStateError(expected, await stores.state.newestVersion(metadata.uid))
-        return { error: error && { reason: error.reason, message: formatStateError(error) } }
-      },
+      checkState: async ({ metadata }, expected) => await checkStoredState(stores.state, metadata.uid, expected),
       removeStackData: ({ uid }) => stores.state.deleteStack(uid),
       allowPaths,
       cacheDir: join(dataDir, 'cache'),
+      localUnsavedStates: () => countUnsavedStates(join(dataDir, 'runs')),
       maxRunning: options.maxRunning,
       approvalTimeoutMs: options.approvalTimeoutMs,
       registry,
@@ -215,6 +223,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       httpUrl,
       statusPageLink: statusPageLink(httpUrl, statusToken),
       kubeconfigPath: server.kubeconfigPath,
+      copiedFrom,
       interrupt: () => pool.interrupt(),
       stop: ({ graceMs = 30_000, onProgress } = {}) => {
         isStopping = true

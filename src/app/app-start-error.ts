@@ -13,3 +13,10 @@ export class AppStartError extends Error {
     this.hint = hint
   }
 }
+
+/** Another process uses the data directory. Nothing was written to it, its log included. */
+export class DataInUseError extends AppStartError {
+  constructor(message: string, hint: string | undefined, cause?: unknown) {
+    super('DataDirectory', message, hint, cause)
+  }
+}

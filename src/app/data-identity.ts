@@ -3,7 +3,7 @@ import { closeSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { makeDirectories } from '../kubernetes/util/index.ts'
-import { AppStartError } from './app-start-error.ts'
+import { AppStartError, DataInUseError } from './app-start-error.ts'
 
 export type DataIdentity = {
   readonly id: string
@@ -61,7 +61,7 @@ export function openDataIdentity({ file, dataDir, usedBy, idBytes, newId, isNew 
     const code = errcode & 0xff
     if (code === busy) {
       const hint = 'stop the other process, or choose another directory with --data'
-      throw new AppStartError('DataDirectory', `${dataDir} is in use by another ${usedBy}`, hint, error)
+      throw new DataInUseError(`${dataDir} is in use by another ${usedBy}`, hint, error)
     }
     const hint = code === full ? 'free some space and start again' : 'check its owner and mode, or choose another directory with --data'
     throw new AppStartError('DataDirectory', `failed to write ${file}: ${message}`, hint, error)

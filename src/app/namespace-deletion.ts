@@ -1,4 +1,4 @@
-import { annotations, isMutating, type RunType, type Stack } from '../api/index.ts'
+import { annotations, mayLeaveResources, type Stack } from '../api/index.ts'
 import type { KubeObject } from '../kubernetes/object/index.ts'
 
 /** Stacks are named in the message up to this number. */
@@ -10,21 +10,12 @@ const maxNames = 10
  */
 export function namespaceProblem({ metadata }: Pick<KubeObject, 'metadata'>, stacks: readonly Stack[]): string | undefined {
   if (metadata.annotations?.[annotations.forceDelete] === 'true') return undefined
-  const names = stacks.filter(mayHaveResources).map(stack => stack.metadata.name)
+  const names = stacks.filter(mayLeaveResources).map(stack => stack.metadata.name)
   if (names.length === 0) return undefined
   const more = names.length > maxNames ? ` and ${names.length - maxNames} more` : ''
   return (
     `Stacks in it have resources, which cannot be destroyed once it is being deleted: ${names.slice(0, maxNames).join(', ')}${more}. ` +
-    `Destroy them first with "oarlock destroy STACK -n ${metadata.name}", or keep them and delete the namespace ` +
+    `Destroy them first with "oarlock destroy --all -n ${metadata.name}", or keep them and delete the namespace ` +
     `regardless, with the annotation ${annotations.forceDelete}: "true" on it`
   )
-}
-
-function mayHaveResources({ metadata, spec, status }: Stack): boolean {
-  if (spec.deletionProtection) return true
-  if (spec.deletion === 'Orphan') return false
-  const { applied, resources = 0, stateVersion = 0, lastRun } = status ?? {}
-  if (lastRun?.type === 'Destroy' && lastRun.phase === 'Succeeded') return false
-  const isImported = metadata.annotations?.[annotations.importedState] !== undefined
-  return isImported || applied !== undefined || resources > 0 || stateVersion > 0 || isMutating((lastRun?.type ?? 'Plan') as RunType)
 }

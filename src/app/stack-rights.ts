@@ -1,24 +1,36 @@
-import { annotations, apiGroup, approvalPolicyOf, oarlockCommand, type Stack } from '../api/index.ts'
+import { annotations, apiGroup, approvalPolicyOf, engineOptionsProblem, oarlockCommand, parseRunRequest, type Stack } from '../api/index.ts'
 import { equalJson, type ObjectMeta } from '../kubernetes/object/index.ts'
 import type { AdmissionPlugin, AdmissionRequest, DeletionPlugin } from '../kubernetes/server/index.ts'
-import { approvalRight, describeRight, destroyRight, hasRight } from './user-rights.ts'
+import { approvalRight, describeRight, destroyRight, hasRight, recoveryRight } from './user-rights.ts'
 
 /**
- * Who may do what with a Stack besides writing it: approve its plan, let it apply without approval, destroy its resources. On the embedded
+ * Who may do what with a Stack besides writing it: approve its plan, let it apply without approval, accept its restore, destroy its resources. On the embedded
  * server the plugins below check it, and record who approved and who changed the Stack; on another server the policies of
  * `manifests/user-policies.ts` check the same, as far as a policy can.
  */
 export const approvalAnnotations: readonly string[] = [annotations.approvedPlan, annotations.approvedBy, annotations.approvedAt]
+
+/** What a user who may destroy a Stack changes on it without the permission to update it: `oarlock destroy` requests a plan and confirms it. */
+export const destructionAnnotations: readonly string[] = [annotations.destroyPlan, annotations.destroySource, annotations.requestedRun]
+
+/** While the Stack is being deleted they determine what is destroyed. */
+export const boundByDeletion: readonly string[] = [annotations.destroyPlan, annotations.destroySource]
+
+/** The value of the annotation `oarlock.dev/requested-run` begins with it. */
+export const destroyPlanRequest = 'plan-destroy:'
 
 /** The messages of the policies are the same. */
 export const stackMessages = {
   approve: `approving a plan needs the ${describeRight(approvalRight)}`,
   notAwaited: 'no plan with this digest awaits approval: "oarlock approve" shows the plan that does, and approves it',
   weaken: `changing spec.approval from Manual to Auto needs the ${describeRight(approvalRight)}`,
-  otherChange: 'without the permission to update stacks, a user can change only the annotations of an approval',
+  acceptRestore: `accepting the restore of a Stack lets its Runs start again and needs the ${describeRight(recoveryRight)}`,
+  otherChange:
+    'without the permission to update stacks, a user can change only the annotations of an approval, and those of a destruction with the permission for it',
   approvedBy: `the annotation ${annotations.approvedBy} must be your own user name: "oarlock approve" sets it, "kubectl auth whoami" shows it`,
   fourEyesUnsupported: `the namespace requires another user than the author to approve (label oarlock.dev/approval), but this API server cannot record who changed a Stack: only the embedded server can`,
   destroy: `deleting a Stack destroys its resources and needs the ${describeRight(destroyRight)}; set spec.deletion to Orphan to keep them`,
+  boundByDeletion: `changing what the deletion of a Stack destroys (annotations ${boundByDeletion.join(' and ')}) needs the ${describeRight(destroyRight)}`,
   protected: 'spec.deletionProtection of the Stack is true: set it to false to delete the Stack',
   destroyLater: `changing spec.deletion of a Stack that is being deleted destroys its resources and needs the ${describeRight(destroyRight)}`,
   handledRequest: `the request in the annotation ${annotations.requestedRun} was already handled: set another value to request another Run`,
@@ -51,11 +63,17 @@ export function stackAdmission(facts: StackAdmissionFacts): AdmissionPlugin {
   }
 }
 
-/** Checks deletions of Stacks on the embedded server. */
+/** Checks deletions of Stacks on the embedded server, and records their users. */
 export const stackDeletion: DeletionPlugin = (request, object) => {
   const { spec, metadata } = object as Stack
   if (spec.deletion !== 'Orphan' && !hasRight(request, destroyRight, metadata.name)) return stackMessages.destroy
-  return spec.deletionProtection ? stackMessages.protected : undefined
+  if (spec.deletionProtection) return stackMessages.protected
+  const deleters = namesIn(metadata.annotations?.[annotations.deletedBy])
+  if (!deleters.includes(request.user.name)) {
+    const deletedBy = annotationOfNames(withName(deleters, request.user.name))!
+    object.metadata = { ...metadata, annotations: { ...metadata.annotations, [annotations.deletedBy]: deletedBy } }
+  }
+  return undefined
 }
 
 type StackWrite = { readonly request: AdmissionRequest; readonly now: Stack; readonly old: Stack | undefined }
@@ -67,6 +85,12 @@ const isApproval = ({ now, old }: StackWrite): boolean =>
   annotationOf(now, annotations.approvedPlan) !== undefined &&
   approvalAnnotations.some(key => annotationOf(now, key) !== annotationOf(old, key))
 
+/** Any other value has no effect. */
+const isAcceptance = ({ now, old }: StackWrite): boolean => {
+  const accepted = annotationOf(now, annotations.acceptedRestore)
+  return accepted !== undefined && accepted === old?.status?.restored?.at && accepted !== annotationOf(old, annotations.acceptedRestore)
+}
+
 const isSpecChanged = ({ now, old }: StackWrite): boolean => !old || !equalJson(now.spec, old.spec)
 
 /** Whether the write requests a Run. */
@@ -76,10 +100,14 @@ function isRequest({ now, old }: StackWrite): boolean {
 }
 
 /** Going back to a handled request would make a newer one look handled, while its Run may be about to start. */
-const requestProblem = (write: StackWrite): string | undefined =>
-  isRequest(write) && annotationOf(write.now, annotations.requestedRun) === write.old?.status?.handledRequest
-    ? stackMessages.handledRequest
-    : undefined
+function requestProblem(write: StackWrite): string | undefined {
+  if (!isRequest(write)) return undefined
+  const request = annotationOf(write.now, annotations.requestedRun)
+  if (request === write.old?.status?.handledRequest) return stackMessages.handledRequest
+  const parsed = parseRunRequest(request ?? '')
+  const problem = 'problem' in parsed ? parsed.problem : parsed.options && engineOptionsProblem(write.now.spec.engine, parsed.options)
+  return problem === undefined ? undefined : `the request in the annotation ${annotations.requestedRun} is not valid: ${problem}`
+}
 
 function rightsProblem(write: StackWrite): string | undefined {
   const { request, now, old } = write
@@ -90,21 +118,36 @@ function rightsProblem(write: StackWrite): string | undefined {
       ? stackMessages.weaken
       : undefined
   if (needsApprovalRight && !hasRight(request, approvalRight, name)) return needsApprovalRight
+  if (isAcceptance(write) && !hasRight(request, recoveryRight, name)) return stackMessages.acceptRestore
   const mayUpdate = () => request.isAllowed({ verb: 'update', group: apiGroup, resource: 'stacks', namespace: namespace ?? '', name })
-  if (old && hasOtherChange(now, old) && !mayUpdate()) return stackMessages.otherChange
+  const mayDestroy = () => hasRight(request, destroyRight, name)
+  const mayChange = () => mayUpdate() || (isDestruction(write) && mayDestroy())
+  if (old && hasOtherChange(now, old) && !mayChange()) return stackMessages.otherChange
   const isDestroyedLater = old?.metadata.deletionTimestamp && old.spec.deletion === 'Orphan' && now.spec.deletion !== 'Orphan'
   const needsDestroyRight = isDestroyedLater
     ? stackMessages.destroyLater
-    : equalJson(now.metadata.ownerReferences ?? [], old?.metadata.ownerReferences ?? [])
-      ? undefined
-      : stackMessages.owners
-  return needsDestroyRight && !hasRight(request, destroyRight, name) ? needsDestroyRight : undefined
+    : old?.metadata.deletionTimestamp && boundByDeletion.some(key => annotationOf(now, key) !== annotationOf(old, key))
+      ? stackMessages.boundByDeletion
+      : equalJson(now.metadata.ownerReferences ?? [], old?.metadata.ownerReferences ?? [])
+        ? undefined
+        : stackMessages.owners
+  return needsDestroyRight && !mayDestroy() ? needsDestroyRight : undefined
 }
 
-/** Whether anything but an approval is different: the verb `patch` alone is the right of an approver, who needs not be an editor. */
-function hasOtherChange(now: Stack, old: Stack): boolean {
+/** Whether the write changes only what `oarlock destroy` changes, besides an approval, and requests no Run but a plan of destruction. */
+function isDestruction(write: StackWrite): boolean {
+  const { now, old } = write
+  const allowed = [...approvalAnnotations, ...destructionAnnotations]
+  return (
+    !hasOtherChange(now, old!, allowed) &&
+    (!isRequest(write) || annotationOf(now, annotations.requestedRun)!.startsWith(destroyPlanRequest))
+  )
+}
+
+/** Whether anything but an approval, or other annotations, is different: the verb `patch` alone is the right of an approver, who needs not be an editor. */
+function hasOtherChange(now: Stack, old: Stack, allowed = approvalAnnotations): boolean {
   const content = ({ spec, metadata: { labels = {}, finalizers = [], ownerReferences = [], annotations: all = {} } }: Stack) => {
-    const others = Object.fromEntries(Object.entries(all).filter(([key]) => !approvalAnnotations.includes(key)))
+    const others = Object.fromEntries(Object.entries(all).filter(([key]) => !allowed.includes(key)))
     return [spec, labels, finalizers, ownerReferences, others]
   }
   return !equalJson(content(now), content(old))
@@ -130,19 +173,32 @@ const formatDigest = (digest = '') => JSON.stringify(digest.slice(0, 80))
 function fourEyesProblem(write: StackWrite, facts: StackAdmissionFacts): string | undefined {
   const { request, old } = write
   if (approvalPolicyOf(facts.namespaceLabels(request.namespace)) !== 'FourEyes') return undefined
-  const authors = authorsOf(write)
+  const isDeleting = old?.metadata.deletionTimestamp !== undefined
+  const deleters = deletersOf(write)
+  // What is destroyed does not follow from the present spec, unless that is requested.
+  const isOfSpec = !isDeleting || annotationOf(old, annotations.destroySource) !== undefined
+  const authors = isOfSpec ? authorsOf(write) : []
   const requesters = requestersOf(write)
-  const isFull = [authors, requesters].some(({ length }) => length > maxNames)
+  const isFull = [authors, requesters, deleters].some(({ length }) => length > maxNames)
   if (!isApproval(write))
     return isFull && (isSpecChanged(write) || isRequest(write)) ? tooManyMessage('approve or apply its plan first') : undefined
-  if (old && authors.length === 0) {
+  if (isDeleting && deleters.length === 0) {
+    return `the namespace requires another user than the one who deleted the Stack to approve (label oarlock.dev/approval), but that user is not recorded: delete it again with "${oarlockCommand('delete stack', write.now.metadata)}"`
+  }
+  if (old && !isDeleting && authors.length === 0) {
     return 'the namespace requires another user than the author to approve (label oarlock.dev/approval), but the author of this Stack is not recorded: change its spec, so that its next plan has an author'
   }
   if (isFull) return tooManyMessage('let an administrator apply it without this label')
   const { name } = request.user
-  const because = authors.includes(name) ? 'is an author of its spec' : requesters.includes(name) ? 'requested the Run' : undefined
+  const because = deleters.includes(name)
+    ? 'deleted the Stack, or changed it since'
+    : authors.includes(name)
+      ? 'is an author of its spec'
+      : requesters.includes(name)
+        ? 'requested the Run'
+        : undefined
   if (because === undefined) return undefined
-  const excluded = [...new Set([...authors, ...requesters])].map(user => JSON.stringify(user)).join(', ')
+  const excluded = [...new Set([...deleters, ...authors, ...requesters])].map(user => JSON.stringify(user)).join(', ')
   const remedy = `ask a user other than ${excluded} with the ${describeRight(approvalRight)}, to run "${oarlockCommand('approve', write.now.metadata)}"`
   return `the namespace requires another user to approve (label oarlock.dev/approval), and user ${JSON.stringify(name)} ${because}: ${remedy}`
 }
@@ -164,6 +220,7 @@ function recorded(write: StackWrite, nowMs: number): Record<string, string> {
     ...approval,
     [annotations.requestedBy]: annotationOfNames(requestersOf(write)),
     [annotations.changedBy]: annotationOfNames(authorsOf(write)),
+    [annotations.deletedBy]: annotationOfNames(deletersOf(write)),
   }
   return Object.fromEntries(Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined))
 }
@@ -178,6 +235,14 @@ function authorsOf(write: StackWrite): string[] {
   const { request, old } = write
   const before = namesIn(annotationOf(old, annotations.changedBy))
   return isSpecChanged(write) ? withName(isGenerationApplied(old) ? [] : before, request.user.name) : before
+}
+
+/** All who deleted the Stack, and all whose changes since then decide what is destroyed. */
+function deletersOf({ request, now, old }: StackWrite): string[] {
+  const before = namesIn(annotationOf(old, annotations.deletedBy))
+  if (!old?.metadata.deletionTimestamp) return before
+  const isChanged = !equalJson(now.spec, old.spec) || boundByDeletion.some(key => annotationOf(now, key) !== annotationOf(old, key))
+  return isChanged ? withName(before, request.user.name) : before
 }
 
 /**

@@ -1,16 +1,18 @@
 import { ServerStartError } from '../kubernetes/server/index.ts'
 import { UnusableDirectoryError } from '../kubernetes/util/index.ts'
 import { StateStoreError } from '../stores/state/index.ts'
-import { AppStartError } from './app-start-error.ts'
+import { AppStartError, DataInUseError } from './app-start-error.ts'
 
 /** Converts the errors of modules during a start to {@link AppStartError}; returns unknown errors unchanged. */
 export function toAppStartError(error: unknown, { dataDir, listen }: { dataDir: string; listen: string }): unknown {
   if (error instanceof ServerStartError) {
     if (error.isAddressError) return listenError('API server', '--listen', listen, error)
+    if (error.code === 'DataInUse') return new DataInUseError(error.message, undefined, error)
     // Its message contains the remedy.
     return new AppStartError('DataDirectory', error.message, undefined, error)
   }
   if (error instanceof StateStoreError) {
+    if (error.code === 'InUse') return new DataInUseError(`the state store of ${dataDir} is in use`, dataHints.InUse, error)
     return new AppStartError(
       'DataDirectory',
       `failed to open the state store of ${dataDir}: ${error.message}`,

@@ -9,6 +9,8 @@ export type Right = { readonly resource: 'stacks' | 'runs'; readonly subresource
 
 /** To approve a plan, and to let a Stack apply its plans without approval. */
 export const approvalRight: Right = { resource: 'stacks', subresource: 'approval', verb: 'update' }
+/** To let the Runs of a Stack from a backup start again. */
+export const recoveryRight: Right = { resource: 'stacks', subresource: 'recovery', verb: 'update' }
 /** To delete a Stack whose resources are destroyed then. With the verb of a deletion, which Kubernetes' namespace controller has. */
 export const destroyRight: Right = { resource: 'stacks', subresource: 'destroy', verb: 'delete' }
 /** To interrupt a Run. */
@@ -19,6 +21,7 @@ export const cancelByDeletionRight: Right = { ...cancelRight, verb: 'delete' }
 /** The smallest of Oarlock's ClusterRoles that grants a right, and the one of Kubernetes that includes it. */
 const roles: Readonly<Record<string, readonly [own: string, common: string]>> = {
   'update stacks/approval': ['oarlock:approver', 'admin'],
+  'update stacks/recovery': ['oarlock:admin', 'admin'],
   'delete stacks/destroy': ['oarlock:destroyer', 'admin'],
   'update runs/cancel': ['oarlock:canceler', 'edit'],
   'delete runs/cancel': ['oarlock:edit', 'edit'],

@@ -6,9 +6,12 @@ export class CliError extends Error {
   override readonly name = 'CliError'
   readonly exitCode: number
   readonly hint: string | undefined
+  /** Each is printed on a line of its own. */
+  readonly details: readonly string[]
 
-  constructor(message: string, options: { exitCode?: number; hint?: string; cause?: unknown } = {}) {
+  constructor(message: string, options: { exitCode?: number; hint?: string; details?: readonly string[]; cause?: unknown } = {}) {
     super(message, { cause: options.cause })
+    this.details = options.details ?? []
     this.exitCode = options.exitCode ?? exitCodes.failed
     this.hint = options.hint
   }
@@ -25,7 +28,7 @@ export type FormattedError = { message: string; details: string[]; hint: string 
 
 /** The message, hint and exit code for any error. Each field of an invalid object gets a line of its own. */
 export function formatError(error: unknown): FormattedError {
-  if (error instanceof CliError) return { message: error.message, details: [], hint: error.hint, exitCode: error.exitCode }
+  if (error instanceof CliError) return { message: error.message, details: [...error.details], hint: error.hint, exitCode: error.exitCode }
   if (error instanceof StatusError) return formatStatusError(error)
   // Compared by name: importing the client for its class would cost servers 2 MB.
   if (error instanceof Error && error.name === 'ConnectionError') {
@@ -78,9 +81,13 @@ export function forbiddenHint(message: string): string | undefined {
   const [, verb = '', resource = '', group, namespace] =
     /cannot (\w+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)")?/.exec(message) ?? []
   if (group === ownGroup) return rightHint(verb, resource, namespace)
+  if (message.includes('"/backup"')) return backupHint
   return systemNamespaces.includes(namespace ?? '') ? administratorsOnly : undefined
 }
 
+/** A backup contains every Secret. */
+const backupHint =
+  'the ClusterRole cluster-admin grants it, or one with the verb get and nonResourceURLs ["/backup"]: kubectl create clusterrolebinding NAME --clusterrole=ROLE --user=USER'
 const administratorsOnly = 'only administrators of the cluster and processes of Oarlock have this permission'
 
 /** How to get a permission on our kinds, in a namespace or on all objects. */
@@ -95,7 +102,7 @@ export function rightHint(verb: string, resource: string, namespace: string | un
 
 /** The role for users that grants a request (`app/manifests/user-roles.ts`, which would load too much here); undefined if none does. */
 function roleThatGrants(verb: string, resource: string): string | undefined {
-  if (resource === 'stacks/state') return 'oarlock:admin'
+  if (resource === 'stacks/state' || resource === 'stacks/recovery') return 'oarlock:admin'
   if (resource === 'stacks/approval') return 'oarlock:approver'
   // Who deletes a Stack needs both, unless it keeps its resources.
   if (resource === 'stacks/destroy' || (resource === 'stacks' && verb === 'delete')) return 'oarlock:destroyer'

@@ -22,6 +22,8 @@ export const exitCodes = {
   awaitingApproval: 9,
   /** The Run was canceled. */
   canceled: 10,
+  /** The Stack is applied, but its resources have changed since, or an Apply was interrupted: nothing corrects them now. */
+  drifted: 11,
   /** Ctrl-C while waiting, or repeated during a shutdown. */
   interrupted: 130,
 } as const
@@ -39,5 +41,6 @@ export const exitCodeHelp: readonly (readonly [code: number, meaning: string])[]
   [exitCodes.listen, 'an address to listen on is in use, or not permitted'],
   [exitCodes.awaitingApproval, 'a plan awaits approval; it was not applied'],
   [exitCodes.canceled, 'the Run was canceled'],
+  [exitCodes.drifted, 'the resources of the Stack have drifted'],
   [exitCodes.interrupted, 'interrupted'],
 ]

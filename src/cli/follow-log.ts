@@ -5,21 +5,35 @@ import { CliError } from './cli-error.ts'
 import { exitCodes } from './exit-codes.ts'
 import { storeError } from './store-error-message.ts'
 
-export type LogOptions = { follow: boolean; tail?: number; signal?: AbortSignal }
+export type LogOptions = {
+  follow: boolean
+  tail?: number
+  timestamps?: boolean
+  sinceMs?: number | undefined
+  signal?: AbortSignal
+  /** The log was stored by a version that recorded no times. */
+  onMissingTimes?: () => void
+}
 
 /** Passes the log of a Run to `write` as it arrives; with `follow` until the Run has ended. */
 export async function streamLog(client: Client, run: Run, options: LogOptions, write: (bytes: Uint8Array) => void): Promise<void> {
   const { namespace = '', name } = run.metadata
   try {
-    const { body } = await client.stream({
+    const { body, headers } = await client.stream({
       method: 'GET',
       path: `/logs/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`,
-      query: { follow: options.follow ? 1 : undefined, tail: options.tail },
+      query: {
+        follow: options.follow ? 1 : undefined,
+        tail: options.tail,
+        timestamps: options.timestamps ? 1 : undefined,
+        since: options.sinceMs,
+      },
       headers: { accept: 'text/plain' },
       signal: options.signal,
       // A Run may write nothing for hours.
       idleTimeoutMs: 0,
     })
+    if (headers['oarlock-times'] === 'missing') options.onMissingTimes?.()
     for await (const chunk of body) write(chunk)
   } catch (error) {
     if (options.signal?.aborted) return

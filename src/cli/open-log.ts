@@ -5,20 +5,47 @@ import { makeDirectories } from '../kubernetes/util/index.ts'
 import { CliError } from './cli-error.ts'
 import { exitCodes } from './exit-codes.ts'
 
-/** The log of a server process: `--log FILE`, `-` for stderr; default `<data>/oarlock.log`. */
-export function openLog({ log, logLevel }: { log?: string; logLevel: string }, dataDir: string): { logger: pino.Logger; close(): void } {
+export type OpenedLog = {
+  readonly logger: pino.Logger
+  /** Writes what was held back, and from then on every line. */
+  begin(): void
+  close(): void
+}
+
+/** Lines of a start. More are lost: a process that logs so many has other trouble. */
+const maxHeldLines = 1_000
+
+/**
+ * The log of a server process: `--log FILE`, `-` for stderr; default `<data>/oarlock.log`.
+ * @param options `held`: nothing is written to a file before `begin`, because it is that of another process if that uses the data directory.
+ */
+export function openLog(
+  { log, logLevel }: { log?: string; logLevel: string },
+  dataDir: string,
+  { held = false }: { held?: boolean } = {},
+): OpenedLog {
   const settings = {
     level: logLevel,
     base: undefined,
     redact: { paths: ['token', '*.token', 'password', '*.password'] },
     ...(logLevel !== 'debug' && { serializers: { err: serializeError } }),
   }
-  if (log === '-') return { logger: pino(settings, pino.destination({ fd: 2, sync: true })), close: () => {} }
+  if (log === '-') return { logger: pino(settings, pino.destination({ fd: 2, sync: true })), begin: () => {}, close: () => {} }
   const path = log ?? join(dataDir, 'oarlock.log')
   try {
     makeDirectories(dirname(path), 0o700)
     const file = openLogFile(path)
-    return { logger: pino(settings, file), close: file.close }
+    const lines: string[] = []
+    let isHeld = held
+    const write = (line: string) => {
+      if (!isHeld) file.write(line)
+      else if (lines.length < maxHeldLines) lines.push(line)
+    }
+    const begin = () => {
+      isHeld = false
+      for (const line of lines.splice(0)) file.write(line)
+    }
+    return { logger: pino(settings, { write }), begin, close: file.close }
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     const hint = code === 'ENOSPC' ? 'free some space' : 'check its owner and mode, or choose another data directory with --data'

@@ -35,11 +35,16 @@ export const outputOption = (formats: readonly string[] = outputFormats) =>
 
 /** Where an API server listens, and where it logs. */
 export function serverOptions(command: Command): Command {
-  return command
+  command
     .addOption(dataOption())
     .option('--listen <host:port>', 'API server address (TLS); port 0 picks a free port', '127.0.0.1:7466')
     .option('--log <file>', 'log file, - for stderr (default: <data>/oarlock.log)')
     .addOption(new Option('--log-level <level>', 'minimum log level').choices(['debug', 'info', 'warn', 'error']).default('info'))
+  return auditLogOptions(command)
+}
+
+export function auditLogOptions(command: Command): Command {
+  return command
     .option('--audit-log-path <file>', 'audit log: who changed what (default: <data>/audit/audit.log)')
     .option('--audit-log-maxsize <MB>', 'size at which the audit log is rotated', positiveInteger, 50)
     .option('--audit-log-maxbackup <n>', 'maximum number of rotated audit logs to keep', positiveInteger, 5)
@@ -57,7 +62,7 @@ export type AuditFlags = {
   auditPolicyFile?: string
 }
 
-/** The audit log that the flags of {@link serverOptions} describe. */
+/** The audit log that the flags of {@link auditLogOptions} describe. */
 export function auditOptions(flags: AuditFlags, dataDir: string): AuditOptions | undefined {
   if (!flags.auditLog) return undefined
   return {
@@ -81,6 +86,13 @@ export const durationBetween = (min: string, max: string) => (text: string) => {
   const ms = parseDuration(duration(text))
   if (ms < parseDuration(min) || ms > parseDuration(max)) throw new InvalidArgumentError(`It must be from ${min} to ${max}.`)
   return text
+}
+
+/** Milliseconds since the epoch. */
+export function timestamp(text: string): number {
+  const ms = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[-+]\d\d:\d\d)$/.test(text) ? Date.parse(text) : Number.NaN
+  if (Number.isNaN(ms)) throw new InvalidArgumentError('A time such as 2026-01-31T12:00:00Z is expected.')
+  return ms
 }
 
 export function positiveInteger(text: string): number {

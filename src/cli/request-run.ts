@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import {
+  type ApprovalReason,
   annotations,
+  formatRunRequest,
   isEnded,
   oarlockCommand,
   phaseOf,
@@ -11,19 +13,20 @@ import {
   stackResource,
 } from '../api/index.ts'
 import type { Client } from '../kubernetes/client/index.ts'
-import { isConditionTrue } from '../kubernetes/object/index.ts'
+import { findCondition, isConditionTrue } from '../kubernetes/object/index.ts'
 import { CliError } from './cli-error.ts'
 import { note } from './console.ts'
 import { exitCodes } from './exit-codes.ts'
 import { expectRunnable } from './expect-runnable.ts'
 import { stackMessage } from './fleet/stack-state.ts'
+import type { RequestedRun } from './run-options.ts'
 import { waitFor } from './wait-for.ts'
 
 /** Requests a Run from the stack controller; returns the id of the request. */
-async function requestRun(client: Client, stack: Stack, type: 'plan' | 'apply' | 'refresh'): Promise<string> {
-  const request = `${type}:${randomBytes(5).toString('hex')}`
+async function requestRun(client: Client, stack: Stack, { type, options }: RequestedRun): Promise<string> {
+  const request = formatRunRequest(type, randomBytes(5).toString('hex'), options)
   const { name, namespace } = stack.metadata
-  await expectRunnable(client, stack, type)
+  await expectRunnable(client, stack, type === 'plan-destroy' ? 'plan' : type)
   await client
     .resource(stackResource)
     .patch(name, { metadata: { annotations: { [annotations.requestedRun]: request } } }, { type: 'merge', namespace })
@@ -31,15 +34,16 @@ async function requestRun(client: Client, stack: Stack, type: 'plan' | 'apply' |
 }
 
 /** Requests a Run without waiting for it; returns what to print. */
-export async function startRequest(client: Client, stack: Stack, type: 'plan' | 'apply'): Promise<string> {
-  await requestRun(client, stack, type)
+export async function startRequest(client: Client, stack: Stack, requested: RequestedRun): Promise<string> {
+  await requestRun(client, stack, requested)
   const { name, namespace } = stack.metadata
-  return `stack/${name}: ${type === 'plan' ? 'plan' : 'run'} requested; follow it with: oarlock logs -f stack/${name} -n ${namespace}`
+  const what = { plan: 'plan', 'plan-destroy': 'plan of the destruction', apply: 'run', refresh: 'refresh' }[requested.type]
+  return `stack/${name}: ${what} requested; follow it with: oarlock logs -f stack/${name} -n ${namespace}`
 }
 
 /** Requests a Run and waits until it has ended; reports its phases. */
-export async function runRequest(client: Client, stack: Stack, type: 'plan' | 'apply', timeoutMs: number): Promise<Run> {
-  const run = await whenRequested(client, stack, await requestRun(client, stack, type), timeoutMs)
+export async function runRequest(client: Client, stack: Stack, requested: RequestedRun, timeoutMs: number): Promise<Run> {
+  const run = await whenRequested(client, stack, await requestRun(client, stack, requested), timeoutMs)
   note(`run/${run.metadata.name}`)
   return await whenEnded(client, run, timeoutMs, one => note(`  ${phaseOf(one)}`))
 }
@@ -90,14 +94,37 @@ export async function whenEnded(client: Client, run: Run, timeoutMs: number, onP
   })
   const { supersededBy } = ended.status ?? {}
   if (supersededBy === undefined) return ended
-  const next = await client.resource(runResource).getOrUndefined(supersededBy, { namespace })
+  const next = await whenCreated(client, { name: supersededBy, namespace }, Math.min(timeoutMs, creationGraceMs))
   return next ? await whenEnded(client, next, timeoutMs, onPhase) : ended
 }
 
-/** `2 to add, 1 to change, 0 to destroy`. The counts are those of resources: a plan without any may have other changes. */
-export function planText({ add, change, destroy }: { add: number; change: number; destroy: number }, hasChanges = true): string {
+/** A controller cancels a superseded Run before it creates the next one, usually within milliseconds. */
+const creationGraceMs = 10_000
+
+/** Undefined if the Run does not exist in time. */
+async function whenCreated(
+  client: Client,
+  run: { name: string; namespace: string | undefined },
+  timeoutMs: number,
+): Promise<Run | undefined> {
+  try {
+    return await waitFor(client, runResource, { ...run, timeoutMs, what: `run/${run.name} to be created` }, now => now)
+  } catch (error) {
+    if (error instanceof CliError && error.exitCode === exitCodes.timedOut) return undefined
+    throw error
+  }
+}
+
+type PlanCounts = { add: number; change: number; destroy: number; mode?: 'Refresh' | 'Destroy' }
+
+/**
+ * `2 to add, 1 to change, 0 to destroy`. The counts are those of resources: a plan without any may have other changes. A refresh removes from
+ * the state what no longer exists; it destroys nothing.
+ */
+export function planText({ add, change, destroy, mode }: PlanCounts, hasChanges = true): string {
   if (!hasChanges) return 'no changes'
   const isOther = add + change + destroy === 0
+  if (mode === 'Refresh' && !isOther) return `${add} to add, ${change} to change, ${destroy} to remove, only in the state`
   return isOther ? 'no resources to change, only outputs or addresses' : `${add} to add, ${change} to change, ${destroy} to destroy`
 }
 
@@ -126,17 +153,28 @@ export async function whenRecorded(client: Client, run: Run, timeoutMs: number):
   })
 }
 
-/** @throws {CliError} awaitingApproval if a plan awaits approval after the Run. */
+/** @throws {CliError} awaitingApproval if the plan of the Run awaits approval, or another one that has replaced it; not if another one has nothing to do with it. */
 export async function expectNoPendingPlan(client: Client, run: Run, timeoutMs: number): Promise<void> {
   const stack = await whenRecorded(client, run, timeoutMs)
   const { plan, conditions } = stack.status ?? {}
-  if (plan && isConditionTrue(conditions, 'AwaitingApproval')) throw awaitingApproval(stack, plan)
+  const isOwn = plan?.runName === run.metadata.name || (run.spec.type === 'Plan' && run.status?.changed !== false)
+  if (plan && isOwn && isConditionTrue(conditions, 'AwaitingApproval')) throw awaitingApproval(stack, plan)
 }
 
 /** Nothing was applied: a plan waits for approval. */
-export function awaitingApproval({ metadata }: Stack, plan: { runName: string; add: number; change: number; destroy: number }): CliError {
+export function awaitingApproval(stack: Stack, plan: PlanCounts & { runName: string }): CliError {
+  const { metadata } = stack
   return new CliError(`stack/${metadata.name}: the plan of run/${plan.runName} awaits approval: ${planText(plan)}`, {
     exitCode: exitCodes.awaitingApproval,
-    hint: `show and approve it: ${oarlockCommand('approve', metadata)}`,
+    hint: isConfirmedDeletion(stack)
+      ? `show and confirm it: ${oarlockCommand('destroy', metadata)}`
+      : `show and approve it: ${oarlockCommand('approve', metadata)}`,
   })
+}
+
+/** Whether the deletion waits for the confirmation of a user who may destroy the Stack, and not for an approval. */
+export function isConfirmedDeletion({ status }: Pick<Stack, 'status'>): boolean {
+  const condition = findCondition(status?.conditions, 'AwaitingApproval')
+  const required: ApprovalReason = 'ConfirmationRequired'
+  return condition?.status === 'True' && condition.reason === required
 }

@@ -17,15 +17,26 @@ export async function requireRights(
   needed: readonly StackRight[],
   { purpose, alternative }: { purpose: string; alternative?: string },
 ): Promise<void> {
-  for (const { verb, subresource } of needed) {
-    const resourceAttributes = { verb, group: apiGroup, resource: 'stacks', ...(subresource && { subresource }), ...stack }
-    const { status } = await client.resource(selfAccessReviewResource).create({ metadata: { name: '' }, spec: { resourceAttributes } })
-    if (status?.allowed) continue
-    const resource = subresource ? `stacks/${subresource}` : 'stacks'
-    const hint = rightHint(verb, resource, stack.namespace)
-    throw new CliError(`${purpose} needs the permission to ${verb} ${resource} in namespace ${stack.namespace}`, {
+  for (const right of needed) {
+    if (await hasRight(client, stack, right)) continue
+    const { text, hint } = describeMissingRight(right, stack.namespace)
+    throw new CliError(`${purpose} needs the ${text}`, {
       exitCode: exitCodes.rejected,
       hint: alternative ? `${hint}; ${alternative}` : hint,
     })
   }
+}
+
+/** Whether the user has the right on the Stack. */
+export async function hasRight(client: Client, stack: { namespace: string; name: string }, right: StackRight): Promise<boolean> {
+  const { verb, subresource } = right
+  const resourceAttributes = { verb, group: apiGroup, resource: 'stacks', ...(subresource && { subresource }), ...stack }
+  const { status } = await client.resource(selfAccessReviewResource).create({ metadata: { name: '' }, spec: { resourceAttributes } })
+  return status?.allowed === true
+}
+
+/** `permission to delete stacks/destroy in namespace shop`, and how to get it. */
+export function describeMissingRight({ verb, subresource }: StackRight, namespace: string): { text: string; hint: string } {
+  const resource = subresource ? `stacks/${subresource}` : 'stacks'
+  return { text: `permission to ${verb} ${resource} in namespace ${namespace}`, hint: rightHint(verb, resource, namespace) }
 }

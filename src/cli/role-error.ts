@@ -23,21 +23,29 @@ export function certificateError(role: RoutedRole): CliError {
 /**
  * The error for the user when a request to a role failed: which role does not answer or has published no address, and how to start it.
  * Returns other errors unchanged.
- * @param url the published address; undefined if none is, and the request went to the API server.
+ * @param route `url`: the published address; undefined if none is, and the request went to the API server. `code`: set if its answer was awaited long enough.
  */
-export async function roleError(error: unknown, role: RoutedRole, url: string | undefined, api: Client): Promise<unknown> {
-  const isDown = url === undefined ? isNotServed(error) : error instanceof ConnectionError
+export async function roleError(
+  error: unknown,
+  role: RoutedRole,
+  { url, code }: { url: string | undefined; code?: string | undefined },
+  api: Client,
+): Promise<unknown> {
+  const isDown = url === undefined ? isNotServed(error) : code !== undefined || error instanceof ConnectionError
   if (!isDown) return error
   const { server, command, run } = roles[role]
   const leader = role === 'queue' ? await leaderText(api, Date.now()) : undefined
   const message =
     url === undefined
       ? `${server} ${role === 'stores' ? 'have' : 'has'} not published an address, and ${api.server} is not an "oarlock up" server`
-      : `${server} ${run} not answer at ${url} (${(error as ConnectionError).code})`
+      : `${server} ${run} not answer at ${url} (${code ?? (error as ConnectionError).code})`
   const more = role === 'queue' ? '; "oarlock get runs -A" shows the last reported position of each Run' : ''
   return new CliError(leader === undefined ? message : `${message}: ${leader}`, {
     exitCode: exitCodes.unreachable,
-    hint: `is "${command}" running?${more}`,
+    hint:
+      code === undefined
+        ? `is "${command}" running?${more}`
+        : `its process may be paused or overloaded; another one leads when its Lease has expired, so repeat the command${more}`,
     cause: error,
   })
 }
@@ -57,7 +65,7 @@ async function leaderText(api: Client, nowMs: number): Promise<string | undefine
     const since = formatDuration(sinceMs)
     return sinceMs > leader.leaseDurationMs
       ? `no controller leads, ${leader.identity} last renewed its Lease ${since} ago`
-      : `${leader.identity} leads, it renewed its Lease ${since} ago`
+      : `${leader.identity} leads, it renewed its Lease ${since} ago for ${formatDuration(leader.leaseDurationMs)}`
   } catch (error) {
     if (error instanceof StatusError || error instanceof ConnectionError) return undefined
     throw error

@@ -72,7 +72,7 @@ describe('a role that does not serve', () => {
       )
     await expectLeader('no controller leads')
     await renew(0)
-    await expectLeader('vm_7_abc leads, it renewed its Lease \\S+ ago')
+    await expectLeader('vm_7_abc leads, it renewed its Lease \\S+ ago for 15s')
     await renew(3_600_000)
     await expectLeader('no controller leads, vm_7_abc last renewed its Lease 1h\\S* ago')
   })

@@ -9,6 +9,7 @@ import {
   type StreamResponse,
   WrappedClient,
 } from '../kubernetes/client/index.ts'
+import { formatDuration } from '../kubernetes/object/index.ts'
 import { certificateError, type RoutedRole, roleError } from './role-error.ts'
 
 /** The role that serves each path. */
@@ -33,7 +34,8 @@ export class RoutedClient extends WrappedClient {
 
   override async request(options: RequestOptions): Promise<Response> {
     const role = roleOf(options.path)
-    return role ? await this.#send(role, client => client.request(options)) : await this.inner.request(options)
+    if (!role) return await this.inner.request(options)
+    return await this.#send(role, (client, signal) => client.request({ ...options, signal: anySignal(options.signal, signal) }))
   }
 
   override async stream(options: RequestOptions & { idleTimeoutMs?: number | undefined }): Promise<StreamResponse> {
@@ -47,12 +49,15 @@ export class RoutedClient extends WrappedClient {
     await this.inner.close()
   }
 
-  async #send<T>(role: RoutedRole, send: (client: Client) => Promise<T>): Promise<T> {
+  async #send<T>(role: RoutedRole, send: (client: Client, signal: AbortSignal | undefined) => Promise<T>): Promise<T> {
     const { client, url } = await this.#routeTo(role)
+    // A process that is paused accepts connections and never answers.
+    const timeout = role === 'queue' && url !== undefined ? AbortSignal.timeout(queueTimeoutMs) : undefined
     try {
-      return await send(client)
+      return await send(client, timeout)
     } catch (error) {
-      throw await roleError(error, role, url, this.inner)
+      const code = timeout?.aborted ? `no answer within ${formatDuration(queueTimeoutMs)}` : undefined
+      throw await roleError(error, role, { url, code }, this.inner)
     }
   }
 
@@ -73,6 +78,14 @@ export class RoutedClient extends WrappedClient {
     const client = await createClient({ ...this.#access, endpoint: { server: url, caCertificate }, userAgent: 'oarlock-cli' })
     return { client, url }
   }
+}
+
+/** The queue is read from memory: a process that needs longer is paused or overloaded. */
+const queueTimeoutMs = 3_000
+
+const anySignal = (...signals: (AbortSignal | undefined)[]): AbortSignal | undefined => {
+  const present = signals.filter(signal => signal !== undefined)
+  return present.length < 2 ? present[0] : AbortSignal.any(present)
 }
 
 /** Where the requests for a role go; `url` is undefined for the API server. */

@@ -25,7 +25,7 @@ export type RoleContext = {
 export type StartedRole = {
   /** Name and value of each line that is printed after the start. */
   rows: readonly (readonly [name: string, value: string])[]
-  /** The reasons why the role is not ready, as `/readyz`; empty if it is. */
+  /** The reasons why the role is not ready, with the texts of errors, which `/readyz` omits; empty if it is. */
   notReady(): readonly string[]
   /** What it does when it is ready; undefined if that is not known yet. */
   ready(): string | undefined
@@ -45,11 +45,16 @@ export async function runRole(
 ): Promise<number> {
   const dataDir = dataDirectory(options.data)
   const ended = Promise.withResolvers<number>()
+  let isInterrupted = false
   const removeSignalHandlers = onShutdownSignal(count => {
     const interrupt = role?.interrupt
     if (count > 2 || (count === 2 && !interrupt)) process.exit(exitCodes.interrupted)
-    note(`shutting down (press Ctrl-C again to ${interrupt && count === 1 ? 'interrupt Runs' : 'force'})`)
-    if (count === 2) interrupt?.()
+    if (count === 2) {
+      note('interrupting Runs so that they save their state (press Ctrl-C again to force)')
+      isInterrupted = true
+      return interrupt?.()
+    }
+    note(`shutting down (press Ctrl-C again to ${interrupt ? 'interrupt Runs' : 'force'})`)
     ended.resolve(exitCodes.done)
   })
   const { logger, close } = openLog(options, dataDir)
@@ -76,7 +81,7 @@ export async function runRole(
     stopReporting()
     await role.stop({ graceMs: parseDuration(options.grace) })
     print('stopped')
-    return exitCode
+    return isInterrupted ? exitCodes.interrupted : exitCode
   } finally {
     removeSignalHandlers()
     await client?.close()

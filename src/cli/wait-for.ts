@@ -5,6 +5,12 @@ import { exitCodes } from './exit-codes.ts'
 
 export type WaitOptions = { namespace?: string; name: string; timeoutMs: number /** Completes "timed out waiting for …". */; what: string }
 
+export const timedOut = (timeoutMs: number, what: string) =>
+  new CliError(`timed out after ${formatDuration(timeoutMs)} waiting for ${what}`, {
+    exitCode: exitCodes.timedOut,
+    hint: 'the operation continues; wait longer with --timeout',
+  })
+
 /**
  * Watches one object until `check` returns a value, and resolves with it. `check` gets undefined while the object does not exist. A broken
  * connection is re-established.
@@ -26,16 +32,7 @@ export async function waitFor<Body, T>(
       ended.reject(error)
     }
   }
-  const timer = setTimeout(
-    () =>
-      ended.reject(
-        new CliError(`timed out after ${formatDuration(timeoutMs)} waiting for ${what}`, {
-          exitCode: exitCodes.timedOut,
-          hint: 'the operation continues; wait longer with --timeout',
-        }),
-      ),
-    timeoutMs,
-  )
+  const timer = setTimeout(() => ended.reject(timedOut(timeoutMs, what)), timeoutMs)
   const watching = listWatch(client, resource, {
     namespace,
     fieldSelector: `metadata.name=${name}`,

@@ -4,14 +4,22 @@ import type { Run, Stack } from '../api/index.ts'
 import { escapeHtml, renderStatusPage } from './status-page.ts'
 
 const evil = '<script>alert("x")</script>'
-const stack = (name: string, message: string): Stack => ({
+const conditionsOf = (ready: 'True' | 'False', reason: string, message: string, other?: string) =>
+  ['Ready', ...(other ? [other] : [])].map(type => ({
+    type,
+    status: type === 'Ready' ? ready : ('True' as const),
+    reason,
+    message,
+    lastTransitionTime: '2026-01-01T00:00:00Z',
+  }))
+const stack = (name: string, message: string, conditions = conditionsOf('False', 'PlanFailed', message, 'Stalled')): Stack => ({
   apiVersion: 'oarlock.dev/v1alpha1',
   kind: 'Stack',
   metadata: { name, namespace: 'shop', uid: name, resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' },
   spec: { engine: 'command', source: { inline: { files: { a: '' } } }, variables: { password: 'hunter2' } },
   status: {
     outputs: { token: 'hunter2' },
-    conditions: [{ type: 'Stalled', status: 'True', reason: 'PlanFailed', message, lastTransitionTime: '2026-01-01T00:00:00Z' }],
+    conditions,
   },
 })
 const page = (stacks: Stack[], runs: Run[] = []) =>
@@ -33,3 +41,21 @@ test('limits the rows of a large fleet', () => {
 })
 
 test('shows zero Stacks for an empty fleet', () => match(page([]), /<b>0<\/b> of <b>0<\/b> Stacks ready/))
+
+for (const [reason, tone, conditions] of [
+  ['Ready', 'good', conditionsOf('True', 'Applied', 'm')],
+  ['Drifted', 'attention', conditionsOf('False', 'Drifted', 'm', 'Drifted')],
+  ['ApplyIncomplete', 'attention', conditionsOf('False', 'ApplyIncomplete', 'm')],
+  ['AwaitingApproval', 'attention', conditionsOf('False', 'AwaitingApproval', 'm', 'AwaitingApproval')],
+  ['PersistentFailure', 'bad', conditionsOf('False', 'PersistentFailure', 'm', 'Reconciling')],
+  // Of resources that differ from what was applied, while a change of the Stack is applied.
+  [
+    'Progressing',
+    'busy',
+    [...conditionsOf('False', 'Progressing', 'm', 'Reconciling'), ...conditionsOf('True', 'DriftFound', 'm', 'Drifted').slice(1)],
+  ],
+  ['Suspended', 'idle', conditionsOf('False', 'Suspended', 'm')],
+] as const) {
+  test(`shows a Stack as ${reason} (${tone})`, () =>
+    match(page([stack('a', '', [...conditions])]), new RegExp(`<td class="${tone}">${reason}</td>`)))
+}

@@ -83,14 +83,14 @@ type Cell = string | number | undefined | { text: string; tone: Tone }
 
 function stackState({ status }: Stack): { text: string; tone: Tone; message: string } {
   const conditions = status?.conditions
-  const of = (type: string, text: string, tone: Tone) => ({ text, tone, message: findCondition(conditions, type)?.message ?? '' })
-  if (isConditionTrue(conditions, 'Stalled')) return of('Stalled', findCondition(conditions, 'Stalled')?.reason ?? 'Stalled', 'bad')
-  if (isConditionTrue(conditions, 'AwaitingApproval')) return of('AwaitingApproval', 'AwaitingApproval', 'attention')
-  if (isConditionTrue(conditions, 'Drifted')) return of('Drifted', 'Drifted', 'attention')
-  if (isConditionTrue(conditions, 'Ready')) return of('Ready', 'Ready', 'good')
-  if (isConditionTrue(conditions, 'Reconciling'))
-    return of('Reconciling', findCondition(conditions, 'Reconciling')?.reason ?? 'Reconciling', 'busy')
-  return of('Ready', findCondition(conditions, 'Ready')?.reason ?? 'Pending', 'idle')
+  const message = findCondition(conditions, 'Ready')?.message ?? ''
+  const of = (text: string, tone: Tone) => ({ text, tone, message })
+  const { status: isReady, reason = 'Pending' } = findCondition(conditions, 'Ready') ?? {}
+  if (isReady === 'True') return of('Ready', 'good')
+  if (isConditionTrue(conditions, 'Stalled') || reason === 'PersistentFailure') return of(reason, 'bad')
+  if (isConditionTrue(conditions, 'Reconciling')) return of(reason, 'busy')
+  const needsUser = reason === 'AwaitingApproval' || reason === 'Drifted' || reason === 'ApplyIncomplete'
+  return of(reason, needsUser ? 'attention' : 'idle')
 }
 
 const phaseTones: Record<string, Tone> = { Queued: 'idle', Succeeded: 'good', Failed: 'bad', Lost: 'bad', Canceled: 'attention' }

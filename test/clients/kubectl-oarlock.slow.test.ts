@@ -110,14 +110,14 @@ describe('kubectl with the kinds of Oarlock', { skip: skipWithoutClient('kubectl
 
   test('get in all output formats; tables fit in 80 columns', async () => {
     const lines = (await output('get stacks')).split('\n')
-    match(lines[0] ?? '', /^NAME +ENGINE +READY +REASON +AGE$/)
+    match(lines[0] ?? '', /^NAME +READY +REASON +DRIFTED +APPROVAL +AGE$/)
     ok(
-      lines.some(line => /^hello +command +True +Applied +\d+s$/.test(line)),
+      lines.some(line => /^hello +True +Applied +\d+s$/.test(line)),
       lines.join('\n'),
     )
     match(
       await output('get stk hello -o wide'),
-      /^NAME +ENGINE +READY +REASON +AGE +RESOURCES +RUN +MESSAGE\nhello .* hello-\w{5}-1 +Applied: 1 added/,
+      /^NAME +READY +REASON +DRIFTED +APPROVAL +AGE +ENGINE +RESOURCES +RUN +MESSAGE\nhello .* command .* hello-\w{5}-1 +Applied: 1 added/,
     )
     match(
       await output('get runs -l oarlock.dev/stack=hello'),
@@ -129,8 +129,8 @@ describe('kubectl with the kinds of Oarlock', { skip: skipWithoutClient('kubectl
       /^NAME +MODE +QUEUED +BUSY +WORKERS +DESIRED +MAX +READY +AGE\ndefault +Process +\d+ +\d+ +\d+ +\d+ +4 +True +\d+s\n$/,
     )
     const all = await output('get stacks,runs,workers -A')
-    match(all, /^NAMESPACE +NAME +ENGINE/)
-    match(all, /stack\.oarlock\.dev\/hello +command/)
+    match(all, /^NAMESPACE +NAME +READY/)
+    match(all, /stack\.oarlock\.dev\/hello +True/)
     match(all, /run\.oarlock\.dev\/hello-\w{5}-1 +hello +Apply/)
     match(await output('get oarlock -A'), /workerpool\.oarlock\.dev\/default/)
     for (const what of ['stacks -A', 'runs -A', 'workerpools', 'workers', 'events']) {
@@ -168,7 +168,8 @@ describe('kubectl with the kinds of Oarlock', { skip: skipWithoutClient('kubectl
   test('explain describes every field', async () => {
     const spec = await output('explain stack.spec')
     match(spec, /GROUP: +oarlock\.dev\nKIND: +Stack\nVERSION: +v1alpha1\n/)
-    match(spec, /engine\t<string> -required-\n {2}enum: terraform, opentofu, manifests, command\n/)
+    // kubectl shows four values of an enumeration.
+    match(spec, /engine\t<string> -required-\n {2}enum: terraform, opentofu, pulumi, manifests, \.{4}\n/)
     match(await output('explain stack.spec.source.git.secretRef.name'), /FIELD: name <string>/)
     match(await output('explain stk.spec --recursive'), /source\t<Object> -required-\n {4}git\t<Object>\n/)
     for (const part of ['run', 'run.spec', 'stack.status', 'workerpool.spec', 'worker.status']) {
@@ -236,9 +237,9 @@ describe('kubectl with the kinds of Oarlock', { skip: skipWithoutClient('kubectl
     watch.stdout.setEncoding('utf8').on('data', text => (seen += text))
     try {
       await output('apply -f -', manifest('watched', 'one'))
-      await eventually(() => /^watched +command +True +Applied/m.test(seen), 'the watch to show it Ready', 40_000)
-      match(seen, /^NAME +ENGINE +READY +REASON +AGE$/m)
-      match(seen, /^watched +command +False +Progressing/m)
+      await eventually(() => /^watched +True +Applied/m.test(seen), 'the watch to show it Ready', 40_000)
+      match(seen, /^NAME +READY +REASON +DRIFTED +APPROVAL +AGE$/m)
+      match(seen, /^watched +False +Progressing/m)
     } finally {
       const ended = once(watch, 'exit')
       watch.kill()

@@ -124,19 +124,71 @@ const lockInfo = fc
     { requiredKeys: ['ID'] },
   )
   .map(json)
+const pulumiState = oneOf(
+  ...[3, 4, 5].map(version => json({ version, deployment: { resources: [{ urn: `urn:pulumi:a::b::c::${version}` }] } })),
+  ...['{"version":3,"deployment":null}', json({ version: 3, deployment: { resources: [{ urn: 1 }] } }), '{"version":3}'],
+  `{"version":3,"deployment":{"x":${'['.repeat(600)}${']'.repeat(600)}}}`,
+)
 const users = ['editor', 'editor', 'stack-token']
 const backend = fc
   .record({
     namespace: namespaces,
     name: names,
     id: optional(lockId),
+    kind: mostly<string | undefined>([undefined, undefined, 'pulumi'], ['inventory', '', 'x']),
     method: oneOf('GET', 'POST', 'DELETE', 'LOCK', 'UNLOCK', 'HEAD'),
-    state,
+    state: fc.oneof(state, pulumiState),
     lockInfo,
   })
-  .map(({ namespace, name, id, method, state, lockInfo }): Valid => {
+  .map(({ namespace, name, id, kind, method, state, lockInfo }): Valid => {
     const body = method === 'POST' ? state : method === 'LOCK' || method === 'UNLOCK' ? lockInfo : ''
-    return { method, path: `/state/${namespace}/${name}${query({ ID: id })}`, credentials: users, body }
+    return { method, path: `/state/${namespace}/${name}${query({ ID: id, kind })}`, credentials: users, body }
+  })
+const journalEntry = fc.record({
+  version: mostly<unknown>([1], [2, null, '1']),
+  kind: mostly<unknown>([0, 1, 1, 1, 2, 3, 4], [5, 6, 7, 8, 9, 10, -1, 'Begin', null, 0.5]),
+  sequenceID: mostly<unknown>([1, 2, 3, 4, 5, 6], [0, -1, 1.5, '1', null, 1e300]),
+  operationID: mostly<unknown>([0, 1, 2, 3], [-1, '1', null, {}]),
+  state: mostly<unknown>([{ urn: 'urn:pulumi:a::b::c::d', type: 'c' }, undefined], [null, {}, [], 'x', { urn: 'x', aliases: ['x', 'x'] }]),
+  removeOld: mostly<unknown>([undefined, null, 0], [1, 7, '0', -1]),
+  removeNew: mostly<unknown>([undefined, null, 1], [99, {}]),
+  newSnapshot: oneOf<unknown[]>(undefined, undefined, {}, { resources: [{}] }),
+})
+const journal = fc.oneof(
+  { weight: 5, arbitrary: fc.array(journalEntry, { maxLength: 4 }).map(entries => json({ entries })) },
+  {
+    weight: 1,
+    arbitrary: oneOf('', '{}', '{"entries":{}}', '{"entries":[[]]}', '{"entries":[{}],"entries":[]}', '\u0000', '{"entries":['.repeat(50)),
+  },
+)
+const values = oneOf(
+  '{"values":[]}',
+  '{"values":["YQ==",""]}',
+  '{"values":["AQ=="]}',
+  '{"values":[1]}',
+  '{"values":"x"}',
+  'null',
+  '',
+  '{"values":["ü"]}',
+)
+const pulumiPath = fc
+  .record({
+    ...{ namespace: namespaces, name: names, run: runs, update: numbers, state: pulumiState, journal, values },
+    resource: oneOf('pulumi', 'journal', 'journal', 'journal', 'complete', 'encrypt', 'decrypt', 'nope'),
+    epoch: mostly(['1', '1', '1', '2'], wrongCounts),
+    cliVersion: mostly(['3.260.0'], ['', 'x'.repeat(65), '3 260', '<b>']),
+    isRead: fc.boolean(),
+  })
+  .map(({ namespace, name, run, update, state, journal, values, resource, epoch, cliVersion, isRead }): Valid => {
+    const headers = [['Oarlock-Epoch', epoch] as const, ['Oarlock-Pulumi-Version', cliVersion] as const]
+    const path =
+      { journal: `journal/${update}`, complete: `journal/${update}/complete`, nope: `journal/${update}/nope` }[resource as string] ??
+      resource
+    const method = resource !== 'pulumi' ? 'POST' : isRead ? 'GET' : 'PUT'
+    const body =
+      method === 'GET' || resource === 'complete' ? '' : resource === 'pulumi' ? state : resource === 'journal' ? journal : values
+    const credentials = ['worker', 'worker', 'worker', 'ended-worker', 'other-worker']
+    return { method, path: `/state/${namespace}/${name}/run/${run}/${path}`, credentials, body, headers }
   })
 const runPath = fc
   .record({
@@ -171,7 +223,12 @@ const stateQuery = fc
     const method = resource === 'data' ? 'DELETE' : 'GET'
     return { method, path: `/state/${namespace}/${name}/${section}${query({ uid })}`, credentials: [...users, 'worker'] }
   })
-const stateRequest = fc.oneof({ weight: 3, arbitrary: backend }, { weight: 4, arbitrary: runPath }, { weight: 2, arbitrary: stateQuery })
+const stateRequest = fc.oneof(
+  { weight: 3, arbitrary: backend },
+  { weight: 4, arbitrary: runPath },
+  { weight: 4, arbitrary: pulumiPath },
+  { weight: 2, arbitrary: stateQuery },
+)
 
 // Plans
 

@@ -68,6 +68,8 @@ export const awaitingPlan = {
   change: 0,
   destroy: 0,
 }
+/** When the Stack `restored` was restored. */
+export const restoredAt = '2026-01-01T00:00:00Z'
 export const stackSpec: StackSpec = {
   engine: 'command',
   source: { inline: { files: { a: '' } } },
@@ -168,6 +170,8 @@ export async function createFixture(target: Target, issueLocal?: IssueCredential
     await client.resource(stackResource).create({ metadata: { name, namespace }, spec: { ...stackSpec, ...more } })
   const protectedSpec: StackSpec = { ...stackSpec, deletion: 'Orphan', deletionProtection: true }
   await client.resource(stackResource).create({ metadata: { name: 'protected', namespace: 'elsewhere' }, spec: protectedSpec })
+  await client.resource(stackResource).create({ metadata: { name: 'restored', namespace }, spec: stackSpec })
+  await client.resource(stackResource).patchStatus('restored', { status: { restored: { at: restoredAt } } }, { namespace })
   await client.resource(stackResource).patchStatus('careful', { status: { plan: awaitingPlan } }, { namespace })
   // Runs in another namespace with the UID of the Stack web, and with that of a Stack that no longer exists.
   for (const [name, uid] of [['steal', runs[0]!.spec.stackRef.uid] as const, ['orphan', 'deleted'] as const]) {
@@ -277,7 +281,7 @@ async function createWorker(client: Client, name: string, { pool, labels: own, s
   })
   const owner = { apiVersion: 'v1', kind: 'Secret', name: record.metadata.name, uid: record.metadata.uid }
   const allLabels = { ...own, [labels.pool]: pool }
-  await create(client, rightsOfWorker({ name, owner, labels: allLabels }))
+  await create(client, rightsOfWorker({ name, owner, labels: allLabels, mayRegister: state === 'unknown' }))
   if (state === 'ended') await withdrawRights(client, name)
   if (state === 'requested') {
     const requested = { pool, slots: 1, lifecycle: 'Warm' as const, start: true }

@@ -1,9 +1,19 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { labels, maxInlineBytes, runResource, stackResource, workerPoolResource, workerResource } from '../../src/api/index.ts'
+import {
+  labels,
+  maxInlineBytes,
+  runResource,
+  stackResource,
+  workerPoolResource,
+  workerResource,
+  workersNamespace,
+} from '../../src/api/index.ts'
+import { CredentialRevoker } from '../../src/app/join/credential-revoker.ts'
 import { JoinService, revokeWorker, serviceAccountIssuer } from '../../src/app/join/index.ts'
-import { withdrawRights } from '../../src/app/join/service-account-issuer.ts'
+import { withdrawRegistration, withdrawRights } from '../../src/app/join/service-account-issuer.ts'
 import { type Client, createClient, namespaceResource } from '../../src/kubernetes/client/index.ts'
+import { Manager, silentLog } from '../../src/kubernetes/controller/index.ts'
 import { isReason } from '../../src/kubernetes/object/index.ts'
 import { type Peer, peerMissing, startPeer } from '../conformance/peer.ts'
 import { eventually } from '../support/eventually.ts'
@@ -136,6 +146,58 @@ test('kube-apiserver: the credential of a worker that joined is bound to its rec
   )
   equal(await revokeWorker(client, 'w9'), false)
   await worker.close()
+})
+
+test('kube-apiserver: a worker creates its Worker once, and cannot lose a drain by deleting it, nor by a renewal of its credential', {
+  skip,
+}, async () => {
+  const { client } = fixture
+  const manager = new Manager({ client, log: silentLog })
+  const joinService = new JoinService({ client, issueCredential: serviceAccountIssuer(client) })
+  const revoker = new CredentialRevoker({
+    ...{ client, log: silentLog, workers: manager.informer(workerResource) },
+    onRegistered: (name, record) => withdrawRegistration(client, name, record),
+    onEnded: name => withdrawRights(client, name),
+  })
+  await manager.start()
+  const issued = await joinService.issue('w10', 'edge', { gpu: 'a100' })
+  if ('code' in issued) throw new Error(issued.message)
+  const worker = await createClient({ cluster: { server: peer.url, token: issued.credential, insecureSkipTlsVerify: true } })
+  const workers = worker.resource(workerResource)
+  const register = async () =>
+    await workers.create({
+      metadata: { name: 'w10', labels: { [labels.pool]: 'edge', gpu: 'a100' } },
+      spec: { pool: 'edge', slots: 1, lifecycle: 'Warm' },
+    })
+  const rejection = async () =>
+    await register().then(
+      () => undefined,
+      error => (isReason(error, 'Forbidden') ? (error as Error).message : undefined),
+    )
+  try {
+    // The roles of a new account take effect some time after they were written.
+    await eventually(async () => {
+      await register().catch(() => {})
+      return (await client.resource(workerResource).getOrUndefined('w10')) !== undefined
+    }, 'the worker to register')
+    const once = /a worker can register once: start a new worker, or join again/
+    await eventually(async () => once.test((await rejection()) ?? ''), 'the right to register to be withdrawn')
+    // It keeps its labels, and a renewal does not grant the right again.
+    const renewed = await joinService.renew({
+      name: `system:serviceaccount:${workersNamespace}:w10`,
+      groups: [`system:serviceaccounts:${workersNamespace}`],
+    })
+    if ('code' in renewed) throw new Error(renewed.message)
+    await client.resource(workerResource).patch('w10', { spec: { drain: true } }, { type: 'merge' })
+    await workers.patch('w10', { metadata: { annotations: { a: 'b' } } }, { type: 'merge' })
+    await workers.delete('w10')
+    match((await rejection()) ?? 'the worker has registered again', once)
+    equal(await client.resource(workerResource).getOrUndefined('w10'), undefined)
+  } finally {
+    revoker.stop()
+    await manager.stop()
+    await worker.close()
+  }
 })
 
 // Last: the controllers change the objects of the rows.

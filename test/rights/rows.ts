@@ -1,4 +1,4 @@
-import { awaitingPlan, namespace, planDigest, type RightsRequest, runSpec, tokenRequest } from './fixture.ts'
+import { awaitingPlan, namespace, planDigest, type RightsRequest, restoredAt, runSpec, tokenRequest } from './fixture.ts'
 
 /** What a user may do, on every API server. */
 export type Row = RightsRequest & {
@@ -35,6 +35,7 @@ const stack = (name: string) =>
   object('oarlock.dev/v1alpha1', 'Stack', name, {
     spec: { engine: 'command', source: { inline: { files: { a: '' } } }, command: { apply: ['true'] } },
   })
+const targetedRun = 'apply:1 {"targets":["terraform_data.a"]}'
 const run = (name: string, more: object = {}) => object('oarlock.dev/v1alpha1', 'Run', name, { spec: runSpec('web', 'u', more) })
 const worker = (name: string, labels: object, pool = 'edge') => ({
   ...object('oarlock.dev/v1alpha1', 'Worker', name),
@@ -53,9 +54,11 @@ const role = (name: string) =>
 const emptyRole = (name: string, kind = 'Role') => object('rbac.authorization.k8s.io/v1', kind, name, { rules: [] })
 
 const userName = (user: string) => `system:serviceaccount:users:${user}`
+const annotated = (annotations: Record<string, string>) => ({ metadata: { annotations } })
 export const approvalBy = (by: string, digest = awaitingPlan.digest) => ({
   metadata: { annotations: { 'oarlock.dev/approved-plan': digest, 'oarlock.dev/approved-by': userName(by) } },
 })
+const acceptanceOf = (at: string) => ({ metadata: { annotations: { 'oarlock.dev/accepted-restore': at } } })
 const ownedBy = { metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'trap', uid: 'u' }] } }
 
 const rowsOf =
@@ -105,7 +108,9 @@ export const storeRows: readonly Row[] = [
   stores('viewer', false, state('web', `/plan/${planDigest}`)),
   stores('viewer', true, state('web', '/diff/web-1')),
   stores('viewer', false, get('/state/other/web/diff/web-1')),
+  api('viewer', false, patch(inShop('stacks/web'), annotated({ 'oarlock.dev/requested-run': targetedRun }))),
   // edit
+  api('editor', true, patch(inShop('stacks/web'), annotated({ 'oarlock.dev/requested-run': 'apply:1' }))),
   stores('editor', true, log('db-1')),
   stores('editor', false, state('web')),
   stores('editor', false, post(`/state/${namespace}/web`)),
@@ -133,6 +138,9 @@ export const storeRows: readonly Row[] = [
   stores('state-reader', false, { ...post(`/state/${namespace}/web`, '{"ID":"a"}'), method: 'LOCK' }),
   stores('state-reader', false, post(`/state/${namespace}/web/accept`, '')),
   stores('state-reader', false, state('web', '/token')),
+  stores('state-reader', false, state('web', '/check')),
+  stores('stack-token', false, state('web', '/check')),
+  stores('owner', true, state('web', '/check')),
   stores('state-reader', false, state('web', `/plan/${planDigest}`)),
   stores('state-reader', false, log('web-1')),
   stores('state-writer', true, post(`/state/${namespace}/web`)),
@@ -153,7 +161,8 @@ export const storeRows: readonly Row[] = [
   stores('approver', false, state('web')),
   stores('approver', false, state('web', `/plan/${planDigest}`)),
   stores('approver', true, state('web', '/diff/web-1')),
-  stores('destroyer', false, log('web-1')),
+  stores('destroyer', true, log('web-1')),
+  stores('destroyer', true, state('web', '/diff/web-1')),
   stores('canceler', true, log('web-1')),
   stores('canceler', false, state('web')),
   stores('destroyer', false, state('web')),
@@ -203,6 +212,9 @@ export const objectRows: readonly Row[] = [
   api('viewer', false, get(core(`namespaces/${namespace}/secrets`))),
   api('viewer', false, create(inShop('stacks'), stack('new'))),
   api('viewer', false, patch(inShop('runs/web-1'), { spec: { cancel: true } })),
+  api('viewer', false, patch(inShop('stacks/web'), { spec: { suspend: true } })),
+  api('viewer', false, applyObject(inShop('stacks/web'), stack('web'))),
+  api('viewer', false, patch(inShop('stacks/web/status'), { status: { observedGeneration: 9 } })),
   // edit
   api('editor', true, create(inShop('stacks'), stack('new'))),
   api('editor', true, patch(inShop('stacks/web'), { spec: { suspend: false } })),
@@ -230,6 +242,10 @@ export const objectRows: readonly Row[] = [
   api('approver', true, patch(inShop('stacks/careful'), approvalBy('owner')), noMutation),
   api('owner', true, patch(inShop('stacks/careful'), approvalBy('owner'))),
   api('viewer', false, patch(inShop('stacks/careful'), approvalBy('viewer'))),
+  // stacks/recovery
+  api('editor', false, patch(inShop('stacks/restored'), acceptanceOf(restoredAt))),
+  api('editor', true, patch(inShop('stacks/restored'), acceptanceOf('another restore'))),
+  api('owner', true, patch(inShop('stacks/restored'), acceptanceOf(restoredAt))),
   // of anything but the plan that awaits approval
   api('owner', false, patch(inShop('stacks/careful'), approvalBy('owner', 'sha256:4567'))),
   api('owner', false, patch(inShop('stacks/careful'), { ...approvalBy('owner'), spec: { timeout: '2h' } })),
@@ -244,7 +260,7 @@ export const objectRows: readonly Row[] = [
   // an approver is no editor
   api('approver', false, patch(inShop('stacks/careful'), { spec: { suspend: false } })),
   api('approver', false, patch(inShop('stacks/careful'), { spec: { suspend: false }, ...approvalBy('approver') })),
-  api('approver', false, patch(inShop('stacks/careful'), { metadata: { annotations: { 'oarlock.dev/requested-run': 'plan:1' } } })),
+  api('approver', false, patch(inShop('stacks/careful'), annotated({ 'oarlock.dev/requested-run': 'plan:1' }))),
   api('approver', false, patch(inShop('stacks/careful'), { metadata: { labels: { team: 'a' } } })),
   api('approver', false, create(inShop('stacks'), stack('new'))),
   api('approver', false, remove(inShop('stacks/kept'))),
@@ -259,6 +275,17 @@ export const objectRows: readonly Row[] = [
   api('editor', false, create(inShop('stacks'), { ...stack('new'), metadata: { name: 'new', ...ownedBy.metadata } })),
   api('destroyer', true, remove(inShop('stacks/web'))),
   api('destroyer', false, patch(inShop('stacks/web'), { spec: { suspend: false } })),
+  api(
+    'destroyer',
+    true,
+    patch(inShop('stacks/web'), annotated({ 'oarlock.dev/requested-run': 'plan-destroy:1', 'oarlock.dev/destroy-plan': 'sha256:0' })),
+  ),
+  // A value without a type requests an apply.
+  ...['apply:1', targetedRun, '2026-11-23T10:00:00Z', ' plan-destroy:1', 'Plan-Destroy:1'].map(request =>
+    api('destroyer', false, patch(inShop('stacks/web'), annotated({ 'oarlock.dev/requested-run': request }))),
+  ),
+  api('destroyer', false, patch(inShop('stacks/web'), annotated({ 'oarlock.dev/destroy-plan': 'sha256:0', other: 'x' }))),
+  api('approver', false, patch(inShop('stacks/web'), annotated({ 'oarlock.dev/destroy-plan': 'sha256:0' }))),
   api('owner', true, remove(inShop('stacks/web'))),
   api('owner', true, remove(inShop('stacks'))),
   api('owner', true, patch(inShop('stacks/web'), ownedBy)),
@@ -273,12 +300,24 @@ export const objectRows: readonly Row[] = [
   api('canceler', true, patch(inShop('runs/web-1'), { spec: { cancel: true } })),
   api('canceler', false, remove(inShop('runs/web-1'))),
   api('canceler', false, patch(inShop('stacks/web'), { spec: { suspend: true } })),
+  api('canceler', false, patch(inShop('stacks/web'), annotated({ 'oarlock.dev/requested-run': targetedRun }))),
+  // Workers and pools belong to no namespace.
+  ...['viewer', 'editor', 'owner', 'approver', 'destroyer', 'canceler', 'run-writer'].flatMap(user => [
+    api(user, false, patch(own('workers/w1'), { spec: { cordon: true } })),
+    api(user, false, patch(own('workers/w1'), { spec: { drain: true } })),
+    api(user, false, patch(own('workers/w1/status'), { status: { phase: 'Failed' } })),
+    api(user, false, patch(own('workerpools/edge'), { spec: { max: 0 } })),
+    api(user, false, remove(own('workers/w1'))),
+  ]),
+  api('admin', true, patch(own('workers/w1'), { spec: { cordon: true } })),
   // runs without and with runs/binding
   api('run-writer', false, create(inShop('runs'), run('new'))),
   api('run-writer', false, create(inShop('runs'), run('new', { epoch: 99_999 }))),
   api('run-writer', false, create(inShop('runs'), run('new', { workerName: 'w1' }))),
   api('run-writer', false, create(inShop('runs'), run('new', { approvedPlan: { digest: 'x', runName: 'web-1' } }))),
   api('run-writer', false, patch(inShop('runs/web-2'), { spec: { workerName: 'w2' } })),
+  api('run-writer', false, patch(inShop('runs/web-2'), { spec: { tenant: { name: 't', uid: 'u' } } })),
+  api('editor', false, patch(inShop('runs/web-2'), { spec: { tenant: { name: 't', uid: 'u' } } })),
   api('binder', true, create(inShop('runs'), run('new'))),
   api('binder', true, create(inShop('runs'), run('new', { workerName: 'w1' }))),
   api('binder', true, patch(inShop('runs/web-2'), { spec: { workerName: 'w2' } })),
@@ -317,6 +356,7 @@ export const objectRows: readonly Row[] = [
   api('controller', true, get(core('secrets'))),
   api('controller', true, create(inShop('runs'), run('new', { workerName: 'w1' }))),
   api('controller', true, patch(inShop('runs/web-2'), { spec: { workerName: 'w2' } })),
+  api('controller', true, patch(inShop('runs/web-2'), { spec: { tenant: { name: 't', uid: 'u' } } })),
   api('controller', true, patch(inShop('runs/web-1/status'), { status: { phase: 'Lost' } })),
   api('controller', true, patch(inShop('stacks/web/status'), { status: { observedGeneration: 9 } })),
   api('controller', true, remove(own('workers/w1'))),
@@ -351,6 +391,7 @@ export const objectRows: readonly Row[] = [
   api('pool', false, get(core(`namespaces/${namespace}/secrets`))),
   // a worker: its Runs
   api('w1', true, get(own('runs?fieldSelector=spec.workerName%3Dw1'))),
+  api('w1', false, patch(inShop('runs/web-1'), { spec: { tenant: { name: 't', uid: 'u' } } })),
   api('w1', false, get(own('runs?fieldSelector=spec.workerName%3Dw2')), noFieldSelectors),
   api('w1', false, get(own('runs')), noFieldSelectors),
   api('w1', true, get(inShop('runs/web-1'))),

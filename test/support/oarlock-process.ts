@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -36,20 +36,21 @@ export async function startOarlock(
   env: NodeJS.ProcessEnv = {},
   openFiles?: number,
 ): Promise<OarlockProcess> {
-  const command = [
-    process.execPath,
-    launcher,
-    'up',
-    '--data',
-    dataDir,
-    '--listen',
-    '127.0.0.1:0',
-    '--health-address',
-    '127.0.0.1:0',
-    ...args,
-  ]
-  const [program = '', ...rest] = openFiles === undefined ? command : ['sh', '-c', `ulimit -n ${openFiles} && exec "$0" "$@"`, ...command]
-  const child = spawn(program, rest, {
+  const flags = ['--data', dataDir, '--listen', '127.0.0.1:0', '--health-address', '127.0.0.1:0', ...args]
+  return await startUp(launcher, dataDir, flags, env, openFiles)
+}
+
+/** {@link startOarlock} of another version: the program and all flags of it. */
+export async function startUp(
+  program: string,
+  dataDir: string,
+  flags: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+  openFiles?: number,
+): Promise<OarlockProcess> {
+  const command = [process.execPath, program, 'up', ...flags]
+  const [first = '', ...rest] = openFiles === undefined ? command : ['sh', '-c', `ulimit -n ${openFiles} && exec "$0" "$@"`, ...command]
+  const child = spawn(first, rest, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, NO_COLOR: '1', ...env },
   })
@@ -72,13 +73,19 @@ export async function startOarlock(
     kubeconfig,
     client,
     httpUrl: statusPageUrl(printed) ?? '',
-    statusHeaders: { authorization: `Bearer ${readFileSync(join(dataDir, 'status-token'), 'utf8').trim()}` },
+    statusHeaders: { authorization: `Bearer ${statusToken(dataDir)}` },
     output: () => printed,
     stop: () => end('SIGTERM'),
     kill: async () => {
       await end('SIGKILL')
     },
   }
+}
+
+/** Earlier versions have none. */
+function statusToken(dataDir: string): string {
+  const file = join(dataDir, 'status-token')
+  return existsSync(file) ? readFileSync(file, 'utf8').trim() : ''
 }
 
 async function whenReady(child: ChildProcess, kubeconfig: string, output: () => string): Promise<Client> {

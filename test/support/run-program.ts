@@ -55,8 +55,16 @@ export const { engine: terraformEngine, skip: skipWithoutTerraformEngine } = fin
 
 function findTerraformEngine(): { engine: 'terraform' | 'opentofu'; skip: string | false } {
   if (isOnPath('terraform')) return { engine: 'terraform', skip: false }
+  return { engine: 'opentofu', skip: findTofu() ? false : 'neither terraform nor tofu was found; scripts/build-tofu.sh builds tofu' }
+}
+
+/** Puts an OpenTofu of scripts/build-tofu.sh on the PATH of this process unless there is one. Returns false if the machine has none. */
+function findTofu(): boolean {
   if (!isOnPath('tofu') && existsSync(join(builtTofuDirectory, 'tofu'))) {
     process.env.PATH = `${process.env.PATH}${delimiter}${builtTofuDirectory}`
   }
-  return { engine: 'opentofu', skip: isOnPath('tofu') ? false : 'neither terraform nor tofu was found; scripts/build-tofu.sh builds tofu' }
+  return isOnPath('tofu')
 }
+
+/** A value for `skip` of a test that needs OpenTofu also where Terraform is installed. */
+export const skipWithoutTofu = (): string | false => (findTofu() ? false : 'tofu was not found; scripts/build-tofu.sh builds it')

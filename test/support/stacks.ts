@@ -1,4 +1,4 @@
-import { type Run, runResource, type Stack, type StackSpec, stackResource } from '../../src/api/index.ts'
+import { type Run, reportedState, runResource, type Stack, type StackSpec, stackResource } from '../../src/api/index.ts'
 import type { Client } from '../../src/kubernetes/client/index.ts'
 import { type Condition, findCondition, isConditionTrue } from '../../src/kubernetes/object/index.ts'
 import { eventually } from './eventually.ts'
@@ -33,8 +33,12 @@ export class StackFixture {
     return await this.stacks.create({ metadata: { name, namespace: this.namespace }, spec })
   }
 
+  /** @throws if the conditions are none of the states in `src/api/stack-conditions.ts`. */
   async get(name: string): Promise<Stack> {
-    return await this.stacks.get(name, { namespace: this.namespace })
+    const stack = await this.stacks.get(name, { namespace: this.namespace })
+    if (condition(stack, 'Ready') && !reportedState(stack))
+      throw new Error(`stack ${name} reports conditions that exclude each other: ${JSON.stringify(stack.status?.conditions)}`)
+    return stack
   }
 
   /** Applies a merge patch such as `{ spec: … }` or `{ metadata: … }`. */

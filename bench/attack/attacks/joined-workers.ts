@@ -1,19 +1,13 @@
 /** A joined worker, or who wants to join, and a client of the Unix socket that local workers use. */
 import { joinTokens } from '../../../src/app/index.ts'
 import { secretResource } from '../../../src/kubernetes/client/index.ts'
-import { runOarlock } from '../../../test/support/run-program.ts'
 import { actForOthers } from '../act-for-others.ts'
 import type { Attack } from '../attack.ts'
 import { sendForbidden } from '../forbidden-requests.ts'
+import { joinToken } from '../join-token.ts'
 import { type Target, victimNamespace } from '../target.ts'
 
 const own = '/apis/oarlock.dev/v1alpha1'
-
-async function joinToken(target: Target, ...args: string[]): Promise<string> {
-  const { code, stdout, stderr } = await runOarlock(['token', 'create', '--pool', 'edge', ...args, '--kubeconfig', target.kubeconfig])
-  if (code !== 0) throw new Error(stderr)
-  return stdout.trim()
-}
 
 async function join(target: Target, token: string, name?: string): Promise<{ worker: string; credential: string }> {
   const { bootstrapWorker } = await joinTokens()

@@ -123,6 +123,55 @@ const disk: Attack = {
   },
 }
 
+/** What a program writes where a measurement might not look. It works where it is allowed: without a limit the Run succeeds. */
+const hiddenOnDisk = (name: string, script: string, more: Pick<Attack, 'slow'> = {}): Attack => ({
+  name,
+  ...author,
+  ...more,
+  async attempt(target, control) {
+    target.requireSandbox()
+    const write = `${script}; [ $? -eq 0 ] && echo wrote`
+    const [limited, allowed] = await Promise.all([
+      target.runScript(`${write}; sleep 30`, { resources: { disk: '24Mi' }, timeout: '25s' }),
+      target.runScript(write),
+    ])
+    control(/^wrote$/m.test(allowed.log) && allowed.run?.status?.phase === 'Succeeded', `it does not write: ${allowed.log}`)
+    const reason = limited.run?.status?.reason
+    return reason === 'DiskLimit' ? [] : [`wrote more than 24Mi and ended with ${reason}`]
+  },
+})
+
+const writeFiles = 'for (1..8) { open(F, ">", "f$_"); print F "x" x 4e6; close F }'
+const hidden: readonly Attack[] = [
+  hiddenOnDisk(
+    'disk-deleted-files',
+    `perl -e 'for (1..8) { open(my $f, ">", "f"); unlink "f"; print $f "x" x 4e6; $f->flush; push @f, $f } sleep 1'`,
+  ),
+  hiddenOnDisk('disk-empty-files', `perl -e 'for (1..4000) { open(F, ">", "f$_"); mkdir "d$_" }'`, { slow: true }),
+  hiddenOnDisk('disk-long-path', `perl -e '$n = "x" x 200; for (1..30) { mkdir $n; chdir $n } ${writeFiles}'`),
+  hiddenOnDisk('disk-unreadable-directory', `mkdir d && (cd d; perl -e '${writeFiles}') && chmod 000 d`),
+  hiddenOnDisk('disk-not-utf8', `perl -e 'mkdir "\\xff"; chdir "\\xff"; ${writeFiles}'`, { slow: true }),
+]
+
+/** The limit is measured: a program that ignores the interrupt writes on. */
+const writesOn: Attack = {
+  name: 'disk-after-interrupt',
+  ...author,
+  slow: true,
+  async attempt(target, control) {
+    target.requireSandbox()
+    const count = 'i=0; while [ $i -lt 200 ]; do head -c 4000000 /dev/zero > f$i; i=$((i+1)); sleep 0.05; done; echo wrote all'
+    const resources = { disk: '32Mi' }
+    const [{ log, run }, allowed] = await Promise.all([
+      target.runScript(`trap '' INT TERM; ${count}`, { resources }),
+      target.runScript(`trap '' INT TERM; ${count.replace('200', '5')}`, { resources }),
+    ])
+    control(allowed.log.includes('wrote all'), `it writes nothing: ${allowed.log}`)
+    const gained = log.includes('wrote all') ? ['wrote 800 MB, limit 32Mi'] : []
+    return run?.status?.reason === 'DiskLimit' ? gained : [...gained, `ended with ${run?.status?.reason}`]
+  },
+}
+
 const output: Attack = {
   name: 'endless-output',
   ...author,
@@ -162,4 +211,14 @@ const descriptors: Attack = {
   },
 }
 
-export const runLimitAttacks: readonly Attack[] = [sandboxProcesses, plainProcesses, forkBomb, memory, disk, output, descriptors]
+export const runLimitAttacks: readonly Attack[] = [
+  sandboxProcesses,
+  plainProcesses,
+  forkBomb,
+  memory,
+  disk,
+  ...hidden,
+  writesOn,
+  output,
+  descriptors,
+]

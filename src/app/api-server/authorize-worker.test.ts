@@ -27,6 +27,8 @@ const runs = [
     variablesFrom: [{ secretRef: { name: 'vars' } }, { stackRef: { name: 'base' } }, { configMapRef: { name: 'region' } }],
     manifests: { kubeconfigSecretRef: { name: 'kubeconfig' } },
   }),
+  run('program-1', 'w1', { engine: 'pulumi', dependsOn: [{ name: 'cluster' }] }),
+  run('other-1', 'w1', { engine: 'terraform', dependsOn: [{ name: 'queue' }] }),
   run('db-1', 'w2', { variablesFrom: [{ secretRef: { name: 'db-password' } }] }),
   run('old-1', 'w1', { variablesFrom: [{ secretRef: { name: 'old-secret' } }] }, 'Succeeded'),
 ]
@@ -90,6 +92,10 @@ for (const [request, isAllowed] of [
   ['get /secrets shop/vars', true],
   ['get /secrets shop/kubeconfig', true],
   ['get /secrets shop/base-outputs', true],
+  // A program of Pulumi refers to Stacks on which its own depends.
+  ['get /secrets shop/cluster-outputs', true],
+  ['update /secrets shop/cluster-outputs', false],
+  ['get /secrets shop/queue-outputs', false],
   ['get /secrets shop/network-outputs', true],
   ['update /secrets shop/network-outputs', true],
   ['patch /secrets shop/vars', false],

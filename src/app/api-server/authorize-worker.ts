@@ -54,5 +54,7 @@ function referencedSecrets(spec: StackSpec): ReadonlySet<string> {
   for (const { secretRef, stackRef } of spec.variablesFrom ?? []) {
     names.push(secretRef?.name, stackRef && outputsSecretName(stackRef.name))
   }
+  // A program of Pulumi refers to the outputs of these Stacks (StackReference).
+  if (spec.engine === 'pulumi') for (const { name } of spec.dependsOn ?? []) names.push(outputsSecretName(name))
   return new Set(names.filter(name => name !== undefined))
 }

@@ -25,6 +25,8 @@ const isStart = (worker: KubeObject | undefined) => (worker as { spec?: { start?
 
 const isDraining = (worker: KubeObject | undefined) => (worker as { spec?: { drain?: unknown } } | undefined)?.spec?.drain === true
 
+const isCordoned = (worker: KubeObject | undefined) => (worker as { spec?: { cordon?: unknown } } | undefined)?.spec?.cordon === true
+
 const withoutPoolLabel = ({ [labels.pool]: _, ...own }: Readonly<Record<string, string>> = {}): Record<string, string> => own
 
 /**
@@ -64,6 +66,8 @@ export function workerAdmission(facts: WorkerFacts): ReadonlyMap<string, Admissi
       return `worker ${worker} can only be in pool ${pool}, which it joined`
     if (isDraining(oldObject) && !isDraining(object))
       return `worker ${worker} is draining: an administrator can undo that with "oarlock uncordon"`
+    if (isCordoned(oldObject) && !isCordoned(object))
+      return `worker ${worker} is cordoned: an administrator can undo that with "oarlock uncordon"`
     // Labels that an administrator has added since must be kept, too.
     const joinedWith = isRequest(oldObject)
       ? withAll(oldObject?.metadata.labels, facts.labelsOf(worker))

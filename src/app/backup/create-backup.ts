@@ -5,11 +5,11 @@ import { pipeline } from 'node:stream/promises'
 import { rfc3339 } from '../../kubernetes/object/index.ts'
 import { type BackupSummary, writeAtomically } from '../../kubernetes/server/index.ts'
 import { inspectStateFile } from '../../stores/state/state-copy.ts'
+import { readTar, type TarEntry, writeTar } from '../tar.ts'
 import { backupFiles } from './backup-files.ts'
 import { type BackupKeys, encryptKeys } from './backup-keys.ts'
 import { type BackupManifest, backupFormat, backupFormatVersion, manifestFile, type Omission, objectsOnlyReason } from './manifest.ts'
 import { missingStates } from './missing-states.ts'
-import { readTar, type TarEntry, writeTar } from './tar.ts'
 
 /** Whose states a copy has. */
 export type StatesOrigin = NonNullable<BackupManifest['states']>['stores'] & { readonly key: string }
@@ -55,7 +55,7 @@ export async function createBackup(
     if (typeof sources.logs === 'string') omitted.push({ what: 'logs', reason: sources.logs })
     else {
       await sources.logs(at(backupFiles.logs))
-      logs = { count: (await countFiles(at(backupFiles.logs))) / 2 }
+      logs = { count: await countLogs(at(backupFiles.logs)) }
       files.push(backupFiles.logs)
     }
 
@@ -120,10 +120,11 @@ function* entriesOf(manifest: BackupManifest, work: string): Generator<TarEntry>
   for (const { name, size } of manifest.files) yield { name, size, content: createReadStream(join(work, name)) }
 }
 
-async function countFiles(archive: string): Promise<number> {
-  let files = 0
-  for await (const _ of readTar(archive)) files++
-  return files
+/** A log has a file of its lines, and others that describe it. */
+async function countLogs(archive: string): Promise<number> {
+  let logs = 0
+  for await (const { name } of readTar(archive)) if (name.endsWith('.log')) logs++
+  return logs
 }
 
 async function digestOf(path: string): Promise<string> {

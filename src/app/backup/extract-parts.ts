@@ -6,11 +6,11 @@ import { makeDirectories } from '../../kubernetes/util/index.ts'
 import { restoreStateFile, stateKeyId } from '../../stores/state/state-copy.ts'
 import { openDataIdentity } from '../data-identity.ts'
 import { openGenerationStore } from '../stores/generation-store.ts'
+import { readTar } from '../tar.ts'
 import { backupFiles } from './backup-files.ts'
 import { decryptKeys, readKeys } from './backup-keys.ts'
 import { type BackupManifest, damaged, isLogFile, type Omission } from './manifest.ts'
 import { contentOf, extract, type OpenBackup, readText } from './open-backup.ts'
-import { readTar } from './tar.ts'
 
 export type KeyOptions = {
   /** The `keys/` of the data directory that the backup is from. Not needed when the keys are in the backup, or in the data directory. */
@@ -108,13 +108,13 @@ function restoreStates(work: string, stateKey: string, { stores }: NonNullable<B
 async function extractLogs({ path, positions }: OpenBackup, directory: string): Promise<number> {
   const archive = positions.get(backupFiles.logs)
   if (!archive) return 0
-  let files = 0
+  let logs = 0
   for await (const position of readTar(path, { start: archive.offset, end: archive.offset + archive.size })) {
     const { name } = position
     if (!isLogFile(name)) throw damaged(path, `${backupFiles.logs} has ${name}`)
     makeDirectories(dirname(join(directory, name)), 0o700)
     await pipeline(contentOf(path, position), createWriteStream(join(directory, name), { flags: 'wx', mode: 0o600 }))
-    files++
+    if (name.endsWith('.log')) logs++
   }
-  return files / 2
+  return logs
 }

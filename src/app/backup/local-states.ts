@@ -6,9 +6,9 @@ import { copyStateFile } from '../../stores/state/state-copy.ts'
 import { AppStartError } from '../app-start-error.ts'
 import { openDataIdentity } from '../data-identity.ts'
 import { openGenerationStore } from '../stores/generation-store.ts'
+import { writeTar } from '../tar.ts'
 import { readKeys } from './backup-keys.ts'
 import type { StatesOrigin } from './create-backup.ts'
-import { writeTar } from './tar.ts'
 
 /**
  * Copies the states of a data directory that no process uses, to `path`.

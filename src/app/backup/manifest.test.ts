@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { test } from 'node:test'
+import { writeTar } from '../tar.ts'
 import { type BackupManifest, backupFormat, backupFormatVersion, manifestFile, parseManifest } from './manifest.ts'
 import { restoreInstallation } from './restore-installation.ts'
-import { writeTar } from './tar.ts'
 import { verifyBackup } from './verify-backup.ts'
 
 const sha256 = 'a'.repeat(64)

@@ -43,7 +43,7 @@ export const backupFormatVersion = 1
 export const manifestFile = 'manifest.json'
 
 /** A name of a log in its archive: anything else could be a path elsewhere. */
-export const isLogFile = (name: string): boolean => /^[a-z0-9][a-z0-9-]{0,62}\/[a-z0-9][a-z0-9.-]{0,220}\.(log|meta)$/.test(name)
+export const isLogFile = (name: string): boolean => /^[a-z0-9][a-z0-9-]{0,62}\/[a-z0-9][a-z0-9.-]{0,220}\.(log|meta|times)$/.test(name)
 
 /** Why a backup has no states if a user wanted none. With any other reason, a Stack that has a state misses it. */
 export const objectsOnlyReason = '--objects-only was passed'

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { closeSync, createReadStream, createWriteStream, existsSync, openSync, readSync } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
+import { readTar, type TarPosition } from '../tar.ts'
 import { type BackedUpFile, type BackupManifest, damaged, manifestFile, maxManifestBytes, notABackup, parseManifest } from './manifest.ts'
-import { readTar, type TarPosition } from './tar.ts'
 
 /** A backup whose files have been found, but not read. */
 export type OpenBackup = { readonly path: string; readonly manifest: BackupManifest; readonly positions: ReadonlyMap<string, TarPosition> }

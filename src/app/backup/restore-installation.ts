@@ -8,7 +8,7 @@ import {
   syncPath,
   writeSecretFile,
 } from '../../kubernetes/server/index.ts'
-import { makeDirectories, restoreMarker } from '../../kubernetes/util/index.ts'
+import { makeDirectories, replacedPath, replacementStamp, restoreMarker } from '../../kubernetes/util/index.ts'
 import { AppStartError } from '../app-start-error.ts'
 import { openDataIdentity } from '../data-identity.ts'
 import { backupFiles } from './backup-files.ts'
@@ -97,11 +97,11 @@ export async function restoreInstallation(options: InstallationRestoreOptions): 
 
 /** Puts states, logs and the key of the states in their places. */
 function replaceFiles(dataDir: string, work: string, { lastEpochs, logs, stateKey }: ExtractedParts, nowMs: number): string[] {
-  const stamp = new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, '')
+  const stamp = replacementStamp(nowMs)
   const moved: string[] = []
   const moveAway = (name: string) => {
     if (!existsSync(join(dataDir, name))) return
-    const replaced = join(dataDir, `${name}.replaced-${stamp}-${process.pid}`)
+    const replaced = replacedPath(join(dataDir, name), stamp)
     renameSync(join(dataDir, name), replaced)
     moved.push(replaced)
   }

@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inspectBackup } from '../../kubernetes/server/index.ts'
 import { inspectStateFile } from '../../stores/state/state-copy.ts'
+import { readTar } from '../tar.ts'
 import { backupFiles } from './backup-files.ts'
 import { decryptKeys } from './backup-keys.ts'
 import { type BackupManifest, damaged, isLogFile, isObjectsOnly } from './manifest.ts'
 import { missingStates } from './missing-states.ts'
 import { extract, openBackup, readText } from './open-backup.ts'
-import { readTar } from './tar.ts'
 
 export type BackupVerification = {
   readonly path: string

@@ -56,9 +56,9 @@ test('a leader is ready when the address of its queue is published, and removes 
     return { status: response.status, text: await response.text() }
   }
   await controller.whenLeader
-  const reported = await eventually(ready, ({ text }) => text.includes('not published: '))
+  const reported = await eventually(ready, ({ text }) => text.includes('(Forbidden)'))
   equal(reported.status, 503)
-  match(reported.text, /its address is not published: configmaps is forbidden/)
+  match(reported.text, /^its address is not published \(Forbidden\)$/m)
   client.isForbidden = false
   await eventually(ready, ({ status }) => status === 200)
   equal((await readEndpoint(api.client, 'queue'))?.url.startsWith('https://127.0.0.1:'), true)

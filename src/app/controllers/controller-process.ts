@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { systemNamespace } from '../../api/index.ts'
-import { type AccessOptions, type Client, createClient } from '../../kubernetes/client/index.ts'
+import type { AccessOptions, Client } from '../../kubernetes/client/index.ts'
 import type { Log } from '../../kubernetes/controller/index.ts'
 import { makeDirectories } from '../../kubernetes/util/index.ts'
 import { type Address, formatAddress } from '../address.ts'
@@ -19,6 +19,7 @@ import { type RoleListenerOptions, startTlsListener } from '../listener/tls-list
 import { makeControllers } from './controllers.ts'
 import { ensureDefaultPool } from './default-pool.ts'
 import { crdRevision, installOarlock, readCrdState } from './install.ts'
+import { StoresClient } from './stores-client.ts'
 
 export type ControllerProcessOptions = {
   client: Client
@@ -49,7 +50,7 @@ export type ControllerProcess = {
   readonly whenLeader: Promise<void>
   /** The identity of the process that leads; undefined if it is not known. */
   leader(): string | undefined
-  /** The reasons why this process is not ready, as `/readyz`; empty if it is. */
+  /** The reasons why this process is not ready, with the texts of errors, which `/readyz` omits; empty if it is. */
   notReady(): readonly string[]
   /** Ends running work within `graceMs` and releases the Lease, so that the next process leads immediately. */
   stop(options: { graceMs: number }): Promise<void>
@@ -58,6 +59,10 @@ export type ControllerProcess = {
 /** A stopped leader is replaced within this time; a killed one when its Lease has expired. */
 const electionRetryMs = 1_000
 const defaultLeaseMs = 15_000
+/** Stores that run apart can be replaced while the controllers run: the state of an idle Stack is checked at the start and this often. */
+const stateCheckIntervalMs = 10 * 60_000
+/** Of idle Stacks. Those that need a Run are checked immediately. */
+const stateChecksPerSecond = 20
 
 /**
  * `oarlock controller`: the stack and dispatch controllers against any Kubernetes API server. Several processes may run; one leads.
@@ -81,6 +86,7 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
   const identity = `${hostname()}_${process.pid}_${randomUUID().slice(0, 8)}`
   const registry = makeRegistry()
   makeDirectories(options.cacheDir, 0o700)
+  const stores = new StoresClient({ client, access })
   const controllers = makeControllers({
     client,
     podWorkers: {
@@ -89,7 +95,9 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
       credentialOf: async (pool, worker, leaderClient) =>
         await createPodCredential(leaderClient, (await joinEndpoint(client)).caCertificate, { pool, worker }),
     },
-    removeStackData: async stack => await removeStackData(client, access, stack),
+    checkState: stores.checkState,
+    stateCheckRate: { intervalMs: stateCheckIntervalMs, perSecond: stateChecksPerSecond },
+    removeStackData: async stack => await stores.removeStackData(stack),
     allowPaths: options.allowPaths,
     cacheDir: options.cacheDir,
     maxRunning: options.maxRunning,
@@ -169,6 +177,7 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
       removeStatusUrl()
       await listener.close()
       await queue.close()
+      await stores.close()
     },
   }
 }
@@ -201,26 +210,4 @@ export async function prepareServer({ client, crds, log }: Pick<ControllerProces
   if (state.kind === 'newer') log.info({ revision: state.revision, own: crdRevision }, 'the server has newer CRDs')
   // Newer CRDs are kept: this process may be the old one of a rolling update.
   if (state.kind === 'missing' || state.kind === 'older') await installOarlock(client)
-}
-
-async function removeStackData(
-  client: Client,
-  access: AccessOptions,
-  { namespace, name, uid }: { namespace: string; name: string; uid: string },
-): Promise<void> {
-  const stores = await readEndpoint(client, 'stores')
-  if (!stores)
-    throw new Error(
-      `the state of Stack ${namespace}/${name} cannot be deleted: no stores have published their address: start "oarlock stores"`,
-    )
-  const at = await createClient({ ...access, endpoint: { server: stores.url, caCertificate: stores.caCertificate } })
-  try {
-    await at.request({
-      method: 'DELETE',
-      path: `/state/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}/data`,
-      query: { uid },
-    })
-  } finally {
-    await at.close()
-  }
 }

@@ -7,10 +7,11 @@
 import type { Registry } from 'prom-client'
 import { isEnded, type Run, runResource, type Stack, stackResource, type Worker, workerResource } from '../../api/index.ts'
 import { addDispatchController, type Dispatch, type PodWorkerOptions, type PoolDriver } from '../../controllers/dispatch/index.ts'
-import { addStackController, type CheckState } from '../../controllers/stack/index.ts'
+import { addStackController, type CheckState, type StateCheckRate } from '../../controllers/stack/index.ts'
 import { validateSource } from '../../execution/workspace/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { type Informer, type LeaseOptions, type Log, Manager, NotLeaderError } from '../../kubernetes/controller/index.ts'
+import { registerUnsavedStates } from '../endpoints/unsaved-states-metric.ts'
 import { currentRevision } from './source-revision.ts'
 import { registerStackMetrics } from './stack-metrics.ts'
 
@@ -22,6 +23,8 @@ export type ControllersOptions = {
   podWorkers?: PodWorkerOptions | undefined
   /** Reads from the stores whether they have the state of a Stack. Default: only the stores check it. */
   checkState?: CheckState | undefined
+  /** How often `checkState` is called for idle Stacks. Default: once by each process. */
+  stateCheckRate?: StateCheckRate | undefined
   /** Deletes the states of a deleted Stack. */
   removeStackData(stack: { namespace: string; name: string; uid: string }): Promise<void>
   /** Directories below which Stacks may use `source.path` and file:// repositories. */
@@ -34,6 +37,8 @@ export type ControllersOptions = {
   approvalTimeoutMs?: number | undefined
   /** Default: none, for the only controllers of a server. */
   leaderElection?: LeaseOptions | undefined
+  /** Of the host of this process, for the metric. Default: those that workers report. */
+  localUnsavedStates?: (() => number) | undefined
   registry: Registry
   log: Log
 }
@@ -59,6 +64,7 @@ export function makeControllers(options: ControllersOptions): Controllers {
     placeNewRun: dispatch.placeNewRun,
     approvalTimeoutMs: options.approvalTimeoutMs,
     checkState: options.checkState,
+    stateCheckRate: options.stateCheckRate,
     checkSource: stack => validateSource(stack.spec.source),
     resolveRevision: stack => currentRevision(client, stack, { allowPaths, cacheDir }),
     removeStackData: async stack => {
@@ -73,12 +79,14 @@ export function makeControllers(options: ControllersOptions): Controllers {
   const stacks = manager.informer(stackResource)
   // Only the leader reports them: the sum over all processes counts each Stack once.
   registerStackMetrics(registry, () => (manager.isLeader ? stacks.list() : []))
+  const workers = manager.informer(workerResource)
+  registerUnsavedStates(registry, { workers: () => (manager.isLeader ? workers.list() : []), local: options.localUnsavedStates })
   return {
     manager,
     dispatch,
     stacks,
     runs,
-    workers: manager.informer(workerResource),
+    workers,
     runsOfWorker: worker => runs.byIndex('ofWorker', worker),
   }
 }

@@ -1,5 +1,6 @@
 import { oarlockResources, systemNamespace, workersNamespace } from '../../api/index.ts'
 import { type Client, crdResource, installKinds, namespaceResource } from '../../kubernetes/client/index.ts'
+import { AppStartError } from '../app-start-error.ts'
 import { applyManifests, oarlockManifests } from '../manifests/index.ts'
 
 /**
@@ -7,7 +8,7 @@ import { applyManifests, oarlockManifests } from '../manifests/index.ts'
  * (`install.test.ts` has the digest that belongs to it). It is in an annotation of each CRD, so that a controller finds out whether a
  * server has what it needs.
  */
-export const crdRevision = 14
+export const crdRevision = 27
 export const crdRevisionAnnotation = 'oarlock.dev/crd-revision'
 
 /** The CRDs of Oarlock in a server, as seen by this version. */
@@ -23,11 +24,28 @@ export async function readCrdState(client: Client): Promise<CrdState> {
   const crds = client.resource(crdResource)
   const names = oarlockResources.map(({ plural, group }) => `${plural}.${group}`)
   const found = await Promise.all(names.map(name => crds.getOrUndefined(name)))
+  const revisions = found.map(crd => Number(crd?.metadata.annotations?.[crdRevisionAnnotation] ?? 0) || 0)
+  // One newer CRD suffices: a newer version may have been stopped while it installed them.
+  const newest = Math.max(...revisions)
+  if (newest > crdRevision) return { kind: 'newer', revision: newest }
   const missing = names.filter((_, index) => found[index] === undefined)
   if (missing.length > 0) return { kind: 'missing', names: missing }
-  const revision = Math.min(...found.map(crd => Number(crd?.metadata.annotations?.[crdRevisionAnnotation] ?? 0) || 0))
-  if (revision === crdRevision) return { kind: 'current' }
-  return { kind: revision < crdRevision ? 'older' : 'newer', revision }
+  const oldest = Math.min(...revisions)
+  return oldest === crdRevision ? { kind: 'current' } : { kind: 'older', revision: oldest }
+}
+
+/**
+ * Checks that a data directory was not used by a newer version, whose objects may have fields that the schemas of this version drop.
+ * @throws {AppStartError} if it was; no object of Oarlock was changed then.
+ */
+export async function requireNoNewerCrds(client: Client, dataDir: string): Promise<void> {
+  const state = await readCrdState(client)
+  if (state.kind !== 'newer') return
+  throw new AppStartError(
+    'DataDirectory',
+    `${dataDir} was used by a newer version of oarlock: its CRDs have revision ${state.revision}, this version supports up to ${crdRevision}`,
+    'run the newer version again, or restore a backup that was made before the upgrade',
+  )
 }
 
 /** Installs or upgrades Oarlock's kinds, namespaces, roles and admission policies, and waits until the server serves the kinds. */

@@ -8,6 +8,7 @@ import { systemNamespace } from '../../api/index.ts'
 import { type Client, configMapResource, namespaceResource } from '../../kubernetes/client/index.ts'
 import { silentLog } from '../../kubernetes/controller/index.ts'
 import { startTestServer } from '../../kubernetes/testing/index.ts'
+import { fullReason } from '../../kubernetes/util/index.ts'
 import { startAllInOne } from '../index.ts'
 import { type EndpointRole, endpointName, keepPublishing, publishEndpoint, readEndpoint } from './index.ts'
 
@@ -60,7 +61,10 @@ test('a role is not ready when its address is overwritten or deleted, and publis
   const publication = await publish(client, 'join', 'https://own', 3_600_000)
   try {
     await configMaps.patch(name, { data: { url: 'https://evil' } }, { type: 'merge', namespace: systemNamespace })
-    await eventually(() => publication.notReady().join() === 'its published address was replaced by https://evil', 'it to be reported')
+    await eventually(
+      () => publication.notReady().map(fullReason).join() === 'its published address was replaced by another one: https://evil',
+      'it to be reported',
+    )
     await configMaps.delete(name, { namespace: systemNamespace })
     await eventually(() => publication.notReady().join() === 'its published address was deleted', 'it to be reported')
   } finally {
@@ -93,7 +97,7 @@ test('an address is published only while its process may, and never replaces tha
   })
   try {
     await eventually(() => asked > 1, 'it to be tried again')
-    match(publication.notReady().join(), /not published: another process may serve/)
+    match(publication.notReady().map(fullReason).join(), /not published: another process may serve/)
     deepEqual(await readEndpoint(client, 'stores'), endpoint('https://other'))
     mayPublish = true
     await eventually(async () => (await readEndpoint(client, 'stores'))?.url === 'https://own', 'the address to be published')

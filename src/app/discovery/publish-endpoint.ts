@@ -2,6 +2,7 @@ import { systemNamespace } from '../../api/index.ts'
 import { type Client, configMapResource, listWatch } from '../../kubernetes/client/index.ts'
 import { coerceError, type Log } from '../../kubernetes/controller/index.ts'
 import { isReason } from '../../kubernetes/object/index.ts'
+import { fullReason, type HealthReason } from '../../kubernetes/util/index.ts'
 import { type EndpointRole, type Entry, endpointName, endpointRoles, findEntry, updateEntry } from './endpoint-entry.ts'
 import type { Endpoint } from './read-endpoint.ts'
 
@@ -11,7 +12,7 @@ const withdrawTimeoutMs = 2_000
 
 /** The publication of an address. `notReady` has a reason while the address is not published. */
 export type Publication = {
-  notReady(): string[]
+  notReady(): HealthReason[]
   /** Ends the attempts to publish; a published address stays. */
   stop(): void
   /** Also removes the published address, unless another process has replaced it. Never rejects. */
@@ -38,8 +39,8 @@ export function keepPublishing(options: PublicationOptions): Publication {
   const stopping = new AbortController()
   const { signal } = stopping
   const expected = entryOf(endpoint)
-  let reason: string | undefined = 'its address is not published yet'
-  let rejection: string | undefined
+  let reason: HealthReason | undefined = 'its address is not published yet'
+  let rejection: HealthReason | undefined
   let publishedAtMs = Number.NEGATIVE_INFINITY
   let timer: NodeJS.Timeout | undefined
   let isWatching = false
@@ -56,9 +57,9 @@ export function keepPublishing(options: PublicationOptions): Publication {
       if (!isWatching) watch()
     } catch (thrown) {
       if (signal.aborted) return
-      const text = `its address is not published: ${coerceError(thrown).message}`
-      if (reason !== text) log.warn({ err: coerceError(thrown), role }, 'failed to publish the address, retrying every second')
-      reason = text
+      const failure = { reason: 'its address is not published', detail: coerceError(thrown) }
+      if (!isSame(reason, failure)) log.warn({ err: failure.detail, role }, 'failed to publish the address, retrying every second')
+      reason = failure
       publishIn(retryMs)
     }
   }
@@ -77,9 +78,12 @@ export function keepPublishing(options: PublicationOptions): Publication {
       clearTimeout(timer)
       return
     }
-    const text = entry?.url === undefined ? 'its published address was deleted' : `its published address was replaced by ${entry.url}`
-    if (reason !== text) log.warn({ role }, text)
-    reason = text
+    const change =
+      entry?.url === undefined
+        ? 'its published address was deleted'
+        : { reason: 'its published address was replaced by another one', detail: entry.url }
+    if (!isSame(reason, change)) log.warn({ role }, fullReason(change))
+    reason = change
     publishIn(Math.max(0, publishedAtMs + republishMs - performance.now()))
   }
   const watch = () => {
@@ -97,7 +101,7 @@ export function keepPublishing(options: PublicationOptions): Publication {
       },
       onError: (error, retryInMs) => {
         // An API server that does not answer is no reason: others reach this role without it.
-        if (isReason(error, 'Unauthorized', 'Forbidden')) rejection = `its published address cannot be watched: ${error.message}`
+        if (isReason(error, 'Unauthorized', 'Forbidden')) rejection = { reason: 'its published address cannot be watched', detail: error }
         log.warn({ err: coerceError(error), role, retryInMs }, 'failed to watch the published address')
       },
     })
@@ -120,6 +124,8 @@ export function keepPublishing(options: PublicationOptions): Publication {
     },
   }
 }
+
+const isSame = (a: HealthReason | undefined, b: HealthReason) => a !== undefined && fullReason(a) === fullReason(b)
 
 /** Publishes the address of a role. */
 export async function publishEndpoint(client: Client, role: EndpointRole, endpoint: Endpoint): Promise<void> {

@@ -34,14 +34,14 @@ export async function startEndpoints(options: EndpointsOptions): Promise<HttpLis
   const { manager, dispatch, stacks, runs, workers } = controllers
   let hasStarted = false
   const readiness = (): string[] => {
-    const { reasons } = manager.readyz()
-    hasStarted ||= reasons.length === 0
-    return reasons
+    const { ok, publicReasons } = manager.readyz()
+    hasStarted ||= ok
+    return publicReasons
   }
   return await startHttpListener({
     address,
     health: {
-      livez: () => manager.healthz().reasons,
+      livez: () => manager.healthz().publicReasons,
       readyz: readiness,
       startupz: () => (hasStarted ? [] : readiness()),
     },

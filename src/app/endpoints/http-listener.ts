@@ -8,6 +8,7 @@ import {
   type ConnectionLimits,
   connectionLimits,
   type HealthChecks,
+  lingerOnClose,
   networkOf,
   respondToHealthCheck,
   sendContinue,
@@ -83,6 +84,7 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
   server.headersTimeout = 30_000
   server.requestTimeout = 60_000
   sendContinue(server)
+  lingerOnClose(server)
   server.on('clientError', (_error, socket) => socket.destroy())
   await listen(server, address)
   // Without a listener, an error of accept, such as too many open files, would end the process.

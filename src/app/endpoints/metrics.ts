@@ -29,6 +29,9 @@ const orphanReasons = Object.keys({
   NotLockHolder: true,
   Incomplete: true,
   RunEnded: true,
+  JournalClosed: true,
+  JournalUnreadable: true,
+  UpdateEnded: true,
 } satisfies Record<OrphanReason, true>) as OrphanReason[]
 
 /** Writes to the state store that did not become the current version (invariant 3). Each reason starts at 0, so that the first one is an increase. */

@@ -77,7 +77,7 @@ function readOptions(url: string): QueueReportOptions {
 /** @throws {StatusError} Forbidden, if the user has no permission. */
 async function authorizeListRuns(access: AccessReviewer, user: ReviewedUser, namespace: string | undefined): Promise<void> {
   if (await access.isAllowed(user, { verb: 'list', resource: runResource.plural, namespace })) return
-  const where = namespace === undefined ? 'in all namespaces: choose one with ?namespace=' : `in namespace ${namespace}`
+  const where = namespace === undefined ? 'in all namespaces' : `in namespace ${namespace}`
   throw new StatusError('Forbidden', `user ${JSON.stringify(user.name)} cannot list runs ${where}`)
 }
 

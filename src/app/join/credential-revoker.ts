@@ -1,14 +1,23 @@
-import { isEnded, type Run, runResource, type Worker, workerResource, workersNamespace } from '../../api/index.ts'
+import { isEnded, isStartRequested, type Run, runResource, type Worker, workerResource, workersNamespace } from '../../api/index.ts'
 import { type Client, type SecretBody, secretResource } from '../../kubernetes/client/index.ts'
 import { coerceError, type Informer, type Log } from '../../kubernetes/controller/index.ts'
 import { isReason, type KubeObject, rfc3339 } from '../../kubernetes/object/index.ts'
 import { lastVersionWithinMs } from '../last-version.ts'
-import { endedAtAnnotation, listJoinSecrets, mayRegister, workerCredentialName, workerCredentialType } from './join-secrets.ts'
+import {
+  endedAtAnnotation,
+  listJoinSecrets,
+  mayRegister,
+  workerCredentialName,
+  workerCredentialType,
+  workerUidAnnotation,
+} from './join-secrets.ts'
 
 export type CredentialRevokerOptions = {
   client: Client
   workers: Informer<Pick<Worker, 'spec' | 'status'>>
-  /** Withdraws what lets the worker register, where no authorizer of Oarlock asks {@link mayRegister}. */
+  /** Withdraws what lets the worker register, where no authorizer of Oarlock asks {@link mayRegister}: it has created its Worker. */
+  onRegistered?(worker: string, record: KubeObject<SecretBody>): Promise<void>
+  /** Withdraws the other rights of the worker, where no authorizer of Oarlock does. */
   onEnded?(worker: string): Promise<void>
   log: Log
   nowMs?: () => number
@@ -30,7 +39,13 @@ export class CredentialRevoker {
   constructor(options: CredentialRevokerOptions) {
     this.#options = options
     this.#nowMs = options.nowMs ?? Date.now
-    this.#unsubscribe = options.workers.onChange({ deleted: ({ metadata }) => void this.#report(this.#end(metadata.name)) })
+    this.#unsubscribe = options.workers.onChange({
+      added: worker => {
+        // The first ones are those that exist: a sweep reads the records of all together.
+        if (options.workers.hasSynced && !isStartRequested(worker)) void this.#report(this.#register(worker))
+      },
+      deleted: ({ metadata }) => void this.#report(this.#end(metadata.name)),
+    })
     // Those whose Runs have ended since, and those of Workers that were deleted while no process observed it.
     this.#timer = setInterval(() => void this.#report(this.sweep()), sweepEveryMs).unref()
   }
@@ -46,8 +61,28 @@ export class CredentialRevoker {
     for (const secret of await listJoinSecrets(this.#options.client)) {
       if (secret.type !== workerCredentialType) continue
       const worker = secret.metadata.name.slice(workerCredentialName('').length)
-      if (!this.#options.workers.has(worker) && !mayRegister(secret, this.#nowMs())) await this.#end(worker)
+      const registered = this.#options.workers.get(worker)
+      if (registered) await this.#recordRegistration(registered, secret)
+      else if (!mayRegister(secret, this.#nowMs())) await this.#end(worker)
     }
+  }
+
+  async #register(worker: Pick<Worker, 'metadata'>): Promise<void> {
+    const { client } = this.#options
+    const { name } = worker.metadata
+    const record = await client.resource(secretResource).getOrUndefined(workerCredentialName(name), { namespace: workersNamespace })
+    if (record) await this.#recordRegistration(worker, record)
+  }
+
+  /** The record names the Worker only when the right is withdrawn: until then a sweep repeats it. */
+  async #recordRegistration({ metadata: { name: worker, uid } }: Pick<Worker, 'metadata'>, record: KubeObject<SecretBody>): Promise<void> {
+    const { client, onRegistered } = this.#options
+    const { metadata } = record
+    if (!onRegistered || metadata.annotations?.[workerUidAnnotation] !== undefined || hasEnded(record)) return
+    await onRegistered(worker, record)
+    const patch = { metadata: { uid: metadata.uid, annotations: { [workerUidAnnotation]: uid } } }
+    const secrets = client.resource(secretResource)
+    await secrets.patch(metadata.name, patch, { type: 'merge', namespace: workersNamespace }).catch(ignoreMissing)
   }
 
   /** The server is asked: a cache may not have a Worker yet, or be stopped. */
@@ -87,6 +122,8 @@ export class CredentialRevoker {
     }
   }
 }
+
+const hasEnded = ({ metadata }: KubeObject<SecretBody>): boolean => metadata.annotations?.[endedAtAnnotation] !== undefined
 
 function ignoreMissing(error: unknown): void {
   if (!isReason(error, 'NotFound', 'Conflict')) throw error

@@ -10,7 +10,7 @@ import type { RoleProcess } from '../role-process.ts'
 import { CredentialRevoker } from './credential-revoker.ts'
 import { createJoinHandler } from './join-handler.ts'
 import { JoinService } from './join-service.ts'
-import { serviceAccountIssuer, withdrawRights } from './service-account-issuer.ts'
+import { serviceAccountIssuer, withdrawRegistration, withdrawRights } from './service-account-issuer.ts'
 
 /** Its certificate is always its own, because join tokens pin the key of its certificate authority. */
 export type JoinProcessOptions = Omit<RoleListenerOptions, 'certificateFiles'> & {
@@ -40,7 +40,11 @@ export async function startJoinProcess(options: JoinProcessOptions): Promise<Rol
   })
   const manager = new Manager({ client, log })
   const workers = manager.informer(workerResource)
-  const revoker = new CredentialRevoker({ client, workers, log, onEnded: worker => withdrawRights(client, worker) })
+  const revoker = new CredentialRevoker({
+    ...{ client, workers, log },
+    onRegistered: (worker, record) => withdrawRegistration(client, worker, record),
+    onEnded: worker => withdrawRights(client, worker),
+  })
   try {
     const { ca: caCertificate } = await createCertificates(options.dataDir, options.listen.host, options.names)
     const listener = await startPublishedListener({
@@ -53,7 +57,10 @@ export async function startJoinProcess(options: JoinProcessOptions): Promise<Rol
       registry: makeRegistry(),
     })
     // Not awaited: an API server that cannot be reached must not hide the health endpoints, which report it.
-    manager.start().catch((error: unknown) => log.warn({ err: error }, 'failed to watch Workers'))
+    manager
+      .start()
+      .then(() => revoker.sweep())
+      .catch((error: unknown) => log.warn({ err: error }, 'failed to watch Workers'))
     const stop = async () => {
       revoker.stop()
       await manager.stop()

@@ -1,6 +1,8 @@
 import type { Registry } from 'prom-client'
 import type { Client } from '../../kubernetes/client/index.ts'
-import type { Log } from '../../kubernetes/controller/index.ts'
+import type { Health, Log } from '../../kubernetes/controller/index.ts'
+import type { PathAudit } from '../../kubernetes/server/index.ts'
+import { fullReason, publicReason } from '../../kubernetes/util/index.ts'
 import { authenticateByTokenReview } from '../delegated-auth/authenticate-by-token-review.ts'
 import { type EndpointRole, keepPublishing, type Publication } from '../discovery/index.ts'
 import { createMetricsHandler } from '../endpoints/metrics-endpoint.ts'
@@ -22,7 +24,9 @@ export type PublishedListenerOptions = RoleListenerOptions & {
   /** Served at `/metrics`. */
   registry: Registry
   /** Why the role is not ready, besides the publication of its address. Default: nothing else. */
-  notReady?(): readonly string[]
+  readyz?(): Health
+  /** Records requests of authenticated users. Default: none are recorded. */
+  audit?: Pick<PathAudit, 'begin'> | undefined
   log: Log
 }
 
@@ -33,12 +37,12 @@ export type PublishedListenerOptions = RoleListenerOptions & {
 export async function startPublishedListener(options: PublishedListenerOptions): Promise<RoleProcess> {
   const { client, role, endpoint, advertiseUrl, registry, log } = options
   let publication: Publication | undefined
-  const notReady = () => [...(options.notReady?.() ?? []), ...(publication?.notReady() ?? [])]
+  const publicationReasons = () => publication?.notReady() ?? []
   const listener = await startTlsListener({
     ...options,
     authenticate: authenticateByTokenReview(client),
     mounts: [...options.mounts, { prefix: '/metrics', handler: createMetricsHandler(client, registry) }],
-    notReady,
+    notReady: () => [...(options.readyz?.().publicReasons ?? []), ...publicationReasons().map(publicReason)],
     onError: error => log.error({ err: error }, `request to the ${role} failed`),
   })
   const url = advertiseUrl ?? listener.url
@@ -49,7 +53,7 @@ export async function startPublishedListener(options: PublishedListenerOptions):
   publication = published
   return {
     url,
-    notReady,
+    notReady: () => [...(options.readyz?.().reasons ?? []), ...publicationReasons().map(fullReason)],
     stop: async () => {
       if (options.staysPublished) published.stop()
       else await published.withdraw()

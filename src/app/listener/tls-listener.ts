@@ -10,13 +10,14 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { StatusError } from '../../kubernetes/object/index.ts'
-import { Fairness, readServingCertificates } from '../../kubernetes/server/index.ts'
+import { Fairness, type PathAudit, readServingCertificates } from '../../kubernetes/server/index.ts'
 import {
   atMostEvery,
   ConnectionLimiter,
   type ConnectionLimits,
   connectionLimits,
   LimitExceededError,
+  lingerOnClose,
   makeDirectories,
   networkOf,
   respondToHealthCheck,
@@ -25,6 +26,7 @@ import {
 import { type Address, urlOf } from '../address.ts'
 import { AppStartError } from '../app-start-error.ts'
 import type { TokenAuthenticator } from '../delegated-auth/authenticate-by-token-review.ts'
+import type { ReviewedUser } from '../delegated-auth/review-resources.ts'
 import type { Mount } from '../mount.ts'
 import { listenError, toAppStartError } from '../to-app-start-error.ts'
 
@@ -60,8 +62,10 @@ export type TlsListenerOptions = {
   /** The user of a bearer token; undefined if it is invalid. A rejection means that the token could not be reviewed. */
   authenticate: TokenAuthenticator
   mounts: readonly Mount[]
-  /** The reasons why the role is not ready; empty if it is. Served without authentication as /readyz; /livez and /healthz are always ok. */
+  /** The reasons why the role is not ready; empty if it is. Served without authentication as /readyz (`publicReason`); /livez and /healthz are always ok. */
   notReady(): readonly string[]
+  /** Records requests of authenticated users. Default: none are recorded. */
+  audit?: Pick<PathAudit, 'begin'> | undefined
   onError(error: unknown): void
   limits?: ListenerLimits | undefined
 }
@@ -114,6 +118,7 @@ export async function startTlsListener(options: TlsListenerOptions): Promise<Tls
   // Bodies of authenticated clients, such as states, have a limit of idle time instead, in the handlers that read them.
   server.requestTimeout = 0
   sendContinue(server)
+  lingerOnClose(server)
   server.on('tlsClientError', (_error, socket) => socket.destroy())
   server.on('clientError', (_error, socket) => socket.destroy())
   const certificateTimer = certificateFiles ? undefined : setInterval(() => void renew(), renewCheckMs).unref()
@@ -203,9 +208,11 @@ async function serve(
     response.setHeader('Retry-After', '1')
     return sendText(response, 503, 'this user has too many connections: close some, or retry later')
   }
+  const audit = (audited: ReviewedUser) => options.audit?.begin(request, response, audited)
+  if (user) audit(user)
   const reauthenticate = async () => (isBearer ? await options.authenticate(token, request.socket.remoteAddress) : undefined)
   const handle = async () => {
-    if (!response.destroyed) await mount.handler(request, response, { user, reauthenticate })
+    if (!response.destroyed) await mount.handler(request, response, { user, reauthenticate, audit })
   }
   if (user) await fairness.start(user.name, 'user', handle)
   else await fairness.start(networkOf(request.socket.remoteAddress), 'network', handle)

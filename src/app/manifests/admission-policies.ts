@@ -3,7 +3,7 @@ import { ownRightsPrefixes, reservedWorkerNames, workerAccountPrefix, workerAcco
 import { manifestsOf, ownKinds, type Policy, subresource, text } from './policy.ts'
 import type { Manifest } from './rule.ts'
 import { userPolicies } from './user-policies.ts'
-import { labelRight } from './worker-roles.ts'
+import { labelRight, registrationRight } from './worker-roles.ts'
 
 /** Requests of workers. Their user is a ServiceAccount, so its name is that of the worker. */
 const byWorker = { 'by-worker': `${text(workerAccountsGroup)} in request.userInfo.groups` }
@@ -18,11 +18,12 @@ const own = {
  */
 const maxOwnLabels = 16
 
-const mayHaveLabel = (key: string) => {
-  const name = `${key} + "=" + variables.labels[${key}]`
-  const right = `authorizer.group(${text(apiGroup)}).resource("workers").subresource(${text(labelRight.subresource)})`
-  return `${right}.namespace(${text(workersNamespace)}).name(${name}).check(${text(labelRight.verb)}).allowed()`
+const hasRight = ({ subresource, verb }: { subresource: string; verb: string }, name: string) => {
+  const right = `authorizer.group(${text(apiGroup)}).resource("workers").subresource(${text(subresource)})`
+  return `${right}.namespace(${text(workersNamespace)}).name(${name}).check(${text(verb)}).allowed()`
 }
+
+const mayHaveLabel = (key: string) => hasRight(labelRight, `${key} + "=" + variables.labels[${key}]`)
 
 const ownWorker: Policy = {
   name: 'oarlock-worker-own-worker',
@@ -46,6 +47,11 @@ const ownWorker: Policy = {
   },
   validations: [
     { expression: 'variables.own', message: 'a worker can only write the Worker with its own name' },
+    {
+      // It would lose a drain, and the labels that an operator has set.
+      expression: `!variables.isCreate || ${hasRight(registrationRight, 'variables.worker')}`,
+      message: 'a worker can register once: start a new worker, or join again',
+    },
     {
       expression: `!variables.isCreate || (${text(labels.pool)} in variables.labels && variables.labels[${text(labels.pool)}] == object.spec.pool)`,
       message: `the label ${labels.pool} must be the pool of the Worker`,
@@ -78,6 +84,10 @@ const ownWorker: Policy = {
     {
       expression: '!variables.isUpdate || !oldObject.spec.?drain.orValue(false) || object.spec.?drain.orValue(false)',
       message: 'a draining worker cannot undo that: an administrator can, with "oarlock uncordon"',
+    },
+    {
+      expression: '!variables.isUpdate || !oldObject.spec.?cordon.orValue(false) || object.spec.?cordon.orValue(false)',
+      message: 'a cordoned worker cannot undo that: an administrator can, with "oarlock uncordon"',
     },
   ],
 }

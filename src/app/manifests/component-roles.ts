@@ -46,6 +46,8 @@ const components: readonly Component[] = [
       onOwn(['runs/binding', 'runs/cancel'], ['update']),
       // Deletes the states of a deleted Stack.
       onOwn(['stacks/state'], ['delete']),
+      // Whether the state of a Stack is missing, older or locked, and nothing of its content.
+      onOwn(['stacks/recovery'], ['get']),
       // The inputs of Stacks: changes are detected by the versions of what they reference.
       onCore(['secrets', 'configmaps', 'namespaces'], reads),
       // Workers of pools in mode Pod, and the Secret with the join token of each.

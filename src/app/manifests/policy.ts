@@ -11,7 +11,11 @@ export type Policy = {
   /** Which requests are checked; all have to be true. */
   readonly conditions?: Readonly<Record<string, string>>
   readonly variables?: Readonly<Record<string, string>>
-  readonly validations: readonly { readonly expression: string; readonly message: string }[]
+  readonly validations: readonly { readonly expression: string; readonly message: string; readonly messageExpression?: string }[]
+  /** Objects of this kind in the namespace of the request, or in the Namespace of the request, each of which has to satisfy all validations as `params`. */
+  readonly params?: { readonly apiVersion: string; readonly kind: string }
+  /** Admits the request if the policy cannot be evaluated. Default: rejects it. */
+  readonly failsOpen?: boolean
 }
 
 // A request in another version of the API is converted to this one before it is checked (matchPolicy: Equivalent).
@@ -23,7 +27,7 @@ export const text = (value: string) => JSON.stringify(value)
 export const subresource = 'request.?subResource.orValue("")'
 
 export function manifestsOf(policy: Policy): Manifest[] {
-  const { name, group, version, resources, operations, conditions = {}, variables = {}, validations } = policy
+  const { name, group, version, resources, operations, conditions = {}, variables = {}, validations, params, failsOpen } = policy
   const kind = { apiVersion: 'admissionregistration.k8s.io/v1' } as const
   const pairs = (expressions: Readonly<Record<string, string>>) =>
     Object.entries(expressions).map(([name, expression]) => ({ name, expression }))
@@ -33,7 +37,8 @@ export function manifestsOf(policy: Policy): Manifest[] {
       kind: 'ValidatingAdmissionPolicy',
       metadata: { name },
       spec: {
-        failurePolicy: 'Fail',
+        failurePolicy: failsOpen ? 'Ignore' : 'Fail',
+        ...(params && { paramKind: params }),
         // With the defaults: server-side apply by another manager compares the whole field with what the server has stored.
         matchConstraints: {
           matchPolicy: 'Equivalent',
@@ -50,7 +55,11 @@ export function manifestsOf(policy: Policy): Manifest[] {
       ...kind,
       kind: 'ValidatingAdmissionPolicyBinding',
       metadata: { name },
-      spec: { policyName: name, validationActions: ['Deny'] },
+      spec: {
+        policyName: name,
+        validationActions: ['Deny'],
+        ...(params && { paramRef: { selector: {}, parameterNotFoundAction: 'Allow' } }),
+      },
     },
   ]
 }

@@ -1,7 +1,7 @@
-import { annotations, apiGroup, assignedFinalizer, endedPhases, labels } from '../../api/index.ts'
+import { annotations, apiGroup, assignedFinalizer, endedPhases, labels, stackResource } from '../../api/index.ts'
 import { bindingRight, frozenFields, runMessages } from '../run-fields.ts'
-import { approvalAnnotations, stackMessages } from '../stack-rights.ts'
-import { approvalRight, cancelByDeletionRight, cancelRight, destroyRight } from '../user-rights.ts'
+import { approvalAnnotations, boundByDeletion, destroyPlanRequest, destructionAnnotations, stackMessages } from '../stack-rights.ts'
+import { approvalRight, cancelByDeletionRight, cancelRight, destroyRight, recoveryRight } from '../user-rights.ts'
 import { ownKinds, type Policy, text } from './policy.ts'
 
 type CheckedRight = { readonly resource: string; readonly subresource?: string; readonly verb: string }
@@ -14,6 +14,12 @@ const isAllowed = ({ resource, subresource: right, verb }: CheckedRight, name?: 
 
 const isCreate = 'request.operation == "CREATE"'
 const isDelete = 'request.operation == "DELETE"'
+
+/** Whether the annotations of the object and those before differ in no other keys. */
+const isSameExcept = (keys: readonly string[]): string => {
+  const is = (key: string) => `${key} in ${JSON.stringify(keys)}`
+  return `(variables.annotations == variables.oldAnnotations || (variables.annotations.all(key, ${is('key')} || variables.annotations[?key] == variables.oldAnnotations[?key]) && variables.oldAnnotations.all(key, ${is('key')} || key in variables.annotations)))`
+}
 const nameOf = `(${isDelete} ? oldObject : object).metadata.?name.orValue("")`
 const same = (field: string, missing: string) => `object.${field}.orValue(${missing}) == oldObject.${field}.orValue(${missing})`
 
@@ -81,14 +87,18 @@ const stackRights: Policy = {
     isUpdate: 'request.operation == "UPDATE"',
     isApproval: `${text(annotations.approvedPlan)} in variables.annotations && ${JSON.stringify(approvalAnnotations)}.exists(key, variables.annotations[?key] != variables.oldAnnotations[?key])`,
     isWeaker: `variables.isUpdate && oldObject.spec.?approval.orValue("Auto") == "Manual" && object.spec.?approval.orValue("Auto") != "Manual"`,
-    isSameAnnotation: `!variables.isUpdate || variables.annotations == variables.oldAnnotations || (variables.annotations.all(key, key in ${JSON.stringify(approvalAnnotations)} || variables.annotations[?key] == variables.oldAnnotations[?key]) && variables.oldAnnotations.all(key, key in ${JSON.stringify(approvalAnnotations)} || key in variables.annotations))`,
-    isOnlyApproval: `!variables.isUpdate || (object.spec == oldObject.spec && ${same('metadata.?labels', '{}')} && ${same('metadata.?finalizers', '[]')} && ${same('metadata.?ownerReferences', '[]')} && variables.isSameAnnotation)`,
+    isAcceptance: `variables.isUpdate && oldObject.?status.restored.at.orValue("none") == variables.annotations[?${text(annotations.acceptedRestore)}].orValue("") && variables.annotations[?${text(annotations.acceptedRestore)}] != variables.oldAnnotations[?${text(annotations.acceptedRestore)}]`,
+    isAnnotationsOnly: `!variables.isUpdate || (object.spec == oldObject.spec && ${same('metadata.?labels', '{}')} && ${same('metadata.?finalizers', '[]')} && ${same('metadata.?ownerReferences', '[]')})`,
+    isOnlyApproval: `!variables.isUpdate || (variables.isAnnotationsOnly && ${isSameExcept(approvalAnnotations)})`,
+    isOnlyDestruction: `!variables.isUpdate || (variables.isAnnotationsOnly && ${isSameExcept([...approvalAnnotations, ...destructionAnnotations])} && (variables.annotations[?${text(annotations.requestedRun)}] == variables.oldAnnotations[?${text(annotations.requestedRun)}] || variables.annotations[?${text(annotations.requestedRun)}].orValue("").startsWith(${text(destroyPlanRequest)})))`,
+    isBoundChanged: `variables.isUpdate && has(oldObject.metadata.deletionTimestamp) && ${JSON.stringify(boundByDeletion)}.exists(key, variables.annotations[?key] != variables.oldAnnotations[?key])`,
     mayApprove: isAllowed(approvalRight, 'variables.name'),
     mayDestroy: isAllowed(destroyRight, 'variables.name'),
   },
   validations: [
     { expression: '!variables.isApproval || variables.mayApprove', message: stackMessages.approve },
     { expression: '!variables.isWeaker || variables.mayApprove', message: stackMessages.weaken },
+    { expression: `!variables.isAcceptance || ${isAllowed(recoveryRight, 'variables.name')}`, message: stackMessages.acceptRestore },
     {
       expression: `!variables.isApproval || variables.annotations[?${text(annotations.approvedBy)}].orValue("") == request.userInfo.username`,
       message: stackMessages.approvedBy,
@@ -103,9 +113,10 @@ const stackRights: Policy = {
       message: stackMessages.notAwaited,
     },
     {
-      expression: `variables.isOnlyApproval || ${isAllowed({ resource: 'stacks', verb: 'update' }, 'variables.name')}`,
+      expression: `variables.isOnlyApproval || (variables.isOnlyDestruction && variables.mayDestroy) || ${isAllowed({ resource: 'stacks', verb: 'update' }, 'variables.name')}`,
       message: stackMessages.otherChange,
     },
+    { expression: '!variables.isBoundChanged || variables.mayDestroy', message: stackMessages.boundByDeletion },
     {
       expression: `!(${isDelete}) || oldObject.spec.?deletion.orValue("Destroy") == "Orphan" || variables.mayDestroy`,
       message: stackMessages.destroy,
@@ -126,5 +137,30 @@ const stackRights: Policy = {
   ],
 }
 
-/** Rights of users on what a write means, where no admission plugin of Oarlock checks them. */
-export const userPolicies = (): readonly Policy[] => [runFields(), runCancel, stackRights]
+const importedState = `params.metadata.?annotations[?${text(annotations.importedState)}].hasValue()`
+const destroyed = 'params.?status.lastRun.type.orValue("") == "Destroy" && params.?status.lastRun.phase.orValue("") == "Succeeded"'
+const lastRunMayWrite = '!(params.?status.lastRun.type.orValue("Plan") in ["Plan"])'
+
+/**
+ * As `namespaceProblem` (namespace-deletion.ts): the Stacks of a Namespace are the parameters. Without Stacks, and without their kind, Namespaces are
+ * deleted as usual.
+ */
+const namespaceDeletion: Policy = {
+  name: 'oarlock-namespace-deletion',
+  ...{ group: '', version: 'v1' },
+  resources: ['namespaces'],
+  operations: ['DELETE'],
+  conditions: { 'not-forced': `oldObject.metadata.?annotations[?${text(annotations.forceDelete)}].orValue("") != "true"` },
+  params: { apiVersion: stackResource.apiVersion, kind: stackResource.kind },
+  failsOpen: true,
+  validations: [
+    {
+      expression: `!params.spec.?deletionProtection.orValue(false) && (params.spec.?deletion.orValue("Destroy") == "Orphan" || (${destroyed}) || !(${importedState} || params.?status.applied.hasValue() || params.?status.resources.orValue(0) > 0 || params.?status.stateVersion.orValue(0) > 0 || ${lastRunMayWrite}))`,
+      message: 'a Stack in it has resources, which cannot be destroyed once it is being deleted',
+      messageExpression: `"Stack " + params.metadata.name + ${text(' in it has resources, which cannot be destroyed once it is being deleted. Destroy them first with "oarlock destroy --all -n ')} + params.metadata.namespace + ${text(`", or keep them and delete the namespace regardless, with the annotation ${annotations.forceDelete}: "true" on it`)}`,
+    },
+  ],
+}
+
+/** What a write of users means, where no admission plugin of Oarlock checks them. */
+export const userPolicies = (): readonly Policy[] => [runFields(), runCancel, stackRights, namespaceDeletion]

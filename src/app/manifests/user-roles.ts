@@ -24,7 +24,12 @@ export const userRoles: readonly Manifest[] = [
   ),
   clusterRole(
     'oarlock:admin',
-    [onOwn(['stacks/state'], ['get', 'update', 'delete']), onOwn(['stacks/approval'], ['update']), onOwn(['stacks/destroy'], ['delete'])],
+    [
+      onOwn(['stacks/state'], ['get', 'update', 'delete']),
+      onOwn(['stacks/approval'], ['update']),
+      onOwn(['stacks/recovery'], ['get', 'update']),
+      onOwn(['stacks/destroy'], ['delete']),
+    ],
     aggregateTo('admin'),
   ),
   // Not aggregated: for users who approve, and need not be editors. `patch` without `update` allows no other change (stack-rights.ts).
@@ -34,10 +39,11 @@ export const userRoles: readonly Manifest[] = [
     onOwn(['stacks'], ['patch']),
     onOwn(['stacks/approval'], ['update']),
   ]),
-  // Not aggregated: an editor who may destroy needs no approval for that.
+  // Not aggregated: for users who destroy, and need not be editors. `patch` without `update` allows them to request and confirm plans of destruction (stack-rights.ts).
   clusterRole('oarlock:destroyer', [
     onOwn(['stacks', 'runs'], reads),
-    onOwn(['stacks'], ['delete']),
+    onOwn(['stacks/log', 'stacks/plan'], ['get']),
+    onOwn(['stacks'], ['patch', 'delete']),
     onOwn(['stacks/destroy'], ['delete']),
   ]),
   // Not aggregated: for operators who stop Runs, and need not be editors. With `patch` they can also change the priority of a Run.

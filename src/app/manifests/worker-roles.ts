@@ -29,18 +29,24 @@ export type JoinedWorker = {
   readonly owner: { readonly apiVersion: string; readonly kind: string; readonly name: string; readonly uid: string }
   /** All labels that its Worker may have, including that of its pool. */
   readonly labels: Readonly<Record<string, string>>
+  /** It may create its Worker: until it has, once. */
+  readonly mayRegister: boolean
 }
 
 /** The name in RBAC of the right to have a label: the verb `use` on `workers/label` in the namespace of the workers. */
 export const labelRight = { subresource: 'label', verb: 'use', nameOf: (key: string, value: string) => `${key}=${value}` } as const
 
+/** The name in RBAC of the right to create one's Worker: the verb `create` on `workers/registration`, with the name of the worker. */
+export const registrationRight = { subresource: 'registration', verb: 'create' } as const
+
 /**
- * What the join service grants to one worker: its labels, which decide which Runs it gets. A policy cannot read the record of its
+ * What the join service grants to one worker: its labels, which decide which Runs it gets, and its registration. A policy cannot read the record of its
  * credential, but it can ask whether its user has a permission.
  */
-export function rightsOfWorker({ name, owner, labels }: JoinedWorker): Manifest[] {
+export function rightsOfWorker({ name, owner, labels, mayRegister }: JoinedWorker): Manifest[] {
   const resourceNames = Object.entries(labels).map(([key, value]) => labelRight.nameOf(key, value))
   const rules = [{ ...onOwn([`workers/${labelRight.subresource}`], [labelRight.verb]), resourceNames }]
+  if (mayRegister) rules.push({ ...onOwn([`workers/${registrationRight.subresource}`], [registrationRight.verb]), resourceNames: [name] })
   // The components have Roles in this namespace, too.
   return boundRole(workersNamespace, `worker-${name}`, rules, [account(workersNamespace, name)]).map(manifest => ({
     ...manifest,

@@ -2,7 +2,7 @@ import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
 import { eventually } from '../../../test/support/eventually.ts'
 import { labels, oarlockResources, type Worker, workerPoolResource, workerResource } from '../../api/index.ts'
-import type { DriverListener } from '../../controllers/dispatch/index.ts'
+import type { DriverListener, ExitFailure } from '../../controllers/dispatch/index.ts'
 import { Manager, silentLog } from '../../kubernetes/controller/index.ts'
 import { startTestServer, type TestServer } from '../../kubernetes/testing/index.ts'
 import { agentCaches, type ClaimOutcome, PoolAgent } from './pool-agent.ts'
@@ -61,9 +61,9 @@ async function startAgent({ agent = 'a', maxWorkers = 10, running = [] as string
     poolAgent.close()
     await manager.stop()
   })
-  const exit = (name: string, code: number | undefined) => {
+  const exit = (name: string, code: number | undefined, failure?: ExitFailure) => {
     running.splice(running.indexOf(name), 1)
-    listener?.exited(name, code)
+    listener?.exited(name, code, failure)
   }
   return { started, stopped, outcomes, exit, poolAgent }
 }
@@ -112,6 +112,17 @@ test('reports the exit code of a process that ends before it registers, even if 
   const { message, exitCode } = (await statusOf('failing'))!
   deepEqual([exitCode, message], [5, 'the process of worker failing exited with code 5 on host host-a'])
   equal((await statusOf('finished'))?.phase, 'Ready')
+})
+
+test('reports that a registered worker has crashed, without its output', async () => {
+  const { started, exit } = await startAgent()
+  await request('w')
+  await eventually(() => started.length === 1, 'the start')
+  await workers().patchStatus('w', { status: { phase: 'Busy' } })
+  exit('w', undefined, { message: 'output', crash: { reason: 'WorkerCrashed', message: 'worker w was ended by SIGSEGV' } })
+  await untilPhase('w', 'Failed')
+  const { reason, message } = (await statusOf('w'))!
+  deepEqual([reason, message], ['WorkerCrashed', 'worker w was ended by SIGSEGV'])
 })
 
 test('after a restart keeps a claim whose process runs, and fails one that has none', async () => {

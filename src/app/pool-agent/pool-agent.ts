@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { isStartRequested, systemNamespace, type Worker, type WorkerPool, workerPoolResource, workerResource } from '../../api/index.ts'
-import { decideOrphans, type OrphanSince } from '../../controllers/dispatch/index.ts'
+import { decideOrphans, type ExitFailure, type OrphanSince } from '../../controllers/dispatch/index.ts'
 import { type Client, leaseResource } from '../../kubernetes/client/index.ts'
 import { coerceError, type Informer, type Log, type Manager } from '../../kubernetes/controller/index.ts'
 import { isReason } from '../../kubernetes/object/index.ts'
@@ -155,11 +155,12 @@ export class PoolAgent {
     }
   }
 
-  #onExit(name: string, exitCode: number | undefined, failure: { reason?: string | undefined; message: string } | undefined): void {
+  #onExit(name: string, exitCode: number | undefined, failure: ExitFailure | undefined): void {
     const { host } = this.#dependencies
     const outcome = exitCode === undefined ? 'was killed' : `exited with code ${exitCode}`
-    const message = failure?.message ?? `the process of worker ${name} ${outcome} on host ${host}`
-    this.#track(name, () => this.#report(name, exitCode, failure?.reason, message))
+    // A crash is not the failure of a start, if the worker has registered: the controller knows.
+    const { reason, message } = failure?.crash ?? failure ?? { message: `the process of worker ${name} ${outcome} on host ${host}` }
+    this.#track(name, () => this.#report(name, exitCode, reason, message))
   }
 
   /** Reads the Worker first: it may have registered, or be deleted, and the cache may not show it yet. */

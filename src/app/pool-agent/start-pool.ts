@@ -1,13 +1,16 @@
 import type { IncomingMessage } from 'node:http'
 import { hostname } from 'node:os'
+import { join } from 'node:path'
 import { Counter, type Registry } from 'prom-client'
 import type { Worker, WorkerPool } from '../../api/index.ts'
+import { countUnsavedStates } from '../../execution/worker/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { type Log, Manager } from '../../kubernetes/controller/index.ts'
 import { type Address, formatAddress } from '../address.ts'
 import { prepareRoleDirectory } from '../data-directory.ts'
 import { makeRegistry } from '../endpoints/metrics.ts'
 import { hasToken, openStatusToken } from '../endpoints/status-access.ts'
+import { registerUnsavedStates } from '../endpoints/unsaved-states-metric.ts'
 import { createJoinToken } from '../join/index.ts'
 import { drainProcessPool, openProcessPool } from '../process-pool/local-pool.ts'
 import { listenError } from '../to-app-start-error.ts'
@@ -42,7 +45,7 @@ export type PoolRole = {
   readonly healthPort: number | undefined
   /** Resolves when the caches are filled: from then on, requests are claimed. Rejects if `healthAddress` cannot be listened on. */
   readonly whenReady: Promise<void>
-  /** The reasons why this process claims nothing of some pool, as `/readyz`, with the names of pools; empty if it claims requests of all. */
+  /** The reasons why this process claims nothing of some pool, as `/readyz`, with the names of pools and the texts of errors; empty if it claims requests of all. */
   notReady(): readonly string[]
   /** Claims nothing more, lets workers finish for `graceMs`, then interrupts their engines so that they save their state. */
   stop(options: { graceMs: number; onProgress?: ((running: number) => void) | undefined }): Promise<void>
@@ -72,6 +75,7 @@ export function startPool(options: PoolRoleOptions): PoolRole {
   }
   const processes = openProcessPool({ dataDir, launcher, allowPaths, log, connection })
   const registry = makeRegistry({ workers: () => processes.running().length })
+  registerUnsavedStates(registry, { local: () => countUnsavedStates(join(dataDir, 'runs')) })
   const claims = claimsCounter(registry)
   const statusToken = openStatusToken(dataDir)
   const mayReadMetrics = (request: IncomingMessage) => hasToken(request, [statusToken])
@@ -133,13 +137,17 @@ export function startPool(options: PoolRoleOptions): PoolRole {
 
 function whyNotServed(name: string, pool: Pick<WorkerPool, 'spec'> | undefined): string[] {
   if (!pool) return [`WorkerPool ${JSON.stringify(name)} does not exist`]
-  switch (pool.spec.mode) {
+  // An older or foreign CRD may accept a WorkerPool without a spec, and this must not end the process.
+  const { mode } = (pool.spec as WorkerPool['spec'] | undefined) ?? {}
+  switch (mode) {
     case 'Process':
       return []
     case 'Pod':
       return [`WorkerPool ${JSON.stringify(name)} has mode Pod: its controller starts worker Pods, and "oarlock pool" none`]
     case 'External':
       return [`WorkerPool ${JSON.stringify(name)} has mode External: start its workers with "oarlock worker"`]
+    default:
+      return [`WorkerPool ${JSON.stringify(name)} has no valid spec.mode: set it to Process`]
   }
 }
 

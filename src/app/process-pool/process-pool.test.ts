@@ -6,7 +6,9 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { eventually } from '../../../test/support/eventually.ts'
 import type { WorkerPool } from '../../api/index.ts'
+import type { ExitFailure } from '../../controllers/dispatch/index.ts'
 import { silentLog } from '../../kubernetes/controller/index.ts'
+import { type OomKillCount, OomKills } from './oom-kills.ts'
 import { ProcessPool } from './process-pool.ts'
 
 const pool = { metadata: { name: 'default' }, spec: { mode: 'Process' } } as WorkerPool
@@ -15,26 +17,42 @@ const pool = { metadata: { name: 'default' }, spec: { mode: 'Process' } } as Wor
 function setUp(t: TestContext) {
   const directory = mkdtempSync(join(tmpdir(), 'oarlock-process-pool-'))
   const program = join(directory, 'sleeper.js')
-  writeFileSync(program, 'setInterval(() => {}, 1e6)')
+  writeFileSync(
+    program,
+    `const name = process.argv[process.argv.indexOf('--name') + 1]
+    process.on('SIGTERM', () => process.exit(1))
+    setInterval(() => {}, 1e6)
+    require('node:fs').writeFileSync(${JSON.stringify(directory)} + '/' + name + '.pid', String(process.pid))`,
+  )
+  /** Resolves when the worker handles signals. */
+  const pidOf = async (name: string): Promise<number> => {
+    const path = join(directory, `${name}.pid`)
+    return Number(await eventually(() => existsSync(path) && readFileSync(path, 'utf8'), `worker ${name} to run`))
+  }
   mkdirSync(join(directory, 'data'))
   // Like a /tmp or data directory that is a symbolic link.
   symlinkSync(join(directory, 'data'), join(directory, 'link'))
   const exits: string[] = []
-  const start = () => {
+  const crashes: [worker: string, crash: ExitFailure['crash']][] = []
+  const start = (oomKills?: OomKills) => {
     const processes = new ProcessPool({
+      ...(oomKills && { oomKills }),
       launcher: [process.execPath, program],
       environmentOf: async () => ({ PATH: process.env.PATH }),
       outputDirectory: join(directory, 'link', 'workers'),
       log: silentLog,
     })
     processes.listen({
-      exited: (worker, code, trouble) => exits.push(`${worker} ${code} ${trouble?.reason ?? ''}`),
+      exited: (worker, code, failure) => {
+        exits.push(`${worker} ${code} ${failure?.reason ?? ''}`)
+        crashes.push([worker, failure?.crash])
+      },
       observed: () => {},
     })
     return processes
   }
   t.after(() => rmSync(directory, { recursive: true, force: true }))
-  return { start, exits, directory }
+  return { start, pidOf, exits, crashes, directory }
 }
 
 const names = (processes: ProcessPool) =>
@@ -98,3 +116,42 @@ for (const { name, options, replace } of [
     }
   })
 }
+
+test('reports a worker that ends by a signal of a crash, and none that anyone kills or that was stopped', async t => {
+  const { start, pidOf, crashes } = setUp(t)
+  const processes = start()
+  for (const name of ['crashed', 'killed', 'stopped']) await processes.start(pool, name)
+  await pidOf('stopped')
+  process.kill(await pidOf('crashed'), 'SIGSEGV')
+  process.kill(await pidOf('killed'), 'SIGKILL')
+  processes.stop('stopped', { force: false })
+  await eventually(() => crashes.length === 3, 'their exits')
+  deepEqual(Object.fromEntries(crashes), {
+    crashed: { reason: 'WorkerCrashed', message: 'worker crashed was ended by SIGSEGV' },
+    killed: undefined,
+    stopped: undefined,
+  })
+})
+
+for (const [name, scope, others, expected] of [
+  ['the only worker', 'Machine', [], 'WorkerOutOfMemory'],
+  ['one of several workers', 'Machine', ['other'], undefined],
+  ['one of several workers, in a cgroup that counts its own,', 'Cgroup', ['other'], 'WorkerOutOfMemory'],
+] as const)
+  test(`an OOM kill is ${expected === undefined ? 'not ' : ''}the reason for the end of ${name} by SIGKILL`, async t => {
+    const { start, pidOf, crashes } = setUp(t)
+    const count: { -readonly [Key in keyof OomKillCount]: OomKillCount[Key] } = { kills: 3, scope }
+    const processes = start(new OomKills(() => ({ ...count })))
+    t.after(() => processes.drain())
+    for (const worker of ['killed', ...others]) await processes.start(pool, worker)
+    // As the kernel does it.
+    count.kills++
+    process.kill(await pidOf('killed'), 'SIGKILL')
+    await eventually(() => crashes.length === 1, 'its exit')
+    deepEqual(crashes, [
+      [
+        'killed',
+        expected && { reason: expected, message: 'worker killed was ended by SIGKILL while the kernel ended processes for lack of memory' },
+      ],
+    ])
+  })

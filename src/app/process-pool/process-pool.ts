@@ -8,6 +8,7 @@ import { closeSync, openSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { WorkerPool } from '../../api/index.ts'
 import {
+  crashOf,
   type DriverListener,
   type DriverWorker,
   type ExitFailure,
@@ -16,6 +17,7 @@ import {
 } from '../../controllers/dispatch/index.ts'
 import type { Log } from '../../kubernetes/controller/index.ts'
 import { makeDirectories, openFilesError } from '../../kubernetes/util/index.ts'
+import { OomKills } from './oom-kills.ts'
 import { findOrphanWorkers, isRunning, type OrphanWorker, signalOrphan } from './orphan-workers.ts'
 import { lastErrorOf, linesOfWorker, tailOf } from './worker-output.ts'
 
@@ -27,6 +29,8 @@ export type ProcessPoolOptions = {
   /** For the output of workers while it is useful. */
   outputDirectory: string
   log: Log
+  /** For tests. Default: what the kernel counts. */
+  oomKills?: OomKills
 }
 
 /** How many outputs of failed workers are kept, and how much of one is logged (invariant 10). */
@@ -51,16 +55,19 @@ export class ProcessPool implements PoolDriver {
   readonly #orphanTimer: NodeJS.Timeout | undefined
   #listener: DriverListener | undefined
   #isClosed = false
+  readonly #oomKills: OomKills
   #whenEmpty = Promise.withResolvers<void>()
 
   constructor(options: ProcessPoolOptions) {
     this.#options = options
+    this.#oomKills = options.oomKills ?? new OomKills()
     makeDirectories(options.outputDirectory, 0o700)
     this.#orphans = findOrphanWorkers(options.outputDirectory)
     for (const worker of this.#orphans) {
       const { name, pool } = worker
       this.#workers.set(name, { pool, isEnding: false, kill: signal => signalOrphan(worker, signal) })
     }
+    this.#oomKills.setWorkers(this.#workers.size)
     if (this.#orphans.length > 0) {
       options.log.info({ workers: this.#orphans.map(({ name }) => name) }, 'adopted workers of the previous process')
       this.#orphanTimer = setInterval(() => this.#checkOrphans(), orphanCheckMs).unref()
@@ -73,6 +80,7 @@ export class ProcessPool implements PoolDriver {
     if (this.#isClosed) throw new Error('the process pool is draining and starts no worker')
     const { environmentOf } = this.#options
     this.#workers.set(workerName, { pool: pool.metadata.name, isEnding: false, kill: () => {} })
+    this.#oomKills.setWorkers(this.#workers.size)
     let environment: NodeJS.ProcessEnv
     try {
       environment = await environmentOf(workerName, pool)
@@ -168,11 +176,27 @@ export class ProcessPool implements PoolDriver {
       const output = linesOfWorker(tailOf(path, maxLoggedBytes))
       log.warn({ worker: workerName, code, signal, output }, 'worker process failed')
       const error = lastErrorOf(output)
-      if (error !== undefined) failure = { message: `worker ${workerName} exited with code ${code}: ${error}` }
+      const outcome = `worker ${workerName} ${signal === null ? `exited with code ${code}` : `was ended by ${signal}`}`
+      const crash = this.#crashOf(code, signal, isExpected)
+      if (error !== undefined || crash) {
+        const isOutOfMemory = crash === 'WorkerOutOfMemory'
+        failure = {
+          message: error === undefined ? outcome : `${outcome}: ${error}`,
+          // Without its output, which only an administrator of this machine may read.
+          ...(crash && {
+            crash: { reason: crash, message: `${outcome}${isOutOfMemory ? ' while the kernel ended processes for lack of memory' : ''}` },
+          }),
+        }
+      }
       this.#removeOldOutputs()
     }
     this.#remove(workerName)
     this.#listener?.exited(workerName, code ?? undefined, failure)
+  }
+
+  #crashOf(code: number | null, signal: NodeJS.Signals | null, isStopped: boolean) {
+    const hasOomKill = this.#oomKills.mayHaveKilledWorker()
+    return crashOf({ exitCode: code ?? undefined, signal: signal ?? undefined, isStopped, hasOomKill })
   }
 
   #checkOrphans(): void {
@@ -192,6 +216,7 @@ export class ProcessPool implements PoolDriver {
 
   #remove(workerName: string): void {
     this.#workers.delete(workerName)
+    this.#oomKills.setWorkers(this.#workers.size)
     if (this.#workers.size > 0) return
     this.#whenEmpty.resolve()
     this.#whenEmpty = Promise.withResolvers()

@@ -8,7 +8,7 @@ import { type TestContext, test } from 'node:test'
 import { eventually } from '../../../test/support/eventually.ts'
 import { silentLog } from '../../kubernetes/controller/index.ts'
 import { inspectStateFile, stateKeyId } from '../../stores/state/state-copy.ts'
-import { readTar } from '../backup/tar.ts'
+import { readTar } from '../tar.ts'
 import { backupHeaders, createBackupHandlers } from './backup-handler.ts'
 import { readStateKey } from './state-key.ts'
 import { openStores } from './stores.ts'
@@ -108,7 +108,14 @@ test('a copy of the logs has each log as it was', async t => {
   await stores.log.remove({ namespace: 'team', run: 'removed' })
   const path = await copyOf(await get('/logs/backup', 'admin'), 'logs.tar')
   const files = new Map((await Array.fromAsync(readTar(path))).map(({ name, size }) => [name, size]))
-  deepEqual([...files.keys()].sort(), ['team/web-1.log', 'team/web-1.meta', 'team/web-2.log', 'team/web-2.meta'])
+  deepEqual([...files.keys()].sort(), [
+    'team/web-1.log',
+    'team/web-1.meta',
+    'team/web-1.times',
+    'team/web-2.log',
+    'team/web-2.meta',
+    'team/web-2.times',
+  ])
   deepEqual([files.get('team/web-1.log'), files.get('team/web-2.log')], [6, 15])
 })
 

@@ -2,9 +2,9 @@ import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { Log } from '../../kubernetes/controller/index.ts'
 import { removeCopies, sendCopy } from '../../kubernetes/util/index.ts'
-import { writeTar } from '../backup/tar.ts'
 import type { AccessReviewer } from '../delegated-auth/access-reviewer.ts'
 import type { MountHandler } from '../mount.ts'
+import { writeTar } from '../tar.ts'
 import type { Stores } from './stores.ts'
 
 /** Below the paths of the states and the logs, so that they are reached wherever these are. No namespace and no Stack has such a path. */

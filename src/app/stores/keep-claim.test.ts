@@ -9,6 +9,7 @@ import { type Client, configMapResource, leaseResource, namespaceResource } from
 import { silentLog } from '../../kubernetes/controller/index.ts'
 import { rfc3339Micro } from '../../kubernetes/object/index.ts'
 import { startTestServer } from '../../kubernetes/testing/index.ts'
+import { fullReason, publicReason } from '../../kubernetes/util/index.ts'
 import { startApiServer } from '../api-server/api-server.ts'
 import { claimStores, endpointName, type Generation, publishEndpoint } from '../discovery/index.ts'
 import { startAllInOne } from '../index.ts'
@@ -268,7 +269,8 @@ test('stores that were replaced serve no longer, and report it', async () => {
   await claimStores(api.client, fakeStores('b'), { replace: true })
   match((await lost.promise).message, /are not those of this installation \(b\)/)
   equal(kept.isClaimed, false)
-  deepEqual(kept.notReady(), [(await lost.promise).message])
+  deepEqual(kept.notReady().map(fullReason), [`these stores may not serve: ${(await lost.promise).message}`])
+  deepEqual(kept.notReady().map(publicReason), ['these stores may not serve'])
   await kept.release()
   equal((await dataOf(api.client)).id, 'b')
 })
@@ -319,7 +321,7 @@ test('stores do not serve before the API server has answered whose they are', as
   const kept = await claim(client, fakeStores('a'), { retryMs: 10 })
   try {
     equal(kept.isClaimed, false)
-    match(kept.notReady().join(), /not known whether .*: unreachable/)
+    match(kept.notReady().map(fullReason).join(), /not known whether .*: unreachable/)
     isReachable = true
     await eventually(() => kept.isClaimed, 'it is claimed')
     deepEqual(kept.notReady(), [])

@@ -2,6 +2,7 @@ import { systemNamespace } from '../../api/index.ts'
 import { type Client, systemClock } from '../../kubernetes/client/index.ts'
 import { coerceError, LeaseHolder, type Log } from '../../kubernetes/controller/index.ts'
 import { isReason } from '../../kubernetes/object/index.ts'
+import type { HealthReason } from '../../kubernetes/util/index.ts'
 import { AppStartError } from '../app-start-error.ts'
 import { type ClaimingStores, claimRefusal, claimStores, readStoresClaim } from '../discovery/index.ts'
 import { heldError, refusedError } from './claim-errors.ts'
@@ -10,7 +11,7 @@ import { formatHolder, newHolder, storesLease, storesLeaseName } from './stores-
 /** Whether these stores may serve. Judged at the call, so it is correct immediately after the process was stopped for a while. */
 export type KeptClaim = {
   readonly isClaimed: boolean
-  notReady(): string[]
+  notReady(): HealthReason[]
   /** Lets other stores of the installation start. Never rejects. */
   release(): Promise<void>
 }
@@ -48,7 +49,7 @@ export async function keepClaim(options: KeepClaimOptions): Promise<KeptClaim> {
   let { replace } = options
   let isRaised = false
   let isStarted = false
-  let reason: string | undefined
+  let reason: HealthReason | undefined
   let waitsFor: string | undefined
   const ended = new AbortController()
   const started = Promise.withResolvers<void>()
@@ -56,7 +57,7 @@ export async function keepClaim(options: KeepClaimOptions): Promise<KeptClaim> {
   const lose = (error: AppStartError) => {
     if (ended.signal.aborted) return
     isRaised = false
-    reason = error.message
+    reason = { reason: 'these stores may not serve', detail: error }
     ended.abort()
     if (!isStarted) return started.reject(error)
     log.error({}, `requests are rejected: ${error.message}`)
@@ -65,13 +66,13 @@ export async function keepClaim(options: KeepClaimOptions): Promise<KeptClaim> {
   const onError = (thrown: unknown) => {
     // A race that was lost is no failure.
     if (isReason(thrown, 'Conflict', 'AlreadyExists')) return
-    reason = `it is not known whether these are the stores of the installation: ${coerceError(thrown).message}`
+    reason = { reason: 'it is not known whether these are the stores of the installation', detail: coerceError(thrown) }
     started.resolve()
   }
   const onHeld = (other: string, isAlive: boolean) => {
     if (waitsFor !== other) log.info({ holder: other }, 'the Lease of the stores is held by another process, waiting until it expires')
     waitsFor = other
-    reason = `the Lease of the stores is held by ${formatHolder(other)}`
+    reason = { reason: 'another process holds the Lease of the stores', detail: formatHolder(other) }
     const url = async () => (await readStoresClaim(client, AbortSignal.timeout(releaseTimeoutMs))).url
     if (isAlive)
       void url().then(

@@ -1,5 +1,6 @@
 import type { Client } from '../../kubernetes/client/index.ts'
 import { coerceError, type Log, Manager } from '../../kubernetes/controller/index.ts'
+import { type AuditOptions, openPathAudit, type PathAudit } from '../../kubernetes/server/index.ts'
 import { fullDiskReasons } from '../../kubernetes/util/index.ts'
 import { prepareDataDirectory, prepareRoleDirectory } from '../data-directory.ts'
 import { readStoresClaim } from '../discovery/index.ts'
@@ -7,6 +8,7 @@ import { makeRegistry } from '../endpoints/metrics.ts'
 import { startPublishedListener } from '../listener/published-listener.ts'
 import type { RoleListenerOptions } from '../listener/tls-listener.ts'
 import type { RoleProcess } from '../role-process.ts'
+import { toAppStartError } from '../to-app-start-error.ts'
 import { refusedError } from './claim-errors.ts'
 import { type KeptClaim, keepClaim } from './keep-claim.ts'
 import { hasStates, openStores, serveStores } from './stores.ts'
@@ -17,6 +19,8 @@ export type StoresProcessOptions = RoleListenerOptions & {
   dataDir: string
   /** Makes these stores those of the installation, although others are. Default false. */
   replace?: boolean
+  /** Default: no audit log. */
+  audit?: AuditOptions | undefined
   log: Log
   /** These stores serve no longer, because others do: the process must exit. */
   onLost(error: Error): void
@@ -33,6 +37,7 @@ export async function startStoresProcess(options: StoresProcessOptions): Promise
   prepareDataDirectory(dataDir, log)
   if (!options.replace && !hasStates(dataDir)) await refuseNewStates(client, dataDir, log)
   prepareRoleDirectory(dataDir, 'stores', log)
+  const audit = options.audit && openAuditLog(options.audit, dataDir, log)
   const stores = await openStores({ dataDir, log })
   const registry = makeRegistry()
   const manager = new Manager({ client, log, registry })
@@ -54,7 +59,8 @@ export async function startStoresProcess(options: StoresProcessOptions): Promise
         { prefix: '/logs/', handler: whileClaimed(kept, handlers.log) },
       ],
       registry,
-      notReady: () => manager.readyz().reasons,
+      audit,
+      readyz: () => manager.readyz(),
     })
     manager.start().catch((error: unknown) => log.error({ err: error }, 'failed to start the caches of the stores'))
     return {
@@ -65,12 +71,22 @@ export async function startStoresProcess(options: StoresProcessOptions): Promise
         await manager.stop()
         await claim?.release()
         await stores.close()
+        await audit?.close()
       },
     }
   } catch (error) {
     await claim?.release()
     await stores.close()
+    await audit?.close()
     throw error
+  }
+}
+
+function openAuditLog(options: AuditOptions, dataDir: string, log: Log): PathAudit {
+  try {
+    return openPathAudit(options, log)
+  } catch (error) {
+    throw toAppStartError(error, { dataDir, listen: '' })
   }
 }
 

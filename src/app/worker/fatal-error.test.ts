@@ -1,6 +1,7 @@
 import { equal, match, ok } from 'node:assert/strict'
 import { test } from 'node:test'
-import { describeFatalError } from './fatal-error.ts'
+import { workerExitCodes } from '../../execution/worker/index.ts'
+import { describeFatalError, fatalExitCode } from './fatal-error.ts'
 
 test('names the error, its code and where it was thrown', () => {
   const error = Object.assign(new RangeError('hunter2'), { code: 'ERR_OUT_OF_RANGE' })
@@ -26,4 +27,12 @@ test('contains nothing of the message, on one line', () => {
     ok(!line.includes('hunter2'), line)
     ok(!line.includes('\n'), line)
   }
+})
+
+test('an error of a system call has an exit code of its own, also as the cause of another error', () => {
+  const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { errno: -28, code: 'ENOSPC', syscall: 'write' })
+  equal(fatalExitCode(full), workerExitCodes.systemError)
+  equal(fatalExitCode(new Error('failed to write', { cause: full })), workerExitCodes.systemError)
+  const errors = [new TypeError('a bug'), Object.assign(new RangeError('a bug'), { code: 'ERR_OUT_OF_RANGE' }), 'a bug', undefined]
+  for (const error of errors) equal(fatalExitCode(error), workerExitCodes.unexpected)
 })

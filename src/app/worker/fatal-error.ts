@@ -16,11 +16,20 @@ export function describeFatalError(error: unknown): string {
   return `oarlock worker: unexpected ${kind}${detail}${place.length > 0 ? ` ${place.slice(0, 8).join(' ')}` : ''}`
 }
 
+/** The exit code of a worker that an unexpected error ends: that of a system call, also one that caused it, says nothing about its Run. */
+export function fatalExitCode(error: unknown): number {
+  for (let one = error, depth = 0; one instanceof Error && depth < 5; one = one.cause, depth++) {
+    const { errno, syscall, code } = one as NodeJS.ErrnoException
+    if (typeof errno === 'number' && typeof syscall === 'string' && code !== undefined) return workerExitCodes.systemError
+  }
+  return workerExitCodes.unexpected
+}
+
 /** Makes this process print and end by {@link describeFatalError} where Node would print the message and the source line. */
 export function handleFatalErrors(print: (line: string) => void): () => void {
   const onError = (error: unknown) => {
     print(describeFatalError(error))
-    process.exit(workerExitCodes.unexpected)
+    process.exit(fatalExitCode(error))
   }
   process.on('uncaughtException', onError)
   return () => void process.off('uncaughtException', onError)

@@ -19,7 +19,7 @@ import { type Client, ConnectionError, createClient, disableBundledRootCertifica
 import { isReason, parseDuration, parseQuantity, quantityValue, StatusError } from '../../kubernetes/object/index.ts'
 import { Credential } from '../join/credential.ts'
 import { looksLikeJoinToken } from '../join/looks-like-join-token.ts'
-import { describeFatalError, handleFatalErrors } from './fatal-error.ts'
+import { describeFatalError, fatalExitCode, handleFatalErrors } from './fatal-error.ts'
 
 export type WorkerProcessOptions = WorkerOverrides & {
   env: Readonly<Record<string, string | undefined>>
@@ -89,7 +89,7 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
   } catch (error) {
     const exitCode = exitCodeOf(error)
     print(exitCode === undefined ? describeFatalError(error) : `oarlock worker: ${(error as Error).message}`)
-    return exitCode ?? workerExitCodes.unexpected
+    return exitCode ?? fatalExitCode(error)
   } finally {
     stopHandling()
     dispose()
@@ -172,7 +172,7 @@ type LifecycleSettings = {
   policy: RunPolicy
 }
 
-/** From the driver or the command line, else from the pool; without a pool, Warm with one slot. */
+/** From the driver or the command line, else from the pool. A worker that a user starts is Warm with one slot by default: nothing starts it again after a Run. */
 async function lifecycleSettings(client: Client, settings: WorkerSettings, pool: string): Promise<LifecycleSettings> {
   const { hasPoolSettings, lifecycle, slots, drainGraceMs, recycleAfterRuns, recycleAboveBytes, engineEnvironment, policy } = settings
   // A driver passes all settings of a worker, which then needs no request before its Run.
@@ -183,7 +183,7 @@ async function lifecycleSettings(client: Client, settings: WorkerSettings, pool:
   const aboveMemory = spec?.recycle?.aboveMemory
   const aboveMemoryBytes = recycleAboveBytes ?? (aboveMemory === undefined ? undefined : quantityValue(parseQuantity(aboveMemory)))
   return {
-    once: (lifecycle ?? (spec ? (spec.lifecycle ?? 'OneShot') : 'Warm')) === 'OneShot',
+    once: (lifecycle ?? spec?.lifecycle ?? 'Warm') === 'OneShot',
     slots: slots ?? spec?.slots ?? 1,
     drainGraceMs: drainGraceMs ?? parseDuration(spec?.drainGrace ?? defaults.drainGrace),
     engineEnvironment: engineEnvironment ?? spec?.engineEnvironment ?? [],

@@ -4,12 +4,11 @@ import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { applyManifest } from '../apply-manifests.ts'
 import { formatError, usageError } from '../cli-error.ts'
 import { note, print } from '../console.ts'
-import { exitCodes } from '../exit-codes.ts'
 import { explainRejection } from '../explain-rejection.ts'
 import type { OutputFormat } from '../output/output-formats.ts'
 import { objectName, serialize } from '../output/print-objects.ts'
 import { type Manifest, readManifests } from '../read-manifests.ts'
-import { whenReady } from '../stack-outcome.ts'
+import { whenAllReady } from '../when-all-ready.ts'
 
 export type ApplyCommandOptions = AccessOptions & {
   filename: string[]
@@ -35,12 +34,12 @@ export async function apply(options: ApplyCommandOptions): Promise<number> {
       mayBeNew: definesKinds(manifests),
     }
     const objects: unknown[] = []
-    const stacks: Pick<Stack, 'metadata'>[] = []
+    const stacks: Stack[] = []
     let exitCode = 0
     for (const manifest of manifests) {
       try {
         const { resource, object, outcome } = await applyManifest(client, manifest, settings)
-        if (resource.kind === stackResource.kind && resource.group === stackResource.group) stacks.push(object)
+        if (resource.kind === stackResource.kind && resource.group === stackResource.group) stacks.push(object as unknown as Stack)
         if (options.output === 'json' || options.output === 'yaml') objects.push(object)
         else if (options.output === 'name') print(objectName(resource, object.metadata.name))
         else print(`${objectName(resource, object.metadata.name)} ${outcome}${options.dryRun ? ' (dry run)' : ''}`)
@@ -55,20 +54,9 @@ export async function apply(options: ApplyCommandOptions): Promise<number> {
     if (options.output === 'json' || options.output === 'yaml') {
       print(await serialize(objects.length === 1 ? objects[0] : { apiVersion: 'v1', kind: 'List', items: objects }, options.output))
     }
-    const endMs = performance.now() + parseDuration(options.timeout)
-    for (const stack of options.wait ? stacks : []) {
-      try {
-        await whenReady(client, stack, Math.max(0, endMs - performance.now()))
-        note(`stack/${stack.metadata.name} is Ready`)
-      } catch (error) {
-        const { message, exitCode: code, hint } = formatError(error)
-        if (code === exitCodes.interrupted) throw error
-        note(`oarlock: ${message}`)
-        if (hint) note(`  hint: ${hint}`)
-        exitCode ||= code
-      }
-    }
-    return exitCode
+    if (!options.wait) return exitCode
+    const waited = await whenAllReady(client, stacks, parseDuration(options.timeout))
+    return exitCode || waited
   })
 }
 

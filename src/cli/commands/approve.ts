@@ -1,12 +1,12 @@
-import { annotations, oarlockCommand, phaseOf, runResource, type Stack, stackResource } from '../../api/index.ts'
+import { oarlockCommand, phaseOf, runResource, type Stack, stackResource } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
-import { isConditionTrue, isReason, parseDuration } from '../../kubernetes/object/index.ts'
+import { isConditionTrue, parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
-import { CliError, formatError } from '../cli-error.ts'
-import { confirm, errPaint, note, print } from '../console.ts'
+import { approvePlan, newPlanRemedy, shortDigest, showPlan } from '../approve-plan.ts'
+import { CliError } from '../cli-error.ts'
+import { confirm, note, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
-import { formatDiff, readDiff } from '../plan-diff.ts'
-import { awaitingApproval, expectSuccess, planText, whenEnded, whenRecorded } from '../request-run.ts'
+import { awaitingApproval, expectSuccess, isConfirmedDeletion, whenEnded, whenRecorded } from '../request-run.ts'
 import { requireRights } from '../require-rights.ts'
 import { getStack } from '../targets.ts'
 import { waitFor } from '../wait-for.ts'
@@ -25,7 +25,7 @@ const minDigestLength = 8
 export async function approve(target: string, options: ApproveOptions): Promise<void> {
   await withClient(options, async client => {
     const stack = await getStack(client, target, namespaceOf(client, options))
-    const { name, namespace, resourceVersion } = stack.metadata
+    const { name, namespace } = stack.metadata
     const plan = pendingPlan(stack)
     if (options.plan !== undefined) checkDigest(options.plan, plan)
     await requireRights(
@@ -36,22 +36,14 @@ export async function approve(target: string, options: ApproveOptions): Promise<
         purpose: 'approving a plan',
       },
     )
-    await showPlan(client, stack, plan, options)
+    const unseen = options.yes && options.plan !== undefined
+    await showPlan(client, stack, plan, { unseen: unseen === true, what: 'approved', remedy: newPlanRemedy(stack, plan.digest) })
+    if (stack.spec.suspend) note(`  stack/${name} is suspended: the plan is applied after ${oarlockCommand('resume', stack.metadata)}`)
     await confirm(`approve this plan of stack/${name}?`, options)
-    const approval = {
-      [annotations.approvedPlan]: plan.digest,
-      [annotations.approvedBy]: await authenticatedName(client),
-      // A new value is a new approval, also of a plan whose approval has expired.
-      [annotations.approvedAt]: new Date().toISOString(),
-    }
-    await client.resource(stackResource).patch(
-      name,
-      { metadata: { annotations: approval } },
-      // Only the plan that was shown is approved: if the Stack has changed since, the server returns Conflict (invariant 11).
-      { type: 'merge', namespace, resourceVersion },
-    )
+    await approvePlan(client, stack, plan.digest)
     print(`stack/${name}: plan ${shortDigest(plan.digest)} approved`)
     if (!options.wait) return
+    expectNotSuspended(stack)
     const timeoutMs = parseDuration(options.timeout)
     if (!stack.metadata.deletionTimestamp) return await whenApplied(client, stack, plan, timeoutMs)
     await whenDestroyed(client, stack, timeoutMs, plan.runName)
@@ -61,6 +53,11 @@ export async function approve(target: string, options: ApproveOptions): Promise<
 
 function pendingPlan(stack: Stack): PendingPlan {
   const { plan, conditions } = stack.status ?? {}
+  if (isConfirmedDeletion(stack))
+    throw new CliError(`the deletion of stack/${stack.metadata.name} needs no approval, but the confirmation of the user who destroys it`, {
+      exitCode: exitCodes.failed,
+      hint: `show and confirm its plan: ${oarlockCommand('destroy', stack.metadata)}`,
+    })
   if (plan && isConditionTrue(conditions, 'AwaitingApproval')) return plan
   const hint =
     stack.spec.approval === 'Manual'
@@ -69,12 +66,13 @@ function pendingPlan(stack: Stack): PendingPlan {
   throw new CliError(`stack/${stack.metadata.name} has no plan awaiting approval`, { exitCode: exitCodes.failed, hint })
 }
 
-/** The name under which the server knows the user: an admission policy accepts an approval under no other. */
-async function authenticatedName(client: Client): Promise<string> {
-  const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }
-  const response = await client.request({ method: 'POST', path: '/apis/authentication.k8s.io/v1/selfsubjectreviews', body })
-  const { status } = (await response.json()) as { status: { userInfo: { username: string } } }
-  return status.userInfo.username
+/** @throws {CliError} if the approved plan has to wait for a user. */
+function expectNotSuspended({ metadata, spec }: Stack): void {
+  if (!spec.suspend) return
+  throw new CliError(`stack/${metadata.name} is suspended: the approved plan is not applied yet`, {
+    exitCode: exitCodes.failed,
+    hint: `resume it: ${oarlockCommand('resume', metadata)}`,
+  })
 }
 
 function checkDigest(given: string, { digest }: PendingPlan): void {
@@ -84,29 +82,6 @@ function checkDigest(given: string, { digest }: PendingPlan): void {
     exitCode: exitCodes.rejected,
     hint: `review the pending plan; --plan takes a digest or a prefix of at least ${minDigestLength} characters`,
   })
-}
-
-async function showPlan(client: Client, stack: Stack, plan: PendingPlan, options: ApproveOptions): Promise<void> {
-  const { name, namespace } = stack.metadata
-  try {
-    const run = await client.resource(runResource).get(plan.runName, { namespace })
-    const diff = await readDiff(client, run)
-    if (diff.digest !== plan.digest) throw new CliError(`the plan that run/${plan.runName} has stored has digest ${diff.digest}`)
-    process.stderr.write(`${formatDiff(diff, errPaint())}\n\n`)
-    if (diff.missing) throw new CliError(`${diff.missing.lines} lines are missing`)
-  } catch (error) {
-    const { message, exitCode, hint } = formatError(error)
-    const isForbidden = isReason(error, 'Forbidden') || isReason((error as Error).cause, 'Forbidden')
-    if (options.yes && options.plan !== undefined) note(`the plan cannot be shown in full: ${message}`)
-    else
-      throw new CliError(`the plan cannot be shown in full, so it is not approved: ${message}`, {
-        exitCode,
-        hint: isForbidden
-          ? hint
-          : `"${oarlockCommand('plan', stack.metadata)}" makes a new plan; --yes --plan ${plan.digest} approves this one unseen`,
-      })
-  }
-  note(`stack/${name}: plan ${shortDigest(plan.digest)}: ${planText(plan)}`)
 }
 
 /**
@@ -123,6 +98,7 @@ async function whenApplied(client: Client, stack: Stack, plan: PendingPlan, time
       if (pending && pending.runName !== plan.runName && isConditionTrue(conditions, 'AwaitingApproval'))
         throw awaitingApproval(now, pending)
       if (lastRunNumber > epoch) return lastRun?.name
+      expectNotSuspended(now)
       if (isConditionTrue(conditions, 'Stalled'))
         throw new CliError(`stack/${name} failed`, { hint: `"${oarlockCommand('describe stack', stack.metadata)}" shows why` })
       return undefined
@@ -135,8 +111,6 @@ async function whenApplied(client: Client, stack: Stack, plan: PendingPlan, time
     if (ended.status?.phase === 'Lost') continue
     expectSuccess(ended)
     await whenRecorded(client, ended, timeoutMs)
-    return print(`stack/${name} applied`)
+    return print(`stack/${name} ${plan.mode === 'Refresh' ? 'refreshed' : plan.options?.targets ? 'targets applied' : 'applied'}`)
   }
 }
-
-const shortDigest = (digest: string) => digest.replace(/^sha256:/, '').slice(0, 12)

@@ -7,7 +7,7 @@ import { StatusError } from '../../kubernetes/object/index.ts'
 import { type BackupSummary, backUpDataDirectory, ServerStartError, writeBackup } from '../../kubernetes/server/index.ts'
 import { makeDataDirectory } from '../../kubernetes/util/index.ts'
 import { withClient } from '../access.ts'
-import { CliError } from '../cli-error.ts'
+import { CliError, forbiddenHint } from '../cli-error.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { storeErrorMessage } from '../store-error-message.ts'
 import { packageVersion } from '../version.ts'
@@ -67,8 +67,9 @@ export async function backUpServer(
 
 const statesOr = async ({ objectsOnly }: BackupParts, states: BackupSources['states']) =>
   objectsOnly ? (await backups()).objectsOnlyReason : states
-const logsOr = ({ includeLogs }: BackupParts, logs: BackupSources['logs']) => (includeLogs ? logs : 'include them with --include-logs')
-const keysReason = 'copy the directory keys/ to another place, or include it with --include-keys'
+const logsOr = ({ includeLogs }: BackupParts, logs: BackupSources['logs']) =>
+  includeLogs ? logs : 'include them with "oarlock backup --include-logs"'
+const keysReason = 'copy the directory keys/ to another place, or include it with "oarlock backup --include-keys"'
 
 async function downloadObjects(client: Client, path: string): Promise<BackupSummary> {
   return await writeBackup(path, async temporary => void (await download(client, '/backup', temporary)))
@@ -88,7 +89,9 @@ async function downloadStates(client: Client, path: string): Promise<StatesOrigi
 async function download(client: Client, path: string, to: string): Promise<StreamResponse> {
   const response = await client.stream({ method: 'GET', path }).catch((error: unknown) => {
     const message = error instanceof StatusError ? storeErrorMessage(error) : undefined
-    throw message === undefined ? error : new CliError(message, { exitCode: exitCodes.rejected, cause: error })
+    if (message === undefined) throw error
+    const hint = forbiddenHint(message)
+    throw new CliError(message, { exitCode: exitCodes.rejected, cause: error, ...(hint && { hint }) })
   })
   const file = createWriteStream(to, { mode: 0o600, flush: true })
   await pipeline(response.body, file)

@@ -6,7 +6,8 @@ export const shells = ['bash', 'zsh', 'fish'] as const
 
 /** The types that are offered; others work too. */
 const types = ['stacks', 'runs', 'workers', 'workerpools', 'secrets', 'configmaps', 'namespaces', 'events', 'leases', 'oarlock']
-const stackCommands = ['plan', 'run', 'approve', 'destroy', 'logs', 'cancel']
+const stackCommands = ['plan', 'run', 'approve', 'destroy', 'logs', 'cancel', 'suspend', 'resume']
+const workerCommands = ['cordon', 'uncordon', 'drain']
 /** Has commands of its own, most of which take a Stack. */
 const nestedCommand = 'state'
 const typeCommands = ['get', 'describe', 'delete']
@@ -31,7 +32,7 @@ const bash = (commands: readonly CompletedCommand[]) => `# oarlock completion fo
 _oarlock() {
   local word="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}" command="\${COMP_WORDS[1]}" words=""
   if [ "$COMP_CWORD" -eq 1 ]; then words="${commands.map(({ name }) => name).join(' ')}"
-  elif [ "$previous" = -o ] || [ "$previous" = --output ]; then words="json yaml wide name"
+  elif [ "$previous" = -o ] || [ "$previous" = --output ]; then words="json yaml wide name jsonpath="
   elif [ "$previous" = -n ] || [ "$previous" = --namespace ]; then words="$(oarlock get namespaces -o name 2>/dev/null | cut -d/ -f2)"
   elif [[ "$word" = -* ]]; then case "$command" in
 ${commands.map(({ name, options }) => `    ${name}) words="${options.join(' ')}" ;;`).join('\n')}
@@ -39,8 +40,10 @@ ${commands.map(({ name, options }) => `    ${name}) words="${options.join(' ')}"
   else case "$command" in
     ${typeCommands.join('|')}) [ "$COMP_CWORD" -eq 2 ] && words="${types.join(' ')}" ;;
     ${stackCommands.join('|')}) words="$(oarlock get stacks -o name 2>/dev/null | cut -d/ -f2)" ;;
+    ${workerCommands.join('|')}) words="$(oarlock get workers -o name 2>/dev/null | cut -d/ -f2)" ;;
     ${nestedCommand}) if [ "$COMP_CWORD" -eq 2 ]; then words="${commands.find(({ name }) => name === nestedCommand)?.commands.join(' ')}"
       else words="$(oarlock get stacks -o name 2>/dev/null | cut -d/ -f2)"; fi ;;
+    cache) [ "$COMP_CWORD" -eq 2 ] && words="${commands.find(({ name }) => name === 'cache')?.commands.join(' ')}" ;;
     completion) words="${shells.join(' ')}" ;;
     *) COMPREPLY=($(compgen -f -- "$word")); return ;;
     esac
@@ -65,5 +68,7 @@ ${commands
   .join('\n')}
 complete -c oarlock -n '__fish_seen_subcommand_from ${typeCommands.join(' ')}' -a '${types.join(' ')}'
 complete -c oarlock -n '__fish_seen_subcommand_from ${stackCommands.join(' ')}' -a '(oarlock get stacks -o name 2>/dev/null | string replace -r ".*/" "")'
+complete -c oarlock -n '__fish_seen_subcommand_from ${workerCommands.join(' ')}' -a '(oarlock get workers -o name 2>/dev/null | string replace -r ".*/" "")'
 complete -c oarlock -n '__fish_seen_subcommand_from ${nestedCommand}' -a '${commands.find(({ name }) => name === nestedCommand)?.commands.join(' ')} (oarlock get stacks -o name 2>/dev/null | string replace -r ".*/" "")'
+complete -c oarlock -n '__fish_seen_subcommand_from cache' -a '${commands.find(({ name }) => name === 'cache')?.commands.join(' ')}'
 complete -c oarlock -n '__fish_seen_subcommand_from apply delete' -F`

@@ -1,18 +1,25 @@
 import { type Stack, stackResource } from '../../api/index.ts'
+import type { Client } from '../../kubernetes/client/index.ts'
 import type { Resource } from '../../kubernetes/object/index.ts'
-import { parseDuration } from '../../kubernetes/object/index.ts'
+import { parseDuration, StatusError } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { formatError, usageError } from '../cli-error.ts'
 import { note, print } from '../console.ts'
+import { destroyProblem } from '../destroy-problem.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { discoverTypes, findTypes, parseTarget } from '../find-types.ts'
 import { objectName } from '../output/print-objects.ts'
 import { readManifests } from '../read-manifests.ts'
-import { destroyProblem } from '../stack-outcome.ts'
 import { stackNotFound } from '../targets.ts'
 import { waitFor } from '../wait-for.ts'
 
-export type DeleteOptions = AccessOptions & { filename?: string[]; wait: boolean; timeout: string; ignoreNotFound?: boolean }
+export type DeleteOptions = AccessOptions & {
+  filename?: string[]
+  wait: boolean
+  timeout: string
+  ignoreNotFound?: boolean
+  force?: boolean
+}
 
 /** `oarlock delete TYPE NAME…`, `TYPE/NAME…` or `-f …`. Returns the exit code. */
 export async function remove(args: string[], options: DeleteOptions): Promise<number> {
@@ -39,10 +46,18 @@ export async function remove(args: string[], options: DeleteOptions): Promise<nu
       }
       for (const { type, name } of pairs) for (const resource of findTypes(type, types)) add(resource, name)
     }
+    const other = options.force ? targets.find(({ resource }) => resource.kind !== stackResource.kind) : undefined
+    if (other) throw usageError(`--force deletes a Stack without its resources; ${objectName(other.resource, other.name)} is no Stack`)
     let exitCode = 0
     for (const { resource, name, namespace } of targets) {
       try {
-        await client.resource(resource).delete(name, { namespace })
+        if (options.force) await orphan(client, name, namespace)
+        try {
+          await client.resource(resource).delete(name, { namespace })
+        } catch (error) {
+          // A Stack that was terminating already may be gone as soon as it is orphaned.
+          if (!(options.force && error instanceof StatusError && error.code === 404)) throw error
+        }
         if (options.wait) {
           const what = `${objectName(resource, name)} to be deleted`
           await waitFor(client, resource, { namespace, name, timeoutMs, what }, object => {
@@ -64,4 +79,12 @@ export async function remove(args: string[], options: DeleteOptions): Promise<nu
     }
     return exitCode
   })
+}
+
+/** The resources of the Stack remain when it is deleted, also if its state is missing. */
+async function orphan(client: Client, name: string, namespace: string | undefined): Promise<void> {
+  const stacks = client.resource(stackResource)
+  const { spec } = await stacks.get(name, { namespace })
+  // The server rejects the deletion, and nothing may have changed then.
+  if (!spec.deletionProtection) await stacks.patch(name, { spec: { deletion: 'Orphan' } }, { type: 'merge', namespace })
 }

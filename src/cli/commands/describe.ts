@@ -1,6 +1,7 @@
-import { labels, phaseOf, type Run, runResource, type Stack } from '../../api/index.ts'
+import { formatRunOptions, labels, phaseOf, type Run, runResource, type Stack } from '../../api/index.ts'
 import { type Client, type EventBody, eventResource } from '../../kubernetes/client/index.ts'
 import { formatDuration, isReason, type KubeObject, type Resource } from '../../kubernetes/object/index.ts'
+import { truncateText } from '../../kubernetes/util/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError, usageError } from '../cli-error.ts'
 import { print } from '../console.ts'
@@ -99,7 +100,10 @@ async function describeLines(
     ...pairs('Annotations', metadata.annotations),
   ]
   const { plan, approval } = isStack(resource) ? ((object as unknown as Stack).status ?? {}) : {}
-  if (plan) lines.push(`Plan:         ${planText(plan)} (digest ${plan.digest})`)
+  if (plan) {
+    const options = [plan.mode === 'Refresh' ? '--refresh-only' : '', formatRunOptions(plan.options)].filter(Boolean).join(' ')
+    lines.push(`Plan:         ${planText(plan)} (${options ? `with ${options}, ` : ''}digest ${plan.digest})`)
+  }
   if (approval?.runName !== undefined)
     lines.push(`Approval:     of the plan of run/${approval.runName} by ${approval.user ?? 'an unknown user'} at ${approval.at}`)
   const section = async (title: string, value: object | undefined) => {
@@ -123,7 +127,7 @@ async function describeLines(
   else if (runs.length > 0) {
     const rows = runs.map(({ metadata, spec, status }) => [
       `  ${metadata.name}`,
-      spec.type,
+      kindText(spec),
       phaseOf({ spec, status }),
       spec.reason,
       age(metadata.creationTimestamp),
@@ -144,6 +148,10 @@ async function describeLines(
   }
   return lines
 }
+
+/** `Apply`, or with the options that a user requested: `Apply --target a.b`. Its line is not too long for many addresses. */
+const kindText = ({ type, options }: Run['spec']) => truncateText([type, formatRunOptions(options)].filter(Boolean).join(' '), maxKindChars)
+const maxKindChars = 60
 
 function pairs(title: string, values: Record<string, string> | undefined): string[] {
   const entries = Object.entries(values ?? {}).filter(([key]) => key !== 'kubectl.kubernetes.io/last-applied-configuration')

@@ -2,8 +2,10 @@ import { accessOptions, type DeclareCommand, waitOptions, yesOption } from '../o
 
 export const declare: DeclareCommand = program => {
   waitOptions(accessOptions(program.command('destroy')), true)
-    .description('destroy the resources of a Stack, then delete the Stack')
-    .argument('<stack>', 'NAME or stack/NAME')
+    .description('show what would be destroyed, destroy it, and delete the Stack')
+    .argument('[stack]', 'NAME or stack/NAME')
+    .option('--all', 'all Stacks of the namespace that -n names')
+    .option('--use-current-source', 'use the present source, not the one applied last')
     .addOption(yesOption())
     .action(async (target, options) => (await import('./destroy.ts')).destroy(target, options))
 }

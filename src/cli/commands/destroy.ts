@@ -1,50 +1,81 @@
-import { stackResource } from '../../api/index.ts'
+import { annotations, type Stack } from '../../api/index.ts'
+import type { Client } from '../../kubernetes/client/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
-import { CliError } from '../cli-error.ts'
-import { confirm, print } from '../console.ts'
-import { exitCodes } from '../exit-codes.ts'
-import { requireRights } from '../require-rights.ts'
-import { getStack } from '../targets.ts'
-import { whenDestroyed } from '../when-destroyed.ts'
+import { usageError } from '../cli-error.ts'
+import { confirm, note, print } from '../console.ts'
+import { countOf } from '../count-of.ts'
+import { destroyNamespace } from '../destroy/destroy-namespace.ts'
+import { executeDestruction, requiresApproval } from '../destroy/execute-destruction.ts'
+import { type PlannedDestruction, planDestructions, setSource, showDestruction } from '../destroy/plan-destruction.ts'
+import { hasRight } from '../require-rights.ts'
+import { getStack, visibleStacks } from '../targets.ts'
 
-export type DestroyOptions = AccessOptions & { yes?: boolean; wait: boolean; timeout: string }
+export type DestroyOptions = AccessOptions & { all?: boolean; yes?: boolean; useCurrentSource?: boolean; wait: boolean; timeout: string }
 
-/** `oarlock destroy STACK`: destroys the resources of the Stack, whatever its spec.deletion is, and then deletes the Stack. */
-export async function destroy(target: string, options: DestroyOptions): Promise<void> {
+const approvalRight = { verb: 'update', subresource: 'approval' } as const
+
+/**
+ * `oarlock destroy STACK`: shows what would be destroyed, asks, destroys exactly that, whatever spec.deletion is, and deletes the Stack.
+ * `oarlock destroy --all -n NAMESPACE` does that with all Stacks of the namespace.
+ */
+export async function destroy(target: string | undefined, options: DestroyOptions): Promise<void> {
+  const timeoutMs = parseDuration(options.timeout)
+  const useCurrentSource = options.useCurrentSource === true
+  const selected = selection(target, options)
+  if (selected.stack === undefined && useCurrentSource)
+    throw usageError('--use-current-source needs a Stack', 'use oarlock destroy STACK --use-current-source')
   await withClient(options, async client => {
-    const stack = await getStack(client, target, namespaceOf(client, options))
-    const { name, namespace = '', uid } = stack.metadata
-    const count = stack.status?.resources
-    const keepsResources = stack.spec.deletion === 'Orphan'
-    if (stack.spec.deletionProtection)
-      throw new CliError(
-        `cannot destroy stack/${name}: spec.deletionProtection of the Stack is true: set it to false to delete the Stack`,
-        {
-          exitCode: exitCodes.rejected,
-        },
-      )
-    // Before anything changes: when the deletion is rejected, the Stack must still be one whose resources are kept.
-    await requireRights(
-      client,
-      { namespace, name },
-      [{ verb: 'delete', subresource: 'destroy' }, { verb: 'delete' }, ...(keepsResources ? [{ verb: 'update' }, { verb: 'patch' }] : [])],
-      keepsResources
-        ? {
-            purpose: `stack/${name} keeps its resources when it is deleted (spec.deletion: Orphan); destroying them`,
-            alternative: `"oarlock delete stack/${name} -n ${namespace}" deletes the Stack alone`,
-          }
-        : { purpose: `destroying the resources of stack/${name}` },
-    )
-    await confirm(
-      `destroy ${count === undefined ? 'all' : `the ${count}`} resources of stack/${name} in namespace ${namespace}, and delete the Stack?`,
-      options,
-    )
-    const stacks = client.resource(stackResource)
-    if (keepsResources) await stacks.patch(name, { spec: { deletion: 'Destroy' } }, { type: 'merge', namespace })
-    await stacks.delete(name, { namespace, preconditions: { uid } })
-    if (!options.wait) return print(`stack/${name} is being destroyed`)
-    await whenDestroyed(client, stack, parseDuration(options.timeout))
-    print(`stack/${name} destroyed`)
+    if (selected.stack === undefined) return await destroyNamespace(client, selected.namespace, { ...options, timeoutMs })
+    const stack = await getStack(client, selected.stack, namespaceOf(client, options))
+    const { name, namespace = 'default' } = stack.metadata
+    const listOthers = async () => (await visibleStacks(client, namespace)).filter(({ metadata }) => metadata.namespace === namespace)
+    const planned = await keepSourceUnless(client, stack, useCurrentSource, async () => {
+      const planOptions = { what: `stack/${name}`, timeoutMs, useCurrentSource, listOthers, includesOthers: false }
+      const [planned] = await planDestructions(client, [stack], planOptions)
+      await showDestruction(client, planned!)
+      if (planned!.plan && (await requiresApproval(client, stack)) && !(await hasRight(client, { namespace, name }, approvalRight)))
+        note(
+          `stack/${name} is then deleted when a user with the permission to ${approvalRight.verb} stacks/${approvalRight.subresource} approves this plan`,
+        )
+      await confirm(questionOf(planned!), options)
+      return planned!
+    })
+    await executeDestruction(client, planned, { wait: options.wait, timeoutMs })
+    print(options.wait ? `stack/${name} destroyed` : `stack/${name} is being destroyed`)
   })
+}
+
+/**
+ * All Stacks of a namespace only with --all and -n: an unset variable of a script, as in `oarlock destroy $STACK -n prod --yes`, must not select them.
+ * @throws {CliError} usage
+ */
+function selection(
+  target: string | undefined,
+  { all, namespace }: DestroyOptions,
+): { stack: string } | { stack?: undefined; namespace: string } {
+  if (target && !all) return { stack: target }
+  if (!target && all && namespace) return { namespace }
+  throw usageError(
+    'specify either a Stack, or all Stacks of a namespace with --all and --namespace',
+    'use "oarlock destroy STACK", or "oarlock destroy --all -n NAMESPACE"',
+  )
+}
+
+function questionOf({ stack, plan, changesSource }: PlannedDestruction): string {
+  const { name, namespace, deletionTimestamp } = stack.metadata
+  if (deletionTimestamp)
+    return `continue the destruction of stack/${name} in namespace ${namespace}${changesSource ? ' with its present source' : ''}?`
+  const resources = plan ? `destroy ${countOf(plan.destroy, 'resource')} of` : 'delete'
+  return `${resources} stack/${name} in namespace ${namespace}${plan ? ', and delete the Stack' : ''}?`
+}
+
+/** If the user does not continue, the annotation that selects the source is removed again. */
+async function keepSourceUnless<T>(client: Client, stack: Stack, isSet: boolean, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (isSet && stack.metadata.annotations?.[annotations.destroySource] === undefined) await setSource(client, stack, null).catch(() => {})
+    throw error
+  }
 }

@@ -14,10 +14,8 @@ export type DrainOptions = AccessOptions & { pool?: string; wait: boolean; timeo
  * pool, and exit. The pool starts new workers when it needs them.
  */
 export async function drain(names: string[], options: DrainOptions): Promise<void> {
-  if (names.length > 0 === (options.pool !== undefined))
-    throw usageError('specify workers by name, or a pool with --pool', 'oarlock drain --help')
   await withClient(options, async client => {
-    const found = options.pool === undefined ? await getWorkers(client, names) : await workersOf(client, options.pool)
+    const found = await selectWorkers(client, names, options.pool)
     if (found.length === 0) {
       print(`pool/${options.pool} has no workers`)
       return
@@ -35,6 +33,13 @@ export async function drain(names: string[], options: DrainOptions): Promise<voi
     }
     if (options.wait) await waitUntilDeleted(client, draining, parseDuration(options.timeout))
   })
+}
+
+/** The workers that are named, or all of a pool. @throws {CliError} unless it is exactly one of both. */
+export async function selectWorkers(client: Client, names: string[], pool: string | undefined): Promise<Worker[]> {
+  if (names.length > 0 === (pool !== undefined))
+    throw usageError('specify workers by name, or a pool with --pool', '"oarlock get workers" lists them')
+  return pool === undefined ? await getWorkers(client, names) : await workersOf(client, pool)
 }
 
 /** @throws {CliError} if one of the workers does not exist. */

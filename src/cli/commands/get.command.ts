@@ -1,4 +1,5 @@
-import { accessOptions, type DeclareCommand, outputOption } from '../options.ts'
+import { accessOptions, type DeclareCommand } from '../options.ts'
+import { parseGetFormat } from '../output/get-format.ts'
 
 export const declare: DeclareCommand = program => {
   accessOptions(program.command('get'), { allNamespaces: true })
@@ -6,6 +7,12 @@ export const declare: DeclareCommand = program => {
     .argument('<type>', 'a type (stacks), a list (stacks,runs) or TYPE/NAME')
     .argument('[name...]', 'names of objects (default: all)')
     .option('-l, --selector <selector>', 'label selector (default: all objects)')
-    .addOption(outputOption())
+    .option('--field-selector <selector>', 'field selector, such as status.phase=Failed (default: all)')
+    .option('-o, --output <format>', 'json, yaml, wide, name or jsonpath=TEMPLATE', parseGetFormat)
+    .option('--sort-by <path>', 'sort by the field of this JSONPath, such as .metadata.name')
+    .option('--no-headers', 'print no headers')
+    .option('--show-labels', 'add a column with the labels')
+    .option('-w, --watch', 'list the objects, then print each change')
+    .option('--watch-only', 'print only the changes')
     .action(async (type, names, options) => (await import('./get.ts')).get(type, names, options))
 }

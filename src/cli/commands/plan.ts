@@ -8,9 +8,10 @@ import { streamLog } from '../follow-log.ts'
 import { serialize } from '../output/print-objects.ts'
 import { formatDiff, readDiff } from '../plan-diff.ts'
 import { expectSuccess, planText, runRequest, startRequest } from '../request-run.ts'
+import { type RunFlags, requestedRun } from '../run-options.ts'
 import { getStack, getStackOrRun } from '../targets.ts'
 
-export type PlanOptions = AccessOptions & { run?: string; output?: 'text' | 'json'; wait: boolean; timeout: string }
+export type PlanOptions = AccessOptions & RunFlags & { run?: string; output?: 'text' | 'json'; wait: boolean; timeout: string }
 
 /** `oarlock plan STACK`: plans and shows the plan in full. With `--run` it shows that of a Run, and plans nothing. */
 export async function plan(target: string | undefined, options: PlanOptions): Promise<void> {
@@ -19,8 +20,9 @@ export async function plan(target: string | undefined, options: PlanOptions): Pr
     if (options.run !== undefined) return await showPlan(client, await findRun(client, options.run, target, namespace), options)
     if (target === undefined) throw usageError('a Stack or --run is missing', 'use oarlock plan STACK, or oarlock plan --run RUN')
     const stack = await getStack(client, target, namespace)
-    if (!options.wait) return print(await startRequest(client, stack, 'plan'))
-    const ended = await runRequest(client, stack, 'plan', parseDuration(options.timeout))
+    const requested = requestedRun(stack, 'plan', options)
+    if (!options.wait) return print(await startRequest(client, stack, requested))
+    const ended = await runRequest(client, stack, requested, parseDuration(options.timeout))
     if (ended.status?.phase !== 'Succeeded')
       await printStream(write => streamLog(client, ended, { follow: false }, write), process.stderr).catch(error =>
         note(`the log cannot be shown: ${formatError(error).message}`),
@@ -46,7 +48,7 @@ async function showPlan(client: Client, run: Run, { output = 'text' }: PlanOptio
   const diff = isUnchanged ? undefined : await readDiff(client, run)
   if (output === 'json') return print(await serialize(machineReadable(run, diff), 'json'))
   if (diff) process.stdout.write(`${formatDiff(diff, outPaint())}\n\n`)
-  print(`stack/${run.spec.stackRef.name}: plan: ${diff ? planText(diff) : 'no changes'}`)
+  print(`stack/${run.spec.stackRef.name}: plan: ${diff ? planText({ ...diff, mode: run.spec.planMode }) : 'no changes'}`)
 }
 
 /** `plan` is null where nothing changes. @throws {CliError} if it was too large to be stored. */

@@ -1,7 +1,8 @@
+import { runResource } from '../../api/index.ts'
 import type { QueuedRun, QueueReport } from '../../controllers/dispatch/index.ts'
 import { formatDuration, isReason } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, withClient } from '../access.ts'
-import { CliError } from '../cli-error.ts'
+import { CliError, rightHint } from '../cli-error.ts'
 import { note, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { serialize } from '../output/print-objects.ts'
@@ -19,13 +20,13 @@ export async function queue(options: QueueOptions): Promise<void> {
       const response = await client.request({ method: 'GET', path: '/queue', query })
       report = (await response.json()) as QueueReport
     } catch (error) {
-      if (isReason(error, 'Forbidden') && namespace === undefined) {
-        throw new CliError((error as Error).message, {
-          exitCode: exitCodes.rejected,
-          hint: 'list the queue of a namespace that you may read: oarlock queue -n NAMESPACE',
-        })
-      }
-      throw error
+      if (!isReason(error, 'Forbidden')) throw error
+      const right = rightHint('list', runResource.plural, namespace)
+      const hint =
+        namespace === undefined
+          ? `list the queue of a namespace that you may read: oarlock queue -n NAMESPACE; for all namespaces, ${right}`
+          : right
+      throw new CliError((error as Error).message, { exitCode: exitCodes.rejected, hint, cause: error })
     }
     if (output === 'json' || output === 'yaml') return print(await serialize(report, output))
     for (const line of queueLines(report, output === 'wide')) print(line)

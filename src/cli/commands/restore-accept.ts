@@ -19,7 +19,7 @@ export async function accept(targets: readonly string[], options: Options): Prom
       : await Promise.all(targets.map(each => getStack(client, each, namespaceOf(client, options))))
     const waiting = found.filter(({ status }) => status?.restored !== undefined)
     const others = found.filter(stack => !waiting.includes(stack))
-    for (const { metadata } of isAll ? [] : others) note(`stack/${metadata.name} does not wait for it: nothing to accept`)
+    for (const { metadata } of isAll ? [] : others) note(`stack/${metadata.name} does not wait for a review: nothing to accept`)
     if (waiting.length === 0) return note('no Stack waits for the review of a restore')
     const reviews = await Promise.all(waiting.map(async stack => ({ stack, plan: await planSinceRestore(client, stack) })))
     const unplanned = reviews.filter(({ plan }) => plan === undefined).map(({ stack }) => stack)

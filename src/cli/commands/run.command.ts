@@ -1,7 +1,8 @@
 import { accessOptions, type DeclareCommand, waitOptions } from '../options.ts'
+import { runOptions } from '../run-options.ts'
 
 export const declare: DeclareCommand = program => {
-  waitOptions(accessOptions(program.command('run')), false)
+  runOptions(waitOptions(accessOptions(program.command('run')), false), { refreshOnly: true })
     .description('apply a Stack now, even if nothing has changed')
     .argument('<stack>', 'NAME or stack/NAME')
     .action(async (target, options) => (await import('./run.ts')).run(target, options))

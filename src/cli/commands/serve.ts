@@ -1,12 +1,11 @@
-import { parseAddress, roles } from '../../app/index.ts'
+import { DataInUseError, parseAddress, roles } from '../../app/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
 import type { ApiServer } from '../../kubernetes/server/index.ts'
-import type { Log } from '../../kubernetes/util/index.ts'
 import { dataDirectory } from '../access.ts'
 import { note, outPaint, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { endLeanStart } from '../lean-start.ts'
-import { openLog } from '../open-log.ts'
+import { type OpenedLog, openLog } from '../open-log.ts'
 import { type AuditFlags, auditOptions } from '../options.ts'
 import { onShutdownSignal } from '../shutdown-signals.ts'
 import { startError } from '../start-error.ts'
@@ -25,8 +24,9 @@ export async function serve(options: ServeOptions): Promise<number> {
   })
   try {
     const dataDir = dataDirectory(options.data)
-    const log = openLog(options, dataDir)
-    const server = await start(options, dataDir, log.logger)
+    const log = openLog(options, dataDir, { held: true })
+    const server = await start(options, dataDir, log)
+    log.begin()
     endLeanStart()
     const paint = outPaint()
     const row = (name: string, value: string) => `  ${paint('dim', name.padEnd(11))} ${value}`
@@ -44,13 +44,20 @@ export async function serve(options: ServeOptions): Promise<number> {
   }
 }
 
-async function start(options: ServeOptions, dataDir: string, log: Log): Promise<ApiServer> {
+async function start(options: ServeOptions, dataDir: string, log: OpenedLog): Promise<ApiServer> {
   try {
     const { startApiServer } = await roles.apiServer()
     const { listen, tlsSan: names } = options
-    const { server } = await startApiServer({ dataDir, listen: parseAddress(listen), names, audit: auditOptions(options, dataDir), log })
+    const { server } = await startApiServer({
+      dataDir,
+      listen: parseAddress(listen),
+      names,
+      audit: auditOptions(options, dataDir),
+      log: log.logger,
+    })
     return server
   } catch (error) {
+    if (!(error instanceof DataInUseError)) log.begin()
     throw startError(error, 'serve')
   }
 }

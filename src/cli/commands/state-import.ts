@@ -1,16 +1,19 @@
 import { execFile } from 'node:child_process'
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { oarlockCommand } from '../../api/index.ts'
+import { oarlockCommand, type Stack } from '../../api/index.ts'
 import { type Detection, loadEngine } from '../../execution/engine/index.ts'
 import { defaultStateLimits } from '../../stores/state/index.ts'
 import type { AccessOptions } from '../access.ts'
 import { CliError } from '../cli-error.ts'
 import { confirm, note, print } from '../console.ts'
+import { countOf } from '../count-of.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { importProblem } from '../state/import-problem.ts'
+import { preparePulumiImport, readPulumiBackend, readPulumiFile } from '../state/read-pulumi-import.ts'
 import { recordImport, rejectSecondImport } from '../state/record-import.ts'
-import { summarizeState, withNewerSerial } from '../state/summarize-state.ts'
+import { stateKindOf } from '../state/state-kind.ts'
+import { lineageOf, summarizeState, withNewerSerial } from '../state/summarize-state.ts'
 import { readInput, withState } from './state.ts'
 
 type Options = AccessOptions & { from: string; force?: boolean; yes?: boolean }
@@ -20,38 +23,53 @@ const maxListed = 40
 /** `oarlock state import STACK --from FILE|DIR`: makes a state from elsewhere the first state of a Stack. */
 export async function importState(target: string, options: Options): Promise<void> {
   await withState(target, options, async ({ client, stack, state, name, namespace }) => {
-    const { engine } = stack.spec
-    if (engine !== 'terraform' && engine !== 'opentofu')
-      throw rejected(`stack/${name} has engine ${engine}; only states of terraform and opentofu can be imported`)
-    const isDirectory = statSync(options.from, { throwIfNoEntry: false })?.isDirectory() === true
-    const content = isDirectory ? await pullState(resolve(options.from), engine) : readInput(options.from)
-    const problem = importProblem(content)
-    if (problem) throw rejected(`${options.from} cannot be imported: ${problem.message}`, problem.hint)
-    const { resources, serial, lineage = '' } = summarizeState(content)
+    const { content, lineage, secretsHint } = await readSource(stack, options)
+    const { resources, serial } = summarizeState(content)
     if (resources.length === 0 && !options.force) {
-      const hint = 'check the directory and its selected workspace; --force imports it nevertheless'
+      const hint = 'check the directory and its selected workspace; --force imports it anyway'
       throw rejected(`${options.from} cannot be imported: the state has no resources`, hint)
     }
     if (!options.force) await rejectSecondImport(client, stack, lineage)
     const conflict = (current: string) => (options.force ? undefined : existingState(current, `stack/${name}`))
-    const existing = conflict(await state.read())
+    const readCurrent = () => (options.force ? state.readReplaced() : state.read())
+    const existing = conflict(await readCurrent())
     if (existing) throw existing
-    const count = `${resources.length} ${resources.length === 1 ? 'resource' : 'resources'}`
+    const count = countOf(resources.length, 'resource')
     for (const { address } of resources.slice(0, maxListed)) note(`  ${address}`)
     if (resources.length > maxListed) note(`  … and ${resources.length - maxListed} more`)
-    await confirm(`import ${count} (serial ${serial}, lineage ${lineage}) into stack/${name} in namespace ${namespace}?`, options)
+    if (secretsHint) note(`hint: ${secretsHint}`)
+    const what = serial === undefined ? lineage : `serial ${serial}, lineage ${lineage}`
+    await confirm(`import ${count} (${what}) into stack/${name} in namespace ${namespace}?`, options)
     const write = () =>
       state.write('oarlock state import', async () => {
-        const current = await state.read()
+        const current = await readCurrent()
         const newer = conflict(current)
         if (newer) throw newer
         return withNewerSerial(content, current)
       })
     const version = await recordImport({ client, stack, state }, lineage, write)
     print(`stack/${name}: imported ${count} from ${options.from}, stored as version ${version}`)
-    const first = stack.spec.suspend ? 'set spec.suspend to false, then ' : ''
+    const first = stack.spec.suspend ? `resume the Stack with "${oarlockCommand('resume', { name, namespace })}"; then ` : ''
     note(`hint: ${first}"${oarlockCommand('plan', { name, namespace })}" shows what would change: nothing, if state and files agree`)
   })
+}
+
+type Source = { content: string; lineage: string; secretsHint?: string | undefined }
+
+async function readSource({ spec, metadata }: Stack, { from, force = false }: Options): Promise<Source> {
+  const isDirectory = statSync(from, { throwIfNoEntry: false })?.isDirectory() === true
+  if (stateKindOf({ spec }) === 'pulumi') {
+    const { text, file } = isDirectory ? readPulumiBackend(resolve(from), force) : { text: readPulumiFile(from), file: from }
+    const { content, secretsHint } = preparePulumiImport(text, file)
+    return { content, lineage: lineageOf(summarizeState(content)), secretsHint }
+  }
+  const { engine } = spec
+  if (engine !== 'terraform' && engine !== 'opentofu')
+    throw rejected(`stack/${metadata.name} has engine ${engine}; only states of terraform, opentofu and pulumi can be imported`)
+  const content = isDirectory ? await pullState(resolve(from), engine) : readInput(from, 'name a file, a directory, or - for stdin')
+  const problem = importProblem(content)
+  if (problem) throw rejected(`${from} cannot be imported: ${problem.message}`, problem.hint)
+  return { content, lineage: lineageOf(summarizeState(content)) }
 }
 
 const rejected = (message: string, hint?: string) => new CliError(message, { exitCode: exitCodes.rejected, ...(hint && { hint }) })
@@ -60,10 +78,11 @@ function existingState(current: string, stack: string): CliError | undefined {
   if (current === '') return undefined
   const { format, resources, serial } = summarizeState(current)
   // What a first Run leaves that created nothing.
-  if (format === 'terraform' && resources.length === 0) return undefined
-  const what = format === 'terraform' ? `serial ${serial}, ${resources.length} resources` : 'of another format'
+  if (format !== 'unknown' && resources.length === 0) return undefined
+  const count = countOf(resources.length, 'resource')
+  const what = format === 'terraform' ? `serial ${serial}, ${count}` : format === 'pulumi' ? count : 'of another format'
   const hint = '--force replaces it and keeps it as a version; "oarlock state push" uploads a newer version of the same state'
-  return rejected(`${stack} has a state already (${what})`, hint)
+  return rejected(`${stack} already has a state (${what})`, hint)
 }
 
 /** Reads the state of a root module as its user does, with their credentials and their selected workspace. */

@@ -25,7 +25,7 @@ export const declare: DeclareCommand = program => {
     .option('--version <n>', 'orphaned version (default: that of the latest Run)')
     .addOption(yesOption())
     .action(async (target, options) => (await load()).recover(target, options))
-  command('lock', 'lock the state: Runs fail with StateLocked while it is locked')
+  command('lock', 'lock the state: Runs wait (StateLocked) while it is locked')
     .option('--reason <text>', 'reason shown to other users (default: "oarlock state lock")')
     .action(async (target, options) => (await load()).lock(target, options))
   command('unlock', 'release the lock of a user, or of a Run that has ended')

@@ -3,6 +3,7 @@ import { isEnded, oarlockCommand, phaseOf, runResource, type Stack, stackResourc
 import type { Client } from '../../kubernetes/client/index.ts'
 import { formatDuration, parseDuration, rfc3339 } from '../../kubernetes/object/index.ts'
 import { formatBytes } from '../../kubernetes/util/index.ts'
+import { parseJournalEntry, readStateFile, recoverEntries, splitJournalBatch } from '../../stores/pulumi/format.ts'
 import { describeHolder, type OrphanInfo, type VersionInfo } from '../../stores/state/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError, usageError } from '../cli-error.ts'
@@ -12,14 +13,15 @@ import { serialize } from '../output/print-objects.ts'
 import { renderTable } from '../output/table.ts'
 import { recordImport } from '../state/record-import.ts'
 import { StateApi, unlockHint } from '../state/state-api.ts'
-import { replacementConflict, summarizeState, withNewerSerial } from '../state/summarize-state.ts'
+import { stateKindOf } from '../state/state-kind.ts'
+import { lineageOf, replacementConflict, summarizeState, withNewerSerial } from '../state/summarize-state.ts'
 import { getStack } from '../targets.ts'
 
 type OutputOptions = { output?: 'json' | 'yaml' }
 type ConfirmOptions = { yes?: boolean }
 type VersionOptions = { version?: string }
 
-/** `oarlock state list`: the Stacks of a namespace with a summary of their stored states. */
+/** `oarlock state list`: the Stacks of a namespace with a summary of their stored states, or inventories. */
 export async function list(options: AccessOptions & OutputOptions): Promise<void> {
   await withClient(options, async client => {
     const namespace = options.allNamespaces ? undefined : namespaceOf(client, options)
@@ -28,12 +30,12 @@ export async function list(options: AccessOptions & OutputOptions): Promise<void
     for (const stack of items.toSorted((a, b) => keyOf(a).localeCompare(keyOf(b)))) rows.push(await summaryOf(client, stack))
     if (options.output) return print(await serialize(rows, options.output))
     if (rows.length === 0) return note(namespace ? `no stacks in namespace ${namespace} (-A lists all namespaces)` : 'no stacks')
-    const headers = ['STACK', 'VERSION', 'SIZE', 'WRITTEN BY', 'AGE', 'VERSIONS', 'ORPHANS', 'LOCK']
+    const headers = ['STACK', 'KIND', 'VERSION', 'SIZE', 'WRITTEN BY', 'AGE', 'VERSIONS', 'ORPHANS', 'LOCK']
     const cells = rows.map(row => [
       options.allNamespaces ? `${row.namespace}/${row.stack}` : row.stack,
       ...(row.current
-        ? [`${row.current.version}`, formatBytes(row.current.size), row.current.author, ageOf(row.current)]
-        : ['<none>', '', '', '']),
+        ? [row.kind ?? '', `${row.current.version}`, formatBytes(row.current.size), row.current.author, ageOf(row.current)]
+        : ['<none>', '', '', '', '']),
       `${row.versions}`,
       `${row.orphans}`,
       row.lock ?? '',
@@ -45,9 +47,16 @@ export async function list(options: AccessOptions & OutputOptions): Promise<void
 async function summaryOf(client: Client, { metadata: { name, namespace = 'default' } }: Stack) {
   const state = new StateApi(client, namespace, name)
   const [versions, orphans, lock] = await Promise.all([state.versions(), state.orphans(), state.currentLock()])
-  const current = newestOf(versions)
-  return { namespace, stack: name, current, versions: versions.length, orphans: orphans.length, lock: lock && describeHolder(lock.holder) }
+  const newest = versions.toSorted((a, b) => b.version - a.version)[0]
+  const ofKind = versions.filter(({ kind }) => kind === newest?.kind)
+  return {
+    ...{ namespace, stack: name, kind: newest && kindNames[newest.kind], current: newest },
+    ...{ versions: ofKind.length, orphans: orphans.length, lock: lock && describeHolder(lock.holder) },
+  }
 }
+
+/** Engine `manifests` stores which objects it has applied, and no state. */
+const kindNames = { terraform: 'state', inventory: 'inventory', pulumi: 'pulumi', 'pulumi-journal': 'journal' } as const
 
 /** `oarlock state show STACK`: resources and outputs without sensitive values. */
 export async function show(target: string, options: AccessOptions & OutputOptions & VersionOptions): Promise<void> {
@@ -61,7 +70,10 @@ export async function show(target: string, options: AccessOptions & OutputOption
       print(`state of stack/${name}: ${formatBytes(Buffer.byteLength(content))} of JSON with fields ${summary.keys.join(', ') || '<none>'}`)
       return note('hint: values are hidden because the format is unknown; "oarlock state pull" downloads the state')
     }
-    print(`serial ${summary.serial}, lineage ${summary.lineage}, written by ${summary.engineVersion}`)
+    if (summary.format === 'pulumi')
+      print(`Pulumi stack ${summary.stack ?? '<none>'}, written by ${summary.engineVersion || 'an unknown version'}`)
+    else print(`serial ${summary.serial}, lineage ${summary.lineage}, written by ${summary.engineVersion}`)
+    for (const { type, address } of summary.pendingOperations ?? []) print(`pending: ${type} ${address}`)
     print('')
     if (summary.resources.length === 0) print('no resources')
     else
@@ -84,13 +96,14 @@ export async function versions(target: string, options: AccessOptions & OutputOp
     const [accepted, orphans] = await Promise.all([state.versions(), state.orphans()])
     if (options.output) return print(await serialize({ versions: accepted, orphans }, options.output))
     if (accepted.length + orphans.length === 0) return note(`stack/${name} has no state`)
-    const newest = new Set([newestOf(accepted)?.version])
+    const newest = new Set((['terraform', 'inventory', 'pulumi'] as const).map(kind => newestOf(accepted, kind)?.version))
     const rows = [
-      ...accepted.map(version => ({
-        ...version,
-        note: newest.has(version.version) ? 'current' : version.kind === 'inventory' ? 'inventory' : '',
-      })),
-      ...orphans.map(orphan => ({ ...orphan, note: `orphan: ${orphan.reason}` })),
+      ...accepted.map(version => {
+        const journal = version.journalEntries !== undefined && `journal of ${formatEntries(version.journalEntries)}`
+        const notes = [newest.has(version.version) && 'current', version.kind === 'inventory' && 'inventory', journal]
+        return { ...version, note: notes.filter(Boolean).join(' ') }
+      }),
+      ...orphans.map(orphan => ({ ...orphan, note: `${orphan.kind === 'pulumi-journal' ? 'journal, ' : ''}orphan: ${orphan.reason}` })),
     ].sort((a, b) => b.version - a.version)
     const cells = rows.map(row => [
       `${row.version}`,
@@ -110,8 +123,13 @@ export async function versions(target: string, options: AccessOptions & OutputOp
 /** `oarlock state rollback STACK --to N`: makes an older version the current one, as a new version. */
 export async function rollback(target: string, options: AccessOptions & ConfirmOptions & { to: string }): Promise<void> {
   const number = wholeNumber(options.to)!
-  await withState(target, options, async ({ state, name, namespace }) => {
+  await withState(target, options, async ({ stack, state, name, namespace }) => {
     const version = (await state.versions()).find(({ version }) => version === number)
+    const kind = stateKindOf(stack)
+    if (version && version.kind !== 'inventory' && version.kind !== kind)
+      throw new CliError(`version ${number} is a state of ${version.kind}, and stack/${name} has engine ${stack.spec.engine}`, {
+        exitCode: exitCodes.rejected,
+      })
     if (version?.kind === 'inventory') throw new CliError(`version ${number} is an inventory of the engine, which cannot be rolled back`)
     const content = await state.read(number)
     if (content === '') throw new CliError(`version ${number} is a deletion of the state; roll back to another version`)
@@ -139,14 +157,25 @@ export async function recover(target: string, options: AccessOptions & ConfirmOp
         hint: repairHint(name, chosen),
       })
     }
-    const content = await state.read(chosen.version, 'orphans')
+    const stored = await state.read(chosen.version, 'orphans')
     const current = await state.read()
+    const content = chosen.kind === 'pulumi-journal' ? recoverJournal(stored, current, chosen.version) : stored
     note(
       `orphaned version ${chosen.version} of ${chosen.author} (epoch ${chosen.epoch}, ${ageOf(chosen)} old), rejected with reason ${chosen.reason}`,
     )
     for (const line of differences(content, current)) note(`  ${line}`)
     await replaceState(state, { name, namespace }, `orphaned version ${chosen.version}`, content, options)
   })
+}
+
+/** The current state with what the entries of a rejected journal have created. */
+function recoverJournal(journal: string, current: string, version: number): string {
+  const entries = splitJournalBatch(journal).map(({ value }) => parseJournalEntry(value))
+  const { state, added, pending, skipped } = recoverEntries(current === '' ? undefined : readStateFile(current).state, entries)
+  for (const reason of skipped) note(`  not recovered: ${reason}`)
+  for (const urn of pending) note(`  pending: ${urn} was being created`)
+  if (added.length + pending.length > 0) return JSON.stringify(state)
+  throw new CliError(`the current state has all resources of orphaned version ${version}`, { exitCode: exitCodes.rejected })
 }
 
 function newestOrphan(orphans: readonly OrphanInfo[]): OrphanInfo | undefined {
@@ -178,20 +207,18 @@ async function replaceState(
   options: ConfirmOptions,
 ): Promise<void> {
   await confirm(`make ${what} the current state of stack/${name}? The current state is kept as a version.`, options)
-  const version = await state.write(`oarlock state: ${what}`, async () => withNewerSerial(content, await state.read()))
+  const version = await state.write(`oarlock state: ${what}`, async () => withNewerSerial(content, await state.readReplaced()))
   print(`stack/${name}: ${what} is the current state, stored as version ${version}`)
   note(`hint: the resources may differ from it until "${oarlockCommand('run', { name, namespace })}"`)
 }
 
-/** `oarlock state lock STACK`: Runs fail with StateLocked until `unlock`. */
+/** `oarlock state lock STACK`: Runs wait with StateLocked until `unlock`. */
 export async function lock(target: string, options: AccessOptions & { reason?: string }): Promise<void> {
   await withState(target, options, async ({ state, name, namespace }) => {
     const { ID } = await state.lock(options.reason ?? 'oarlock state lock')
     print(ID)
-    note(`stack/${name} is locked: its Runs fail with StateLocked while it is locked`)
-    note(
-      `hint: release it with "${oarlockCommand('state unlock', { name, namespace })}", then continue with "${oarlockCommand('run', { name, namespace })}"`,
-    )
+    note(`stack/${name} is locked: its Runs wait (StateLocked) until the lock is released`)
+    note(`hint: release it with "${oarlockCommand('state unlock', { name, namespace })}"`)
   })
 }
 
@@ -224,7 +251,7 @@ export async function unlock(target: string, options: AccessOptions & ConfirmOpt
       await state.unlock(holder.id)
     }
     print(`stack/${name} is unlocked`)
-    note(`hint: "${oarlockCommand('run', { name, namespace })}" continues if Runs failed while it was locked`)
+    note('a Run that waited for the lock starts within a few seconds')
   })
 }
 
@@ -248,7 +275,12 @@ export async function push(target: string, file: string, options: AccessOptions 
   const content = readInput(file)
   const summary = parseState(content, file)
   await withState(target, options, async ({ client, stack, state, name }) => {
-    const conflict = options.force ? undefined : replacementConflict(content, await state.read())
+    const kind = stateKindOf(stack)
+    if (summary.format !== 'unknown' && summary.format !== kind) {
+      const message = `${file} is a state of ${summary.format === 'pulumi' ? 'Pulumi' : 'Terraform or OpenTofu'}, and stack/${name} has engine ${stack.spec.engine}`
+      throw new CliError(message, { exitCode: exitCodes.rejected })
+    }
+    const conflict = options.force ? undefined : replacementConflict(content, await state.readReplaced())
     if (conflict) {
       throw new CliError(`${file} cannot replace the state of stack/${name}: ${conflict}`, {
         exitCode: exitCodes.rejected,
@@ -258,13 +290,13 @@ export async function push(target: string, file: string, options: AccessOptions 
     await confirm(`replace the state of stack/${name} with ${file} (${summary.resources.length} resources)?`, options)
     const write = () =>
       state.write('oarlock state push', async () => {
-        const newConflict = options.force ? undefined : replacementConflict(content, await state.read())
+        const newConflict = options.force ? undefined : replacementConflict(content, await state.readReplaced())
         if (newConflict)
           throw new CliError(`the state of stack/${name} changed in the meantime: ${newConflict}`, { exitCode: exitCodes.rejected })
         return content
       })
     const isApplied = stack.status?.applied !== undefined
-    const version = isApplied ? await write() : await recordImport({ client, stack, state }, summary.lineage ?? '', write)
+    const version = isApplied ? await write() : await recordImport({ client, stack, state }, lineageOf(summary), write)
     print(`stack/${name}: ${file} is the current state, stored as version ${version}`)
   })
 }
@@ -308,7 +340,7 @@ export async function withState(target: string, options: AccessOptions, work: (t
         hint: 'use the tools of that backend instead',
       })
     }
-    await work({ client, stack, state: new StateApi(client, namespace, name), name, namespace })
+    await work({ client, stack, state: new StateApi(client, namespace, name, stateKindOf(stack)), name, namespace })
   })
 }
 
@@ -321,11 +353,11 @@ function parseState(content: string, what: string): ReturnType<typeof summarizeS
   }
 }
 
-export function readInput(file: string): string {
+export function readInput(file: string, hint = 'name a file, or - for stdin'): string {
   try {
     return readFileSync(file === '-' ? 0 : file, 'utf8')
   } catch (error) {
-    throw usageError(`${file} cannot be read: ${(error as Error).message}`, 'name a file, or - for stdin')
+    throw usageError(`${file} cannot be read: ${(error as Error).message}`, hint)
   }
 }
 
@@ -343,7 +375,8 @@ export function wholeNumber(text: string | undefined): number | undefined {
   throw usageError(`version must be a whole number, got ${JSON.stringify(text)}`, '"oarlock state versions" lists the versions')
 }
 
-const newestOf = (all: readonly VersionInfo[]) =>
-  all.filter(({ kind }) => kind === 'terraform').toSorted((a, b) => b.version - a.version)[0]
+const formatEntries = (count: number) => `${count} ${count === 1 ? 'entry' : 'entries'}`
+const newestOf = (all: readonly VersionInfo[], ofKind: VersionInfo['kind']) =>
+  all.filter(({ kind }) => kind === ofKind).toSorted((a, b) => b.version - a.version)[0]
 const keyOf = ({ metadata }: Stack) => `${metadata.namespace}/${metadata.name}`
 const ageOf = ({ createdMs }: { createdMs: number }) => formatDuration(Date.now() - createdMs)

@@ -1,4 +1,4 @@
-import type { DeclareCommand } from '../options.ts'
+import { auditLogOptions, type DeclareCommand } from '../options.ts'
 import { listenOptions, roleOptions } from '../role-options.ts'
 
 const notes = `
@@ -9,7 +9,7 @@ returns "ok" when it serves. Back up the data directory: it holds the states and
 
 export const declare: DeclareCommand = (program, exitWith) => {
   const command = roleOptions(program.command('stores'), { dataName: 'states, their encryption key, and logs' })
-  listenOptions(command, { what: 'the stores', port: 7468, ownCertificate: true })
+  auditLogOptions(listenOptions(command, { what: 'the stores', port: 7468, ownCertificate: true }))
     .option('--replace-stores', 'after a restore: use the states in --data, even if other or newer ones are registered')
     .description('run only the state store and the log store')
     .addHelpText('after', notes)

@@ -11,16 +11,17 @@ import { getWorkers } from './drain.ts'
 const responseTimeoutMs = 15_000
 const pollIntervalMs = 100
 
-/** `oarlock uncordon WORKER…`: cancels the drain of workers that still have active Runs, so that they accept new ones. */
+/** `oarlock uncordon WORKER…`: lets cordoned workers accept Runs, and cancels the drain of those that still have active Runs. */
 export async function uncordon(names: string[], options: AccessOptions): Promise<void> {
   await withClient(options, async client => {
     for (const { metadata, spec } of await getWorkers(client, names)) {
       const { name } = metadata
-      if (!spec.drain) {
-        print(`worker/${name} is not draining`)
+      if (!spec.drain && !spec.cordon) {
+        print(`worker/${name} is neither cordoned nor draining`)
         continue
       }
-      await cancelDrain(client, name)
+      if (spec.drain) await cancelDrain(client, name)
+      if (spec.cordon) await client.resource(workerResource).patch(name, { spec: { cordon: null } }, { type: 'merge' })
       print(`worker/${name} uncordoned`)
       if (spec.lifecycle === 'OneShot')
         note(`  ${name} is one-shot: it executes at most ${spec.slots === 1 ? 'one Run' : `${spec.slots} Runs`} in total`)

@@ -1,6 +1,5 @@
 import { join, relative } from 'node:path'
-import type { pino } from 'pino'
-import { type AllInOne, parseAddress, startAllInOne } from '../../app/index.ts'
+import { type AllInOne, DataInUseError, parseAddress, startAllInOne } from '../../app/index.ts'
 import { objectKey, parseDuration } from '../../kubernetes/object/index.ts'
 import { dataDirectory, findKubeconfig } from '../access.ts'
 import { applyManifest } from '../apply-manifests.ts'
@@ -10,7 +9,7 @@ import { exitCodes } from '../exit-codes.ts'
 import { type FleetRow, formatSeconds, summaryText } from '../fleet/fleet-view.ts'
 import { FleetWatch } from '../fleet/watch-fleet.ts'
 import { endLeanStart } from '../lean-start.ts'
-import { openLog } from '../open-log.ts'
+import { type OpenedLog, openLog } from '../open-log.ts'
 import { type AuditFlags, auditOptions } from '../options.ts'
 import type { Paint } from '../output/style.ts'
 import { packageRoot } from '../package-root.ts'
@@ -52,23 +51,32 @@ const startedMs = performance.timeOrigin
 export async function up(options: UpOptions): Promise<number> {
   const stopRequested = Promise.withResolvers<'signal'>()
   let app: AllInOne | undefined
+  let isStopping = false
+  let isInterrupted = false
   const removeSignalHandlers = onShutdownSignal(count => {
-    if (count === 1) stopRequested.resolve('signal')
-    else if (count === 2) {
+    if (isInterrupted || count > 2) process.exit(exitCodes.interrupted)
+    // The first signal during a shutdown that has another cause is the one that its message asks for.
+    if (isStopping || count === 2) {
       note('interrupting Runs so that they save their state (press Ctrl-C again to force)')
+      isInterrupted = true
       app?.interrupt()
-    } else process.exit(exitCodes.interrupted)
+    } else stopRequested.resolve('signal')
   })
   const dataDir = dataDirectory(options.data)
   const sampleRepositories = join(dataDir, 'sample')
-  const log = openLog(options, dataDir)
-  const repository = options.sample ? makeSampleRepository(sampleRepositories) : undefined
-  repository?.catch(() => {})
-  app = await start(options, dataDir, options.sample ? [sampleRepositories] : [], log.logger)
+  const log = openLog(options, dataDir, { held: true })
+  let repository: Promise<void> | undefined
+  const onLocked = () => {
+    log.begin()
+    repository = options.sample ? makeSampleRepository(sampleRepositories) : undefined
+    repository?.catch(() => {})
+  }
+  app = await start(options, dataDir, { ownPaths: options.sample ? [sampleRepositories] : [], log, onLocked })
   endLeanStart()
   try {
     const paint = outPaint()
     for (const line of banner(app, dataDir, paint)) print(line)
+    if (app.copiedFrom) note(copyWarning(app.copiedFrom))
     await repository
     const applied = await applyAll(app, options, sampleRepositories)
     if (applied.size === 0 && (options.sample || options.apply.length > 0)) {
@@ -97,13 +105,14 @@ export async function up(options: UpOptions): Promise<number> {
       await stopRequested.promise
     }
     watch.stop()
+    isStopping = true
     await app.stop({
       graceMs: options.exitWhenReady ? readyGraceMs : parseDuration(options.grace),
       onProgress: running =>
         note(`waiting for ${running === 1 ? '1 worker' : `${running} workers`} to finish (press Ctrl-C again to interrupt)`),
     })
     if (!options.exitWhenReady) print('stopped; the next start resumes from the stored state')
-    return exitCode
+    return isInterrupted ? exitCodes.interrupted : exitCode
   } catch (error) {
     await app.stop({ graceMs: 0 })
     throw error
@@ -113,7 +122,14 @@ export async function up(options: UpOptions): Promise<number> {
   }
 }
 
-async function start(options: UpOptions, dataDir: string, ownPaths: string[], log: pino.Logger): Promise<AllInOne> {
+const copyWarning = ({ host, path }: { host: string; path: string }) =>
+  `warning: this data directory was copied from ${path} on ${host}: do not start "oarlock up" there again, because both would apply the same Stacks`
+
+async function start(
+  options: UpOptions,
+  dataDir: string,
+  { ownPaths, log, onLocked }: { ownPaths: string[]; log: OpenedLog; onLocked(): void },
+): Promise<AllInOne> {
   try {
     return await startAllInOne({
       dataDir,
@@ -129,9 +145,11 @@ async function start(options: UpOptions, dataDir: string, ownPaths: string[], lo
       audit: auditOptions(options, dataDir),
       launcher: workerLauncher,
       version: packageVersion(),
-      log,
+      log: log.logger,
+      onLocked,
     })
   } catch (error) {
+    if (!(error instanceof DataInUseError)) log.begin()
     throw startError(error, 'up')
   }
 }

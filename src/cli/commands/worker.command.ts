@@ -9,7 +9,7 @@ export const declare: DeclareCommand = (program, exitWith) => {
     .option('--server <url>', 'API server URL (default: $OARLOCK_SERVER)')
     .option('--token <token>', 'join token; visible in the process list, prefer --token-file')
     .option('--token-file <file>', 'file with the token (default: $OARLOCK_TOKEN_FILE or $OARLOCK_TOKEN)')
-    .option('--once', 'exit after one Run (default: the lifecycle of the pool)')
+    .option('--once', 'exit after one Run (default: as the pool states, or Warm)')
     .option('--slots <n>', 'maximum concurrent Runs (default: the slots of the pool)', positiveInteger)
     .option('--label <key=value>', 'Worker label, if its join token allows it (repeatable)', collect, [])
     .option('--health-address <host:port>', 'serve /livez, /readyz and /startupz (default: $OARLOCK_HEALTH_ADDRESS)')

@@ -25,6 +25,11 @@ for (const [name, stack, want] of [
   ['a reconciling Stack', makeStack('a', { conditions: working }), 'pending'],
   ['a Stack whose latest generation was not observed', makeStack('a', { conditions: ready, generation: 2 }), 'pending'],
   ['an expected plan awaiting approval', makeStack('a', { conditions: awaiting, annotations: expecting('AwaitingApproval') }), 'reached'],
+  [
+    'an expected plan that a user has approved',
+    makeStack('a', { conditions: ready, annotations: expecting('AwaitingApproval') }),
+    'reached',
+  ],
   ['an unexpected plan awaiting approval', makeStack('a', { conditions: awaiting }), 'pending'],
   ['an expected failure', makeStack('a', { conditions: failed, annotations: expecting('Failed') }), 'reached'],
   ['an unexpected failure', makeStack('a', { conditions: failed }), 'pending'],

@@ -6,7 +6,7 @@ import { type StackState, stackMessage, stackState } from './stack-state.ts'
 export const expectedStateAnnotation = 'example.oarlock.dev/expect'
 
 /**
- * - `reached`: the Stack is in its expected state
+ * - `reached`: the Stack is in its expected state, or it is Ready because a user approved the plan that was expected to wait
  * - `skipped`: the engine of the Stack, or of a Stack that it depends on, is not installed on this machine
  * - `pending`: neither, so far
  */
@@ -23,7 +23,9 @@ function outcomeOf(stack: Stack, byKey: ReadonlyMap<string, Stack>): StackOutcom
   const state = stackState(stack)
   const { reason: conditionReason, message } = stackMessage(stack)
   const reason = message ? `${conditionReason}: ${message}` : conditionReason
-  if (state === expected) return { kind: 'reached', expected, state, reason }
+  // A user has approved the plan, for example after the last start of the sample.
+  const isApproved = expected === 'AwaitingApproval' && state === 'Ready'
+  if (state === expected || isApproved) return { kind: 'reached', expected, state, reason }
   const blocker = findWithoutEngine(stack, byKey, new Set())
   if (blocker === undefined) return { kind: 'pending', expected, state, reason }
   return { kind: 'skipped', expected, state, reason: blocker === stack ? reason : `depends on ${blocker.metadata.name}: ${reason}` }

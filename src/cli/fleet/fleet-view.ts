@@ -51,7 +51,10 @@ function fleetRow(stack: Stack, runs: readonly Run[], outcome: StackOutcome, now
       return { ...row, state, tone: 'good', detail: readyText(stack), time }
     case 'AwaitingApproval':
       return { ...row, state: 'Approval', tone: 'attention', detail, time }
+    case 'Drifted':
+      return { ...row, state, tone: 'attention', detail, time }
     case 'Failed':
+    case 'Failing':
       return { ...row, state, tone: 'bad', detail, time }
     case 'EngineNotFound':
       return { ...row, state: 'NoEngine', tone: 'bad', detail, time }

@@ -3,7 +3,18 @@ import { isEnded } from '../../api/index.ts'
 import { findCondition, isConditionTrue } from '../../kubernetes/object/index.ts'
 
 /** The state of a Stack in one word, as in the fleet table and in the annotation `example.oarlock.dev/expect`. */
-export type StackState = 'Pending' | 'Working' | 'Ready' | 'AwaitingApproval' | 'Failed' | 'EngineNotFound' | 'Suspended' | 'Deleting'
+export type StackState =
+  | 'Pending'
+  | 'Working'
+  /** A failure that lasts, and that is retried. */
+  | 'Failing'
+  | 'Ready'
+  | 'Drifted'
+  | 'AwaitingApproval'
+  | 'Failed'
+  | 'EngineNotFound'
+  | 'Suspended'
+  | 'Deleting'
 
 /** The state of a Stack, from its conditions only. Conditions of an older generation do not count. */
 export function stackState(stack: Stack): StackState {
@@ -11,12 +22,14 @@ export function stackState(stack: Stack): StackState {
   if (metadata.deletionTimestamp !== undefined) return 'Deleting'
   const isCurrent = status?.observedGeneration === metadata.generation
   if (!status || !isCurrent) return 'Pending'
+  const ready = findCondition(status.conditions, 'Ready')
   if (isConditionTrue(status.conditions, 'AwaitingApproval')) return 'AwaitingApproval'
-  if (isConditionTrue(status.conditions, 'Ready')) return 'Ready'
+  if (ready?.status === 'True') return 'Ready'
   const stalled = findCondition(status.conditions, 'Stalled')
   if (stalled?.status === 'True') return stalled.reason === 'EngineNotFound' ? 'EngineNotFound' : 'Failed'
+  if (ready?.reason === 'Drifted' || ready?.reason === 'ApplyIncomplete') return 'Drifted'
   if (spec.suspend) return 'Suspended'
-  return 'Working'
+  return ready?.reason === 'PersistentFailure' ? 'Failing' : 'Working'
 }
 
 /** The active Run of a Stack: the newest that has not ended. */
@@ -29,7 +42,6 @@ export function stackMessage(stack: Stack): { reason: string; message: string } 
   const conditions = stack.status?.conditions
   for (const [type, status] of [
     ['Stalled', 'True'],
-    ['AwaitingApproval', 'True'],
     ['Ready', 'True'],
     ['Reconciling', 'True'],
     ['Ready', 'False'],

@@ -2,7 +2,7 @@ import { deepEqual, equal } from 'node:assert/strict'
 import { test } from 'node:test'
 import { stackResource } from '../../api/index.ts'
 import { namespaceResource } from '../../kubernetes/client/index.ts'
-import { objectName, type ServerTable, serialize, tableLines } from './print-objects.ts'
+import { objectName, type ServerTable, serialize, TablePrinter } from './print-objects.ts'
 
 const table: ServerTable = {
   kind: 'Table',
@@ -12,6 +12,8 @@ const table: ServerTable = {
     { cells: ['app', null, ''], object: { metadata: { namespace: 'shop' } as never } },
   ],
 }
+
+const plain = { wide: false, withNamespace: false, withLabels: false, withHeaders: true, prefix: '' }
 
 for (const [name, options, want] of [
   ['the server’s columns', { wide: false, withNamespace: false }, ['NAME      READY', 'network   True', 'app       <none>']],
@@ -26,8 +28,17 @@ for (const [name, options, want] of [
     ['NAME            READY', 'stack/network   True', 'stack/app       <none>'],
   ],
 ] as const) {
-  test(`tableLines() shows ${name}`, () => deepEqual(tableLines(table, options), want))
+  test(`a table shows ${name}`, () => deepEqual(new TablePrinter({ ...plain, ...options }).lines(table), want))
 }
+
+test('later rows have the columns and widths of the first ones, and no headers', () => {
+  const printer = new TablePrinter({ ...plain, withLabels: true })
+  deepEqual(printer.lines(table)[2], 'app       <none>   <none>')
+  const row = { cells: ['b', 'False', ''], object: { metadata: { labels: { y: '2', x: '1' } } as never } }
+  deepEqual(printer.lines({ kind: 'Table', columnDefinitions: [], rows: [row] }), ['b         False    x=1,y=2'])
+})
+
+test('without headers', () => deepEqual(new TablePrinter({ ...plain, withHeaders: false }).lines(table)[0], 'network   True'))
 
 test('omits managedFields', async () => {
   const object = { metadata: { name: 'a', managedFields: [{ manager: 'x' }] }, spec: { text: '1' } }

@@ -1,7 +1,7 @@
 import type { Client } from '../../kubernetes/client/index.ts'
 import { resourcePath } from '../../kubernetes/client/index.ts'
 import type { KubeObject, Resource } from '../../kubernetes/object/index.ts'
-import { renderTable } from './table.ts'
+import { renderTableWithin } from './table.ts'
 
 /** `stack.oarlock.dev/network`, as kubectl names an object. */
 export function objectName({ kind, group }: Resource<unknown>, name: string): string {
@@ -34,34 +34,84 @@ export type ServerTable = {
   metadata?: { resourceVersion?: string; continue?: string }
 }
 
+/** Which objects, and how much of each its row has besides the cells. Default: its metadata. */
+export type TableQuery = {
+  namespace?: string | undefined
+  name?: string | undefined
+  labelSelector?: string | undefined
+  fieldSelector?: string | undefined
+  includeObject?: 'Object' | undefined
+}
+
+export const tableAccept = 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json'
+
 /** Requests a table from the server, which knows the columns of every kind. */
 export async function fetchTable(
   client: Client,
   resource: Resource,
-  { namespace, name, labelSelector }: { namespace?: string; name?: string; labelSelector?: string },
+  { namespace, name, labelSelector, fieldSelector, includeObject }: TableQuery,
 ): Promise<ServerTable> {
   const response = await client.request({
     method: 'GET',
     path: resourcePath(resource, namespace, name),
-    query: { labelSelector },
-    headers: { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json' },
+    query: { labelSelector, fieldSelector, includeObject },
+    headers: { accept: tableAccept },
   })
   return (await response.json()) as ServerTable
 }
 
-/** The lines of a server's table. Columns of priority above 0 are shown only if `wide`. */
-export function tableLines(
-  table: ServerTable,
-  { wide, withNamespace, prefix }: { wide: boolean; withNamespace: boolean; prefix?: string },
-): string[] {
-  const columns = table.columnDefinitions.map((definition, index) => ({ ...definition, index })).filter(({ priority }) => wide || !priority)
-  const headers = [...(withNamespace ? ['NAMESPACE'] : []), ...columns.map(({ name }) => name.toUpperCase())]
-  const rows = table.rows.map(({ cells, object }) => [
-    ...(withNamespace ? [object?.metadata?.namespace ?? ''] : []),
-    ...columns.map(({ index }, column) => `${column === 0 ? (prefix ?? '') : ''}${cellText(cells[index])}`),
-  ])
-  return renderTable(headers, rows)
+export type TableOptions = {
+  wide: boolean
+  withNamespace: boolean
+  withLabels: boolean
+  withHeaders: boolean
+  /** Before each name, such as `stack.oarlock.dev/`. */
+  prefix: string
 }
+
+/** Prints tables of one kind as if they were one: later ones get no headers, and columns are at least as wide as before. */
+export class TablePrinter {
+  readonly #options: TableOptions
+  #columns: ServerTable['columnDefinitions'] = []
+  #widths: readonly number[] = []
+  #hasHeaders: boolean
+
+  constructor(options: TableOptions) {
+    this.#options = options
+    this.#hasHeaders = !options.withHeaders
+  }
+
+  /** The lines of a table. Columns of priority above 0 are shown only if `wide`. */
+  lines({ columnDefinitions, rows }: ServerTable): string[] {
+    const { wide, withNamespace, withLabels, withHeaders, prefix } = this.#options
+    // Only the first event of a watch has them.
+    if (columnDefinitions?.length) this.#columns = columnDefinitions
+    const columns = this.#columns.map((definition, index) => ({ ...definition, index })).filter(({ priority }) => wide || !priority)
+    const headers = [
+      ...(withNamespace ? ['NAMESPACE'] : []),
+      ...columns.map(({ name }) => name.toUpperCase()),
+      ...(withLabels ? ['LABELS'] : []),
+    ]
+    const cells = rows.map(row => [
+      ...(withNamespace ? [row.object?.metadata?.namespace ?? ''] : []),
+      ...columns.map(({ index }, column) => `${column === 0 ? prefix : ''}${cellText(row.cells[index])}`),
+      ...(withLabels ? [labelText(row.object?.metadata?.labels)] : []),
+    ])
+    const { lines, widths } = renderTableWithin(this.#widths, withHeaders ? headers : headers.map(() => ''), cells)
+    this.#widths = widths
+    if (!this.#hasHeaders && rows.length > 0) {
+      this.#hasHeaders = true
+      return lines
+    }
+    return lines.slice(1)
+  }
+}
+
+const labelText = (labels: Readonly<Record<string, string>> = {}) =>
+  Object.entries(labels)
+    .map(([key, value]) => `${key}=${value}`)
+    .sort()
+    .join(',') || '<none>'
 
 const cellText = (cell: unknown) =>
   cell === null || cell === undefined || cell === '' ? '<none>' : typeof cell === 'object' ? JSON.stringify(cell) : String(cell)

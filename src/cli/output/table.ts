@@ -4,11 +4,23 @@ const gap = '   '
 
 /** The lines of a table as kubectl prints it: columns as wide as their widest cell, three spaces apart, no trailing spaces. */
 export function renderTable(headers: readonly string[], rows: readonly (readonly string[])[]): string[] {
-  const widths = headers.map((header, column) => Math.max(header.length, ...rows.map(row => visibleWidth(row[column] ?? ''))))
-  return [headers, ...rows].map(row =>
+  return renderTableWithin([], headers, rows).lines
+}
+
+/** A table whose columns have at least `minWidths`, and the widths that they have. */
+export function renderTableWithin(
+  minWidths: readonly number[],
+  headers: readonly string[],
+  rows: readonly (readonly string[])[],
+): { lines: string[]; widths: number[] } {
+  const widths = headers.map((header, column) =>
+    Math.max(header.length, minWidths[column] ?? 0, ...rows.map(row => visibleWidth(row[column] ?? ''))),
+  )
+  const lines = [headers, ...rows].map(row =>
     headers
       .map((_, column) => pad(row[column] ?? '', widths[column]!))
       .join(gap)
       .trimEnd(),
   )
+  return { lines, widths }
 }

@@ -10,6 +10,7 @@ for (const { name, content, want } of [
   { name: 'text', content: 'Error: no state', want: /not JSON/ },
   { name: 'a list', content: [state], want: /not a JSON object/ },
   { name: 'an encrypted state', content: { serial: 1, lineage: 'l', encrypted_data: 'x' }, want: /encrypted/ },
+  { name: 'a state of Pulumi', content: { version: 3, deployment: {} }, want: /state of Pulumi/ },
   { name: 'an older format', content: { ...state, version: 3 }, want: /format 3, only format 4/ },
   { name: 'another file', content: { name: 'package' }, want: /not a state of Terraform or OpenTofu/ },
   { name: 'a fractional serial', content: { ...state, serial: 1.5 }, want: /serial is not a whole number/ },

@@ -11,6 +11,8 @@ export function importProblem(content: string): { message: string; hint?: string
     return { message: 'it is not JSON', hint: 'a state is what "terraform state pull" or "tofu state pull" prints' }
   }
   if (typeof state !== 'object' || state === null || Array.isArray(state)) return { message: 'it is not a JSON object' }
+  if ('deployment' in state || 'checkpoint' in state)
+    return { message: 'it is a state of Pulumi', hint: 'import it into a Stack of engine pulumi' }
   if ('encrypted_data' in state)
     return { message: 'it is encrypted', hint: 'import the directory of the root module: its engine decrypts the state' }
   const { version, serial, lineage, resources } = state as Record<string, unknown>

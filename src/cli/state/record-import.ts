@@ -47,10 +47,10 @@ export async function rejectSecondImport(client: Client, { metadata }: Stack, li
   )
   if (!other) return
   throw new CliError(
-    `stack/${other.metadata.name} in namespace ${other.metadata.namespace} has imported this state already (lineage ${lineage})`,
+    `stack/${other.metadata.name} in namespace ${other.metadata.namespace} has already imported this state (lineage ${lineage})`,
     {
       exitCode: exitCodes.rejected,
-      hint: 'two Stacks with one state would change and destroy the same resources; --force imports it nevertheless',
+      hint: 'two Stacks with one state would change and destroy the same resources; --force imports it anyway',
     },
   )
 }

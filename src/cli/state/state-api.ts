@@ -16,17 +16,24 @@ import { CliError } from '../cli-error.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { storeError } from '../store-error-message.ts'
 import { userName } from '../user-name.ts'
+import type { StateKind } from './state-kind.ts'
 
 export type CurrentLock = HeldLock & { info: LockInfo }
+
+/** The state has a journal that the store does not understand completely. */
+export class UnreadableStateError extends CliError {}
 
 /** Client of the server's state store for one Stack. */
 export class StateApi {
   readonly #client: Client
   readonly #path: string
   readonly #name: string
+  readonly #kind: StateKind
 
-  constructor(client: Client, namespace: string, stack: string) {
+  /** @param kind of the current state that is read and written; versions are of any kind. */
+  constructor(client: Client, namespace: string, stack: string, kind: StateKind = 'terraform') {
     this.#client = client
+    this.#kind = kind
     this.#name = `${namespace}/${stack}`
     this.#path = `/state/${encodeURIComponent(namespace)}/${encodeURIComponent(stack)}`
   }
@@ -50,7 +57,7 @@ export class StateApi {
     try {
       const response = await this.#client.request({
         method: 'GET',
-        path: number === undefined ? this.#path : `${this.#path}/${list}/${number}`,
+        ...(number === undefined ? { path: this.#path, query: this.#query } : { path: `${this.#path}/${list}/${number}` }),
       })
       return await response.text()
     } catch (error) {
@@ -62,6 +69,16 @@ export class StateApi {
         exitCode: exitCodes.notFound,
         hint: known.length === 0 ? `no ${noun} is stored` : `stored ${noun}s: ${listed}${known.length > 10 ? ', …' : ''}`,
       })
+    }
+  }
+
+  /** The current state, which a user replaces: empty if there is none, and if its journal cannot be read, which no content conflicts with. */
+  async readReplaced(): Promise<string> {
+    try {
+      return await this.read()
+    } catch (error) {
+      if (error instanceof UnreadableStateError) return ''
+      throw error
     }
   }
 
@@ -86,7 +103,8 @@ export class StateApi {
   async write(operation: string, createContent: () => Promise<string>): Promise<number> {
     const { ID } = await this.lock(operation)
     try {
-      const response = await this.#send('POST', `?ID=${encodeURIComponent(ID)}`, await createContent())
+      const kind = this.#kind === 'terraform' ? '' : `&kind=${this.#kind}`
+      const response = await this.#send('POST', `?ID=${encodeURIComponent(ID)}${kind}`, await createContent())
       return ((await response.json()) as { version: number }).version
     } finally {
       await this.unlock(ID)
@@ -116,6 +134,10 @@ export class StateApi {
     return (await (await this.#send('POST', `/token?graceSeconds=${graceSeconds}`, '')).json()) as TokenRotation
   }
 
+  get #query(): Record<string, string> {
+    return this.#kind === 'terraform' ? {} : { kind: this.#kind }
+  }
+
   async #json(path: string): Promise<unknown> {
     try {
       return await (await this.#client.request({ method: 'GET', path: this.#path + path })).json()
@@ -139,6 +161,14 @@ export class StateApi {
   /** Converts an error response of the store. For a held lock the holder is queried, because the response may be truncated. */
   async #toCliError(error: unknown): Promise<unknown> {
     if (!(error instanceof StatusError)) return error
+    if (error.code === 409 && error.message.includes(unreadable)) {
+      const hint =
+        'upgrade Oarlock, upload a state with "oarlock state push", or roll back to an earlier version: the journal is kept as an orphaned version'
+      return new UnreadableStateError(`the state of stack ${this.#name} cannot be read: ${error.message}`, {
+        exitCode: exitCodes.rejected,
+        hint,
+      })
+    }
     if (error.code === 423 || error.code === 409) {
       const lock = await this.currentLock().catch(() => undefined)
       const holder = lock ? `: held by ${describeHolder(lock.holder)}` : ', but the lock has been released meanwhile'
@@ -151,8 +181,14 @@ export class StateApi {
   }
 }
 
+/** In the message of `JournalUnreadable`: a client of the API server gets the code of the stores as a part of the message. */
+const unreadable = 'cannot be read by this version of Oarlock'
+
 /** Number of the newest accepted version of any kind; 0 without one. */
 export const newestNumber = (versions: readonly VersionInfo[]): number => Math.max(0, ...versions.map(({ version }) => version))
+
+/** Whether an update has not completed, or its journal could not be read. */
+export const hasJournal = (versions: readonly VersionInfo[]): boolean => versions.some(({ journalEntries }) => journalEntries !== undefined)
 
 /** @param key NAMESPACE/NAME of the Stack. */
 export function unlockHint(lock: CurrentLock | undefined, key: string): string {

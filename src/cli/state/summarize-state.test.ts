@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { masked, replacementConflict, summarizeState, withNewerSerial } from './summarize-state.ts'
+import { lineageOf, masked, replacementConflict, summarizeState, withNewerSerial } from './summarize-state.ts'
 
 const state = (serial: number, more: object = {}) =>
   JSON.stringify({
@@ -51,4 +51,56 @@ test('reports another lineage or a lower serial as a conflict', () => {
   assert.match(replacementConflict(state(8), state(9)) ?? '', /serial is 8, but the current state has serial 9/)
   assert.match(replacementConflict(state(9, { lineage: 'l-2' }), state(9)) ?? '', /lineage is l-2/)
   assert.equal(replacementConflict(state(1), ''), undefined)
+})
+
+const ofPulumi = (stack: string, outputs: object = {}) =>
+  JSON.stringify({
+    version: 3,
+    deployment: {
+      manifest: { time: '', magic: '', version: '3.260.0' },
+      resources: [
+        {
+          urn: `urn:pulumi:${stack}::shop::pulumi:pulumi:Stack::shop-${stack}`,
+          type: 'pulumi:pulumi:Stack',
+          outputs,
+          additionalSecretOutputs: ['token'],
+        },
+        {
+          urn: `urn:pulumi:${stack}::shop::a:b:C::x`,
+          type: 'a:b:C',
+          provider: `urn:pulumi:${stack}::shop::pulumi:providers:a::default::id`,
+          inputs: { p: 'hunter22' },
+        },
+      ],
+      pending_operations: [{ type: 'creating', resource: { urn: 'urn:y' } }],
+    },
+  })
+
+test('a summary of a state of Pulumi contains URNs, pending operations and outputs, but no input and no secret output', () => {
+  const secret = { '4dabf18193072939515e22adb298388d': '1b47061264138c4ac30d75fd1eb44270', ciphertext: 'x' }
+  const summary = summarizeState(ofPulumi('dev', { url: 'http://x', token: 'hunter22', nested: { list: [secret] } }))
+  assert.deepEqual(
+    summary.resources.map(({ address, provider }) => [address, provider]),
+    [
+      ['urn:pulumi:dev::shop::pulumi:pulumi:Stack::shop-dev', ''],
+      ['urn:pulumi:dev::shop::a:b:C::x', 'a'],
+    ],
+  )
+  assert.deepEqual([summary.stack, summary.engineVersion, lineageOf(summary)], ['shop/dev', '3.260.0', 'pulumi:shop/dev'])
+  assert.deepEqual(summary.pendingOperations, [{ type: 'creating', address: 'urn:y' }])
+  assert.deepEqual(summary.outputs, {
+    url: { value: 'http://x', sensitive: false },
+    token: { value: masked, sensitive: true },
+    nested: { value: masked, sensitive: true },
+  })
+  assert.equal(JSON.stringify(summary).includes('hunter22'), false)
+})
+
+test('the state of another stack of Pulumi is a conflict', () => {
+  assert.equal(replacementConflict(ofPulumi('dev'), ofPulumi('dev')), undefined)
+  assert.match(
+    replacementConflict(ofPulumi('prod'), ofPulumi('dev')) ?? '',
+    /of Pulumi stack shop\/prod, but the current state of shop\/dev/,
+  )
+  assert.equal(withNewerSerial(ofPulumi('dev'), ofPulumi('dev')), ofPulumi('dev'))
 })

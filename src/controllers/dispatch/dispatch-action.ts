@@ -1,4 +1,4 @@
-import type { RunPolicy, Subject, Tenant, TenantStatus, WorkerPool, WorkerPoolStatus } from '../../api/index.ts'
+import type { RunPolicy, RunSpec, Subject, Tenant, TenantStatus, WorkerPool, WorkerPoolStatus } from '../../api/index.ts'
 import { type ObjectVersion, versionOf } from './object-version.ts'
 import type { ScaleReason, StartFailure } from './pool/index.ts'
 
@@ -20,6 +20,8 @@ export type DispatchAction =
       readonly finalizers: readonly string[]
       /** What its Tenant and its pool require. */
       readonly policy: RunPolicy
+      /** Undefined: its namespace belongs to none. */
+      readonly tenant: RunSpec['tenant']
     }
   | {
       readonly kind: 'PatchRunStatus'

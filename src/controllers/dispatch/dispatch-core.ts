@@ -52,6 +52,7 @@ export type Placement = {
   readonly atMs: number
   readonly finalizers: readonly string[]
   readonly policy: RunPolicy
+  readonly tenant: RunSpec['tenant']
 }
 
 /** How often long Runs are charged and unused accounts removed. */
@@ -161,6 +162,9 @@ export class DispatchCore {
         return this.#starts.processObserved(event.process, wallMs)
       case 'WorkerExited':
         this.#failures.processExited(event.worker)
+        if (event.failure?.crash) this.#runs.workerCrashed(event.worker, event.failure.crash)
+        // A Run that ends its worker before the first report must not delay the starts of the pool.
+        if (this.#runs.hasActive(event.worker)) this.#starts.startedRun(event.worker)
         this.#starts.exited(event.worker, event.exitCode, event.failure, wallMs)
         return true
       case 'StartFailed':
@@ -235,11 +239,12 @@ export class DispatchCore {
     if (this.#writes.availableRuns === 0 || this.#runs.get(record.key) || !this.#runs.hasSubject(record)) return undefined
     this.#applySettings()
     this.#runs.applyPolicies(record)
-    const worker = this.#scheduler.assignNew(record.request, record.cacheKey, wallMs, random)
+    const worker = this.#scheduler.assignNew(record.request, record.cacheKeys, wallMs, random)
     if (worker === undefined) return undefined
     this.#runs.expect(record, worker, wallMs)
     this.#writes.begin(record.object)
-    return { object: record.object, worker, atMs: wallMs, finalizers: [assignedFinalizer], policy: this.#policyOf(namespace, spec.pool) }
+    const [policy, tenant] = [this.#policyOf(namespace, spec.pool), this.#settings.tenantRefOf(namespace)]
+    return { object: record.object, worker, atMs: wallMs, finalizers: [assignedFinalizer], policy, tenant }
   }
 
   /** @param random 0 ≤ x < 1; for the names of workers, and for sampling large pools. */
@@ -315,7 +320,7 @@ export class DispatchCore {
 
   #assign(add: (action: DispatchAction) => void, nowMs: number, random: () => number): void {
     const assignments = this.#scheduler.schedule({
-      cacheKeyOf: key => this.#runs.get(key)?.cacheKey,
+      cacheKeysOf: key => this.#runs.get(key)?.cacheKeys,
       limit: this.#writes.availableRuns,
       nowMs,
       random,
@@ -329,7 +334,8 @@ export class DispatchCore {
       if (this.#writes.has(object)) continue
       const all = [...new Set([...finalizers, assignedFinalizer])]
       const [queuedMs, policy] = [Math.max(0, nowMs - createdMs), this.#policyOf(namespace, pool)]
-      add({ kind: 'AssignRun', object, worker, pool, atMs: nowMs, queuedMs, finalizers: all, policy })
+      const tenant = this.#settings.tenantRefOf(namespace)
+      add({ kind: 'AssignRun', object, worker, pool, atMs: nowMs, queuedMs, finalizers: all, policy, tenant })
     }
   }
 

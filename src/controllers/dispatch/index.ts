@@ -14,6 +14,7 @@ export { DispatchCore, type DispatchCoreOptions } from './dispatch-core.ts'
 export type { DispatchEvent, Now } from './dispatch-event.ts'
 export { type Assignment, Scheduler, sample, sampleSize, starvedAfterMs, starvedEvery, WorkerInventory } from './placement/index.ts'
 export {
+  crashOf,
   type DriverListener,
   type DriverWorker,
   decideOrphans,

@@ -121,6 +121,31 @@ test('a Run is not created with a worker if it violates a policy, and else with 
   deepEqual(place('b', {})?.policy, { minimumIsolation: 'Sandbox', allowedNetworks: ['Private', 'None'] })
 })
 
+test('a Run is assigned, or created, with the Tenant of its namespace and the UID of that Tenant', () => {
+  const { core, decide, assignmentOf, run, now } = setUp({})
+  run()
+  const tenant = { name: 't', uid: testTenant('t').metadata.uid }
+  deepEqual(assignmentOf(decide())?.tenant, tenant)
+  deepEqual(core.placeNewRun({ namespace: 'ns', name: 'b', spec: testRun('b').spec }, now(), () => 0.5)?.tenant, tenant)
+})
+
+test('a Run in a namespace that only has the name of a Tenant is assigned without a Tenant', () => {
+  const { observe, decide, assignmentOf, run } = setUp({ tenant: { namespaces: ['other'] } })
+  observe({ kind: 'TenantChanged', tenant: testTenant('ns', { namespaces: ['other'] }) })
+  run()
+  const assignment = assignmentOf(decide())
+  equal(assignment?.object.namespace, 'ns')
+  equal(assignment?.tenant, undefined)
+})
+
+test('a Run in a namespace that a Tenant selects by its labels is assigned with that Tenant', () => {
+  const { observe, decide, assignmentOf, run } = setUp({ tenant: { namespaces: [], namespaceSelector: { matchLabels: { team: 'a' } } } })
+  const metadata = { ...testPool('ns').metadata, labels: { team: 'a' } }
+  observe({ kind: 'NamespaceChanged', namespace: { apiVersion: 'v1', kind: 'Namespace', metadata } })
+  run()
+  equal(assignmentOf(decide())?.tenant?.name, 't')
+})
+
 test('a Run with network Private is not assigned to a worker without slirp4netns', () => {
   const { decide, run, assignmentOf, pendingOf } = setUp({ worker: { networks: ['None', 'Host'] } })
   run({ isolation: { level: 'Sandbox' } })

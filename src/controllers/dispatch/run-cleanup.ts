@@ -30,10 +30,12 @@ export function* decideRunCleanup(input: RunCleanupInput): Generator<DispatchAct
 
 /** For each reason for which a Run has to be cleaned up, the first that applies. */
 function cleanupOf(run: RunRecord, { runs, leaseDurationOf, nowMs }: RunCleanupInput): DispatchAction | undefined {
-  const { object, worker, subject, lostWith } = run
+  const { object, worker, subject, lostWith, crash } = run
   if (lostWith !== undefined) {
     const message = `worker ${lostWith} did not renew its Lease for ${leaseDurationOf(lostWith) / 1_000} s and was declared lost`
-    return end(run, 'Lost', 'WorkerLost', message, nowMs)
+    return crash
+      ? end(run, 'Lost', crash.reason, `${crash.message} while it executed only this Run`, nowMs)
+      : end(run, 'Lost', 'WorkerLost', message, nowMs)
   }
   if (run.isCanceled) {
     return worker === undefined ? end(run, 'Canceled', 'Canceled', 'canceled before it was assigned to a worker', nowMs) : undefined

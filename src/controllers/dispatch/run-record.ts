@@ -1,6 +1,7 @@
-import { cacheKey, type Run, type RunPhase, type Subject, subjectOf } from '../../api/index.ts'
+import { cacheKeys, type Run, type RunPhase, type Subject, subjectOf } from '../../api/index.ts'
 import { objectKey } from '../../kubernetes/object/index.ts'
 import { type ObjectVersion, versionOf } from './object-version.ts'
+import type { ExitFailure } from './pool/index.ts'
 import { type Requested, type RunRequest, requestOf } from './queue/index.ts'
 
 /** What is kept of a Run that has not ended. The Run itself may be large, as it has the files of inline sources; the informer packs it. */
@@ -9,7 +10,8 @@ export type RunRecord = {
   readonly subject: Subject
   readonly type: Run['spec']['type']
   readonly createdMs: number
-  readonly cacheKey: string | undefined
+  /** Keys of caches, the most valuable first. */
+  readonly cacheKeys: readonly string[]
   /** What the requirements in `request` follow from, under the policies of its Tenant and WorkerPool. */
   readonly requested: Requested
   object: ObjectVersion
@@ -31,6 +33,8 @@ export type RunRecord = {
   isSubjectMissing: boolean
   /** The lost worker that it was assigned to; it ends as Lost. */
   lostWith: string | undefined
+  /** Its worker has crashed while it was the only Run there. */
+  crash: ExitFailure['crash']
   /** Wall time of the last report of its position; -Infinity before the first. */
   reportedAtMs: number
 }
@@ -41,13 +45,14 @@ export function makeRunRecord(run: Run): RunRecord {
     subject: subjectOf(run),
     type: run.spec.type,
     createdMs: Date.parse(run.metadata.creationTimestamp),
-    cacheKey: cacheKey(run.spec.stack),
+    cacheKeys: cacheKeys(run.spec),
     requested: requestedOf(run),
     request: requestOf(run),
     ...observedFields(run),
     loadedOn: undefined,
     isSubjectMissing: false,
     lostWith: undefined,
+    crash: undefined,
     reportedAtMs: Number.NEGATIVE_INFINITY,
   }
 }

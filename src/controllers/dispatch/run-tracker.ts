@@ -63,6 +63,10 @@ export class RunTracker {
     return this.#byWorker.get(worker) ?? []
   }
 
+  hasActive(worker: string): boolean {
+    return this.#byWorker.has(worker)
+  }
+
   /** All Runs that are assigned to a worker. */
   *active(): Generator<RunRecord> {
     for (const runs of this.#byWorker.values()) yield* runs
@@ -254,6 +258,15 @@ export class RunTracker {
       record.lostWith = worker
       this.#place(record, nowMs)
     }
+  }
+
+  /**
+   * The worker has crashed. If exactly one Run was assigned to it, that Run is the probable cause, which is recorded when it is lost. With several, none is:
+   * a hostile Run could otherwise stall the Stacks of its neighbors.
+   */
+  workerCrashed(worker: string, crash: NonNullable<RunRecord['crash']>): void {
+    const [run, ...others] = this.activeOn(worker)
+    if (run && others.length === 0 && (this.#load.get(worker)?.active ?? 1) === 1) run.crash = crash
   }
 
   #activate(record: RunRecord, worker: string, nowMs: number): void {

@@ -1,4 +1,4 @@
-import { mergePolicies, type PolicySource, poolPolicy, type Tenant, type WorkerPool } from '../../api/index.ts'
+import { mergePolicies, type PolicySource, poolPolicy, type RunSpec, type Tenant, type WorkerPool } from '../../api/index.ts'
 import { equalJson, type KubeObject } from '../../kubernetes/object/index.ts'
 import { type RunQueue, TenantIndex } from './queue/index.ts'
 
@@ -40,6 +40,12 @@ export class Settings {
       ...(tenant ? [{ origin: `Tenant ${tenant.metadata.name}`, policy: tenant.spec }] : []),
       ...(pool ? [{ origin: `WorkerPool ${poolName}`, policy: poolPolicy(pool.spec) }] : []),
     ]
+  }
+
+  /** The Tenant of the namespace, with its UID: another Tenant of the same name may have had other namespaces. Undefined if it has none. */
+  tenantRefOf(namespace: string): RunSpec['tenant'] {
+    const tenant = this.#tenants.get(this.#tenantIndex.ownerOf(namespace) ?? '')
+    return tenant && { name: tenant.metadata.name, uid: tenant.metadata.uid }
   }
 
   poolChanged(pool: WorkerPool): boolean {

@@ -17,7 +17,7 @@ export const noLoad: WorkerLoad = { active: 0, total: 0 }
 
 /** Reports whether the Worker accepts Runs at all. */
 export function isSchedulable(worker: Worker): boolean {
-  return !worker.spec.drain && !worker.metadata.deletionTimestamp && worker.status?.phase !== 'Draining'
+  return !worker.spec.drain && !worker.spec.cordon && !worker.metadata.deletionTimestamp && worker.status?.phase !== 'Draining'
 }
 
 /** A one-shot worker executes at most as many Runs as it has slots; after that it exits. */

@@ -1,10 +1,11 @@
-import { annotations, type RunSpec, type Stack, type StackStatus } from '../../api/index.ts'
+import { type ApprovalPolicy, annotations, type RunSpec, type Stack, type StackStatus } from '../../api/index.ts'
 import { rfc3339 } from '../../kubernetes/object/index.ts'
 import type { StackEvent } from './conditions.ts'
 import type { StackInput } from './decision.ts'
 import type { StackFacts } from './facts.ts'
 import type { StackRecord } from './fold-runs.ts'
 import { formatDigest } from './messages.ts'
+import { settingsOf } from './settings.ts'
 
 export type Approval = NonNullable<StackStatus['approval']>
 
@@ -23,16 +24,28 @@ function givenApproval({ metadata }: Stack): Omit<Approval, 'at' | 'expiresAt' |
   return { digest: bounded(digest)!, ...(user && { user: bounded(user) }), ...(requestedAt && { requestedAt: bounded(requestedAt) }) }
 }
 
+/** Whether the deletion of a Stack that requires no approval executes only a plan that its user has confirmed. */
+export function isConfirmed({ metadata, spec }: Stack, approvalPolicy: ApprovalPolicy | undefined): boolean {
+  const isDeleting = metadata.deletionTimestamp !== undefined && metadata.annotations?.[annotations.destroyPlan] !== undefined
+  return isDeleting && !settingsOf(spec, approvalPolicy).manualApproval
+}
+
+/** `<digest>@<time>`: with another time it is a new confirmation, also of a plan whose confirmation has expired. */
+function givenConfirmation({ metadata }: Stack): Omit<Approval, 'at' | 'expiresAt' | 'runName'> | undefined {
+  const [digest = '', requestedAt] = (metadata.annotations?.[annotations.destroyPlan] ?? '').slice(0, maxLength).split('@')
+  return digest === '' ? undefined : { digest, ...(requestedAt && { requestedAt }) }
+}
+
 /**
  * The record of the approval in the annotations. It is made once, when the controller first sees the approval: either it is of the plan that
  * awaits approval then, or it is void for good, even if a later plan has the same digest. When it expires is recorded too: a controller with
  * a longer timeout does not prolong it. Without the annotations there is none.
  */
 export function recordApproval(
-  { stack, nowMs, approvalTimeoutMs }: Pick<StackInput, 'stack' | 'nowMs' | 'approvalTimeoutMs'>,
+  { stack, nowMs, approvalTimeoutMs, approvalPolicy }: Pick<StackInput, 'stack' | 'nowMs' | 'approvalTimeoutMs' | 'approvalPolicy'>,
   { plan, approval }: Pick<StackRecord, 'plan' | 'approval'>,
 ): Approval | undefined {
-  const given = givenApproval(stack)
+  const given = isConfirmed(stack, approvalPolicy) ? givenConfirmation(stack) : givenApproval(stack)
   if (!given) return undefined
   const expiry = (fromMs: number) => ({ expiresAt: rfc3339(fromMs + approvalTimeoutMs) })
   // Earlier versions did not record when it expires.

@@ -1,5 +1,5 @@
 import { type Run, type StackStatus, stackFinalizer } from '../../api/index.ts'
-import { type Condition, rfc3339 } from '../../kubernetes/object/index.ts'
+import { rfc3339 } from '../../kubernetes/object/index.ts'
 import type { CreateStep, NextStep, Outlook, WaitStep } from './choose-next.ts'
 import type { PlannedRun } from './choose-run.ts'
 import { coalesceStatus } from './coalesce-status.ts'
@@ -74,25 +74,17 @@ function decision(facts: StackFacts, update: StackConditions, actions: Actions =
   const { stack, nowMs } = input
   const { nextRunAt, requeueAfterMs, ...acts } = actions
   const observedGeneration = stack.metadata.generation ?? 1
-  const { conditions, events } = setConditions(conditionsWithDrift(facts), update, observedGeneration, nowMs)
+  const { conditions, events } = setConditions(stack.status?.conditions ?? [], update, facts.drifted, observedGeneration, nowMs)
   const hasFinalizer = stack.metadata.finalizers?.includes(stackFinalizer) ?? false
   return {
     status: withoutUndefined({ ...record, observedGeneration, conditions, nextRunAt }),
     ...acts,
     ...(!isDeleting && !hasFinalizer && { addFinalizer: true }),
-    deleteRuns: runsToDelete(runs, record.plan, settings.historyLimit),
+    deleteRuns: runsToDelete(runs, record, settings.historyLimit),
     // The end of a Run and the condition that follows from it are one event.
     events: [...facts.events, ...events.filter(({ reason }) => !facts.events.some(event => event.reason === reason))],
     ...(requeueAfterMs !== undefined && { requeueAfterMs: Math.max(1, Math.ceil(requeueAfterMs)) }),
   }
-}
-
-/** The present conditions, with Drifted as it follows from the Runs. */
-function conditionsWithDrift({ input, drifted }: StackFacts): Condition[] {
-  const conditions = input.stack.status?.conditions ?? []
-  if (!drifted) return conditions.filter(({ type }) => type !== 'Drifted')
-  const isPresent = conditions.some(({ type }) => type === 'Drifted')
-  return isPresent ? conditions.map(condition => (condition.type === 'Drifted' ? drifted : condition)) : [...conditions, drifted]
 }
 
 function creationEvents(run: Run, superseded: Run | undefined): StackEvent[] {

@@ -1,10 +1,23 @@
-import { annotations, isMutating, phaseOf, type Run } from '../../api/index.ts'
+import { annotations, isMutating, phaseOf, type Run, type Stack } from '../../api/index.ts'
 import { approvedPlan } from './approval.ts'
 import type { StateError } from './choose-next.ts'
 import type { PlannedRun } from './choose-run.ts'
-import { engineRecheckMs, lostRunLimit } from './constants.ts'
+import { engineRecheckMs, lostRunLimit, stateLockRetryMs } from './constants.ts'
+import { consecutiveCrashes, crashLimit } from './crashed-workers.ts'
+import type { UserLock } from './decision.ts'
 import type { StackFacts } from './facts.ts'
-import { consecutiveLostRuns, endedAtMs, hasChanges, isLost, isOfDeletion, isOutdatedPlan, mayHaveWritten } from './run-status.ts'
+import type { StackRecord } from './fold-runs.ts'
+import { specVersionOf } from './inputs.ts'
+import {
+  consecutiveLostRuns,
+  endedAtMs,
+  hasChanges,
+  isLost,
+  isOfDeletion,
+  isOutdatedPlan,
+  isStateLocked,
+  mayHaveWritten,
+} from './run-status.ts'
 import { retryDelayMs, type Settings } from './settings.ts'
 
 /** What the deletion of a Stack waits for while no Run of it is active. */
@@ -13,6 +26,8 @@ export type DeletionChoice =
   | { readonly kind: 'deletionProtected' }
   | { readonly kind: 'deletionSuspended' }
   | { readonly kind: 'deletionStateError'; readonly error: StateError }
+  /** A user holds the lock of the state. */
+  | { readonly kind: 'deletionStateLocked'; readonly lock: UserLock }
   /** The Stack is from a backup, and no user has reviewed it. */
   | { readonly kind: 'deletionRestored' }
   | { readonly kind: 'resolvingDestroySource' }
@@ -28,9 +43,19 @@ export type DeletionChoice =
  * backoff: only a user can decide to orphan the remaining resources.
  */
 export function chooseDeletion(facts: StackFacts): DeletionChoice | undefined {
-  const { input, runs, settings, inputs, request, record } = facts
+  const choice = chooseUnlocked(facts)
+  if (choice?.kind !== 'destroy') return choice
+  const { planned } = choice
+  const lock = isMutating(planned.type) ? facts.input.state?.lock : undefined
+  if (lock) return { kind: 'deletionStateLocked', lock }
+  const isResolved = facts.destruction()?.isResolved ?? false
+  return isResolved || planned.atMs > facts.input.nowMs ? choice : { kind: 'resolvingDestroySource' }
+}
+
+function chooseUnlocked(facts: StackFacts): DeletionChoice | undefined {
+  const { input, runs, settings, inputs, request, record, destruction } = facts
   if (input.stack.spec.deletionProtection) return { kind: 'deletionProtected' }
-  if (settings.orphanOnDelete || !hasResources(facts)) return undefined
+  if (settings.orphanOnDelete || !hasResources(input.stack, record, runs)) return undefined
   // Stacks of a cycle do not wait for each other.
   const dependents = input.dependents.filter(name => !input.cycle?.includes(name))
   if (dependents.length > 0) return { kind: 'dependentsExist', dependents }
@@ -39,7 +64,8 @@ export function chooseDeletion(facts: StackFacts): DeletionChoice | undefined {
   if (settings.suspended) return { kind: 'deletionSuspended' }
   if (!inputs) return { kind: 'resolvingDestroySource' }
   const last = runs.findLast(isOfDeletion)
-  const repeated = last?.spec.stackRef.generation === inputs.generation && !isReplaced(last) ? last : undefined
+  const isSame = last?.spec.stackRef.generation === inputs.generation && last.spec.configuration === destruction()?.configuration
+  const repeated = isSame && !isReplaced(last) ? last : undefined
   if (settings.manualApproval && record.plan && !request) return chooseWithPlan(facts, repeated)
   if (repeated && !request && !isPlanOfDeletion(repeated, facts)) return repeatDestroy(facts, repeated)
   // A plan that found nothing to destroy needs no approval.
@@ -64,12 +90,17 @@ function chooseWithPlan(facts: StackFacts, last: Run | undefined): DeletionChoic
   if (!approved) return { kind: 'awaitDestroyApproval' }
   const recovery = last && isLost(last) ? recoverLost(facts, last) : undefined
   const planned: PlannedRun = { type: 'Destroy', reason: 'Approved', atMs: facts.input.nowMs, approvedPlan: approved, ...recovery }
-  return { kind: 'destroy', planned, isStalled: false }
+  return { kind: 'destroy', planned, isStalled: recovery !== undefined && isCrashing(facts) }
 }
 
-function recoverLost({ input, runs, settings }: StackFacts, last: Run): Omit<PlannedRun, 'type'> {
+const isCrashing = ({ input, runs }: StackFacts): boolean =>
+  consecutiveCrashes(runs, specVersionOf(input.stack), isOfDeletion).length >= crashLimit
+
+function recoverLost(facts: StackFacts, last: Run): Omit<PlannedRun, 'type'> {
+  const { input, runs, settings } = facts
   const count = consecutiveLostRuns(runs, isOfDeletion)
-  const atMs = count < lostRunLimit ? input.nowMs : endedAtMs(last) + retryDelayMs(settings, count - lostRunLimit + 1)
+  const delayMs = isCrashing(facts) ? settings.retryMaxMs : count < lostRunLimit ? 0 : retryDelayMs(settings, count - lostRunLimit + 1)
+  const atMs = delayMs === 0 ? input.nowMs : endedAtMs(last) + delayMs
   return { reason: 'RecoveredFrom', recoveredFrom: last.metadata.name, atMs, after: { kind: 'lost', run: last, count } }
 }
 
@@ -77,8 +108,15 @@ function repeatDestroy(facts: StackFacts, last: Run): DeletionChoice {
   const { input, record, settings } = facts
   if (phaseOf(last) === 'Canceled') return { kind: 'destroyCanceled', last }
   const kind = kindOfRun(settings)
-  if (isLost(last)) return { kind: 'destroy', planned: { ...kind, ...recoverLost(facts, last) }, isStalled: false }
+  if (isLost(last)) return { kind: 'destroy', planned: { ...kind, ...recoverLost(facts, last) }, isStalled: isCrashing(facts) }
   if (isOutdatedPlan(last)) return { kind: 'destroy', planned: { ...kind, reason: 'PlanOutdated', atMs: input.nowMs }, isStalled: false }
+  if (isStateLocked(last)) {
+    const planned: PlannedRun = {
+      ...{ ...kind, reason: 'Retry', atMs: endedAtMs(last) + stateLockRetryMs },
+      after: { kind: 'stateLocked', run: last },
+    }
+    return { kind: 'destroy', planned, isStalled: false }
+  }
   const failures = record.failures ?? 1
   const isRetryable = last.status?.retryable !== false
   const retryMs = isRetryable ? retryDelayMs(settings, Math.max(1, failures)) : settings.retryMaxMs
@@ -87,11 +125,11 @@ function repeatDestroy(facts: StackFacts, last: Run): DeletionChoice {
   return { kind: 'destroy', planned, isStalled: !isRetryable || failures > settings.retryLimit }
 }
 
-/** False when the Stack never created or imported anything, or the last mutating Run was a Destroy that succeeded. */
-function hasResources({ input, record, runs }: StackFacts): boolean {
+/** False when the Stack never created or imported anything, or the last mutating Run was a Destroy that succeeded. `runs` are its own, oldest first. */
+export function hasResources({ metadata }: Pick<Stack, 'metadata'>, record: StackRecord, runs: readonly Run[]): boolean {
   const last = runs.findLast(run => isMutating(run.spec.type))
   if (last?.spec.type === 'Destroy' && phaseOf(last) === 'Succeeded') return false
-  const isImported = input.stack.metadata.annotations?.[annotations.importedState] !== undefined
+  const isImported = metadata.annotations?.[annotations.importedState] !== undefined
   const isStored = (record.stateVersion ?? 0) > 0
   return isImported || isStored || record.applied !== undefined || (record.resources ?? 0) > 0 || runs.some(mayHaveWritten)
 }

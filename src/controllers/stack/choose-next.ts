@@ -1,12 +1,12 @@
-import { type Run, stackFinalizer } from '../../api/index.ts'
+import { isMutating, type Run, stackFinalizer } from '../../api/index.ts'
 import { chooseDeletion, type DeletionChoice } from './choose-deletion.ts'
-import { chooseRun, type PlannedRun, type RunChoice } from './choose-run.ts'
+import { chooseDestroyPlan, chooseRun, type PlannedRun, type RunChoice } from './choose-run.ts'
 import { supersedeAfterMs } from './constants.ts'
-import type { RevisionError, StateCheck } from './decision.ts'
+import type { RevisionError, StateCheck, UserLock } from './decision.ts'
 import { type DependencyGate, dependencyGate } from './dependencies.ts'
-import { foldCreatedRun, isTypeOf, type StackFacts, sourceError } from './facts.ts'
+import { foldCreatedRun, isKindOf, type StackFacts, sourceError } from './facts.ts'
 import { type Inputs, inputsOf, sameInputs, specVersionOf } from './inputs.ts'
-import { newRun } from './new-run.ts'
+import { inputsFor, newRun } from './new-run.ts'
 import { isAdHocRun, isDestroyPlan } from './run-status.ts'
 
 /** What is next for a Stack that is not being deleted, as if no Run of it were active. */
@@ -19,7 +19,7 @@ export type Outlook =
   /** The Stack is from a backup, and no user has reviewed it. */
   | { readonly kind: 'restored' }
   /** A Run is needed but must not be created now. */
-  | { readonly kind: 'held'; readonly planned: PlannedRun; readonly by: 'suspend' | 'revision' | DependencyGate }
+  | { readonly kind: 'held'; readonly planned: PlannedRun; readonly by: 'suspend' | 'revision' | UserLock | DependencyGate }
 
 export type StateError = NonNullable<StateCheck['error']>
 
@@ -55,10 +55,11 @@ export type CreateStep = {
 
 /** Chooses what is next for a Stack. */
 export function chooseNext(facts: StackFacts): NextStep {
-  const { active, inputs, input } = facts
+  const { active, input } = facts
   if (facts.isDeleting) return chooseNextOfDeletion(facts)
   const outlook = chooseOutlook(facts)
   if (active) return chooseWhileActive(facts, active, outlook)
+  const inputs = outlook.kind === 'run' ? inputsFor(facts, outlook.planned) : undefined
   return outlook.kind === 'run' && outlook.planned.atMs <= input.nowMs && inputs
     ? create(facts, outlook.planned, inputs)
     : { kind: 'idle', outlook }
@@ -93,28 +94,33 @@ function chooseNextOfDeletion(facts: StackFacts): NextStep {
 
 /** While a Run is active nothing happens, unless a change has made it outdated: then it is canceled or superseded. */
 function chooseWhileActive(facts: StackFacts, active: Run, outlook: Outlook): NextStep {
-  const { input, settings, inputs, request } = facts
+  const { input, settings, request } = facts
   const wait: WaitStep = { kind: 'wait', active, outlook }
-  const isKnown = inputs !== undefined && typeof input.revision === 'string'
+  const isOfDestruction = isDestroyPlan(active)
+  const present = { inputs: facts.inputs, version: specVersionOf(input.stack), configuration: undefined }
+  const { inputs, version, configuration } = isOfDestruction ? (facts.destruction() ?? { ...present, inputs: undefined }) : present
+  const isKnown = inputs !== undefined && (isOfDestruction || typeof input.revision === 'string')
   if (!isKnown || active.spec.type === 'Destroy' || active.spec.cancel) return wait
   // One that was queued before the namespace required approval.
-  const isUnapproved = settings.manualApproval && active.spec.type === 'Apply' && !active.spec.approvedPlan
+  const isUnapproved = settings.manualApproval && isMutating(active.spec.type) && !active.spec.approvedPlan
   const scope = active.spec.workerName === undefined ? 'execution' : 'infrastructure'
-  const isOutdated = isUnapproved || !sameInputs(inputsOf(active, specVersionOf(input.stack), scope), inputs)
+  const isOutdated = isUnapproved || active.spec.configuration !== configuration || !sameInputs(inputsOf(active, version, scope), inputs)
   if (active.spec.workerName !== undefined) {
     const isCanceled = isOutdated && settings.cancelOutdated && !isAdHocRun(active)
     return isCanceled ? { ...wait, cancel: { reason: 'Outdated' } } : wait
   }
-  const isRequested = request !== undefined && isTypeOf(request, active.spec, settings)
-  return isOutdated || isRequested ? supersede(facts, active, inputs, wait) : wait
+  const isRequested = request !== undefined && isKindOf(request, active.spec, settings)
+  return isOutdated || isRequested ? supersede(facts, active, wait) : wait
 }
 
-function supersede(facts: StackFacts, active: Run, inputs: Inputs, wait: WaitStep): NextStep {
+function supersede(facts: StackFacts, active: Run, wait: WaitStep): NextStep {
   const { input, runs } = facts
   const superseded: Run = { ...active, status: { phase: 'Canceled', reason: 'Superseded' } }
   const idle: StackFacts = { ...facts, runs: runs.map(run => (run === active ? superseded : run)), active: undefined }
   const outlook = chooseOutlook(idle)
   if (outlook.kind !== 'run' || outlook.planned.atMs > input.nowMs) return wait
+  const inputs = inputsFor(idle, outlook.planned)
+  if (!inputs) return wait
   const remainingMs = Date.parse(active.metadata.creationTimestamp) + supersedeAfterMs - input.nowMs
   return remainingMs > 0 ? { ...wait, requeueAfterMs: remainingMs } : create(idle, outlook.planned, inputs, superseded)
 }
@@ -129,6 +135,14 @@ function chooseOutlook(facts: StackFacts): Outlook {
   const { input, inputs, settings, record } = facts
   const error = sourceError(input)
   if (input.state?.error) return { kind: 'stateError', error: input.state.error }
+  const destroyPlan = chooseDestroyPlan(facts)
+  const destruction = destroyPlan && facts.destruction()
+  if (destroyPlan && destruction) {
+    const planned = destroyPlan
+    if (settings.suspended) return { kind: 'held', planned, by: 'suspend' }
+    if (destruction.isResolved) return { kind: 'run', planned }
+    return error && !error.retryable ? { kind: 'sourceError', error } : { kind: 'held', planned, by: 'revision' }
+  }
   if (input.specErrors.length > 0) return { kind: 'invalidSpec' }
   if (input.cycle) return { kind: 'dependencyCycle' }
   if (input.inputErrors?.length) return { kind: 'inputNotFound' }
@@ -145,7 +159,10 @@ function chooseOutlook(facts: StackFacts): Outlook {
   if (typeof input.revision !== 'string') return { kind: 'held', planned, by: 'revision' }
   // A drift check uses the applied inputs, so it does not wait for dependencies.
   const gate = planned.reason === 'DriftCheck' ? undefined : dependencyGate(input.stack.spec, input.dependencies)
-  return gate ? { kind: 'held', planned, by: gate } : choice
+  if (gate) return { kind: 'held', planned, by: gate }
+  // A Plan takes no lock.
+  const lock = isMutating(planned.type) ? input.state?.lock : undefined
+  return lock ? { kind: 'held', planned, by: lock } : choice
 }
 
 /** A Plan that a user requested shows what differs from the backup. It does not wait for dependencies, which are from the backup too. */

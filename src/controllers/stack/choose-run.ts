@@ -1,17 +1,19 @@
-import { isEnded, isStateError, phaseOf, type Run, type RunSpec, type RunType } from '../../api/index.ts'
+import { isEnded, isMutating, isStateError, phaseOf, type Run, type RunSpec, type RunType } from '../../api/index.ts'
 import { approvedPlan } from './approval.ts'
-import { engineRecheckMs, lostRunLimit } from './constants.ts'
-import { changeType, requestedType, type StackFacts } from './facts.ts'
+import { engineRecheckMs, lostRunLimit, stateLockRetryMs } from './constants.ts'
+import { consecutiveCrashes, crashLimit } from './crashed-workers.ts'
+import { changeType, type RunKind, requestedKind, type StackFacts } from './facts.ts'
 import { changeReason, type Inputs, inputsOf, sameInputs, specVersionOf } from './inputs.ts'
 import { jitteredIntervalMs } from './jitter.ts'
 import { poisonCount } from './repeated-failure.ts'
-import { consecutiveLostRuns, endedAtMs, isAdHocRun, isLost, isOutdatedPlan, isSuperseded } from './run-status.ts'
-import { retryDelayMs } from './settings.ts'
+import { consecutiveLostRuns, endedAtMs, isAdHocRun, isLost, isOutdatedPlan, isStateLocked, isSuperseded } from './run-status.ts'
+import { retryDelayMs, type Settings } from './settings.ts'
 
 /** A Run that the Stack needs, not before `atMs`. */
 export type PlannedRun = {
   readonly type: RunType
   readonly planMode?: RunSpec['planMode']
+  readonly options?: RunSpec['options']
   readonly reason: string
   readonly atMs: number
   /** The value of the annotation `oarlock.dev/requested-run` that this Run handles. */
@@ -27,6 +29,7 @@ export type RunFailure =
   | { readonly kind: 'lost'; readonly run: Run /** Number of consecutive lost Runs. */; readonly count: number }
   | { readonly kind: 'planOutdated'; readonly run: Run }
   | { readonly kind: 'engineNotFound'; readonly run: Run }
+  | { readonly kind: 'stateLocked'; readonly run: Run }
   | { readonly kind: 'failed'; readonly run: Run }
 
 export type RunChoice =
@@ -37,6 +40,8 @@ export type RunChoice =
   | { readonly kind: 'awaitApproval' }
   /** No Run would succeed until a user changes something. */
   | { readonly kind: 'poisoned'; readonly last: Run; readonly count: number }
+  /** The last Runs have crashed their workers; `last` is the newest that did. */
+  | { readonly kind: 'crashing'; readonly last: Run; readonly count: number }
   | { readonly kind: 'canceled' | 'notRetryable' | 'retriesExhausted'; readonly last: Run }
 
 /** Chooses the next Run of a Stack that is not being deleted. Whether it may start now is decided by `choose-next.ts`. */
@@ -48,27 +53,24 @@ export function chooseRun(facts: StackFacts, inputs: Inputs): RunChoice {
   const isCurrent = last !== undefined && sameInputs(lastInputs, inputs)
 
   if (request) {
-    const { value, planMode } = request
-    const planned = {
-      type: requestedType(request, settings),
-      reason: 'Requested',
-      atMs: nowMs,
-      request: value,
-      ...(planMode && { planMode }),
-    }
-    return { kind: 'run', planned }
+    return { kind: 'run', planned: { ...requestedKind(request, settings), reason: 'Requested', atMs: nowMs, request: request.value } }
   }
-  const adHoc = repeatAdHocRun(runs, nowMs)
+  const adHoc = repeatRequestedRun(runs, settings, nowMs)
   if (adHoc) return { kind: 'run', planned: adHoc }
 
   const lost = consecutiveLostRuns(runs, run => !isAdHocRun(run))
   const recovery = lost === 0 || !last ? undefined : recoverLostRun(facts, last, lost)
 
+  const crashes = consecutiveCrashes(runs, specVersionOf(input.stack), run => !isAdHocRun(run))
   if (record.plan && settings.manualApproval && sameInputs(record.plan, inputs)) {
     const approved = approvedPlan(facts)
     if (!approved) return { kind: 'awaitApproval' }
-    return { kind: 'run', planned: { type: 'Apply', reason: 'Approved', atMs: nowMs, approvedPlan: approved, ...recovery } }
+    if (crashes.length >= crashLimit) return { kind: 'crashing', last: crashes[0]!, count: crashes.length }
+    const { mode, options } = record.plan
+    const kind: RunKind = { type: mode === 'Refresh' ? 'Refresh' : 'Apply', ...(options && { options }) }
+    return { kind: 'run', planned: { ...kind, reason: 'Approved', atMs: nowMs, approvedPlan: approved, ...recovery } }
   }
+  if (recovery && crashes.length >= crashLimit) return { kind: 'crashing', last: crashes[0]!, count: crashes.length }
   const equalFailures = poisonCount(record, settings)
   if (equalFailures !== undefined && !recovery && last && phaseOf(last) === 'Failed')
     return { kind: 'poisoned', last, count: equalFailures }
@@ -82,6 +84,16 @@ export function chooseRun(facts: StackFacts, inputs: Inputs): RunChoice {
   return { kind: 'run', planned: { type, reason: changeReason(applied, inputs), atMs: nowMs } }
 }
 
+/** The plan of destruction that a user has requested. It needs neither the present source nor dependencies. */
+export function chooseDestroyPlan({ request, runs, input, settings }: StackFacts): PlannedRun | undefined {
+  if (request) {
+    if (request.planMode !== 'Destroy') return undefined
+    return { type: 'Plan', planMode: 'Destroy', reason: 'Requested', atMs: input.nowMs, request: request.value }
+  }
+  const repeated = repeatRequestedRun(runs, settings, input.nowMs)
+  return repeated?.planMode === 'Destroy' ? repeated : undefined
+}
+
 function retryFailedRun({ input, record, settings }: StackFacts, last: Run, type: RunType): RunChoice {
   const failures = record.failures ?? 0
   if (isOutdatedPlan(last)) {
@@ -91,6 +103,11 @@ function retryFailedRun({ input, record, settings }: StackFacts, last: Run, type
   if (last.status?.reason === 'EngineNotFound') {
     const atMs = endedAtMs(last) + engineRecheckMs
     return { kind: 'run', planned: { ...retry, atMs, after: { kind: 'engineNotFound', run: last } } }
+  }
+  if (isStateLocked(last)) {
+    // It did nothing, so what it was to replace is not replaced yet.
+    const kind = last.spec.options ? { ...requestedKind(last.spec, settings), reason: 'Retry' } : retry
+    return { kind: 'run', planned: { ...kind, atMs: endedAtMs(last) + stateLockRetryMs, after: { kind: 'stateLocked', run: last } } }
   }
   // The state is there now.
   const isResolved = isStateError(last.status?.reason) && input.state !== undefined
@@ -115,12 +132,19 @@ function scheduleDriftCheck({ input, record, settings, last }: StackFacts): RunC
   return { kind: 'run', planned: { type, reason: 'DriftCheck', atMs } }
 }
 
-/** Repeats a requested Plan or Refresh that was lost or superseded, because a user waits for it; lost ones at most {@link lostRunLimit} times. */
-function repeatAdHocRun(runs: readonly Run[], nowMs: number): PlannedRun | undefined {
-  const repeat = ({ spec: { type, planMode } }: Run) => ({ type, reason: 'Requested', atMs: nowMs, ...(planMode && { planMode }) })
+/**
+ * Repeats a requested Run that was superseded, and a Plan or Refresh that was lost, because a user waits for it; lost ones at most
+ * {@link lostRunLimit} times. A lost Apply is not repeated with its options: it would replace a resource twice. A Run with an approved plan is
+ * created again as long as its approval counts.
+ */
+function repeatRequestedRun(runs: readonly Run[], settings: Settings, nowMs: number): PlannedRun | undefined {
+  const repeat = ({ spec }: Run) => ({ ...requestedKind(spec, settings), reason: 'Requested', atMs: nowMs })
+  const isRequested = (run: Run) => (isAdHocRun(run) || run.spec.options !== undefined) && run.spec.approvedPlan === undefined
   const newest = runs.findLast(isEnded)
-  if (newest && isAdHocRun(newest) && isSuperseded(newest)) return repeat(newest)
+  if (newest && isRequested(newest) && isSuperseded(newest)) return repeat(newest)
   const last = runs.findLast(run => isEnded(run) && !isSuperseded(run))
-  if (!last || !isAdHocRun(last) || !isLost(last) || consecutiveLostRuns(runs, isAdHocRun) >= lostRunLimit) return undefined
+  if (!last || !isRequested(last) || !isAdHocRun(last) || !isLost(last)) return undefined
+  if ((isMutating(last.spec.type) && last.spec.type !== 'Refresh') || consecutiveLostRuns(runs, isAdHocRun) >= lostRunLimit)
+    return undefined
   return { ...repeat(last), recoveredFrom: last.metadata.name }
 }

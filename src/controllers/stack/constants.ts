@@ -10,6 +10,9 @@ export const supersedeAfterMs = 1_000
 /** Interval at which a Stack whose engine is not installed retries. */
 export const engineRecheckMs = 5 * 60_000
 
+/** Interval at which a Run that found the state locked is repeated, where the lock cannot be read without a Run. */
+export const stateLockRetryMs = 10_000
+
 /**
  * Age from which the phases of a running Run are reported in the Stack's status. Of a shorter Run only start and end are
  * reported, which saves a write for most Runs.
@@ -18,3 +21,6 @@ export const reportProgressAfterMs = 2_000
 
 /** Maximum number of characters of a Run's message that a condition or an event quotes. */
 export const maxQuotedChars = 1_000
+
+/** Delays between attempts to create a Run that the server rejects. */
+export const rejectedRunBackoff = { minMs: 5_000, maxMs: 300_000 } as const

@@ -7,7 +7,7 @@ import { Simulator } from './simulator.testing.ts'
 
 // The simulator checks after each decision: at most one active Run (invariant 1), increasing epochs (invariant 3), unique
 // Run names, no Apply without approval, nor with one that is used or expired, no Run of a suspended Stack, no finalizer removed while a Run is active, and that
-// deciding again on the outcome changes nothing.
+// deciding again on the outcome changes nothing, and that the conditions are one of the states in api/stack-conditions.ts.
 
 type Step =
   | { do: 'put'; name: string; change: Partial<StackSpec> }
@@ -15,9 +15,10 @@ type Step =
   | { do: 'secret'; name: string; to: number }
   | { do: 'report'; name: string; phase: RunPhase; changes: number; reason: string; retryable: boolean }
   | { do: 'assign'; name: string }
-  | { do: 'request'; name: string; type: string; id: number }
+  | { do: 'request'; name: string; type: string; id: number; options: string }
   | { do: 'approve'; name: string; digest: 'newest' | 'other'; isAgain: boolean }
   | { do: 'require'; policy: ApprovalPolicy | undefined }
+  | { do: 'destroySource'; name: string; source: 'Current' | '' }
   | { do: 'deleteRun'; name: string }
   | { do: 'delete'; name: string }
   | { do: 'advance'; ms: number }
@@ -49,15 +50,16 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 8, arbitrary: report },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('assign' as const), name }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('put' as const), name, change }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant('revision' as const), name, to: fc.nat(3) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('revision' as const), name, to: fc.nat(4) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('secret' as const), name, to: fc.nat(2) }) },
   {
     weight: 2,
     arbitrary: fc.record({
       do: fc.constant('request' as const),
       name,
-      type: fc.constantFrom('plan', 'apply', 'refresh', 'now'),
+      type: fc.constantFrom('plan', 'apply', 'refresh', 'plan-destroy', 'now'),
       id: fc.nat(3),
+      options: fc.constantFrom('', '', ' {"targets":["a.b"]}', ' {"replace":["a.b"],"refresh":false}', ' {"targets":[]}'),
     }),
   },
   {
@@ -70,6 +72,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('require' as const), policy: fc.constantFrom('Required' as const, undefined) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant('destroySource' as const), name, source: fc.constantFrom('Current' as const, '' as const) }),
+  },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('deleteRun' as const), name }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('delete' as const), name }) },
   {
@@ -97,7 +103,17 @@ function play(simulator: Simulator, next: Step, outputs: { count: number }): voi
           ? undefined
           : next.to === 1
             ? { error: { reason: 'SourceUnavailable', message: 'no answer', retryable: true } }
-            : `r${next.to}`,
+            : next.to === 4
+              ? {
+                  error: {
+                    reason: 'SourceUnavailable',
+                    message: 'no answer',
+                    retryable: true,
+                    nextMs: 0,
+                    attempts: { count: 10, sinceMs: 0, lastMs: 0 },
+                  },
+                }
+              : `r${next.to}`,
       )
       return
     case 'secret':
@@ -126,7 +142,7 @@ function play(simulator: Simulator, next: Step, outputs: { count: number }): voi
       if (simulator.activeRun(next.name)) simulator.assign(next.name)
       return
     case 'request':
-      simulator.annotate(next.name, { requestedRun: `${next.type}:${next.id}` })
+      simulator.annotate(next.name, { requestedRun: `${next.type}:${next.id}${next.options}` })
       return
     case 'approve':
       simulator.annotate(next.name, {
@@ -137,6 +153,9 @@ function play(simulator: Simulator, next: Step, outputs: { count: number }): voi
     case 'require':
       simulator.approvalPolicy = next.policy
       simulator.settle()
+      return
+    case 'destroySource':
+      simulator.annotate(next.name, { destroySource: next.source })
       return
     case 'deleteRun': {
       const run = simulator.runsOf(next.name).findLast(one => isEnded(one) || !one.spec.workerName)

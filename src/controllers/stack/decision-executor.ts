@@ -1,9 +1,10 @@
-import { labels, type RunSpec, runResource, type Stack, stackFinalizer, stackResource, subjectOf } from '../../api/index.ts'
+import { annotations, labels, type RunSpec, runResource, type Stack, stackFinalizer, stackResource, subjectOf } from '../../api/index.ts'
 import type { Client, ResourceClient } from '../../kubernetes/client/index.ts'
 import { addFinalizer, EventRecorder, patchStatusIfChanged, removeFinalizer } from '../../kubernetes/controller/index.ts'
-import { controllerReference, equalJson, isReason, type KubeObject, rfc3339 } from '../../kubernetes/object/index.ts'
+import { controllerReference, equalJson, isReason, type KubeObject, rfc3339, StatusError } from '../../kubernetes/object/index.ts'
 import type { StackEvent } from './conditions.ts'
 import type { StackDecision } from './decision.ts'
+import { isNamespaceTerminating } from './namespace-terminating.ts'
 import type { PlaceNewRun } from './place-new-run.ts'
 import { stackLabel } from './run-name.ts'
 import type { StackBody } from './watch-predicates.ts'
@@ -29,6 +30,12 @@ export class OutdatedDecisionError extends Error {
   }
 }
 
+/** The server rejects a new Run, for example because of a quota or an admission policy. */
+export class RunRejectedError extends Error {}
+
+/** Invalid, forbidden, or too large: the same request is rejected until a user changes something. */
+const rejectedCodes = [400, 403, 413, 422]
+
 /**
  * Executes decisions in an order that survives a crash after each step. A process that is no longer the leader may still finish
  * the write it had begun (invariant 7). Therefore each write is rejected if the decision is outdated, or is the same for every process:
@@ -48,7 +55,7 @@ export class DecisionExecutor {
 
   /**
    * @returns the Stack after the writes.
-   * @throws {OutdatedDecisionError} when the Stack or a Run has changed since the decision was made.
+   * @throws {OutdatedDecisionError} when the Stack or a Run has changed since the decision was made. {RunRejectedError} when the server rejects the new Run.
    */
   async execute(stack: Stack, decision: StackDecision): Promise<Stack> {
     try {
@@ -59,7 +66,10 @@ export class DecisionExecutor {
   }
 
   async #execute(stack: Stack, decision: StackDecision): Promise<Stack> {
-    let present = decision.addFinalizer ? await this.#writeStack(stack, stacks => addFinalizer(stacks, stack, stackFinalizer)) : stack
+    const recorded = decision.completeImport === undefined ? stack : await this.#recordImport(stack, decision.completeImport)
+    let present = decision.addFinalizer
+      ? await this.#writeStack(recorded, stacks => addFinalizer(stacks, recorded, stackFinalizer))
+      : recorded
     if (decision.supersedeRun) await this.#supersede(stack, decision.supersedeRun)
     if (decision.createRun) await this.#create(present, decision.createRun)
     if (decision.cancelRun) await this.#cancel(stack, decision.cancelRun)
@@ -73,6 +83,12 @@ export class DecisionExecutor {
     this.#recordEvents(stack, decision.events)
     await Promise.all(decision.deleteRuns.map(run => this.#delete(stack, run)))
     return present
+  }
+
+  async #recordImport(stack: Stack, lineage: string): Promise<Stack> {
+    const { name, namespace, resourceVersion } = stack.metadata
+    const patch = { metadata: { annotations: { [annotations.importedState]: lineage } } }
+    return await this.#writeStack(stack, stacks => stacks.patch(name, patch, { type: 'merge', namespace, resourceVersion }))
   }
 
   async #release(stack: Stack, events: readonly StackEvent[]): Promise<Stack> {
@@ -108,6 +124,7 @@ export class DecisionExecutor {
       isCreated = true
       return
     } catch (error) {
+      if (isRejected(error)) throw new RunRejectedError(error.message, { cause: error })
       if (!isReason(error, 'AlreadyExists')) throw error
     } finally {
       settle?.(isCreated)
@@ -159,3 +176,6 @@ export class DecisionExecutor {
     }
   }
 }
+
+const isRejected = (error: unknown): error is StatusError =>
+  error instanceof StatusError && rejectedCodes.includes(error.code) && !isNamespaceTerminating(error)

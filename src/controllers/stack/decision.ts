@@ -1,13 +1,28 @@
-import type { ApprovalPolicy, Run, RunSpec, Stack, StackStatus, StateErrorReason } from '../../api/index.ts'
+import type { ApprovalPolicy, Run, RunFailureReason, RunSpec, Stack, StackStatus, StateErrorReason } from '../../api/index.ts'
 import type { StatusCause } from '../../kubernetes/object/index.ts'
 import type { StackEvent } from './conditions.ts'
 import type { Dependency } from './dependencies.ts'
+import type { Attempts } from './persistent-failure.ts'
 
 /** Why the revision of a source is not known. */
-export type RevisionError = { readonly reason: string; readonly message: string; readonly retryable: boolean }
+export type RevisionError = {
+  readonly reason: RunFailureReason
+  readonly message: string
+  readonly retryable: boolean
+  /** When the next attempt is due; undefined if a retry does not help. Milliseconds. */
+  readonly nextMs?: number
+  /** The attempts since the last success or the start of the process, if they are persistent. */
+  readonly attempts?: Attempts
+}
 
-/** Whether the stores have the state that the last Run left; `error` if not. */
-export type StateCheck = { readonly error?: { readonly reason: StateErrorReason; readonly message: string } | undefined }
+/** A lock on a state that a user or a tool holds, and not a Run. */
+export type UserLock = { readonly holder: string; readonly sinceMs: number }
+
+/** Whether the stores have the state that the last Run left; `error` if not. `lock`: a user holds the lock of the state, so a Run would fail. */
+export type StateCheck = {
+  readonly error?: { readonly reason: StateErrorReason; readonly message: string } | undefined
+  readonly lock?: UserLock | undefined
+}
 
 export type StackInput = {
   readonly stack: Stack
@@ -46,6 +61,8 @@ export type StackDecision = {
   readonly cancelRun?: { readonly name: string; readonly resourceVersion: string; readonly reason?: 'Outdated' | 'StackDeleted' }
   /** Ended Runs beyond the history limit, to be deleted after the status is written: it contains their results. */
   readonly deleteRuns: readonly { readonly name: string; readonly uid: string }[]
+  /** The lineage of a pending import whose state is stored: to be recorded before a Run is created. */
+  readonly completeImport?: string
   /** To be added before a Run is created. */
   readonly addFinalizer?: boolean
   readonly removeFinalizer?: boolean

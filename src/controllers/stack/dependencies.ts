@@ -1,11 +1,12 @@
 import type { Stack, StackSpec } from '../../api/index.ts'
-import { findCondition } from '../../kubernetes/object/index.ts'
+import { type Condition, findCondition } from '../../kubernetes/object/index.ts'
+import { areApplied } from './inputs.ts'
 
 /** A Stack that another one depends on; `stack` is undefined if it does not exist. */
 export type Dependency = { readonly name: string; readonly stack: Stack | undefined }
 
 /** Why a Stack must wait for its dependencies. */
-export type DependencyGate = { readonly reason: string; readonly message: string }
+export type DependencyGate = { readonly reason: 'DependencyNotFound' | 'DependencyNotReady'; readonly message: string }
 
 /** The Stacks (same namespace) that must be Ready first: `dependsOn` and every `variablesFrom[].stackRef`, in order, without duplicates. */
 export function dependencyNames(spec: StackSpec): string[] {
@@ -63,11 +64,20 @@ function fieldOf({ dependsOn = [], variablesFrom = [] }: StackSpec, name: string
   return `spec.variablesFrom[${variablesFrom.findIndex(({ stackRef }) => stackRef?.name === name)}].stackRef.name`
 }
 
-// Only the reason, not the message: messages change often, and each change would write this Stack's status.
-function notReadyReason(stack: Stack): string | undefined {
+/** Only the reason, not the message: messages change often, and each change would write the status of the dependent Stack. */
+export function notReadyReason(stack: Stack): string | undefined {
   if (stack.metadata.deletionTimestamp) return 'being deleted'
   const ready = findCondition(stack.status?.conditions, 'Ready')
   if (!ready || stack.status?.observedGeneration !== stack.metadata.generation) return 'not reconciled yet'
-  if (ready.status === 'True') return undefined
+  if (ready.status === 'True' || isOnlyDrifted(stack, ready)) return undefined
   return findCondition(stack.status?.conditions, 'Stalled')?.status === 'True' ? `stalled: ${ready.reason}` : ready.reason
+}
+
+/**
+ * True for a Stack whose inputs are applied and that is not Ready only because its resources have changed since. Its outputs are those of the last Apply, so
+ * others need not wait until a user has decided what to do about the drift.
+ */
+function isOnlyDrifted({ status }: Stack, ready: Condition): boolean {
+  if (ready.reason === 'Drifted') return true
+  return ready.reason === 'AwaitingApproval' && areApplied(status?.plan, status?.applied)
 }

@@ -1,16 +1,38 @@
-import { annotations, isEnded, isMutating, phaseOf, type Run, type RunType, type Stack, type StackStatus } from '../../api/index.ts'
-import type { Condition } from '../../kubernetes/object/index.ts'
+import {
+  annotations,
+  engineOptionsProblem,
+  isEnded,
+  isMutating,
+  parseRunRequest,
+  phaseOf,
+  type Run,
+  type RunOptions,
+  type RunSpec,
+  type RunType,
+  type Stack,
+  type StackStatus,
+} from '../../api/index.ts'
+import { type Condition, equalJson } from '../../kubernetes/object/index.ts'
 import { recordApproval, voidApprovalEvents } from './approval.ts'
 import type { StackEvent } from './conditions.ts'
 import type { StackInput } from './decision.ts'
 import { pendingDestroyPlan } from './destroy-plan.ts'
+import { type Destruction, type LazyDestruction, lazyDestruction } from './destruction.ts'
 import { foldRuns, observeRun, type RunHistory, type StackRecord } from './fold-runs.ts'
 import { areApplied, type Inputs, inputsOf, type SpecVersion, sameInputs, specVersionOf } from './inputs.ts'
-import { isAdHocRun, isLifecycleRun, ownRuns } from './run-status.ts'
+import { isAdHocRun, isDestroyPlan, isLifecycleRun, ownRuns } from './run-status.ts'
 import { type Settings, settingsOf } from './settings.ts'
 
 /** The annotation `oarlock.dev/requested-run` of a Stack, before a Run handles it. */
-export type RunRequest = { readonly value: string; readonly type: 'Plan' | 'Apply' | 'Refresh'; readonly planMode?: 'Destroy' }
+export type RunRequest = {
+  readonly value: string
+  readonly type: 'Plan' | 'Apply' | 'Refresh'
+  readonly planMode?: 'Destroy'
+  readonly options?: RunOptions
+}
+
+/** What a Run does, as far as a request determines it. */
+export type RunKind = Pick<RunSpec, 'type' | 'planMode' | 'options'>
 
 /** What is known about a Stack: the input of the decision and what follows from it. Nothing changes it. */
 export type StackFacts = {
@@ -30,6 +52,8 @@ export type StackFacts = {
   readonly events: readonly StackEvent[]
   /** What the next Run would use; undefined while the source is not resolved. */
   readonly inputs: Inputs | undefined
+  /** What a Destroy, or the plan of one, would use. */
+  readonly destruction: LazyDestruction
   /** True when these inputs are applied completely. */
   readonly inSync: boolean
   readonly request: RunRequest | undefined
@@ -38,22 +62,34 @@ export type StackFacts = {
 /** Folds a Stack and its Runs into what is known about it. */
 export function foldFacts(input: StackInput): StackFacts {
   const { stack, nowMs } = input
-  const settings = settingsOf(stack.spec, input.approvalPolicy)
+  const isDeleting = stack.metadata.deletionTimestamp !== undefined
+  const settings = deletionSettings(stack, settingsOf(stack.spec, input.approvalPolicy))
   const runs = ownRuns(input.runs, stack.metadata.uid)
   const active = runs.find(run => !isEnded(run))
   const last = runs.findLast(run => isEnded(run) && isLifecycleRun(run))
   const history = withAcceptedRestore(stack, foldRuns(stack, runs, nowMs))
-  const isDeleting = stack.metadata.deletionTimestamp !== undefined
+  const destruction = lazyDestruction(input, runs, history.record)
   const { record, drifted, inputs } = isDeleting
-    ? { ...history, ...factsOfDeletion(input, settings, runs, history.record) }
+    ? { drifted: undefined, ...factsOfDeletion(input, settings, runs, history.record, destruction()) }
     : withoutOutdated(input, settings, runs, last, history)
-  const request = pendingRequest(stack, record)
+  const requested = pendingRequest(stack, record)
+  const request = requested && 'problem' in requested ? undefined : requested
+  const rejected = requested && 'problem' in requested ? requested : undefined
   const inSync = areApplied(inputs, record.applied)
-  const events = [...history.events, ...voidApprovalEvents(stack, record)]
-  const facts = { input, settings, isDeleting, runs, active, last, record, drifted, events, inputs, inSync, request }
+  const events = [...history.events, ...voidApprovalEvents(stack, record), ...(rejected ? [rejectedRequestEvent(rejected)] : [])]
+  const facts = {
+    ...{ input, settings, isDeleting, runs, active, last, drifted, events, inputs, destruction, inSync, request },
+    record: rejected ? { ...record, handledRequest: rejected.value } : record,
+  }
   return request && active && isHandledBy(active, request, facts)
     ? { ...facts, request: undefined, record: { ...record, handledRequest: request.value } }
     : facts
+}
+
+/** A deletion with a confirmed plan executes that plan or none, as if approval were required. */
+function deletionSettings({ metadata }: Stack, settings: Settings): Settings {
+  const isConfirmed = metadata.deletionTimestamp !== undefined && metadata.annotations?.[annotations.destroyPlan] !== undefined
+  return isConfirmed ? { ...settings, manualApproval: true } : settings
 }
 
 /** The history without `restored`, once a user has accepted exactly that restore. */
@@ -73,18 +109,34 @@ export function foldCreatedRun(facts: StackFacts, run: Run, request: string | un
     lastRunNumber: epoch,
     lastRun: { name, type, phase: phaseOf(run), reason },
     handledRequest: request ?? observed.handledRequest,
+    // A newer plan of the destruction replaces the one that awaits approval ({@link pendingDestroyPlan}).
+    ...(facts.isDeleting && isDestroyPlan(run) && { plan: undefined }),
   }
-  return { ...facts, runs: [...facts.runs, run], active: run, record, request: pendingRequest(facts.input.stack, record) }
+  const next = pendingRequest(facts.input.stack, record)
+  return { ...facts, runs: [...facts.runs, run], active: run, record, request: next && 'problem' in next ? undefined : next }
 }
 
+/** A request that no Run can handle. The embedded server rejects it; other servers store it. */
+type RejectedRequest = { readonly value: string; readonly problem: string }
+
 /** The request in the annotation `oarlock.dev/requested-run`, unless it was handled already. */
-export function pendingRequest(stack: Stack, status: Pick<StackStatus, 'handledRequest'>): RunRequest | undefined {
+export function pendingRequest(stack: Stack, status: Pick<StackStatus, 'handledRequest'>): RunRequest | RejectedRequest | undefined {
   const value = stack.metadata.annotations?.[annotations.requestedRun]
   if (!value || value === status.handledRequest) return undefined
-  const [kind] = value.split(':', 1)
-  if (kind === 'plan-destroy') return { value, type: 'Plan', planMode: 'Destroy' }
-  return { value, type: kind === 'plan' ? 'Plan' : kind === 'refresh' ? 'Refresh' : 'Apply' }
+  const parsed = parseRunRequest(value)
+  if ('problem' in parsed) return { value, problem: parsed.problem }
+  const { type, options } = parsed
+  const problem = options && engineOptionsProblem(stack.spec.engine, options)
+  if (problem !== undefined) return { value, problem }
+  const kinds = { plan: 'Plan', apply: 'Apply', refresh: 'Refresh', 'plan-destroy': 'Plan' } as const
+  return { value, type: kinds[type], ...(type === 'plan-destroy' && { planMode: 'Destroy' }), ...(options && { options }) }
 }
+
+const rejectedRequestEvent = ({ problem }: RejectedRequest): StackEvent => ({
+  type: 'Warning',
+  reason: 'RequestRejected',
+  message: `The request in the annotation ${annotations.requestedRun} is rejected, and no Run is created: ${problem}`,
+})
 
 /** The error of the source, if its revision could not be resolved. */
 export function sourceError({ revision }: StackInput) {
@@ -110,12 +162,12 @@ function withoutOutdated(
   const hasNewInputs = inputs && last && last.spec.type !== 'Destroy' && !sameInputs(lastInputs, inputs)
   return {
     inputs,
-    drifted: drifted && isDriftChecked(settings, record, drifted) ? drifted : undefined,
+    drifted: drifted && isDriftReported(settings, record, drifted) ? drifted : undefined,
     record: {
       ...record,
       plan,
       approval: recordApproval(input, { plan, approval: record.approval }),
-      failures: hasNewInputs ? undefined : record.failures,
+      ...(hasNewInputs && { failures: undefined, failingSince: undefined }),
       sameFailure: failuresOfSpec(record.sameFailure, current, last),
     },
   }
@@ -145,21 +197,18 @@ function factsOfDeletion(
   settings: Settings,
   runs: readonly Run[],
   record: StackRecord,
+  destruction: Destruction | undefined,
 ): Pick<StackFacts, 'record' | 'inputs'> {
-  const inputs = destroyInputs(input, runs, record)
-  const plan = settings.manualApproval && inputs ? pendingDestroyPlan(runs, inputs, specVersionOf(input.stack)) : undefined
-  return { inputs, record: { ...record, plan, approval: recordApproval(input, { plan, approval: record.approval }) } }
+  const plan = settings.manualApproval && destruction ? pendingDestroyPlan(runs, destruction) : undefined
+  return { inputs: destruction?.inputs, record: { ...record, plan, approval: recordApproval(input, { plan, approval: record.approval }) } }
 }
 
-/** A Destroy uses the last known revision when the source cannot be resolved. */
-function destroyInputs({ stack, revision, inputsDigest }: StackInput, runs: readonly Run[], record: StackRecord): Inputs | undefined {
-  const known = record.applied?.revision ?? runs.findLast(run => isMutating(run.spec.type))?.spec.revision
-  const current = typeof revision === 'string' ? revision : known
-  return current === undefined ? undefined : { generation: generationOf(stack), revision: current, inputsDigest }
-}
-
-function isDriftChecked({ drift, intervalMs }: Settings, { applied }: StackRecord, drifted: Condition): boolean {
-  return drift !== 'Off' && applied !== undefined && (drifted.status === 'True' || intervalMs !== undefined)
+/** Whether the condition is still reported. */
+function isDriftReported({ drift, intervalMs }: Settings, { applied, restored, checkedAt }: StackRecord, drifted: Condition): boolean {
+  if (drift === 'Off' || applied === undefined) return false
+  // What was found before a backup was created may have changed since.
+  if (restored !== undefined && !(Date.parse(checkedAt ?? '') >= Date.parse(restored.at))) return false
+  return drifted.status !== 'False' || intervalMs !== undefined
 }
 
 /** True when a requested Run of the same type is still queued: it handles a second request too. */
@@ -170,7 +219,7 @@ function isHandledBy(
 ): boolean {
   const isQueued = spec.workerName === undefined && !spec.cancel
   const isCurrent = typeof input.revision === 'string' && sameInputs(inputsOf({ spec }, specVersionOf(input.stack), 'execution'), inputs)
-  return !isDeleting && isQueued && isCurrent && spec.reason === 'Requested' && isTypeOf(request, spec, settings)
+  return !isDeleting && isQueued && isCurrent && spec.reason === 'Requested' && isKindOf(request, spec, settings)
 }
 
 /** The type of a Run for changed inputs. */
@@ -178,14 +227,17 @@ export function changeType({ manualApproval }: Settings): 'Plan' | 'Apply' {
   return manualApproval ? 'Plan' : 'Apply'
 }
 
-/** The type of the Run that handles a request. */
-export function requestedType({ type }: RunRequest, settings: Settings): RunType {
-  return type === 'Apply' ? changeType(settings) : type
+/** What the Run does that a user requested as `kind`: where approval is required, it plans an Apply or a Refresh. */
+export function requestedKind({ type, planMode, options }: RunKind, { manualApproval }: Settings): RunKind {
+  const mode = manualApproval && type === 'Refresh' ? 'Refresh' : planMode
+  const planned: RunType = manualApproval && isMutating(type) ? 'Plan' : type
+  return { type: planned, ...(mode && { planMode: mode }), ...(options && { options }) }
 }
 
-/** True when a Run is of the kind that the request asks for. */
-export function isTypeOf(request: RunRequest, { type, planMode }: Pick<Run['spec'], 'type' | 'planMode'>, settings: Settings): boolean {
-  return requestedType(request, settings) === type && request.planMode === planMode
+/** True when a Run does what the request asks for. */
+export function isKindOf(request: RunRequest, { type, planMode, options }: RunKind, settings: Settings): boolean {
+  const kind = requestedKind(request, settings)
+  return kind.type === type && kind.planMode === planMode && equalJson(kind.options ?? null, options ?? null)
 }
 
 function generationOf({ metadata }: Stack): number {

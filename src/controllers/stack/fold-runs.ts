@@ -1,6 +1,7 @@
 import { isEnded, phaseOf, type Run, recordedEpoch, type Stack, type StackStatus } from '../../api/index.ts'
-import { type Condition, findCondition, rfc3339, setCondition } from '../../kubernetes/object/index.ts'
+import { type Condition, rfc3339 } from '../../kubernetes/object/index.ts'
 import type { StackEvent } from './conditions.ts'
+import { type Drift, driftAfterFailure, driftedCondition, driftFound, noDrift, presentDrifted } from './drifted-condition.ts'
 import { areApplied, carryGenerationsOver, type Inputs, inputsOf, sameInputs, specVersionOf } from './inputs.ts'
 import { formatApplied, formatFailure, formatPlanned, truncateMessage } from './messages.ts'
 import { countFailure } from './repeated-failure.ts'
@@ -14,7 +15,9 @@ import {
   isLost,
   isOfDeletion,
   isOutdatedPlan,
+  isPartial,
   isRoutine,
+  isStateLocked,
   isSuperseded,
   mayHaveWritten,
 } from './run-status.ts'
@@ -33,7 +36,7 @@ export type RunHistory = {
 /** What one ended Run changes. */
 type Outcome = {
   readonly record?: StackRecord
-  readonly drift?: { readonly isFound: boolean; readonly message: string }
+  readonly drift?: Drift
   readonly event?: StackEvent
 }
 
@@ -49,7 +52,7 @@ export function foldRuns(stack: Stack, runs: readonly Run[], nowMs: number): Run
   const record = carryGenerationsOver(known, specVersionOf(stack))
   const { lastRun, lastRunNumber: observedEpoch = 0 } = record
   const recorded = recordedEpoch(stack.status)
-  let history: RunHistory = { record, drifted: findCondition(conditions, 'Drifted'), events: [] }
+  let history: RunHistory = { record, drifted: presentDrifted(conditions), events: [] }
 
   if (lastRun && recorded < observedEpoch && !runs.some(run => run.metadata.name === lastRun.name)) {
     history = {
@@ -64,7 +67,7 @@ export function foldRuns(stack: Stack, runs: readonly Run[], nowMs: number): Run
     if (epoch > observedEpoch) history = { ...history, record: observeRun(history.record, run, previous) }
     if (isEnded(run) && epoch > recorded) {
       history = { ...history, record: withOverwritten(withStateVersion(history.record, run), run) }
-      history = addOutcome(history, outcomeOf(run, history.record, stack, nowMs), stack, nowMs)
+      history = addOutcome(history, { drift: driftAfterFailure(run), ...outcomeOf(run, history.record, stack, nowMs) }, stack, nowMs)
     }
     if (isLifecycleRun(run)) previous = run
   }
@@ -79,7 +82,7 @@ export function observeRun(record: StackRecord, run: Pick<Run, 'spec'>, previous
   const isRequested = run.spec.reason === 'Requested'
   return {
     ...record,
-    failures: isRequested || !previous || isNewAttempt(previous, run) ? undefined : record.failures,
+    ...((isRequested || !previous || isNewAttempt(previous, run)) && { failures: undefined, failingSince: undefined }),
     sameFailure: isRequested ? undefined : record.sameFailure,
   }
 }
@@ -102,14 +105,18 @@ function withStateVersion(record: StackRecord, { status }: Run): StackRecord {
 }
 
 /**
- * The record once `run` has ended: one that may have applied part of other inputs leaves neither those nor the applied ones. That is
+ * The record once `run` has ended: one that has or may have applied part of other inputs leaves neither those nor the applied ones. That is
  * recorded because the Run may be deleted before a user reverts the change.
  */
 function withOverwritten(record: StackRecord, run: Run): StackRecord {
   const { applied } = record
-  if (!applied || phaseOf(run) === 'Succeeded' || !mayHaveWritten(run)) return record
+  const isComplete = phaseOf(run) === 'Succeeded' && !isPartial(run)
+  if (!applied || isComplete || !mayHaveWritten(run)) return record
   // A Refresh writes only the state.
-  if (run.spec.type === 'Refresh' || isSameApply(run, applied)) return record
+  if (run.spec.type === 'Refresh') return record
+  // No retry follows a Run with targets, so a complete Run follows one that failed.
+  const isRepaired = isPartial(run) && (isLost(run) || phaseOf(run) === 'Failed')
+  if (isSameApply(run, applied) && !isRepaired) return record
   return { ...record, applied: { ...applied, overwrittenBy: run.metadata.name } }
 }
 
@@ -135,15 +142,19 @@ function outcomeOf(run: Run, record: StackRecord, stack: Stack, nowMs: number): 
     const event: StackEvent = isDrained(run)
       ? { type: 'Warning', reason: 'RunInterrupted', message: formatStopped(run, 'interrupted') }
       : { type: 'Warning', reason: 'RunLost', message: withMessage(`Run ${name} was lost`, run) }
-    return isAdHoc ? { event } : { event, record: { ...record, resources: resourcesOf(run, record) } }
+    if (isAdHoc) return { event, record: { ...record, plan: planAfterApproved(run, record) } }
+    // A worker that was stopped is no failure.
+    const failingSince = isDrained(run) ? record.failingSince : (record.failingSince ?? finishedAt(run, nowMs))
+    return { event, record: { ...record, failingSince, resources: resourcesOf(run, record) } }
   }
   switch (phaseOf(run)) {
     case 'Succeeded': {
-      const recovered = isAdHoc ? record : { ...record, failures: undefined, sameFailure: undefined }
-      return outcomeOfSuccess(run, { ...recovered, checkedAt: finishedAt(run, nowMs) }, stack, nowMs)
+      const recovered = isAdHoc ? record : { ...record, failures: undefined, failingSince: undefined, sameFailure: undefined }
+      const isCheck = run.spec.options === undefined
+      return outcomeOfSuccess(run, isCheck ? { ...recovered, checkedAt: finishedAt(run, nowMs) } : recovered, stack, nowMs)
     }
     case 'Failed':
-      return outcomeOfFailure(run, record)
+      return outcomeOfFailure(run, record, nowMs)
     case 'Canceled':
       if (isSuperseded(run)) return {}
       return {
@@ -160,13 +171,14 @@ function outcomeOf(run: Run, record: StackRecord, stack: Stack, nowMs: number): 
   }
 }
 
-function outcomeOfFailure(run: Run, record: StackRecord): Outcome {
+function outcomeOfFailure(run: Run, record: StackRecord, nowMs: number): Outcome {
   const event: StackEvent = { type: 'Warning', reason: run.status?.reason ?? 'RunFailed', message: formatFailure(run) }
-  if (isAdHocRun(run)) return { event }
   const after: StackRecord = { ...record, resources: resourcesOf(run, record), plan: planAfterApproved(run, record) }
-  if (isOutdatedPlan(run)) return { event, record: after }
+  if (isAdHocRun(run)) return { event, record: after }
+  if (isOutdatedPlan(run) || isStateLocked(run)) return { event, record: after }
   const failures = (record.failures ?? 0) + 1
-  return { event, record: { ...after, failures, sameFailure: countFailure(record.sameFailure, run) } }
+  const failingSince = record.failingSince ?? finishedAt(run, nowMs)
+  return { event, record: { ...after, failures, failingSince, sameFailure: countFailure(record.sameFailure, run) } }
 }
 
 function outcomeOfSuccess(run: Run, record: StackRecord, stack: Stack, nowMs: number): Outcome {
@@ -184,7 +196,7 @@ function outcomeOfSuccess(run: Run, record: StackRecord, stack: Stack, nowMs: nu
           ...record,
           ...outputsOf(run),
           resources: resourcesOf(run, record),
-          plan: hasChanges(run) ? undefined : record.plan,
+          plan: hasChanges(run) ? undefined : planAfterApproved(run, record),
         },
       }
     case 'Destroy':
@@ -205,9 +217,17 @@ function outcomeOfApply(run: Run, record: StackRecord, stack: Stack, nowMs: numb
   const counts = run.status?.plan && isChanged ? `: ${formatApplied(run.status.plan)}` : isChanged ? '' : ': no changes'
   const reason = run.spec.reason === 'DriftCheck' && isChanged ? 'DriftCorrected' : 'Applied'
   const isReported = reason === 'DriftCorrected' || !isRoutine(run)
+  if (isPartial(run)) {
+    const plan = isChanged ? undefined : planAfterApproved(run, record)
+    return {
+      event: { type: 'Normal', reason: 'TargetsApplied', message: `Run ${name} applied only its targets${counts}` },
+      // Nothing is known of the other resources: what is applied remains what it was.
+      record: { ...record, ...outputsOf(run), resources: resourcesOf(run, record), plan },
+    }
+  }
   return {
     ...(isReported && { event: { type: 'Normal', reason, message: `Run ${name} applied${counts}` } }),
-    drift: { isFound: false, message: inSyncMessage },
+    ...(run.spec.options?.refresh !== false && { drift: noDrift(run) }),
     record: {
       ...record,
       ...outputsOf(run),
@@ -223,34 +243,40 @@ function outcomeOfPlan(run: Run, record: StackRecord, stack: Stack, nowMs: numbe
   const inputs = appliedInputs(run, stack)
   const isChanged = hasChanges(run)
   const counts = run.status?.plan ?? { add: 0, change: 0, destroy: 0 }
-  const isDriftCheck = areApplied(inputs, record.applied)
-  const driftMessage = isChanged ? `Run ${name} found drift: ${formatPlanned(counts)}` : inSyncMessage
-  const planned = `Run ${name} planned: ${isChanged ? formatPlanned(counts) : 'no changes'}`
+  const { planMode, options, reason } = run.spec
+  const isOfApplied = areApplied(inputs, record.applied)
+  const isDriftCheck = isOfApplied && options === undefined && planMode === undefined
+  const found = driftFound(run, counts)
+  const what = `planned${planMode === 'Refresh' ? ' a refresh' : ''}${isPartial(run) ? ' only its targets' : ''}`
+  const planned = `Run ${name} ${what}: ${isChanged ? formatPlanned(counts, planMode) : 'no changes'}`
   if (isDestroyPlan(run)) return { event: { type: 'Normal', reason: 'Planned', message: planned }, record }
   const report: Omit<Outcome, 'record'> = !isDriftCheck
     ? { event: { type: 'Normal', reason: 'Planned', message: planned } }
     : {
-        drift: { isFound: isChanged, message: driftMessage },
-        ...(isChanged && { event: { type: 'Warning', reason: 'DriftFound', message: driftMessage } }),
+        drift: isChanged ? found : noDrift(run),
+        ...(isChanged && { event: { type: 'Warning', reason: found.reason, message: found.message } }),
       }
   if (run.spec.stack.approval !== 'Manual') return { ...report, record }
+  if (!isChanged && (planMode !== undefined || isPartial(run))) return { ...report, record }
   if (!isChanged) {
     return {
       ...report,
+      drift: noDrift(run),
       record: {
         ...record,
         ...(run.status?.outputsDigest !== undefined && outputsOf(run)),
         resources: resourcesOf(run, record),
         plan: undefined,
         // Nothing to approve: the resources already match these inputs.
-        applied: isDriftCheck ? record.applied : { ...inputs, at: finishedAt(run, nowMs), runName: name },
+        applied: isOfApplied ? record.applied : { ...inputs, at: finishedAt(run, nowMs), runName: name },
       },
     }
   }
-  const isToApprove = run.status?.plan && (!isDriftCheck || stack.spec.drift !== 'Report' || run.spec.reason === 'Requested')
+  const isToApprove = run.status?.plan && (!isDriftCheck || stack.spec.drift !== 'Report' || reason === 'Requested')
   if (!isToApprove) return { ...report, record }
   const { digest, add, change, destroy } = run.status!.plan!
-  return { ...report, record: { ...record, plan: { digest, runName: name, ...plannedInputs(run, stack), add, change, destroy } } }
+  const kind = { ...(planMode === 'Refresh' && { mode: planMode }), ...(options && { options }) }
+  return { ...report, record: { ...record, plan: { digest, runName: name, ...plannedInputs(run, stack), ...kind, add, change, destroy } } }
 }
 
 const appliedInputs = (run: Run, stack: Stack): Inputs & { specDigest: string } => ({
@@ -262,19 +288,6 @@ const plannedInputs = (run: Run, stack: Stack): Inputs & { specDigest: string } 
   ...inputsOf(run, specVersionOf(stack), 'execution'),
   specDigest: specDigest(run.spec.stack, 'execution'),
 })
-
-const inSyncMessage = 'The resources match the Stack'
-
-function driftedCondition(
-  previous: Condition | undefined,
-  { isFound, message }: NonNullable<Outcome['drift']>,
-  observedGeneration: number,
-  nowMs: number,
-): Condition | undefined {
-  const reason = isFound ? 'DriftFound' : 'InSync'
-  const update = { type: 'Drifted', status: isFound ? 'True' : 'False', reason, message, observedGeneration } as const
-  return setCondition(previous && [previous], update, nowMs)[0]
-}
 
 function summaryOf(run: Run): NonNullable<StackStatus['lastRun']> {
   const { type, reason } = run.spec

@@ -1,16 +1,22 @@
 import { isEnded, isMutating, type Run, type StackStatus } from '../../api/index.ts'
 import { lostRunLimit } from './constants.ts'
 import type { StackDecision } from './decision.ts'
+import { lastApplied } from './destruction.ts'
 import { consecutiveLostRuns, isAdHocRun, isLifecycleRun, isSuperseded, mayHaveWritten } from './run-status.ts'
 
 /**
  * The ended Runs to delete from a Stack's history. Besides the newest `limit` it retains the Runs that later
  * decisions read: the one that determines a retry, the one whose plan awaits approval, the last that may have written
- * (deletion must know that there is something to destroy), and consecutive lost ones. At most `limit` + 14 (invariant 10).
+ * (deletion must know that there is something to destroy), the one that a Destroy takes source and inputs from, and consecutive lost ones. At most
+ * `limit` + 15 (invariant 10).
  *
  * `runs` are the Stack's own, oldest first.
  */
-export function runsToDelete(runs: readonly Run[], plan: StackStatus['plan'], limit: number): StackDecision['deleteRuns'] {
+export function runsToDelete(
+  runs: readonly Run[],
+  { plan, applied }: Pick<StackStatus, 'plan' | 'applied'>,
+  limit: number,
+): StackDecision['deleteRuns'] {
   const ended = runs.filter(isEnded)
   // Of superseded Runs only the newest is useful to a reader of the history.
   const retained = new Set(ended.filter(run => !isSuperseded(run)).slice(-limit))
@@ -25,6 +31,8 @@ export function runsToDelete(runs: readonly Run[], plan: StackStatus['plan'], li
   if (lastWriter) retained.add(lastWriter)
   const lastMutating = ended.findLast(run => isMutating(run.spec.type))
   if (lastMutating) retained.add(lastMutating)
+  const appliedBy = lastApplied(ended, applied)
+  if (appliedBy) retained.add(appliedBy)
   const isDeletable = (run: Run) => !retained.has(run) && run.metadata.name !== plan?.runName && !run.metadata.deletionTimestamp
   return ended.filter(isDeletable).map(({ metadata: { name, uid } }) => ({ name, uid }))
 }

@@ -48,8 +48,12 @@ export function areApplied(inputs: Inputs | undefined, applied: StackStatus['app
   return applied?.overwrittenBy === undefined && sameInputs(applied, inputs)
 }
 
-/** Why `current` requires a Run when `applied` was applied last. */
-export function changeReason(applied: Inputs | undefined, current: Inputs): 'NewGeneration' | 'SourceChanged' | 'InputsChanged' {
+/** Why `current` requires a Run when `applied` was applied last. If they are equal, a Run has ended halfway since ({@link areApplied}). */
+export function changeReason(
+  applied: Inputs | undefined,
+  current: Inputs,
+): 'NewGeneration' | 'SourceChanged' | 'InputsChanged' | 'ApplyIncomplete' {
   if (applied === undefined || applied.generation !== current.generation) return 'NewGeneration'
-  return applied.revision !== current.revision ? 'SourceChanged' : 'InputsChanged'
+  if (applied.revision !== current.revision) return 'SourceChanged'
+  return applied.inputsDigest === current.inputsDigest ? 'ApplyIncomplete' : 'InputsChanged'
 }

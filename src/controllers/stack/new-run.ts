@@ -1,5 +1,6 @@
-import { defaults, expectedStateVersion, isMutating, type Run, type RunSpec } from '../../api/index.ts'
+import { defaults, expectedStateVersion, type Run, type RunSpec } from '../../api/index.ts'
 import type { PlannedRun } from './choose-run.ts'
+import type { Destruction } from './destruction.ts'
 import type { StackFacts } from './facts.ts'
 import type { Inputs } from './inputs.ts'
 import { priorityClassOf } from './priority-class.ts'
@@ -13,18 +14,23 @@ export function newRun(facts: StackFacts, planned: PlannedRun, inputs: Inputs, s
   // The number is the epoch: each Run has a higher one than all before (invariant 3).
   const epoch = Math.max((record.lastRunNumber ?? 0) + 1, record.minRunNumber ?? 0)
   const stateVersion = expectedStateVersion({ ...stack, status: record })
+  const dependencyDigest = runs.findLast(run => run.status?.dependencies !== undefined)?.status?.dependencies?.digest
+  const destruction = isDestruction(planned) ? facts.destruction() : undefined
   const spec: RunSpec = {
     type: planned.type,
     ...(planned.planMode && { planMode: planned.planMode }),
+    ...(planned.options && { options: planned.options }),
     stackRef: { name: stack.metadata.name, uid: stack.metadata.uid, generation: inputs.generation },
     epoch,
-    stack: frozenStackSpec(facts, planned),
+    stack: frozenStackSpec(facts, planned, destruction),
+    ...(destruction?.configuration && { configuration: destruction.configuration }),
     revision: inputs.revision,
     inputsDigest: inputs.inputsDigest,
     reason: planned.reason,
     ...(stateVersion > 0 && { stateVersion }),
     ...(planned.recoveredFrom && { recoveredFrom: planned.recoveredFrom }),
     ...(planned.approvedPlan && { approvedPlan: planned.approvedPlan }),
+    ...(dependencyDigest !== undefined && { dependencyDigest }),
     pool: stack.spec.pool ?? defaults.pool,
     priorityClass: priorityClassOf(stack, planned, runs, superseded),
     priority: stack.spec.priority ?? 0,
@@ -33,12 +39,23 @@ export function newRun(facts: StackFacts, planned: PlannedRun, inputs: Inputs, s
   return { metadata: { name: runName(stack, epoch) }, spec } as Run
 }
 
-/** The spec that the Run freezes. An invalid spec cannot destroy what a valid one created: then that of the last mutating Run is used. */
-function frozenStackSpec({ input, runs, settings }: StackFacts, planned: PlannedRun): RunSpec['stack'] {
-  const { stack, specErrors } = input
-  const last = runs.findLast(run => isMutating(run.spec.type))
-  const isDestruction = planned.type === 'Destroy' || planned.planMode === 'Destroy'
-  const spec = isDestruction && specErrors.length > 0 ? (last?.spec.stack ?? stack.spec) : withRaisedMemory(stack, runs)
-  // Also where the namespace requires it: the worker then keeps the plan, and its digest covers the bytes of the source.
-  return settings.manualApproval ? { ...spec, approval: 'Manual' } : spec
+/** Whether a Run destroys all resources, or plans that. */
+export const isDestruction = ({ type, planMode }: Pick<PlannedRun, 'type' | 'planMode'>): boolean =>
+  type === 'Destroy' || planMode === 'Destroy'
+
+/** What the planned Run uses; undefined while that is not known. */
+export const inputsFor = ({ inputs, destruction }: StackFacts, planned: PlannedRun): Inputs | undefined =>
+  isDestruction(planned) ? destruction()?.inputs : inputs
+
+/** The spec that the Run freezes. */
+function frozenStackSpec(
+  { input, runs, settings }: StackFacts,
+  planned: PlannedRun,
+  destruction: Destruction | undefined,
+): RunSpec['stack'] {
+  const { resources } = withRaisedMemory(input.stack, runs)
+  const base = destruction ? destruction.version.spec : input.stack.spec
+  const spec = resources ? { ...base, resources } : base
+  // Also where the namespace requires it, and for a plan that a user confirms: the worker then keeps the plan, and its digest covers the bytes of the source.
+  return settings.manualApproval || planned.planMode === 'Destroy' ? { ...spec, approval: 'Manual' } : spec
 }

@@ -11,5 +11,6 @@ export type RunPlacement = {
   readonly workerName: string
   readonly assignedAt: string
   readonly policy: RunPolicy
+  readonly tenant?: RunSpec['tenant']
   settle(isCreated: boolean): void
 }

@@ -87,17 +87,47 @@ test('resolves the source once for a new request for a Run', async () => {
   assert.equal(cache.get(stackWith(git), 'apply:1').revision, 'c2')
 })
 
+test('resolves the source once when it is to destroy the Stack', async () => {
+  const { cache, pending, resolveOldest, rejectOldest } = harness()
+  const stack = stackWith({ ...git, interval: '1h' })
+  cache.get(stack, undefined)
+  await rejectOldest({ reason: 'SourceNotFound', message: 'the repository does not exist', retryable: false })
+  const destroyed = { ...stack, metadata: { ...stack.metadata, annotations: { 'oarlock.dev/destroy-source': 'Current' } } }
+  assert.deepEqual(cache.get(destroyed, undefined), { revision: undefined })
+  await resolveOldest('c2')
+  assert.equal(cache.get(destroyed, undefined).revision, 'c2')
+  assert.equal(pending.length, 0)
+})
+
+test('resolves the source again if a Run is requested during a lookup', async () => {
+  for (const finish of ['resolve', 'reject'] as const) {
+    const { cache, resolved, pending, resolveOldest, rejectOldest } = harness()
+    cache.get(stackWith(git), undefined)
+    assert.deepEqual(cache.get(stackWith(git), 'apply:1'), { revision: undefined })
+    if (finish === 'resolve') await resolveOldest('before the push')
+    else await rejectOldest(new Error('could not resolve host'))
+    assert.deepEqual(cache.get(stackWith(git), 'apply:1'), { revision: undefined })
+    assert.deepEqual(resolved, [])
+    await resolveOldest('c2')
+    assert.equal(cache.get(stackWith(git), 'apply:1').revision, 'c2')
+    assert.deepEqual(resolved, ['u'])
+    assert.equal(pending.length, 0)
+  }
+})
+
 test('retries a retryable error with backoff and another error at the interval', async () => {
   const { cache, clock, rejectOldest } = harness()
   const stack = stackWith(git)
   cache.get(stack, undefined)
   await rejectOldest(new Error('could not resolve host'))
-  const unavailable = { error: { reason: 'SourceUnavailable', message: 'could not resolve host', retryable: true } }
-  assert.deepEqual(cache.get(stack, undefined), { revision: unavailable, recheckAfterMs: 5_000 })
+  const unavailable = (nextMs: number) => ({
+    error: { reason: 'SourceUnavailable', message: 'could not resolve host', retryable: true, nextMs },
+  })
+  assert.deepEqual(cache.get(stack, undefined), { revision: unavailable(5_000), recheckAfterMs: 5_000 })
   clock.nowMs = 5_000
   cache.get(stack, undefined)
   await rejectOldest(new Error('could not resolve host'))
-  assert.deepEqual(cache.get(stack, undefined), { revision: unavailable, recheckAfterMs: 10_000 })
+  assert.deepEqual(cache.get(stack, undefined), { revision: unavailable(15_000), recheckAfterMs: 10_000 })
   clock.nowMs = 15_000
   cache.get(stack, undefined)
   await rejectOldest({ reason: 'SourceAuthFailed', message: 'bad password', retryable: false })
@@ -122,4 +152,29 @@ test('limits concurrent lookups, and inline sources do not queue behind them', a
     pending.map(({ name }) => name),
     ['c', 'b'],
   )
+})
+
+test('reports the attempts of an error that persists, until a lookup succeeds', async () => {
+  const { cache, clock, resolveOldest, rejectOldest } = harness()
+  const stack = stackWith(git)
+  const fail = async () => {
+    cache.get(stack, undefined)
+    await rejectOldest(new Error('could not resolve host'))
+    const { revision, recheckAfterMs = 0 } = cache.get(stack, undefined)
+    const { attempts, nextMs } = typeof revision === 'object' ? revision.error : {}
+    const failedAtMs = clock.nowMs
+    clock.nowMs += recheckAfterMs
+    assert.equal(nextMs, clock.nowMs)
+    return { attempts, failedAtMs }
+  }
+  const first = await fail()
+  for (let attempt = 2; attempt < 10; attempt++) assert.equal((await fail()).attempts, undefined, `attempt ${attempt}`)
+  const tenth = await fail()
+  assert.deepEqual(tenth.attempts, { count: 10, sinceMs: first.failedAtMs, lastMs: tenth.failedAtMs })
+  assert.equal((await fail()).attempts?.count, 11)
+
+  cache.get(stack, undefined)
+  await resolveOldest('c1')
+  clock.nowMs += 10 * 60_000
+  assert.equal((await fail()).attempts, undefined)
 })

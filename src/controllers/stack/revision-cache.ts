@@ -3,6 +3,8 @@ import { defaults, type Stack } from '../../api/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
 import { exponentialDelayMs } from '../../kubernetes/util/index.ts'
 import type { RevisionError, StackInput } from './decision.ts'
+import { usesCurrentSource } from './destruction.ts'
+import { isPersistent } from './persistent-failure.ts'
 
 export type RevisionCacheOptions = {
   resolve(stack: Stack): Promise<string>
@@ -18,10 +20,15 @@ type CachedRevision = {
   revision: StackInput['revision']
   resolvedAtMs: number
   failures: number
+  failingSinceMs: number
   isResolving: boolean
+  /** The lookup in progress began before the last request: its result may be older. */
+  isOutdated: boolean
   lookup: Promise<void> | undefined
   /** The last request for a Run that caused a lookup. */
   request: string | undefined
+  /** Whether its user has requested to destroy with the present source. */
+  isForDestruction: boolean
 }
 
 const retryBackoff = { minMs: 5_000, maxMs: 300_000 }
@@ -42,23 +49,38 @@ export class RevisionCache {
 
   /**
    * Returns the cached revision, and starts a lookup where one is due. `request` is a request for a Run: a user who requests
-   * one has usually just pushed, so a new request discards the cached revision.
+   * one has usually just pushed, so a new request discards the cached revision. So does the request to destroy with the present source.
    */
   get(stack: Stack, request: string | undefined): { revision: StackInput['revision']; recheckAfterMs?: number } {
     const { uid } = stack.metadata
     const source = JSON.stringify(stack.spec.source)
+    const isForDestruction = usesCurrentSource(stack)
     let entry = this.#entries.get(uid)
     if (entry?.source !== source) {
-      entry = { source, revision: undefined, resolvedAtMs: 0, failures: 0, isResolving: false, lookup: undefined, request }
+      entry = {
+        source,
+        revision: undefined,
+        resolvedAtMs: 0,
+        failures: 0,
+        failingSinceMs: 0,
+        isResolving: false,
+        isOutdated: false,
+        lookup: undefined,
+        request,
+        isForDestruction,
+      }
       this.#entries.set(uid, entry)
       this.#startLookup(stack, entry)
       return { revision: entry.revision }
     }
     const isMutable = stack.spec.source.inline === undefined && stack.spec.source.git?.commit === undefined
-    if (request !== undefined && request !== entry.request && isMutable) {
-      entry.request = request
+    const isRequested = (request !== undefined && request !== entry.request) || (isForDestruction && !entry.isForDestruction)
+    entry.isForDestruction = isForDestruction
+    if (isRequested && isMutable) {
+      entry.request = request ?? entry.request
       entry.revision = undefined
-      if (!entry.isResolving) this.#startLookup(stack, entry)
+      if (entry.isResolving) entry.isOutdated = true
+      else this.#startLookup(stack, entry)
     }
     if (entry.isResolving) return { revision: entry.revision }
     const intervalMs = this.#intervalMs(stack, entry, isMutable)
@@ -97,18 +119,22 @@ export class RevisionCache {
   }
 
   async #resolve(stack: Stack, entry: CachedRevision): Promise<void> {
-    const { maxConcurrent = 8, nowMs, resolve, onResolved } = this.#options
+    const { maxConcurrent = 8, nowMs, onResolved } = this.#options
     // Inline sources need no network, so they do not queue behind slow repositories.
     const isQueued = stack.spec.source.inline === undefined
     if (isQueued && this.#active >= maxConcurrent) await new Promise<void>(start => this.#queue.push(start))
     if (isQueued) this.#active++
     const previous = JSON.stringify(entry.revision)
     try {
-      entry.revision = await resolve(stack)
+      entry.revision = await this.#lookUp(stack, entry)
       entry.failures = 0
     } catch (thrown) {
-      entry.revision = { error: revisionError(thrown) }
-      entry.failures++
+      const lastMs = nowMs()
+      if (entry.failures++ === 0) entry.failingSinceMs = lastMs
+      const error = revisionError(thrown)
+      const attempts = { count: entry.failures, sinceMs: entry.failingSinceMs, lastMs }
+      const nextMs = lastMs + exponentialDelayMs(entry.failures, retryBackoff)
+      entry.revision = { error: error.retryable ? { ...error, nextMs, ...(isPersistent(attempts) && { attempts }) } : error }
     }
     if (isQueued) {
       this.#active--
@@ -118,6 +144,18 @@ export class RevisionCache {
     entry.resolvedAtMs = nowMs()
     // Also with an unchanged revision: the reconcile schedules the next lookup.
     if (this.#entries.get(stack.metadata.uid) === entry || JSON.stringify(entry.revision) !== previous) onResolved(stack)
+  }
+
+  /** Repeats a lookup during which a Run was requested, whatever its result: what the user has pushed may be newer. */
+  async #lookUp(stack: Stack, entry: CachedRevision): Promise<string> {
+    entry.isOutdated = false
+    try {
+      const revision = await this.#options.resolve(stack)
+      if (!entry.isOutdated) return revision
+    } catch (error) {
+      if (!entry.isOutdated) throw error
+    }
+    return await this.#lookUp(stack, entry)
   }
 }
 

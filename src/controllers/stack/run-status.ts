@@ -10,13 +10,21 @@ export function isOfDeletion(run: Pick<Run, 'spec'>): boolean {
   return run.spec.type === 'Destroy' || (isDestroyPlan(run) && run.spec.reason !== 'Requested')
 }
 
+/** True for a Run that has targets: it plans and applies only part of the Stack. */
+export function isPartial({ spec }: Pick<Run, 'spec'>): boolean {
+  return spec.options?.targets !== undefined
+}
+
 /**
- * True for a Run that a user requested and that is not part of the Stack's lifecycle: a Refresh, a Plan of a Stack without
- * manual approval, or a plan of destruction. Its result is reported, but it is not retried and does not change whether the Stack is Ready.
+ * True for a Run that a user requested and that is not part of the Stack's lifecycle: a Refresh, a Run with targets, a Plan of a Stack without
+ * manual approval, a Plan with options, or a plan of destruction or of a refresh. Its result is reported, but it is not retried and does not
+ * change whether the Stack is Ready.
  */
 export function isAdHocRun(run: Pick<Run, 'spec'>): boolean {
-  const { type, reason, stack } = run.spec
-  return type === 'Refresh' || (type === 'Plan' && reason === 'Requested' && (stack.approval !== 'Manual' || isDestroyPlan(run)))
+  const { type, reason, stack, planMode, options } = run.spec
+  if (type === 'Refresh' || isPartial(run)) return true
+  const isSpecial = stack.approval !== 'Manual' || planMode !== undefined || options !== undefined
+  return type === 'Plan' && reason === 'Requested' && isSpecial
 }
 
 /** True for a Run that a newer one replaced before it was assigned to a worker: nothing was attempted. */
@@ -45,6 +53,13 @@ export function isRoutine({ spec }: Pick<Run, 'spec'>): boolean {
 export function mayHaveWritten(run: Run): boolean {
   const isStarted = run.spec.workerName !== undefined || run.status?.startedAt !== undefined
   return isMutating(run.spec.type) && isStarted && !failedBeforeApply(run)
+}
+
+/** True when the Run may have changed resources; false also for one that its worker canceled before it began to apply. */
+export function mayHaveApplied(run: Run): boolean {
+  const { phase, reason, plan, stateVersion } = run.status ?? {}
+  const isCanceledByWorker = phase === 'Canceled' && reason === 'Canceled'
+  return mayHaveWritten(run) && !(isCanceledByWorker && plan === undefined && stateVersion === undefined)
 }
 
 /** Only a worker reports Failed, and with it the plan that it began to apply. */
@@ -93,6 +108,11 @@ export function consecutiveLostRuns(runs: readonly Run[], filter: (run: Run) => 
     count++
   }
   return count
+}
+
+/** True when the Run did nothing because another holder has the lock of the state: not a failure of the Stack, it waits. */
+export function isStateLocked({ status }: Pick<Run, 'status'>): boolean {
+  return status?.phase === 'Failed' && status.reason === 'StateLocked'
 }
 
 /** True when an approved plan no longer matched the resources: not a failure of the Stack, it is planned again. */

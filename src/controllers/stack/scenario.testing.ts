@@ -1,5 +1,6 @@
-import type { ApprovalPolicy, RunPhase, RunStatus, StackSpec } from '../../api/index.ts'
+import type { ApprovalPolicy, RunFailureReason, RunPhase, RunStatus, StackSpec } from '../../api/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
+import type { RevisionError } from './decision.ts'
 import { Simulator } from './simulator.testing.ts'
 
 /**
@@ -35,12 +36,7 @@ function play(simulator: Simulator, line: string): void {
       simulator.put(name, specOf(options))
       return
     case 'revision':
-      simulator.setRevision(
-        name,
-        options.error
-          ? { error: { reason: options.error, message: options.message ?? '', retryable: options.retryable !== 'false' } }
-          : positional[0],
-      )
+      simulator.setRevision(name, options.error ? { error: revisionErrorOf(options, simulator.nowMs) } : positional[0])
       return
     case 'secret': {
       const field = 'spec.variablesFrom[0].secretRef.name'
@@ -56,8 +52,19 @@ function play(simulator: Simulator, line: string): void {
         request: 'requestedRun',
         accept: 'acceptedRestore',
         imported: 'importedState',
+        confirm: 'destroyPlan',
+        source: 'destroySource',
       } as const
-      simulator.annotate(name, Object.fromEntries(Object.entries(options).map(([key, value]) => [names[key as keyof typeof names], value])))
+      const { targets, replace, refresh, ...given } = options
+      if (given.request && (targets ?? replace ?? refresh) !== undefined) {
+        const runOptions = {
+          ...(targets && { targets: targets.split(',') }),
+          ...(replace && { replace: replace.split(',') }),
+          ...(refresh && { refresh: false }),
+        }
+        given.request += ` ${JSON.stringify(runOptions)}`
+      }
+      simulator.annotate(name, Object.fromEntries(Object.entries(given).map(([key, value]) => [names[key as keyof typeof names], value])))
       return
     }
     case 'namespace':
@@ -86,7 +93,7 @@ function play(simulator: Simulator, line: string): void {
       simulator.report(name, 'Canceled', { message: options.message })
       return
     case 'lose':
-      simulator.report(name, 'Lost', { reason: 'WorkerLost', message: 'worker w1 did not renew its Lease' })
+      simulator.report(name, 'Lost', { reason: 'WorkerLost', message: 'worker w1 did not renew its Lease', ...options })
       return
     case 'delete-run':
       simulator.deleteRun(name)
@@ -95,8 +102,11 @@ function play(simulator: Simulator, line: string): void {
       simulator.delete(name)
       return
     case 'state': {
-      const reason = ({ missing: 'StateMissing', regressed: 'StateRegressed' } as const)[positional[0] ?? '']
-      simulator.setState(name, { error: reason && { reason, message: 'version 7 is required' } })
+      const reason = ({ missing: 'StateMissing', regressed: 'StateRegressed', unreadable: 'JournalUnreadable' } as const)[
+        positional[0] ?? ''
+      ]
+      const lock = positional[0] === 'locked' ? { holder: 'ada@laptop for surgery (lock id 1)', sinceMs: simulator.nowMs } : undefined
+      simulator.setState(name, { error: reason && { reason, message: 'version 7 is required' }, lock })
       return
     }
     case 'restore':
@@ -120,6 +130,18 @@ function play(simulator: Simulator, line: string): void {
       return
     default:
       throw new Error(`unknown command ${JSON.stringify(line)}`)
+  }
+}
+
+/** `attempts=12,40m,5m`: 12 attempts failed in 40 minutes, and the next one is due in 5. */
+function revisionErrorOf({ error, message = '', retryable, attempts }: Record<string, string>, nowMs: number): RevisionError {
+  const [count, since = '', next = ''] = attempts?.split(',') ?? []
+  return {
+    reason: error as RunFailureReason,
+    message,
+    retryable: retryable !== 'false',
+    ...(retryable !== 'false' && { nextMs: nowMs + parseDuration(next || '5s') }),
+    ...(count && { attempts: { count: Number(count), sinceMs: nowMs - parseDuration(since), lastMs: nowMs } }),
   }
 }
 

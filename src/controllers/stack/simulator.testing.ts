@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import {
   type ApprovalPolicy,
   annotations,
+  formatRunOptions,
   isEnded,
-  isMutating,
   phaseOf,
   type Run,
   type RunPhase,
@@ -12,11 +12,13 @@ import {
   type Stack,
   type StackSpec,
 } from '../../api/index.ts'
-import { type Condition, equalJson, formatDuration, rfc3339, type StatusCause } from '../../kubernetes/object/index.ts'
+import { equalJson, formatDuration, rfc3339, type StatusCause } from '../../kubernetes/object/index.ts'
 import { decideStack } from './decide-stack.ts'
 import type { RevisionError, StackDecision, StackInput } from './decision.ts'
 import { dependencyNames, findCycle } from './dependencies.ts'
-import { isLost, ownRuns } from './run-status.ts'
+import { formatConditions } from './format-conditions.testing.ts'
+import { checkCreation, checkStatus } from './invariants.testing.ts'
+import { ownRuns } from './run-status.ts'
 import { specErrors } from './spec-errors.ts'
 
 /** Where the next reconcile crashes: after the Run is created, or after the status is written. */
@@ -267,6 +269,7 @@ export class Simulator {
     if (!equalJson(decision.status, stack.status ?? {})) {
       const before = formatConditions(stack.status?.conditions)
       this.#replace({ ...this.#getStack(name), status: decision.status })
+      checkStatus(this.#getStack(name), this.#runs)
       const after = formatConditions(decision.status.conditions)
       if (after !== before) this.#log(name, after)
     }
@@ -287,30 +290,23 @@ export class Simulator {
   }
 
   #create(name: string, stack: Stack, { name: runName, spec }: NonNullable<StackDecision['createRun']>): void {
-    const active = this.activeRun(name)
-    assert.ok(!active, `invariant 1: ${runName} is created while ${active?.metadata.name} is active`)
-    assert.ok(this.#getStack(name).metadata.finalizers?.length, `${runName} is created before the finalizer is set`)
-    // The name of a Run that was deleted before it had a worker may be used again.
-    assert.ok(!this.#assignedRuns.has(runName), `invariant 3: ${runName} is created after a worker had a Run of this name`)
-    const epochs = ownRuns(this.#runs, stack.metadata.uid).map(run => run.spec.epoch)
-    assert.ok(
-      epochs.every(epoch => epoch < spec.epoch),
-      `invariant 3: the epoch of ${runName} is not the highest of ${epochs}`,
-    )
-    assert.ok(!stack.spec.suspend, `${runName} is created while the Stack is suspended`)
-    if (isMutating(spec.type) && spec.type === 'Apply' && (stack.spec.approval === 'Manual' || this.approvalPolicy)) {
-      assert.equal(stack.metadata.annotations?.[annotations.approvedPlan], spec.approvedPlan?.digest, `${runName} applies without approval`)
-      assert.ok(spec.approvedPlan)
-      const { runName: planned, expiresAt } = spec.approvedPlan
-      assert.ok(Date.parse(expiresAt ?? '') > this.#nowMs, `${runName} applies after the approval has expired`)
-      // Once: only a Run that was lost, or that no worker had, may be followed by another one with the same approval.
-      const used = ownRuns(this.#runs, stack.metadata.uid).find(
-        run => run.spec.approvedPlan?.runName === planned && ['Succeeded', 'Failed'].includes(phaseOf(run)) && !isLost(run),
-      )
-      assert.ok(!used, `${runName} applies with the approval that ${used?.metadata.name} used`)
-    }
+    checkCreation({
+      stack,
+      run: { name: runName, spec },
+      runs: ownRuns(this.#runs, stack.metadata.uid),
+      hasFinalizer: Boolean(this.#getStack(name).metadata.finalizers?.length),
+      assignedRuns: this.#assignedRuns,
+      approvalPolicy: this.approvalPolicy,
+      nowMs: this.#nowMs,
+    })
     this.#createdRuns++
-    this.#log(name, `create Run ${runName} (${spec.type}): ${spec.reason}`)
+    const { revision } = this.#environments.get(name) ?? {}
+    const isPresent = spec.revision === revision && equalJson(spec.stack.variables, this.#stacks.get(name)?.spec.variables)
+    const isOfDestruction = spec.type === 'Destroy' || spec.planMode === 'Destroy'
+    const sourceOf = () => `, ${spec.configuration ?? 'Present'} ${spec.revision} ${JSON.stringify(spec.stack.variables ?? {})}`
+    const used = isOfDestruction && !isPresent ? sourceOf() : ''
+    const kind = [spec.type, spec.planMode, formatRunOptions(spec.options)].filter(Boolean).join(' ')
+    this.#log(name, `create Run ${runName} (${kind}): ${spec.reason}${used}`)
     this.#runs.push({
       apiVersion: 'oarlock.dev/v1alpha1',
       kind: 'Run',
@@ -401,14 +397,4 @@ function frozen<T>(value: T): T {
 function isAction(decision: StackDecision): boolean {
   const { createRun, cancelRun, deleteRuns, addFinalizer, removeFinalizer, events } = decision
   return Boolean(createRun || cancelRun || addFinalizer || removeFinalizer || deleteRuns.length || events.length)
-}
-
-/** `Ready=False Progressing "…" +Reconciling`: reason and message of a condition are omitted where they equal those of Ready. */
-function formatConditions(conditions: readonly Condition[] | undefined): string {
-  const ready = conditions?.find(({ type }) => type === 'Ready')
-  if (!ready) return 'no conditions'
-  const others = conditions!
-    .filter(condition => condition !== ready && !(condition.type === 'Drifted' && condition.status === 'False'))
-    .map(({ type, reason, message }) => (reason === ready.reason && message === ready.message ? ` +${type}` : ` +${type}(${message})`))
-  return `Ready=${ready.status} ${ready.reason} "${ready.message}"${others.join('')}`
 }

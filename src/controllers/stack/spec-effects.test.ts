@@ -2,7 +2,7 @@ import { deepEqual, equal, notEqual } from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { type StackSpec, stackResource } from '../../api/index.ts'
-import { isSameSpec, specDigest, specEffects } from './spec-effects.ts'
+import { isSameSpec, specDigest, specEffects, withInfrastructureOf } from './spec-effects.ts'
 
 type Schema = { properties?: Record<string, Schema> }
 
@@ -66,3 +66,38 @@ for (const { name, change, sameResult, sameExecution } of [
     }
   })
 }
+
+test('the spec of a Destroy has what was applied, and what is set now for how it is executed', () => {
+  const git = (directory: string, secret: string) => ({ url: 'https://git.test/a', directory, secretRef: { name: secret } })
+  const applied: StackSpec = {
+    engine: 'manifests',
+    source: { git: git('v1', 'old'), interval: '5m' },
+    variables: { a: 1 },
+    manifests: { namespace: 'shop', waitTimeout: '1m' },
+    timeout: '1h',
+  }
+  const present: StackSpec = {
+    engine: 'command',
+    source: { git: git('v2', 'new'), interval: '1m' },
+    env: [{ name: 'A', value: 'b' }],
+    command: { apply: ['true'] },
+    manifests: { prune: false, waitTimeout: '9m' },
+    timeout: '2h',
+    pool: 'other',
+  }
+  deepEqual(withInfrastructureOf(present, applied), {
+    engine: 'manifests',
+    source: { git: git('v1', 'new'), interval: '1m' },
+    variables: { a: 1 },
+    manifests: { namespace: 'shop', waitTimeout: '9m' },
+    timeout: '2h',
+    pool: 'other',
+  })
+  const inline: StackSpec = { ...present, source: { inline: { files: { 'main.tf': '' } } } }
+  deepEqual(withInfrastructureOf(inline, applied).source, { git: git('v1', 'old') })
+  equal(specDigest(withInfrastructureOf(inline, applied), 'infrastructure'), specDigest(applied, 'infrastructure'))
+})
+
+test('the spec of a Destroy whose Stack has not changed is that of the Stack', () => {
+  deepEqual(withInfrastructureOf(spec, spec), spec)
+})

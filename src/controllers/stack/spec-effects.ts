@@ -31,12 +31,24 @@ export const specEffects: Readonly<Record<string, SpecEffect>> = {
   'manifests.prune': 'infrastructure',
   'manifests.kubeconfigSecretRef.name': 'infrastructure',
   'manifests.kubeconfigSecretRef.key': 'infrastructure',
+  'pulumi.stack': 'infrastructure',
+  'pulumi.targets': 'infrastructure',
+  'pulumi.targetDependents': 'infrastructure',
+  'pulumi.replace': 'infrastructure',
+  'pulumi.policyPacks': 'infrastructure',
 
   'source.git.secretRef.name': 'execution',
   'manifests.wait': 'execution',
   'manifests.waitTimeout': 'execution',
   'terraform.parallelism': 'execution',
   'terraform.initEnvironment': 'execution',
+  'pulumi.refresh': 'execution',
+  'pulumi.runProgram': 'execution',
+  'pulumi.parallel': 'execution',
+  'pulumi.continueOnError': 'execution',
+  'pulumi.pendingCreates': 'execution',
+  'pulumi.approvalBinding': 'execution',
+  'pulumi.installEnvironment': 'execution',
   timeout: 'execution',
   'isolation.level': 'execution',
   'isolation.network': 'execution',
@@ -84,13 +96,46 @@ export function isSameSpec(a: StackSpec, b: StackSpec, scope: SpecScope): boolea
 
 /** Equal for specs that are the same in `scope`. */
 export function specDigest(spec: StackSpec, scope: SpecScope): string {
-  const values = pathsOf[scope].flatMap(keys => {
+  const values: [string, unknown][] = []
+  for (const keys of pathsOf[scope]) {
     const value = valueAt(spec, keys)
-    return value === undefined ? [] : [[keys.join('.'), value]]
-  })
+    if (value !== undefined) values.push([keys.join('.'), value])
+  }
   return `sha256:${sha256(stableJson(values))}`
 }
 
+/** The spec with those fields of `applied` that affect the infrastructure, and its own other fields. */
+export function withInfrastructureOf(spec: StackSpec, applied: StackSpec): StackSpec {
+  let result: unknown = spec
+  for (const keys of pathsOf.infrastructure) if (keys[0] !== 'source') result = withValueAt(result, keys, valueAt(applied, keys))
+  return { ...(result as StackSpec), source: withRepositoryOf(spec.source, applied.source) }
+}
+
+/** The applied source. The Secret for its repository is the present one: credentials are renewed. */
+function withRepositoryOf({ interval, git }: StackSpec['source'], applied: StackSpec['source']): StackSpec['source'] {
+  const { interval: _, ...source } = applied
+  const secretRef = source.git && source.git.url === git?.url ? { secretRef: git?.secretRef } : undefined
+  return withoutUndefined({ ...source, interval, ...(secretRef && { git: withoutUndefined({ ...source.git!, ...secretRef }) }) })
+}
+
+function withoutUndefined<T extends object>(object: T): T {
+  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as T
+}
+
+/** A copy of `object` with `value` at the path; undefined removes it, and objects that become empty. */
+function withValueAt(object: unknown, [key = '', ...rest]: readonly string[], value: unknown): unknown {
+  const before = isJsonObject(object) ? object : {}
+  const next = rest.length === 0 ? value : withValueAt(before[key], rest, value)
+  if (next !== undefined) return { ...before, [key]: next }
+  const { [key]: _, ...others } = before
+  return Object.keys(others).length === 0 ? undefined : others
+}
+
 function valueAt(spec: StackSpec, keys: readonly string[]): unknown {
-  return keys.reduce<unknown>((value, key) => (isJsonObject(value) ? value[key] : undefined), spec)
+  let value: unknown = spec
+  for (const key of keys) {
+    if (!isJsonObject(value)) return undefined
+    value = value[key]
+  }
+  return value
 }

@@ -44,6 +44,21 @@ for (const [what, spec, want] of [
     { engine: 'opentofu', manifests: {} },
     ['spec.manifests: Forbidden: only allowed for engine manifests, got engine opentofu'],
   ],
+  ['a valid Stack of engine pulumi', { engine: 'pulumi', pulumi: { policyPacks: ['policies/aws', './p..q'] } }, []],
+  [
+    'options of engine pulumi with another engine',
+    { engine: 'opentofu', pulumi: {} },
+    ['spec.pulumi: Forbidden: only allowed for engine pulumi, got engine opentofu'],
+  ],
+  [
+    'dependents without targets, and policy packs outside of the source',
+    { engine: 'pulumi', pulumi: { targetDependents: true, policyPacks: ['/etc', 'a/../../b'] } },
+    [
+      'spec.pulumi.targetDependents: Forbidden: only allowed with spec.pulumi.targets: name the resources, or remove it',
+      'spec.pulumi.policyPacks[0]: Invalid value: "/etc": it must be a path in the source, relative to its root and without ".."',
+      'spec.pulumi.policyPacks[1]: Invalid value: "a/../../b": it must be a path in the source, relative to its root and without ".."',
+    ],
+  ],
 ] as [string, Partial<StackSpec>, string[]][]) {
   test(what, () =>
     assert.deepEqual(

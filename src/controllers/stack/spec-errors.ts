@@ -33,10 +33,28 @@ export function specErrors(spec: StackSpec): StatusCause[] {
     ['command', ['command']],
     ['manifests', ['manifests']],
     ['terraform', ['terraform', 'opentofu']],
+    ['pulumi', ['pulumi']],
   ] as const) {
     if (spec[section] !== undefined && !(engines as readonly string[]).includes(spec.engine)) {
       causes.push(forbiddenField(`spec.${section}`, `only allowed for engine ${engines.join(' or ')}, got engine ${spec.engine}`))
     }
+  }
+  causes.push(...pulumiErrors(spec))
+  return causes
+}
+
+function pulumiErrors({ pulumi }: StackSpec): StatusCause[] {
+  if (!pulumi) return []
+  const causes: StatusCause[] = []
+  const { targets, targetDependents, policyPacks = [] } = pulumi
+  if (targetDependents && !targets)
+    causes.push(forbiddenField('spec.pulumi.targetDependents', 'only allowed with spec.pulumi.targets: name the resources, or remove it'))
+  for (const [index, path] of policyPacks.entries()) {
+    const isInside = !path.startsWith('/') && !path.split('/').includes('..')
+    if (!isInside)
+      causes.push(
+        invalidValue(`spec.pulumi.policyPacks[${index}]`, path, 'it must be a path in the source, relative to its root and without ".."'),
+      )
   }
   return causes
 }

@@ -9,14 +9,19 @@ import {
   watching,
 } from '../../kubernetes/controller/index.ts'
 import { objectKey, parseDuration, type StatusCause } from '../../kubernetes/object/index.ts'
+import { exponentialDelayMs } from '../../kubernetes/util/index.ts'
+import { withConditions } from './conditions.ts'
+import { rejectedRunBackoff } from './constants.ts'
 import { decideStack } from './decide-stack.ts'
 import type { StackDecision } from './decision.ts'
-import { DecisionExecutor, OutdatedDecisionError } from './decision-executor.ts'
+import { DecisionExecutor, OutdatedDecisionError, RunRejectedError } from './decision-executor.ts'
 import { configMapResource, InputReader, secretResource } from './input-reader.ts'
 import { withoutValues } from './inputs-digest.ts'
 import { isNamespaceTerminating, namespaceTerminating } from './namespace-terminating.ts'
+import { rejectedRunConditions } from './outlook-conditions.ts'
+import type { Attempts } from './persistent-failure.ts'
 import type { PlaceNewRun } from './place-new-run.ts'
-import { type CheckState, StateChecks } from './state-checks.ts'
+import { type CheckState, type StateCheckRate, StateChecks } from './state-checks.ts'
 import {
   hasApprovalPolicyChanged,
   haveKeysChanged,
@@ -32,6 +37,8 @@ export type StackControllerOptions = {
   checkSource(stack: Stack): StatusCause[]
   /** Reads from the stores whether they have the state that the last Run left. Default: only the stores check it, when a Run starts. */
   checkState?: CheckState | undefined
+  /** How often `checkState` is called for Stacks that need no Run. Default: once by each process. */
+  stateCheckRate?: StateCheckRate | undefined
   /** Deletes the stored data (states, plans) of a deleted Stack. Not called for `deletion: Orphan`, which keeps the resources. */
   removeStackData?(stack: { namespace: string; name: string; uid: string }): Promise<void>
   /** Places Runs that are about to be created. Default: all are created without a worker and assigned later. */
@@ -63,10 +70,12 @@ class StackReconciler {
   readonly #released = new Set<string>()
   /** By key: the resourceVersion at which a write to the Stack conflicted, until the cache has a newer one. */
   readonly #conflictedAt = new Map<string, string>()
+  /** By key: Stacks whose next Run the server rejects. */
+  readonly #rejections = new Map<string, Attempts>()
 
   constructor(manager: Manager, options: StackControllerOptions) {
     this.#nowMs = options.nowMs ?? Date.now
-    this.#states = new StateChecks(options.checkState)
+    this.#states = new StateChecks(options.checkState, { rate: options.stateCheckRate })
     const reader = new InputReader(manager, {
       resolveRevision: stack => options.resolveRevision(stack),
       checkSource: stack => options.checkSource(stack),
@@ -102,6 +111,7 @@ class StackReconciler {
         this.#released.delete(metadata.uid)
         this.#states.delete(metadata.uid)
         this.#conflictedAt.delete(objectKey({ metadata }))
+        this.#rejections.delete(objectKey({ metadata }))
       },
     })
   }
@@ -117,14 +127,29 @@ class StackReconciler {
     try {
       if (!(await this.#execute(key, stack, decision))) return { requeueAfterMs: staleCacheRetryMs }
     } catch (error) {
+      if (error instanceof RunRejectedError) return await this.#reportRejection(key, stack, error)
       if (!isNamespaceTerminating(error)) throw error
       // The deletion of a namespace cannot be undone: only a change of the Stack helps, and the watch reports it.
       const present = this.#reader.stacks.get(key) ?? stack
       const isDone = await this.#execute(key, present, { ...namespaceTerminating(present, this.#nowMs()), deleteRuns: [] })
       return isDone ? undefined : { requeueAfterMs: staleCacheRetryMs }
     }
+    this.#rejections.delete(key)
     const delays = [decision.requeueAfterMs, recheckAfterMs].filter(ms => ms !== undefined)
     return delays.length > 0 ? { requeueAfterMs: Math.min(...delays) } : undefined
+  }
+
+  /** Otherwise the Stack would keep the status of its previous generation. */
+  async #reportRejection(key: string, stack: Stack, { message }: RunRejectedError): Promise<Result> {
+    const lastMs = this.#nowMs()
+    const { count, sinceMs } = this.#rejections.get(key) ?? { count: 0, sinceMs: lastMs }
+    const attempts = { count: count + 1, sinceMs, lastMs }
+    this.#rejections.set(key, attempts)
+    const requeueAfterMs = exponentialDelayMs(attempts.count, rejectedRunBackoff)
+    const present = this.#reader.stacks.get(key) ?? stack
+    const update = rejectedRunConditions(message, attempts, lastMs + requeueAfterMs)
+    const isDone = await this.#execute(key, present, { ...withConditions(present, update, lastMs), deleteRuns: [] })
+    return { requeueAfterMs: isDone ? requeueAfterMs : staleCacheRetryMs }
   }
 
   /** False when the decision is outdated: decide again when the watch has delivered the current objects, which takes milliseconds. */

@@ -1,12 +1,28 @@
 import { equal } from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { Run } from '../../api/index.ts'
-import { isRelevantToItsStack } from './watch-predicates.ts'
+import { annotations, type Run, type Stack } from '../../api/index.ts'
+import { isRelevantToItsStack, needsReconcile } from './watch-predicates.ts'
 
 const run = (status: Partial<Run['status']>, spec: Partial<Run['spec']> = {}, metadata: Partial<Run['metadata']> = {}): Run =>
   ({ metadata: { name: 'app-1', uid: 'u', ...metadata }, spec, status }) as Run
 
 const applying = run({ phase: 'Applying' }, { workerName: 'w1' })
+
+describe('a change of a Stack reconciles it', () => {
+  const stack = (metadata: Partial<Stack['metadata']>) =>
+    ({ metadata: { name: 'app', uid: 'u', generation: 1, ...metadata }, spec: {} }) as Stack
+  for (const [key, isRelevant] of [
+    ['requestedRun', true],
+    ['approvedPlan', true],
+    ['destroyPlan', true],
+    ['destroySource', true],
+    ['changedBy', false],
+  ] as const)
+    test(`when its annotation ${annotations[key]} changes: ${isRelevant}`, () => {
+      const now = stack({ annotations: { [annotations[key]]: 'x' } })
+      equal(needsReconcile({ type: 'updated', old: stack({}), object: now }), isRelevant)
+    })
+})
 
 describe('a change of a Run reconciles its Stack', () => {
   for (const [what, now, isRelevant] of [

@@ -1,13 +1,21 @@
 import { annotations, labels, type Run, type Stack } from '../../api/index.ts'
 import type { NamespaceBody } from '../../kubernetes/client/index.ts'
 import type { Predicate } from '../../kubernetes/controller/index.ts'
-import { equalJson, findCondition, type KubeObject } from '../../kubernetes/object/index.ts'
+import { equalJson, type KubeObject } from '../../kubernetes/object/index.ts'
+import { notReadyReason } from './dependencies.ts'
 import type { KeyDigests } from './inputs-digest.ts'
 
 export type StackBody = { spec: Stack['spec']; status?: Stack['status'] }
 export type RunBody = { spec: Run['spec']; status?: Run['status'] }
 
-const decisionKeys = [annotations.approvedPlan, annotations.approvedBy, annotations.approvedAt, annotations.acceptedRestore]
+const decisionKeys = [
+  annotations.approvedPlan,
+  annotations.approvedBy,
+  annotations.approvedAt,
+  annotations.acceptedRestore,
+  annotations.destroyPlan,
+  annotations.destroySource,
+]
 
 /** Ignores the controller's own status writes: deciding on its own outcome changes nothing. */
 export const needsReconcile: Predicate<StackBody> = change => {
@@ -40,11 +48,15 @@ export const isRelevantToItsStack: Predicate<RunBody> = change => {
 /** True for changes of the fields that the dependency gate, inputs, cycles and the deletion order read from another Stack. */
 export const isRelevantToRelatedStacks: Predicate<StackBody> = change => {
   if (change.type !== 'updated') return true
-  const relevantFields = ({ metadata, status }: KubeObject<StackBody>) => {
-    const ready = findCondition(status?.conditions, 'Ready')
-    const isStalled = findCondition(status?.conditions, 'Stalled')?.status === 'True'
-    const { observedGeneration, outputsDigest } = status ?? {}
-    return [metadata.generation, metadata.deletionTimestamp, observedGeneration, outputsDigest, ready?.status, ready?.reason, isStalled]
+  const relevantFields = (stack: KubeObject<StackBody>) => {
+    const { metadata, status } = stack
+    return [
+      metadata.generation,
+      metadata.deletionTimestamp,
+      status?.observedGeneration,
+      status?.outputsDigest,
+      notReadyReason(stack as Stack),
+    ]
   }
   return !equalJson(relevantFields(change.old), relevantFields(change.object))
 }

@@ -13,6 +13,8 @@ export type EngineErrorReason =
   | 'ApplyFailed'
   | 'DestroyFailed'
   | 'PlanOutdated'
+  | 'ApprovalNotBound'
+  | 'PendingCreates'
   | 'InvalidOutputs'
   | 'Interrupted'
   | 'WaitTimeout'

@@ -6,7 +6,7 @@ import type { TestContext } from 'node:test'
 import type { Client } from '../../kubernetes/client/index.ts'
 import type { Json } from '../../kubernetes/object/index.ts'
 import { RootDirectory } from '../../kubernetes/util/index.ts'
-import { createProcessRunner, signalGroup } from '../workspace/index.ts'
+import { ContentStore, createProcessRunner, signalGroup } from '../workspace/index.ts'
 import type { EngineContext } from './engine.ts'
 import { interruptTargetOf } from './engine-registry.ts'
 
@@ -67,8 +67,10 @@ export async function createEngineHarness(
         private: join(run, 'private'),
         files: new RootDirectory(run),
         statePath: join(run, 'state', 'terraform.tfstate'),
+        pulumiState: unreachable as unknown as EngineContext['pulumiState'],
         env: {},
         credentialNames: [],
+        workerEnvNames: [],
         variables: {},
         sensitiveNames: [],
         run: createProcessRunner({
@@ -80,6 +82,16 @@ export async function createEngineHarness(
         progress: step => void harness.progress.push(step),
         client: unreachable,
         cacheDir: join(root, 'cache'),
+        contentStore: new ContentStore({ directory: join(root, 'cache', 'content'), domain: 'shared' }),
+        dependencies: {
+          store: { directory: join(root, 'cache', 'dependencies'), domain: 'shared' },
+          isolation: { canMount: async () => false, mount: () => {}, giveSource: () => {} },
+          leavesNothing: false,
+          endPrograms: async () => {},
+        },
+        readStackOutputs: async () => undefined,
+        showProgram: () => {},
+        atEnd: release => t.after(release),
         inventory: {
           read: async () => structuredClone(harness.inventory.value),
           write: async value => {

@@ -18,13 +18,14 @@ const engines: Readonly<Record<EngineName, () => Promise<Engine>>> = {
     ])
     return createTerraformEngine(opentofuFlavor)
   },
+  pulumi: async () => (await import('./pulumi/pulumi.ts')).createPulumiEngine(),
   manifests: async () => (await import('./manifests/manifests.ts')).createManifestsEngine(),
   command: async () => (await import('./command/command.ts')).createCommandEngine(),
 }
 
-/** Terraform and OpenTofu stop their own processes; a command may be a shell script, in which every process must get SIGINT. */
+/** Terraform, OpenTofu and Pulumi stop their own processes; a command may be a shell script, in which every process must get SIGINT. */
 export function interruptTargetOf(engine: string): InterruptTarget {
-  return engine === 'terraform' || engine === 'opentofu' ? 'Program' : 'Group'
+  return engine === 'terraform' || engine === 'opentofu' || engine === 'pulumi' ? 'Program' : 'Group'
 }
 
 const loaded = new Map<string, Promise<Engine>>()

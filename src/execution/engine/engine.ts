@@ -1,8 +1,26 @@
-import type { StackSpec } from '../../api/index.ts'
+import type { RunOptions, StackSpec } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import type { Json } from '../../kubernetes/object/index.ts'
 import type { RootDirectory } from '../../kubernetes/util/index.ts'
-import type { ProcessRunner } from '../workspace/index.ts'
+import type { StateClient } from '../../stores/state/index.ts'
+import type { DependencyHost } from '../dependencies/index.ts'
+import type { ContentStore, ProcessRunner } from '../workspace/index.ts'
+
+/**
+ * The state of a Pulumi stack, with the epoch of the Run; see `StateClient`. A call continues while the Run is interrupted, so that what its CLI still
+ * finishes is stored.
+ */
+export type RunPulumiState = {
+  readPulumiState(): ReturnType<StateClient['readPulumiState']>
+  writePulumiState(bytes: Uint8Array): Promise<number>
+  appendJournal(update: number, batch: Uint8Array, cliVersion: string | undefined): Promise<number>
+  completeJournal(update: number): Promise<number>
+  /** Keeps what arrived too late as an orphan. The Run continues, whatever the store responds. */
+  keepPulumiState(bytes: Uint8Array): Promise<void>
+  keepJournal(batch: Uint8Array): Promise<void>
+  encrypt(values: readonly Uint8Array[]): Promise<readonly Uint8Array[]>
+  decrypt(values: readonly Uint8Array[]): Promise<readonly Uint8Array[]>
+}
 
 /** Everything an engine gets for one Run. */
 export type EngineContext = {
@@ -10,7 +28,21 @@ export type EngineContext = {
    * The part of the Stack's spec that engines read. A name in its `variables` that the configuration does not declare is an error;
    * an undeclared name that comes from `variablesFrom` is not.
    */
-  spec: Pick<StackSpec, 'engine' | 'state' | 'variables' | 'command' | 'manifests' | 'terraform'>
+  spec: Pick<
+    StackSpec,
+    | 'engine'
+    | 'approval'
+    | 'dependsOn'
+    | 'variablesFrom'
+    | 'isolation'
+    | 'resources'
+    | 'state'
+    | 'variables'
+    | 'command'
+    | 'manifests'
+    | 'terraform'
+    | 'pulumi'
+  >
   stack: { namespace: string; name: string; uid: string }
   /** The Run's epoch (invariant 3). */
   epoch: number
@@ -36,9 +68,13 @@ export type EngineContext = {
    * `directory` must be the same in every Run of a Stack, because a saved Terraform plan contains it.
    */
   statePath: string | undefined
+  /** pulumi: Managed state. */
+  pulumiState: RunPulumiState
   env: Record<string, string>
   /** Names in `env` that may be credentials. They are only for commands that use them, not for fetching modules and providers. */
   credentialNames: string[]
+  /** Names in `env` whose values are those of the worker's own environment. All others are the Stack's. */
+  workerEnvNames: string[]
   variables: Record<string, Json>
   /** Names in `variables` whose values are secret. */
   sensitiveNames: string[]
@@ -50,8 +86,18 @@ export type EngineContext = {
   client: Client
   /** manifests: the content of the kubeconfig of the target cluster. Default: the cluster of `client`. */
   kubeconfig?: string
-  /** Shared by the Runs of this machine, for example for provider plugins. */
+  /** Shared by the Runs of this machine. Programs of a Run in a sandbox do not see it. */
   cacheDir: string
+  /** Trees that Runs of the same trust domain share, such as provider plugins. Sandboxed programs can read `visible`, and change nothing. */
+  contentStore: ContentStore
+  /** For `installDependencies`. */
+  dependencies: DependencyHost
+  /** The outputs of another Stack of the namespace, from its Secret; undefined if it has none. */
+  readStackOutputs(name: string): Promise<StackOutputs | undefined>
+  /** Lets sandboxed programs of the Run read this program of the worker. Others see it anyway. */
+  showProgram(path: string): void
+  /** Calls `release` when the Run's programs have ended. */
+  atEnd(release: () => Promise<void>): void
   /** A small record that is stored per Stack. `write` resolves when the record is durable. */
   inventory: { read(): Promise<Json | undefined>; write(value: Json): Promise<void> }
 }
@@ -83,9 +129,13 @@ export type PlanDiff = { text: string; document: Json }
 
 export type Output = { value: Json; sensitive: boolean }
 
-export type ApplyResult = { outputs: Record<string, Output>; resources: number; changed: boolean }
+/** `pulumiStack`: `<project>/<stack>` of a Stack of engine pulumi, to which others refer. */
+export type StackOutputs = { outputs: Record<string, Output>; pulumiStack?: string }
 
-export type PlanOptions = { destroy?: boolean; refreshOnly?: boolean }
+export type ApplyResult = StackOutputs & { resources: number; changed: boolean }
+
+/** `options` are those of the Run, which only terraform, opentofu and pulumi have. */
+export type PlanOptions = { destroy?: boolean; refreshOnly?: boolean; options?: RunOptions | undefined }
 
 export type Detection = { found: true; version: string; path: string } | { found: false; reasons: string[]; howToInstall: string }
 

@@ -6,7 +6,18 @@
  * (`controllers/stack/`), reporting status (`execution/worker/`).
  */
 export type { Diagnostic } from './diagnostics.ts'
-export type { ApplyResult, Detection, Engine, EngineContext, Output, PlanDiff, PlanOptions, PlanResult } from './engine.ts'
+export type {
+  ApplyResult,
+  Detection,
+  Engine,
+  EngineContext,
+  Output,
+  PlanDiff,
+  PlanOptions,
+  PlanResult,
+  RunPulumiState,
+  StackOutputs,
+} from './engine.ts'
 export { EngineError, type EngineErrorReason } from './engine-error.ts'
 export { detectEngines, interruptTargetOf, loadEngine } from './engine-registry.ts'
 export { maxPlanBytes } from './file-limits.ts'

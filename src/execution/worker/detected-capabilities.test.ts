@@ -1,14 +1,19 @@
 import { deepEqual, equal } from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
-import { maxCacheKeys, type Run } from '../../api/index.ts'
+import { dependencyCacheKey, maxCacheKeys, type Run } from '../../api/index.ts'
+import { sha256 } from '../../kubernetes/util/index.ts'
 import { DetectedCapabilities } from './detected-capabilities.ts'
 import { noCapabilities } from './worker-capabilities.ts'
 
-function create(configured: Partial<typeof noCapabilities>, once = false) {
+function create(configured: Partial<typeof noCapabilities>, once = false, cacheDir = '/nowhere') {
   let changes = 0
   const capabilities = new DetectedCapabilities({
     configured: { ...noCapabilities, ...configured },
     once,
+    cacheDir,
     onChange: async () => void changes++,
     onError: error => {
       throw error
@@ -43,6 +48,36 @@ test('keeps the newest sources, without duplicates and with a bound (invariant 1
     capabilities.status.caches?.at(-1),
     caches.find((_, index) => index === 5 - 3),
   )
+})
+
+test('reports the dependencies that the host has installed, the most recently used last, then those of its Runs', async t => {
+  const cacheDir = mkdtempSync(join(tmpdir(), 'oarlock-test-'))
+  t.after(() => rmSync(cacheDir, { recursive: true }))
+  for (const [domain, name, usedAt] of [
+    ['namespace-a', 'new', 3],
+    ['namespace-a', 'old', 1],
+    ['namespace-b', 'middle', 2],
+    ['namespace-b', 'new', 2],
+  ] as const) {
+    const entry = join(cacheDir, 'dependencies', domain, sha256(name))
+    mkdirSync(entry, { recursive: true })
+    const record = { formatVersion: 1, digest: sha256(name), trees: [], produced: [], manifestDigest: '', bytes: 1 }
+    writeFileSync(join(entry, 'record.json'), JSON.stringify(record))
+    utimesSync(entry, usedAt, usedAt)
+  }
+  mkdirSync(join(cacheDir, 'dependencies/namespace-a', sha256('damaged')))
+  const { capabilities, changes } = create({}, false, cacheDir)
+  await capabilities.detectDependencies()
+  capabilities.recordDependencies(sha256('middle'))
+  deepEqual(
+    capabilities.status.caches,
+    ['old', 'new', 'middle'].map(name => dependencyCacheKey(sha256(name))),
+  )
+  equal(changes(), 1)
+  const oneShot = create({}, true, cacheDir)
+  await oneShot.capabilities.detectDependencies()
+  oneShot.capabilities.recordDependencies(sha256('new'))
+  deepEqual([oneShot.capabilities.status.caches, oneShot.changes()], [[], 0])
 })
 
 test('a one-shot worker reports no sources: it exits with its Run', () => {

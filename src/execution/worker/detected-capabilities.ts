@@ -1,4 +1,5 @@
-import { cacheKey, maxCacheKeys, type Run } from '../../api/index.ts'
+import { join } from 'node:path'
+import { cacheKey, dependencyCacheKey, maxCacheKeys, type Run } from '../../api/index.ts'
 import type { WorkerCapabilities } from './worker-capabilities.ts'
 import { engineVersions } from './worker-capabilities.ts'
 import type { WorkerActivity } from './worker-status-reporter.ts'
@@ -8,6 +9,7 @@ export type DetectedCapabilitiesOptions = {
   configured: WorkerCapabilities | undefined
   /** The worker executes one Run for each slot and exits. */
   once: boolean
+  cacheDir: string
   /** Reports the status again. */
   onChange(): Promise<void>
   onError(error: unknown, message: string): void
@@ -66,9 +68,39 @@ export class DetectedCapabilities {
     void this.#options.onChange()
   }
 
-  /** Remembers the source of a Run, the newest last. A worker that exits with its Run need not report it. */
+  /** Remembers the source of a Run. */
   recordSource({ spec }: Run): void {
-    const key = this.#options.once ? undefined : cacheKey(spec.stack)
-    if (key !== undefined) this.#caches = [...this.#caches.filter(other => other !== key), key].slice(-maxCacheKeys)
+    this.#recordCaches([cacheKey(spec.stack)])
+  }
+
+  /** A Run has got these dependencies: its host has them installed. Reported with the next status. */
+  recordDependencies(digest: string): void {
+    this.#recordCaches([dependencyCacheKey(digest)])
+  }
+
+  /**
+   * Lists the dependencies that the host has installed, of all trust domains, on a worker that stays. What other workers of the host install or
+   * remove later is not reported: a wrong key costs the Run an install that it would have needed elsewhere too.
+   */
+  async detectDependencies(): Promise<void> {
+    const { once, cacheDir, onChange, onError } = this.#options
+    if (once) return
+    try {
+      const { listDependencies } = await import('../dependencies/index.ts')
+      const held = (await listDependencies(join(cacheDir, 'dependencies'))).filter(({ record }) => record !== undefined)
+      if (held.length === 0) return
+      const later = this.#caches
+      this.#recordCaches([...held.map(({ digest }) => dependencyCacheKey(digest)), ...later])
+      await onChange()
+    } catch (error) {
+      onError(error, 'failed to list the dependencies that this machine has installed')
+    }
+  }
+
+  /** The most recently used last. A worker that exits with its Run need not report them. */
+  #recordCaches(keys: readonly (string | undefined)[]): void {
+    if (this.#options.once) return
+    const used = keys.filter(key => key !== undefined)
+    this.#caches = [...new Set([...this.#caches.filter(key => !used.includes(key)), ...used].reverse())].reverse().slice(-maxCacheKeys)
   }
 }

@@ -17,6 +17,13 @@ const workerEnv = {
   UNSET: undefined,
 }
 
+test('engines always get where the certificates of a private CA are', () => {
+  const files = ['SSL_CERT_FILE', 'SSL_CERT_DIR', 'NODE_EXTRA_CA_CERTS', 'REQUESTS_CA_BUNDLE', 'PIP_CERT']
+  const { env, selected } = selectEngineEnvironment(Object.fromEntries(files.map(name => [name, '/etc/ssl/ca.pem'])), [])
+  assert.deepEqual(Object.keys(env), files)
+  assert.deepEqual(selected, [])
+})
+
 for (const { name, patterns, want } of [
   { name: 'without patterns, engines get the proxy settings only', patterns: [], want: ['HTTPS_PROXY'] },
   {

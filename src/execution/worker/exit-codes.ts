@@ -12,4 +12,6 @@ export const workerExitCodes = {
   notRegistered: 4,
   /** The API server denied access: the credential or join token is invalid, expired or revoked. */
   accessDenied: 5,
+  /** An unexpected error of a system call, such as on a full disk or without a free file: of its machine, whatever Run it executed. The message names the code. */
+  systemError: 6,
 } as const

@@ -44,7 +44,7 @@ test('a Run occupies its slot until its result was handled', async () => {
 test('a Run whose execution is still loading when all are stopped is stopped once it has loaded', async () => {
   const { slots, calls, load } = createSlots()
   slots.start(runOf('a'))
-  slots.stopAll({ kind: 'WorkerDrained' })
+  slots.stopAll({ kind: 'WorkerDrained', because: 'GraceExpired' })
   equal(slots.isStopping, true)
   load()
   await nextTurn()

@@ -33,6 +33,10 @@ export type RunWorkerOptions = {
   cacheDir: string
   /** Bytes that the cache of git repositories is reduced to. Default: 10 GiB. */
   gitCacheBytes?: number | undefined
+  /** Bytes that the cache of providers is reduced to. Default: 10 GiB. */
+  providerCacheBytes?: number | undefined
+  /** Bytes that the store of installed packages is reduced to. Default: 10 GiB. */
+  dependencyCacheBytes?: number | undefined
   allowPaths: readonly string[]
   /** Absolute paths that sandboxed engines may read besides the system's programs. Default: none. */
   sandboxBinds?: readonly string[]
@@ -73,6 +77,12 @@ export const defaultParts: WorkerParts = {
   createSupervisor: options => new SupervisorClient(options),
   createHeartbeat: options => new Heartbeat(options),
   executeRun: async options => (await import('./run/index.ts')).executeRun(options),
+}
+
+/** The settings of the worker that its executions get. */
+export function executionSettings(options: RunWorkerOptions) {
+  const { name, caCertificate, storeCaCertificate = caCertificate, sandboxBinds = [], engineEnvironment = [], policy = {} } = options
+  return { ...options, workerName: name, caCertificate: storeCaCertificate, sandboxBinds, engineEnvironment, policy }
 }
 
 /** Opens the log of a Run: the one that a test replaces it with, else the log store's. */

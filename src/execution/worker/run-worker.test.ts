@@ -76,7 +76,7 @@ function start(t: TestContext, options: Partial<RunWorkerOptions> = {}, registra
       capabilities: { labels: {}, engines: {}, capacity: undefined, isolation: ['Process'] },
       openLog: () => {
         const secrets = { maxLength: 0, findAcross: () => undefined }
-        return { append: log, addSecrets: log, secrets, mask: text => text, close: async () => undefined }
+        return { append: log, addSecrets: log, isFull: false, drop: log, secrets, mask: text => text, close: async () => undefined }
       },
       ...options,
     },

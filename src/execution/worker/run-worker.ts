@@ -15,6 +15,7 @@ import { RunAssignments } from './run-assignments.ts'
 import { RunSlots } from './run-slots.ts'
 import {
   defaultParts,
+  executionSettings,
   type HeartbeatPart,
   openLog,
   type RunWorkerOptions,
@@ -23,7 +24,9 @@ import {
 } from './run-worker-options.ts'
 import { onceAborted } from './signals.ts'
 import { bootMs } from './supervisor/index.ts'
+import { UnsavedStates } from './unsaved-states.ts'
 import { noCapabilities } from './worker-capabilities.ts'
+import { describeEnd, isFenced, type WorkerFence } from './worker-end.ts'
 import { type WorkerActivity, WorkerStatusReporter } from './worker-status-reporter.ts'
 import { listAssignedRuns, watchAssignedRuns, watchOwnWorker } from './worker-watches.ts'
 
@@ -51,17 +54,16 @@ class WorkerProcess {
   readonly #slots: RunSlots
   readonly #drain: Drain
   readonly #capabilities: DetectedCapabilities
+  readonly #unsavedStates: UnsavedStates
   readonly #statusReporter: WorkerStatusReporter
   /** A Run may outlive a short-lived credential: the supervisor always has the current one. */
   readonly #checkCredential: () => void
   readonly #stopWatches = new AbortController()
-  #isLeaseLost = false
-  #isSupervisorLost = false
+  readonly #fence: WorkerFence = { isLeaseLost: false, isSupervisorLost: false, isCredentialRejected: false, crash: undefined }
   #isRegistered = false
   /** A Run has not ended and this worker does not continue it: dispatch ends it. */
   #hasAbandonedRun = false
   #exitCode: number = workerExitCodes.ok
-  #crash: unknown
   #idleSinceMs = performance.now()
   #idleSinceWallMs = Date.now()
   #wake: () => void = () => {}
@@ -78,13 +80,17 @@ class WorkerProcess {
       onCrash: error => this.#onCrash(error),
       onChange: () => this.#onSlotsChange(),
     })
-    this.#drain = new Drain(options.drainGraceMs ?? defaultDrainGraceMs, () => this.#slots.stopAll({ kind: 'WorkerDrained' }))
+    this.#drain = new Drain(options.drainGraceMs ?? defaultDrainGraceMs, () =>
+      this.#slots.stopAll({ kind: 'WorkerDrained', because: 'GraceExpired' }),
+    )
     this.#capabilities = new DetectedCapabilities({
       configured: options.capabilities,
       once,
+      cacheDir,
       onChange: () => this.#statusReporter.report(),
       onError: (error, message) => log.warn({ worker: name, error: String(error) }, message),
     })
+    this.#unsavedStates = new UnsavedStates(runsDir, () => this.#statusReporter.report())
     this.#supervisor = parts.createSupervisor({
       times: timings,
       renewedAtMs: bootMs(),
@@ -102,7 +108,7 @@ class WorkerProcess {
       onRegistered: () => this.#store.prewarm(),
       onRenewed: atMs => this.#onRenewed(atMs),
       onLeaseLost: () => this.#onLeaseLost(),
-      onError: error => log.warn({ worker: name, error: errorMessage(error) }, 'request to the API server failed'),
+      onError: error => this.#onHeartbeatError(error),
     })
     this.#store = new StoreConnections(options.storeUrl, options.storeCaCertificate ?? caCertificate)
     this.#statusReporter = new WorkerStatusReporter(
@@ -125,8 +131,10 @@ class WorkerProcess {
       return await this.#onRegistrationFailed(error, watchingRuns)
     }
     this.#isRegistered = true
+    this.#unsavedStates.start()
     void this.#capabilities.detectIsolation()
     void this.#capabilities.detectEngines()
+    void this.#capabilities.detectDependencies()
     this.#markIdle()
     const unsubscribe = this.#subscribeToSignals()
     const watchingWorker = this.#watchWorker()
@@ -135,7 +143,9 @@ class WorkerProcess {
     } finally {
       unsubscribe()
       this.#stopWatches.abort()
+      this.#unsavedStates.stop()
       this.#supervisor.close()
+      this.#logEnd()
       // Its Worker remains for a while, and must get no further Run.
       if (this.#hasAbandonedRun) await this.#startDrain('Fenced')
       await this.#statusReporter.close()
@@ -158,16 +168,31 @@ class WorkerProcess {
     return { exitCode: error.isRejected ? workerExitCodes.accessDenied : workerExitCodes.notRegistered }
   }
 
+  #logEnd(): void {
+    const { log, name, slots = 1 } = this.#options
+    const runs = this.#assignments.startedCount
+    const fence = this.#isFenced ? this.#fence : undefined
+    const { reason, message } = describeEnd({ fence, drainReason: this.#drain.reason, slots, runs })
+    log.info({ worker: name, reason, runs }, `the worker ends: ${message}`)
+  }
+
   #subscribeToSignals(): () => void {
     const { signal, interruptSignal } = this.#options
     const unsubscribe = [
       onceAborted(signal, () => void this.#startDrain('Signal')),
-      onceAborted(interruptSignal, () => this.#slots.stopAll({ kind: 'WorkerDrained' })),
+      onceAborted(interruptSignal, () => this.#slots.stopAll({ kind: 'WorkerDrained', because: 'Interrupted' })),
     ]
     return () => unsubscribe.forEach(stop => void stop())
   }
 
+  #onHeartbeatError(error: unknown): void {
+    const { log, name } = this.#options
+    this.#fence.isCredentialRejected = (error as { isRejected?: boolean }).isRejected === true
+    log.warn({ worker: name, error: errorMessage(error) }, 'request to the API server failed')
+  }
+
   #onRenewed(atMs: number): void {
+    this.#fence.isCredentialRejected = false
     this.#supervisor.renewed(atMs)
     this.#checkCredential()
     this.#slots.renewed()
@@ -176,13 +201,13 @@ class WorkerProcess {
   #onLeaseLost(): void {
     const { log, name } = this.#options
     log.warn({ worker: name }, 'the Lease was deleted or replaced: this worker was declared lost')
-    this.#isLeaseLost = true
+    this.#fence.isLeaseLost = true
     this.#slots.stopAll({ kind: 'OwnershipLost', detail: "the worker's Lease was deleted" })
     this.#wake()
   }
 
   #onSupervisorLost(): void {
-    this.#isSupervisorLost = true
+    this.#fence.isSupervisorLost = true
     this.#slots.stopAll({ kind: 'SupervisorLost' })
     this.#wake()
   }
@@ -193,7 +218,7 @@ class WorkerProcess {
     for (;;) {
       const step = this.#decide()
       if (step.kind === 'exitFenced') {
-        if (this.#crash !== undefined) throw this.#crash
+        if (this.#fence.crash !== undefined) throw this.#fence.crash
         this.#exitCode = workerExitCodes.fenced
         return
       }
@@ -222,13 +247,17 @@ class WorkerProcess {
       assigned: this.#assignments.assignedCount,
       isDraining: this.#drain.reason !== undefined,
       // An idle worker has nothing to stop, but once its Lease has expired it counts as lost.
-      isFenced: this.#isLeaseLost || this.#isSupervisorLost || this.#crash !== undefined || this.#leaseRemainingMs <= 0,
+      isFenced: this.#isFenced,
       idleMs: this.#idleMs,
       idleTimeoutMs,
       recycleAfterRuns: recycle.afterRuns ?? Number.POSITIVE_INFINITY,
       memoryBytes: process.memoryUsage.rss(),
       recycleAboveBytes: recycle.aboveMemoryBytes ?? Number.POSITIVE_INFINITY,
     })
+  }
+
+  get #isFenced(): boolean {
+    return isFenced(this.#fence) || this.#leaseRemainingMs <= 0
   }
 
   get #leaseRemainingMs(): number {
@@ -266,31 +295,19 @@ class WorkerProcess {
   }
 
   async #execute(run: Run): Promise<Execution> {
-    const {
-      name,
-      sandboxBinds = [],
-      engineEnvironment = [],
-      policy = {},
-      log,
-      caCertificate,
-      storeCaCertificate = caCertificate,
-    } = this.#options
+    const { name, log } = this.#options
     await this.#supervisor.ready
     log.info({ worker: name, run: objectKey(run), type: run.spec.type }, 'run started')
     return await this.#parts.executeRun({
-      ...this.#options,
-      caCertificate: storeCaCertificate,
+      ...executionSettings(this.#options),
       run,
-      workerName: name,
       storeAgent: this.#store.agent,
-      sandboxBinds,
-      engineEnvironment,
-      policy,
       times: this.#timings,
       sinceRenewalMs: () => bootMs() - this.#heartbeat.renewedAtMs,
       supervisor: this.#supervisor,
       log: await openLog(this.#options, this.#store.agent, run),
       onEngine: (engine, version) => this.#capabilities.recordEngine(engine, version),
+      onDependencies: digest => this.#capabilities.recordDependencies(digest),
     })
   }
 
@@ -305,10 +322,10 @@ class WorkerProcess {
   }
 
   #onCrash(error: unknown): void {
-    this.#crash ??= error
+    this.#fence.crash ??= error
     this.#hasAbandonedRun = true
     // The engines of the other Runs stop as they intend before this process exits.
-    this.#slots.stopAll({ kind: 'WorkerDrained' })
+    this.#slots.stopAll({ kind: 'WorkerDrained', because: 'WorkerFailed' })
   }
 
   #onSlotsChange(): void {
@@ -344,6 +361,7 @@ class WorkerProcess {
       runs,
       idleSinceMs: runs.length > 0 ? undefined : this.#idleSinceWallMs,
       draining: this.#drain.reason,
+      unsavedStates: this.#unsavedStates.status,
       ...this.#capabilities.status,
     }
   }
@@ -354,7 +372,7 @@ class WorkerProcess {
       sinceRenewalMs: bootMs() - this.#heartbeat.renewedAtMs,
       timings: this.#timings,
       drainReason: this.#drain.reason,
-      supervisor: this.#isSupervisorLost ? 'lost' : this.#supervisor.pid === undefined ? 'disconnected' : 'connected',
+      supervisor: this.#fence.isSupervisorLost ? 'lost' : this.#supervisor.pid === undefined ? 'disconnected' : 'connected',
     })
   }
 

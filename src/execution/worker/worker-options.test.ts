@@ -30,10 +30,21 @@ test('reads what is set, and uses defaults for the rest', () => {
     OARLOCK_RECYCLE_AFTER_RUNS: '50',
     OARLOCK_RECYCLE_ABOVE_MEMORY: '512Mi',
     OARLOCK_GIT_CACHE_SIZE: '2Gi',
+    OARLOCK_PROVIDER_CACHE_SIZE: '3Gi',
+    OARLOCK_DEPENDENCY_CACHE_SIZE: '4Gi',
   })
   assert.deepEqual(
-    [pooled.lifecycle, pooled.slots, pooled.idleTimeoutMs, pooled.recycleAfterRuns, pooled.recycleAboveBytes, pooled.gitCacheBytes],
-    ['Warm', 3, 120_000, 50, 536_870_912, 2_147_483_648],
+    [
+      pooled.lifecycle,
+      pooled.slots,
+      pooled.idleTimeoutMs,
+      pooled.recycleAfterRuns,
+      pooled.recycleAboveBytes,
+      pooled.gitCacheBytes,
+      pooled.providerCacheBytes,
+      pooled.dependencyCacheBytes,
+    ],
+    ['Warm', 3, 120_000, 50, 536_870_912, 2_147_483_648, 3_221_225_472, 4_294_967_296],
   )
   assert.match(plain.name, /^[a-z0-9][a-z0-9-]*-\d+-[a-z0-9]+$/)
 })
@@ -53,6 +64,8 @@ for (const [variables, overrides, message] of [
   [{ OARLOCK_SLOTS: '0' }, {}, /^OARLOCK_SLOTS "0" must be a whole number from 1 to 64/],
   [{ OARLOCK_LIFECYCLE: 'Hot' }, {}, /^OARLOCK_LIFECYCLE "Hot" must be OneShot or Warm/],
   [{ OARLOCK_RECYCLE_ABOVE_MEMORY: 'much' }, {}, /^OARLOCK_RECYCLE_ABOVE_MEMORY: /],
+  [{ OARLOCK_PROVIDER_CACHE_SIZE: 'small' }, {}, /^OARLOCK_PROVIDER_CACHE_SIZE: /],
+  [{ OARLOCK_DEPENDENCY_CACHE_SIZE: 'small' }, {}, /^OARLOCK_DEPENDENCY_CACHE_SIZE: /],
   [{ OARLOCK_GIT_CACHE_SIZE: 'small' }, {}, /^OARLOCK_GIT_CACHE_SIZE: /],
   [{}, { name: 'Not Good' }, /^--name "Not Good": a lowercase RFC 1123 subdomain/],
 ] as const) {

@@ -42,6 +42,8 @@ export type WorkerSettings = {
   runsDir: string
   cacheDir: string
   gitCacheBytes: number | undefined
+  providerCacheBytes: number | undefined
+  dependencyCacheBytes: number | undefined
   allowPaths: string[]
   /** Absolute paths that sandboxed engines may read besides the system's programs. */
   sandboxBinds: string[]
@@ -72,7 +74,7 @@ export type WorkerOverrides = {
 /**
  * Reads the environment of a worker: OARLOCK_SERVER, OARLOCK_CA_FILE, OARLOCK_TOKEN or OARLOCK_TOKEN_FILE, OARLOCK_TOKEN_TTL and OARLOCK_LEASE_DURATION (set by `oarlock up`), OARLOCK_STORE_URL,
  * OARLOCK_STORE_CA_FILE, OARLOCK_WORKER_NAME, OARLOCK_WORKER_UID (set by `oarlock pool`), OARLOCK_POOL, OARLOCK_POOL_SETTINGS (`complete`, set by drivers), OARLOCK_LIFECYCLE, OARLOCK_SLOTS,
- * OARLOCK_HEALTH_ADDRESS (HOST:PORT), OARLOCK_RUNS_DIR, OARLOCK_CACHE_DIR, OARLOCK_GIT_CACHE_SIZE (such as `10Gi`),
+ * OARLOCK_HEALTH_ADDRESS (HOST:PORT), OARLOCK_RUNS_DIR, OARLOCK_CACHE_DIR, OARLOCK_GIT_CACHE_SIZE, OARLOCK_PROVIDER_CACHE_SIZE and OARLOCK_DEPENDENCY_CACHE_SIZE (such as `10Gi`),
  * OARLOCK_ALLOW_PATHS and OARLOCK_SANDBOX_BINDS (separated as in PATH), OARLOCK_ENGINE_ENVIRONMENT (separated by commas), {@link policyFromEnv},
  * OARLOCK_DRAIN_GRACE and OARLOCK_IDLE_TIMEOUT (such as `10m`), OARLOCK_RECYCLE_AFTER_RUNS, OARLOCK_RECYCLE_ABOVE_MEMORY (such as
  * `512Mi`), and those of {@link capabilitiesFromEnv}.
@@ -108,6 +110,8 @@ export function workerOptionsFromEnv(env: Readonly<Record<string, string | undef
     runsDir: env.OARLOCK_RUNS_DIR || join(base, 'runs'),
     cacheDir: env.OARLOCK_CACHE_DIR || join(base, 'cache'),
     gitCacheBytes: parseBytes('OARLOCK_GIT_CACHE_SIZE', env.OARLOCK_GIT_CACHE_SIZE),
+    providerCacheBytes: parseBytes('OARLOCK_PROVIDER_CACHE_SIZE', env.OARLOCK_PROVIDER_CACHE_SIZE),
+    dependencyCacheBytes: parseBytes('OARLOCK_DEPENDENCY_CACHE_SIZE', env.OARLOCK_DEPENDENCY_CACHE_SIZE),
     allowPaths: pathList(env, 'OARLOCK_ALLOW_PATHS'),
     sandboxBinds: pathList(env, 'OARLOCK_SANDBOX_BINDS'),
     engineEnvironment: env.OARLOCK_ENGINE_ENVIRONMENT === undefined ? undefined : parseEngineEnvironment(env.OARLOCK_ENGINE_ENVIRONMENT),

@@ -3,6 +3,7 @@ import { rfc3339 } from '../../kubernetes/object/index.ts'
 import { exponentialDelayMs } from '../../kubernetes/util/index.ts'
 import type { DrainReason } from './decide-step.ts'
 import type { WorkerStatusPatch } from './lease/registration.ts'
+import type { UnsavedStates } from './unsaved-states.ts'
 
 /** A change is reported after this delay, so that short Runs do not cost a write each. Dispatch counts Runs by their assignment, not by this. */
 export const reportDelayMs = 2_000
@@ -21,6 +22,8 @@ export type WorkerActivity = {
   readonly draining?: DrainReason | undefined
   /** Keys of the sources that it has cached. */
   readonly caches?: readonly string[]
+  /** As in {@link UnsavedStates.status}. */
+  readonly unsavedStates?: number | null | undefined
   /** Versions of the detected engines, null for one that was removed. Undefined: not detected, or reported at the registration. */
   readonly engines?: Readonly<Record<string, string | null>> | undefined
   /** The detected isolation levels; undefined as above. */
@@ -93,7 +96,16 @@ export class WorkerStatusReporter {
   }
 }
 
-function statusOf({ runs, idleSinceMs, draining, caches = [], engines, isolation, networks }: WorkerActivity): WorkerStatusPatch {
+function statusOf({
+  runs,
+  idleSinceMs,
+  draining,
+  caches = [],
+  unsavedStates,
+  engines,
+  isolation,
+  networks,
+}: WorkerActivity): WorkerStatusPatch {
   return {
     phase: draining !== undefined ? 'Draining' : runs.length > 0 ? 'Busy' : 'Ready',
     runs: [...runs],
@@ -101,6 +113,7 @@ function statusOf({ runs, idleSinceMs, draining, caches = [], engines, isolation
     idleSince: idleSinceMs === undefined ? null : rfc3339(idleSinceMs),
     reason: draining ?? null,
     ...(caches.length > 0 && { caches: [...caches] }),
+    ...(unsavedStates !== undefined && { unsavedStates }),
     ...(engines && { engines: engines }),
     ...(isolation && { isolation }),
     ...(networks && { networks }),

@@ -1,8 +1,8 @@
 import { lstat, readdir, rename, rmdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { removeUnlessUsed } from './git-cache-lock.ts'
-import { readStartTime } from './process/index.ts'
+import { removeUnlessUsed } from './entry-lock.ts'
 import { removeTree } from './run-directory.ts'
+import { isAbandoned, temporaryName } from './temporary-name.ts'
 
 /** What the cache keeps (invariant 10). What is in use is kept beyond it. */
 export type GitCacheLimits = {
@@ -16,11 +16,6 @@ export type GitCacheLimits = {
 
 /** One commit in the cache. */
 type Cached = { path: string; parent: string; usedAtMs: number; files: ReadonlyMap<string, number> }
-
-/** The name of a directory of a repository that is not complete, or no longer: its process removes it. */
-export const temporaryName = (commit: string) => `new-${process.pid}-${commit}`
-/** What a process that has ended left behind is removed after this time, also if it was in a container whose processes cannot be seen. */
-const maxTemporaryMs = 60 * 60_000
 
 /** Removes the least recently used commits until the cache in `directory` is within its limits. */
 export async function evictCommits(directory: string, limits: GitCacheLimits): Promise<void> {
@@ -73,11 +68,6 @@ async function listCommits(directory: string): Promise<Cached[]> {
     }
   }
   return cached.sort((a, b) => a.usedAtMs - b.usedAtMs)
-}
-
-function isAbandoned(entry: string, changedAtMs: number): boolean {
-  const pid = /^new-(\d+)-/.exec(entry)?.[1]
-  return pid !== undefined && readStartTime(Number(pid)) === undefined && Date.now() - changedAtMs > maxTemporaryMs
 }
 
 /** The size on disk of each file, by what hard links have in common. */

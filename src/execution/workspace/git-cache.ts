@@ -1,14 +1,15 @@
 import { cp, link, mkdir, readdir, rename, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { sha256 } from '../../kubernetes/util/index.ts'
-import { evictCommits, type GitCacheLimits, temporaryName } from './git-cache-eviction.ts'
-import { type Release, takeIntoUse, takeOrLock, touch, useLocked } from './git-cache-lock.ts'
+import { type Release, takeIntoUse, takeOrLock, touch, useLocked } from './entry-lock.ts'
+import { evictCommits, type GitCacheLimits } from './git-cache-eviction.ts'
 import { type Git, maxPackBytes } from './git-command.ts'
 import { gitError } from './git-error.ts'
 import { type GitUrl, redactUrl, remoteOf } from './git-url.ts'
 import { removeTree } from './run-directory.ts'
 import { SourceError } from './source-error.ts'
 import { defaultGitCacheBytes, type GitCredentials, type GitSource, type SourceOptions } from './source-options.ts'
+import { temporaryName } from './temporary-name.ts'
 
 /** Commits kept per repository, and repositories kept in total; the least recently used are removed first (invariant 10). */
 const maxCommits = 4

@@ -1,4 +1,4 @@
-import { chmod, mkdir, readdir, rename, rm, unlink } from 'node:fs/promises'
+import { chmod, mkdir, readdir, readFile, realpath, rename, rm, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { RootDirectory } from '../../kubernetes/util/root-directory.ts'
 
@@ -20,7 +20,7 @@ export type RunDirectory = {
   private: string
   /** How the worker accesses files that the engine may have changed. */
   files: RootDirectory
-  /** Removes it with everything in it, including read-only directories. May be called more than once. */
+  /** As {@link removeTree}. May be called more than once. */
   remove(): Promise<void>
 }
 
@@ -53,34 +53,70 @@ export async function createRunDirectory(parent: string, runUid: string): Promis
 
 /**
  * Removes a directory tree, including directories without write permission, which module caches contain, and trees that are deeper than
- * a path can be. No program that could change it may be running.
+ * a path can be. What is mounted below it stays, with the directories above: it belongs to no Run. No program that could change the tree may be running.
+ * @throws {Error} with the reason, after everything else was removed.
  */
 export async function removeTree(path: string): Promise<void> {
+  const mountPoints = await mountPointsBelow(path)
+  if (mountPoints.length > 0) {
+    await emptyDirectory(path, mountPoints)
+    for (const name of await readdir(path, { encoding: 'buffer' })) {
+      const entry = Buffer.concat([Buffer.from(`${path}/`), name])
+      if (!isAboveMount(entry, mountPoints)) await rm(entry, { recursive: true, force: true })
+    }
+    throw new Error(`something is mounted on ${mountPoints[0]}; unmount it`)
+  }
   try {
     await rm(path, { recursive: true, force: true, maxRetries: 3, retryDelay: 20 })
   } catch (error) {
-    if (!['EACCES', 'EPERM', 'ENOTEMPTY', 'ENAMETOOLONG'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
-    await emptyDirectory(path)
-    await rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 })
+    // ENOTDIR: of a file that may not be deleted.
+    if (!['EACCES', 'EPERM', 'ENOTDIR', 'ENOTEMPTY', 'ENAMETOOLONG'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+    const firstError = await emptyDirectory(path, [])
+    await rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 }).catch(last => {
+      throw firstError ?? last
+    })
   }
 }
 
-/** Makes each directory writable, moves it to `root` and empties it there, so that no path is long. */
-async function emptyDirectory(root: string): Promise<void> {
-  const pending = [root]
+/** As proc(5) describes mountinfo: the fifth field, with spaces and backslashes as octal numbers. Empty on systems without /proc. */
+async function mountPointsBelow(path: string): Promise<string[]> {
+  const [real, mounts] = await Promise.all([realpath(path).catch(() => path), readFile('/proc/self/mountinfo', 'latin1').catch(() => '')])
+  const bytes = Buffer.from(real).toString('latin1')
+  return mounts.split('\n').flatMap(line => {
+    const point =
+      line.split(' ', 5)[4]?.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8))) ?? ''
+    return point.startsWith(`${bytes}/`) ? [join(path, Buffer.from(point.slice(bytes.length), 'latin1').toString())] : []
+  })
+}
+
+const isAboveMount = (path: Buffer, mountPoints: readonly string[]): boolean =>
+  mountPoints.some(point => `${point}/`.startsWith(`${path}/`))
+
+/**
+ * Makes each directory writable, moves it to `root` and empties it there, so that no path is long. Names are bytes, not always UTF-8.
+ * Resolves to why the first file that remains cannot be deleted.
+ */
+async function emptyDirectory(root: string, mountPoints: readonly string[]): Promise<unknown> {
+  let firstError: unknown
+  const pending = [Buffer.from(root)]
   for (let directory = pending.pop(); directory !== undefined; directory = pending.pop()) {
+    if (mountPoints.includes(`${directory}`)) continue
     await chmod(directory, 0o700).catch(() => {})
-    for (const entry of await readdir(directory, { withFileTypes: true }).catch(() => [])) {
-      const path = join(directory, entry.name)
+    for (const entry of await readdir(directory, { withFileTypes: true, encoding: 'buffer' }).catch(() => [])) {
+      const path = Buffer.concat([directory, Buffer.from('/'), entry.name])
       if (!entry.isDirectory()) {
-        await unlink(path).catch(() => {})
+        await unlink(path).catch(error => {
+          firstError ??= error
+        })
         continue
       }
-      const shallow = directory === root ? path : join(root, `removed-${globalThis.crypto.randomUUID()}`)
+      const staysInPlace = directory.equals(Buffer.from(root)) || isAboveMount(path, mountPoints)
+      const shallow = staysInPlace ? path : Buffer.from(join(root, `removed-${globalThis.crypto.randomUUID()}`))
       // Moving a directory changes its entry for the parent.
       await chmod(path, 0o700).catch(() => {})
-      if (shallow !== path) await rename(path, shallow).catch(() => {})
+      if (!staysInPlace) await rename(path, shallow).catch(() => {})
       pending.push(shallow)
     }
   }
+  return firstError
 }

@@ -68,7 +68,10 @@ class Compiler {
       case 'list': {
         const items = expr.items.map(item => this.compile(item, scope))
         const { optional } = expr
-        if (optional.size === 0) return activation => new ArrayListValue(items.map(item => item(activation)))
+        if (optional.size === 0) {
+          const create: Program = activation => new ArrayListValue(items.map(item => item(activation)))
+          return expr.items.every(isConstant) ? once(create) : create
+        }
         return activation =>
           new ArrayListValue(
             items.flatMap((item, index) => {
@@ -85,7 +88,7 @@ class Compiler {
           value: this.compile(value, scope),
           isOptional,
         }))
-        return activation => {
+        const create: Program = activation => {
           const result = new PlainMap()
           for (const entry of entries) {
             const key = entry.key(activation)
@@ -95,6 +98,9 @@ class Compiler {
           }
           return result
         }
+        return expr.entries.every(({ key, value, isOptional }) => isConstant(key) && isConstant(value) && !isOptional)
+          ? once(create)
+          : create
       }
       case 'optMap': {
         const target = this.compile(expr.target, scope)
@@ -126,6 +132,14 @@ class Compiler {
       cost: 1 + body.reduce((sum, part) => sum + part.nodes, 0),
     })
   }
+}
+
+const isConstant = ({ op }: Expr): boolean => op === 'const'
+
+/** Evaluates a constant list or map by its first use; nothing changes it. Its cost is charged with the other nodes of the expression. */
+function once(create: Program): Program {
+  let value: Value | undefined
+  return activation => (value ??= create(activation))
 }
 
 function unwrap(value: Value): Value | undefined {

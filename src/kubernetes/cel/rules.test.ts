@@ -116,3 +116,25 @@ test('any rules on any objects give causes and never throw', () => {
     { numRuns: Number(process.env.OARLOCK_TEST_RUNS ?? 1_000) },
   )
 })
+
+test('rules on parts that an object shares with the stored one have the results of rules on copies', () => {
+  fc.assert(
+    fc.property(anySchema, anyValue, (spec, value) => {
+      const schema = at({ type: 'object', properties: { spec }, 'x-kubernetes-validations': [{ rule: 'self == oldSelf' }] })
+      const shared = validateRules(schema, { spec: { spec: value } }, { spec: { spec: value } })
+      assert.deepEqual(validateRules(schema, { spec: { spec: value } }, { spec: { spec: structuredClone(value) } }), shared)
+    }),
+    { numRuns: Number(process.env.OARLOCK_TEST_RUNS ?? 1_000) },
+  )
+})
+
+test('a constant list or map of a rule is the same for each object', () => {
+  const schema = at(ruled(`self in ['a', 'b'] && {'a': 1, 'b': 2}[self] > 0`, { type: 'string' }))
+  for (const [spec, isValid] of [
+    ['a', true],
+    ['c', false],
+    ['b', true],
+    ['a', true],
+  ] as const)
+    assert.equal(validateRules(schema, { spec }, undefined).causes.length === 0, isValid)
+})

@@ -93,6 +93,11 @@ class RuleChecker {
     const seen = isResource ? asResource(schema) : schema
     const { type = '' } = schema
     const reject = (why: string) => this.#result.causes.push(invalidValue(field, type, why))
+    // Converted once for all rules: parts are converted on access.
+    let self: Value | undefined
+    let oldSelf: Value | undefined
+    const readSelf = () => (self ??= toValue(value, seen))
+    const readOldSelf = () => (oldSelf ??= toValue(old, seen))
     for (const { rule, program, message, usesOldSelf, fieldPath } of rules) {
       if (usesOldSelf && old === undefined && !rule.optionalOldSelf) continue
       if (typeof program === 'string') {
@@ -100,9 +105,8 @@ class RuleChecker {
         continue
       }
       const read = (): Value[] => {
-        const before = usesOldSelf && old !== undefined ? toValue(old, seen) : undefined
-        const oldSelf = rule.optionalOldSelf ? (before === undefined ? Optional.none : new Optional(before)) : (before ?? null)
-        return [toValue(value, seen), oldSelf]
+        const before = usesOldSelf && old !== undefined ? readOldSelf() : undefined
+        return [readSelf(), rule.optionalOldSelf ? (before === undefined ? Optional.none : new Optional(before)) : (before ?? null)]
       }
       const outcome = this.#run(program, read)
       const ruleText = rule.message?.trim() || rule.rule.trim()

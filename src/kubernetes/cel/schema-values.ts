@@ -4,7 +4,7 @@ import type { StructuralSchema } from '../object/structural-schema.ts'
 import { escapeField, unescapeField } from './escape.ts'
 import { parseGoDuration, parseTimestamp } from './functions/conversions.ts'
 import { asResource, childSchema } from './schema-types.ts'
-import { ArrayListValue, CelError, equal, ListValue, MapValue, noSuchOverload, type Value } from './values.ts'
+import { ArrayListValue, CelError, equal, ListValue, MapValue, noSuchOverload, type Timestamp, type Value } from './values.ts'
 
 /**
  * Converts a part of an object into a CEL value. Lists and maps are not copied: their parts are converted on access.
@@ -58,13 +58,50 @@ function toText(text: string, format: string | undefined): Value {
     case 'date':
       return parseTimestamp(`${text}T00:00:00Z`)
     case 'date-time':
-      return parseTimestamp(text)
+      return timestampOf(text)
     case 'byte':
       chargeCost(text.length >> 4)
       return new Uint8Array(Buffer.from(text, 'base64'))
     default:
       return text
   }
+}
+
+let last: { readonly text: string; readonly timestamp: Timestamp } | undefined
+
+/** Rules compare a time with the stored one, which is mostly the same. */
+function timestampOf(text: string): Timestamp {
+  if (last?.text !== text) last = { text, timestamp: parseTimestamp(text) }
+  return last.timestamp
+}
+
+/**
+ * Whether {@link equal} finds a value equal to itself: a patch shares what it does not change with the stored object, and rules compare it. The parts
+ * are converted as they are to be compared, so that invalid ones have the same errors, but lists and maps are not created.
+ */
+function equalsItself(json: unknown, schema: StructuralSchema): boolean {
+  if (schema['x-kubernetes-int-or-string'] === undefined) {
+    if (schema.type === 'object' && isJsonObject(json))
+      return areEqualToThemselves(json, schema['x-kubernetes-embedded-resource'] ? asResource(schema) : schema)
+    if (schema.type === 'array' && Array.isArray(json) && schema['x-kubernetes-list-type'] === undefined) {
+      const item = schema.items ?? {}
+      chargeCost(json.length)
+      return json.every(part => equalsItself(part, item))
+    }
+  }
+  const value = toValue(json, schema)
+  // A set or a map may have duplicates.
+  return schema.type !== 'array' || equal(value, toValue(json, schema))
+}
+
+function areEqualToThemselves(json: Record<string, unknown>, schema: StructuralSchema): boolean {
+  for (const name of Object.keys(json)) {
+    chargeCost(1)
+    const child = childSchema(schema, name)
+    if (!child || (json[name] === null && schema.properties !== undefined)) continue
+    if (!equalsItself(json[name], child)) return false
+  }
+  return true
 }
 
 /** A list of an object. Equality and `+` depend on `x-kubernetes-list-type`: sets and maps are unordered. */
@@ -90,7 +127,10 @@ class SchemaList extends ListValue {
 
   override equals(other: ListValue): boolean {
     const keyOf = this.#keyOf()
-    if (!keyOf) return super.equals(other)
+    if (!keyOf) {
+      const isShared = other instanceof SchemaList && other.#json === this.#json && other.#schema === this.#schema
+      return isShared ? equalsItself(this.#json, this.#schema) : super.equals(other)
+    }
     chargeCost(this.size)
     const items = new Map([...this.values()].map(item => [keyOf(item), item]))
     for (const theirs of other.values()) {
@@ -155,6 +195,8 @@ class SchemaMap extends MapValue {
   }
 
   override equals(other: MapValue): boolean {
+    if (other instanceof SchemaMap && other.#json === this.#json && other.#schema === this.#schema)
+      return areEqualToThemselves(this.#json, this.#schema)
     for (const name of Object.keys(this.#json)) {
       chargeCost(1)
       const schema = childSchema(this.#schema, name)

@@ -143,7 +143,7 @@ test('stop waits for a reconcile and aborts the signal of one that does not fini
     stopCalled.resolve()
     await stopped
     deepEqual(ended, ['short false', 'endless true'])
-    deepEqual(manager.readyz(), { ok: false, reasons: ['the manager is stopped'] })
+    deepEqual(manager.readyz(), { ok: false, reasons: ['the manager is stopped'], publicReasons: ['the manager is stopped'] })
   })
 })
 
@@ -171,7 +171,7 @@ test('a kind that cannot be listed delays only its own controller, readyz report
     hasSecrets = true
     await started
     await eventually(() => late.calls.length === 1, 'the late one')
-    deepEqual(manager.readyz(), { ok: true, reasons: [] })
+    deepEqual(manager.readyz(), { ok: true, reasons: [], publicReasons: [] })
   })
 })
 

@@ -1,10 +1,12 @@
 import type { Registry } from 'prom-client'
 import type { Client } from '../client/index.ts'
 import { isReason, type Resource } from '../object/index.ts'
+import type { HealthReason } from '../util/health-checks.ts'
 import { coerceError, type Log } from '../util/log.ts'
 import { systemTimers, type Timers } from '../util/timers.ts'
 import { consoleLog } from './console-log.ts'
 import { Controller, type ControllerHost } from './controller.ts'
+import { type Health, healthOf } from './health.ts'
 import type { Informer, InformerOptions, InformerParts } from './informer.ts'
 import { LeaseHolder, type LeaseOptions, leaseStore } from './lease-holder.ts'
 import { type Metrics, metricsOn, noMetrics } from './metrics.ts'
@@ -50,8 +52,6 @@ export type RunOptions = {
   signals?: readonly NodeJS.Signals[] | undefined
 }
 
-export type Health = { ok: boolean; reasons: string[] }
-
 /** How long the stop waits, after the grace period, for reconciles that ignore their signal. */
 const abortGraceMs = 1_000
 
@@ -76,7 +76,7 @@ export class Manager {
   readonly #informers = new SharedInformers()
   readonly #clients = new Map<string, { client: Client; leaderClient: Client }>()
   readonly #tasks: (Controller | Runnable)[] = []
-  readonly #readinessChecks: (() => readonly string[])[] = []
+  readonly #readinessChecks: (() => readonly HealthReason[])[] = []
   readonly #host: ControllerHost
   readonly #failures = new Map<string, Error>()
   readonly #running = new Set<Promise<void>>()
@@ -179,7 +179,7 @@ export class Manager {
   }
 
   /** Adds a condition of {@link readyz}: `check` returns the reasons why the process is not ready; empty if it is. */
-  addReadinessCheck(check: () => readonly string[]): void {
+  addReadinessCheck(check: () => readonly HealthReason[]): void {
     this.#readinessChecks.push(check)
   }
 
@@ -258,9 +258,7 @@ export class Manager {
 
   /** Liveness: no task has failed permanently, and every controller can make progress. */
   healthz(): Health {
-    const failures = [...this.#failures].map(([name, error]) => `${name} failed: ${error.message}`)
-    const blocked = this.#tasks.map(task => (task instanceof Controller ? task.failure : undefined)).filter(text => text !== undefined)
-    return health([...failures, ...blocked])
+    return healthOf(this.#failureReasons())
   }
 
   /**
@@ -268,19 +266,25 @@ export class Manager {
    * cannot contend for it is not. A server that does not answer makes no process unready that has its caches.
    */
   readyz(): Health {
-    const reasons = this.healthz().reasons
+    const reasons = this.#failureReasons()
     if (this.#state === 'new' || this.#state === 'stopped')
       reasons.push(`the manager is ${this.#state === 'new' ? 'not started' : 'stopped'}`)
     for (const informer of this.#informers.all()) {
       const { hasSynced, lastError } = informer
       if (hasSynced && !isReason(lastError, 'Unauthorized', 'Forbidden')) continue
-      const why = lastError ? `: ${lastError.message}` : ''
       const where = informer.cluster === undefined ? '' : ` in cluster ${informer.cluster}`
-      reasons.push(`the cache of ${informer.resource.plural}${where} is not ${hasSynced ? 'kept in sync' : 'filled yet'}${why}`)
+      const reason = `the cache of ${informer.resource.plural}${where} is not ${hasSynced ? 'kept in sync' : 'filled yet'}`
+      reasons.push(lastError ? { reason, detail: lastError } : reason)
     }
     for (const check of this.#readinessChecks) reasons.push(...check())
-    if (this.#lease?.lastError) reasons.push(`leader election fails: ${this.#lease.lastError.message}`)
-    return health(reasons)
+    if (this.#lease?.lastError) reasons.push({ reason: 'leader election fails', detail: this.#lease.lastError })
+    return healthOf(reasons)
+  }
+
+  #failureReasons(): HealthReason[] {
+    const failures = [...this.#failures].map(([name, error]) => ({ reason: `${name} failed`, detail: error }))
+    const blocked = this.#tasks.map(task => (task instanceof Controller ? task.failure : undefined)).filter(text => text !== undefined)
+    return [...failures, ...blocked]
   }
 
   #clientsOn(cluster: string | undefined, inner: Client, isElected: boolean): { client: Client; leaderClient: Client } {
@@ -302,8 +306,8 @@ export class Manager {
     const { probes, registry } = this.#options
     if (!probes) return
     this.#probes = await ProbeServer.start(probes, {
-      livez: () => this.healthz().reasons,
-      readyz: () => this.readyz().reasons,
+      livez: () => this.healthz().publicReasons,
+      readyz: () => this.readyz().publicReasons,
       metrics: registry && (async () => ({ contentType: registry.contentType, text: await registry.metrics() })),
     })
   }
@@ -377,10 +381,6 @@ export class Manager {
     this.#failures.set(name, error)
     this.#log.error({ err: error, task: name }, 'task failed and is no longer running')
   }
-}
-
-function health(reasons: string[]): Health {
-  return { ok: reasons.length === 0, reasons }
 }
 
 async function endsWithin(work: Promise<unknown>, ms: number): Promise<boolean> {

@@ -43,7 +43,7 @@ for (const [code, reason] of [
       manager.informer(configMapResource)
       await manager.start()
       await eventually(() => api.watchers === 1, 'the watch')
-      deepEqual(manager.readyz(), { ok: true, reasons: [] })
+      deepEqual(manager.readyz(), { ok: true, reasons: [], publicReasons: [] })
       const accept = reject(api, '/configmaps', code, reason)
       api.breakWatches()
       const reasons = await eventually(
@@ -51,10 +51,11 @@ for (const [code, reason] of [
         found => found.length > 0,
       )
       match(reasons.join(), /^the cache of configmaps is not kept in sync: /)
+      deepEqual(manager.readyz().publicReasons, [`the cache of configmaps is not kept in sync (${reason})`])
       accept()
       // Nothing changes, so no event shows that the watch works again.
       await eventually(() => manager.readyz().ok, 'the manager to be ready')
-      deepEqual(manager.healthz(), { ok: true, reasons: [] })
+      deepEqual(manager.healthz(), { ok: true, reasons: [], publicReasons: [] })
     })
   })
 }
@@ -74,6 +75,7 @@ test('a manager is not ready while it cannot contend for leadership, and ready w
         found => found.length > 0,
       )
       match(reasons.join(), /^leader election fails: /)
+      deepEqual(manager.readyz().publicReasons, ['leader election fails (Forbidden)'])
       api.put('/apis/coordination.k8s.io/v1/namespaces/a/leases/ctl', { spec: { holderIdentity: 'other', leaseDurationSeconds: 1 } })
       accept()
       await eventually(() => manager.readyz().ok, 'the manager to be ready')

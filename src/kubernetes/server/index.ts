@@ -23,7 +23,7 @@
  */
 import '../util/check-node-version.ts'
 
-export type { AuditOptions } from './audit/index.ts'
+export { type AuditOptions, openPathAudit, type PathAudit } from './audit/index.ts'
 export {
   type AdmissionPlugin,
   type AdmissionRequest,

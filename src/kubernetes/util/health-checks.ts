@@ -1,8 +1,26 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 /**
- * Each returns the reasons why the process fails the check; empty if it passes. They are shown without authentication: they name kinds and roles,
- * never objects or secrets.
+ * Why a check fails. The detail may name users, objects and addresses, as the error of a server does: it is for the log and the terminal of an operator,
+ * and {@link publicReason} omits it.
+ */
+export type HealthReason = string | { readonly reason: string; readonly detail: string | Error }
+
+/** The reason with its detail. */
+export function fullReason(reason: HealthReason): string {
+  if (typeof reason === 'string') return reason
+  return `${reason.reason}: ${typeof reason.detail === 'string' ? reason.detail : reason.detail.message}`
+}
+
+/** The reason for everyone who can connect. Of a server's error it has the machine-readable reason, such as `Forbidden`, and never the text. */
+export function publicReason(reason: HealthReason): string {
+  if (typeof reason === 'string') return reason
+  const code = typeof reason.detail === 'object' && 'reason' in reason.detail ? reason.detail.reason : undefined
+  return typeof code === 'string' && /^[A-Z][A-Za-z]{1,40}$/.test(code) ? `${reason.reason} (${code})` : reason.reason
+}
+
+/**
+ * Each returns the reasons why the process fails the check; empty if it passes. They are shown without authentication: see {@link publicReason}.
  */
 export type HealthChecks = {
   livez(): readonly string[]

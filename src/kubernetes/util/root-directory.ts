@@ -1,6 +1,7 @@
 import { constants } from 'node:fs'
 import { type FileHandle, lstat, mkdir, open, readdir, readlink, rename, symlink, unlink } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
+import { ifMissing } from './if-missing.ts'
 
 /** An entry is not what was expected: a symlink, a pipe, a device, or a file that is too large. */
 export class UnexpectedFileError extends Error {
@@ -224,13 +225,6 @@ function kindOf(entry: { isFile(): boolean; isDirectory(): boolean; isSymbolicLi
 }
 
 const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException).code
-
-function ifMissing<T>(value: T): (error: unknown) => T {
-  return error => {
-    if (codeOf(error) === 'ENOENT') return value
-    throw error
-  }
-}
 
 /** The error of a system call names the descriptor; this one names the path. */
 function named(error: unknown, path: string): unknown {

@@ -62,15 +62,15 @@ export function decideAppend(state: LogState, offset: number, bytes: Buffer, lim
   }
 }
 
-/** Ends a log: terminates its last line and adds how much was dropped. */
-export function decideEnd(state: LogState, limits: RunLogLimits): { state: LogState; output: Buffer } {
+/** Ends a log: terminates its last line and adds how much was dropped. `unsentBytes`: what the sender dropped because the log was full. */
+export function decideEnd(state: LogState, limits: RunLogLimits, unsentBytes = 0): { state: LogState; output: Buffer } {
   if (state.ended) return { state, output: Buffer.alloc(0) }
   const cut = state.cutBytes > 0 ? cutMark(limits.lineBytes, state.cutBytes) : ''
   const line = state.lineBytes > 0 ? '\n' : ''
   const mark =
     state.droppedBytes === undefined
       ? ''
-      : `[oarlock] log truncated: limit of ${formatBytes(limits.bytesPerRun)} reached, ${state.droppedBytes} more bytes dropped\n`
+      : `[oarlock] log truncated: limit of ${formatBytes(limits.bytesPerRun)} reached, ${state.droppedBytes + unsentBytes} more bytes dropped\n`
   const output = Buffer.from(cut + line + mark)
   return { output, state: { ...state, size: state.size + output.byteLength, lineBytes: 0, cutBytes: 0, ended: true } }
 }

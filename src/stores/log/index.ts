@@ -2,7 +2,7 @@
  * @module stores/log: stores the log of each Run. Start reading at `decide-append.ts`, then `log-store.ts`.
  * Input: bytes of one Run, with offsets counted by their sender. Output: the same bytes once and in order, at any time or while they arrive,
  * within limits that leave a mark (invariant 10).
- * `log-handler.ts` serves them over HTTP, `LogClient` sends them, `createMasker` masks secrets before (invariant 9).
+ * `log-times.ts` records when they arrived, `log-handler.ts` serves them over HTTP, `LogClient` sends them, `createMasker` masks secrets before (invariant 9).
  * Out of scope: authorization (`authorize` is passed in), and when a log is deleted with its Run (`remove` is called).
  */
 export { createMasker, type Masker, SecretsTooLargeError } from './create-masker.ts'

@@ -49,6 +49,9 @@ export class LogClient {
   #offset: number | undefined
   #droppedLines = 0
   #droppedBytes = 0
+  #isFull = false
+  /** Dropped because the log is full. */
+  #unsentBytes = 0
   #sending: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
   #isEnded = false
@@ -64,9 +67,23 @@ export class LogClient {
     this.#url = `${baseUrl}/logs/${encodeURIComponent(namespace)}/${encodeURIComponent(run)}`
   }
 
+  /** The log has reached its limit: what is appended is dropped. */
+  get isFull(): boolean {
+    return this.#isFull
+  }
+
+  /** Counts bytes that the caller drops because the log is full. */
+  drop(bytes: number): void {
+    this.#unsentBytes += bytes
+  }
+
   /** Adds a line without its newline. Secrets must be masked already. */
   append(line: string): void {
     if (this.#isEnded) return
+    if (this.#isFull) {
+      this.drop(Buffer.byteLength(line) + 1)
+      return
+    }
     const bytes = Buffer.from(`${line.length > maxLineChars ? line.slice(0, maxLineChars) : line}\n`)
     this.#pending.push(bytes)
     this.#pendingBytes += bytes.byteLength
@@ -90,8 +107,9 @@ export class LogClient {
         await this.#sending
       }
       const flushed = !this.#hasPending() && this.#droppedBytes === 0
+      const dropped = this.#unsentBytes > 0 ? `&dropped=${this.#unsentBytes}` : ''
       while (end && !this.#isEnded && !this.#stop.signal.aborted) {
-        const response = await this.#post('?end=1', undefined).catch((error: Error) => error)
+        const response = await this.#post(`?end=1${dropped}`, undefined).catch((error: Error) => error)
         if (!(response instanceof Error) && response.status < 500 && response.status !== 429) break
         await sleep(200, undefined, { signal: this.#stop.signal }).catch(() => undefined)
       }
@@ -194,10 +212,11 @@ export class LogClient {
       if (first.status !== 200) throw new Error(`the log store responded ${first.status}: ${first.message}`)
       this.#offset = first.offset ?? 0
     }
-    const { status, code, offset, expected, message } = await this.#post(`?offset=${this.#offset}`, batch)
+    const { status, code, offset, expected, message, full } = await this.#post(`?offset=${this.#offset}`, batch)
     if (status === 200) {
       this.#offset = offset ?? this.#offset + batch.byteLength
       this.#batch = undefined
+      if (full) this.#dropPending()
       return
     }
     if (code === 'Ended') {
@@ -215,10 +234,20 @@ export class LogClient {
     throw new Error(`the log store responded ${status}: ${message}`)
   }
 
+  #dropPending(): void {
+    this.#isFull = true
+    this.#unsentBytes += this.#pendingBytes + this.#droppedBytes
+    this.#pending = []
+    this.#first = 0
+    this.#pendingBytes = 0
+    this.#droppedLines = 0
+    this.#droppedBytes = 0
+  }
+
   async #post(
     query: string,
     body: Buffer | undefined,
-  ): Promise<{ status: number; code?: string; message?: string; offset?: number; expected?: number }> {
+  ): Promise<{ status: number; code?: string; message?: string; offset?: number; expected?: number; full?: boolean }> {
     const { token } = this.#options
     const { status, body: content } = await this.#sender.send({
       ...{ method: 'POST', url: `${this.#url}${query}`, body, signal: this.#stop.signal, idleTimeoutMs: 15_000 },
@@ -226,7 +255,12 @@ export class LogClient {
     })
     const text = content.toString('utf8')
     try {
-      const { error, ...rest } = JSON.parse(text) as { error?: { code: string; message: string }; offset?: number; expected?: number }
+      const { error, ...rest } = JSON.parse(text) as {
+        error?: { code: string; message: string }
+        offset?: number
+        expected?: number
+        full?: boolean
+      }
       return { status, ...error, ...rest }
     } catch {
       return { status, message: text.slice(0, 200) }

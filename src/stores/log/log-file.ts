@@ -1,4 +1,5 @@
 import { type FileHandle, stat, truncate } from 'node:fs/promises'
+import { ifMissing } from '../../kubernetes/util/index.ts'
 import { emptyLog, type LogState } from './decide-append.ts'
 import { withOpenFile } from './open-file.ts'
 
@@ -28,8 +29,8 @@ export async function appendToLog(path: string, before: LogState, after: LogStat
  */
 export async function recoverLog(path: string, maxBytes: number): Promise<LogState> {
   // Any other error, such as too many open files, must not look like a log without a state: its bytes would be appended twice.
-  const size = (await stat(`${path}.log`).catch(undefinedIfMissing))?.size
-  const meta = await withOpenFile(`${path}.meta`, 'r', file => file.readFile('utf8')).catch(undefinedIfMissing)
+  const size = (await stat(`${path}.log`).catch(ifMissing(undefined)))?.size
+  const meta = await withOpenFile(`${path}.meta`, 'r', file => file.readFile('utf8')).catch(ifMissing(undefined))
   if (meta === undefined) return size === undefined ? emptyLog : { ...emptyLog, received: size, size }
   let states: [LogState, LogState]
   try {
@@ -65,12 +66,8 @@ export async function readLog(path: string, position: number, length: number): P
       done += bytesRead
     }
     return buffer.subarray(0, done)
-  }).catch(undefinedIfMissing)
+  }).catch(ifMissing(undefined))
   return bytes ?? Buffer.alloc(0)
-}
-
-function undefinedIfMissing(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== 'ENOENT') throw error
 }
 
 /** The offset at which the last `lines` lines of a log of `size` bytes begin. */

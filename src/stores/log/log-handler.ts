@@ -2,7 +2,8 @@ import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { openFilesError } from '../../kubernetes/util/index.ts'
 import { HttpError, type HttpUser, RequestLimiter, readBody, send, sendError, sendJson } from '../http/index.ts'
-import type { LogStore } from './log-store.ts'
+import type { LogStore, ReadOptions } from './log-store.ts'
+import { TimestampPrefixer } from './log-times.ts'
 import { checkRunKey, LogNameError, type RunKey } from './run-key.ts'
 
 export type LogAccessRequest = {
@@ -41,8 +42,10 @@ export type LogHandler = (req: IncomingMessage, res: ServerResponse, context: Lo
 
 /**
  * Serves `/logs/<namespace>/<run>`. `POST ?offset=N` appends (idempotent; 409 `Gap` with `expected`, 409 `Ended`), an empty `POST` returns
- * the offset of the next append, `POST ?end=1` ends the log. `GET ?tail=N|offset=N` returns the text with its position in `Oarlock-Offset`
- * and `Oarlock-Next-Offset`; with `follow=1` it continues until the log ends, and is aborted when the user may no longer read it.
+ * the offset of the next append, `POST ?end=1` ends the log. `full` in a response means that what follows is dropped: the sender may drop it and
+ * report its size with `&dropped=N` at the end. `GET ?tail=N|offset=N` returns the text with its position in `Oarlock-Offset`
+ * and `Oarlock-Next-Offset`; `since=MS` begins with what was stored at that time, and `timestamps=1` prefixes each line with its time
+ * (`Oarlock-Times: missing` for a log that an earlier version stored); with `follow=1` it continues until the log ends, and is aborted when the user may no longer read it.
  * Never rejects, and never responds 500 to a client error. Errors are `{error:{code,message}}`.
  */
 export function createLogHandler(options: LogHandlerOptions): LogHandler {
@@ -83,7 +86,7 @@ export function createLogHandler(options: LogHandlerOptions): LogHandler {
 
   async function append(key: RunKey, query: URLSearchParams, req: IncomingMessage, res: ServerResponse): Promise<void> {
     if (isSet(query, 'end')) {
-      await store.end(key)
+      await store.end(key, wholeNumber(query, 'dropped'))
       return sendJson(res, 200, { ended: true })
     }
     const offset = wholeNumber(query, 'offset')
@@ -96,7 +99,7 @@ export function createLogHandler(options: LogHandlerOptions): LogHandler {
         'offset is required: the position of the body in all bytes sent so far; an empty POST returns it',
       )
     const result = await store.append(key, offset, bytes)
-    if (result.kind === 'appended') return sendJson(res, 200, { offset: result.offset })
+    if (result.kind === 'appended') return sendJson(res, 200, { offset: result.offset, ...(result.isFull && { full: true }) })
     if (result.kind === 'ended') throw new HttpError(409, 'Ended', 'the log has ended')
     throw new HttpError(409, 'Gap', `offset must be at most ${result.expected}, got ${offset}: the bytes in between are missing`, {
       expected: result.expected,
@@ -104,12 +107,11 @@ export function createLogHandler(options: LogHandlerOptions): LogHandler {
   }
 
   async function read(key: RunKey, query: URLSearchParams, res: ServerResponse): Promise<void> {
-    const { bytes, offset, nextOffset, ended } = await store.read(key, {
-      offset: wholeNumber(query, 'offset'),
-      tailLines: wholeNumber(query, 'tail'),
-    })
+    const { bytes, offset, nextOffset, ended } = await store.read(key, rangeOf(query))
     const position = { 'oarlock-offset': offset, 'oarlock-next-offset': nextOffset, 'oarlock-ended': String(ended) }
-    send(res, 200, textType, bytes, { ...position, ...noSniff }, idleMs * 2)
+    const times = isSet(query, 'timestamps') ? await store.times(key) : undefined
+    const text = times ? new TimestampPrefixer(offset).push(bytes, times) : bytes
+    send(res, 200, textType, text, { ...position, ...(await timesHeader(key, query, nextOffset)), ...noSniff }, idleMs * 2)
   }
 
   async function follow(
@@ -119,7 +121,7 @@ export function createLogHandler(options: LogHandlerOptions): LogHandler {
     res: ServerResponse,
     isStillAllowed: () => Promise<boolean>,
   ): Promise<void> {
-    const options = { offset: wholeNumber(query, 'offset'), tailLines: wholeNumber(query, 'tail') }
+    const options = rangeOf(query)
     const own = followers.get(user) ?? 0
     if (own >= maxFollowersPerUser)
       throw new HttpError(429, 'TooManyFollowers', `the limit of ${maxFollowersPerUser} followers of one user is reached; retry later`)
@@ -137,12 +139,18 @@ export function createLogHandler(options: LogHandlerOptions): LogHandler {
     }, revalidateMs)
     try {
       res.socket?.setNoDelay(true)
-      res.writeHead(200, { 'content-type': textType, 'cache-control': 'no-store', ...noSniff })
+      const header = await timesHeader(key, query, await store.receivedBytes(key))
+      res.writeHead(200, { 'content-type': textType, 'cache-control': 'no-store', ...header, ...noSniff })
       res.flushHeaders()
-      for await (const bytes of store.follow(key, { ...options, signal: closed.signal })) {
+      let prefixer: TimestampPrefixer | undefined
+      const onStart = (offset: number) => {
+        if (isSet(query, 'timestamps')) prefixer = new TimestampPrefixer(offset)
+      }
+      for await (const bytes of store.follow(key, { ...options, signal: closed.signal, onStart })) {
+        const text = prefixer ? prefixer.push(bytes, await store.times(key)) : bytes
         if (res.destroyed) return
         // The next chunk is read from disk when this one was sent: a slow client holds one chunk, and an idle one is disconnected.
-        if (!res.write(bytes)) await waitForDrain(res, idleMs, closed.signal)
+        if (!res.write(text)) await waitForDrain(res, idleMs, closed.signal)
       }
       res.end()
     } finally {
@@ -152,6 +160,12 @@ export function createLogHandler(options: LogHandlerOptions): LogHandler {
       else followers.delete(user)
       allFollowers--
     }
+  }
+
+  /** Whether a log that is not empty has times, for a client that asks for them. */
+  async function timesHeader(key: RunKey, query: URLSearchParams, size: number): Promise<Record<string, string>> {
+    if ((!isSet(query, 'timestamps') && query.get('since') === null) || size === 0) return {}
+    return { 'oarlock-times': (await store.times(key)).length > 0 ? 'present' : 'missing' }
   }
 
   function sendErrorResponse(res: ServerResponse, error: unknown): void {
@@ -195,6 +209,12 @@ function parseTarget(req: IncomingMessage): { key: RunKey; query: URLSearchParam
   checkRunKey(key)
   return { key, query: url.searchParams }
 }
+
+const rangeOf = (query: URLSearchParams): ReadOptions => ({
+  offset: wholeNumber(query, 'offset'),
+  tailLines: wholeNumber(query, 'tail'),
+  sinceMs: wholeNumber(query, 'since'),
+})
 
 const isSet = (query: URLSearchParams, name: string) => query.get(name) === '1' || query.get(name) === 'true'
 

@@ -332,6 +332,24 @@ test('short lines that wait for the store are limited by their number too', () =
     match(await textOf(store), /^first\n\[oarlock\] 50000 lines \(100000 bytes\) were dropped here: the log store did not respond\ny\n/)
   }))
 
+test('the client sends nothing more when the log is full, and the log states how much was dropped in all', () =>
+  withServer(
+    async ({ store, url, requests }) => {
+      const client = new LogClient({ baseUrl: url, token: 't', ...key, batchMs: 1 })
+      for (let i = 0; i < 12; i++) client.append('123456789')
+      await eventually(() => client.isFull, 'the log to be full')
+      const before = requests()
+      for (let i = 0; i < 1_000; i++) client.append('123456789')
+      client.drop(5_000)
+      deepStrictEqual(await client.close(), { flushed: true })
+      equal(requests() - before, 1, 'only the end is sent')
+      const { received, text } = { received: await store.receivedBytes(key), text: await textOf(store) }
+      equal(received, 120)
+      match(text, /\[oarlock\] log truncated: limit of 100 bytes reached, 15020 more bytes dropped\n$/)
+    },
+    { limits: { bytesPerRun: 100 } },
+  ))
+
 test('close resolves within its timeout when the store does not respond', () =>
   withServer(async ({ url, setDown }) => {
     setDown(true)

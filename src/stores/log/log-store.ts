@@ -3,6 +3,7 @@ import { dirname, relative } from 'node:path'
 import { makeDirectories } from '../../kubernetes/util/index.ts'
 import { decideAppend, decideEnd, emptyLog, type LogState } from './decide-append.ts'
 import { appendToLog, findTail, formatMeta, readLog, recoverLog } from './log-file.ts'
+import { type LogTime, offsetSince, readTimes, readTimesFile, recordTime, recoverTimes, type TimesState } from './log-times.ts'
 import { LogUsage } from './log-usage.ts'
 import { logPath, type RunKey } from './run-key.ts'
 
@@ -28,17 +29,19 @@ const defaultLogLimits: LogLimits = {
 }
 
 export type AppendResult =
-  /** Stored, or dropped by a limit; `offset` is where the next append begins. */
-  | { kind: 'appended'; offset: number }
+  /** Stored, or dropped by a limit; `offset` is where the next append begins. `isFull`: what follows is dropped. */
+  | { kind: 'appended'; offset: number; isFull?: true }
   /** Bytes before the offset are missing; `expected` is where the append must begin. */
   | { kind: 'gap'; expected: number }
   | { kind: 'ended' }
 
 export type ReadOptions = {
   /** Offset of the first byte to read. Default 0. */
-  offset?: number
+  offset?: number | undefined
   /** Read this many lines from the end instead. */
-  tailLines?: number
+  tailLines?: number | undefined
+  /** Begin with what was stored at this time or later (milliseconds since the epoch). No effect on a log without times. */
+  sinceMs?: number | undefined
 }
 
 /** A file of a log; `name` is its path below the directory of the store. */
@@ -51,6 +54,8 @@ type LogEntry = {
   readonly path: string
   /** Undefined until it is read from disk. */
   state: LogState | undefined
+  /** Undefined until it is read from disk. */
+  times: TimesState | undefined
   /** Serializes the operations on the log. */
   queue: Promise<unknown>
   users: number
@@ -60,10 +65,11 @@ type LogEntry = {
 }
 
 const readBytes = 64 * 1024
+const ifFull = ({ droppedBytes }: LogState): { isFull?: true } => (droppedBytes === undefined ? {} : { isFull: true })
 const maxIdleEntries = 256
 
 /**
- * Run logs as plain files, `<directory>/<namespace>/<run>.log`, each with a small `.meta` file. One process at a time.
+ * Run logs as plain files, `<directory>/<namespace>/<run>.log`, each with a small `.meta` file and its times in `.times`. One process at a time.
  *
  * Writes are not fsynced: the kernel keeps what a killed process wrote, and only a power failure may lose the last seconds.
  */
@@ -100,10 +106,10 @@ export class LogStore {
     const result = await this.#use(key, async (entry): Promise<AppendResult> => {
       const state = await this.#load(entry)
       const decision = decideAppend(state, offset, buffer, this.limits)
-      if (decision.kind === 'duplicate') return { kind: 'appended', offset: state.received }
+      if (decision.kind === 'duplicate') return { kind: 'appended', offset: state.received, ...ifFull(state) }
       if (decision.kind !== 'append') return decision
       await this.#write(entry, state, decision.state, decision.output)
-      return { kind: 'appended', offset: decision.state.received }
+      return { kind: 'appended', offset: decision.state.received, ...ifFull(decision.state) }
     })
     await this.#enforceLimits()
     return result
@@ -114,12 +120,15 @@ export class LogStore {
     return await this.#use(key, async entry => (await this.#load(entry)).received)
   }
 
-  /** Marks the log as complete: followers get the rest and end. Idempotent; a Run without output gets an empty log. */
-  async end(key: RunKey): Promise<void> {
+  /**
+   * Marks the log as complete: followers get the rest and end. Idempotent; a Run without output gets an empty log. `unsentBytes`: what the
+   * sender dropped because the log was full.
+   */
+  async end(key: RunKey, unsentBytes = 0): Promise<void> {
     await this.#use(key, async entry => {
       const state = await this.#load(entry)
       if (state.ended) return
-      const ended = decideEnd(state, this.limits)
+      const ended = decideEnd(state, this.limits, unsentBytes)
       await this.#write(entry, state, ended.state, ended.output)
     })
   }
@@ -138,7 +147,10 @@ export class LogStore {
    * Yields the log from `options` on and then each append, until the log ends or is removed or `signal` aborts.
    * Every follower reads from the file at its own pace, so a slow one needs no memory.
    */
-  async *follow(key: RunKey, options: ReadOptions & { signal?: AbortSignal } = {}): AsyncGenerator<Buffer, void, undefined> {
+  async *follow(
+    key: RunKey,
+    options: ReadOptions & { signal?: AbortSignal; onStart?: (offset: number) => void } = {},
+  ): AsyncGenerator<Buffer, void, undefined> {
     const { signal } = options
     const entry = this.#entry(key)
     const { generation } = entry
@@ -155,6 +167,7 @@ export class LogStore {
     try {
       const { size } = await this.#inOrder(entry, () => this.#load(entry))
       let at = await startOffset(entry.path, size, options)
+      options.onStart?.(at)
       while (!signal?.aborted && entry.generation === generation) {
         changed = false
         const { state } = entry
@@ -179,6 +192,11 @@ export class LogStore {
     }
   }
 
+  /** When the parts of the stored log were stored; empty for a log of an earlier version. */
+  async times(key: RunKey): Promise<LogTime[]> {
+    return await readTimes(logPath(this.#directory, key))
+  }
+
   /** Deletes a Run's log; its followers end. */
   async remove(key: RunKey): Promise<void> {
     await this.#use(key, entry => this.#delete(entry))
@@ -198,6 +216,8 @@ export class LogStore {
         yield { name: `${name}.meta`, size: meta.byteLength, content: [meta] }
         // What is stored of a log does not change: it is only appended to.
         yield { name: `${name}.log`, size, content: readInChunks(path, size) }
+        const times = await readTimesFile(path)
+        if (times) yield { name: `${name}.times`, size: times.byteLength, content: [times] }
       } finally {
         this.#release(entry)
       }
@@ -227,7 +247,7 @@ export class LogStore {
   #entryAt(path: string): LogEntry {
     let entry = this.#entries.get(path)
     if (entry === undefined) {
-      entry = { path, state: undefined, queue: Promise.resolve(), users: 0, followers: new Set(), generation: 0 }
+      entry = { path, state: undefined, times: undefined, queue: Promise.resolve(), users: 0, followers: new Set(), generation: 0 }
       this.#entries.set(path, entry)
     }
     return entry
@@ -264,6 +284,9 @@ export class LogStore {
     // Counted even if the write fails, because it may have created files.
     if (!this.#usage.has(entry.path)) this.#usage.set(entry.path, before.size)
     await mkdir(dirname(entry.path), { recursive: true, mode: 0o700 })
+    // First, so that no line is shown with the time of an earlier one.
+    entry.times ??= await recoverTimes(entry.path)
+    if (output.byteLength > 0) entry.times = await recordTime(entry.path, entry.times, before.size, this.#nowMs())
     await appendToLog(entry.path, before, after, output)
     entry.state = after
     this.#usage.set(entry.path, after.size)
@@ -276,10 +299,12 @@ export class LogStore {
     if (this.#usage.has(entry.path)) {
       await rm(`${entry.path}.log`, { force: true })
       await rm(`${entry.path}.meta`, { force: true })
+      await rm(`${entry.path}.times`, { force: true })
       await rmdir(dirname(entry.path)).catch(() => undefined)
       this.#usage.delete(entry.path)
     }
     entry.state = emptyLog
+    entry.times = undefined
     entry.generation++
     notifyAll(entry)
   }
@@ -334,6 +359,7 @@ function notifyAll(entry: LogEntry): void {
   for (const notify of entry.followers) notify()
 }
 
-async function startOffset(path: string, size: number, { offset = 0, tailLines }: ReadOptions): Promise<number> {
-  return tailLines === undefined ? Math.min(Math.max(0, offset), size) : await findTail(path, size, tailLines)
+async function startOffset(path: string, size: number, { offset = 0, tailLines, sinceMs }: ReadOptions): Promise<number> {
+  const start = tailLines === undefined ? Math.min(Math.max(0, offset), size) : await findTail(path, size, tailLines)
+  return sinceMs === undefined ? start : Math.max(start, offsetSince(await readTimes(path), sinceMs, size))
 }

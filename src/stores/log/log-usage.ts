@@ -49,7 +49,7 @@ export class LogUsage {
       if (!namespace.isDirectory()) continue
       const folder = join(directory, namespace.name)
       for (const name of await readdir(folder).catch(() => [])) {
-        const path = join(folder, name.replace(/\.(log|meta)$/, ''))
+        const path = join(folder, name.replace(/\.(log|meta|times)$/, ''))
         if (this.has(path)) continue
         const { size } = await stat(`${path}.log`).catch(() => ({ size: 0 }))
         if (!this.has(path)) this.set(path, size)

@@ -23,13 +23,24 @@ export type NewestVersion = {
   readonly epoch: number
   readonly digest: string
   readonly sequence: number | undefined
+  /** Uncompressed bytes. */
+  readonly size?: number
 }
 
 /**
  * Why a write is stored as an orphan. `Incomplete`: its author reports that the content was cut off when the engine was killed. `RunEnded`: its author
- * has reported the end of the Run before, with the state of that time.
+ * has reported the end of the Run before, with the state of that time. `JournalClosed`: entries for an update that is complete. `JournalUnreadable`: a
+ * journal that could not be read when a user replaced the state. `UpdateEnded`: what arrived of an update of Pulumi after it had ended or lost its right
+ * to write.
  */
-export type OrphanReason = 'StaleEpoch' | 'NotLockHolder' | 'Incomplete' | 'RunEnded'
+export type OrphanReason =
+  | 'StaleEpoch'
+  | 'NotLockHolder'
+  | 'Incomplete'
+  | 'RunEnded'
+  | 'JournalClosed'
+  | 'JournalUnreadable'
+  | 'UpdateEnded'
 
 export type StateWriteDecision =
   | { readonly kind: 'accept'; readonly epoch: number; readonly fence: Fence }

@@ -44,6 +44,30 @@ export class Encryption {
   }
 }
 
+/** Secrets of Pulumi's states and configurations: each value is encrypted for one Stack. The format is that of {@link RowCipher}, which begins with its version. */
+export class StackSecrets {
+  readonly #cipher: RowCipher
+
+  constructor(key: Uint8Array) {
+    checkStateKey(key)
+    this.#cipher = new RowCipher(key, 'oarlock state pulumi secret')
+  }
+
+  encrypt(stackUid: string, plain: Uint8Array): Buffer {
+    return this.#cipher.encrypt(plain, [stackUid, 'pulumi-secret'])
+  }
+
+  /** @throws {StateStoreError} `DecryptionFailed`. `index` is the position of the value in its request. */
+  decrypt(stackUid: string, encrypted: Uint8Array, index: number): Buffer {
+    try {
+      return this.#cipher.decrypt(encrypted, [stackUid, 'pulumi-secret'])
+    } catch (cause) {
+      const message = `value ${index} cannot be decrypted: it is corrupt, or was not encrypted for this Stack`
+      throw new StateStoreError('DecryptionFailed', message, { cause })
+    }
+  }
+}
+
 /** Identifies a key, for a backup that does not contain it. It reveals nothing of the key. */
 export const stateKeyId = (key: Uint8Array): string => `state-key-${derive(key, 'id').toString('hex', 0, 4)}`
 

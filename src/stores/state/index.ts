@@ -3,6 +3,7 @@
  * `decide-lock.ts`, then `open-state-store.ts` (the store), `state-database.ts` (its rules on SQLite) and `state-handler.ts` (HTTP).
  * Input: content with a Run's epoch, or with a user's lock id. Output: an acknowledgement when it is on disk (invariant 5), or a rejection
  * whose content is stored as an orphaned version (invariant 3).
+ * With the versions it keeps plans, and what the last Apply used, for the destruction; `state-facts.ts` has what the controllers ask for.
  * `state-handler.ts` serves workers and is a Terraform HTTP backend; `StateClient`, `streamStateFile` and `recoverState` are the worker's side.
  * Out of scope: authentication and authorization (`authorize` is passed in), and whether a Run has abandoned its lock (`isLockAbandoned` is
  * passed in, invariant 4).
@@ -16,6 +17,7 @@ export { type IsLockAbandoned, openStateStore, type StateStore, type StateStoreO
 export { keptStatePath, type RecoverStateOptions, type RecoverStateResult, recoverState } from './recover-state.ts'
 export { type CallOptions, type ClientVersion, StateClient, type StateClientOptions } from './state-client.ts'
 export { LockedError, StaleEpochError, StateClientError } from './state-client-error.ts'
+export type { StateFacts } from './state-facts.ts'
 export {
   createStateHandler,
   type StateAccess,
@@ -29,6 +31,7 @@ export {
   type HeldLock,
   type LockResult,
   type OrphanInfo,
+  type PulumiFacts,
   type StateLimits,
   type StateStats,
   type StateWriteResult,
@@ -38,4 +41,4 @@ export {
   type VersionInfo,
   type VersionKind,
 } from './state-types.ts'
-export { type StateFileStream, type StreamStateFileOptions, streamStateFile } from './stream-state-file.ts'
+export { IncompleteStateError, type StateFileStream, type StreamStateFileOptions, streamStateFile } from './stream-state-file.ts'

@@ -21,7 +21,7 @@ export class LazyThread {
   /** Starts the thread once, so that a wrong key or a corrupt file is reported immediately. */
   static async start(options: ThreadOptions, idleTimeoutMs: number): Promise<LazyThread> {
     const thread = new LazyThread(options, idleTimeoutMs)
-    await thread.#withThread(async () => undefined)
+    await thread.withThread(async () => undefined)
     return thread
   }
 
@@ -30,12 +30,22 @@ export class LazyThread {
     this.#idleTimeoutMs = idleTimeoutMs
   }
 
-  call: ThreadHandle['call'] = (method, ...args) => this.#withThread(thread => thread.call(method, ...args))
+  /** Undefined while there is none: what is known of the file counts only as long as the thread has it open. */
+  get running(): ThreadHandle | undefined {
+    return this.#thread?.hasEnded === false ? this.#thread : undefined
+  }
+
+  /** Counts as a call for the idle timeout: a thread that would soon be started again is kept. */
+  keepRunning(): void {
+    this.#timer?.refresh()
+  }
+
+  call: ThreadHandle['call'] = (method, ...args) => this.withThread(thread => thread.call(method, ...args))
 
   /** As {@link ThreadHandle.send}: the bytes are copied before this returns, so the caller may reuse its buffer. */
   send<M extends StoreMethod>(bytes: Uint8Array, createCall: Parameters<typeof ThreadHandle.prototype.send<M>>[1]) {
-    const copy = this.#thread?.hasEnded === false ? bytes : new Uint8Array(bytes)
-    return this.#withThread(thread => thread.send(copy, createCall))
+    const copy = this.running ? bytes : new Uint8Array(bytes)
+    return this.withThread(thread => thread.send(copy, createCall))
   }
 
   async close(): Promise<void> {
@@ -46,12 +56,14 @@ export class LazyThread {
     await this.#ending
   }
 
-  #withThread<T>(work: (thread: ThreadHandle) => Promise<T>): Promise<T> {
+  /** Calls `work`, which sends the calls, with the running thread, or when it has started. */
+  withThread<T>(work: (thread: ThreadHandle) => Promise<T>): Promise<T> {
     if (this.#isClosed) return Promise.reject(new StateStoreError('Unavailable', 'the state store is closed'))
     clearTimeout(this.#timer)
     this.#calls++
     // A running thread is called synchronously: the order of calls is the order of writes.
-    const result = this.#thread?.hasEnded === false ? work(this.#thread) : this.#start().then(work)
+    const { running } = this
+    const result = running ? work(running) : this.#start().then(work)
     return result.finally(() => {
       if (--this.#calls === 0 && !this.#isClosed) this.#timer = setTimeout(() => this.#stop(), this.#idleTimeoutMs).unref()
     })

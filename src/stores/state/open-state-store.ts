@@ -1,12 +1,18 @@
 import { randomBytes } from 'node:crypto'
 import type { Fence, UnlockClaim } from './decide-lock.ts'
 import type { OrphanReason } from './decide-write.ts'
-import { checkStateKey, StackTokens, stateKeyId } from './encryption.ts'
+import { checkStateKey, StackSecrets, StackTokens, stateKeyId } from './encryption.ts'
 import { LazyThread } from './lazy-thread.ts'
-import type { LockHolder, RunHolder } from './lock-holder.ts'
+import { describeHolder, type LockHolder, type RunHolder } from './lock-holder.ts'
+import type { StateFacts } from './state-facts.ts'
 import { StateStoreError } from './state-store-error.ts'
 import {
   type AcceptRequest,
+  type AppendRequest,
+  type CompleteRequest,
+  type CompleteResult,
+  type ConfigurationRequest,
+  type ConfigurationResult,
   type DiffRequest,
   defaultStateLimits,
   type FenceReset,
@@ -15,6 +21,7 @@ import {
   type LockResult,
   type OrphanInfo,
   type PlanRequest,
+  type PulumiFacts,
   type StateLimits,
   type StateStats,
   type StateWriteResult,
@@ -68,8 +75,21 @@ export interface StateStore {
   ): Promise<StateWriteResult>
   /** The newest accepted version of `kind` (default `terraform`), or any version or orphan by its number. */
   readVersion(request: { stackUid: string; version?: number; kind?: VersionKind }): Promise<(StoredVersion & { bytes: Buffer }) | undefined>
-  /** Number of the newest accepted version of any kind; 0 without one. */
+  /** Number of the newest accepted version of any kind, or of the open journal; 0 without one. */
   newestVersion(stackUid: string): Promise<number>
+  /**
+   * Stores entries of the journal of an update, all or none of them; the same entries may be sent again. Reads of kind `pulumi` have them from then on.
+   * Rejected and stored as an orphan like a version (invariant 3). @throws {StateStoreError} JournalConflict, JournalUnreadable, TooLarge
+   */
+  appendJournal(request: AppendRequest): Promise<StateWriteResult>
+  /** Makes a version of what the journal of an update results in. The same update may be completed again. @throws {StateStoreError} JournalUnreadable */
+  completeJournal(request: CompleteRequest): Promise<CompleteResult>
+  /** Undefined without a state of Pulumi. */
+  pulumiFacts(stackUid: string): Promise<PulumiFacts | undefined>
+  /** Encrypts secrets of the state or configuration of a Stack; only for this Stack they are decrypted. */
+  encryptSecrets(stackUid: string, values: readonly Uint8Array[]): Buffer[]
+  /** @throws {StateStoreError} DecryptionFailed */
+  decryptSecrets(stackUid: string, values: readonly Uint8Array[]): Buffer[]
   /** Makes the newest version, or an empty one, current for Runs that require `expectedVersion`: as a write of the user. */
   acceptState(request: AcceptRequest): Promise<StateWriteResult>
   /** Newest first. */
@@ -84,12 +104,18 @@ export interface StateStore {
   /** Releases the lock; `free` when it was not held. With `isLockAbandoned`, anyone may release the lock that a Run has abandoned. */
   unlock(request: { stackUid: string; holder: LockHolder | UnlockClaim }, isLockAbandoned?: IsLockAbandoned): Promise<UnlockResult>
   currentLock(stackUid: string): Promise<HeldLock | undefined>
+  /** False if no user or tool holds the lock and no state of Pulumi is stored, as far as that is known without reading the file: a Run that requires no state may start. */
+  mayHaveFacts(stackUid: string): boolean
+  facts(stackUid: string): Promise<StateFacts>
   /** Stores a plan file by its digest, once: approval is of exactly these bytes. The same bytes may be sent again. @throws {StateStoreError} PlanExists */
   putPlan(request: PlanRequest): Promise<void>
   getPlan(stackUid: string, digest: string): Promise<(StoredPlan & { bytes: Buffer }) | undefined>
   /** Stores what the plan of a Run would change, once. The same bytes may be sent again. @throws {StateStoreError} PlanExists */
   putDiff(request: DiffRequest): Promise<void>
   getDiff(stackUid: string, runName: string): Promise<Buffer | undefined>
+  /** Keeps the source and inputs that a Run is about to apply, for the destruction; only the newest. */
+  putConfiguration(request: ConfigurationRequest): Promise<ConfigurationResult>
+  getConfiguration(stackUid: string): Promise<Buffer | undefined>
   /** Deletes all data of a stack including its fence: only for a UID that is never used again. */
   deleteStack(stackUid: string): Promise<void>
   fence(stackUid: string): Promise<Fence>
@@ -134,11 +160,13 @@ class ThreadedStateStore implements StateStore {
   readonly keyId: string
   readonly #thread: LazyThread
   readonly #tokens: StackTokens
+  readonly #secrets: StackSecrets
   readonly #nowMs: () => number
 
   constructor(thread: LazyThread, key: Uint8Array, limits: StateLimits, nowMs: () => number) {
     this.#thread = thread
     this.#tokens = new StackTokens(key)
+    this.#secrets = new StackSecrets(key)
     this.keyId = stateKeyId(key)
     this.limits = limits
     this.#nowMs = nowMs
@@ -163,6 +191,27 @@ class ThreadedStateStore implements StateStore {
 
   newestVersion(stackUid: string): Promise<number> {
     return this.#thread.call('newestVersion', stackUid)
+  }
+
+  async appendJournal(request: AppendRequest): Promise<StateWriteResult> {
+    this.#checkSize(request.bytes, 'batch of journal entries', this.limits.journalBatchBytes)
+    return await this.#thread.send(request.bytes, copy => ['appendJournal', [{ ...request, bytes: copy }, this.#nowMs()]])
+  }
+
+  completeJournal(request: CompleteRequest): Promise<CompleteResult> {
+    return this.#thread.call('completeJournal', request, this.#nowMs())
+  }
+
+  pulumiFacts(stackUid: string): Promise<PulumiFacts | undefined> {
+    return this.#thread.call('pulumiFacts', stackUid)
+  }
+
+  encryptSecrets(stackUid: string, values: readonly Uint8Array[]): Buffer[] {
+    return values.map(value => this.#secrets.encrypt(stackUid, value))
+  }
+
+  decryptSecrets(stackUid: string, values: readonly Uint8Array[]): Buffer[] {
+    return values.map((value, index) => this.#secrets.decrypt(stackUid, value, index))
   }
 
   acceptState(request: AcceptRequest): Promise<StateWriteResult> {
@@ -203,6 +252,21 @@ class ThreadedStateStore implements StateStore {
     return this.#thread.call('currentLock', stackUid)
   }
 
+  mayHaveFacts(stackUid: string): boolean {
+    this.#thread.keepRunning()
+    return this.#thread.running?.stacks.mayHave(stackUid) ?? true
+  }
+
+  facts(stackUid: string): Promise<StateFacts> {
+    return this.#thread.withThread(async thread => {
+      const afterRead = thread.stacks.beforeRead(stackUid)
+      const { newest, lock, pulumi } = await thread.call('facts', stackUid)
+      const userLock = lock?.holder.kind === 'User' ? { holder: describeHolder(lock.holder), sinceMs: lock.sinceMs } : undefined
+      afterRead(userLock !== undefined || pulumi !== undefined)
+      return { newest, ...(pulumi && { pulumi }), ...(userLock && { userLock }) }
+    })
+  }
+
   async putPlan({ stackUid, digest, runName, bytes }: PlanRequest): Promise<void> {
     this.#checkSize(bytes, 'plan')
     await this.#thread.send(bytes, copy => ['putPlan', [{ stackUid, digest, runName, bytes: copy }, this.#nowMs()]])
@@ -222,8 +286,21 @@ class ThreadedStateStore implements StateStore {
     return bytes && Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   }
 
+  async putConfiguration({ stackUid, epoch, bytes }: ConfigurationRequest): Promise<ConfigurationResult> {
+    this.#checkSize(bytes, 'configuration')
+    return await this.#thread.send(bytes, copy => ['putConfiguration', [{ stackUid, epoch, bytes: copy }, this.#nowMs()]])
+  }
+
+  async getConfiguration(stackUid: string): Promise<Buffer | undefined> {
+    const bytes: Uint8Array | undefined = await this.#thread.call('getConfiguration', stackUid)
+    return bytes && Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  }
+
   deleteStack(stackUid: string): Promise<void> {
-    return this.#thread.call('deleteStack', stackUid)
+    return this.#thread.withThread(async thread => {
+      await thread.call('deleteStack', stackUid)
+      thread.stacks.delete(stackUid)
+    })
   }
 
   fence(stackUid: string): Promise<Fence> {
@@ -271,8 +348,7 @@ class ThreadedStateStore implements StateStore {
   }
 
   /** Checked before the copy to the thread. */
-  #checkSize(bytes: Uint8Array, what: string): void {
-    const { maxBytes } = this.limits
+  #checkSize(bytes: Uint8Array, what: string, maxBytes = this.limits.maxBytes): void {
     if (bytes.byteLength > maxBytes)
       throw new StateStoreError('TooLarge', `the ${what} has ${bytes.byteLength} bytes, at most ${maxBytes} are allowed`)
   }

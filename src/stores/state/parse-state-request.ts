@@ -4,7 +4,21 @@ import { nameErrors } from '../../kubernetes/object/index.ts'
 import { HttpError } from '../http/index.ts'
 import type { LockInfo } from './lock-holder.ts'
 
-export type RunResource = 'state' | 'incomplete' | 'inventory' | 'lock' | 'unlock' | 'plan' | 'diff'
+const runResources = [
+  'state',
+  'incomplete',
+  'inventory',
+  'pulumi',
+  'refused-pulumi',
+  'refused-journal',
+  'lock',
+  'unlock',
+  'diff',
+  'configuration',
+  'encrypt',
+  'decrypt',
+] as const
+export type RunResource = (typeof runResources)[number] | 'plan' | 'journal' | 'complete'
 
 /** A worker's path of one Run. */
 export type RunTarget = {
@@ -17,6 +31,10 @@ export type RunTarget = {
   resource: RunResource
   /** Digest of the plan; empty for other resources. */
   digest: string
+  /** With `journal` and `complete`: the number of the update in the Run; 0 for other resources. */
+  update: number
+  /** Version of the Pulumi CLI, for messages. */
+  cliVersion: string
 }
 
 /** A path for users besides the Terraform backend. */
@@ -24,7 +42,7 @@ export type QueryTarget = {
   kind: 'query'
   namespace: string
   stack: string
-  resource: 'accept' | 'lock' | 'token' | 'fence' | 'versions' | 'orphans' | 'plan' | 'diff' | 'data'
+  resource: 'accept' | 'check' | 'lock' | 'token' | 'fence' | 'versions' | 'orphans' | 'plan' | 'diff' | 'data'
   number: number | undefined
   /** Digest of the plan; empty for other resources. */
   digest: string
@@ -40,7 +58,13 @@ export type QueryTarget = {
 }
 
 /** The Terraform backend. */
-export type BackendTarget = { kind: 'backend'; namespace: string; stack: string; lockId: string | undefined }
+export type BackendTarget = {
+  kind: 'backend'
+  namespace: string
+  stack: string
+  lockId: string | undefined
+  stateKind: 'terraform' | 'pulumi'
+}
 
 export type StateTarget = BackendTarget | RunTarget | QueryTarget
 
@@ -65,9 +89,13 @@ export function parseTarget(req: IncomingMessage): StateTarget {
       const lockId = url.searchParams.get('ID') ?? undefined
       if (lockId !== undefined && (lockId === '' || lockId.length > 256))
         throw new HttpError(400, 'BadRequest', 'ID must have 1 to 256 characters')
-      return { kind: 'backend', namespace, stack, lockId }
+      const stateKind = url.searchParams.get('kind') ?? 'terraform'
+      if (stateKind !== 'terraform' && stateKind !== 'pulumi')
+        throw new HttpError(400, 'BadRequest', `kind must be terraform or pulumi, got ${JSON.stringify(stateKind.slice(0, 100))}`)
+      return { kind: 'backend', namespace, stack, lockId, stateKind }
     }
     case 'accept':
+    case 'check':
     case 'lock':
     case 'token':
     case 'fence':
@@ -98,14 +126,16 @@ export function parseTarget(req: IncomingMessage): StateTarget {
       return { kind: 'query', namespace, stack, resource: 'diff', number: undefined, digest: '', runName }
     }
     case 'run': {
-      const [runName = '', resource, digest, ...more] = rest
+      const [runName = '', ...path] = rest
       checkName('run', runName, 'dns1123Subdomain')
-      const isPlan = resource === 'plan' && digest !== undefined && more.length === 0
-      if (!isPlan && (digest !== undefined || !isRunResource(resource))) throw noPath()
-      if (isPlan) checkDigest(digest)
-      const { 'oarlock-epoch': epoch, 'oarlock-sequence': sequence } = req.headers
+      const target = parseRunPath(path)
+      if (target === undefined) throw noPath()
+      const { 'oarlock-epoch': epoch, 'oarlock-sequence': sequence, 'oarlock-pulumi-version': cliVersion = '' } = req.headers
+      // What a message shows is the worker's.
+      if (typeof cliVersion !== 'string' || !/^[\w.+-]{0,64}$/.test(cliVersion))
+        throw new HttpError(400, 'BadRequest', 'the header Oarlock-Pulumi-Version must have at most 64 characters of A-Z a-z 0-9 . _ + -')
       return {
-        ...{ kind: 'run', namespace, stack, runName, digest: digest ?? '', resource: resource as RunResource },
+        ...{ kind: 'run', namespace, stack, runName, digest: '', update: 0, cliVersion, ...target },
         epoch: parseWholeNumber('the header Oarlock-Epoch', epoch),
         sequence: sequence === undefined ? undefined : parseWholeNumber('the header Oarlock-Sequence', sequence),
       }
@@ -156,8 +186,34 @@ export function parseLockInfo(bytes: Buffer): LockInfo {
   return info
 }
 
-const isRunResource = (text: string | undefined) =>
-  text === 'state' || text === 'incomplete' || text === 'inventory' || text === 'lock' || text === 'unlock' || text === 'diff'
+/** Parses the body of `encrypt` and `decrypt`, `{"values":["<base64>",…]}`. @throws {HttpError} 400 */
+export function parseValues(bytes: Buffer): Buffer[] {
+  const wrong = () => new HttpError(400, 'BadRequest', 'the body must be {"values":[…]} with at most 10,000 values in base64')
+  let values: unknown
+  try {
+    values = (JSON.parse(bytes.toString()) as { values?: unknown } | null)?.values
+  } catch {
+    throw wrong()
+  }
+  if (!Array.isArray(values) || values.length > 10_000) throw wrong()
+  return values.map((value: unknown) => {
+    if (typeof value !== 'string' || !/^[A-Za-z0-9+/]*={0,2}$/.test(value)) throw wrong()
+    return Buffer.from(value, 'base64')
+  })
+}
+
+/** What follows the name of a Run. @throws {HttpError} 400 */
+function parseRunPath([resource, argument, ...more]: readonly string[]): (Pick<RunTarget, 'resource'> & Partial<RunTarget>) | undefined {
+  const plain = runResources.find(name => name === resource)
+  if (plain) return argument === undefined ? { resource: plain } : undefined
+  if (argument === undefined) return undefined
+  if (resource === 'plan' && more.length === 0) {
+    checkDigest(argument)
+    return { resource, digest: argument }
+  }
+  if (resource !== 'journal' || more.length > 1 || (more.length === 1 && more[0] !== 'complete')) return undefined
+  return { resource: more.length === 1 ? 'complete' : 'journal', update: parseWholeNumber('the number of the update', argument) }
+}
 
 function checkDigest(digest: string): void {
   if (/^[A-Za-z0-9][A-Za-z0-9:._-]{0,127}$/.test(digest)) return

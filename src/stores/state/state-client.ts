@@ -24,6 +24,7 @@ export type StateClientOptions = {
 }
 
 export type CallOptions = { deadlineMs?: number; signal?: AbortSignal }
+type Content = { bytes: Uint8Array; sequence?: number; headers?: Record<string, string> }
 export type ClientVersion = { version: number; epoch: number; bytes: Buffer }
 
 /**
@@ -81,6 +82,54 @@ export class StateClient {
     return await this.#write('/inventory', bytes, options)
   }
 
+  /** The newest state of Pulumi, as `pulumi stack export` writes it; of an update that was cut off, with all of its entries. */
+  async readPulumiState(options?: CallOptions): Promise<ClientVersion | undefined> {
+    return await this.#read('/pulumi', options)
+  }
+
+  /** Stores a state of Pulumi. An open journal becomes a version before. */
+  async writePulumiState(bytes: Uint8Array, options?: CallOptions): Promise<number> {
+    return await this.#write('/pulumi', bytes, options)
+  }
+
+  /**
+   * Stores a batch of journal entries, `{"entries":[…]}` as the CLI sends it; resolves when all of them are on disk, with the number of the version that they
+   * become. `update` is the number of the update in the Run, and higher than that of the update before. Sending the same entries again changes nothing.
+   * Other codes: 413 `TooLarge` (the CLI splits the batch), 409 `JournalConflict`, `JournalClosed`, `JournalUnreadable`, `RunEnded`.
+   */
+  async appendJournal(update: number, batch: Uint8Array, options?: CallOptions & { cliVersion?: string }): Promise<number> {
+    const headers: Record<string, string> = options?.cliVersion ? { 'oarlock-pulumi-version': options.cliVersion } : {}
+    return await this.#inOrder(() => this.#call('POST', `/journal/${update}`, { bytes: batch, headers }, options))
+  }
+
+  /** The update has ended: its entries become a version, whose number is returned. Idempotent. Code 409 `JournalUnreadable`: they are kept as they are. */
+  async completeJournal(update: number, options?: CallOptions): Promise<number> {
+    return await this.#inOrder(() => this.#call('POST', `/journal/${update}/complete`, undefined, options))
+  }
+
+  /**
+   * Keeps a state as an orphaned version that never becomes current, although this Run may hold the lock: it arrived after its update had ended or lost its
+   * right to write. Content that is current already is not stored again.
+   */
+  async keepPulumiState(bytes: Uint8Array, options?: CallOptions): Promise<void> {
+    await this.#call('PUT', '/refused-pulumi', { bytes }, options)
+  }
+
+  /** As {@link keepPulumiState}, for a batch of journal entries. */
+  async keepJournal(batch: Uint8Array, options?: CallOptions): Promise<void> {
+    await this.#call('PUT', '/refused-journal', { bytes: batch }, options)
+  }
+
+  /** Encrypts secrets for this Stack; at most 10,000 values. The result is stored in states and configurations. */
+  async encrypt(values: readonly Uint8Array[], options?: CallOptions): Promise<Buffer[]> {
+    return await this.#convert('/encrypt', values, options)
+  }
+
+  /** Decrypts what {@link encrypt} returned for this Stack, for any Run of it. Code 400 `DecryptionFailed` for other values. */
+  async decrypt(values: readonly Uint8Array[], options?: CallOptions): Promise<Buffer[]> {
+    return await this.#convert('/decrypt', values, options)
+  }
+
   async putPlan(digest: string, bytes: Uint8Array, options?: CallOptions): Promise<void> {
     await this.#call('PUT', `/plan/${encodeURIComponent(digest)}`, { bytes }, options)
   }
@@ -96,6 +145,17 @@ export class StateClient {
     await this.#call('PUT', '/diff', { bytes }, options)
   }
 
+  /** Keeps what this Run applies, for the destruction of its Stack. Stores of earlier versions keep nothing. */
+  async putConfiguration(bytes: Uint8Array, options?: CallOptions): Promise<void> {
+    await this.#call('PUT', '/configuration', { bytes }, options, [404])
+  }
+
+  /** What a Run has applied last; undefined if none is stored. */
+  async getConfiguration(options?: CallOptions): Promise<Buffer | undefined> {
+    const { status, body } = await this.#call('GET', '/configuration', undefined, options, [404])
+    return status === 404 ? undefined : body
+  }
+
   /** Closes its own connections. Active calls fail. */
   async close(): Promise<void> {
     this.#sender.destroy()
@@ -107,9 +167,20 @@ export class StateClient {
     return { version: Number(headers['oarlock-version']), epoch: Number(headers['oarlock-epoch']), bytes: body }
   }
 
+  async #convert(path: string, values: readonly Uint8Array[], options: CallOptions | undefined): Promise<Buffer[]> {
+    const base64 = values.map(value => Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('base64'))
+    const { body } = await this.#call('POST', path, { bytes: Buffer.from(JSON.stringify({ values: base64 })) }, options)
+    return (JSON.parse(body.toString()) as { values: string[] }).values.map(value => Buffer.from(value, 'base64'))
+  }
+
   #write(path: string, bytes: Uint8Array, options: CallOptions | undefined): Promise<number> {
+    return this.#inOrder(() => this.#call('PUT', path, { bytes, sequence: nextSequence() }, options))
+  }
+
+  /** Writes one after another. Resolves with the version that the store has acknowledged. */
+  #inOrder(write: () => Promise<HttpResponse>): Promise<number> {
     const send = async () => {
-      const { body } = await this.#call('PUT', path, { bytes, sequence: nextSequence() }, options)
+      const { body } = await write()
       const { version } = JSON.parse(body.toString()) as { version: number }
       this.#newestVersion = Math.max(this.#newestVersion ?? 0, version)
       return version
@@ -123,7 +194,7 @@ export class StateClient {
     ...[method, path, content, options = {}, acceptedStatuses = []]: [
       'GET' | 'PUT' | 'POST',
       string,
-      { bytes: Uint8Array; sequence?: number } | undefined,
+      Content | undefined,
       CallOptions?,
       number[]?,
     ]
@@ -150,12 +221,7 @@ export class StateClient {
   }
 
   async #attempt(
-    ...[method, path, content, signal]: [
-      'GET' | 'PUT' | 'POST',
-      string,
-      { bytes: Uint8Array; sequence?: number } | undefined,
-      AbortSignal | undefined,
-    ]
+    ...[method, path, content, signal]: ['GET' | 'PUT' | 'POST', string, Content | undefined, AbortSignal | undefined]
   ): Promise<HttpResponse> {
     const { token, epoch, attemptMs = 15_000 } = this.#options
     return await this.#sender.send({
@@ -164,6 +230,7 @@ export class StateClient {
       headers: {
         authorization: `Bearer ${typeof token === 'string' ? token : token()}`,
         'oarlock-epoch': String(epoch),
+        ...content?.headers,
         ...(content?.sequence !== undefined && { 'oarlock-sequence': String(content.sequence) }),
       },
     })
@@ -193,7 +260,8 @@ function toError(method: string, path: string, { status, body }: HttpResponse): 
   if (code === 'StaleEpoch') return new StaleEpochError(message, content.orphan)
   if (code === 'Locked' || code === 'NotLockHolder') return new LockedError(status, message, content.holder, content.orphan)
   // For users: the conditions of the Stack show it.
-  if (code === 'StateMissing' || code === 'StateRegressed') return new StateClientError(status, code, message)
+  if (code === 'StateMissing' || code === 'StateRegressed' || code === 'JournalUnreadable')
+    return new StateClientError(status, code, message)
   return new StateClientError(status, code, text)
 }
 

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { backup, DatabaseSync } from 'node:sqlite'
+import type { DatabaseSync } from 'node:sqlite'
+import { copyLockedDatabase, openLockedDatabase } from '../../kubernetes/util/index.ts'
 
 export { stateKeyId } from './encryption.ts'
 
@@ -23,24 +24,38 @@ export type StateFileSummary = {
  * @throws {StateStoreError} `Corrupt`, `DataTooNew`, `InUse`.
  */
 export function inspectStateFile(path: string): StateFileSummary {
-  return withFile(path, `reading ${path}`, db => {
-    stateFileFormat(db, path)
-    const problems = (db.prepare('PRAGMA quick_check(1)').all() as { quick_check: string }[]).filter(row => row.quick_check !== 'ok')
-    if (problems.length > 0) throw new StateStoreError('Corrupt', `${path} is corrupt: ${problems[0]?.quick_check}`)
-    const count = (from: string) => (db.prepare(`SELECT count(*) AS count FROM ${from}`).get() as { count: number }).count
-    const newest = db
-      .prepare(
-        'SELECT stack_uid AS uid, coalesce((SELECT max(version) FROM version v WHERE v.stack_uid = stack.stack_uid AND orphan IS NULL), 0) AS version FROM stack',
-      )
-      .all() as { uid: string; version: number }[]
-    return {
-      newestVersions: new Map(newest.map(({ uid, version }) => [uid, version])),
-      versions: count('version WHERE orphan IS NULL'),
-      orphans: count('version WHERE orphan IS NOT NULL'),
-      plans: count('plan'),
-      locks: count('lock'),
-    }
-  })
+  checkExists(path)
+  let db: DatabaseSync | undefined
+  try {
+    db = openLockedDatabase(path)
+    return summaryOf(db, path)
+  } catch (error) {
+    throw toStateStoreError(error, `reading ${path}`)
+  } finally {
+    db?.close()
+  }
+}
+
+function summaryOf(db: DatabaseSync, path: string): StateFileSummary {
+  stateFileFormat(db, path)
+  const problems = (db.prepare('PRAGMA quick_check(1)').all() as { quick_check: string }[]).filter(row => row.quick_check !== 'ok')
+  if (problems.length > 0) throw new StateStoreError('Corrupt', `${path} is corrupt: ${problems[0]?.quick_check}`)
+  const count = (from: string) => (db.prepare(`SELECT count(*) AS count FROM ${from}`).get() as { count: number }).count
+  // A store of an earlier version of Oarlock has no journals.
+  const hasJournals = count("sqlite_master WHERE type = 'table' AND name = 'journal'") > 0
+  const numbers = `SELECT version, stack_uid FROM version WHERE orphan IS NULL${hasJournals ? ' UNION ALL SELECT version, stack_uid FROM journal WHERE is_open = 1' : ''}`
+  const newest = db
+    .prepare(
+      `SELECT stack_uid AS uid, coalesce((SELECT max(version) FROM (${numbers}) v WHERE v.stack_uid = stack.stack_uid), 0) AS version FROM stack`,
+    )
+    .all() as { uid: string; version: number }[]
+  return {
+    newestVersions: new Map(newest.map(({ uid, version }) => [uid, version])),
+    versions: count('version WHERE orphan IS NULL'),
+    orphans: count('version WHERE orphan IS NOT NULL'),
+    plans: count('plan'),
+    locks: count('lock'),
+  }
 }
 
 /**
@@ -49,10 +64,12 @@ export function inspectStateFile(path: string): StateFileSummary {
  */
 export async function copyStateFile(directory: string, path: string): Promise<void> {
   const file = join(directory, 'state.db')
-  await withFile(file, `copying ${file}`, async db => {
-    stateFileFormat(db, file)
-    await backup(db, path)
-  })
+  checkExists(file)
+  try {
+    await copyLockedDatabase(file, path, db => stateFileFormat(db, file))
+  } catch (error) {
+    throw toStateStoreError(error, `copying ${file}`)
+  }
 }
 
 /**
@@ -69,24 +86,6 @@ export function restoreStateFile(directory: string, key: Uint8Array): Map<string
   }
 }
 
-function withFile<T>(path: string, doing: string, use: (db: DatabaseSync) => T): T {
+function checkExists(path: string): void {
   if (!existsSync(path)) throw new StateStoreError('Unavailable', `${path} does not exist`)
-  let db: DatabaseSync | undefined
-  const close = () => db?.close()
-  try {
-    db = new DatabaseSync(path, { timeout: 250 })
-    // Held until the end: a process that opens it meanwhile fails.
-    db.exec('PRAGMA locking_mode=EXCLUSIVE; BEGIN IMMEDIATE; COMMIT')
-    const result = use(db)
-    if (!(result instanceof Promise)) {
-      close()
-      return result
-    }
-    return result.finally(close).catch((error: unknown) => {
-      throw toStateStoreError(error, doing)
-    }) as T
-  } catch (error) {
-    close()
-    throw toStateStoreError(error, doing)
-  }
 }

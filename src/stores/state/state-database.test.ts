@@ -248,3 +248,24 @@ test('deletes all data of a stack', t => {
   deepEqual({ versions, locks, stacks }, { versions: 0, locks: 0, stacks: 0 })
   ok(bytes > 0)
 })
+
+test('keeps what the newest Run applies, until its Stack is deleted; an older Run does not replace it', t => {
+  const { database, lock } = open(t)
+  const put = (epoch: number, content: string) => database.putConfiguration({ stackUid, epoch, bytes: Buffer.from(content) }, 0)
+  const get = () => {
+    const bytes = database.getConfiguration(stackUid)
+    return bytes && Buffer.from(bytes).toString()
+  }
+  equal(get(), undefined)
+  lock(run(2))
+  deepEqual(put(2, 'a'), { kind: 'stored' })
+  deepEqual(put(2, 'a'), { kind: 'stored' })
+  deepEqual(put(1, 'late'), { kind: 'rejected', reason: 'StaleEpoch', currentEpoch: 2 })
+  equal(get(), 'a')
+  deepEqual(put(3, 'b'), { kind: 'stored' })
+  equal(get(), 'b')
+  // It is no version: whether a state is missing does not depend on it.
+  equal(database.newestVersion(stackUid), 0)
+  database.deleteStack(stackUid)
+  equal(get(), undefined)
+})

@@ -1,11 +1,17 @@
 import { decideLock, decideUnlock, epochAfterRestore, type Fence, fenceAfterReset, initialFence } from './decide-lock.ts'
-import { decideWrite } from './decide-write.ts'
+import { decideWrite, type OrphanReason } from './decide-write.ts'
 import { Encryption } from './encryption.ts'
 import type { LockHolder } from './lock-holder.ts'
+import { checkPulumiState, PulumiState } from './pulumi-state.ts'
 import { StateFile } from './state-file.ts'
 import { StateStoreError } from './state-store-error.ts'
 import {
   type AcceptRequest,
+  type AppendRequest,
+  type CompleteRequest,
+  type CompleteResult,
+  type ConfigurationRequest,
+  type ConfigurationResult,
   type DiffRequest,
   defaultStateLimits,
   type FenceReset,
@@ -15,6 +21,7 @@ import {
   type LockResult,
   type OrphanInfo,
   type PlanRequest,
+  type PulumiFacts,
   type StateLimits,
   type StateStats,
   type StateWriteResult,
@@ -27,18 +34,20 @@ import {
   type VersionKind,
   type WriteRequest,
 } from './state-types.ts'
-import { VersionTable } from './version-table.ts'
+import { type NewVersion, VersionTable } from './version-table.ts'
 
 export type StateDatabaseOptions = { directory: string; key: Uint8Array; limits?: Partial<StateLimits> }
 
 /**
  * State versions, locks and plans in one SQLite file: synchronous, one caller at a time. `store-thread.ts` runs it in a thread
  * and groups calls into transactions. What is allowed is decided by `decide-write.ts` and `decide-lock.ts`.
+ * Above 400 lines because each method is a call that the thread finds by its name.
  * @throws {StateStoreError} on opening: `StateKeyMismatch`, `DataTooNew`, `InUse`, `Corrupt`, `DiskFull`, `Unavailable`.
  */
 export class StateDatabase {
   readonly #file: StateFile
   readonly #versions: VersionTable
+  readonly #pulumi: PulumiState
   readonly #encryption: Encryption
   readonly #limits: StateLimits
 
@@ -47,6 +56,7 @@ export class StateDatabase {
     this.#limits = { ...defaultStateLimits, ...limits }
     this.#file = new StateFile(directory, this.#encryption, this.#limits)
     this.#versions = new VersionTable(this.#file, this.#encryption, this.#limits)
+    this.#pulumi = new PulumiState(this.#file, this.#versions, this.#encryption, this.#limits)
   }
 
   /**
@@ -66,13 +76,16 @@ export class StateDatabase {
     this.#checkUid(stackUid)
     this.#checkSize(bytes, 'state')
     if (author.kind === 'Run') checkEpoch(author.epoch)
+    if (kind === 'pulumi' && bytes.byteLength > 0) checkPulumiState(bytes)
     const { fence, nextVersion: next } = this.#stack(stackUid)
     const digest = this.#encryption.digest(bytes)
     const lock = this.#lock(stackUid)?.holder
     // A user who writes to a store that has lost versions decides that the Stack continues with theirs.
     const isReplacement = author.kind === 'User' && this.newestVersion(stackUid) < expectedVersion
     const nextVersion = isReplacement ? Math.max(next, expectedVersion + 1) : next
-    const newest = isReplacement ? undefined : this.#versions.newest(stackUid, kind)
+    // With an open journal the newest version is only a part of the state: equal content is a change of it.
+    const isPart = kind === 'pulumi' && this.#pulumi.openJournal(stackUid) !== undefined
+    const newest = isReplacement || isPart ? undefined : this.#versions.newest(stackUid, kind)
     const decision = decideWrite({ fence, lock, newest }, author, digest, orphanReason)
     const insert = (epoch: number, orphan: string | null) => {
       const [name, sequence] = author.kind === 'Run' ? [author.runName, author.sequence] : [userAuthor(author.name), undefined]
@@ -84,26 +97,90 @@ export class StateDatabase {
         if (decision.fence.minEpoch !== fence.minEpoch) this.#setStack(stackUid, decision.fence, nextVersion)
         return { kind: 'accepted', version: decision.version }
       case 'accept':
+        // What was acknowledged before is a version of its own.
+        if (author.kind === 'User') this.#pulumi.compactOrOrphan(stackUid, nowMs)
+        else if (kind === 'pulumi') this.#pulumi.compact(stackUid)
         this.#setStack(stackUid, decision.fence, nextVersion + 1)
         insert(decision.epoch, null)
         return { kind: 'accepted', version: nextVersion }
       case 'orphan': {
+        const [name, sequence] = author.kind === 'Run' ? [author.runName, author.sequence] : [userAuthor(author.name), undefined]
         const { epoch, reason } = decision
-        const rejected = { kind: 'rejected' as const, reason, currentEpoch: fence.maxSeenEpoch, ...(lock && { holder: lock }) }
-        // The same content rejected again (a retry whose response was lost) must not displace other orphans.
-        const existing = this.#versions.findOrphan(stackUid, { kind, epoch, digest })
-        if (existing !== undefined) return { ...rejected, orphan: existing }
-        this.#setStack(stackUid, fence, nextVersion + 1)
-        insert(epoch, reason)
-        return { ...rejected, orphan: nextVersion }
+        return this.#reject({ stackUid, kind, reason, epoch, author: name, sequence, digest, bytes, createdMs: nowMs })
       }
     }
   }
 
-  /** Number of the newest accepted version of any kind; 0 without one. */
+  /** Stores rejected content as an orphan (invariant 3). */
+  #reject({ reason, ...content }: Omit<NewVersion, 'version' | 'orphan'> & { reason: OrphanReason }): StateWriteResult {
+    const { stackUid } = content
+    const { fence, nextVersion } = this.#stack(stackUid)
+    const lock = this.#lock(stackUid)?.holder
+    const rejected = { kind: 'rejected' as const, reason, currentEpoch: fence.maxSeenEpoch, ...(lock && { holder: lock }) }
+    // The same content rejected again (a retry whose response was lost) must not displace other orphans.
+    const existing = this.#versions.findOrphan(stackUid, content)
+    if (existing !== undefined) return { ...rejected, orphan: existing }
+    this.#setStack(stackUid, fence, nextVersion + 1)
+    this.#versions.insert({ ...content, version: nextVersion, orphan: reason })
+    return { ...rejected, orphan: nextVersion }
+  }
+
+  /**
+   * Stores entries of the update of a Run, all or none of them; those that are stored already change nothing. `version` is the number of the state that
+   * they result in.
+   * @throws {StateStoreError} `InvalidArgument`, `TooLarge`, `JournalConflict`, `JournalUnreadable`.
+   */
+  appendJournal({ stackUid, runName, epoch, update, bytes, cliVersion, orphanReason }: AppendRequest, nowMs: number): StateWriteResult {
+    this.#checkUid(stackUid)
+    this.#checkSize(bytes, 'batch of journal entries', this.#limits.journalBatchBytes)
+    checkEpoch(epoch)
+    const { fence, nextVersion } = this.#stack(stackUid)
+    const lock = this.#lock(stackUid)?.holder
+    const digest = this.#encryption.digest(bytes)
+    const claim = { epoch, runName, update, cliVersion }
+    const decision = decideWrite({ fence, lock, newest: undefined }, { kind: 'Run', runName, epoch }, digest, orphanReason)
+    const append = this.#pulumi.prepareAppend(stackUid, claim, bytes, decision.kind === 'accept')
+    if (decision.kind === 'accept' && append.decision !== 'closed') {
+      const isNew = append.decision === 'begin'
+      this.#setStack(stackUid, decision.fence, nextVersion + (isNew ? 1 : 0))
+      return { kind: 'accepted', version: this.#pulumi.append(stackUid, claim, append, nextVersion, nowMs).version }
+    }
+    const reason = decision.kind === 'orphan' ? decision.reason : 'JournalClosed'
+    return this.#reject({
+      stackUid,
+      kind: 'pulumi-journal',
+      reason,
+      epoch,
+      author: runName,
+      sequence: undefined,
+      digest,
+      bytes,
+      createdMs: nowMs,
+    })
+  }
+
+  /**
+   * The update has ended: its entries become a version. An update that is complete already, or has no entries, changes nothing.
+   * @throws {StateStoreError} `JournalUnreadable`; the entries are kept.
+   */
+  completeJournal({ stackUid, runName, epoch, update }: CompleteRequest, nowMs: number): CompleteResult {
+    this.#checkUid(stackUid)
+    checkEpoch(epoch)
+    const { fence } = this.#stack(stackUid)
+    if (epoch < fence.minEpoch) return { kind: 'rejected', reason: 'StaleEpoch', currentEpoch: fence.maxSeenEpoch }
+    return { kind: 'accepted', version: this.#pulumi.complete(stackUid, { runName, epoch, update }, nowMs) }
+  }
+
+  /** Undefined without a state of Pulumi. */
+  pulumiFacts(stackUid: string): PulumiFacts | undefined {
+    this.#checkUid(stackUid)
+    return this.#pulumi.facts(stackUid)
+  }
+
+  /** Number of the newest accepted version of any kind, or of the open journal; 0 without one. */
   newestVersion(stackUid: string): number {
     this.#checkUid(stackUid)
-    return this.#versions.newestNumber(stackUid)
+    return Math.max(this.#versions.newestNumber(stackUid), this.#pulumi.openJournal(stackUid)?.version ?? 0)
   }
 
   /** The newest version again, as a new one above `expectedVersion`; without a state, an empty one. Rejected as a write of the user. */
@@ -117,12 +194,16 @@ export class StateDatabase {
 
   readVersion({ stackUid, version, kind }: { stackUid: string; version?: number; kind: VersionKind }): StoredVersion | undefined {
     this.#checkUid(stackUid)
+    const journal = this.#pulumi.openJournal(stackUid)
+    if (journal && (version === undefined ? kind === 'pulumi' : version === journal.version)) return this.#pulumi.read(stackUid, journal)
     return this.#versions.read(stackUid, kind, version)
   }
 
   versions(stackUid: string): VersionInfo[] {
     this.#checkUid(stackUid)
-    return this.#versions.list(stackUid)
+    const journal = this.#pulumi.openJournal(stackUid)
+    const versions = this.#versions.list(stackUid)
+    return journal ? [...versions, this.#pulumi.infoOf(journal)].sort((a, b) => b.version - a.version) : versions
   }
 
   orphans(stackUid: string): OrphanInfo[] {
@@ -160,6 +241,21 @@ export class StateDatabase {
   currentLock(stackUid: string): HeldLock | undefined {
     this.#checkUid(stackUid)
     return this.#lock(stackUid)
+  }
+
+  /** What decides whether a Run of the Stack may start. */
+  facts(stackUid: string): { newest: number; lock: HeldLock | undefined; pulumi: PulumiFacts | undefined } {
+    return { newest: this.newestVersion(stackUid), lock: this.currentLock(stackUid), pulumi: this.pulumiFacts(stackUid) }
+  }
+
+  /** UIDs of the Stacks with the lock of a user or a tool (or of a holder that cannot be read), and of those with a state of Pulumi. */
+  stacksWithFacts(): string[] {
+    const holder = `CASE WHEN json_valid(holder) THEN json_extract(holder, '$.kind') END`
+    const rows = this.#file
+      .sql(`SELECT stack_uid uid FROM lock WHERE ${holder} IS NOT 'Run' UNION SELECT stack_uid FROM journal
+        UNION SELECT stack_uid FROM version WHERE kind = 'pulumi'`)
+      .all() as { uid: string }[]
+    return rows.map(({ uid }) => uid)
   }
 
   putPlan({ stackUid, digest, runName, bytes }: PlanRequest, nowMs: number): void {
@@ -212,6 +308,31 @@ export class StateDatabase {
     return row && this.#encryption.decrypt(row.sealed, [stackUid, 'diff', runName], row.size)
   }
 
+  /** Keeps what the Run applies, instead of what an earlier one has applied. A Run with an older epoch than the fence applies nothing (invariant 3). */
+  putConfiguration({ stackUid, epoch, bytes }: ConfigurationRequest, nowMs: number): ConfigurationResult {
+    this.#checkUid(stackUid)
+    checkEpoch(epoch)
+    this.#checkSize(bytes, 'configuration')
+    const { fence } = this.#stack(stackUid)
+    if (epoch < fence.minEpoch) return { kind: 'rejected', reason: 'StaleEpoch', currentEpoch: fence.maxSeenEpoch }
+    const digest = this.#encryption.digest(bytes)
+    const stored = this.#file.sql('SELECT digest FROM configuration WHERE stack_uid = ?').get(stackUid) as { digest: string } | undefined
+    if (stored?.digest === digest) return { kind: 'stored' }
+    const encrypted = this.#encryption.encrypt(bytes, [stackUid, 'configuration', epoch])
+    this.#file
+      .sql('INSERT OR REPLACE INTO configuration VALUES (?, ?, ?, ?, ?, ?)')
+      .run(stackUid, epoch, digest, bytes.byteLength, nowMs, encrypted)
+    return { kind: 'stored' }
+  }
+
+  getConfiguration(stackUid: string): Uint8Array | undefined {
+    this.#checkUid(stackUid)
+    const row = this.#file.sql('SELECT epoch, size, sealed FROM configuration WHERE stack_uid = ?').get(stackUid) as
+      | { epoch: number; size: number; sealed: Uint8Array }
+      | undefined
+    return row && this.#encryption.decrypt(row.sealed, [stackUid, 'configuration', row.epoch], row.size)
+  }
+
   fence(stackUid: string): Fence {
     this.#checkUid(stackUid)
     return this.#stack(stackUid).fence
@@ -256,7 +377,7 @@ export class StateDatabase {
   deleteStack(stackUid: string): void {
     this.#checkUid(stackUid)
     this.#file.sql('DELETE FROM meta WHERE key = ?').run(tokenKey(stackUid))
-    for (const table of ['version', 'plan', 'diff', 'lock', 'stack'])
+    for (const table of ['version', 'plan', 'diff', 'configuration', 'journal', 'journal_digest', 'journal_batch', 'lock', 'stack'])
       this.#file.sql(`DELETE FROM ${table} WHERE stack_uid = ?`).run(stackUid)
   }
 
@@ -265,6 +386,7 @@ export class StateDatabase {
       .sql(`SELECT
       (SELECT count(*) FROM stack) stacks, (SELECT count(*) FROM version WHERE orphan IS NULL) versions,
       (SELECT count(*) FROM version WHERE orphan IS NOT NULL) orphans, (SELECT count(*) FROM plan) plans, (SELECT count(*) FROM lock) locks,
+      (SELECT count(*) FROM journal WHERE is_open = 1) journals,
       (SELECT coalesce(sum(dropped_versions), 0) FROM stack) droppedVersions, (SELECT coalesce(sum(dropped_orphans), 0) FROM stack) droppedOrphans`)
       .get() as Omit<StateStats, 'bytes'>
     return { ...row, bytes: this.#file.bytes }
@@ -304,8 +426,7 @@ export class StateDatabase {
     }
   }
 
-  #checkSize(bytes: Uint8Array, what: string): void {
-    const { maxBytes } = this.#limits
+  #checkSize(bytes: Uint8Array, what: string, maxBytes = this.#limits.maxBytes): void {
     if (bytes.byteLength > maxBytes)
       throw new StateStoreError('TooLarge', `the ${what} has ${bytes.byteLength} bytes, at most ${maxBytes} are allowed`)
   }

@@ -126,6 +126,16 @@ export class StateFile {
     this.#db.exec(`CREATE TABLE IF NOT EXISTS diff (
       stack_uid TEXT NOT NULL, run_name TEXT NOT NULL, size INTEGER NOT NULL, created_ms INTEGER NOT NULL, sealed BLOB NOT NULL,
       PRIMARY KEY (stack_uid, run_name)) STRICT`)
+    this.#db.exec(`CREATE TABLE IF NOT EXISTS configuration (
+      stack_uid TEXT PRIMARY KEY, epoch INTEGER NOT NULL, digest TEXT NOT NULL, size INTEGER NOT NULL, created_ms INTEGER NOT NULL, sealed BLOB NOT NULL) STRICT`)
+    this.#db.exec(`CREATE TABLE IF NOT EXISTS journal (
+      stack_uid TEXT PRIMARY KEY, epoch INTEGER NOT NULL, run_name TEXT NOT NULL, update_number INTEGER NOT NULL, is_open INTEGER NOT NULL,
+      version INTEGER NOT NULL, base_version INTEGER NOT NULL, cli_version TEXT NOT NULL, entries INTEGER NOT NULL, bytes INTEGER NOT NULL,
+      changed_ms INTEGER NOT NULL) STRICT`)
+    this.#db.exec(`CREATE TABLE IF NOT EXISTS journal_digest (
+      stack_uid TEXT NOT NULL, sequence_id INTEGER NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (stack_uid, sequence_id)) STRICT, WITHOUT ROWID`)
+    this.#db.exec(`CREATE TABLE IF NOT EXISTS journal_batch (
+      stack_uid TEXT NOT NULL, number INTEGER NOT NULL, size INTEGER NOT NULL, sealed BLOB NOT NULL, PRIMARY KEY (stack_uid, number)) STRICT`)
     const row = this.sql('SELECT value FROM meta WHERE key = ?').get('keyProbe') as { value: Uint8Array } | undefined
     try {
       if (row === undefined) throw new Error('the key probe is missing')

@@ -245,3 +245,17 @@ test('reports the reason of each write that is stored as an orphaned version, an
     { handler: { onWriteRejected: reason => reasons.push(reason) } },
   )
 })
+
+test('a worker keeps what its Run applies, and that of a later Run reads it; no user does', () =>
+  withStateServer(async server => {
+    const [first, second] = [clientOf(server, 1), clientOf(server, 2)]
+    equal(await second.getConfiguration(), undefined)
+    await first.lock()
+    await first.putConfiguration(Buffer.from('{"format":1}'))
+    await first.unlock()
+    await second.lock()
+    equal((await second.getConfiguration())?.toString(), '{"format":1}')
+    await rejects(first.putConfiguration(Buffer.from('{}')), StaleEpochError)
+    equal((await backendOf({ ...server, token: 'user' })('GET', '/configuration')).status, 404)
+    await Promise.all([first.close(), second.close()])
+  }))

@@ -11,10 +11,13 @@ import {
   parseLockInfo,
   parsePassword,
   parseTarget,
+  parseValues,
   type QueryTarget,
+  type RunResource,
   type RunTarget,
 } from './parse-state-request.ts'
-import { accessDenied, lockRejected, notLockHolder, sendVersion, sendWriteResult, toHttpError } from './state-responses.ts'
+import { requiredAccess } from './required-access.ts'
+import { accessDenied, lockRejected, notLockHolder, sendKept, sendVersion, sendWriteResult, toHttpError } from './state-responses.ts'
 import type { VersionKind } from './state-types.ts'
 
 /** A request to authorize. All of it comes from the request's path and headers and is not verified. */
@@ -28,7 +31,7 @@ export type StateAccessRequest = {
   runName?: string
   epoch?: number
   /** Which subresource of the Stack a user's path is, and the verbs on it that the user needs, all of them. Not set on the worker's paths. */
-  subresource?: 'state' | 'plan' | 'fence'
+  subresource?: 'state' | 'plan' | 'fence' | 'recovery'
   /** The file of a plan, which has everything that the state has: the user needs `get` on `stacks/state` too. */
   isPlanFile?: boolean
   /** The token of the Stack does not allow it. */
@@ -93,11 +96,13 @@ type Exchange = {
 const stackTokenUser: HttpUser = { name: 'oarlock:stack-token', groups: [] }
 
 const maxLockInfoBytes = 64 * 1024
+/** Values of one request to encrypt or decrypt, as JSON. */
+const maxSecretsBytes = 16 * 1024 * 1024
 
 /**
  * Serves the store at `/state/<namespace>/<stack>`: the Terraform HTTP backend (GET, POST, DELETE, LOCK, UNLOCK), and `/lock`, `/token`,
- * `/fence`, `/accept`, `/versions[/N]`, `/orphans[/N]`, `/plan/<digest>`, `/diff/<runName>` and `DELETE /data?uid=` for users; `/run/<runName>/{state,incomplete,inventory,lock,unlock,plan/<digest>,diff}`
- * with the header
+ * `/fence`, `/accept`, `/check`, `/versions[/N]`, `/orphans[/N]`, `/plan/<digest>`, `/diff/<runName>` and `DELETE /data?uid=` for users; `/run/<runName>/{state,incomplete,inventory,lock,unlock,plan/<digest>,diff,configuration}`,
+ * and for Pulumi `/run/<runName>/{pulumi,refused-pulumi,refused-journal,journal/<update>,journal/<update>/complete,encrypt,decrypt}`, with the header
  * `Oarlock-Epoch` for workers. Never rejects, and never responds 500 to a client error. Errors are `{error:{code,message}}`; a held lock is 423.
  */
 export function createStateHandler(options: StateHandlerOptions): StateHandler {
@@ -168,6 +173,12 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
     return result
   }
 
+  async function appendJournal(request: Parameters<StateStore['appendJournal']>[0]): ReturnType<StateStore['appendJournal']> {
+    const result = await store.appendJournal(request)
+    if (result.kind === 'rejected') options.onWriteRejected?.(result.reason)
+    return result
+  }
+
   async function serveRun(target: RunTarget, exchange: Exchange): Promise<void> {
     const { method, res, body, stackUid } = exchange
     const { resource, runName, epoch, sequence } = target
@@ -175,10 +186,12 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
     switch (`${method} ${resource}`) {
       case 'GET state':
       case 'GET inventory':
+      case 'GET pulumi':
         await checkStateVersion(exchange)
         return sendVersion(res, await store.readVersion({ stackUid, kind: kindOf(resource) }))
       case 'PUT state':
-      case 'PUT inventory': {
+      case 'PUT inventory':
+      case 'PUT pulumi': {
         const bytes = await body()
         return sendWriteResult(res, await writeVersion({ stackUid, runName, epoch, sequence, bytes, kind: kindOf(resource) }))
       }
@@ -199,6 +212,31 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
         if (result.kind === 'rejected') throw notLockHolder(result.holder)
         return sendJson(res, 200, result)
       }
+      case 'POST journal': {
+        const { update, cliVersion } = target
+        const bytes = await body(store.limits.journalBatchBytes)
+        return sendWriteResult(res, await appendJournal({ stackUid, runName, epoch, update, cliVersion, bytes }))
+      }
+      case 'PUT refused-pulumi': {
+        // Separate paths, for the same reason.
+        const bytes = await body()
+        return sendKept(res, await writeVersion({ stackUid, runName, epoch, bytes, kind: 'pulumi', orphanReason: 'UpdateEnded' }))
+      }
+      case 'PUT refused-journal': {
+        const { update, cliVersion } = target
+        const bytes = await body(store.limits.journalBatchBytes)
+        const orphanReason = 'UpdateEnded'
+        return sendKept(res, await appendJournal({ stackUid, runName, epoch, update, cliVersion, bytes, orphanReason }))
+      }
+      case 'POST complete': {
+        const result = await store.completeJournal({ stackUid, runName, epoch, update: target.update })
+        if (result.kind === 'rejected') throw lockRejected(result)
+        return sendJson(res, 200, { version: result.version })
+      }
+      case 'POST encrypt':
+        return sendJson(res, 200, { values: toBase64(store.encryptSecrets(stackUid, parseValues(await body(maxSecretsBytes)))) })
+      case 'POST decrypt':
+        return sendJson(res, 200, { values: toBase64(store.decryptSecrets(stackUid, parseValues(await body(maxSecretsBytes)))) })
       case 'PUT plan':
         await store.putPlan({ stackUid, digest: target.digest, runName, bytes: await body() })
         return sendJson(res, 200, { digest: target.digest })
@@ -207,9 +245,18 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
       case 'PUT diff':
         await store.putDiff({ stackUid, runName, bytes: await body() })
         return sendJson(res, 200, {})
+      case 'PUT configuration': {
+        const result = await store.putConfiguration({ stackUid, epoch, bytes: await body() })
+        if (result.kind === 'rejected') throw lockRejected(result)
+        return sendJson(res, 200, {})
+      }
+      case 'GET configuration': {
+        const bytes = await store.getConfiguration(stackUid)
+        if (bytes === undefined) throw new HttpError(404, 'NotFound', 'no Run of this version of Oarlock has applied anything')
+        return send(res, 200, 'application/json', bytes)
+      }
     }
-    const allowed =
-      resource === 'lock' || resource === 'unlock' ? 'POST' : resource === 'incomplete' || resource === 'diff' ? 'PUT' : 'GET, PUT'
+    const allowed = allowedMethods[resource] ?? 'GET, PUT'
     throw new HttpError(405, 'MethodNotAllowed', `${method} is not allowed here, use ${allowed}`)
   }
 
@@ -218,28 +265,36 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
     const { resource, runName, epoch } = target
     const { method, res, body, stackUid } = exchange
     const request = `${method} ${resource}`
-    if (request === 'POST unlock' || request === 'PUT incomplete') return await serveRun(target, exchange)
-    if (request !== 'PUT state' && request !== 'PUT inventory')
+    const isOrphan = request === 'PUT incomplete' || request === 'PUT refused-pulumi' || request === 'PUT refused-journal'
+    if (request === 'POST unlock' || isOrphan) return await serveRun(target, exchange)
+    const isJournal = request === 'POST journal'
+    if (request !== 'PUT state' && request !== 'PUT inventory' && request !== 'PUT pulumi' && !isJournal)
       throw new HttpError(403, 'RunEnded', `Run ${runName} has ended: its worker can only store a last version of the state`)
     if (isLost) return await serveRun(target, exchange)
+    const orphanReason = 'RunEnded'
+    if (isJournal) {
+      const { update, cliVersion } = target
+      const bytes = await body(store.limits.journalBatchBytes)
+      return sendWriteResult(res, await appendJournal({ stackUid, runName, epoch, update, cliVersion, bytes, orphanReason }))
+    }
     const bytes = await body()
-    sendWriteResult(res, await writeVersion({ stackUid, runName, epoch, bytes, kind: kindOf(resource), orphanReason: 'RunEnded' }))
+    sendWriteResult(res, await writeVersion({ stackUid, runName, epoch, bytes, kind: kindOf(resource), orphanReason }))
   }
 
   async function serveBackend(
-    { lockId }: BackendTarget,
+    { lockId, stateKind: kind }: BackendTarget,
     { method, req, res, body, stackUid, path, user, stateVersion }: Exchange,
   ): Promise<void> {
     const sendHeld = (holder: LockHolder, sinceMs: number) => sendJson(res, 423, toLockInfo(holder, sinceMs, path))
     switch (method) {
       case 'GET':
       case 'HEAD':
-        return sendVersion(res, await store.readVersion({ stackUid }))
+        return sendVersion(res, await store.readVersion({ stackUid, kind }))
       case 'POST':
       case 'DELETE': {
         const bytes = method === 'POST' ? await body() : Buffer.alloc(0)
         if (method === 'POST') checkState(bytes, req.headers['content-md5'])
-        const result = await writeVersion({ stackUid, user: { lockId, name: user }, bytes, expectedVersion: stateVersion })
+        const result = await writeVersion({ stackUid, kind, user: { lockId, name: user }, bytes, expectedVersion: stateVersion })
         if (result.kind === 'accepted') return sendJson(res, 200, { version: result.version })
         if (result.holder !== undefined && lockId === undefined) return sendHeld(result.holder, Date.now())
         const current = result.holder ? `the lock is held by ${describeHolder(result.holder)}` : 'the lock is not held'
@@ -307,6 +362,7 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
       return sendJson(res, 200, {})
     }
     if (method !== 'GET') throw new HttpError(405, 'MethodNotAllowed', `${method} is not allowed here, use GET`)
+    if (resource === 'check') return sendJson(res, 200, await store.facts(stackUid))
     if (resource === 'lock') {
       const lock = await store.currentLock(stackUid)
       return sendJson(res, 200, lock ? { ...lock, info: toLockInfo(lock.holder, lock.sinceMs, path) } : {})
@@ -326,31 +382,18 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
   }
 }
 
-/** The token of a Stack allows every request on its state, so a user who gets it needs all verbs. */
-const tokenVerbs: readonly StateVerb[] = ['get', 'update', 'delete']
 /** The previous token of a Stack is valid for at most 30 days. */
 const maxGraceSeconds = 30 * 86_400
 
-function requiredAccess(
-  target: BackendTarget | QueryTarget,
-  method: string,
-): Pick<StateAccessRequest, 'subresource' | 'verbs' | 'requiresUser' | 'isPlanFile'> {
-  if (target.kind === 'query') {
-    // An old token gets no new one.
-    if (target.resource === 'token') return { subresource: 'state', verbs: tokenVerbs, requiresUser: true }
-    if (target.resource === 'fence' && method !== 'GET') return { subresource: 'fence', verbs: [verbOf(method)] }
-    const verbs = [verbOf(method)]
-    // It is recorded who accepts.
-    if (target.resource === 'accept') return { subresource: 'state', verbs: ['update'], requiresUser: true }
-    if (target.resource === 'diff') return { subresource: 'plan', verbs }
-    return target.resource === 'plan' ? { subresource: 'plan', isPlanFile: true, verbs } : { subresource: 'state', verbs }
-  }
-  return { subresource: 'state', verbs: [verbOf(method)] }
+const kindOf = (resource: string): VersionKind => (resource === 'inventory' || resource === 'pulumi' ? resource : 'terraform')
+
+/** Of resources that are not read and written as a whole. */
+const allowedMethods: Partial<Record<RunResource, string>> = {
+  ...{ lock: 'POST', unlock: 'POST', journal: 'POST', complete: 'POST', encrypt: 'POST', decrypt: 'POST', incomplete: 'PUT', diff: 'PUT' },
+  ...{ 'refused-pulumi': 'PUT', 'refused-journal': 'PUT' },
 }
 
-const verbOf = (method: string): StateVerb => (method === 'GET' || method === 'HEAD' ? 'get' : method === 'DELETE' ? 'delete' : 'update')
-
-const kindOf = (resource: string): VersionKind => (resource === 'inventory' ? 'inventory' : 'terraform')
+const toBase64 = (values: readonly Buffer[]): string[] => values.map(value => value.toString('base64'))
 
 /**
  * The lock id of an UNLOCK. OpenTofu's `force-unlock` sends it; Terraform's (1.11, hashicorp/terraform#28421) sends an empty body without

@@ -22,10 +22,18 @@ export function sendWriteResult(res: ServerResponse, result: StateWriteResult): 
   sendJson(res, 200, { version: result.version })
 }
 
+/** Responds to a request to keep content as an orphan; content that is current already is not stored again. */
+export function sendKept(res: ServerResponse, result: StateWriteResult): void {
+  sendJson(res, 200, result.kind === 'rejected' ? { orphan: result.orphan } : { version: result.version })
+}
+
 function writeRejected(result: Extract<StateWriteResult, { kind: 'rejected' }>): HttpError {
   const { reason, orphan, currentEpoch, holder } = result
   if (reason === 'Incomplete') {
     return new HttpError(409, reason, `incomplete state is never current; it is stored as orphaned version ${orphan}`, { orphan })
+  }
+  if (reason === 'JournalClosed') {
+    return new HttpError(409, reason, `the update is complete; the entries are stored as orphaned version ${orphan}`, { orphan })
   }
   if (reason === 'RunEnded') {
     return new HttpError(409, reason, `the Run has ended; the content is stored as orphaned version ${orphan}`, { orphan })
@@ -43,7 +51,7 @@ function writeRejected(result: Extract<StateWriteResult, { kind: 'rejected' }>):
 export function lockRejected(result: Extract<LockResult, { kind: 'rejected' }>): HttpError {
   if (result.reason === 'StaleEpoch') {
     const { currentEpoch } = result
-    return new HttpError(409, 'StaleEpoch', `the lock was rejected because epoch ${currentEpoch} has started`, { currentEpoch })
+    return new HttpError(409, 'StaleEpoch', `the request was rejected because epoch ${currentEpoch} has started`, { currentEpoch })
   }
   const { holder, sinceMs } = result
   return new HttpError(423, 'Locked', `the lock is held by ${describeHolder(holder)}`, { holder, sinceMs })
@@ -70,6 +78,9 @@ const storeErrorStatus: Record<StateStoreErrorCode, number> = {
     Unavailable: 503,
     InUse: 503,
     InvalidArgument: 400,
+    JournalConflict: 409,
+    JournalUnreadable: 409,
+    DecryptionFailed: 400,
   },
   ...{ StateKeyMismatch: 500, DataTooNew: 500, Corrupt: 500 },
 }

@@ -4,7 +4,10 @@
  * - `DataTooNew`: a newer version of Oarlock wrote this store. Nothing was changed.
  * - `InUse`: another process has this store open.
  * - `PlanExists`: another plan is stored under this digest. Nothing was changed.
- * - `TooLarge`: the content is over `limits.maxBytes`.
+ * - `TooLarge`: the content is over `limits.maxBytes`, or a journal over its limits.
+ * - `JournalConflict`: another entry is stored under a sequence id. Nothing was changed.
+ * - `JournalUnreadable`: the state has a journal that this version of Oarlock does not understand completely. It is kept as it is.
+ * - `DecryptionFailed`: a value was not encrypted for this Stack.
  * - `DiskFull`, `QuotaExceeded`: the disk is full, or `limits.totalBytes` is reached. Stored data is not affected; writes work again once there is space.
  * - `Overloaded`: more than `limits.pendingBytes` are waiting for the disk. Retry.
  * - `Corrupt`: the stored data differs from what was written.
@@ -17,6 +20,9 @@ export type StateStoreErrorCode =
   | 'InUse'
   | 'PlanExists'
   | 'TooLarge'
+  | 'JournalConflict'
+  | 'JournalUnreadable'
+  | 'DecryptionFailed'
   | 'DiskFull'
   | 'QuotaExceeded'
   | 'Overloaded'

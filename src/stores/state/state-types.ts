@@ -20,6 +20,12 @@ export type StateLimits = {
   maxBytes: number
   /** Size of the database. A write beyond it is rejected with `QuotaExceeded`. Default 64 GiB. */
   totalBytes: number
+  /** Entries of one journal. A batch beyond it is rejected with `TooLarge`. Default 1,000,000. */
+  journalEntries: number
+  /** Uncompressed bytes of a journal and of the state that it began with. A batch beyond it is rejected with `TooLarge`. Default 256 MiB. */
+  journalBytes: number
+  /** Size of one batch of journal entries. A larger one is rejected with `TooLarge`, and the CLI splits it. Default 16 MiB. */
+  journalBatchBytes: number
   /** Bytes received and not yet on disk. A write beyond it is rejected with `Overloaded`. Default 256 MiB. */
   pendingBytes: number
 }
@@ -33,11 +39,17 @@ export const defaultStateLimits: StateLimits = {
   diffBytesPerStack: 64 * 1024 * 1024,
   maxBytes: 64 * 1024 * 1024,
   totalBytes: 64 * 1024 * 1024 * 1024,
+  journalEntries: 1_000_000,
+  journalBytes: 256 * 1024 * 1024,
+  journalBatchBytes: 16 * 1024 * 1024,
   pendingBytes: 256 * 1024 * 1024,
 }
 
-/** `terraform`: an engine's state. `inventory`: the record of an engine without a state file. Each kind has its own newest version. */
-export type VersionKind = 'terraform' | 'inventory'
+/**
+ * `terraform`: an engine's state. `inventory`: the record of an engine without a state file. `pulumi`: a state of Pulumi, as `pulumi stack export` writes it.
+ * `pulumi-journal`: rejected journal entries, `{"entries":[…]}`, which are only kept as orphans. Each kind has its own newest version.
+ */
+export type VersionKind = 'terraform' | 'inventory' | 'pulumi' | 'pulumi-journal'
 
 export type VersionInfo = {
   /** Unique and increasing per stack over all kinds. Rejected writes get numbers too, so that a number identifies one content. */
@@ -49,6 +61,8 @@ export type VersionInfo = {
   /** Uncompressed bytes; 0 when the state was deleted. */
   size: number
   createdMs: number
+  /** Set while it is a journal to which its Run still adds entries, and from which the content results; `size` is that of the entries then. */
+  journalEntries?: number
 }
 export type OrphanInfo = VersionInfo & { reason: OrphanReason }
 export type StoredVersion = VersionInfo & { bytes: Uint8Array; orphan: boolean }
@@ -73,6 +87,31 @@ export type StateWriteResult =
   | { kind: 'accepted'; version: number }
   /** Not current: the content is stored as the orphaned version `orphan` (invariant 3). `holder` is the present lock holder, if any. */
   | { kind: 'rejected'; reason: OrphanReason; orphan: number; currentEpoch: number; holder?: LockHolder }
+
+/** Journal entries of one update of a Run. `update` is its number in the Run: a later one is higher. */
+export type AppendRequest = {
+  stackUid: string
+  runName: string
+  epoch: number
+  update: number
+  /** `{"entries":[…]}`, as the CLI sends it. */
+  bytes: Uint8Array
+  /** For messages about what this version of Oarlock does not understand. */
+  cliVersion: string
+  /** The batch is stored as an orphan for this reason, even if the Run holds the lock. */
+  orphanReason?: OrphanReason | undefined
+}
+export type CompleteRequest = Pick<AppendRequest, 'stackUid' | 'runName' | 'epoch' | 'update'>
+export type CompleteResult = { kind: 'accepted'; version: number } | { kind: 'rejected'; reason: 'StaleEpoch'; currentEpoch: number }
+
+/** What the state of Pulumi of a Stack has. */
+export type PulumiFacts = {
+  readonly resources: number
+  /** Operations that had begun when the CLI ended: what became of their resources is not known. */
+  readonly pendingOperations: number
+  /** Why the state cannot be read; the numbers are 0 then. */
+  readonly unreadable?: string
+}
 
 export type LockRequest = {
   stackUid: string
@@ -99,12 +138,18 @@ export type PlanRequest = { stackUid: string; digest: string; runName: string; b
 /** What the plan of a Run would change, as users read it. The store does not interpret `bytes`. */
 export type DiffRequest = { stackUid: string; runName: string; bytes: Uint8Array }
 
+/** With what a Run applies: the newest of a Stack is kept for its destruction. The store does not interpret `bytes`. */
+export type ConfigurationRequest = { stackUid: string; epoch: number; bytes: Uint8Array }
+export type ConfigurationResult = { kind: 'stored' } | { kind: 'rejected'; reason: 'StaleEpoch'; currentEpoch: number }
+
 export type StateStats = {
   stacks: number
   versions: number
   orphans: number
   plans: number
   locks: number
+  /** Journals of updates that have not completed. */
+  journals: number
   /** Versions deleted by a limit, since the store was created. */
   droppedVersions: number
   droppedOrphans: number

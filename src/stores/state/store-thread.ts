@@ -4,8 +4,8 @@ import { StateDatabase } from './state-database.ts'
 import { StateStoreError, type StateStoreErrorCode, toStateStoreError } from './state-store-error.ts'
 import type { StateLimits } from './state-types.ts'
 
-export type StoreMethod = Exclude<keyof StateDatabase, 'transaction'>
-/** `open` comes first, and responds once the database is open. */
+export type StoreMethod = Exclude<keyof StateDatabase, 'transaction' | 'stacksWithFacts'>
+/** `open` comes first, and responds with {@link StateDatabase.stacksWithFacts} once the database is open. */
 export type StoreRequest = { method: StoreMethod | 'open'; args: readonly unknown[] }
 export type StoreResponse = { ok: true; value: unknown } | { ok: false; code: StateStoreErrorCode; message: string; cause?: string }
 export type ThreadOptions = { directory: string; key: Uint8Array; limits: StateLimits }
@@ -22,8 +22,10 @@ type CallResponse = ResponseMessage<StoreResponse>
 function serve(port: NonNullable<typeof parentPort>, options: ThreadOptions): void {
   port.once('message', ({ requestId }: Call) => {
     let database: StateDatabase
+    let stacks: string[]
     try {
       database = new StateDatabase(options)
+      stacks = database.stacksWithFacts()
     } catch (error) {
       port.postMessage(failure(requestId, error))
       port.close()
@@ -45,7 +47,7 @@ function serve(port: NonNullable<typeof parentPort>, options: ThreadOptions): vo
         backups,
       )
     })
-    port.postMessage({ responseTo: requestId, body: { ok: true, value: undefined } } satisfies CallResponse)
+    port.postMessage({ responseTo: requestId, body: { ok: true, value: stacks } } satisfies CallResponse)
   })
 }
 

@@ -28,10 +28,21 @@ export type StreamStateFileOptions = {
 }
 
 export type StateFileStream = {
-  /** To be called when the engine has ended. Uploads the present content; rejects if the upload failed or the file is incomplete. */
+  /** To be called when the engine has ended. Uploads the present content. @throws {IncompleteStateError}, or what `upload` threw. */
   flush(): Promise<void>
   /** Stops watching and uploading. */
   close(): void
+}
+
+/** When the engine had ended, its state file did not contain one complete JSON object. */
+export class IncompleteStateError extends Error {
+  override readonly name = 'IncompleteStateError'
+
+  constructor(path: string) {
+    super(
+      `${path} contains no complete state, which is one JSON object: the engine was interrupted while writing it, or wrote something else`,
+    )
+  }
 }
 
 /** Larger than the store accepts by default, so that the store reports the size; smaller than what could exhaust the memory of a worker. */
@@ -188,7 +199,7 @@ export function streamStateFile(options: StreamStateFileOptions): StateFileStrea
       try {
         await running
         dirty = false
-        if (!(await uploadChange())) throw new Error(`${path} contains no complete state: the engine was interrupted while writing it`)
+        if (!(await uploadChange())) throw new IncompleteStateError(path)
       } finally {
         flushing = false
         if (dirty) changed()

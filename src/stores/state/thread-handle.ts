@@ -1,6 +1,8 @@
 import { openFilesError, RequestThread } from '../../kubernetes/util/index.ts'
+import { StacksWithFacts } from './stacks-with-facts.ts'
 import type { StateDatabase } from './state-database.ts'
 import { StateStoreError } from './state-store-error.ts'
+import type { LockRequest, WriteRequest } from './state-types.ts'
 import type { StoreMethod, StoreRequest, StoreResponse, ThreadOptions } from './store-thread.ts'
 
 type Methods = { [M in StoreMethod]: StateDatabase[M] }
@@ -12,10 +14,11 @@ export class ThreadHandle {
   #pendingBytes = 0
   #ended: StateStoreError | undefined
   #closing: Promise<void> | undefined
+  #stacks = new StacksWithFacts([])
 
   static async start(options: ThreadOptions): Promise<ThreadHandle> {
     const thread = new ThreadHandle(options)
-    await thread.#request('open', [], 0)
+    thread.#stacks = new StacksWithFacts((await thread.#request('open', [], 0)) as string[])
     return thread
   }
 
@@ -36,6 +39,11 @@ export class ThreadHandle {
   /** True when the thread has failed or was closed: every further call rejects. */
   get hasEnded(): boolean {
     return this.#ended !== undefined
+  }
+
+  /** Includes what the calls so far may have written. */
+  get stacks(): StacksWithFacts {
+    return this.#stacks
   }
 
   call<M extends StoreMethod>(method: M, ...args: Parameters<Methods[M]>): Promise<Awaited<ReturnType<Methods[M]>>> {
@@ -68,6 +76,8 @@ export class ThreadHandle {
 
   async #request(method: StoreRequest['method'], args: readonly unknown[], bytes: number, transfer?: ArrayBuffer[]): Promise<unknown> {
     if (this.#ended !== undefined) throw this.#ended
+    const written = factsWrittenBy(method, args)
+    if (written !== undefined) this.#stacks.add(written)
     this.#pendingBytes += bytes
     try {
       const response = await this.#thread.request({ method, args }, transfer).catch((reason: Error) => {
@@ -78,5 +88,21 @@ export class ThreadHandle {
     } finally {
       this.#pendingBytes -= bytes
     }
+  }
+}
+
+/** The UID of the Stack that has something to find in its facts if the call is accepted. */
+function factsWrittenBy(method: StoreRequest['method'], args: readonly unknown[]): string | undefined {
+  const { stackUid, holder, kind } = (args[0] ?? {}) as Partial<LockRequest & WriteRequest>
+  switch (method) {
+    case 'lock':
+      return holder?.kind === 'User' ? stackUid : undefined
+    case 'appendJournal':
+    case 'completeJournal':
+      return stackUid
+    case 'writeVersion':
+      return kind === 'pulumi' ? stackUid : undefined
+    default:
+      return undefined
   }
 }

@@ -47,9 +47,9 @@ export class VersionTable {
   newest(stackUid: string, kind: VersionKind): NewestVersion | undefined {
     const row = this.#file
       .sql(
-        'SELECT version, epoch, digest, sequence FROM version WHERE stack_uid = ? AND kind = ? AND orphan IS NULL ORDER BY version DESC LIMIT 1',
+        'SELECT version, epoch, digest, sequence, size FROM version WHERE stack_uid = ? AND kind = ? AND orphan IS NULL ORDER BY version DESC LIMIT 1',
       )
-      .get(stackUid, kind) as { version: number; epoch: number; digest: string; sequence: number | null } | undefined
+      .get(stackUid, kind) as { version: number; epoch: number; digest: string; sequence: number | null; size: number } | undefined
     return row && { ...row, sequence: row.sequence ?? undefined }
   }
 

@@ -10,8 +10,9 @@ const candidate = (name: string, { active = 0, zone, caches }: { active?: number
   active,
   free: 1,
 })
-const choose = (candidates: Candidate[], cacheKey?: string, domains: Record<string, number> = {}) =>
-  chooseWorker(candidates, cacheKey, domain => domains[domain] ?? 0)?.worker.metadata.name
+const choose = (candidates: Candidate[], cacheKey?: string | string[], domains: Record<string, number> = {}) =>
+  chooseWorker(candidates, typeof cacheKey === 'string' ? [cacheKey] : (cacheKey ?? []), domain => domains[domain] ?? 0)?.worker.metadata
+    .name
 
 describe('chooseWorker', () => {
   test('prefers the most loaded Worker, so that idle ones can be drained', () =>
@@ -26,6 +27,15 @@ describe('chooseWorker', () => {
     assert.equal(choose(both, 'git x'), 'b')
     assert.equal(choose(both, 'git y'), 'a')
     assert.equal(choose(both), 'a')
+  })
+  test('prefers installed dependencies to a cached source, and that to neither', () => {
+    const source = candidate('a', { active: 1, caches: ['source'] })
+    const installed = candidate('b', { caches: ['x', 'installed'] })
+    const neither = candidate('c', { active: 2 })
+    const keys = ['installed', 'source']
+    assert.equal(choose([neither, source, installed], keys), 'b')
+    assert.equal(choose([neither, source], keys), 'a')
+    assert.equal(choose([neither], keys), 'c')
   })
   test('prefers cached dependencies only within the affinity bound', () => {
     const both = [candidate('a', { zone: 'x', caches: ['k'] }), candidate('b', { zone: 'y' })]

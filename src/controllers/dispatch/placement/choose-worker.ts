@@ -19,21 +19,26 @@ export const affinityBound = 2
 export const sampleSize = 32
 
 /**
- * Chooses the best of the candidates, all of which fit. Preferred is a Worker that has the dependencies cached, within {@link affinityBound};
+ * Chooses the best of the candidates, all of which fit. Preferred is a Worker that has the first of `cacheKeys`, or else the next, within {@link affinityBound};
  * then the failure domain with the fewest Runs; then the most loaded Worker, so that idle ones can be drained.
  */
 export function chooseWorker<T extends Candidate>(
   candidates: readonly T[],
-  cacheKey: string | undefined,
+  cacheKeys: readonly string[],
   activeIn: (domain: string) => number,
 ): T | undefined {
   const least = Math.min(...candidates.map(({ worker }) => activeIn(domainOf(worker))))
-  const isCached = ({ worker }: T) =>
-    cacheKey !== undefined && worker.status?.caches?.includes(cacheKey) === true && activeIn(domainOf(worker)) - least <= affinityBound
+  /** The position of the first key that the Worker has. */
+  const cacheRank = ({ worker }: T): number => {
+    const caches = worker.status?.caches
+    if (!caches || activeIn(domainOf(worker)) - least > affinityBound) return cacheKeys.length
+    const rank = cacheKeys.findIndex(key => caches.includes(key))
+    return rank === -1 ? cacheKeys.length : rank
+  }
   let best: T | undefined
   let bestScore: readonly number[] = []
   for (const candidate of candidates) {
-    const score = [isCached(candidate) ? 0 : 1, activeIn(domainOf(candidate.worker)), -candidate.active]
+    const score = [cacheRank(candidate), activeIn(domainOf(candidate.worker)), -candidate.active]
     const order = best ? compare(score, bestScore) : -1
     if (order < 0 || (order === 0 && best && candidate.worker.metadata.name < best.worker.metadata.name)) {
       best = candidate

@@ -2,8 +2,8 @@ import { type EquivalenceClass, isOlder, RunQueue, type RunQueueEntry, type RunQ
 import { WorkerInventory } from './worker-inventory.ts'
 
 export type ScheduleOptions = {
-  /** Key of the dependencies of a Run in `status.caches` of Workers. Default: no cache affinity. */
-  readonly cacheKeyOf?: (runKey: string) => string | undefined
+  /** Keys of a Run in `status.caches` of Workers, the most valuable first. Default: no cache affinity. */
+  readonly cacheKeysOf?: (runKey: string) => readonly string[] | undefined
   /** Maximum number of assignments. Default: no limit. */
   readonly limit?: number
   readonly nowMs: number
@@ -48,7 +48,7 @@ export class Scheduler {
    * Assigns a new Run without queueing it. Returns its Worker; undefined if none fits, a limit blocks the Run, or an older one could be next: of its pool,
    * of its tenant, or any if the number of active Runs is limited.
    */
-  assignNew(request: RunRequest, cacheKey: string | undefined, nowMs: number, random: () => number): string | undefined {
+  assignNew(request: RunRequest, cacheKeys: readonly string[], nowMs: number, random: () => number): string | undefined {
     const { queue, inventory } = this
     const { key, namespace, requirements, concurrency } = request
     const { pool } = requirements
@@ -56,14 +56,14 @@ export class Scheduler {
       return undefined
     const { fifo } = queue.put(request)
     const isBlocked = fifo.tenantQueue.account.queued > 1 || queue.limitReached(fifo) !== undefined
-    const worker = isBlocked ? undefined : inventory.assign(requirements, cacheKey, random)
+    const worker = isBlocked ? undefined : inventory.assign(requirements, cacheKeys, random)
     if (worker === undefined) queue.remove(key)
     else this.#start({ key, namespace, pool, concurrencyKey: concurrency?.key, sinceMs: nowMs })
     return worker
   }
 
   /** Assigns Runs one at a time: always the first eligible Run in queue order that fits a Worker. */
-  schedule({ cacheKeyOf, limit = Number.POSITIVE_INFINITY, nowMs, random }: ScheduleOptions): Assignment[] {
+  schedule({ cacheKeysOf, limit = Number.POSITIVE_INFINITY, nowMs, random }: ScheduleOptions): Assignment[] {
     const { queue, inventory } = this
     inventory.beginCycle()
     const assignments: Assignment[] = []
@@ -84,7 +84,7 @@ export class Scheduler {
       const isStarvedTurn = (this.#assignmentCounts.get(pool) ?? 0) === starvedEvery - 1
       const entry = (isStarvedTurn ? oldestStarved(queue, candidates, pool, nowMs) : undefined) ?? next
       const { request, fifo } = entry
-      const worker = inventory.assign(request.requirements, cacheKeyOf?.(request.key), random)
+      const worker = inventory.assign(request.requirements, cacheKeysOf?.(request.key) ?? [], random)
       if (!worker) {
         candidates.delete(fifo.tenantQueue.equivalenceClass)
         continue

@@ -23,7 +23,7 @@ function slots(inventory: WorkerInventory): string[] {
       while (inventory.assignTo(of, requirements!) !== undefined) count++
       return `${pool}/${of} ${count}`
     })
-    return [...from, `${pool} ${inventory.assign(requirements!, undefined, first)}`]
+    return [...from, `${pool} ${inventory.assign(requirements!, [], first)}`]
   }
   return poolNames.flatMap(slotsOf)
 }
@@ -102,10 +102,7 @@ test('property: after any sequence of changes and assignments it equals an inven
         } else if (one.kind === 'begin') inventory.beginCycle()
         else {
           const requirements = requirementsIn(one.pool)[one.requirements]!
-          count(
-            one.kind === 'assign' ? inventory.assign(requirements, undefined, first) : inventory.assignTo(one.of, requirements),
-            requirements,
-          )
+          count(one.kind === 'assign' ? inventory.assign(requirements, [], first) : inventory.assignTo(one.of, requirements), requirements)
         }
       }
       inventory.beginCycle()

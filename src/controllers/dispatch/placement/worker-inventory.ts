@@ -132,14 +132,14 @@ export class WorkerInventory {
    * Assigns a slot of the best Worker that fits. Returns its name; undefined if none fits.
    * @param random 0 ≤ x < 1; for sampling large pools.
    */
-  assign(requirements: Requirements, cacheKey: string | undefined, random: () => number): string | undefined {
+  assign(requirements: Requirements, cacheKeys: readonly string[], random: () => number): string | undefined {
     const pool = this.#pools.get(requirements.pool)
     if (!pool || pool.free.length === 0) return undefined
     const doesFit = (candidate: InventoryWorker) => fits(requirements, candidate, pool.engines)
     let candidates = sample(pool.free, random).filter(doesFit)
     // If no Worker of the sample fits, another one still may.
     if (candidates.length === 0 && pool.free.length > sampleSize) candidates = pool.free.filter(doesFit)
-    const chosen = chooseWorker(candidates, cacheKey, domain => pool.activeByDomain.get(domain) ?? 0)
+    const chosen = chooseWorker(candidates, cacheKeys, domain => pool.activeByDomain.get(domain) ?? 0)
     return chosen && this.#assume(pool, chosen, requirements)
   }
 

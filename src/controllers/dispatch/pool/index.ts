@@ -3,7 +3,7 @@
  * In: the number of startable Runs of each pool (from `queue/`), the counts of its workers, WorkerPools, reports of drivers. Out: workers to start and to
  * drain, and processes to stop.
  * Start reading at `decide-pools.ts`. Also pure: `start-state.ts` (backoff) and `start-tracker.ts`, which keeps it for all pools; `warm-minimum.ts`
- * (schedules); `decide-orphans.ts` (processes without a Worker); `decide-request-garbage.ts` (requests for workers that failed or that no host claims).
+ * (schedules); `worker-crash.ts` (which ends are crashes); `decide-orphans.ts` (processes without a Worker); `decide-request-garbage.ts` (requests for workers that failed or that no host claims).
  * {@link PoolDriver} is what starts and stops workers: `pods/` is the driver of mode Pod. Mode Process has two: `requested-pool.ts` has other hosts
  * start workers, the one in `app/` starts child processes.
  * Not done here: which Worker gets which Run (`placement/`), and calling the drivers (`shell/`).
@@ -38,4 +38,5 @@ export {
   withTimeouts,
 } from './start-state.ts'
 export { type StartPlan, StartTracker } from './start-tracker.ts'
+export { crashOf } from './worker-crash.ts'
 export { workerEnvironment } from './worker-environment.ts'

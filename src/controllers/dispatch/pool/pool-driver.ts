@@ -1,4 +1,4 @@
-import type { WorkerPool } from '../../../api/index.ts'
+import type { CrashReason, WorkerPool } from '../../../api/index.ts'
 import type { StartFailure } from './start-state.ts'
 
 /** A worker that a driver started and that has not ended, registered or not. */
@@ -14,7 +14,12 @@ export type DriverWorker = {
 }
 
 /** Why a worker ended. Without a reason the exit code decides. */
-export type ExitFailure = { readonly reason?: StartFailure['reason'] | undefined; readonly message: string }
+export type ExitFailure = {
+  readonly reason?: StartFailure['reason'] | undefined
+  readonly message: string
+  /** It crashed (`crashOf`): if it executed exactly one Run, that Run is the probable cause. */
+  readonly crash?: { readonly reason: CrashReason; readonly message: string } | undefined
+}
 
 export type DriverListener = {
   /** A worker has ended. `exitCode` is undefined if it was killed or evicted; `failure` is more specific than the exit code. */

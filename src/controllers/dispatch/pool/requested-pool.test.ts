@@ -32,7 +32,8 @@ beforeEach(async () => {
   driver = new RequestedPool({ manager, log: silentLog, nowMs })
   reports.length = 0
   driver.listen({
-    exited: (worker, exitCode, failure) => reports.push(`${worker} exited ${exitCode} ${failure?.reason}: ${failure?.message}`),
+    exited: (worker, exitCode, failure) =>
+      reports.push(`${worker} exited ${exitCode} ${failure?.crash?.reason ?? failure?.reason}: ${failure?.message}`),
     observed: ({ name, failure, isReleased }) =>
       reports.push(`${name} ${isReleased ? 'released' : (failure?.reason ?? 'fails no longer')}: ${failure?.message ?? ''}`),
   })
@@ -71,6 +72,14 @@ test('reports a failed start with its reason and exit code once, and deletes the
     ['w exited 5 CredentialRejected: rejected'],
   )
   deepEqual(driver.running(), [])
+})
+
+test('reports the crash of a worker that had registered', async () => {
+  await driver.start(pool, 'w')
+  await workers().patchStatus('w', { status: { phase: 'Busy', agent: 'a' } })
+  await workers().patchStatus('w', { status: { phase: 'Failed', reason: 'WorkerCrashed', message: 'worker w was ended by SIGSEGV' } })
+  const crash = 'w exited undefined WorkerCrashed: worker w was ended by SIGSEGV'
+  await eventually(() => reports.includes(crash), 'the crash')
 })
 
 test('reports a request that another leader has made', async () => {

@@ -1,4 +1,4 @@
-import { hasRegistered, isStartRequested, labels, type Worker, type WorkerPool, workerResource } from '../../../api/index.ts'
+import { crashReasons, hasRegistered, isStartRequested, labels, type Worker, type WorkerPool, workerResource } from '../../../api/index.ts'
 import { coerceError, type Informer, type Log, type Manager } from '../../../kubernetes/controller/index.ts'
 import { isReason, type StatusError } from '../../../kubernetes/object/index.ts'
 import { decideRequestGarbage } from './decide-request-garbage.ts'
@@ -109,8 +109,10 @@ const driverWorkerOf = ({ metadata: { name, creationTimestamp }, spec: { pool } 
 /** Undefined if the host reports neither a known reason nor a message. */
 function failureOf({ metadata, status }: Worker): ExitFailure | undefined {
   const reason = failureReasons.find(known => known === status?.reason)
+  const crash = crashReasons.find(known => known === status?.reason)
   if (reason === undefined && status?.message === undefined) return undefined
-  return { reason, message: status?.message ?? `worker ${metadata.name} failed` }
+  const message = status?.message ?? `worker ${metadata.name} failed`
+  return { reason, message, ...(crash && { crash: { reason: crash, message } }) }
 }
 
 const failureReasons: readonly StartFailureReason[] = ['CreateFailed', 'CredentialRejected', 'CrashedOnStartup', 'RegistrationFailed']

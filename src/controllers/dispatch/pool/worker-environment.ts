@@ -2,10 +2,10 @@ import { defaults, poolPolicy, type RunPolicy, type WorkerPool } from '../../../
 
 /**
  * The environment variables of a worker of the pool, which `oarlock worker` reads: its name, its pool and its settings. Drivers add the address
- * of the server and a credential.
+ * of the server and a credential. `spec.idleTimeout` is not among them: only dispatch knows which workers are above the minimum, and drains those.
  */
 export function workerEnvironment({ metadata, spec }: WorkerPool, workerName: string): Record<string, string> {
-  const { lifecycle = 'OneShot', slots = 1, idleTimeout, recycle, drainGrace = defaults.drainGrace, engineEnvironment = [] } = spec
+  const { lifecycle = 'OneShot', slots = 1, recycle, drainGrace = defaults.drainGrace, engineEnvironment = [] } = spec
   return {
     OARLOCK_WORKER_NAME: workerName,
     OARLOCK_POOL: metadata.name,
@@ -16,7 +16,6 @@ export function workerEnvironment({ metadata, spec }: WorkerPool, workerName: st
     OARLOCK_DRAIN_GRACE: drainGrace,
     OARLOCK_ENGINE_ENVIRONMENT: engineEnvironment.join(','),
     ...policyEnvironment(poolPolicy(spec)),
-    ...(idleTimeout !== undefined && { OARLOCK_IDLE_TIMEOUT: idleTimeout }),
     ...(recycle?.afterRuns !== undefined && { OARLOCK_RECYCLE_AFTER_RUNS: String(recycle.afterRuns) }),
     ...(recycle?.aboveMemory !== undefined && { OARLOCK_RECYCLE_ABOVE_MEMORY: recycle.aboveMemory }),
   }

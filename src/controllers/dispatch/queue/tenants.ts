@@ -48,7 +48,12 @@ export class TenantIndex {
   }
 
   tenantOf(namespace: string): string {
-    return this.#named.get(namespace) ?? this.#selected.get(namespace) ?? namespace
+    return this.ownerOf(namespace) ?? namespace
+  }
+
+  /** The Tenant that the namespace belongs to. Unlike {@link tenantOf} never a Tenant that only has the name of the namespace. */
+  ownerOf(namespace: string): string | undefined {
+    return this.#named.get(namespace) ?? this.#selected.get(namespace)
   }
 
   settingsOf(tenant: string): TenantSettings {

@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import type { Run, RunPolicy } from '../../../api/index.ts'
+import type { Run, RunPolicy, RunSpec } from '../../../api/index.ts'
 import { coerceError, EventRecorder, type Log, type Manager } from '../../../kubernetes/controller/index.ts'
 import { rfc3339 } from '../../../kubernetes/object/index.ts'
 import { DispatchCore, type DispatchCoreOptions, type NewRun } from '../dispatch-core.ts'
@@ -30,6 +30,7 @@ export type NewRunPlacement = {
   readonly workerName: string
   readonly assignedAt: string
   readonly policy: RunPolicy
+  readonly tenant?: RunSpec['tenant']
   settle(isCreated: boolean): void
 }
 
@@ -97,12 +98,12 @@ export class Dispatcher {
       try {
         const placement = core.placeNewRun(run, this.#now(), this.#options.random)
         if (!placement) return undefined
-        const { object, worker, atMs, finalizers, policy } = placement
+        const { object, worker, atMs, finalizers, policy, tenant } = placement
         const settle = (isCreated: boolean) => {
           observe({ kind: 'CreationSettled', run: object })
           if (isCreated) this.#metrics.runAssigned(run.spec.pool, 0)
         }
-        return { finalizers, workerName: worker, assignedAt: rfc3339(atMs), policy, settle }
+        return { finalizers, workerName: worker, assignedAt: rfc3339(atMs), policy, ...(tenant && { tenant }), settle }
       } catch (thrown) {
         failure ??= { thrown }
         wake()

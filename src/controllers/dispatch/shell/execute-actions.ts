@@ -114,8 +114,8 @@ export class ActionExecutor {
 
   // ---- Runs
 
-  async #assign({ object, worker, pool, atMs, queuedMs, finalizers, policy }: Action<'AssignRun'>): Promise<void> {
-    const patch = { metadata: { finalizers }, spec: { workerName: worker, assignedAt: rfc3339(atMs), policy } }
+  async #assign({ object, worker, pool, atMs, queuedMs, finalizers, policy, tenant }: Action<'AssignRun'>): Promise<void> {
+    const patch = { metadata: { finalizers }, spec: { workerName: worker, assignedAt: rfc3339(atMs), policy, ...(tenant && { tenant }) } }
     const outcome = await this.#write(object, () => this.#patchRun(object, patch))
     if (outcome === 'Written') this.#options.metrics.runAssigned(pool, queuedMs / 1_000)
   }

@@ -33,3 +33,35 @@ test('records the usage and the loss of a Run by pool', async () => {
   match(text, /oarlock_run_peak_memory_bytes_bucket\{le="134217728",pool="default"\} 1/)
   equal(/oarlock_run_peak_memory_bytes_bucket\{le="67108864",pool="default"\} 1/.test(text), false)
 })
+
+test('counts hits, waits and installs of dependencies, the seconds that they saved, and installed bytes', async () => {
+  const registry = new Registry()
+  const metrics = registerMetrics(registry, noGauges)
+  const end = (source: 'Cached' | 'Waited' | 'Installed', seconds: number, manager = 'npm') => {
+    const run = testRun('r', { phase: 'Succeeded' })
+    const dependencies = { digest: 'a'.repeat(64), manager, source, seconds, installSeconds: 30, bytes: 1_000 }
+    metrics.runEnded({ ...run, status: { ...run.status!, dependencies } }, 't')
+  }
+  end('Installed', 31)
+  end('Cached', 0.5)
+  end('Cached', 0.5)
+  end('Waited', 20)
+  // Waited longer than the install takes: nothing was saved.
+  end('Waited', 40)
+  for (let i = 0; i < 100; i++) end('Installed', 0, `manager-${i}`)
+  const text = await registry.metrics()
+  const value = (series: string) =>
+    Number(
+      text
+        .split('\n')
+        .find(line => line.startsWith(`${series} `))
+        ?.split(' ')[1],
+    )
+  equal(value('oarlock_run_dependencies_total{pool="default",manager="npm",source="Installed"}'), 1)
+  equal(value('oarlock_run_dependencies_total{pool="default",manager="npm",source="Cached"}'), 2)
+  equal(value('oarlock_run_dependencies_total{pool="default",manager="npm",source="Waited"}'), 2)
+  equal(value('oarlock_run_dependencies_total{pool="default",manager="other",source="Installed"}'), 81)
+  equal(value('oarlock_dependency_seconds_saved_total{pool="default"}'), 29.5 + 29.5 + 10)
+  equal(value('oarlock_dependency_seconds_total{pool="default",source="Waited"}'), 60)
+  equal(value('oarlock_dependency_installed_bytes_total{pool="default"}'), 101_000)
+})

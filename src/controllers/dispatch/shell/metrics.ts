@@ -37,6 +37,11 @@ const maxLabelValues = 200
 /** Lower, because each tenant is combined with every pool, type and phase. */
 const maxTenants = 50
 
+/** Workers report them. */
+const maxManagers = 20
+
+type RunDependencies = NonNullable<NonNullable<Run['status']>['dependencies']>
+
 /** Registers the metrics of dispatch with `registry`. Gauges are computed at each scrape. */
 export function registerMetrics(registry: Registry, gauges: DispatchGauges): DispatchMetrics {
   const registers = [registry]
@@ -103,6 +108,21 @@ export function registerMetrics(registry: Registry, gauges: DispatchGauges): Dis
     buckets: [32, 64, 128, 256, 512, 1_024, 2_048, 4_096, 8_192].map(count => count * mebibyte),
     registers,
   })
+  const boundedManager = boundedLabelValues(maxManagers)
+  const dependencies = counter(
+    'oarlock_run_dependencies_total',
+    'Runs that got packages of a package manager: cached, after waiting for another Run, or installed.',
+    ['pool', 'manager', 'source'],
+  )
+  const saved = counter('oarlock_dependency_seconds_saved_total', 'Seconds of installs that Runs did not repeat.', ['pool'])
+  const preparation = counter('oarlock_dependency_seconds_total', 'Seconds until Runs had their packages, by source.', ['pool', 'source'])
+  const installedBytes = counter('oarlock_dependency_installed_bytes_total', 'Bytes on disk of the packages that Runs installed.', ['pool'])
+  const recordDependencies = (pool: string, { manager, source, seconds, installSeconds, bytes }: RunDependencies) => {
+    dependencies.inc({ pool, manager: boundedManager(manager), source })
+    preparation.inc({ pool, source }, seconds)
+    if (source === 'Installed') installedBytes.inc({ pool }, bytes)
+    else saved.inc({ pool }, Math.max(0, installSeconds - seconds))
+  }
   return {
     runEnded({ spec, status }, tenant) {
       const pool = boundedPool(spec.pool)
@@ -112,6 +132,7 @@ export function registerMetrics(registry: Registry, gauges: DispatchGauges): Dis
         cpu.observe({ pool }, status.usage.cpuSeconds)
         memory.observe({ pool }, status.usage.peakMemoryBytes)
       }
+      if (status?.dependencies) recordDependencies(pool, status.dependencies)
       if (phase === 'Lost') lost.inc({ pool })
     },
     runAssigned: (pool, queuedSeconds) => seconds.observe({ pool: boundedPool(pool) }, queuedSeconds),

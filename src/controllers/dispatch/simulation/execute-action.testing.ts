@@ -30,14 +30,14 @@ export function executeAction(action: DispatchAction, { simulation, server, work
   }
   switch (action.kind) {
     case 'AssignRun': {
-      const { object, worker: workerName, atMs, finalizers, policy } = action
+      const { object, worker: workerName, atMs, finalizers, policy, tenant } = action
       const key = nameOf(object)
       write(object, () => {
         invariants.checkAssignment(key)
         const assigned = ({ metadata, spec, ...rest }: Run): Run => ({
           ...rest,
           metadata: { ...metadata, finalizers: [...finalizers] },
-          spec: { ...spec, workerName, assignedAt: rfc3339(atMs), policy },
+          spec: { ...spec, workerName, assignedAt: rfc3339(atMs), policy, ...(tenant && { tenant }) },
         })
         server.changeRun(key, assigned)
         workers.accept(key, workerName)

@@ -1,6 +1,15 @@
 import type { TranscriptPlayer } from '../../../../test/support/transcripts.ts'
-import { type PriorityClass, priorityClasses, type Run, subjectOf, type WorkerPool } from '../../../api/index.ts'
+import {
+  type CrashReason,
+  dependencyCacheKey,
+  type PriorityClass,
+  priorityClasses,
+  type Run,
+  subjectOf,
+  type WorkerPool,
+} from '../../../api/index.ts'
 import { formatDuration, objectKey, parseDuration, rfc3339 } from '../../../kubernetes/object/index.ts'
+import { sha256 } from '../../../kubernetes/util/index.ts'
 import type { DispatchAction } from '../dispatch-action.ts'
 import { DispatchCore } from '../dispatch-core.ts'
 import type { DispatchEvent, Now } from '../dispatch-event.ts'
@@ -23,7 +32,7 @@ import { Simulation } from './simulation.testing.ts'
  *
  * Failures: `lease 10s` (workers renew every 2 s from now on, and everything that dispatch does is printed), `pause NAME` and `resume NAME` (a
  * worker, which stops renewing and working), `stuck NAME` (it renews and
- * starts no Runs), `exit NAME` (its process), `hold KIND` (actions of this kind, or the creations of placed Runs, CreateRun, are not executed until `send` executes them, at
+ * starts no Runs), `exit NAME crash=WorkerCrashed` (its process), `hold KIND` (actions of this kind, or the creations of placed Runs, CreateRun, are not executed until `send` executes them, at
  * the version that they were decided from), `refuse CREATIONS` (the server refuses so many creations), `crash` (the leader; what it has begun remains held), `lead` (a new leader knows only the objects), `cancel RUN`, `delete RUN`, `status` (phases of all Runs).
  */
 export const createScenario = (): TranscriptPlayer => new Scenario()
@@ -108,11 +117,15 @@ class Scenario implements TranscriptPlayer {
       case 'resume':
         this.#workers.resume(first)
         break
+      case 'cordon':
+      case 'uncordon':
+        this.#server.changeWorker(first, { cordon: command === 'cordon' })
+        break
       case 'stuck':
         this.#workers.block(first)
         break
       case 'exit':
-        this.#workers.exit(first)
+        this.#workers.exit(first, options.crash as CrashReason | undefined)
         break
       case 'hold':
         if (first === 'CreateRun') this.#heldCreations ??= []
@@ -264,7 +277,7 @@ class Scenario implements TranscriptPlayer {
   }
 
   *#newRuns(count: number, options: Record<string, string>): Generator<Run> {
-    const { ns = 'a', duration = '60s', priority, key, limit, pool, memory, label, cache } = options
+    const { ns = 'a', duration = '60s', priority, key, limit, pool, memory, label, cache, digest } = options
     for (let i = 0; i < count; i++) {
       const number = (this.#numbers.get(ns) ?? 0) + 1
       this.#numbers.set(ns, number)
@@ -283,14 +296,16 @@ class Scenario implements TranscriptPlayer {
         },
       })
       this.#workers.durationsMs.set(`${ns}/${number}`, parseDuration(duration))
-      yield run
+      yield digest === undefined ? run : { ...run, spec: { ...run.spec, dependencyDigest: sha256(digest) } }
     }
   }
 
-  #addWorker(name: string, { slots = '1', pool, zone, label, caches, memory }: Record<string, string>): void {
+  #addWorker(name: string, { slots = '1', pool, zone, label, caches, digests, memory }: Record<string, string>): void {
     const labels = { ...(zone && { [failureDomainLabel]: zone }), ...(label && pair(label)) }
     const status = {
-      ...(caches && { caches: caches.split(',').map(path => `command ${path}`) }),
+      ...((caches || digests) && {
+        caches: [...keysOf(caches, path => `command ${path}`), ...keysOf(digests, name => dependencyCacheKey(sha256(name)))],
+      }),
       ...(memory && { capacity: { memory } }),
     }
     this.#workers.register(testWorker(name, { slots: Number(slots), lifecycle: 'Warm', labels, status, ...(pool && { pool }) }))
@@ -345,3 +360,5 @@ function pair(text: string): Record<string, string> {
 function isPriorityClass(text: string | undefined): text is PriorityClass {
   return priorityClasses.includes(text as PriorityClass)
 }
+
+const keysOf = (names: string | undefined, toKey: (name: string) => string) => (names ? names.split(',').map(toKey) : [])

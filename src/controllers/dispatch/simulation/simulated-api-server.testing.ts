@@ -111,6 +111,15 @@ export class SimulatedApiServer {
     this.#simulation.observe({ kind: 'WorkerChanged', worker })
   }
 
+  /** Acts as a user who changes the spec of a Worker. */
+  changeWorker(name: string, spec: Partial<Worker['spec']>): void {
+    const before = this.workers.get(name)
+    if (!before) throw new Error(`there is no worker ${name}`)
+    const worker = { ...before, metadata: { ...before.metadata, resourceVersion: this.nextVersion() }, spec: { ...before.spec, ...spec } }
+    this.workers.set(name, worker)
+    this.#simulation.observe({ kind: 'WorkerChanged', worker })
+  }
+
   /** Deletes a Worker and its Lease. */
   deleteWorker(name: string): void {
     const worker = this.workers.get(name)

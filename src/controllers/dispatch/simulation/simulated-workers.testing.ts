@@ -1,4 +1,4 @@
-import { isEnded, type RunPhase, type Worker } from '../../../api/index.ts'
+import { type CrashReason, isEnded, type RunPhase, type Worker } from '../../../api/index.ts'
 import { rfc3339 } from '../../../kubernetes/object/index.ts'
 import type { DispatchEvent } from '../dispatch-event.ts'
 import { testWorker } from '../objects.testing.ts'
@@ -114,14 +114,16 @@ export class SimulatedWorkers {
   }
 
   /** The process of a worker ends; its Worker and Lease remain. */
-  exit(name: string): void {
+  exit(name: string, reason?: CrashReason): void {
     this.#processes.delete(name)
     const worker = this.#workers.get(name)
     if (worker) {
       worker.isPaused = true
       worker.runs.clear()
     }
-    this.#simulation.observe({ kind: 'WorkerExited', worker: name, exitCode: undefined })
+    const message = `worker ${name} was ended by SIGSEGV`
+    const failure = reason && { message, crash: { reason, message } }
+    this.#simulation.observe({ kind: 'WorkerExited', worker: name, exitCode: undefined, failure })
   }
 
   /** The worker deregisters, and its process ends. */

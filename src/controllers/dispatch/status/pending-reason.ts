@@ -59,14 +59,14 @@ export class PendingReasons {
     const reached = limitReason(queue, fifo)
     if (reached) return reached
     const workers = this.#workersByPool.get(requirements.pool) ?? []
-    const ready = workers.filter(({ spec }) => !spec.drain)
+    const ready = workers.filter(({ spec }) => !spec.drain && !spec.cordon)
     const state = starts.get(requirements.pool)
     const starting = state?.starting.length ?? 0
     const template = workers.length + starting === 0 ? this.#input.workerTemplates?.get(requirements.pool) : undefined
     const mismatch =
       ready.length > 0 ? mismatchReason(requirements, ready, workers) : template && templateMismatchReason(requirements, template)
     if (mismatch) return mismatch
-    const reason = capacityReason(pool, workers.length + starting, state, nowMs)
+    const reason = withCordoned(capacityReason(pool, workers.length + starting, state, nowMs), workers)
     const resources = formatResources(requirements)
     if (resources === '' || !ready.some(({ status }) => status?.capacity)) return reason
     return { ...reason, message: `${reason.message}; this Run needs a slot with ${resources} free` }
@@ -125,6 +125,14 @@ function templateMismatchReason(requirements: Requirements, template: Worker): P
   return unmet === undefined
     ? undefined
     : { reason: 'NoMatchingWorker', message: `the last worker of pool ${requirements.pool} lacked ${unmet}` }
+}
+
+/** A cordon that a user forgot is why a Run waits. */
+function withCordoned(pending: PendingReason, workers: readonly Worker[]): PendingReason {
+  const cordoned = workers.filter(({ spec }) => spec.cordon && !spec.drain)
+  if (cordoned.length === 0) return pending
+  const subject = cordoned.length === 1 ? `worker ${cordoned[0]!.metadata.name} is cordoned` : `${cordoned.length} workers are cordoned`
+  return { ...pending, message: `${pending.message}; ${subject}` }
 }
 
 function formatResources({ cpuMillis, memoryBytes }: Requirements): string {

@@ -195,3 +195,11 @@ test('outputs: an object with further fields is a plain value', () => {
   })
   assert.deepEqual(parseOutputs(' \n'), {})
 })
+
+test('a plan that prints more than 16 MiB is interrupted and fails: it could not be compared with a later one', async t => {
+  const script = `yes 'would change something' | head -c 17000000; sleep 60`
+  const harness = await createEngineHarness(t, {}, { spec: spec({ plan: sh(script), apply: sh('true') }) })
+  await engine.prepare(harness.context)
+  const message = /^spec\.command\.plan printed more than 16 MiB; print a summary of the changes$/
+  await assert.rejects(engine.plan(harness.context), rejectsWith('PlanFailed', message, false))
+})

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { isJsonObject, type Json } from '../../../kubernetes/object/index.ts'
-import { UnexpectedFileError } from '../../../kubernetes/util/index.ts'
+import { formatBytes, UnexpectedFileError } from '../../../kubernetes/util/index.ts'
 import { SpawnError } from '../../workspace/index.ts'
 import type { ApplyResult, Detection, Engine, EngineContext, Output, PlanDiff, PlanOptions, PlanResult } from '../engine.ts'
 import { EngineError, type EngineErrorReason, interruptedError } from '../engine-error.ts'
@@ -14,6 +14,9 @@ type Step = 'plan' | 'apply' | 'destroy'
 
 /** Linux limits one environment variable to 128 KiB; longer ones are only in OARLOCK_VARIABLES. */
 const maxVariableBytes = 100_000
+
+/** What a plan prints is kept for its digest. The store keeps less of it. */
+const maxPrintedChars = 16 * 1024 * 1024
 
 /** Stored between Runs: the outputs of the last apply, for Runs that find nothing to change. */
 type CommandRecord = { engine: 'command'; outputs: Record<string, { value: Json; sensitive: boolean }> }
@@ -66,7 +69,20 @@ class CommandEngine implements Engine {
       count.destroy = 1
     } else if (context.spec.command?.plan) {
       const errors: string[] = []
-      const exitCode = await this.#run(context, 'plan', line => void printed.push(line), errors)
+      const flood = new AbortController()
+      let chars = 0
+      const keep = (line: string) => {
+        chars += line.length + 1
+        if (chars > maxPrintedChars) flood.abort()
+        else printed.push(line)
+      }
+      const exitCode = await this.#run(context, 'plan', keep, errors, flood.signal)
+      if (flood.signal.aborted)
+        throw new EngineError(
+          'PlanFailed',
+          `spec.command.plan printed more than ${formatBytes(maxPrintedChars)}; print a summary of the changes`,
+          { retryable: false },
+        )
       if (exitCode !== 0 && exitCode !== 2) this.#fail(context, 'plan', exitCode, errors.length > 0 ? errors : printed)
       hasChanges = exitCode === 2
     }
@@ -110,7 +126,13 @@ class CommandEngine implements Engine {
     return { outputs: record?.outputs ?? {}, resources: record === undefined ? 0 : 1 }
   }
 
-  async #run(context: EngineContext, step: Step, onLine?: (line: string) => void, errors: string[] = []): Promise<number | null> {
+  async #run(
+    context: EngineContext,
+    step: Step,
+    onLine?: (line: string) => void,
+    errors: string[] = [],
+    stop?: AbortSignal,
+  ): Promise<number | null> {
     const [command = '', ...args] = context.spec.command?.[step] ?? []
     try {
       const { exitCode } = await context.run({
@@ -118,7 +140,8 @@ class CommandEngine implements Engine {
         args,
         cwd: context.directory,
         env: commandEnv(context, step),
-        signal: context.signal,
+        signal: stop ? AbortSignal.any([context.signal, stop]) : context.signal,
+        isForLogOnly: { stdout: bytes => (!onLine || stop?.aborted === true) && !bytes.includes('::progress'), stderr: () => true },
         onStdoutLine: line => {
           const progress = parseProgressLine(line)
           if (progress) return context.progress(progress)

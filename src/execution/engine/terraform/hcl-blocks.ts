@@ -6,7 +6,11 @@ export type HclBlock = {
   readonly line: number
 }
 
-type Token = { readonly kind: 'word' | 'string' | 'newline' | 'open' | 'close' | 'other'; readonly text: string; readonly at: number }
+export type HclToken = {
+  readonly kind: 'word' | 'string' | 'newline' | 'open' | 'close' | 'other'
+  readonly text: string
+  readonly at: number
+}
 
 /**
  * The blocks at the top level of a file in HCL's native syntax, and the blocks directly in those. Nothing is evaluated: comments, strings
@@ -17,10 +21,10 @@ export function hclBlocks(text: string): HclBlock[] {
   let depth = 0
   /** The type of the block at the top level around the token; undefined also in a list or an object there. */
   let within: string | undefined
-  let statement: Token[] = []
+  let statement: HclToken[] = []
   let line = 1
   let counted = 0
-  for (const token of tokens(text)) {
+  for (const token of hclTokens(text)) {
     if (token.kind === 'other' || token.kind === 'word' || token.kind === 'string') {
       statement.push(token)
       continue
@@ -41,7 +45,7 @@ export function hclBlocks(text: string): HclBlock[] {
   return blocks
 }
 
-function* tokens(text: string): Generator<Token> {
+export function* hclTokens(text: string): Generator<HclToken> {
   // Terraform ignores a byte order mark.
   let at = text.startsWith('\uFEFF') ? 1 : 0
   const word = /[\p{ID_Start}_][\p{ID_Continue}-]*/uy

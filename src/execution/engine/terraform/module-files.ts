@@ -1,4 +1,5 @@
 import { join, relative } from 'node:path'
+import type { EntryKind } from '../../../kubernetes/util/index.ts'
 import { resolveInside } from '../../workspace/index.ts'
 import type { EngineContext } from '../engine.ts'
 import { EngineError } from '../engine-error.ts'
@@ -21,11 +22,8 @@ export function moduleFileNames(names: readonly string[], flavor: Flavor['name']
 }
 
 /** The files of the root module. Symlinks inside the source are followed; the engine reports what else it cannot read. */
-export async function rootModuleFiles(
-  { files, directory, sourceRoot }: EngineContext,
-  flavor: Flavor['name'],
-): Promise<{ name: string; text: string }[]> {
-  const kinds = new Map((await files.list(directory)).map(({ name, kind }) => [name, kind]))
+export async function rootModuleFiles(context: EngineContext, flavor: Flavor['name']): Promise<{ name: string; text: string }[]> {
+  const kinds = new Map((await context.files.list(context.directory)).map(({ name, kind }) => [name, kind]))
   const names = moduleFileNames([...kinds.keys()], flavor)
   if (names.length > maxModuleFiles) {
     const message = `the root module has ${names.length} files; at most ${maxModuleFiles} are allowed`
@@ -33,12 +31,21 @@ export async function rootModuleFiles(
   }
   const found: { name: string; text: string }[] = []
   for (const name of names) {
-    const kind = kinds.get(name)
-    const inside = kind === 'symlink' ? resolveInside(sourceRoot, relative(sourceRoot, join(directory, name))) : undefined
-    const path = kind === 'file' ? join(directory, name) : inside !== undefined && join(sourceRoot, inside)
-    if (!path || (await files.kindOf(path)) !== 'file') continue
-    const text = await files.readText(path, { maxBytes: maxModuleFileBytes })
+    const text = await readModuleFile(context, name, kinds.get(name))
     if (text !== undefined) found.push({ name, text })
   }
   return found
+}
+
+/** A file of the root module, also if it is a symlink inside the source; undefined if there is none. */
+export async function readModuleFile(
+  { files, directory, sourceRoot }: EngineContext,
+  name: string,
+  kind: EntryKind | undefined,
+  maxBytes = maxModuleFileBytes,
+): Promise<string | undefined> {
+  const inside = kind === 'symlink' ? resolveInside(sourceRoot, relative(sourceRoot, join(directory, name))) : undefined
+  const path = kind === 'file' ? join(directory, name) : inside !== undefined && join(sourceRoot, inside)
+  if (!path || (await files.kindOf(path)) !== 'file') return undefined
+  return await files.readText(path, { maxBytes })
 }

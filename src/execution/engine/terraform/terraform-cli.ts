@@ -7,7 +7,14 @@ import { EngineError, type EngineErrorReason, interruptedError } from '../engine
 import { captureStdout, fileIdentity, findExecutable } from '../find-executable.ts'
 import { maskSecrets, secretValues } from '../secret-values.ts'
 import type { Flavor } from './flavor.ts'
-import { isConfigurationError, isFollowUpError, type ResourceDiagnostic, readUiLine, type UiEvent } from './ui-stream.ts'
+import {
+  isConfigurationError,
+  isFollowUpError,
+  isProvisionerOutput,
+  type ResourceDiagnostic,
+  readUiLine,
+  type UiEvent,
+} from './ui-stream.ts'
 
 /** `show -json` and `state pull` print one line; the state store rejects a state long before it has this size. */
 const maxDocumentBytes = 512 * 1024 * 1024
@@ -60,6 +67,11 @@ export class TerraformCli {
     }
   }
 
+  /** What providers it needs, such as `linux_amd64`; known after {@link find}. */
+  platformOf({ path }: Pick<Binary, 'path'>): string {
+    return this.#versions.get(path)?.platform ?? ''
+  }
+
   /** The binary to use. @throws {EngineError} EngineNotFound, with the places that were searched. */
   async find(): Promise<Binary> {
     const detection = await this.detect(this.#env)
@@ -83,6 +95,7 @@ export class TerraformCli {
     const { exitCode } = await context.run({
       ...this.#command(context, path, args),
       maxLineBytes: maxUiLineBytes,
+      isForLogOnly: { stdout: isProvisionerOutput, stderr: () => true },
       onStdoutLine: line => {
         const { event, log } = readUiLine(line, { variablesFile: variables?.path, variableOfLine: variables?.variableOfLine })
         if (event.kind === 'diagnostic') diagnostics.push(event)
@@ -111,7 +124,9 @@ export class TerraformCli {
       ...this.#command(context, path, args),
       maxLineBytes: maxDocumentBytes,
       onStdoutLine: line => void lines.push(line),
-      onStderrLine: line => void errors.push(line),
+      onStderrLine: line => {
+        if (errors.length < maxErrorLines) errors.push(line)
+      },
     })
     if (exitCode === 0) return lines.join('\n')
     for (const line of errors) context.log(line)
@@ -150,17 +165,16 @@ export class TerraformCli {
   /** Settings of the worker's machine for Terraform (mirrors, registry credentials), then the Stack's variables, then ours. */
   #commandEnv(context: EngineContext, path: string): Record<string, string> {
     const user = Object.fromEntries(Object.entries(context.env).filter(([name]) => !/^TF_(LOG|LOG_.*|PLUGIN_CACHE_.*)$/.test(name)))
-    const config = this.#env.TF_CLI_CONFIG_FILE
+    const config = cliConfigurationOf(this.#env)
     return {
-      // A missing file would be a warning in the log of every command.
-      ...(config !== undefined && existsSync(config) && { TF_CLI_CONFIG_FILE: config }),
+      ...(config !== undefined && { TF_CLI_CONFIG_FILE: config }),
       ...user,
       TF_IN_AUTOMATION: '1',
       TF_INPUT: '0',
       CHECKPOINT_DISABLE: '1',
       TF_PLUGIN_CACHE_DIR: runPluginDirectory(context),
-      // Without it the cache is not used for a configuration without a lock file. The incomplete lock file that results is in the Run's
-      // copy of the source, which is deleted.
+      // Without it the cache is not used for a provider that the lock file does not have. The incomplete lock file that results is in the
+      // Run's copy of the source, which is deleted.
       TF_PLUGIN_CACHE_MAY_BREAK_DEPENDENCY_LOCK_FILE: '1',
       ...(this.#needsPersistInterval(context, path) && { TF_STATE_PERSIST_INTERVAL: persistEveryChange }),
     }
@@ -168,9 +182,13 @@ export class TerraformCli {
 
   /** Not for the user's own backend, where each write may be a slow request, nor for 32-bit builds, which cannot parse the number. */
   #needsPersistInterval({ spec }: EngineContext, path: string): boolean {
-    const platform = this.#versions.get(path)?.platform ?? ''
-    return this.#flavor.name === 'opentofu' && spec.state !== 'External' && /_(amd64|arm64)$/.test(platform)
+    return this.#flavor.name === 'opentofu' && spec.state !== 'External' && /_(amd64|arm64)$/.test(this.platformOf({ path }))
   }
+}
+
+/** The CLI configuration of a worker. Undefined if it does not exist: a missing file would be a warning in the log of every command. */
+export function cliConfigurationOf({ TF_CLI_CONFIG_FILE: path }: Readonly<Record<string, string | undefined>>): string | undefined {
+  return path !== undefined && existsSync(path) ? path : undefined
 }
 
 /** The plugin cache of one Run. */

@@ -1,6 +1,7 @@
-import { basename, join, relative } from 'node:path'
+import { basename, join } from 'node:path'
+import type { RunOptions } from '../../../api/index.ts'
 import { isJsonObject, type Json } from '../../../kubernetes/object/index.ts'
-import { makeDirectories, RootDirectory, sha256 } from '../../../kubernetes/util/index.ts'
+import { sha256 } from '../../../kubernetes/util/index.ts'
 import type { ApplyResult, Detection, Engine, EngineContext, Output, PlanOptions, PlanResult } from '../engine.ts'
 import { EngineError } from '../engine-error.ts'
 import { maxPlanBytes, maxStateBytes } from '../file-limits.ts'
@@ -10,11 +11,12 @@ import { declaredVariables } from './declared-variables.ts'
 import type { Flavor } from './flavor.ts'
 import { checkBackend, isManaged, overrideBackend, recoverErroredState, rejectEnv, rejectStateInFiles } from './managed-state.ts'
 import { rootModuleFiles } from './module-files.ts'
-import { preparePluginCache, sharePlugins } from './plugin-cache.ts'
+import { keepProviders, linkProviders, removeDamagedProviders } from './plugin-cache.ts'
 import { readPlanJson, type SnapshotMeta } from './read-plan-json.ts'
 import { readState } from './read-state.ts'
 import { planVariables, redactPlan, sensitiveVariables } from './redact-plan.ts'
-import { runPluginDirectory, TerraformCli, type VariablesFilePath } from './terraform-cli.ts'
+import { linkSharedProviders } from './shared-providers.ts'
+import { type CliResult, runPluginDirectory, TerraformCli, type VariablesFilePath } from './terraform-cli.ts'
 import { createUiProgress } from './ui-progress.ts'
 import { variablesFile } from './variables-file.ts'
 
@@ -34,10 +36,12 @@ class TerraformEngine implements Engine {
   readonly name: string
   readonly #flavor: Flavor
   readonly #cli: TerraformCli
+  readonly #env: Record<string, string | undefined>
 
   constructor(flavor: Flavor, env: Record<string, string | undefined>) {
     this.name = flavor.name
     this.#flavor = flavor
+    this.#env = env
     this.#cli = new TerraformCli(flavor, env)
   }
 
@@ -52,10 +56,11 @@ class TerraformEngine implements Engine {
       await overrideBackend(context)
     } else rejectEnv(context, ['TF_DATA_DIR'])
     if (context.env.TF_LOG !== undefined) context.log('TF_LOG is ignored, because its output contains secrets')
-    makeDirectories(context.cacheDir, 0o700)
-    const sharedPlugins = { files: new RootDirectory(context.cacheDir), path: `${this.name}-plugins` }
-    const ownPlugins = { files: context.files, path: relative(context.files.root, runPluginDirectory(context)) }
-    await preparePluginCache(sharedPlugins, ownPlugins)
+    const plugins = runPluginDirectory(context)
+    const platform = this.#cli.platformOf(binary)
+    const links = await linkProviders(context, plugins, platform)
+    const shared = { flavor: this.#flavor.name, binary: binary.path, platform, workerEnv: this.#env, own: plugins, links }
+    await linkSharedProviders(context, shared)
 
     const json = isAtLeast(binary.version, [1, 9])
     context.log(`${this.#flavor.title} ${binary.version}: init`)
@@ -66,10 +71,14 @@ class TerraformEngine implements Engine {
     const needsBackend = !isManaged(context) && withheld.length > 0
     const init = await this.#cli.stream(install, binary, needsBackend ? [...args, '-backend=false'] : args)
     if (init.exitCode !== 0 && withheld.length > 0) context.log(`init did not get ${withheld.join(', ')} (spec.terraform.initEnvironment)`)
-    if (init.exitCode !== 0) this.#cli.fail(context, 'InitFailed', 'init', init)
+    if (init.exitCode !== 0) {
+      // The error of init is reported even if the cache cannot be read.
+      const report = (error: unknown) => context.log(`the provider cache was not checked for damage: ${(error as Error).message}`)
+      if (isAboutChecksums(init)) await removeDamagedProviders(context, links).catch(report)
+      this.#cli.fail(context, 'InitFailed', 'init', init)
+    }
     if (needsBackend) await this.#initBackend(context, binary, [...args, '-get=false'])
-    const added = await sharePlugins(sharedPlugins, ownPlugins)
-    for (const provider of added) context.log(`cached provider ${provider}`)
+    await keepProviders(context, plugins, links)
     if (isManaged(context)) await checkBackend(context)
   }
 
@@ -85,7 +94,8 @@ class TerraformEngine implements Engine {
     const written = join(context.scratch, `${intent}.tfplan`)
     const mode = intent === 'destroy' ? ['-destroy'] : intent === 'refresh' ? ['-refresh-only'] : []
     const args = ['plan', '-json', '-input=false', '-detailed-exitcode', `-out=${written}`, `-var-file=${variables.path}`]
-    const plan = await this.#cli.stream(context, binary, [...args, ...mode, ...parallelism(context), ...locking(context)], variables)
+    const more = [...mode, ...planArguments(options.options), ...parallelism(context), ...locking(context)]
+    const plan = await this.#cli.stream(context, binary, [...args, ...more], variables)
     if (plan.exitCode !== 0 && plan.exitCode !== 2) this.#cli.fail(context, 'PlanFailed', 'plan', plan)
     const kept = await keepPlan(context, written)
     const show = () => this.#cli.captureText(context, binary, ['show', '-no-color', kept], 'PlanFailed')
@@ -101,6 +111,8 @@ class TerraformEngine implements Engine {
 
   async readPlan(context: EngineContext, file: string, options: PlanOptions = {}): Promise<PlanResult> {
     const { document: _, ...plan } = await this.#readPlan(context, file)
+    // A plan that waited for approval has changes, also if they are only in the state.
+    if (options.refreshOnly) return { ...plan, intent: 'refresh', hasChanges: true }
     return options.destroy ? { ...plan, intent: 'destroy' } : plan
   }
 
@@ -152,6 +164,11 @@ class TerraformEngine implements Engine {
   }
 }
 
+/** The engine found a package that differs from the lock file or from what it has downloaded. */
+function isAboutChecksums({ diagnostics }: CliResult): boolean {
+  return diagnostics.some(({ diagnostic }) => /checksum|does not match/i.test(`${diagnostic.summary} ${diagnostic.detail ?? ''}`))
+}
+
 /** The credentials that init does not get. Terraform itself reads TF_*, and git, for modules, GIT_* and SSH_*. */
 function withheldFromInit({ credentialNames, spec }: EngineContext): string[] {
   const wanted = spec.terraform?.initEnvironment ?? []
@@ -180,6 +197,12 @@ async function keepPlan({ files, inputs }: EngineContext, written: string): Prom
 async function snapshotMeta(context: EngineContext): Promise<SnapshotMeta> {
   if (!isManaged(context) || context.statePath === undefined) return undefined
   return readState(await context.files.readText(context.statePath, { maxBytes: maxStateBytes })).meta
+}
+
+/** Each address is one argument of its own, so that nothing in it is another option. */
+function planArguments({ targets = [], replace = [], refresh }: RunOptions = {}): string[] {
+  const all = [...targets.map(address => `-target=${address}`), ...replace.map(address => `-replace=${address}`)]
+  return refresh === false ? [...all, '-refresh=false'] : all
 }
 
 function parallelism({ spec }: EngineContext): string[] {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { describeDiagnostics } from '../diagnostics.ts'
 import { createUiProgress } from './ui-progress.ts'
-import { isConfigurationError, isFollowUpError, type ResourceDiagnostic, readUiLine } from './ui-stream.ts'
+import { isConfigurationError, isFollowUpError, isProvisionerOutput, type ResourceDiagnostic, readUiLine } from './ui-stream.ts'
 
 // The fixtures are output of Terraform 1.11.4, recorded by fixtures/record.sh.
 const fixture = (name: string) =>
@@ -107,3 +107,14 @@ test('a line that is not JSON is log text', () => {
   assert.deepEqual(readUiLine('{broken'), { event: { kind: 'other' }, log: ['{broken'] })
   assert.deepEqual(readUiLine(''), { event: { kind: 'other' }, log: [] })
 })
+
+for (const [line, want] of [
+  ['{"@message":"null_resource.a: (local-exec): noise","hook":{},"type":"provision_progress"}', true],
+  ['{"@message":"null_resource.a: (local-exec): noise","hook":{},"type":"provision_progress"}\n', true],
+  ['{"hook":{},"type":"provision_progress"}\n{"hook":{},"type":"provision_progress"}\n', false],
+  ['{"@message":"\\"type\\":\\"provision_progress\\"}","type":"apply_progress"}', false],
+  ['{"type":"diagnostic"}', false],
+  ['', false],
+] as const)
+  test(`${JSON.stringify(line)} is ${want ? '' : 'not '}the output of a provisioner`, () =>
+    assert.equal(isProvisionerOutput(Buffer.from(line)), want))

@@ -165,3 +165,11 @@ export function isConfigurationError({ diagnostic, address }: ResourceDiagnostic
 export function isFollowUpError({ diagnostic }: ResourceDiagnostic): boolean {
   return /^execution halted$|encountered problems during initiali[sz]ation/.test(diagnostic.summary)
 }
+
+const provisionerEnd = Buffer.from('"type":"provision_progress"}')
+
+/** One line that has what a provisioner printed: nothing but the log needs it. In the text of another line quotes would be escaped. */
+export function isProvisionerOutput(bytes: Buffer): boolean {
+  const end = bytes.at(-1) === 10 ? bytes.length - 1 : bytes.length
+  return bytes.lastIndexOf(10, end - 1) < 0 && bytes.subarray(Math.max(0, end - provisionerEnd.length), end).equals(provisionerEnd)
+}

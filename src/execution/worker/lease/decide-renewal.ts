@@ -12,6 +12,8 @@ export type RenewalStep = {
   readonly renewedAtMs?: number
   /** Why it was not. */
   readonly error?: string
+  /** The API server rejected the credential. */
+  readonly isRejected?: boolean
   readonly next:
     | { readonly kind: 'send'; readonly sentAtMs: number }
     | { readonly kind: 'wait'; readonly ms: number }
@@ -34,7 +36,14 @@ export function decideRenewal(event: RenewalEvent, nowMs: number, { renewMs, stu
     case 'answered': {
       const { status, text, sentAtMs } = event
       if (status === 404 || status === 409) return { next: { kind: 'lost' } }
-      if (status !== 200) return { error: `failed to renew the Lease: ${status} ${text.slice(0, 300)}`, next: wait(renewMs / 4) }
+      if (status !== 200) {
+        const isRejected = status === 401 || status === 403
+        return {
+          error: `failed to renew the Lease: ${status} ${text.slice(0, 300)}`,
+          ...(isRejected && { isRejected }),
+          next: wait(renewMs / 4),
+        }
+      }
       return { renewedAtMs: sentAtMs, next: wait(renewMs - (nowMs - sentAtMs)) }
     }
     case 'failed':

@@ -21,4 +21,4 @@ export type HeartbeatData = {
 export const sharedClockSlots = { renewedAtMs: 0, aliveAtMs: 1 } as const
 
 export type ToHeartbeat = { kind: 'stop' } | { kind: 'token'; token: string } | { kind: 'supervisor'; path: string }
-export type FromHeartbeat = { kind: 'renewed' } | { kind: 'lost' } | { kind: 'error'; message: string }
+export type FromHeartbeat = { kind: 'renewed' } | { kind: 'lost' } | { kind: 'error'; message: string; isRejected: boolean }

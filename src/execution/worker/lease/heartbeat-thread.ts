@@ -83,13 +83,13 @@ function renew(): Promise<{ status: number; text: string }> {
 async function renewForever(): Promise<void> {
   let event: RenewalEvent = { kind: 'registered', sentAtMs: Number(Atomics.load(times, sharedClockSlots.renewedAtMs)) }
   for (;;) {
-    const { renewedAtMs, error, next } = decideRenewal(event, bootMs(), { renewMs, stuckMs })
+    const { renewedAtMs, error, isRejected = false, next } = decideRenewal(event, bootMs(), { renewMs, stuckMs })
     if (renewedAtMs !== undefined) {
       Atomics.store(times, sharedClockSlots.renewedAtMs, BigInt(Math.floor(renewedAtMs)))
       reportRenewal()
       post({ kind: 'renewed' })
     }
-    if (error !== undefined) post({ kind: 'error', message: error })
+    if (error !== undefined) post({ kind: 'error', message: error, isRejected })
     if (next.kind === 'lost') {
       post({ kind: 'lost' })
       return

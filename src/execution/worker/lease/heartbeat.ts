@@ -34,6 +34,7 @@ export type HeartbeatOptions = {
   onRenewed(atMs: number): void
   /** The Lease was deleted or replaced: this worker was declared lost. */
   onLeaseLost(): void
+  /** An error with `isRejected: true` means that the API server rejects the credential. */
   onError(error: unknown): void
 }
 
@@ -176,7 +177,7 @@ export class Heartbeat {
     else if (message.kind === 'lost') {
       this.#isStopped = true
       onLeaseLost()
-    } else onError(new Error(message.message))
+    } else onError(Object.assign(new Error(message.message), { isRejected: message.isRejected }))
   }
 
   #post(message: ToHeartbeat): void {

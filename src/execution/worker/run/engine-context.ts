@@ -2,10 +2,13 @@ import type { Run } from '../../../api/index.ts'
 import type { Client } from '../../../kubernetes/client/index.ts'
 import type { Json } from '../../../kubernetes/object/index.ts'
 import type { StateClient } from '../../../stores/state/index.ts'
+import type { DependencyHost } from '../../dependencies/index.ts'
 import type { EngineContext } from '../../engine/index.ts'
-import type { RunDirectory } from '../../workspace/index.ts'
+import type { ContentStore, RunDirectory } from '../../workspace/index.ts'
 import type { EngineEnvironment } from '../engine-environment.ts'
 import type { RunInputs } from './inputs.ts'
+import { createPulumiState, type PulumiStateClient } from './pulumi-state.ts'
+import { readStackOutputs } from './read-stack-outputs.ts'
 import type { RunLog } from './run-log.ts'
 import type { RunPrograms } from './run-programs.ts'
 import type { RunReporter } from './run-reporter.ts'
@@ -23,7 +26,11 @@ export type EngineContextOptions = {
   /** Variables of the worker's own environment that the engine gets; those of the Stack win. */
   environment: Readonly<EngineEnvironment>
   cacheDir: string
-  state: Pick<StateClient, 'readInventory' | 'writeInventory'>
+  contentStore: ContentStore
+  dependencies: DependencyHost
+  showProgram(path: string): void
+  atEnd(release: () => Promise<void>): void
+  state: Pick<StateClient, 'readInventory' | 'writeInventory'> & PulumiStateClient
   stateFile: RunStateFile
   programs: RunPrograms
   reporter: Pick<RunReporter, 'reportProgress'>
@@ -50,8 +57,10 @@ export function createEngineContext(options: EngineContextOptions): EngineContex
     private: directory.private,
     files: directory.files,
     statePath: stateFile.path,
+    pulumiState: createPulumiState(state, stopper),
     env: { ...options.environment.env, ...inputs.env },
     credentialNames: [...options.environment.selected.filter(name => inputs.env[name] === undefined), ...inputs.secretEnvNames],
+    workerEnvNames: Object.keys(options.environment.env).filter(name => inputs.env[name] === undefined),
     variables: inputs.variables,
     sensitiveNames: inputs.sensitiveNames,
     run: programs.run,
@@ -61,6 +70,11 @@ export function createEngineContext(options: EngineContextOptions): EngineContex
     client,
     kubeconfig: inputs.kubeconfig,
     cacheDir: options.cacheDir,
+    contentStore: options.contentStore,
+    dependencies: options.dependencies,
+    readStackOutputs: other => readStackOutputs(client, run, other, stopper.signal, secrets => log.addSecrets(secrets)),
+    showProgram: options.showProgram,
+    atEnd: options.atEnd,
     inventory: {
       read: async () => {
         const found = await state.readInventory(storeOptions)

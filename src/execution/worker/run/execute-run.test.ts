@@ -68,6 +68,7 @@ function createExecution({
     readInventory: async () => undefined,
     writeInventory: async () => {},
     putDiff: async () => {},
+    putConfiguration: async () => {},
   } as unknown as RunStateClient
   Object.assign(state, ownState)
   const supervised = {
@@ -100,6 +101,8 @@ function createExecution({
     supervisor,
     log: {
       append: text => void logLines.push(text),
+      isFull: false,
+      drop: () => {},
       addSecrets: () => {},
       secrets: { maxLength: 0, findAcross: () => undefined },
       mask: text => text,

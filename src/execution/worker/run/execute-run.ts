@@ -5,10 +5,9 @@ import { truncateText } from '../../../kubernetes/util/index.ts'
 import { StaleEpochError, StateClient } from '../../../stores/state/index.ts'
 import { interruptTargetOf, loadEngine } from '../../engine/index.ts'
 import {
+  type ContentStore,
   createRunDirectory,
   directoryDigest,
-  fetchSource,
-  gitCredentials,
   killRunProcesses,
   killStackWriters,
   machineOomKills,
@@ -20,16 +19,18 @@ import { type EngineEnvironment, selectEngineEnvironment } from '../engine-envir
 import { isWorkersInterrupt } from '../lease/decide-fence.ts'
 import { startFenceTimer } from '../lease/fence-timer.ts'
 import { bootMs, type SupervisedRun } from '../supervisor/index.ts'
+import { createDependencyHost } from './dependency-host.ts'
+import { dependencyStatus } from './dependency-status.ts'
 import { createEngineContext } from './engine-context.ts'
 import type { ExecuteOptions, ExecuteResult, Execution, RunStateClient } from './execution.ts'
-import { failureOf, failureOfStop, maxMessageChars, withUnsavedNote } from './failure.ts'
+import { failureOf, failureOfStop, maxMessageChars, withLeftDirectoryNote, withUnsavedNote } from './failure.ts'
 import { findEngine } from './find-engine.ts'
 import { findOomKill } from './find-oom-kill.ts'
 import { formatResult, formatStart } from './format-run.ts'
 import { InputError } from './input-error.ts'
-import { type RunInputs, readInputs } from './inputs.ts'
-import { createIsolation, enforcePolicy, runCacheDir } from './isolation.ts'
+import { contentStoreOf, createIsolation, enforcePolicy, runCacheDir } from './isolation.ts'
 import { planAndApply } from './plan-and-apply.ts'
+import { configurationToKeep, fetchRunSource, readRunInputs } from './run-configuration.ts'
 import { RunPrograms } from './run-programs.ts'
 import { RunReporter } from './run-reporter.ts'
 import type { RunResult } from './run-result.ts'
@@ -68,6 +69,9 @@ class RunExecution {
   readonly #stopper: RunStopper
   readonly #fence: ReturnType<typeof startFenceTimer>
   readonly #engineEnvironment: EngineEnvironment
+  readonly #contentStore: ContentStore
+  /** Called when its programs have ended. */
+  readonly #releases: (() => Promise<void>)[] = []
   readonly #machineOomKillsBefore = machineOomKills()
   #timeout: NodeJS.Timeout | undefined
   /** From then on the supervisor stops the Run. */
@@ -78,12 +82,14 @@ class RunExecution {
   #supervised: SupervisedRun | undefined
   #stateFile: RunStateFile | undefined
   #programs: RunPrograms | undefined
+  #dependencies: RunResult['dependencies']
 
   constructor(options: ExecuteOptions) {
     const { run, violations } = enforcePolicy(options.run, options.policy)
     this.#options = { ...options, run }
     this.#violations = violations
     this.#engineEnvironment = selectEngineEnvironment(process.env, options.engineEnvironment)
+    this.#contentStore = contentStoreOf(run, options.cacheDir, options.providerCacheBytes)
     const { client, workerName, times, sinceRenewalMs } = options
     this.#reporter = new RunReporter({ client, run, workerName, mayWrite: () => sinceRenewalMs() < times.killMs })
     this.#state = options.state ?? openState(options)
@@ -168,11 +174,18 @@ class RunExecution {
     const killing = this.#killLeftovers()
     killing.catch(() => {})
     // Awaited even if the others fail: a scan for processes of the Stack must not find those of its next Run.
-    const [inputs, known] = await Promise.all([readInputs(client, run, signal), this.#state.read({ signal })]).finally(() => killing)
+    const reading = readRunInputs({ client, run, state: this.#state, signal, log })
+    const [configured, known] = await Promise.all([reading, spec.engine === 'pulumi' ? undefined : this.#state.read({ signal })]).finally(
+      () => killing,
+    )
+    const { inputs } = configured
     // The worker's own token too: an engine can read it in /proc.
     log.addSecrets([...inputs.secrets, ...this.#engineEnvironment.secrets, currentToken(this.#options.token)])
     if (known) await stateFile.restore(known.bytes)
-    const sourceDirectory = await this.#fetchSource(directory, inputs)
+    const { cacheDir, gitCacheBytes: cacheBytes, allowPaths } = this.#options
+    const sourceDirectory = await fetchRunSource(run, directory, configured, { allowPaths, signal, cacheDir, cacheBytes })
+    const keeping = configurationToKeep(run, directory, inputs)
+    keeping.catch(() => {})
     const sourceDigest = spec.approval === 'Manual' ? await directoryDigest(directory.files, directory.work) : run.spec.revision
     signal.throwIfAborted()
 
@@ -184,18 +197,27 @@ class RunExecution {
     const context = createEngineContext({
       ...{ client, run, directory, sourceDigest, sourceDirectory, inputs, stateFile, stopper, log },
       environment: this.#engineEnvironment,
-      cacheDir: this.#cacheDir,
+      cacheDir: runCacheDir(run, this.#options.cacheDir),
+      contentStore: this.#contentStore,
+      dependencies: createDependencyHost(run, isolation, this.#options, installed => {
+        this.#dependencies = dependencyStatus(installed)
+        this.#options.onDependencies?.(installed.digest)
+      }),
+      showProgram: path => isolation.addProgram(path),
+      atEnd: release => void this.#releases.push(release),
       state: this.#state,
       programs: this.#programs,
       reporter: this.#reporter,
     })
+    // Read before a program of the engine runs in the directory.
+    const configuration = await keeping
     await engine.prepare(context)
     signal.throwIfAborted()
 
     if (isMutating(type)) stateFile.startStreaming()
     try {
       const result = await planAndApply({
-        ...{ client, run, engine, context, stopper, log },
+        ...{ client, run, engine, context, stopper, log, configuration },
         state: this.#state,
         reporter: this.#reporter,
         isolation: isolation.effective,
@@ -215,11 +237,10 @@ class RunExecution {
     this.#isolation = await createIsolation({
       ...this.#options,
       directory,
-      cacheDir: this.#cacheDir,
-      onExceeded: cause => {
+      contentStore: this.#contentStore,
+      onExceeded: (cause, mustKill) => {
         this.stop(cause)
-        // More time would mean more memory and processes. An engine over its disk limit may still save its state.
-        if (cause.kind !== 'DiskLimit') this.#stopper.signalAll('SIGKILL')
+        if (mustKill) this.#stopper.signalAll('SIGKILL')
       },
     })
     return this.#isolation
@@ -261,19 +282,6 @@ class RunExecution {
     if (count > 0) log.append(`killed ${count} ${count === 1 ? 'process' : 'processes'} of an earlier Run of the Stack`)
   }
 
-  async #fetchSource(directory: RunDirectory, inputs: RunInputs): Promise<string> {
-    const { run, cacheDir, gitCacheBytes: cacheBytes, allowPaths } = this.#options
-    const { source } = run.spec.stack
-    const secret = `${run.metadata.namespace}/${source.git?.secretRef?.name}`
-    const credentials = inputs.gitSecret && gitCredentials(inputs.gitSecret, secret)
-    const options = { allowPaths, credentials, signal: this.#stopper.signal, cacheDir, cacheBytes }
-    return (await fetchSource(source, run.spec.revision, directory.work, options)).directory
-  }
-
-  get #cacheDir(): string {
-    return runCacheDir(this.#options.run, this.#options.cacheDir)
-  }
-
   /** The result of a Run whose work failed with `error`. */
   #resultOf(error: unknown): RunResult {
     const { log } = this.#options
@@ -307,6 +315,7 @@ class RunExecution {
     try {
       await this.#stopper.killAll()
       if (this.#directory) await killRunProcesses(run.metadata.uid)
+      for (const release of this.#releases.splice(0)) await release()
       const usage = this.#isolation && roundUsage(this.#isolation.usage())
       await this.#isolation?.close()
       if (forbidsWrites(this.#stopper.cause) || writeSignal.aborted) return await this.#abandon()
@@ -315,6 +324,7 @@ class RunExecution {
       const status: RunResult = {
         ...result,
         ...(usage && { usage, isolation: this.#isolation?.effective }),
+        ...(this.#dependencies && { dependencies: this.#dependencies }),
         stateVersion: this.#state.newestVersion,
         finishedAt: rfc3339(Date.now()),
         log: await unlessAborted(log.close(), writeSignal),
@@ -323,7 +333,7 @@ class RunExecution {
       if (status.message) status.message = truncateText(log.mask(status.message), maxMessageChars)
       const isUnsaved = this.#stateFile?.isUnsaved === true
       if (isUnsaved) status.message = withUnsavedNote(status.message, run)
-      else await this.#directory?.remove()
+      else await this.#removeDirectory(status)
       await this.#reporter.reportPhase(status)
       if (isUnsaved) {
         await this.#supervised?.abandon(abandonTimeoutMs)
@@ -338,6 +348,16 @@ class RunExecution {
       this.#fence.stop()
       this.#reporter.close()
       await this.#state.close()
+    }
+  }
+
+  /** A directory that stays does not change what the Run has done: the result notes it, and the supervisor of the host tries again later. */
+  async #removeDirectory(status: RunResult): Promise<void> {
+    try {
+      await this.#directory?.remove()
+    } catch (error) {
+      // Masked: the Run has chosen the path that it names.
+      status.message = truncateText(this.#options.log.mask(withLeftDirectoryNote(status.message, error as Error)), maxMessageChars)
     }
   }
 
@@ -370,9 +390,9 @@ function openState({ storeUrl, storeAgent, token, run }: ExecuteOptions): StateC
   })
 }
 
-/** Undefined for `state: External`: the user's own backend keeps it. */
+/** Undefined for `state: External`, where the user's own backend keeps it, and for engine pulumi, whose CLI writes to the store. */
 function statePathOf({ spec }: Run, directory: RunDirectory): string | undefined {
-  return spec.stack.state === 'External' ? undefined : join(directory.scratch, 'terraform.tfstate')
+  return spec.stack.state === 'External' || spec.stack.engine === 'pulumi' ? undefined : join(directory.scratch, 'terraform.tfstate')
 }
 
 /** Resolves as `work` does. @throws the reason of `signal` as soon as it is aborted. */

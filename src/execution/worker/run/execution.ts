@@ -10,7 +10,27 @@ import type { StopCause } from './stop-cause.ts'
 /** The calls of the state store that a Run makes. */
 export type RunStateClient = Pick<
   StateClient,
-  'lock' | 'newestVersion' | 'unlock' | 'read' | 'write' | 'getPlan' | 'putPlan' | 'putDiff' | 'readInventory' | 'writeInventory' | 'close'
+  | 'lock'
+  | 'newestVersion'
+  | 'unlock'
+  | 'read'
+  | 'write'
+  | 'getPlan'
+  | 'putPlan'
+  | 'putDiff'
+  | 'getConfiguration'
+  | 'putConfiguration'
+  | 'readInventory'
+  | 'writeInventory'
+  | 'readPulumiState'
+  | 'writePulumiState'
+  | 'appendJournal'
+  | 'completeJournal'
+  | 'keepPulumiState'
+  | 'keepJournal'
+  | 'encrypt'
+  | 'decrypt'
+  | 'close'
 >
 
 export type ExecuteOptions = {
@@ -29,6 +49,10 @@ export type ExecuteOptions = {
   cacheDir: string
   /** Bytes that the cache of git repositories is reduced to. Default: 10 GiB. */
   gitCacheBytes?: number | undefined
+  /** Bytes that the cache of providers is reduced to. Default: 10 GiB. */
+  providerCacheBytes?: number | undefined
+  /** Bytes that the store of installed packages is reduced to. Default: 10 GiB. */
+  dependencyCacheBytes?: number | undefined
   allowPaths: readonly string[]
   /** Absolute paths that sandboxes may read besides the system's programs. */
   sandboxBinds: readonly string[]
@@ -43,6 +67,8 @@ export type ExecuteOptions = {
   log: RunLog
   /** Receives the current version of the Run's engine; undefined if it is not installed. */
   onEngine?(engine: string, version: string | undefined): void
+  /** Receives the digest of dependencies that this host now has installed. */
+  onDependencies?(digest: string): void
   /** For tests. Default: a client of the state store at `storeUrl`. */
   state?: RunStateClient
 }

@@ -1,9 +1,12 @@
-import { isStateError, oarlockCommand, type Run, type RunStatus } from '../../../api/index.ts'
+import { isStateError, oarlockCommand, type Run, type RunFailureReason, type RunStatus } from '../../../api/index.ts'
 import { StatusError } from '../../../kubernetes/object/index.ts'
 import { UnexpectedFileError } from '../../../kubernetes/util/index.ts'
 import { SecretsTooLargeError } from '../../../stores/log/index.ts'
-import { LockedError, StateClientError } from '../../../stores/state/index.ts'
+import { IncompleteStateError, LockedError, StateClientError } from '../../../stores/state/index.ts'
+import type { DependencyError } from '../../dependencies/index.ts'
+import type { EngineError } from '../../engine/index.ts'
 import { formatMebibytes, SourceError, SpawnError } from '../../workspace/index.ts'
+import { AppliedSourceError } from './applied-configuration.ts'
 import { InputError } from './input-error.ts'
 import { InputsAccessError } from './inputs-access.ts'
 import { OutputsError } from './outputs.ts'
@@ -21,6 +24,12 @@ const canceledBecause = {
   Outdated: 'canceled because the Stack or its inputs changed',
   StackDeleted: 'canceled because the Stack is being deleted',
   RunDeleted: 'canceled because the Run is being deleted',
+} as const
+
+const drainedBecause = {
+  GraceExpired: 'the worker is draining and its grace period expired',
+  Interrupted: 'the worker got a second signal to stop',
+  WorkerFailed: 'an unexpected error occurred in the worker',
 } as const
 
 /** The result of a Run that was stopped. `engineError` is the error that the engine ended with, if any. */
@@ -53,11 +62,13 @@ export function failureOfStop(cause: StopCause, engineError: string | undefined)
     case 'DiskLimit':
       return failed(
         'DiskLimit',
-        `wrote ${formatMebibytes(cause.used)} to its directory, at most ${formatMebibytes(cause.limit)} are allowed (spec.resources.disk); raise the limit or write less`,
+        cause.problem === undefined
+          ? `used ${formatMebibytes(cause.used)} of disk, at most ${formatMebibytes(cause.limit)} are allowed (spec.resources.disk); raise the limit or write less`
+          : `the disk usage cannot be measured, which counts as more than ${formatMebibytes(cause.limit)} (spec.resources.disk): ${cause.problem}`,
         false,
       )
     case 'WorkerDrained':
-      return failed('WorkerDrained', `interrupted because the worker is draining and its grace period expired${suffix}`, true)
+      return failed('WorkerDrained', `interrupted because ${drainedBecause[cause.because]}${suffix}`, true)
     case 'LeaseLost':
       return failed('LeaseLost', `the worker failed to renew its Lease in time and stopped the engine${suffix}`, true)
     case 'SupervisorLost':
@@ -79,6 +90,10 @@ export function withUnsavedNote(message: string | undefined, { metadata, spec }:
   return `${message}; its last state becomes an orphaned version when the store accepts it: ${command}`
 }
 
+/** The message of a Run whose directory could not be removed, for example because a program has mounted something in it. */
+export const withLeftDirectoryNote = (message: string | undefined, { message: reason }: Error): string =>
+  `${message}; its directory on the worker could not be removed: ${reason}`
+
 /** Suggests 1.5 times the peak: the engine was stopped there and may need more. */
 function formatOutOfMemory({ used, limit, raise }: Extract<StopCause, { kind: 'OutOfMemory' }>): string {
   const exceeded = `exceeded spec.resources.memory: peak ${formatMebibytes(used)}, limit ${formatMebibytes(limit)}`
@@ -96,21 +111,37 @@ export function failureOf(error: unknown): Failure {
   if (error instanceof StateClientError && isStateError(error.code)) return failed(error.code, error.message, false)
   if (error instanceof StateClientError) return failed('StateUnavailable', `the state store is unavailable: ${error.message}`, true)
   if (error instanceof SpawnError) return failed(error.reason, error.message, error.reason === 'SpawnFailed')
-  if (error instanceof SourceError || error instanceof InputError || error instanceof OutputsError || error instanceof InputsAccessError) {
+  if (
+    error instanceof SourceError ||
+    error instanceof AppliedSourceError ||
+    error instanceof InputError ||
+    error instanceof OutputsError ||
+    error instanceof InputsAccessError
+  ) {
     return failed(error.reason, error.message, error.retryable)
   }
   if (error instanceof StatusError) return failed('RequestRejected', `${error.message} (${error.reason})`, true)
   if (error instanceof UnexpectedFileError) return failed('UnexpectedFile', error.message, false)
+  if (error instanceof IncompleteStateError) return failed('UnexpectedFile', error.message, true)
   if (error instanceof SecretsTooLargeError) return failed('InvalidSpec', error.message, false)
+  if (isDependencyError(error)) return failed(error.reason, error.message, error.retryable)
   if (isEngineError(error)) return failed(error.reason, error.message, error.retryable)
   return failed('InternalError', `${(error as Error)?.message ?? error}`, true)
 }
 
 /** Recognized by its shape: importing the class would load the engines before a Run needs one. */
-function isEngineError(error: unknown): error is Error & { reason: string; retryable: boolean } {
+function isEngineError(error: unknown): error is EngineError {
   return error instanceof Error && error.name === 'EngineError'
 }
 
-function failed(reason: string, message: string, retryable: boolean): Failure {
+/** As {@link isEngineError}. */
+function isDependencyError(error: unknown): error is DependencyError {
+  return error instanceof Error && error.name === 'DependencyError'
+}
+
+/** Why a Run ended with its worker: the Stack continues with the next Run immediately. */
+type LossReason = 'WorkerDrained' | 'LeaseLost' | 'SupervisorLost'
+
+function failed(reason: RunFailureReason | LossReason, message: string, retryable: boolean): Failure {
   return { phase: 'Failed', reason, message, retryable }
 }

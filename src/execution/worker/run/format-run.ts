@@ -1,15 +1,21 @@
-import type { Run } from '../../../api/index.ts'
+import { formatRunOptions, type Run } from '../../../api/index.ts'
 import type { PlanResult } from '../../engine/index.ts'
 import type { RunResult } from './run-result.ts'
 
 /** The first line of a Run's log. */
 export function formatStart({ metadata, spec }: Run): string {
-  return `Run ${metadata.name}: ${spec.type} of Stack ${metadata.namespace}/${spec.stackRef.name} at revision ${spec.revision}, reason ${spec.reason}`
+  const options = spec.options ? ` (${formatRunOptions(spec.options)})` : ''
+  return `Run ${metadata.name}: ${spec.type}${options} of Stack ${metadata.namespace}/${spec.stackRef.name} at revision ${spec.revision}, reason ${spec.reason}`
 }
 
-/** What a plan contains; `prefix` is `would be ` for a plan that is not applied. */
-export function formatPlan({ add, change, destroy, hasChanges }: PlanResult, prefix: '' | 'would be '): string {
+/**
+ * What the plan of this Run contains; `prefix` is `would be ` for a plan that is not applied. A refresh removes from the state what no longer
+ * exists; it destroys nothing.
+ */
+export function formatPlan({ spec }: Run, { add, change, destroy, hasChanges }: PlanResult, prefix: '' | 'would be '): string {
   if (!hasChanges) return 'no changes'
+  if (spec.type === 'Refresh' || spec.planMode === 'Refresh')
+    return `${add} ${prefix}added, ${change} ${prefix}changed, ${destroy} ${prefix}removed, only in the state`
   return `${add} ${prefix}added, ${change} ${prefix}changed, ${destroy} ${prefix}destroyed`
 }
 

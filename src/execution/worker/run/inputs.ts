@@ -27,9 +27,15 @@ type Reader = {
 
 /**
  * Reads every Secret, ConfigMap and output that the Run's spec names.
+ * @param onMissing gets the error of a reference whose object does not exist; what it refers to is then left out.
  * @throws {InputError} naming the field, the object and the remedy.
  */
-export async function readInputs(client: Client, run: Run, signal: AbortSignal): Promise<RunInputs> {
+export async function readInputs(
+  client: Client,
+  run: Run,
+  signal: AbortSignal,
+  onMissing?: (error: InputError) => void,
+): Promise<RunInputs> {
   const { namespace = 'default' } = run.metadata
   const spec = run.spec.stack
   const read = createReader(client, namespace, signal)
@@ -44,23 +50,35 @@ export async function readInputs(client: Client, run: Run, signal: AbortSignal):
     sensitive.add(name)
     inputs.secrets.push(...stringsIn(value))
   }
+  const unlessMissing = async (work: () => Promise<void>): Promise<void> => {
+    try {
+      await work()
+    } catch (error) {
+      if (!onMissing || !(error instanceof InputError) || error.reason === 'InvalidSpec') throw error
+      onMissing(error)
+    }
+  }
   for (const [index, from] of (spec.variablesFrom ?? []).entries()) {
-    await readVariables(read, namespace, from, `spec.variablesFrom[${index}]`, setVariable)
+    await unlessMissing(() => readVariables(read, namespace, from, `spec.variablesFrom[${index}]`, setVariable))
   }
   for (const [name, value] of Object.entries(spec.variables ?? {})) setVariable(name, value as Json, false)
   inputs.sensitiveNames = [...sensitive]
-  await readEnv(read, namespace, spec, inputs)
+  await readEnv(read, namespace, spec, inputs, unlessMissing)
   const kubeconfig = spec.manifests?.kubeconfigSecretRef
   if (kubeconfig) {
-    const field = 'spec.manifests.kubeconfigSecretRef'
-    const { name, key = 'kubeconfig' } = kubeconfig
-    inputs.kubeconfig = decodeBase64(readKey(await read.secret(name, field), key, `${field}.key`, `${namespace}/${name}`))
-    inputs.secrets.push(...kubeconfigSecrets(inputs.kubeconfig))
+    await unlessMissing(async () => {
+      const field = 'spec.manifests.kubeconfigSecretRef'
+      const { name, key = 'kubeconfig' } = kubeconfig
+      inputs.kubeconfig = decodeBase64(readKey(await read.secret(name, field), key, `${field}.key`, `${namespace}/${name}`))
+      inputs.secrets.push(...kubeconfigSecrets(inputs.kubeconfig))
+    })
   }
   const gitSecret = spec.source.git?.secretRef
   if (gitSecret) {
-    inputs.gitSecret = (await read.secret(gitSecret.name, 'spec.source.git.secretRef')).data ?? {}
-    for (const key of ['password', 'ssh-privatekey']) if (inputs.gitSecret[key]) inputs.secrets.push(decodeBase64(inputs.gitSecret[key]))
+    await unlessMissing(async () => {
+      inputs.gitSecret = (await read.secret(gitSecret.name, 'spec.source.git.secretRef')).data ?? {}
+      for (const key of ['password', 'ssh-privatekey']) if (inputs.gitSecret[key]) inputs.secrets.push(decodeBase64(inputs.gitSecret[key]))
+    })
   }
   return inputs
 }
@@ -129,7 +147,7 @@ async function readVariables(
 }
 
 /** Which outputs are sensitive. A Secret without the annotation was edited by someone else: then all of them are. */
-function isSecretOutput(secret: KubeObject<SecretBody>): (name: string) => boolean {
+export function isSecretOutput(secret: KubeObject<SecretBody>): (name: string) => boolean {
   try {
     const names: unknown = JSON.parse(secret.metadata.annotations?.[sensitiveAnnotation] ?? 'null')
     return Array.isArray(names) ? name => names.includes(name) : () => true
@@ -138,7 +156,13 @@ function isSecretOutput(secret: KubeObject<SecretBody>): (name: string) => boole
   }
 }
 
-async function readEnv(read: Reader, namespace: string, spec: StackSpec, inputs: RunInputs): Promise<void> {
+async function readEnv(
+  read: Reader,
+  namespace: string,
+  spec: StackSpec,
+  inputs: RunInputs,
+  unlessMissing: (work: () => Promise<void>) => Promise<void>,
+): Promise<void> {
   for (const [index, { name, value, secretKeyRef }] of (spec.env ?? []).entries()) {
     const field = `spec.env[${index}]`
     if ((value === undefined) === (secretKeyRef === undefined)) {
@@ -152,12 +176,14 @@ async function readEnv(read: Reader, namespace: string, spec: StackSpec, inputs:
       inputs.env[name] = value!
       continue
     }
-    const where = `${field}.secretKeyRef`
-    const secret = await read.secret(secretKeyRef.name, where)
-    const text = decodeBase64(readKey(secret, secretKeyRef.key, `${where}.key`, `${namespace}/${secretKeyRef.name}`))
-    inputs.env[name] = text
-    inputs.secretEnvNames.push(name)
-    inputs.secrets.push(text)
+    await unlessMissing(async () => {
+      const where = `${field}.secretKeyRef`
+      const secret = await read.secret(secretKeyRef.name, where)
+      const text = decodeBase64(readKey(secret, secretKeyRef.key, `${where}.key`, `${namespace}/${secretKeyRef.name}`))
+      inputs.env[name] = text
+      inputs.secretEnvNames.push(name)
+      inputs.secrets.push(text)
+    })
   }
 }
 
@@ -182,6 +208,6 @@ export function stringsIn(value: Json): string[] {
 }
 
 // Only credentials: masking lines such as "kind: Config" would make the log unreadable.
-function kubeconfigSecrets(kubeconfig: string): string[] {
+export function kubeconfigSecrets(kubeconfig: string): string[] {
   return [...kubeconfig.matchAll(/^\s*-?\s*"?(?:token|password|client-key-data)"?\s*:\s*"?([^"\s,]+)/gm)].map(match => match[1]!)
 }

@@ -9,6 +9,7 @@ import {
   raisedMemory,
 } from '../../../api/index.ts'
 import {
+  ContentStore,
   type ExceededLimit,
   parseRunLimits,
   privateNetworkProblem,
@@ -18,15 +19,16 @@ import {
 } from '../../workspace/index.ts'
 import { InputError } from './input-error.ts'
 import type { StopCause } from './stop-cause.ts'
+import { isSandboxed, namespaceOf, trustDomainOf } from './trust-domain.ts'
 
 export type IsolationOptions = {
   run: Run
   directory: RunDirectory
-  /** The caches that this Run may read. */
-  cacheDir: string
+  contentStore: ContentStore
   /** Further paths that sandboxes may read, from OARLOCK_SANDBOX_BINDS. */
   sandboxBinds: readonly string[]
-  onExceeded(cause: StopCause): void
+  /** `mustKill`: more time would mean more of what is limited. */
+  onExceeded(cause: StopCause, mustKill: boolean): void
 }
 
 /** The networks of a WorkerPool that names none. */
@@ -51,7 +53,7 @@ export function enforcePolicy(run: Run, own: RunPolicy): { readonly run: Run; re
  * Creates the isolation that the spec of a Run requires, which {@link enforcePolicy} returned.
  * @throws {InputError} IsolationUnavailable if this worker lacks it: a weaker level is never used instead.
  */
-export async function createIsolation({ run, directory, cacheDir, sandboxBinds, onExceeded }: IsolationOptions): Promise<RunIsolation> {
+export async function createIsolation({ run, directory, contentStore, sandboxBinds, onExceeded }: IsolationOptions): Promise<RunIsolation> {
   const { isolation, resources = {} } = run.spec.stack
   const { level = 'Process', network = 'Host' } = isolation ?? {}
   if (network !== 'Host' && level !== 'Sandbox') {
@@ -74,8 +76,9 @@ export async function createIsolation({ run, directory, cacheDir, sandboxBinds, 
     runUid: run.metadata.uid,
     mutatedStackUid: isMutating(run.spec.type) ? run.spec.stackRef.uid : undefined,
     directory,
-    readable: [...sandboxBinds, ...(process.env.TF_CLI_CONFIG_FILE ? [process.env.TF_CLI_CONFIG_FILE] : []), ...pluginCacheDirs(cacheDir)],
-    onExceeded: exceeded => onExceeded(stopCauseOf(run, exceeded)),
+    readable: [...sandboxBinds, ...(process.env.TF_CLI_CONFIG_FILE ? [process.env.TF_CLI_CONFIG_FILE] : []), contentStore.visible],
+    // An engine over its disk limit may still save its state.
+    onExceeded: exceeded => onExceeded(stopCauseOf(run, exceeded), exceeded.kind !== 'Disk' || exceeded.mustKill === true),
   })
 }
 
@@ -87,24 +90,29 @@ function readLimits(resources: Parameters<typeof parseRunLimits>[0]): ReturnType
   }
 }
 
-/**
- * The cache directory of a Run. Other Runs execute what a sandboxed program writes to a cache (a provider is a program), so sandboxed
- * Runs share caches within their namespace only.
- */
+/** The cache directory of a Run. Sandboxed Runs share caches within their namespace only, and not with those that are not sandboxed. */
 export function runCacheDir(run: Run, cacheDir: string): string {
-  if (run.spec.stack.isolation?.level !== 'Sandbox') return cacheDir
-  return join(cacheDir, 'namespaces', run.metadata.namespace ?? 'default')
+  return isSandboxed(run) ? join(cacheDir, 'namespaces', namespaceOf(run)) : cacheDir
 }
 
-const pluginCacheDirs = (cacheDir: string) => ['terraform', 'opentofu'].map(name => join(cacheDir, `${name}-plugins`))
+/**
+ * The trees that a Run shares with those of its trust domain. Runs that are not sandboxed could read those of other domains anyway, so they
+ * have one directory: there a Run gets a tree of another domain only if it names the digest. The limit on the size is one for all domains.
+ */
+export function contentStoreOf(run: Run, cacheDir: string, maxBytes?: number): ContentStore {
+  const trustDomain = trustDomainOf(run)
+  const domain = isSandboxed(run) ? trustDomain : 'shared'
+  return new ContentStore({ directory: join(cacheDir, 'content'), domain, trustDomain, maxBytes })
+}
 
-export function stopCauseOf(run: Run, { kind, used, limit }: ExceededLimit): StopCause {
-  switch (kind) {
+export function stopCauseOf(run: Run, exceeded: ExceededLimit): StopCause {
+  const { used, limit } = exceeded
+  switch (exceeded.kind) {
     case 'Memory':
       return { kind: 'OutOfMemory', used, limit, raise: raisedMemory(run.spec.stack.resources) }
     case 'Pids':
       return { kind: 'TooManyProcesses', used, limit }
     case 'Disk':
-      return { kind: 'DiskLimit', used, limit }
+      return { kind: 'DiskLimit', used, limit, ...(exceeded.problem !== undefined && { problem: exceeded.problem }) }
   }
 }

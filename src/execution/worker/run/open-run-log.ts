@@ -22,6 +22,10 @@ export function openRunLog({ storeUrl, storeAgent, token, run, onError }: OpenRu
   let bytes = 0
   return {
     append(text) {
+      if (client.isFull) {
+        client.drop(Buffer.byteLength(text) + 1)
+        return
+      }
       // The masker needs whole lines, and the store stores lines.
       for (const line of masker.mask(text).split('\n')) {
         client.append(line)
@@ -29,6 +33,10 @@ export function openRunLog({ storeUrl, storeAgent, token, run, onError }: OpenRu
         bytes += Buffer.byteLength(line) + 1
       }
     },
+    get isFull() {
+      return client.isFull
+    },
+    drop: dropped => client.drop(dropped),
     addSecrets(secrets) {
       for (const secret of secrets) masker.add(secret)
     },
@@ -36,7 +44,7 @@ export function openRunLog({ storeUrl, storeAgent, token, run, onError }: OpenRu
     mask: text => masker.mask(text),
     async close() {
       const { flushed } = await client.close()
-      return { bytes, lines, truncated: !flushed }
+      return { bytes, lines, truncated: !flushed || client.isFull }
     },
   }
 }

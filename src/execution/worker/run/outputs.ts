@@ -10,6 +10,9 @@ export type Outputs = Record<string, { value: Json; sensitive: boolean }>
 /** On the Secret: a JSON list of the sensitive outputs. Stacks that use the outputs mask these, and only these. */
 export const sensitiveAnnotation = 'oarlock.dev/sensitive-outputs'
 
+/** On the Secret of a Stack of engine pulumi: `<project>/<stack>`, by which the programs of other Stacks refer to it. */
+export const pulumiStackAnnotation = 'oarlock.dev/pulumi-stack'
+
 /** A Secret holds at most 1 MiB, including its metadata. */
 const maxOutputBytes = 900_000
 
@@ -103,7 +106,7 @@ export async function readOutputsSecret(client: Client, run: Run, signal?: Abort
  * Creates or replaces the Secret `<stack>-outputs`, which {@link readOutputsSecret} has found or not. The Stack owns it, so it is deleted with the Stack.
  * @throws {OutputsError} OutputsSecretTaken if a Secret of that name does not hold the outputs of this Stack.
  */
-export async function writeOutputs(client: Client, run: Run, outputs: Outputs, found: OutputsSecret): Promise<void> {
+export async function writeOutputs(client: Client, run: Run, outputs: Outputs, found: OutputsSecret, pulumiStack?: string): Promise<void> {
   const { namespace = 'default' } = run.metadata
   const { name: stack, uid } = run.spec.stackRef
   const name = outputsSecretName(stack)
@@ -111,13 +114,16 @@ export async function writeOutputs(client: Client, run: Run, outputs: Outputs, f
   const { apiVersion, kind } = stackResource
   const owner: OwnerReference = { apiVersion, kind, name: stack, uid, controller: true, blockOwnerDeletion: true }
   const sensitive = Object.keys(outputs).filter(key => outputs[key]!.sensitive)
-  const annotations = { [sensitiveAnnotation]: JSON.stringify(sensitive.sort()) }
+  const annotations = {
+    [sensitiveAnnotation]: JSON.stringify(sensitive.sort()),
+    ...(pulumiStack !== undefined && { [pulumiStackAnnotation]: pulumiStack }),
+  }
   const metadata = { name, namespace, labels: { [labels.stack]: stack }, annotations, ownerReferences: [owner] }
   const data = outputsData(outputs)
   for (let attempt = 1; ; attempt++) {
     const existing = attempt === 1 ? found : await readOutputsSecret(client, run)
     try {
-      if (existing && ownerUidOf(existing) === uid && holds(existing, data, annotations[sensitiveAnnotation])) return
+      if (existing && ownerUidOf(existing) === uid && holds(existing, data, annotations)) return
       if (!existing) await secrets.create({ metadata, type: outputsSecretType, data })
       else if (ownerUidOf(existing) === uid) {
         await secrets.update({ metadata: { ...metadata, resourceVersion: existing.metadata.resourceVersion }, type: existing.type, data })
@@ -151,8 +157,13 @@ export async function deleteOutputs(client: Client, run: Run): Promise<void> {
 }
 
 /** Nothing is to be written then. */
-function holds({ metadata, data = {} }: KubeObject<SecretBody>, outputs: Record<string, string>, sensitive: string | undefined): boolean {
-  return metadata.annotations?.[sensitiveAnnotation] === sensitive && equalJson(data, outputs)
+function holds(
+  { metadata, data = {} }: KubeObject<SecretBody>,
+  outputs: Record<string, string>,
+  wanted: Readonly<Record<string, string>>,
+): boolean {
+  const names = [sensitiveAnnotation, pulumiStackAnnotation]
+  return names.every(name => metadata.annotations?.[name] === wanted[name]) && equalJson(data, outputs)
 }
 
 function ownerUidOf(secret: KubeObject<SecretBody>): string | undefined {

@@ -18,7 +18,7 @@ import type { RunLog } from './run-log.ts'
 import type { RunReporter } from './run-reporter.ts'
 import type { RunResult } from './run-result.ts'
 import type { RunStopper } from './run-stopper.ts'
-import { RunStoppedError } from './stop-cause.ts'
+import { isExceededLimit, RunStoppedError } from './stop-cause.ts'
 import { storedDiff } from './stored-diff.ts'
 
 export type PlanAndApplyOptions = {
@@ -26,7 +26,9 @@ export type PlanAndApplyOptions = {
   run: Run
   engine: Pick<Engine, 'plan' | 'readPlan' | 'readOutputs' | 'apply'>
   context: EngineContext
-  state: Pick<StateClient, 'getPlan' | 'putPlan' | 'putDiff'>
+  state: Pick<StateClient, 'getPlan' | 'putPlan' | 'putDiff' | 'putConfiguration'>
+  /** What the Run applies, for its destruction; undefined for a Run that applies nothing. */
+  configuration: Buffer | undefined
   reporter: Pick<RunReporter, 'reportPhaseSoon'>
   /** The isolation in force, for the status. */
   isolation: RunStatus['isolation']
@@ -41,7 +43,7 @@ export type PlanAndApplyOptions = {
  */
 export async function planAndApply(options: PlanAndApplyOptions): Promise<RunResult> {
   const { run, engine, context, state, reporter, stopper, log } = options
-  const { type, planMode, approvedPlan } = run.spec
+  const { type, planMode, approvedPlan, options: runOptions } = run.spec
   const isDestruction = type === 'Destroy' || planMode === 'Destroy'
   // Not awaited. Invariant 1 does not depend on it: the Run is this worker's until its Lease expires, and before that the engine is stopped.
   const report = (phase: Parameters<RunReporter['reportPhaseSoon']>[0]) =>
@@ -49,7 +51,7 @@ export async function planAndApply(options: PlanAndApplyOptions): Promise<RunRes
   report({ phase: 'Planning', isolation: options.isolation })
   const plan = approvedPlan
     ? await readApprovedPlan(options, approvedPlan)
-    : await engine.plan(context, { destroy: isDestruction, refreshOnly: type === 'Refresh' })
+    : await engine.plan(context, { destroy: isDestruction, refreshOnly: type === 'Refresh' || planMode === 'Refresh', options: runOptions })
   stopper.signal.throwIfAborted()
   const summary = { plan: { digest: plan.digest, add: plan.add, change: plan.change, destroy: plan.destroy } }
   log.addSecrets(plan.secrets ?? [])
@@ -57,24 +59,30 @@ export async function planAndApply(options: PlanAndApplyOptions): Promise<RunRes
   if (plan.diff) {
     const stored = storedDiff(run, plan, plan.diff, log.mask)
     await state.putDiff(Buffer.from(JSON.stringify(stored)), { signal: stopper.writeSignal })
-    log.append(`${formatPlan(plan, 'would be ')}: ${oarlockCommand('plan --run', run.metadata)}`)
+    log.append(`${formatPlan(run, plan, 'would be ')}: ${oarlockCommand('plan --run', run.metadata)}`)
   }
   if (type === 'Plan') {
     if (plan.hasChanges && plan.file && run.spec.stack.approval === 'Manual') {
       await state.putPlan(plan.digest, await readPlanFile(context, plan.file), { signal: stopper.writeSignal })
     }
-    const message = formatPlan(plan, 'would be ')
+    const message = formatPlan(run, plan, 'would be ')
     // Where plans need approval, no Apply follows one without changes: it publishes what an imported state has.
-    const isFinal = !plan.hasChanges && !isDestruction && run.spec.stack.approval === 'Manual'
+    const isFinal = !plan.hasChanges && planMode === undefined && !runOptions?.targets && run.spec.stack.approval === 'Manual'
     if (!isFinal) return { phase: 'Succeeded', ...summary, changed: plan.hasChanges, message }
-    const found = await readOutputsSecret(options.client, run, stopper.signal)
+    const [found] = await Promise.all([readOutputsSecret(options.client, run, stopper.signal), keepConfiguration(options)])
     const present = { ...(await engine.readOutputs(context)), changed: false }
     return { phase: 'Succeeded', ...summary, ...(await saveOutputs(options, present, found)), message }
   }
-  const outputsSecret = await readOutputsSecret(options.client, run, stopper.signal)
+  const [outputsSecret] = await Promise.all([readOutputsSecret(options.client, run, stopper.signal), keepConfiguration(options)])
   if (plan.hasChanges) report({ phase: 'Applying', ...summary })
   const result = await engine.apply(context, plan)
-  return { phase: 'Succeeded', ...summary, ...(await saveOutputs(options, result, outputsSecret)), message: formatPlan(plan, '') }
+  if (isExceededLimit(stopper.cause)) stopper.signal.throwIfAborted()
+  return { phase: 'Succeeded', ...summary, ...(await saveOutputs(options, result, outputsSecret)), message: formatPlan(run, plan, '') }
+}
+
+/** Before anything is applied: what exists then can be destroyed with it, even if the Run fails. */
+async function keepConfiguration({ configuration, state, stopper }: PlanAndApplyOptions): Promise<void> {
+  if (configuration) await state.putConfiguration(configuration, { signal: stopper.writeSignal })
 }
 
 async function readPlanFile({ files }: EngineContext, path: string): Promise<Buffer> {
@@ -95,7 +103,7 @@ async function readApprovedPlan(
   if (!bytes) throw outdated('the state store no longer has it')
   const file = join(context.inputs, 'approved.tfplan')
   await context.files.write(file, bytes)
-  const plan = await engine.readPlan(context, file, { destroy: run.spec.type === 'Destroy' })
+  const plan = await engine.readPlan(context, file, { destroy: run.spec.type === 'Destroy', refreshOnly: run.spec.type === 'Refresh' })
   if (plan.digest !== digest) throw outdated(`its effect on the current state would be different (${plan.digest})`)
   return plan
 }
@@ -113,6 +121,6 @@ async function saveOutputs(
     await deleteOutputs(client, run)
     return { changed, resources }
   }
-  await writeOutputs(client, run, outputs, secret)
+  await writeOutputs(client, run, outputs, secret, result.pulumiStack)
   return { changed, resources, outputs: publicOutputs(outputs), outputsDigest: outputsDigest(outputs) }
 }

@@ -5,6 +5,10 @@ import type { Unsplittable } from '../../workspace/index.ts'
 export type RunLog = {
   /** Appends one line, without its line break; secrets are masked. */
   append(text: string): void
+  /** The log has reached its limit: what is appended is dropped. */
+  readonly isFull: boolean
+  /** Counts bytes that were dropped because the log is full, before they were lines. */
+  drop(bytes: number): void
   /** Masks these texts from now on. */
   addSecrets(secrets: readonly string[]): void
   /** The secrets: a line that was divided inside of one would show both halves. */

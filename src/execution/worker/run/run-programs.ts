@@ -12,7 +12,7 @@ export type RunProgramsOptions = {
   isolation: Pick<RunIsolation, 'wrapCommand'>
   stopper: RunStopper
   supervised: Pick<SupervisedRun, 'started' | 'ended'>
-  log: Pick<RunLog, 'secrets'>
+  log: Pick<RunLog, 'secrets' | 'isFull' | 'drop'>
   times: FenceTimings
   sinceRenewalMs(): number
 }
@@ -33,6 +33,7 @@ export class RunPrograms {
       tmp: directory.tmp,
       wrapCommand: isolation.wrapCommand,
       unsplittable: log.secrets,
+      log,
       interrupt: group => stopper.interruptGroup(group),
       onStart: group => {
         stopper.addGroup(group)

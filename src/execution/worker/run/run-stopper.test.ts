@@ -17,7 +17,7 @@ function createStopper(t: TestContext) {
 test('a canceled Run is interrupted once and may still write', t => {
   const { stopper, signals, interrupts } = createStopper(t)
   stopper.stop({ kind: 'Canceled' })
-  stopper.stop({ kind: 'WorkerDrained' })
+  stopper.stop({ kind: 'WorkerDrained', because: 'GraceExpired' })
   t.mock.timers.tick(10 * escalationMs)
   equal(interrupts(), 1)
   deepEqual(stopper.cause, { kind: 'Canceled' })

@@ -10,9 +10,10 @@ export type StopCause =
   /** The kernel killed the engine below its own limit, because the machine ran out of memory. */
   | { kind: 'MachineOutOfMemory'; used: number }
   | { kind: 'TooManyProcesses'; used: number; limit: number }
-  | { kind: 'DiskLimit'; used: number; limit: number }
-  /** The worker is draining and its grace period has expired. */
-  | { kind: 'WorkerDrained' }
+  /** `problem`: why its use cannot be measured. */
+  | { kind: 'DiskLimit'; used: number; limit: number; problem?: string }
+  /** The worker stops: the grace period of its drain has expired, a second signal has ended it early, or an unexpected error occurred. */
+  | { kind: 'WorkerDrained'; because: 'GraceExpired' | 'Interrupted' | 'WorkerFailed' }
   /** The Lease could not be renewed in time (invariant 2). */
   | { kind: 'LeaseLost' }
   /** No supervisor process can be kept running (invariant 2). */
@@ -40,6 +41,10 @@ export class RunStoppedError extends Error {
     this.cause = cause
   }
 }
+
+/** True if the Run exceeded a limit: it has failed, even if its program ignored the interrupt and exited with 0. */
+export const isExceededLimit = (cause: StopCause | undefined): boolean =>
+  cause?.kind === 'DiskLimit' || cause?.kind === 'OutOfMemory' || cause?.kind === 'TooManyProcesses'
 
 /** True if nothing may be written about the Run any more: neither its status nor its lock. */
 export const forbidsWrites = (cause: StopCause | undefined): boolean => cause?.kind === 'OwnershipLost'

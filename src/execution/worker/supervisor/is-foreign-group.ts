@@ -1,12 +1,13 @@
-import { isRunProcess, readStat } from '../../workspace/process/index.ts'
+import { hasEnded, isRunProcess, readStat } from '../../workspace/process/index.ts'
 
 /**
  * Whether a process group is known not to be one of the Run: its leader is neither a child of the worker nor recognized as a process of the Run.
  * A worker's report may be wrong, and a signal cannot be taken back. False if the leader has exited, and on systems without /proc.
  */
 export function isForeignGroup(processGroupId: number, { uid, workerPid }: { uid: string; workerPid: number }): boolean {
-  const [state, parent, group] = readStat(processGroupId) ?? []
-  if (state === undefined || state === 'Z') return false
+  const fields = readStat(processGroupId)
+  if (!fields || hasEnded(fields)) return false
+  const [, parent, group] = fields
   if (Number(group) !== processGroupId) return true
   return Number(parent) !== workerPid && !isRunProcess(processGroupId, uid)
 }

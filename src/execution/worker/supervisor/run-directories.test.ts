@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { tmpfsUnavailable } from '../../../../test/support/mount-tmpfs.ts'
 import { readStartTime } from '../../workspace/index.ts'
 import { sweepRunDirectories } from './run-directories.ts'
 import { ownerPrefix, unsavedMarkerName } from './supervisor-protocol.ts'
@@ -41,4 +42,19 @@ test('removes only directories without a living owner, and kills the processes o
   assert.deepEqual(readdirSync(runsDir).sort(), ['being-created', 'exited-and-own', 'of-something-else', 'own', 'unsaved'])
   assert.deepEqual(await strayEnd, [null, 'SIGKILL'])
   assert.deepEqual(await sweepRunDirectories(join(runsDir, 'no-such'), Date.now()), [])
+})
+
+test('a directory that cannot be removed does not keep the others', { skip: tmpfsUnavailable() ?? false }, async t => {
+  const parent = mkdtempSync(join(tmpdir(), 'oarlock-sweep-'))
+  for (const name of ['a', 'b', 'c']) {
+    mkdirSync(join(parent, name, 'work'), { recursive: true })
+    writeFileSync(join(parent, name, `${ownerPrefix}2147483646`), '1')
+  }
+  const mountPoint = join(parent, 'b', 'work')
+  execFileSync('mount', ['--bind', mountPoint, mountPoint])
+  t.after(() => {
+    execFileSync('umount', [mountPoint])
+    rmSync(parent, { recursive: true })
+  })
+  assert.deepEqual((await sweepRunDirectories(parent, Date.now())).sort(), ['a', 'c'])
 })

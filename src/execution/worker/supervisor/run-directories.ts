@@ -19,25 +19,31 @@ const salvageMs = 20_000
 export async function sweepRunDirectories(runsDir: string, nowMs: number, keepMs = 24 * 3_600_000): Promise<string[]> {
   const removed: string[] = []
   for (const name of listDirectory(runsDir)) {
-    const root = join(runsDir, name)
-    const atMs = (await stat(root).catch(() => undefined))?.mtimeMs
-    if (atMs === undefined) continue
-    const owners = listDirectory(root).filter(entry => entry.startsWith(ownerPrefix))
-    if (owners.length === 0 ? nowMs - atMs < unownedGraceMs : owners.some(owner => isAlive(root, owner))) continue
-    if (owners.length === 0 && !isRunDirectory(root)) continue
-    await killRunProcesses(name)
-    await cgroupOfRun(name)?.remove()
-    const isKept = listDirectory(root).includes(unsavedMarkerName)
-    if (isKept && nowMs - atMs < keepMs) continue
-    const failure = isKept ? undefined : await saveState(root)
-    if (failure !== undefined) {
-      keepForRecovery(root, recordName, failure)
-      continue
-    }
-    await removeTree(root)
-    removed.push(name)
+    // One that cannot be removed, such as that of a Run that left something mounted in it, does not keep the others.
+    if (await sweepDirectory(join(runsDir, name), nowMs, keepMs).catch(() => false)) removed.push(name)
   }
   return removed
+}
+
+/** Returns whether it was removed. */
+async function sweepDirectory(root: string, nowMs: number, keepMs: number): Promise<boolean> {
+  const uid = basename(root)
+  const atMs = (await stat(root).catch(() => undefined))?.mtimeMs
+  if (atMs === undefined) return false
+  const owners = listDirectory(root).filter(entry => entry.startsWith(ownerPrefix))
+  if (owners.length === 0 ? nowMs - atMs < unownedGraceMs : owners.some(owner => isAlive(root, owner))) return false
+  if (owners.length === 0 && !isRunDirectory(root)) return false
+  await killRunProcesses(uid)
+  await cgroupOfRun(uid)?.remove()
+  const isKept = listDirectory(root).includes(unsavedMarkerName)
+  if (isKept && nowMs - atMs < keepMs) return false
+  const failure = isKept ? undefined : await saveState(root)
+  if (failure !== undefined) {
+    keepForRecovery(root, recordName, failure)
+    return false
+  }
+  await removeTree(root)
+  return true
 }
 
 /** Its name is the UID of a Run: anything else in a directory that a worker named by mistake is kept. */

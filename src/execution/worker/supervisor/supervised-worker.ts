@@ -147,7 +147,8 @@ export class SupervisedWorker implements SupervisedWorkerPart {
 
   async #cleanUp(run: SupervisedRunSpec, savedDigest: string | undefined): Promise<void> {
     const failure = await salvageUnlessSaved(run, savedDigest, salvageTimeoutMs)
-    if (failure === undefined) await removeTree(run.directory)
+    // What cannot be removed now is tried again by a later sweep.
+    if (failure === undefined) await removeTree(run.directory).catch(() => {})
     else keepForRecovery(run.directory, `${ownerPrefix}${process.pid}`, failure)
     this.handle({ kind: 'cleanedUp', uid: run.uid })
   }

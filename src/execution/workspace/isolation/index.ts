@@ -3,9 +3,11 @@
  * that this machine supports.
  * In: a level, limits, the Run's directory. Out: how its programs are started (in a cgroup, in a sandbox), what they used, and a callback
  * when they exceeded a limit. When a level is not available the caller gets the reason; a weaker level is never used instead.
+ * `monitor-usage.ts` measures processes and `monitor-disk.ts` the disk, whose limit `decide-disk.ts` enforces.
  * Out of scope: what happens to a Run that exceeded a limit (`execution/worker/`), and killing processes (`execution/workspace/process/`).
  */
 export { availableIsolationLevels, availableNetworks, type IsolationProbe, probeIsolation } from './probe-isolation.ts'
+export type { ReadOnlyMount } from './read-only-mounts.ts'
 export { type ExceededLimit, formatMebibytes, parseRunLimits, type RunLimits } from './resource-limits.ts'
 export {
   type EffectiveIsolation,

@@ -1,6 +1,6 @@
 /** Runs of tests, with real programs at any level. */
 import { randomUUID } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, type TestContext } from 'node:test'
@@ -15,6 +15,21 @@ const sandbox = await probeIsolation('Sandbox')
 /** Why this machine has no sandboxes, and none with network Private; false if it has. */
 export const skip = sandbox.available ? false : sandbox.reason
 export const networkProblem = sandbox.available ? (privateNetworkProblem(sandbox.sandbox?.slirp4netns) ?? false) : sandbox.reason
+
+/** A process whose first thread ends, while another executes `python`. It looks like a zombie. */
+export const endFirstThread = {
+  skip: process.arch === 'x64' && existsSync('/usr/bin/python3') ? false : 'needs python3 on x86-64',
+  script: (python: string) => `cat > first.py <<'END'
+import ctypes, sys, threading, time
+def work():
+    while open("/proc/self/stat").read().rsplit(")")[1].split()[0] != "Z": time.sleep(0.01)
+    ${python}
+threading.Thread(target=work).start()
+# SYS_exit ends only this thread.
+ctypes.CDLL(None).syscall(60, 0)
+END
+/usr/bin/python3 first.py`,
+}
 
 export async function open(
   t: TestContext,

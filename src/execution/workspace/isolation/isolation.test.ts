@@ -16,7 +16,7 @@ import {
   signalGroup,
 } from '../process/index.ts'
 import { createRunDirectory } from '../run-directory.ts'
-import { base, open, skip } from './isolated-run.testing.ts'
+import { base, endFirstThread, open, skip } from './isolated-run.testing.ts'
 
 /** Starts another process of the worker's user, with a secret in its environment. */
 function startOtherProcess(t: TestContext): ChildProcess {
@@ -235,6 +235,25 @@ test('Process: the Run leaves no process, has its own HOME and TMPDIR, and gets 
   assert.ok(lines.includes(`${directory.home} ${directory.tmp}`))
   await killRunProcesses(runUid)
   assert.deepEqual(findRunProcesses(runUid), [])
+})
+
+test('Process: a process whose first thread has ended is killed with its group, and at the end of the Run', {
+  skip: endFirstThread.skip,
+}, async t => {
+  const mutatedStackUid = randomUUID()
+  const { run, runUid } = await open(t, 'Process', { mutatedStackUid })
+  const remain = endFirstThread.script('print(__import__("os").getpid(), file=open("pid", "w"), flush=True); time.sleep(1000)')
+  const start = (prefix: string) =>
+    run(
+      `${remain.replace('/usr/bin/python3', `${prefix}/usr/bin/python3`)} >/dev/null 2>&1 & until [ -s pid ]; do sleep 0.01; done; cat pid; rm pid`,
+    )
+  const inGroup = Number((await start('')).lines[0])
+  assert.equal(readStartTime(inGroup), undefined, 'it ends with its group')
+  const inSession = Number((await start('setsid ')).lines[0])
+  assert.notEqual(readStartTime(inSession), undefined)
+  assert.deepEqual(findRunProcesses(runUid), [inSession])
+  assert.equal(await killStackWriters(mutatedStackUid), 1, 'invariant 1: the next Run has no other writer')
+  assert.equal(readStartTime(inSession), undefined)
 })
 
 /** Prints the pid of a process that has left the group: before that it ends with the group. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
-import { lstat, readdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { liveThreadPath } from '../process/index.ts'
+import { monitorDisk } from './monitor-disk.ts'
 import { type ExceededLimit, findExceededLimit, type MeasuredUsage, type RunLimits } from './resource-limits.ts'
 
 export type UsagePeaks = { peakMemoryBytes: number; peakPids: number; peakDiskBytes: number }
@@ -12,15 +12,15 @@ export type MonitorOptions = {
   /** Limits that the kernel enforces. */
   byKernel: ReadonlySet<'memory' | 'pids'>
   diskRoot: string
-  /** Called at most once. */
+  /** At level Sandbox: those in the sandbox. */
+  findSandboxed: (() => readonly number[]) | undefined
+  /** Called once for each kind, and for the disk again with `mustKill`. */
   onExceeded(exceeded: ExceededLimit): void
 }
 
 /** Sampling interval of processes with a limit on memory or pids, and without one (then only peaks are recorded). */
 const limitIntervalMs = 100
 const peakIntervalMs = 500
-/** Minimum interval between two measurements of the disk usage. */
-const diskIntervalMs = 1_000
 /**
  * A measurement that takes long is followed by a pause of this many times its duration, so that measuring uses at most 5 % of the time.
  * Without a cgroup every sample reads a file of every process.
@@ -32,12 +32,11 @@ const pauseFactor = 20
  * pages, so that shared libraries are not counted once per process.
  */
 export function monitorUsage(options: MonitorOptions): { peaks(): UsagePeaks; stop(): void } {
-  const { findProcesses, limits, byKernel, diskRoot, onExceeded } = options
-  const peaks: UsagePeaks = { peakMemoryBytes: 0, peakPids: 0, peakDiskBytes: 0 }
-  const usage: MeasuredUsage = { memoryBytes: 0, pids: 0, diskBytes: 0 }
+  const { findProcesses, limits, byKernel, diskRoot, findSandboxed, onExceeded } = options
+  const peaks = { peakMemoryBytes: 0, peakPids: 0 }
+  const usage: MeasuredUsage = { memoryBytes: 0, pids: 0 }
   const isLimited = (limits.memoryBytes !== undefined && !byKernel.has('memory')) || (limits.pids !== undefined && !byKernel.has('pids'))
   let timer: NodeJS.Timeout | undefined
-  let diskTimer: NodeJS.Timeout | undefined
   let isStopped = false
 
   const checkLimits = (): void => {
@@ -57,23 +56,23 @@ export function monitorUsage(options: MonitorOptions): { peaks(): UsagePeaks; st
     const pauseMs = Math.max(isLimited ? limitIntervalMs : peakIntervalMs, pauseFactor * (performance.now() - startedMs))
     if (!isStopped) timer = after(sampleProcesses, pauseMs)
   }
-  const sampleDisk = async (): Promise<void> => {
-    const startedMs = performance.now()
-    usage.diskBytes = await diskUsage(diskRoot)
-    peaks.peakDiskBytes = Math.max(peaks.peakDiskBytes, usage.diskBytes)
-    checkLimits()
-    const pauseMs = Math.max(diskIntervalMs, pauseFactor * (performance.now() - startedMs))
-    if (!isStopped) diskTimer = after(() => void sampleDisk(), pauseMs)
-  }
   const stop = (): void => {
     isStopped = true
     clearTimeout(timer)
-    clearTimeout(diskTimer)
   }
 
   if (process.platform === 'linux') timer = after(sampleProcesses, isLimited ? limitIntervalMs : peakIntervalMs)
-  if (limits.diskBytes !== undefined) diskTimer = after(() => void sampleDisk(), diskIntervalMs)
-  return { peaks: () => ({ ...peaks }), stop }
+  const disk =
+    limits.diskBytes === undefined
+      ? undefined
+      : monitorDisk({ root: diskRoot, limitBytes: limits.diskBytes, findProcesses, findSandboxed, onExceeded })
+  return {
+    peaks: () => ({ ...peaks, peakDiskBytes: disk?.peakBytes() ?? 0 }),
+    stop: () => {
+      stop()
+      disk?.stop()
+    },
+  }
 }
 
 function after(work: () => void, ms: number): NodeJS.Timeout {
@@ -87,24 +86,11 @@ function after(work: () => void, ms: number): NodeJS.Timeout {
 function privateBytes(pid: number): number {
   try {
     const status = readFileSync(`/proc/${pid}/status`, 'latin1')
-    return (
-      1_024 * ['RssAnon', 'RssShmem'].reduce((sum, name) => sum + Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0), 0)
-    )
+    return residentBytes(/^State:\tZ/m.test(status) ? readFileSync(`${liveThreadPath(pid)}/status`, 'latin1') : status)
   } catch {
     return 0
   }
 }
 
-/** Disk usage of the directory without following symlinks. Files that cannot be read or are deleted meanwhile are not counted. */
-async function diskUsage(directory: string): Promise<number> {
-  let bytes = 0
-  const pending = [directory]
-  for (let path = pending.pop(); path !== undefined; path = pending.pop()) {
-    for (const entry of await readdir(path, { withFileTypes: true }).catch(() => [])) {
-      const child = join(path, entry.name)
-      if (entry.isDirectory()) pending.push(child)
-      else bytes += ((await lstat(child).catch(() => undefined))?.blocks ?? 0) * 512
-    }
-  }
-  return bytes
-}
+const residentBytes = (status: string): number =>
+  1_024 * ['RssAnon', 'RssShmem'].reduce((sum, name) => sum + Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0), 0)

@@ -52,20 +52,22 @@ export function formatMebibytes(bytes: number): string {
 }
 
 /** What the worker measured. */
-export type MeasuredUsage = { memoryBytes: number; pids: number; diskBytes: number }
-export type ExceededLimit = { kind: 'Memory' | 'Pids' | 'Disk'; used: number; limit: number }
+export type MeasuredUsage = { memoryBytes: number; pids: number }
+export type ExceededLimit =
+  | { kind: 'Memory' | 'Pids'; used: number; limit: number }
+  /** `problem`: why the use cannot be measured. `mustKill`: the Run was interrupted for this limit before, and exceeds it further. */
+  | { kind: 'Disk'; used: number; limit: number; problem?: string; mustKill?: true }
 
-/** The first exceeded limit that this worker enforces; limits that the kernel enforces are not checked. */
+/** The first exceeded limit on memory or processes that this worker enforces; limits that the kernel enforces are not checked. */
 export function findExceededLimit(
   measured: MeasuredUsage,
   limits: RunLimits,
   byKernel: ReadonlySet<'memory' | 'pids'>,
 ): ExceededLimit | undefined {
-  const { memoryBytes, pids, diskBytes } = limits
+  const { memoryBytes, pids } = limits
   if (memoryBytes !== undefined && !byKernel.has('memory') && measured.memoryBytes > memoryBytes) {
     return { kind: 'Memory', used: measured.memoryBytes, limit: memoryBytes }
   }
   if (pids !== undefined && !byKernel.has('pids') && measured.pids > pids) return { kind: 'Pids', used: measured.pids, limit: pids }
-  if (diskBytes !== undefined && measured.diskBytes > diskBytes) return { kind: 'Disk', used: measured.diskBytes, limit: diskBytes }
   return undefined
 }

@@ -19,6 +19,7 @@ import {
 import type { RunDirectory } from '../run-directory.ts'
 import { launch, launchProgram, quoteForShell } from './launcher.ts'
 import { monitorUsage, type UsagePeaks } from './monitor-usage.ts'
+import { canMountWithoutSandbox, checkMountPoints, inMountNamespace, mountSteps, type ReadOnlyMount } from './read-only-mounts.ts'
 import type { ExceededLimit, RunLimits } from './resource-limits.ts'
 import { isVisible, type Sandbox, sandboxCommand, writableDirectories, writeAccountFiles } from './sandbox.ts'
 import type { SandboxAccount } from './sandbox-account.ts'
@@ -85,6 +86,7 @@ export class RunIsolation {
   #hasGivenSource = false
   readonly #markShell: string | undefined
   readonly #programs: string[] = []
+  readonly #mounts: ReadOnlyMount[] = []
   /** The init process of the Run's newest sandbox. */
   #sandboxInit: { pid: number; startTime: string | undefined } | undefined
 
@@ -108,7 +110,14 @@ export class RunIsolation {
       },
     }
     const byKernel = new Set((['memory', 'pids'] as const).filter(has))
-    this.#watch = monitorUsage({ findProcesses: this.#findProcesses, limits, byKernel, diskRoot: directory.root, onExceeded })
+    this.#watch = monitorUsage({
+      findProcesses: this.#findProcesses,
+      findSandboxed: level === 'Sandbox' ? this.#findSandboxed : undefined,
+      limits,
+      byKernel,
+      diskRoot: directory.root,
+      onExceeded,
+    })
     if (level === 'Sandbox') {
       const filter = seccompFilter()
       if (!filter) throw new Error(`there is no seccomp filter for ${process.arch}`)
@@ -130,7 +139,11 @@ export class RunIsolation {
   readonly #findProcesses = (): readonly number[] => {
     if (this.#cgroup) return this.#cgroup.processes()
     const { level, runUid } = this.#options
-    if (level !== 'Sandbox') return findRunProcesses(runUid).filter(pid => !isInInnerNamespace(pid))
+    return level === 'Sandbox' ? this.#findSandboxed() : findRunProcesses(runUid).filter(pid => !isInInnerNamespace(pid))
+  }
+
+  /** Without the processes that start the sandbox, which the cgroup has. */
+  readonly #findSandboxed = (): readonly number[] => {
     const init = this.#sandboxInit
     return init?.startTime !== undefined && readStartTime(init.pid) === init.startTime ? findDescendants(init.pid) : []
   }
@@ -144,7 +157,11 @@ export class RunIsolation {
     if (process.platform === 'linux') steps.push(preferOnOutOfMemory)
     if (this.#cgroup) steps.push(`echo 0 > ${quoteForShell(this.#cgroup.procsFile)}`)
     if (this.#markShell !== undefined) steps.push(this.#markShell)
+    const mounts = this.#mounts
+    checkMountPoints(mounts, directory.root, command.command)
     if (!this.#seccompFile || !sandbox) {
+      if (mounts.length > 0)
+        return { ...inMountNamespace(launchProgram([...steps, ...mountSteps(mounts)], command)), descriptors: [], release: () => {} }
       const started = steps.length > 1 ? launchProgram(steps, command) : { ...command, args: [...command.args], env: { ...command.env } }
       return { ...started, descriptors: [], release: () => {} }
     }
@@ -164,7 +181,7 @@ export class RunIsolation {
     // The runner opens pipes as descriptors 3 to 5, and passes further descriptors from 6 on.
     const descriptors = { info: 3, block: 4, args: 5, seccomp: 6 }
     const { argv, options } = sandboxCommand(
-      { sandbox, directory, readable, network, resolverFile: this.#resolverFile, sharedMemoryBytes },
+      { sandbox, directory, readable, network, resolverFile: this.#resolverFile, sharedMemoryBytes, mounts },
       command,
       descriptors,
     )
@@ -196,6 +213,26 @@ export class RunIsolation {
   /** Lets sandboxes read this program, which the worker, not the Stack, has chosen: the Run's engine. */
   addProgram(path: string): void {
     this.#programs.push(path, realpathSync(path))
+  }
+
+  /**
+   * Whether programs can get {@link mount}s: in a sandbox always, otherwise if the worker is root and may mount, which most containers forbid.
+   */
+  async canMount(): Promise<boolean> {
+    return this.#options.level === 'Sandbox' || (await canMountWithoutSandbox())
+  }
+
+  /**
+   * Programs that are started afterwards see `source` read-only at `target`, which is a directory in one of those that they may write. A sandboxed
+   * program cannot change it in any way; others run with the rights of the worker.
+   */
+  mount(mount: ReadOnlyMount): void {
+    this.#mounts.push(mount)
+  }
+
+  /** The worker has written files for the Run's programs since the first one was started: they become theirs before the next one. */
+  giveSource(): void {
+    this.#hasGivenSource = false
   }
 
   get limits(): RunLimits {

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { findRunProcesses } from '../process/index.ts'
-import { open, skip } from './isolated-run.testing.ts'
+import { endFirstThread, open, skip } from './isolated-run.testing.ts'
 
 // The worker measures.
 process.env.OARLOCK_CGROUP = '/nonexistent'
@@ -21,6 +21,15 @@ test('Sandbox: processes that clear their environment count against the limits o
   const pids = await open(t, 'Sandbox', { limits: { pids: 12 } })
   await pids.run(`exec env -i /bin/sh -c 'for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14; do setsid sleep 60 & done; wait'`)
   assert.equal(pids.exceeded[0]?.kind, 'Pids')
+})
+
+test('Sandbox: the memory of a process whose first thread has ended counts', {
+  skip: skip || endFirstThread.skip,
+}, async t => {
+  const { run, exceeded } = await open(t, 'Sandbox', { limits: { memoryBytes: 64 * mebibyte } })
+  const { lines } = await run(endFirstThread.script('x = b"x" * 100000000; time.sleep(60); print("survived", flush=True)'))
+  assert.deepEqual(lines, [])
+  assert.equal(exceeded[0]?.kind, 'Memory')
 })
 
 for (const level of ['Sandbox', 'Process'] as const)

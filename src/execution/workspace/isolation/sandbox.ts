@@ -4,6 +4,7 @@ import type { Network } from '../../../api/index.ts'
 import type { Command } from '../process/index.ts'
 import type { RunDirectory } from '../run-directory.ts'
 import { launchProgram, quoteForShell } from './launcher.ts'
+import { bindMounts, type ReadOnlyMount } from './read-only-mounts.ts'
 import type { SandboxAccount } from './sandbox-account.ts'
 import { inNetworkNamespace } from './sandbox-network.ts'
 
@@ -21,6 +22,8 @@ export type SandboxOptions = {
   network: Network
   /** For network Private: its /etc/resolv.conf. */
   resolverFile: string | undefined
+  /** In directories that the program may write. */
+  mounts: readonly ReadOnlyMount[]
 }
 
 /** Programs and their libraries. With a merged /usr most of them are symlinks into it, and are created as symlinks. */
@@ -62,7 +65,7 @@ export function sandboxCommand(
   command: Command,
   descriptors: SandboxDescriptors,
 ): { argv: string[]; options: string[] } {
-  const { sandbox, directory, readable, network, resolverFile, sharedMemoryBytes } = run
+  const { sandbox, directory, readable, network, resolverFile, sharedMemoryBytes, mounts } = run
   const { args, info, block, seccomp } = descriptors
   const program = programAs(sandbox.account, command)
   // Below a system directory a bind mount would replace a symlink by its target: java, for one, finds its libraries next to its path.
@@ -84,6 +87,7 @@ export function sandboxCommand(
     ...accountFiles(directory).flatMap(({ source, path }) => ['--ro-bind', source, path]),
     ...writable.flatMap(path => ['--bind', path, path]),
     ...['--ro-bind', directory.inputs, directory.inputs],
+    ...bindMounts(mounts),
     // Its memory is limited by nothing else.
     ...['--remount-ro', '/'],
     ...[

@@ -32,10 +32,26 @@ export function findDelegatedCgroup(env: Readonly<Record<string, string | undefi
   return detected.parent
 }
 
+/**
+ * How many processes of this process's own cgroup, without those of cgroups below, the kernel has killed for lack of memory, there or on the whole machine
+ * (https://docs.kernel.org/admin-guide/cgroup-v2.html, memory.events.local). Undefined where it does not count them: without cgroup v2, without the memory
+ * controller, and in the root of the hierarchy.
+ */
+export function ownCgroupOomKills(): number | undefined {
+  const { mount, own } = ownCgroup()
+  const events = mount === undefined || own === undefined ? undefined : readText(join(mount, own, 'memory.events.local'))
+  return events === undefined ? undefined : Number(/^oom_kill (\d+)$/m.exec(events)?.[1] ?? 0)
+}
+
+/** The mount point of the hierarchy, and the path of this process's cgroup below it. */
+function ownCgroup(): { mount: string | undefined; own: string | undefined } {
+  const mount = cgroup2Mount(readText('/proc/self/mountinfo') ?? '')
+  return { mount, own: /^0::(.*)$/m.exec(readText('/proc/self/cgroup') ?? '')?.[1] }
+}
+
 function detect(env: Readonly<Record<string, string | undefined>>): DelegatedCgroup | undefined {
   if (env.OARLOCK_CGROUP) return tryParent(env.OARLOCK_CGROUP)
-  const mount = cgroup2Mount(readText('/proc/self/mountinfo') ?? '')
-  const own = /^0::(.*)$/m.exec(readText('/proc/self/cgroup') ?? '')?.[1]
+  const { mount, own } = ownCgroup()
   if (mount === undefined || own === undefined) return undefined
   const candidates = own === '/' ? [mount] : [join(mount, own), join(mount, dirname(own))]
   const found = candidates.map(tryParent).filter(parent => parent !== undefined)

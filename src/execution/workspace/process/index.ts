@@ -4,10 +4,10 @@
  * has ended. This entry point imports only Node's built-in modules: the worker's supervisor loads nothing else and must stay small.
  * Out of scope: the meaning of an exit code (`execution/engine/`), and when to interrupt a program (`execution/worker/`).
  */
-export { type CgroupLimits, cgroupOfRun, findDelegatedCgroup, RunCgroup } from './cgroup.ts'
+export { type CgroupLimits, cgroupOfRun, findDelegatedCgroup, ownCgroupOomKills, RunCgroup } from './cgroup.ts'
 export { isExecutable } from './is-executable.ts'
-export { createLineSplitter, type Unsplittable } from './line-splitter.ts'
-export { groupExists, type InterruptTarget, killGroup, readStat, signalGroup } from './process-group.ts'
+export { createLineSplitter, type OutputLog, type Unsplittable } from './line-splitter.ts'
+export { groupExists, hasEnded, type InterruptTarget, killGroup, liveThreadPath, readStat, signalGroup } from './process-group.ts'
 export { canMarkProcesses, markShell, runMark, stackMark } from './process-mark.ts'
 export {
   type Command,

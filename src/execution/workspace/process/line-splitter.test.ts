@@ -5,7 +5,7 @@ import { createLineSplitter, type Unsplittable } from './index.ts'
 
 function split(chunks: (string | Buffer)[], maxLineBytes?: number, unsplittable?: Unsplittable): string[] {
   const lines: string[] = []
-  const splitter = createLineSplitter(line => lines.push(line), maxLineBytes, unsplittable)
+  const splitter = createLineSplitter(line => lines.push(line), { maxLineBytes, unsplittable })
   for (const chunk of chunks) splitter.push(Buffer.from(chunk))
   splitter.end()
   return lines
@@ -105,3 +105,65 @@ test('property: no unsplittable text is divided, and no character is lost', () =
     }),
   )
 })
+
+/** A log that is full, and what was passed on. */
+function splitFull(chunks: readonly string[], isForLogOnly: (bytes: Buffer) => boolean, maxLineBytes = 64) {
+  const lines: string[] = []
+  let droppedBytes = 0
+  const drop = (bytes: number) => {
+    droppedBytes += bytes
+  }
+  const log = { isFull: true, drop }
+  const splitter = createLineSplitter(line => lines.push(line), { maxLineBytes, log, isForLogOnly })
+  for (const chunk of chunks) splitter.push(Buffer.from(chunk))
+  const before = [...lines]
+  splitter.end()
+  return { before, atEnd: lines.slice(before.length), droppedBytes }
+}
+
+const numbered = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => `line ${from + index}\n`).join('')
+
+for (const { name, chunks, isForLogOnly = () => true, before = [], atEnd, droppedBytes } of [
+  {
+    name: 'only the last five lines are decoded, at the end',
+    chunks: [numbered(0, 100), numbered(100, 200)],
+    atEnd: ['line 195', 'line 196', 'line 197', 'line 198', 'line 199'],
+    droppedBytes: numbered(0, 195).length,
+  },
+  {
+    name: 'a line in two chunks, and one without an end',
+    chunks: ['a\nb', 'b\nc\nd'],
+    atEnd: ['a', 'bb', 'c', 'd'],
+    droppedBytes: 0,
+  },
+  {
+    name: 'what the engine needs is passed on',
+    chunks: [`${numbered(0, 10)}::progress 1/2\n${numbered(10, 20)}`, `${numbered(20, 30)}`],
+    isForLogOnly: (bytes: Buffer) => !bytes.includes('::progress'),
+    before: ['::progress 1/2'],
+    atEnd: ['line 25', 'line 26', 'line 27', 'line 28', 'line 29'],
+    droppedBytes: numbered(0, 25).length,
+  },
+  {
+    name: 'the rest of a long line of which a part was dropped is not passed on: half a secret would not be recognized',
+    chunks: ['x'.repeat(100), 'y'.repeat(100), 'half a secret\nnext\n'],
+    atEnd: ['next'],
+    droppedBytes: 214,
+  },
+  {
+    name: 'a long line that the engine needs is split as ever',
+    chunks: ['x'.repeat(70), '\n'],
+    isForLogOnly: () => false,
+    before: ['x'.repeat(64), 'x'.repeat(6)],
+    atEnd: [],
+    droppedBytes: 0,
+  },
+] as {
+  name: string
+  chunks: string[]
+  isForLogOnly?: (bytes: Buffer) => boolean
+  before?: string[]
+  atEnd: string[]
+  droppedBytes: number
+}[])
+  test(`while the log is full: ${name}`, () => assert.deepEqual(splitFull(chunks, isForLogOnly), { before, atEnd, droppedBytes }))

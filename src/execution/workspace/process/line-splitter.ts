@@ -12,17 +12,50 @@ export type Unsplittable = {
   findAcross(text: string, at: number): { start: number; end: number } | undefined
 }
 
+/** Where lines go. While it is full, what only the log needs is dropped without being decoded. */
+export type OutputLog = { readonly isFull: boolean; drop(bytes: number): void }
+
+export type LineSplitterOptions = {
+  /** Default: 64 KiB. */
+  maxLineBytes?: number | undefined
+  unsplittable?: Unsplittable | undefined
+  log?: OutputLog | undefined
+  /** Whether only the log needs this: one line, or several with their line ends. Default: never. */
+  isForLogOnly?: ((bytes: Buffer) => boolean) | undefined
+}
+
+/** The last lines of what was dropped are passed on at the end: an engine reports them when its program has failed. */
+const keptLines = 5
+
 /**
  * Splits a byte stream into lines without their line end (`\n` or `\r\n`). Buffers at most `maxLineBytes`: a longer line is split between
  * characters, so that no data is lost and the buffer is bounded (invariant 10). It buffers as much more as the longest unsplittable text has.
  */
 export function createLineSplitter(
   onLine: (line: string) => void,
-  maxLineBytes = defaultMaxLineBytes,
-  unsplittable?: Unsplittable,
+  { maxLineBytes = defaultMaxLineBytes, unsplittable, log, isForLogOnly }: LineSplitterOptions = {},
 ): { push(chunk: Buffer): void; end(): void } {
   let buffered: Buffer[] = []
   let bufferedBytes = 0
+  /** Of what was dropped: the last lines. */
+  let kept: Buffer[] = []
+  /** The rest of a long line of which a part was dropped: without it, half a secret would be passed on. */
+  let isInDroppedLine = false
+
+  const isDropped = (bytes: Buffer): boolean => log?.isFull === true && isForLogOnly?.(bytes) === true
+
+  function drop(bytes: Buffer): void {
+    kept.push(bytes)
+    const dropped = kept.length > keptLines ? kept.shift() : undefined
+    if (dropped) log?.drop(dropped.length + 1)
+  }
+
+  /** Passes on the last lines that were dropped, which end with this one. */
+  function emitKept(): void {
+    const last = kept
+    kept = []
+    for (const line of last) emit(line)
+  }
 
   function emit(line: Buffer): void {
     onLine(line.toString('utf8', 0, line.at(-1) === carriageReturn ? line.length - 1 : line.length))
@@ -41,6 +74,16 @@ export function createLineSplitter(
     // What begins before the cut must be buffered completely, in at most three bytes per character.
     const limit = maxLineBytes + 3 * (unsplittable?.maxLength ?? 0)
     if (bufferedBytes < limit) return
+    if (log?.isFull && isForLogOnly) {
+      const line = flush(Buffer.alloc(0))
+      isInDroppedLine = isForLogOnly(line)
+      if (isInDroppedLine) {
+        log.drop(line.length)
+        return
+      }
+      buffered = [line]
+      bufferedBytes = line.length
+    }
     const rest = emitParts(flush(Buffer.alloc(0)), limit)
     if (rest.length > 0) buffer(rest)
   }
@@ -56,20 +99,48 @@ export function createLineSplitter(
     return rest
   }
 
+  /** Drops the rest of a line; returns where the next one begins. */
+  function skipLine(chunk: Buffer): number {
+    const end = chunk.indexOf(newline)
+    isInDroppedLine = end < 0
+    const next = end < 0 ? chunk.length : end + 1
+    log?.drop(next)
+    return next
+  }
+
+  /** Drops all lines of a chunk together if only the log needs them, except the last ones; returns where these begin. */
+  function skipLines(chunk: Buffer, from: number): number {
+    let start = chunk.lastIndexOf(newline)
+    for (let lines = 0; lines < keptLines && start > from; lines++) start = chunk.lastIndexOf(newline, start - 1)
+    if (start < from || !isDropped(chunk.subarray(from, start + 1))) return from
+    log?.drop(start + 1 - from)
+    return start + 1
+  }
+
   return {
     push(chunk) {
-      let start = 0
-      for (let at = chunk.indexOf(newline); at >= 0; at = chunk.indexOf(newline, start)) {
+      let start = isInDroppedLine ? skipLine(chunk) : 0
+      let isFirst = true
+      for (let at = chunk.indexOf(newline, start); at >= 0; at = chunk.indexOf(newline, start)) {
         const part = chunk.subarray(start, at)
         start = at + 1
         if (bufferedBytes + part.length > maxLineBytes) {
           buffer(part)
-          emit(emitParts(flush(Buffer.alloc(0)), maxLineBytes + 1))
-        } else emit(flush(part))
+          if (isInDroppedLine) isInDroppedLine = false
+          else emit(emitParts(flush(Buffer.alloc(0)), maxLineBytes + 1))
+        } else {
+          const line = flush(part)
+          if (isDropped(line)) drop(line)
+          else emit(line)
+        }
+        // After the line that the last chunk began.
+        if (isFirst && log?.isFull) start = skipLines(chunk, start)
+        isFirst = false
       }
       if (start < chunk.length) buffer(chunk.subarray(start))
     },
     end() {
+      emitKept()
       if (bufferedBytes > 0) emit(emitParts(flush(Buffer.alloc(0)), maxLineBytes + 1))
     },
   }

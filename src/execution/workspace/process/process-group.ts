@@ -10,7 +10,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 export type InterruptTarget = 'Program' | 'Group'
 
 /**
- * Sends `signal` to every process of the group, or SIGINT to the one that `interrupt` names. False when the group has no process left.
+ * Sends `signal` to every process of the group that this process may signal, or SIGINT to the one that `interrupt` names: a process that sudo
+ * started gets none from a worker that is not root. False when the group has no process left.
  * @throws {RangeError} for a group of 1 or less: `kill(-1)` would signal every process of the user.
  */
 export function signalGroup(processGroupId: number, signal: NodeJS.Signals, interrupt: InterruptTarget = 'Group'): boolean {
@@ -23,6 +24,7 @@ export function signalGroup(processGroupId: number, signal: NodeJS.Signals, inte
     return true
   } catch (error) {
     if (isNoSuchProcess(error)) return false
+    if ((error as NodeJS.ErrnoException).code === 'EPERM') return true
     throw error
   }
 }
@@ -75,7 +77,7 @@ function isNamespaceInit(pid: number): boolean {
   }
 }
 
-const isRunning = (fields: readonly string[] | undefined): boolean => fields !== undefined && fields[0] !== 'Z' && fields[0] !== 'X'
+const isRunning = (fields: readonly string[] | undefined): boolean => fields !== undefined && !hasEnded(fields)
 
 function checked(processGroupId: number): number {
   if (!Number.isInteger(processGroupId) || processGroupId <= 1) {
@@ -95,6 +97,29 @@ function hasLiveMember(processGroupId: number): boolean {
     if (fields && Number(fields[2]) === processGroupId && isRunning(fields)) return true
   }
   return false
+}
+
+/**
+ * Whether all threads have ended, from the fields of {@link readStat}. A process whose first thread has ended shows the state of a zombie (Z), while
+ * others run.
+ */
+export function hasEnded(fields: readonly string[]): boolean {
+  return (fields[0] === 'Z' || fields[0] === 'X') && Number(fields[17]) <= 1
+}
+
+/**
+ * The path below /proc of a thread that shows what all threads of the process share: the first one, or if that has ended, which then shows no memory
+ * and no environment, another.
+ */
+export function liveThreadPath(pid: number | string): string {
+  const path = `/proc/${pid}`
+  if (readStat(pid)?.[0] !== 'Z') return path
+  try {
+    const live = readdirSync(`${path}/task`).find(tid => /^[^ZX]$/.test(readStat(`${pid}/task/${tid}`)?.[0] ?? 'X'))
+    return live === undefined ? path : `${path}/task/${live}`
+  } catch {
+    return path
+  }
 }
 
 /** The fields of /proc/<pid>/stat from the third on (state, parent, group, session, …); the name before them may contain any character. */

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { promisify } from 'node:util'
 import {
   createProcessRunner,
   findRunProcesses,
@@ -197,3 +198,17 @@ test('processes of other Runs are not killed', async () => {
   assert.equal(child.exitCode, null)
   child.kill('SIGKILL')
 })
+
+for (const [name, script] of [
+  ['a program', 'echo started; sleep 1; exit 3'],
+  ['a process that a program leaves', 'sleep 1 & echo started; sleep 0.2; exit 3'],
+] as const)
+  test(`${name} of another user, which cannot be signaled, is awaited; nothing fails`, {
+    skip: process.getuid?.() !== 0 && 'needs root',
+  }, async () => {
+    const startedAt = performance.now()
+    const foreign = join(import.meta.dirname, 'foreign-program.testing.ts')
+    const { stdout } = await promisify(execFile)(process.execPath, [foreign, script, '65534'])
+    assert.deepEqual(JSON.parse(stdout), { exitCode: 3, signal: null })
+    assert.ok(performance.now() - startedAt >= 1_000)
+  })

@@ -2,7 +2,7 @@ import { type ChildProcessByStdio, type StdioOptions, spawn } from 'node:child_p
 import { closeSync, openSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { inheritedDescriptors } from './inherited-descriptors.ts'
-import { createLineSplitter, type Unsplittable } from './line-splitter.ts'
+import { createLineSplitter, type OutputLog, type Unsplittable } from './line-splitter.ts'
 import { killGroup, signalGroup } from './process-group.ts'
 import { killRunProcesses, mutatedStackVariable, runUidVariable } from './processes-of-run.ts'
 import { readPaced } from './read-paced.ts'
@@ -21,6 +21,11 @@ export type SpawnOptions = {
   /** Receives one line without its line end. Bytes that are not UTF-8 become U+FFFD. */
   onStdoutLine?(line: string): void
   onStderrLine?(line: string): void
+  /**
+   * Whether only the log needs what was printed, one line or several: while the log is full it is dropped without being decoded, except the last lines,
+   * which are passed on at the end. Default: never.
+   */
+  isForLogOnly?: { stdout?(bytes: Buffer): boolean; stderr?(bytes: Buffer): boolean }
   /** Longer lines are split. Default: 64 KiB. Increase it for a program that prints one long JSON line. */
   maxLineBytes?: number
   escalation?: Partial<SignalEscalation>
@@ -80,6 +85,8 @@ export type ProcessRunnerOptions = {
   interrupt?(processGroupId: number): void
   /** Where long lines of output are not split. */
   unsplittable?: Unsplittable
+  /** The log to which the lines go. */
+  log?: OutputLog
   /** Called before anything else can happen to the group. */
   onStart?(processGroupId: number): void
   /** Called when the group has no process left. */
@@ -123,15 +130,19 @@ export function createProcessRunner(runner: ProcessRunnerOptions): ProcessRunner
     signal.addEventListener('abort', onAbort, { once: true })
 
     const closed = new Promise<void>(resolve => child.once('close', () => resolve()))
-    const stdout = createLineSplitter(line => options.onStdoutLine?.(line), options.maxLineBytes, runner.unsplittable)
+    const { maxLineBytes, isForLogOnly = {} } = options
+    const { unsplittable, log } = runner
+    const stdout = createLineSplitter(line => options.onStdoutLine?.(line), {
+      ...{ maxLineBytes, unsplittable, log },
+      isForLogOnly: isForLogOnly.stdout,
+    })
     let firstError: string | undefined
     const stderr = createLineSplitter(
       line => {
         firstError ??= line
         options.onStderrLine?.(line)
       },
-      options.maxLineBytes,
-      runner.unsplittable,
+      { maxLineBytes, unsplittable, log, isForLogOnly: isForLogOnly.stderr },
     )
     const drains = [readPaced(child.stdout, stdout.push), readPaced(child.stderr, stderr.push)]
     try {

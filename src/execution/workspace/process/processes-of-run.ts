@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { cgroupOfRun } from './cgroup.ts'
-import { readStat } from './process-group.ts'
+import { hasEnded, liveThreadPath, readStat } from './process-group.ts'
 import { hasMark, type ProcessMark, runMark, stackMark } from './process-mark.ts'
 
 /** In the environment of every process of a Run, so that a process that left the group (setsid) can be found. */
@@ -71,8 +71,15 @@ function hasIdentity(pid: string, { variable, value, mark }: Identity): boolean 
 
 /** Empty if it may not be read, as that of ssh-agent; undefined if the process has ended or is a thread of the kernel, as more than half are. */
 function readEnvironment(pid: string): Buffer | undefined {
+  const first = tryReadEnvironment(`/proc/${pid}`)
+  if (first !== undefined && first.length > 0) return first
+  const path = liveThreadPath(pid)
+  return path === `/proc/${pid}` ? first : tryReadEnvironment(path)
+}
+
+function tryReadEnvironment(path: string): Buffer | undefined {
   try {
-    return readFileSync(`/proc/${pid}/environ`)
+    return readFileSync(`${path}/environ`)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     return code === 'ESRCH' || code === 'ENOENT' ? undefined : Buffer.alloc(0)
@@ -134,6 +141,6 @@ export function readStartTime(pid: number): string | undefined {
 }
 
 function isZombie(pid: number): boolean {
-  const state = readStat(pid)?.[0]
-  return state === undefined || state === 'Z' || state === 'X'
+  const fields = readStat(pid)
+  return fields === undefined || hasEnded(fields)
 }

@@ -5,3 +5,4 @@
  */
 export type { AuditDetails, Auditor } from './auditor.ts'
 export { type Audit, type AuditOptions, openAudit } from './open-audit.ts'
+export { openPathAudit, type PathAudit } from './path-audit.ts'

@@ -62,6 +62,8 @@ export type AdmissionPlugin = (request: AdmissionRequest, object: KubeObject, ol
 /**
  * Decides whether a user may delete an object, alone or with its collection. Not called for what the garbage collector deletes, nor for the
  * content of a deleted namespace. Returns the reason for a 403, or undefined to admit the deletion.
+ * It may also record who deletes an object that its finalizers keep, in annotations: by replacing `object.metadata`, also of one that is being
+ * deleted already.
  */
 export type DeletionPlugin = (request: AdmissionRequest, object: KubeObject) => string | undefined
 

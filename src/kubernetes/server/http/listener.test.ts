@@ -35,6 +35,7 @@ async function withListener(run: (opened: Opened) => Promise<void>, options: Par
   const handler = (request: HttpRequest, reply: Reply) => {
     const url = request.url ?? ''
     if (url.startsWith('/hold/')) held.set(url.slice(6), reply)
+    else if (url === '/early') answer(reply, 'early')
     else if (url === '/stream') {
       reply.writeHead(200, { 'Content-Type': 'text/plain' })
       for (const piece of ['a\n', 'b\n', 'c\n']) reply.write(piece)
@@ -75,6 +76,19 @@ async function open(port: number): Promise<{ socket: TLSSocket; until(end: strin
 const get = (url: string, ...fields: string[]) => [`GET ${url} HTTP/1.1`, 'Host: a', ...fields, '', ''].join('\r\n')
 const post = (url: string, body: string) => `POST ${url} HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`
 const bodies = (text: string) => [...text.matchAll(/(?:GET|POST) \S+ (?:own|node|h2) [^H]*/g)].map(([body]) => body.trim())
+
+test('a client that sends its whole body before it reads gets an early response that ends the connection', () =>
+  withListener(async ({ port }) => {
+    const part = Buffer.alloc(64 * 1024, 97)
+    const socket = connect({ host: '127.0.0.1', port, ca: tls.ca }).pause()
+    await once(socket, 'secureConnect')
+    socket.write(`POST /early HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: ${256 * part.length}\r\n\r\n`)
+    for (let i = 0; i < 256; i++)
+      await new Promise<void>((resolve, reject) => socket.write(part, error => (error ? reject(error) : resolve())))
+    let text = ''
+    for await (const chunk of socket.setEncoding('latin1')) text += chunk
+    assert.match(text, /^HTTP\/1\.1 200 [\s\S]*early$/)
+  }))
 
 test('responses are sent in the order of their requests', () =>
   withListener(async ({ port, held }) => {

@@ -1,7 +1,8 @@
 import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { Socket } from 'node:net'
-import { atMostEvery, ConnectionLimiter, sendContinue } from '../../util/index.ts'
+import { atMostEvery, ConnectionLimiter, lingerOnClose, sendContinue } from '../../util/index.ts'
+import { answerClientError } from './client-error.ts'
 import type { Handler } from './handler-types.ts'
 import { Http1Connection } from './http1-connection.ts'
 import { type Http2, openHttp2 } from './http2.ts'
@@ -84,6 +85,7 @@ export function makeListener(options: ListenerOptions): Listener {
   for (const each of servers) {
     limiter.limit(each)
     sendContinue(each)
+    lingerOnClose(each)
     each.once('listening', () => each.on('error', onServerError))
   }
   server.on('secureConnection', socket => {
@@ -124,12 +126,7 @@ export function makeListener(options: ListenerOptions): Listener {
     connections.add(connection)
     sendBuffers.add(connection)
   }
-  for (const each of servers) {
-    each.on('clientError', (_error, socket) => {
-      if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
-      else socket.destroy()
-    })
-  }
+  for (const each of servers) each.on('clientError', answerClientError)
   server.on('tlsClientError', onTlsError)
   const sweep = setInterval(() => {
     for (const connection of connections) connection.sweep(keepAliveTimeoutMs / sweepEveryMs, headersTimeoutMs / sweepEveryMs)

@@ -96,16 +96,19 @@ export function admit(
 }
 
 /**
- * Runs the deletion plugin of the kind, if it has one.
+ * Runs the deletion plugin of the kind, if it has one. Returns the object with what the plugin has recorded.
  * @throws {StatusError} Forbidden if it rejects the deletion of the object.
  */
 export function admitDeletion(
   { target, caller: { user, deletionPlugin, isAllowed }, output }: Call,
   object: KubeObject,
   { dryRun: isDryRun }: Pick<WriteOptions, 'dryRun'>,
-): void {
-  const reason = deletionPlugin?.({ ...target, user, isDryRun, isAllowed, auditAnnotation: annotate(output) }, object)
+): KubeObject {
+  if (!deletionPlugin) return object
+  const admitted = { ...object }
+  const reason = deletionPlugin({ ...target, user, isDryRun, isAllowed, auditAnnotation: annotate(output) }, admitted)
   if (reason !== undefined) throw forbiddenError(target.kind, object.metadata.name, reason)
+  return admitted
 }
 
 const annotate =

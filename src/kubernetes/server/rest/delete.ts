@@ -42,8 +42,7 @@ export async function remove(services: Services, call: Call): Promise<void> {
     if (!head) throw notFound(kind, call.target.name)
     const object = readEntry(kind, head)
     last = object
-    admitDeletion(call, object, options)
-    return decideDelete(kind, object, options, store.nowMs)
+    return decideDelete(kind, object, options, store.nowMs, admitDeletion(call, object, options))
   })
   const warnings = defaultWarnings(call, options)
   if (outcome.isRemoved && kind.strategy.returnDeletedObject) {
@@ -89,7 +88,7 @@ function ignoreUnhandledRejection<T>(promise: Promise<T>): Promise<T> {
 
 /**
  * Deletes the object that `entry` is a version of, unless another object has the same name by now.
- * @param admit throws if the user may not delete the object. Default: the server itself deletes it.
+ * @param admit throws if the user may not delete the object, and returns it with what is recorded of the user. Default: the server itself deletes it.
  */
 export async function deleteEntry(
   store: Store,
@@ -97,19 +96,18 @@ export async function deleteEntry(
   table: Table,
   entry: StoredEntry,
   options: DeleteOptions,
-  admit?: (object: KubeObject) => void,
+  admit?: (object: KubeObject) => KubeObject,
 ): Promise<void> {
   await mutate(store, table, entry.key, head => {
     if (head?.uid !== entry.uid) return { result: undefined }
     const object = readEntry(kind, head)
-    admit?.(object)
-    return decideDelete(kind, object, options, store.nowMs)
+    return decideDelete(kind, object, options, store.nowMs, admit?.(object))
   })
 }
 
-/** Decides how to delete `object`: remove it, or mark it and wait for its finalizers. */
-function decideDelete(kind: Kind, object: KubeObject, options: DeleteOptions, nowMs: number): WriteDecision {
-  const { metadata } = object
+/** Decides how to delete `object`: remove it, or mark it and wait for its finalizers. `admitted`: it, with what a plugin has recorded. */
+function decideDelete(kind: Kind, object: KubeObject, options: DeleteOptions, nowMs: number, admitted = object): WriteDecision {
+  const { metadata } = admitted
   const isNamespace = kind.storageName === 'namespaces'
   if (options.uid !== undefined && options.uid !== metadata.uid) {
     if (isNamespace) throw namespacePrecondition(kind, metadata.name, 'UID', options.uid, metadata.uid)
@@ -142,7 +140,8 @@ function decideDelete(kind: Kind, object: KubeObject, options: DeleteOptions, no
   // A grace period can be shortened, but not extended.
   const graceWanted = kind.strategy.gracePeriodSeconds?.(object, options.graceSeconds) ?? 0
   const grace = isMarked ? Math.min(graceBefore, graceWanted) : graceWanted
-  if (isMarked && isUnchanged && grace === graceBefore && !isDeletionComplete(object)) return { result: undefined }
+  const isRecorded = metadata !== object.metadata
+  if (isMarked && isUnchanged && !isRecorded && grace === graceBefore && !isDeletionComplete(object)) return { result: undefined }
   // Kubernetes marks Namespaces and CustomResourceDefinitions differently, without grace period and generation.
   const isPlainMark = isNamespace || kind.storageName === 'customresourcedefinitions.apiextensions.k8s.io'
   const marked: KubeObject = {

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { copyLockedDatabase } from '../../util/index.ts'
 import { toStartError } from './database.ts'
 import { inspect } from './inspect.ts'
 import { syncPath } from './secret-file.ts'
-import { backup, DatabaseSync } from './sqlite.ts'
 import { ServerStartError } from './start-error.ts'
 
 /** The content of a finished backup. */
@@ -72,16 +72,11 @@ export async function backUpDataDirectory(dataDir: string, path: string): Promis
   if (!existsSync(file))
     throw new ServerStartError('DataMissing', `${file} does not exist: pass the data directory of a server with --data`)
   return await writeBackup(path, async temporary => {
-    let db: DatabaseSync | undefined
     try {
-      db = new DatabaseSync(file, { timeout: 250 })
-      // Locked until the end: a server that starts meanwhile fails with DataInUse.
-      db.exec('PRAGMA locking_mode=EXCLUSIVE; BEGIN IMMEDIATE; COMMIT')
-      await backup(db, temporary)
+      // A server that starts meanwhile fails with DataInUse.
+      await copyLockedDatabase(file, temporary)
     } catch (error) {
       throw toStartError(error, file)
-    } finally {
-      db?.close()
     }
   })
 }

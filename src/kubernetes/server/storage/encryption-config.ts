@@ -17,7 +17,7 @@ export type EncryptionConfig = {
 const maxKeys = 100
 const defaultResources = ['secrets']
 
-/** Beside the database and not in it: a copy of the database alone reveals nothing. */
+/** Next to the database and not in it: a copy of the database alone reveals nothing. */
 export const encryptionConfigPath = (dataDir: string): string => join(dataDir, 'keys', 'encryption-config.json')
 
 export const newEncryptionConfig = (): EncryptionConfig => ({ resources: defaultResources, keys: [newKey()] })

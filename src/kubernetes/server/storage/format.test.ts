@@ -51,7 +51,7 @@ test('a database of format 1 is migrated, and its rows get checksums with their 
     await store.close()
 
     const db = new DatabaseSync(file)
-    assert.equal(db.prepare('PRAGMA user_version').get()?.user_version, 3)
+    assert.equal(db.prepare('PRAGMA user_version').get()?.user_version, 4)
     const rows = db.prepare('SELECT key, checksum IS NULL AS isUnchecked FROM object ORDER BY id').all()
     assert.deepEqual(
       rows.map(row => [row.key, row.isUnchecked]),
@@ -63,7 +63,7 @@ test('a database of format 1 is migrated, and its rows get checksums with their 
     )
     db.close()
     const again = await Store.open({ dataDir })
-    assert.equal(again.report?.foundFormat, 3)
+    assert.equal(again.report?.foundFormat, 4)
     await again.close()
   })
 })

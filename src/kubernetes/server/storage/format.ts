@@ -25,6 +25,12 @@ const migrations: readonly Migration[] = [
     description: 'a value may be encrypted, and is a BLOB then; the rows of older formats are encrypted after the migration',
     sql: '',
   },
+  {
+    to: 4,
+    description:
+      'as format 3. Versions that know format 3 only replace newer CustomResourceDefinitions with their own, which drops fields; they must not open it',
+    sql: '',
+  },
 ]
 
 /** The newest format this version reads and writes. A database with a higher number comes from a newer Oarlock. */

@@ -1,8 +1,7 @@
-import { randomBytes } from 'node:crypto'
 import { chmodSync, copyFileSync, constants as copyMode, existsSync, renameSync, rmdirSync, rmSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { KubeObject } from '../../object/index.ts'
-import { makeDirectories } from '../../util/index.ts'
+import { makeDirectories, replacedPath, replacementStamp } from '../../util/index.ts'
 import { Database, toStartError } from './database.ts'
 import { stringifyAsciiJson } from './entry.ts'
 import { type Inspection, inspect } from './inspect.ts'
@@ -25,7 +24,7 @@ export type RestoreOptions = {
   /** Skips objects that cannot be read instead of failing. Default false. */
   salvage?: boolean
   /**
-   * The `keys/encryption-config.json` of the server that the backup is from. Not needed when it is in its place in `dataDir`, or beside `file` as in
+   * The `keys/encryption-config.json` of the server that the backup is from. Not needed when it is in its place in `dataDir`, or next to `file` as in
    * a data directory.
    */
   encryptionConfig?: string
@@ -72,7 +71,7 @@ export function restoreBackup(options: RestoreOptions): RestoreSummary {
       `${target} exists: choose another directory, or replace it with --force (the old database is kept under another name)`,
     )
   }
-  const stamp = `${new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, '')}-${randomBytes(2).toString('hex')}`
+  const stamp = replacementStamp(nowMs)
   const copy = `${target}.${stamp}.tmp`
   const fresh = `${target}.${stamp}.new.tmp`
   let failure: unknown
@@ -90,7 +89,7 @@ export function restoreBackup(options: RestoreOptions): RestoreSummary {
     const { orphans, objects } = fill(fresh, copy, found, { floor, keys, restored: options.restored })
     syncPath(fresh)
     options.beforeReplace?.()
-    const replaced = exists ? `${target}.replaced-${stamp}` : undefined
+    const replaced = exists ? replacedPath(target, stamp) : undefined
     if (replaced) for (const suffix of ['', '-wal', '-shm']) moveIfExists(target + suffix, replaced + suffix)
     renameSync(fresh, target)
     syncPath(dirname(target))

@@ -143,7 +143,7 @@ test('a newer format and a corrupt file fail to open', async () => {
     db.close()
     await assert.rejects(Store.open({ dataDir }), {
       code: 'DataTooNew',
-      message: /has data format 999, this version of oarlock reads up to 3: /,
+      message: /has data format 999, this version of oarlock reads up to 4: /,
     })
     rmSync(file)
     writeFileSync(file, 'this is not a database, but it is long enough to look like one'.repeat(100))

@@ -82,3 +82,24 @@ for (const [name, status, expected] of [
 test('a Pod that is being deleted is terminating, neither running nor ended', () => {
   deepEqual(describeState({ phase: 'Running' }, { deletionTimestamp: '2026-06-01T10:00:00Z' }), ['terminating'])
 })
+
+for (const [name, terminated, metadata, expected] of [
+  ['its container exceeds its memory limit', { exitCode: 137, reason: 'OOMKilled' }, {}, 'WorkerOutOfMemory'],
+  ['it ends by a segmentation fault', { exitCode: 139, reason: 'Error' }, {}, 'WorkerCrashed'],
+  ['it ends by an unexpected error', { exitCode: 1, reason: 'Error' }, {}, 'WorkerCrashed'],
+  ['it is killed by anyone', { exitCode: 137, reason: 'Error' }, {}, undefined],
+  ['it could not renew its Lease', { exitCode: 3, reason: 'Error' }, {}, undefined],
+  ['its Pod is being deleted', { exitCode: 1, reason: 'Error' }, { deletionTimestamp: '2026-06-01T10:00:00Z' }, undefined],
+] as const) {
+  test(`a worker has ${expected === undefined ? 'not ' : ''}crashed if ${name}`, () => {
+    const status = { phase: 'Failed', containerStatuses: [{ name: 'worker', state: { terminated } }] } as PodBody['status']
+    const state = workerPodState(pod(status, metadata), 'worker')
+    deepEqual(state.state === 'ended' && state.failure?.crash?.reason, expected)
+  })
+}
+
+test('a worker whose Pod is evicted has not crashed', () => {
+  const containerStatuses = [{ name: 'worker', state: { terminated: { exitCode: 137, reason: 'OOMKilled' } } }]
+  const state = workerPodState(pod({ phase: 'Failed', reason: 'Evicted', containerStatuses } as PodBody['status']), 'worker')
+  deepEqual(state.state === 'ended' && state.failure?.crash, undefined)
+})

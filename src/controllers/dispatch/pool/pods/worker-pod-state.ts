@@ -1,11 +1,13 @@
+import type { ExitFailure } from '../pool-driver.ts'
 import type { StartFailure } from '../start-state.ts'
+import { crashOf } from '../worker-crash.ts'
 import type { ContainerState, Pod } from './pod.ts'
 
 /** `terminating`: it is being deleted and may still run. `ended`: all its containers have stopped. */
 export type WorkerPodState =
   | { readonly state: 'starting'; readonly failure: StartFailure | undefined }
   | { readonly state: 'running' | 'terminating' }
-  | { readonly state: 'ended'; readonly exitCode: number | undefined; readonly failure: StartFailure | undefined; readonly endedMs: number }
+  | { readonly state: 'ended'; readonly exitCode: number | undefined; readonly failure: ExitFailure | undefined; readonly endedMs: number }
 
 /** Reasons of the kubelet's image manager: k8s.io/kubernetes/pkg/kubelet/images/types.go. */
 const imageReasons = new Set([
@@ -33,7 +35,7 @@ export function workerPodState({ metadata, status = {} }: Pod, container: string
     return {
       state: 'ended',
       exitCode: phase === 'Succeeded' ? 0 : terminated?.exitCode,
-      failure: phase === 'Succeeded' ? undefined : failureOf(metadata.name, status, terminated),
+      failure: phase === 'Succeeded' ? undefined : failureOf(metadata, status, terminated),
       endedMs: Number.isNaN(endedMs) ? Date.parse(metadata.creationTimestamp) : endedMs,
     }
   }
@@ -54,12 +56,20 @@ export function workerPodState({ metadata, status = {} }: Pod, container: string
 const isStartFailure = (waiting: ContainerState['waiting']) =>
   waiting !== undefined && (imageReasons.has(waiting.reason ?? '') || containerReasons.has(waiting.reason ?? ''))
 
-function failureOf(pod: string, status: NonNullable<Pod['status']>, terminated: ContainerState['terminated']): StartFailure {
+function failureOf(
+  { name: pod, deletionTimestamp }: Pod['metadata'],
+  status: NonNullable<Pod['status']>,
+  terminated: ContainerState['terminated'],
+): ExitFailure {
+  const isDeleted = deletionTimestamp !== undefined
   // Evicted by the kubelet, by a taint or by preemption: https://kubernetes.io/docs/concepts/workloads/pods/disruptions/
   const disrupted = status.conditions?.find(({ type, status }) => type === 'DisruptionTarget' && status === 'True')
   if (status.reason === 'Evicted' || disrupted) return { reason: 'Evicted', message: `pod ${pod}: ${formatReason(disrupted ?? status)}` }
   if (!terminated) return { reason: 'CrashedOnStartup', message: `pod ${pod} failed: ${formatReason(status)}` }
-  return { reason: 'CrashedOnStartup', message: `pod ${pod} exited with code ${terminated.exitCode}: ${formatReason(terminated)}` }
+  const { exitCode, reason } = terminated
+  const message = `pod ${pod} exited with code ${exitCode}: ${formatReason(terminated)}`
+  const crash = crashOf({ exitCode, signal: undefined, isStopped: isDeleted, hasOomKill: reason === 'OOMKilled' })
+  return { reason: 'CrashedOnStartup', message, ...(crash && { crash: { reason: crash, message } }) }
 }
 
 const maxMessage = 500

@@ -1,0 +1,162 @@
+import { existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { type CacheEntry, listCache, type PruneLimits, pruneCache } from '../../execution/cache/index.ts'
+import { formatDuration, parseDuration, rfc3339 } from '../../kubernetes/object/index.ts'
+import { formatBytes } from '../../kubernetes/util/index.ts'
+import { dataDirectory } from '../access.ts'
+import { CliError, usageError } from '../cli-error.ts'
+import { note, print } from '../console.ts'
+import { countOf } from '../count-of.ts'
+import { exitCodes } from '../exit-codes.ts'
+import { serialize } from '../output/print-objects.ts'
+import { renderTable } from '../output/table.ts'
+
+type Options = { data?: string; cacheDir?: string; domain?: string; output?: 'json' | 'yaml' }
+type PruneOptions = Options & { olderThan?: string; maxSize?: number; dryRun?: boolean }
+
+/** `oarlock cache list` */
+export async function list(options: Options): Promise<void> {
+  const directories = await cacheDirectories(options)
+  const lists = await Promise.all(
+    directories.map(async directory => ({
+      directory,
+      entries: inDomain(await read(directory, () => listCache(directory)), options.domain),
+    })),
+  )
+  if (options.output !== undefined) {
+    print(
+      await serialize({ items: lists.flatMap(({ directory, entries }) => newestFirst(entries).map(itemOf(directory))) }, options.output),
+    )
+    return
+  }
+  for (const { directory, entries } of lists) {
+    if (entries.length > 0) for (const line of tableOf(entries)) print(line)
+    note(`${directory}: ${summaryOf(entries)}`)
+  }
+}
+
+/** `oarlock cache prune`: the limits apply to each directory. */
+export async function prune(options: PruneOptions): Promise<void> {
+  const { olderThan, maxSize, domain, dryRun = false, output } = options
+  if (olderThan === undefined && maxSize === undefined)
+    throw usageError('--older-than or --max-size is required', '"oarlock cache prune --max-size 0" removes all that no Run uses')
+  const limits: PruneLimits = {
+    ...{ domain, maxBytes: maxSize },
+    usedBeforeMs: olderThan === undefined ? undefined : Date.now() - parseDuration(olderThan),
+  }
+  const directories = await cacheDirectories(options)
+  const results = []
+  for (const directory of directories) {
+    results.push({ directory, ...(await read(directory, () => pruneCache(directory, limits, { isDryRun: dryRun }))) })
+  }
+  if (output !== undefined) {
+    const removed = results.flatMap(({ directory, removed }) => removed.map(itemOf(directory)))
+    const freedBytes = results.reduce((sum, result) => sum + result.freedBytes, 0)
+    print(await serialize({ dryRun, removed, freedBytes }, output))
+    return
+  }
+  for (const { directory, removed, freedBytes, kept } of results) {
+    if (removed.length > 0) for (const line of tableOf(removed)) print(line)
+    const verb = dryRun ? 'would be removed' : 'removed'
+    note(`${directory}: ${countOf(removed.length, 'item')} ${verb}, ${formatBytes(freedBytes)}; kept: ${summaryOf(kept)}`)
+  }
+}
+
+/**
+ * The directories that exist. @throws {CliError} if none does, or the directory that an option names does not, or if no entry is of the domain
+ * that an option names.
+ */
+async function cacheDirectories({ data, cacheDir, domain }: Options): Promise<string[]> {
+  if (cacheDir === '') throw usageError('--cache-dir must not be empty', 'name a directory')
+  if (cacheDir !== undefined && data !== undefined) throw usageError('--data and --cache-dir exclude each other', 'name one of them')
+  const candidates = await candidateDirectories(data, cacheDir)
+  const found = [...new Set(candidates)].filter(directory => existsSync(directory))
+  if (found.length === 0) {
+    const places = candidates.join(', ')
+    throw new CliError(`no cache directory found: ${places} ${candidates.length === 1 ? 'does' : 'do'} not exist`, {
+      exitCode: exitCodes.dataDirectory,
+      hint: 'name the directory of the workers with --cache-dir, or that of "oarlock up" with --data',
+    })
+  }
+  if (domain !== undefined) await expectDomain(found, domain)
+  return found
+}
+
+async function candidateDirectories(data: string | undefined, cacheDir: string | undefined): Promise<string[]> {
+  if (cacheDir !== undefined) return [resolve(cacheDir)]
+  if (data !== undefined) return [join(dataDirectory(data), 'cache')]
+  if (process.env.OARLOCK_CACHE_DIR) return [resolve(process.env.OARLOCK_CACHE_DIR)]
+  const { defaultWorkerDirectory } = await import('../../execution/worker/index.ts')
+  return [join(dataDirectory(undefined), 'cache'), join(defaultWorkerDirectory(), 'cache')]
+}
+
+async function expectDomain(directories: readonly string[], domain: string): Promise<void> {
+  const entries = (await Promise.all(directories.map(directory => read(directory, () => listCache(directory))))).flat()
+  const domains = [...new Set(entries.map(entry => entry.domain))].sort()
+  if (domains.includes(domain)) return
+  throw new CliError(`no package of trust domain ${JSON.stringify(domain)} is cached`, {
+    exitCode: exitCodes.notFound,
+    hint: domains.length === 0 ? 'nothing is cached' : `cached are packages of ${domains.slice(0, 10).join(', ')}`,
+  })
+}
+
+/** @throws {CliError} for an error of the file system, naming the directory. */
+async function read<T>(directory: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === undefined) throw error
+    const isForbidden = code === 'EACCES' || code === 'EPERM'
+    throw new CliError(`${directory} cannot be read or changed (${code})`, {
+      exitCode: exitCodes.dataDirectory,
+      hint: isForbidden ? 'run the command as the user of the workers' : 'check that it is a directory of workers, and its disk',
+      cause: error,
+    })
+  }
+}
+
+const inDomain = (entries: readonly CacheEntry[], domain: string | undefined) =>
+  entries.filter(entry => domain === undefined || entry.domain === domain)
+
+const newestFirst = (entries: readonly CacheEntry[]) => [...entries].sort((a, b) => b.usedAtMs - a.usedAtMs)
+
+const itemOf =
+  (directory: string) =>
+  ({ kind, domain, digest, name, files, bytes, usedAtMs, isInUse, path }: CacheEntry) => ({
+    ...{ directory, kind, domain, digest, name: name ?? null, files, bytes, lastUsed: rfc3339(usedAtMs), inUse: isInUse, path },
+  })
+
+function tableOf(entries: readonly CacheEntry[]): string[] {
+  const nowMs = Date.now()
+  const rows = newestFirst(entries).map(({ kind, domain, digest, name, files, bytes, usedAtMs, isInUse }) => [
+    kind === 'Provider' ? hexOf(digest) : digest.slice(0, 12),
+    kind === 'Provider' ? providerName(name!) : (name ?? '<damaged>'),
+    `${files}`,
+    formatBytes(bytes),
+    isInUse ? 'in use' : ageOf(nowMs - usedAtMs),
+    domain,
+  ])
+  return renderTable(['DIGEST', 'PACKAGES', 'FILES', 'SIZE', 'USED', 'DOMAIN'], rows)
+}
+
+/** In its largest unit. */
+function ageOf(ms: number): string {
+  const unit = [24 * 3_600_000, 3_600_000, 60_000].find(each => ms >= each) ?? 1_000
+  return formatDuration(Math.max(0, Math.floor(ms / unit)) * unit)
+}
+
+/** `h1:` checksums are base64. */
+const hexOf = (digest: string) => Buffer.from(digest.slice('h1:'.length), 'base64').toString('hex').slice(0, 12)
+
+/** `hashicorp/aws 6.0.0` of `registry.terraform.io/hashicorp/aws/6.0.0/linux_amd64`. */
+function providerName(key: string): string {
+  const [, namespace, type, version] = key.split('/')
+  return version === undefined ? key : `${namespace}/${type} ${version}`
+}
+
+function summaryOf(entries: readonly CacheEntry[]): string {
+  const used = entries.filter(({ isInUse }) => isInUse).length
+  const size = formatBytes(entries.reduce((sum, { bytes }) => sum + bytes, 0))
+  return entries.length === 0 ? 'nothing' : `${countOf(entries.length, 'item')}, ${size}, ${used} in use`
+}

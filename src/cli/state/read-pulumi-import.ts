@@ -1,0 +1,87 @@
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import { DeploymentError, type PulumiStateFile, readStateFile, secretsIn } from '../../stores/pulumi/format.ts'
+import { defaultStateLimits } from '../../stores/state/index.ts'
+import { CliError, usageError } from '../cli-error.ts'
+import { exitCodes } from '../exit-codes.ts'
+
+export type PulumiImport = {
+  /** As `pulumi stack export` writes it. */
+  readonly content: string
+  /** What the Runs need to decrypt its secrets; undefined if they need nothing. */
+  readonly secretsHint: string | undefined
+}
+
+/**
+ * Prepares a state of Pulumi for a Stack.
+ * @throws {CliError} for content that is no state of Pulumi, and for secrets that only Pulumi Cloud can decrypt.
+ */
+export function preparePulumiImport(text: string, from: string): PulumiImport {
+  const { state } = parse(text, from)
+  const { secrets_providers: provider, ...deployment } = state.deployment
+  const secrets = secretsIn(deployment)
+  const isCloud = provider?.type === 'service'
+  if (isCloud && secrets.has('encrypted')) {
+    const hint = 'export it with "pulumi stack export --show-secrets": the state store encrypts what it stores'
+    throw rejected(`${from} cannot be imported: its secrets are encrypted by Pulumi Cloud`, hint)
+  }
+  // Of Pulumi Cloud nothing is needed any more: the next update encrypts with the keys of the Stack.
+  const kept = isCloud ? { ...state, deployment } : state
+  const secretsHint =
+    secrets.has('encrypted') && provider ? `its secrets are encrypted with ${provider.type}: Runs need what that provider needs` : undefined
+  return { content: `${JSON.stringify(kept)}\n`, secretsHint }
+}
+
+function parse(text: string, from: string): PulumiStateFile {
+  if (text.trim() === '') throw rejected(`${from} cannot be imported: there is no state`, howToExport)
+  try {
+    return readStateFile(text)
+  } catch (error) {
+    if (!(error instanceof DeploymentError)) throw error
+    throw rejected(`${from} cannot be imported: ${error.message}`, howToExport)
+  }
+}
+
+const howToExport = 'a state of Pulumi is what "pulumi stack export" prints, or a file in .pulumi/stacks of a file or bucket backend'
+
+/**
+ * The state in the directory of a file backend: that of its only stack.
+ * @throws {CliError} without a stack, with several, and if the stack is locked, unless `force`.
+ */
+export function readPulumiBackend(directory: string, force: boolean): { text: string; file: string } {
+  const root = [join(directory, '.pulumi'), directory].find(candidate => existsSync(join(candidate, 'stacks')))
+  if (root === undefined) throw usageError(`${directory} has no .pulumi/stacks`, 'name the directory of a file backend, or a file')
+  // Stacks of projects are in a directory each, those of older backends are not.
+  const files = globSync(['stacks/*.{json,json.gz}', 'stacks/*/*.{json,json.gz}'], { cwd: root })
+    .map(file => join(root, file))
+    .filter(file => !file.includes('.json.bak'))
+    .sort()
+  const [file, ...others] = files
+  if (file === undefined) throw usageError(`${root} has no stacks`, 'check the directory')
+  if (others.length > 0) throw usageError(`${root} has ${files.length} stacks`, `name one of: ${files.slice(0, 10).join(', ')}`)
+  const name = relative(join(root, 'stacks'), file).replace(/\.json(\.gz)?$/, '')
+  const locks = globSync([`locks/organization/${name}/*.json`, `locks/${name}/*.json`], { cwd: root })
+  if (locks.length > 0 && !force)
+    throw rejected(
+      `${file} is locked by ${join(root, locks[0] ?? '')}`,
+      'wait for the update, or run "pulumi cancel" if it has ended; --force imports it anyway',
+    )
+  return { text: readPulumiFile(file), file }
+}
+
+/** A file of a backend may be compressed. @throws {CliError} */
+export function readPulumiFile(file: string): string {
+  try {
+    const bytes = readFileSync(file === '-' ? 0 : file)
+    const isGzip = bytes[0] === 0x1f && bytes[1] === 0x8b
+    return (isGzip ? gunzipSync(bytes, { maxOutputLength: defaultStateLimits.maxBytes }) : bytes).toString()
+  } catch (error) {
+    const hint = /^(s3|gs|azblob):\/\//.test(file)
+      ? 'copy the object to a file first: .pulumi/stacks/<project>/<stack>.json'
+      : 'name a file, the directory of a file backend, or - for stdin'
+    throw usageError(`${file} cannot be read: ${(error as Error).message}`, hint)
+  }
+}
+
+const rejected = (message: string, hint: string) => new CliError(message, { exitCode: exitCodes.rejected, hint })

@@ -1,0 +1,45 @@
+import { join } from 'node:path'
+import { listDependencies } from '../dependencies/index.ts'
+import { isInUse, listContent } from '../workspace/index.ts'
+
+/** What is removed as a whole. */
+export type CacheEntry = {
+  readonly kind: 'Dependencies' | 'Provider'
+  /** The directory of the Runs that share it: `tenant-UID` or `namespace-NAME`, with `process-` before it or `shared` for those without a sandbox. */
+  readonly domain: string
+  /** Dependencies: of everything that the packages depend on, 64 hexadecimal digits. Provider: `h1:` checksum of the package. */
+  readonly digest: string
+  /** Dependencies: the package manager; undefined if the entry is damaged. Provider: such as `registry.opentofu.org/hashicorp/aws/6.0.0/linux_amd64`. */
+  readonly name: string | undefined
+  readonly files: number
+  /** On disk. */
+  readonly bytes: number
+  /** Milliseconds since the epoch. */
+  readonly usedAtMs: number
+  readonly isInUse: boolean
+  readonly path: string
+}
+
+/** The directories of the stores below the cache directory of a worker. */
+export const storesOf = (cacheDir: string) => ({ dependencies: join(cacheDir, 'dependencies'), content: join(cacheDir, 'content') })
+
+/**
+ * All entries of a cache directory, the least recently used first; none if it does not exist. An entry that a process in another container
+ * may use counts as in use.
+ * @throws the error of the file system if the directory cannot be read.
+ */
+export async function listCache(cacheDir: string): Promise<CacheEntry[]> {
+  const directories = storesOf(cacheDir)
+  const [dependencies, content] = await Promise.all([listDependencies(directories.dependencies), listContent(directories.content)])
+  const entries = [
+    ...dependencies.map(({ record, ...entry }) => ({
+      ...entry,
+      kind: 'Dependencies' as const,
+      name: record?.manager,
+      files: record?.files ?? 0,
+    })),
+    ...content.map(({ key, ...entry }) => ({ ...entry, kind: 'Provider' as const, name: key })),
+  ]
+  const listed = await Promise.all(entries.map(async entry => ({ ...entry, isInUse: await isInUse(entry.path).catch(() => false) })))
+  return listed.sort((a, b) => a.usedAtMs - b.usedAtMs)
+}

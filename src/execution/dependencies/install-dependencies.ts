@@ -1,0 +1,254 @@
+import { join, relative } from 'node:path'
+import { removeTree, SpawnError } from '../workspace/index.ts'
+import { type AttachedAs, attachTree, linkChecker, pathOfPlace } from './attach-tree.ts'
+import { DependencyError } from './dependency-error.ts'
+import { type DependencyInput, dependencyDigest } from './dependency-input.ts'
+import { detectDependencies } from './detect/index.ts'
+import type { InstallContext, InstallOptions } from './install-context.ts'
+import { machineInputs } from './machine-inputs.ts'
+import { moduleCachePath } from './managers/go-modules.ts'
+import { packageManagers } from './managers/index.ts'
+import type { DetectedDependencies, InstallPlan, PackageManager } from './managers/package-manager.ts'
+import { relocateVirtualEnvironment } from './relocate-virtual-environment.ts'
+import { findModuleDirectories, listSource, producedFiles } from './source-changes.ts'
+import { joinPath, SourceFiles } from './source-files.ts'
+import { DependencyStore, type InstallProgress, type InstallRight, type StoredTree } from './store/dependency-store.ts'
+import type { TreePlace } from './store/tree-record.ts'
+
+export type InstalledDependencies = {
+  readonly digest: string
+  readonly manager: string
+  /** Found: the store had the tree. Waited: another Run has installed it meanwhile. */
+  readonly how: 'Found' | 'Waited' | 'Installed'
+  readonly attachedAs: AttachedAs
+  /** Variables that programs of the Run need to find the packages. */
+  readonly env: Readonly<Record<string, string>>
+  /** Until the programs of this Run could use them. */
+  readonly seconds: number
+  /** Of the install, by this Run or the one that the tree is from. */
+  readonly installSeconds: number
+  /** On disk. */
+  readonly bytes: number
+  readonly inputs: readonly DependencyInput[]
+}
+
+/** HOME of installs, in the Run's directory for files that are no part of the source: download caches and whatever install scripts leave there. */
+const installHome = 'install-home'
+const waitLogMs = 5_000
+const maxErrorLines = 20
+const maxErrorChars = 2_000
+
+/**
+ * Gives the programs of a Run the dependencies of its project: those in the store that have the digest of all inputs, or those that it installs
+ * with the project's package manager, in the isolation and the limits of the Run and without its credentials, while others that need the same
+ * wait. Called before a program of the Stack runs and before anything is written into the source. Undefined if the project has none.
+ *
+ * Programs that are started afterwards see the packages. Where they are bind mounts this process does not see them: a program among them, such as
+ * `.venv/bin/python`, is started by another one, such as `sh`.
+ * @throws {DependencyError}; {UnexpectedFileError} for an installed tree that cannot be shared.
+ */
+export async function installDependencies(context: InstallContext, options: InstallOptions): Promise<InstalledDependencies | undefined> {
+  const startedMs = performance.now()
+  const { sourceRoot, files, log, signal } = context
+  const source = new SourceFiles(files, sourceRoot)
+  const store = new DependencyStore(context.dependencies.store)
+  const directory = relative(sourceRoot, options.directory)
+  const detected = await detectDependencies({ source, directory, manager: options.manager, runtime: options.runtime })
+  if (!detected) return undefined
+  const project = await describeProject(context, options, detected, source)
+  const inputs = [...detected.inputs, ...(await machineInputs(context, store, project.manager, project.env)), ...resolutionPeriod(detected)]
+  const digest = dependencyDigest([...inputs, { kind: 'configuration', name: 'virtual environment', value: project.virtualEnvironment }])
+
+  const onDamaged = (problem: string) =>
+    log(`the stored dependencies ${digest.slice(0, 12)} are damaged and are installed again: ${problem}`)
+  const waiting = new WaitLog(log)
+  const found = await store.takeOrLock(digest, { signal, onDamaged, onWaiting: progress => waiting.report(progress) })
+  let tree: StoredTree
+  let attachedAs: AttachedAs | undefined
+  if ('tree' in found) tree = found.tree
+  else {
+    const installed = await installTree(context, project, found.right, { store, digest, inputs })
+    tree = installed.tree
+    // What was copied is the Run's own.
+    if (installed.isOwn && !(await context.dependencies.isolation.canMount())) attachedAs = 'Installed'
+    else if (installed.isOwn) for (const place of tree.record.trees) await removeTree(pathOfPlace(context, place))
+  }
+  context.atEnd(tree.release)
+  attachedAs ??= await attachTree(tree, { ...context, isolation: context.dependencies.isolation })
+  const seconds = Math.round(performance.now() - startedMs) / 1_000
+  const how = 'right' in found ? 'Installed' : waiting.hasWaited ? 'Waited' : 'Found'
+  log(formatOutcome(how, project.manager.name, tree, attachedAs, seconds))
+  const env = project.manager.programEnv?.(place => pathOfPlace(context, place)) ?? {}
+  const { installSeconds, bytes } = tree.record
+  const installed = { digest, manager: project.manager.name, how, attachedAs, env, seconds, installSeconds, bytes, inputs } as const
+  context.dependencies.onInstalled?.(installed)
+  return installed
+}
+
+type Project = {
+  manager: PackageManager
+  /** Relative to the root of the source. */
+  root: string
+  virtualEnvironment: string
+  plan: InstallPlan
+  /** Of the install. */
+  env: Readonly<Record<string, string>>
+}
+
+async function describeProject(
+  context: InstallContext,
+  options: InstallOptions,
+  detected: DetectedDependencies,
+  source: SourceFiles,
+): Promise<Project> {
+  const { sourceRoot, scratch, credentialNames } = context
+  const manager = packageManagers[detected.manager]
+  const directory = relative(sourceRoot, options.directory)
+  const named = source.resolve(directory, options.virtualEnvironment ?? '.venv', 'the virtual environment')
+  const virtualEnvironment = manager.name === 'poetry' ? joinPath(detected.root, '.venv') : named
+  const allowed = new Set(options.installEnvironment)
+  const withheld = new Set(credentialNames.filter(name => !allowed.has(name)))
+  const env = Object.fromEntries(Object.entries(context.env).filter(([name]) => !withheld.has(name)))
+  const paths = { sourceRoot, scratch, root: detected.root, isLocked: detected.isLocked, virtualEnvironment }
+  return { manager, root: detected.root, virtualEnvironment, plan: manager.install(paths), env }
+}
+
+/** Without a lock file, what is installed depends on when: newer versions are used from the next day on (UTC). */
+function resolutionPeriod({ isLocked }: DetectedDependencies): DependencyInput[] {
+  return isLocked ? [] : [{ kind: 'resolvedOn', name: 'without a lock file', value: new Date().toISOString().slice(0, 10) }]
+}
+
+/** `isOwn`: the store has copies, and the Run its own files. */
+async function installTree(
+  context: InstallContext,
+  project: Project,
+  right: InstallRight,
+  { store, digest, inputs }: { store: DependencyStore; digest: string; inputs: DependencyInput[] },
+): Promise<{ tree: StoredTree; isOwn: boolean }> {
+  const { sourceRoot, runName, files, signal, log, dependencies } = context
+  const { manager, plan, virtualEnvironment } = project
+  const startedMs = Date.now()
+  const report = (step: string) => right.report({ run: runName, step, sinceMs: startedMs })
+  try {
+    const without = manager.trees === 'virtualEnvironment' ? [virtualEnvironment] : []
+    const home = join(context.scratch, installHome)
+    await files.makeDirectory(home, 0o755)
+    const before = await listSource(sourceRoot, without, signal)
+    if (manager.trees === 'virtualEnvironment') await removeTree(join(sourceRoot, virtualEnvironment))
+    for (const command of plan.commands) {
+      const shown = [command.command, ...command.args].join(' ').replaceAll(`${sourceRoot}/`, '')
+      await report(shown)
+      log(`installing dependencies ${digest.slice(0, 12)}: ${shown}`)
+      await execute(context, project, command, shown, home)
+    }
+    await dependencies.endPrograms()
+    signal.throwIfAborted()
+    await removeTree(home)
+    await report('storing the installed files')
+    const places = await findTrees(context, project)
+    if (manager.trees === 'virtualEnvironment') await relocateVirtualEnvironment(files, join(sourceRoot, virtualEnvironment), sourceRoot)
+    const produced = await producedFiles(sourceRoot, before, without, signal)
+    const installSeconds = Math.round((Date.now() - startedMs) / 100) / 10
+    const take = dependencies.leavesNothing ? 'Move' : 'Copy'
+    const trees = places.map(place => ({
+      place,
+      path: pathOfPlace(context, place),
+      checkLink: linkChecker(context, place, isInterpreter(manager)),
+    }))
+    const tree = await store.add({
+      ...{ digest, inputs, manager: manager.name, runName, installSeconds, files, trees, produced, take },
+    })
+    return { tree, isOwn: take === 'Copy' }
+  } finally {
+    await right.release()
+  }
+}
+
+/** `bin/python` of a virtual environment. */
+const isInterpreter =
+  ({ trees }: PackageManager) =>
+  (path: string, target: string): boolean =>
+    trees === 'virtualEnvironment' && /^bin\/python[\d.]*$/.test(path) && /^\/.*\/(python|pypy)[\d.]*$/.test(target)
+
+async function findTrees(context: InstallContext, { manager, virtualEnvironment }: Project): Promise<TreePlace[]> {
+  const { sourceRoot, files, signal } = context
+  const inSource = (path: string): TreePlace => ({ base: 'source', path })
+  switch (manager.trees) {
+    case 'node_modules':
+      return (await findModuleDirectories(sourceRoot, signal)).map(inSource)
+    case 'virtualEnvironment':
+      return [inSource(virtualEnvironment)]
+    case 'moduleCache': {
+      const place: TreePlace = { base: 'scratch', path: moduleCachePath }
+      return (await files.kindOf(pathOfPlace(context, place))) === 'directory' ? [place] : []
+    }
+  }
+}
+
+async function execute(
+  context: InstallContext,
+  { manager, plan, env }: Project,
+  command: InstallPlan['commands'][number],
+  shown: string,
+  home: string,
+): Promise<void> {
+  const { run, sourceRoot, signal, log } = context
+  const last: string[] = []
+  const onLine = (line: string) => {
+    log(line)
+    last.push(line)
+    if (last.length > maxErrorLines) last.shift()
+  }
+  try {
+    const { exitCode, signal: by } = await run({
+      ...{ command: command.command, args: [...command.args], cwd: join(sourceRoot, command.cwd), signal },
+      env: { ...env, HOME: home, ...plan.env },
+      ...{ onStdoutLine: onLine, onStderrLine: onLine },
+    })
+    signal.throwIfAborted()
+    if (exitCode === 0) return
+    const how = by ? `was ended by ${by}` : `exited with code ${exitCode}`
+    throw new DependencyError('DependencyInstallFailed', `${shown} ${how}: ${last.join('\n').slice(-maxErrorChars)}`, { retryable: true })
+  } catch (error) {
+    if (!(error instanceof SpawnError) || error.reason === 'SpawnFailed') throw error
+    const message = `the dependencies of the project need ${manager.name}: ${error.message}; ${manager.howToInstall}`
+    throw new DependencyError('PackageManagerNotFound', message, { retryable: false, cause: error })
+  }
+}
+
+/** Reports every five seconds for what a Run waits. */
+class WaitLog {
+  hasWaited = false
+  readonly #log: (line: string) => void
+  #nextMs = 0
+
+  constructor(log: (line: string) => void) {
+    this.#log = log
+  }
+
+  report(progress: InstallProgress | undefined): void {
+    this.hasWaited = true
+    if (performance.now() < this.#nextMs) return
+    this.#nextMs = performance.now() + waitLogMs
+    const since = progress && `: ${progress.step}, since ${Math.max(0, Math.round((Date.now() - progress.sinceMs) / 1_000))} s`
+    this.#log(`waiting for ${progress ? `Run ${progress.run}` : 'another Run'}, which installs the same dependencies${since ?? ''}`)
+  }
+}
+
+const attachedText: Record<AttachedAs, string> = {
+  BindMount: 'as a read-only mount',
+  Reflink: 'as a copy that shares its blocks',
+  Copy: 'as a copy',
+  Installed: 'as its own files',
+}
+
+function formatOutcome(
+  how: InstalledDependencies['how'],
+  manager: string,
+  { record }: StoredTree,
+  attachedAs: AttachedAs,
+  seconds: number,
+): string {
+  const origin = how === 'Installed' ? 'installed' : `that Run ${record.installedBy} has installed in ${record.installSeconds} s`
+  return `dependencies of ${manager} (${record.digest.slice(0, 12)}, ${record.files} files) ${origin}: available after ${seconds.toFixed(1)} s ${attachedText[attachedAs]}`
+}

@@ -1,0 +1,68 @@
+import type { PulumiEvent, PulumiResourceStep } from '../../../stores/pulumi/index.ts'
+import type { Diagnostic } from '../diagnostics.ts'
+import type { ResourceChange } from './plan-file.ts'
+import { isCounted, nameOf, typeOf } from './urn.ts'
+
+const maxDiagnostics = 200
+const unchanging: readonly string[] = ['same', 'read', 'read-discard', 'read-replacement']
+
+export type Progress = { done: number; total: number; current?: string }
+
+/** What the engine of one command of the CLI has reported. */
+export class ObservedEvents {
+  readonly diagnostics: Diagnostic[] = []
+  /** Operation to the number of resources; undefined before the end. */
+  summary: Readonly<Record<string, number>> | undefined
+  readonly #steps = new Map<string, Set<string>>()
+  readonly #details = new Map<string, PulumiResourceStep>()
+  readonly #done = new Set<string>()
+  readonly #total: number
+
+  /** @param total resources that are expected to change. */
+  constructor(total = 0) {
+    this.#total = total
+  }
+
+  /** @returns the progress, if the event changes it. */
+  add(event: PulumiEvent): Progress | undefined {
+    if (event.kind === 'summary') this.summary = event.changes
+    else if (event.kind === 'error') this.#addDiagnostic({ severity: 'error', summary: event.message.trim() })
+    else if (event.kind === 'diagnostic') {
+      const { severity, message, urn, isEphemeral } = event
+      if (severity !== 'error' || isEphemeral) return undefined
+      this.#addDiagnostic({ severity: 'error', summary: urn ? `${typeOf(urn)} ${nameOf(urn)}` : 'pulumi', detail: message.trim() })
+    } else if (event.kind === 'policy' && event.enforcementLevel === 'mandatory') {
+      const { policy, pack, message } = event
+      this.#addDiagnostic({ severity: 'error', summary: `policy ${policy} of ${pack} is violated`, detail: message.trim() })
+    } else if (event.kind === 'resourceStarted' || event.kind === 'resourceDone') return this.#addStep(event.step, event.kind)
+    return undefined
+  }
+
+  /** The resources that change, of a preview. */
+  changes(): ResourceChange[] {
+    return [...this.#steps]
+      .map(([urn, steps]) => ({ urn, actions: [...steps].filter(step => !unchanging.includes(step)), detail: this.#details.get(urn) }))
+      .filter(({ actions }) => actions.length > 0)
+      .sort((a, b) => (a.urn < b.urn ? -1 : 1))
+      .map(({ urn, actions, detail }) => ({
+        ...{ urn, type: typeOf(urn), actions },
+        document: { properties: { ...detail?.detailedDiff }, replaces: [...(detail?.replaceKeys ?? [])] },
+      }))
+  }
+
+  #addStep(step: PulumiResourceStep, kind: 'resourceStarted' | 'resourceDone'): Progress | undefined {
+    const { urn, op } = step
+    const steps = this.#steps.get(urn) ?? new Set()
+    steps.add(op)
+    this.#steps.set(urn, steps)
+    if (!unchanging.includes(op)) this.#details.set(urn, step)
+    if (unchanging.includes(op) || !isCounted(urn)) return undefined
+    if (kind === 'resourceDone') this.#done.add(urn)
+    const done = this.#done.size
+    return { done, total: Math.max(this.#total, done), current: `${op} ${typeOf(urn)} ${nameOf(urn)}` }
+  }
+
+  #addDiagnostic(diagnostic: Diagnostic): void {
+    if (this.diagnostics.length < maxDiagnostics) this.diagnostics.push(diagnostic)
+  }
+}

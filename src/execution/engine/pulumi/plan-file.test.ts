@@ -1,0 +1,103 @@
+import { deepEqual, throws } from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { formatChange, parsePlanFile } from './plan-file.ts'
+
+const urn = (type: string, name: string) => `urn:pulumi:dev::shop::${type}::${name}`
+const root = urn('pulumi:pulumi:Stack', 'shop-dev')
+const bucket = urn('aws:s3/bucket:Bucket', 'b')
+const noDiff = { inputDiff: {}, outputDiff: {} }
+const planOf = (resourcePlans: object) => JSON.stringify({ manifest: {}, resourcePlans })
+const goal = (more: object = {}) => ({ ...noDiff, protect: false, ...more })
+
+describe('a plan of the CLI', () => {
+  for (const { name, plans, state = [], want } of [
+    {
+      name: 'counts what a user has declared, not the stack and its providers',
+      plans: {
+        [root]: { goal: goal(), steps: ['create'] },
+        [urn('pulumi:providers:aws', 'default')]: { goal: goal(), steps: ['create'] },
+        [bucket]: { goal: goal(), steps: ['create'] },
+        [urn('my:Group', 'g')]: { goal: goal(), steps: ['update'] },
+        [urn('my:Group$aws:s3/bucket:Bucket', 'old')]: { goal: null, steps: ['delete'] },
+      },
+      want: { counts: { add: 1, change: 1, destroy: 1 }, hasChanges: true },
+    },
+    {
+      name: 'counts a replacement as added and destroyed, and an import as added',
+      plans: {
+        [bucket]: { goal: goal(), steps: ['create-replacement', 'replace', 'delete-replaced'] },
+        [urn('a:b:C', 'i')]: { goal: goal(), steps: ['import'] },
+      },
+      want: { counts: { add: 2, change: 0, destroy: 1 }, hasChanges: true },
+    },
+    {
+      name: 'has no changes if every step is "same" or a read',
+      plans: { [root]: { goal: goal(), steps: ['same'] }, [bucket]: { goal: goal({ parent: root }), steps: ['same'] } },
+      state: [{ urn: root }, { urn: bucket, parent: root, dependencies: [], protect: false }],
+      want: { counts: { add: 0, change: 0, destroy: 0 }, hasChanges: false },
+    },
+    {
+      name: 'has changes if only an output of the stack changes',
+      plans: { [root]: { goal: goal({ outputDiff: { updates: { url: 'x' } } }), steps: ['same'] } },
+      state: [{ urn: root }],
+      want: { counts: { add: 0, change: 0, destroy: 0 }, hasChanges: true },
+    },
+    {
+      name: 'has changes if an output of the stack is removed',
+      plans: { [root]: { goal: goal({ outputDiff: { deletes: ['url'] } }), steps: ['same'] } },
+      state: [{ urn: root }],
+      want: { counts: { add: 0, change: 0, destroy: 0 }, hasChanges: true },
+    },
+    {
+      name: 'has changes if a resource is only protected, which the CLI reports as "same"',
+      plans: { [bucket]: { goal: goal({ protect: true }), steps: ['same'] } },
+      state: [{ urn: bucket }],
+      want: { counts: { add: 0, change: 0, destroy: 0 }, hasChanges: true },
+    },
+    {
+      name: 'has changes if a resource gets another URN by an alias, which the CLI reports as "same"',
+      plans: { [bucket]: { goal: goal(), steps: ['same'] } },
+      state: [{ urn: urn('aws:s3/bucket:Bucket', 'before') }],
+      want: { counts: { add: 0, change: 0, destroy: 0 }, hasChanges: true },
+    },
+    {
+      name: 'does not compare with a resource that is to be deleted',
+      plans: { [bucket]: { goal: goal(), steps: ['same'] } },
+      state: [{ urn: bucket, delete: true, protect: true }, { urn: bucket }],
+      want: { counts: { add: 0, change: 0, destroy: 0 }, hasChanges: false },
+    },
+  ]) {
+    test(name, () => {
+      const { counts, hasChanges } = parsePlanFile(planOf(plans), state)
+      deepEqual({ counts, hasChanges }, want)
+    })
+  }
+
+  test('is shown without secrets, with a text for what is not known', () => {
+    const secret = { '4dabf18193072939515e22adb298388d': '1b47061264138c4ac30d75fd1eb44270', ciphertext: 'AAAA' }
+    const adds = { tags: { password: secret, list: [secret, 'a'] }, arn: '04da6b54-80e4-46f7-96ec-b56ff0331ba9' }
+    const { changes } = parsePlanFile(planOf({ [bucket]: { goal: goal({ inputDiff: { adds } }), steps: ['create'] } }), [])
+    const hidden = '(sensitive value)'
+    deepEqual(changes[0]?.document, {
+      inputs: { adds: { tags: { password: hidden, list: [hidden, 'a'] }, arn: '(known after apply)' } },
+      outputs: {},
+    })
+  })
+
+  test('has one line per change, without values', () => {
+    const plans = {
+      [bucket]: { goal: goal({ inputDiff: { adds: { a: 'value' } } }), steps: ['update'] },
+      [urn('my:Group$aws:s3/bucket:Bucket', 'a::b')]: { goal: goal(), steps: ['create-replacement', 'replace', 'delete-replaced'] },
+      [root]: { goal: goal({ outputDiff: { adds: { out: 'value' } } }), steps: ['same'] },
+    }
+    deepEqual(parsePlanFile(planOf(plans), [{ urn: root }]).changes.map(formatChange), [
+      '~ aws:s3/bucket:Bucket b: update',
+      '+- aws:s3/bucket:Bucket a::b: replace',
+      '~ pulumi:pulumi:Stack shop-dev: only its state or outputs',
+    ])
+  })
+
+  test('is rejected if it is something else', () => {
+    throws(() => parsePlanFile('{}', []), /no resourcePlans/)
+  })
+})

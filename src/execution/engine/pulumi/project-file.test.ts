@@ -1,0 +1,45 @@
+import { deepEqual, rejects } from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { dependencyOptions } from './install-packages.ts'
+import { parseProject } from './project-file.ts'
+
+describe('a project file', () => {
+  test('has a name, a runtime with options and a backend', async () => {
+    const text =
+      'name: shop\nruntime:\n  name: nodejs\n  options: { packagemanager: pnpm }\nbackend: { url: "s3://b" }\nstackConfigDir: config\n'
+    deepEqual(await parseProject('Pulumi.yaml', text), {
+      ...{ fileName: 'Pulumi.yaml', name: 'shop', runtime: 'nodejs', runtimeOptions: { packagemanager: 'pnpm' } },
+      ...{ backendUrl: 's3://b', stackConfigDirectory: 'config' },
+    })
+    deepEqual(await parseProject('Pulumi.json', '{"name":"shop","runtime":"yaml"}'), {
+      ...{ fileName: 'Pulumi.json', name: 'shop', runtime: 'yaml', runtimeOptions: {}, backendUrl: undefined, stackConfigDirectory: '.' },
+    })
+  })
+  for (const [text, message] of [
+    ['a: [', /^Pulumi.yaml cannot be parsed: /],
+    ['- a', /must be an object/],
+    ['runtime: yaml', /name must have 1 to 100 letters/],
+    ['name: a/b\nruntime: yaml', /name must have 1 to 100 letters.*got "a\/b"/],
+    ['name: a', /runtime must name a language/],
+    ['name: a\nruntime: {}', /runtime must name a language/],
+  ] as const) {
+    test(`is rejected: ${JSON.stringify(text)}`, () =>
+      rejects(parseProject('Pulumi.yaml', text), { name: 'EngineError', retryable: false, message }))
+  }
+})
+
+describe('packages of a program', () => {
+  for (const [runtime, runtimeOptions, want] of [
+    ['nodejs', {}, { runtime: 'node' }],
+    ['nodejs', { packagemanager: 'pnpm' }, { runtime: 'node', manager: 'pnpm' }],
+    ['nodejs', { packagemanager: 'yarn' }, { runtime: 'node' }],
+    ['bun', {}, { runtime: 'node', manager: 'bun' }],
+    ['python', { toolchain: 'uv' }, { runtime: 'python', manager: 'uv' }],
+    ['python', { toolchain: 'pip', virtualenv: 'venv' }, { runtime: 'python', virtualEnvironment: 'venv' }],
+    ['go', {}, { runtime: 'go' }],
+    ['yaml', {}, undefined],
+    ['dotnet', {}, undefined],
+  ] as const) {
+    test(`of ${runtime} with ${JSON.stringify(runtimeOptions)}`, () => deepEqual(dependencyOptions({ runtime, runtimeOptions }), want))
+  }
+})

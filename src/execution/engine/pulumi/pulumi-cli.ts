@@ -1,0 +1,137 @@
+import { readdir, realpath } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { type Diagnostic, describeDiagnostics } from '../diagnostics.ts'
+import type { Detection, EngineContext } from '../engine.ts'
+import { EngineError, type EngineErrorReason, interruptedError } from '../engine-error.ts'
+import { captureStdout, fileIdentity, findExecutable } from '../find-executable.ts'
+import { maskSecrets, secretValues } from '../secret-values.ts'
+
+const title = 'Pulumi'
+const howToInstall = 'install it from https://www.pulumi.com/docs/install/, or set PULUMI_BIN to the path of the binary'
+/** Lines that are kept for an error message. */
+const maxErrorLines = 50
+
+/** Of the output of a command that is not logged; the rest is dropped. */
+const maxPrintedBytes = 256 * 1024 * 1024
+
+/** How a command ended. `lines` are those of stdout, if they were not logged; `errors` the last of stderr. */
+export type CliResult = { exitCode: number | null; lines: readonly string[]; errors: readonly string[] }
+
+type Binary = { path: string; version: string }
+
+export type CommandOptions = {
+  readonly args: readonly string[]
+  /** In addition to that of the Run. */
+  readonly env: Readonly<Record<string, string>>
+  /** What it prints is not logged. */
+  readonly isQuiet?: boolean
+  /** The command that starts it with these arguments. Default: the CLI itself. */
+  readonly wrap?: ((program: string, args: readonly string[]) => { command: string; args: string[] }) | undefined
+  /** Names of variables of the Run that it does not get. */
+  readonly withheld?: readonly string[]
+}
+
+/** Finds the Pulumi CLI and runs it. `env` is the environment in which the binary is searched for. */
+export class PulumiCli {
+  readonly #env: Record<string, string | undefined>
+  /** By path; valid as long as the file is the same. */
+  readonly #versions = new Map<string, { version: string; file: string }>()
+
+  constructor(env: Record<string, string | undefined>) {
+    this.#env = env
+  }
+
+  async detect(env: Record<string, string | undefined>, { isFresh = false } = {}): Promise<Detection> {
+    const { path, reasons } = await findExecutable('pulumi', 'PULUMI_BIN', env)
+    if (path === undefined) return { found: false, reasons, howToInstall }
+    const known = this.#versions.get(path)
+    const file = await fileIdentity(path)
+    if (!isFresh && known?.file === file) return { found: true, version: known.version, path }
+    try {
+      const output = await captureStdout(path, ['version'], {
+        PULUMI_SKIP_UPDATE_CHECK: 'true',
+        PATH: env.PATH ?? '',
+        HOME: '/nonexistent',
+      })
+      const version = /^v?(\d+\.\d+\.\d+\S*)/.exec(output.trim())?.[1]
+      if (version === undefined) throw new Error(`its output is no version: ${JSON.stringify(output.slice(0, 100))}`)
+      this.#versions.set(path, { version, file })
+      return { found: true, version, path }
+    } catch (error) {
+      const failure = `${path} (found, but "pulumi version" failed: ${(error as Error).message.split('\n')[0]})`
+      return { found: false, reasons: [failure], howToInstall }
+    }
+  }
+
+  /** The binary to use. @throws {EngineError} EngineNotFound, with the places that were searched. */
+  async find(): Promise<Binary> {
+    const detection = await this.detect(this.#env)
+    if (detection.found) return detection
+    throw new EngineError('EngineNotFound', `${title} was not found: ${detection.reasons.join(', ')}; ${detection.howToInstall}`, {
+      retryable: false,
+    })
+  }
+
+  /** Language hosts and plugins next to the binary, which the CLI starts. */
+  async companions(): Promise<string[]> {
+    const directory = dirname(await realpath((await this.find()).path))
+    const names = (await readdir(directory)).filter(name => name.startsWith('pulumi-'))
+    return names.map(name => join(directory, name))
+  }
+
+  /** Runs a command in the directory of the program. Its output goes to the log unless `isQuiet`. */
+  async run(context: EngineContext, { args, env, isQuiet = false, withheld = [], wrap }: CommandOptions): Promise<CliResult> {
+    const { path } = await this.find()
+    const own = Object.fromEntries(Object.entries(context.env).filter(([name]) => !withheld.includes(name)))
+    const lines: string[] = []
+    let bytes = 0
+    const errors: string[] = []
+    const { exitCode } = await context.run({
+      ...(wrap?.(path, args) ?? { command: path, args: [...args] }),
+      ...{ cwd: context.directory, env: { ...own, ...env }, signal: context.signal },
+      isForLogOnly: { stdout: () => !isQuiet, stderr: () => !isQuiet },
+      // A document of the CLI may be one line.
+      ...(isQuiet && { maxLineBytes: maxPrintedBytes }),
+      onStdoutLine: line => {
+        if (!isQuiet) return context.log(line)
+        bytes += Buffer.byteLength(line)
+        if (bytes <= maxPrintedBytes) lines.push(line)
+      },
+      onStderrLine: line => {
+        if (line.trim() !== '') errors.push(line.trim())
+        if (errors.length > maxErrorLines) errors.shift()
+        if (!isQuiet) context.log(line)
+      },
+    })
+    return { exitCode, lines, errors }
+  }
+
+  /** @throws {EngineError} always: `reason`, or a more precise one that follows from the diagnostics. */
+  fail(context: EngineContext, reason: EngineErrorReason, during: string, result: CliResult, reported: readonly Diagnostic[] = []): never {
+    if (context.signal.aborted) {
+      const isPreview = reason === 'PlanFailed' || reason === 'InitFailed'
+      throw interruptedError(title, during, isPreview ? 'no resource was changed' : 'the state has everything that it finished')
+    }
+    const secrets = secretValues(context.variables, context.sensitiveNames)
+    const mask = (text: string) => maskSecrets(text, secrets)
+    const diagnostics = reported.map(each => ({
+      ...{ ...each, summary: mask(each.summary) },
+      ...(each.detail !== undefined && { detail: mask(each.detail) }),
+    }))
+    const printed = result.errors.filter(line => !/^warning:/.test(line)).map(line => line.replace(/^error: /, ''))
+    const fallback = mask(
+      `"pulumi ${during}" failed with exit code ${result.exitCode}${printed.length > 0 ? `: ${printed.join(' ')}` : ''}`,
+    )
+    const message = describeDiagnostics(diagnostics, fallback)
+    if (/violates plan|plan file was generated|is not part of the plan/i.test(message)) {
+      const detail = `the plan is outdated, the update would do something else: ${message}; plan again`
+      throw new EngineError('PlanOutdated', detail, { retryable: true, diagnostics })
+    }
+    const isConfiguration = isConfigurationError(message) && (reason === 'PlanFailed' || reason === 'InitFailed')
+    throw new EngineError(isConfiguration ? 'InvalidConfiguration' : reason, message, { retryable: !isConfiguration, diagnostics })
+  }
+}
+
+/** The same inputs will fail in the same way: a value is missing or has the wrong type, or a plugin does not exist. */
+const isConfigurationError = (message: string): boolean =>
+  /missing required configuration|is missing configuration value|cannot be parsed|validating stack config|no resource plugin/i.test(message)

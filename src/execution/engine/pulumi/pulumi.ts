@@ -1,0 +1,214 @@
+import { join } from 'node:path'
+import type { ApplyResult, Detection, Engine, EngineContext, PlanDiff, PlanOptions, PlanResult } from '../engine.ts'
+import { EngineError } from '../engine-error.ts'
+import { maxPlanBytes } from '../file-limits.ts'
+import { jsonDigest } from '../json-digest.ts'
+import { commonOptions, executionOptions, operationOptions } from './arguments.ts'
+import { ObservedEvents } from './observed-events.ts'
+import { formatPending, pendingCreates } from './pending-creates.ts'
+import { addSteps, formatChange, type ParsedPlan, parsePlanFile } from './plan-file.ts'
+import { type CliResult, PulumiCli } from './pulumi-cli.ts'
+import { countResources, liveResources, readOutputs } from './results.ts'
+import { isManaged, openSession, type Session } from './session.ts'
+import { type PlannedFor, planDigest, readStoredPlan, type StoredPlan } from './stored-plan.ts'
+import { isCounted } from './urn.ts'
+
+/**
+ * The Pulumi CLI. With Managed state it reads and writes the state store through Pulumi's own backend protocol, which the Run serves on the
+ * loopback interface: an operation is acknowledged to the CLI when the store has it on disk (invariant 5).
+ * `env` is the environment of this process, in which the binary is searched for; tests pass their own.
+ */
+export function createPulumiEngine(env: Record<string, string | undefined> = process.env): Engine {
+  return new PulumiEngine(env)
+}
+
+const commands = { apply: 'up', destroy: 'destroy', refresh: 'refresh' } as const
+
+class PulumiEngine implements Engine {
+  readonly name = 'pulumi'
+  readonly #cli: PulumiCli
+  /** Of each Run that has been prepared. */
+  readonly #sessions = new WeakMap<EngineContext, Session>()
+
+  constructor(env: Record<string, string | undefined>) {
+    this.#cli = new PulumiCli(env)
+  }
+
+  async detect(env: Record<string, string | undefined>, options?: { isFresh?: boolean }): Promise<Detection> {
+    return await this.#cli.detect(env, options)
+  }
+
+  async prepare(context: EngineContext): Promise<void> {
+    const { version } = await this.#cli.find()
+    context.log(`Pulumi ${version}`)
+    const session = await openSession(context, this.#cli)
+    this.#sessions.set(context, session)
+  }
+
+  async plan(context: EngineContext, { destroy, refreshOnly, options: runOptions }: PlanOptions = {}): Promise<PlanResult> {
+    const session = this.#sessionOf(context)
+    const intent = destroy ? 'destroy' : refreshOnly ? 'refresh' : 'apply'
+    requireBinding(context, intent)
+    const state = await session.readState()
+    const options = operationOptions(context, intent, runOptions)
+    const written = join(context.scratch, 'plan.json')
+    const command = intent === 'apply' ? ['preview', `--save-plan=${written}`] : [commands[intent], '--preview-only']
+    const { result, events } = await this.#run(
+      context,
+      session,
+      [...command, '--diff', ...options, ...executionOptions(context, true, intent)],
+      true,
+    )
+    if (result.exitCode !== 0) this.#cli.fail(context, 'PlanFailed', command[0] ?? '', result, events.diagnostics)
+    const constraint = intent === 'apply' ? await takePlanFile(context, written) : undefined
+    const planned = constraint === undefined ? previewOf(events) : parsePlanFile(constraint, liveResources(state.deployment))
+    const stored: StoredPlan = {
+      ...{ engine: 'pulumi', intent, counts: planned.counts, hasChanges: planned.hasChanges, options },
+      summary: planned.changes.map(formatChange),
+      ...(constraint !== undefined && { constraint }),
+    }
+    const file = join(context.inputs, `${intent}.plan.json`)
+    await context.files.write(file, JSON.stringify(stored))
+    const diff: PlanDiff | undefined = planned.hasChanges
+      ? { text: diffText(result), document: { intent, counts: planned.counts, changes: planned.changes.map(toDocument) } }
+      : undefined
+    return { ...toResult(context, stored, plannedFor(context, state.version)), file, summary: [...stored.summary], diff }
+  }
+
+  async readPlan(context: EngineContext, file: string): Promise<PlanResult> {
+    const state = await this.#sessionOf(context).readState()
+    const stored = await readStoredPlan(context, file)
+    requireBinding(context, stored.intent)
+    return { ...toResult(context, stored, plannedFor(context, state.version)), file, summary: [...stored.summary] }
+  }
+
+  async apply(context: EngineContext, plan: PlanResult): Promise<ApplyResult> {
+    const session = this.#sessionOf(context)
+    if (plan.file === undefined) throw new TypeError('plan.file is missing: only a plan made by this engine can be applied')
+    const cleared = await session.clearPendingCreates()
+    if (cleared.length > 0) context.log(`forgot the interrupted creation of ${formatPending(cleared)} (spec.pulumi.pendingCreates: Clear)`)
+    if (!plan.hasChanges) return { ...(await this.#results(context, session)), changed: false }
+    const { intent, constraint, options } = await readStoredPlan(context, plan.file)
+    const constraintFile = join(context.inputs, 'constraint.json')
+    if (constraint !== undefined) await context.files.write(constraintFile, constraint)
+    const args = [
+      ...[commands[intent], '--yes', '--skip-preview', '--suppress-outputs'],
+      ...(constraint === undefined ? [] : [`--plan=${constraintFile}`]),
+      ...[...options, ...executionOptions(context, false, intent)],
+    ]
+    const { result, events } = await this.#run(context, session, args, false, plan.add + plan.change + plan.destroy)
+    if (result.exitCode !== 0) {
+      const reason = intent === 'destroy' ? 'DestroyFailed' : 'ApplyFailed'
+      await this.#logPending(context, session)
+      this.#cli.fail(context, reason, commands[intent], result, events.diagnostics)
+    }
+    return { ...(await this.#results(context, session)), changed: true }
+  }
+
+  async readOutputs(context: EngineContext): Promise<Omit<ApplyResult, 'changed'>> {
+    return await this.#results(context, this.#sessionOf(context))
+  }
+
+  /** Runs an operation on the stack. `isQuiet`: what it prints is a diff, which is stored; the log gets the errors. */
+  async #run(
+    context: EngineContext,
+    session: Session,
+    args: readonly string[],
+    isQuiet: boolean,
+    total = 0,
+  ): Promise<{ result: CliResult; events: ObservedEvents }> {
+    const events = new ObservedEvents(total)
+    session.onEvents = list => {
+      for (const event of [...list].sort((a, b) => a.sequence - b.sequence)) {
+        const progress = events.add(event)
+        if (progress) context.progress(progress)
+      }
+    }
+    const [command = '', ...rest] = args
+    const where = [`--stack=${session.stack}`, `--config-file=${session.configFile}`]
+    const result = await session.run([command, ...where, ...commonOptions, ...rest], { isQuiet })
+    if (isQuiet && result.exitCode !== 0) for (const line of result.lines) context.log(line)
+    return { result, events }
+  }
+
+  /** What an interrupted command leaves; the next Run reports it as the reason why it does not continue. */
+  async #logPending(context: EngineContext, session: Session): Promise<void> {
+    const state = isManaged(context) ? await session.readState().catch(() => undefined) : undefined
+    const pending = pendingCreates(state?.deployment ?? {})
+    if (pending.length > 0) context.log(`the creation of these resources was interrupted, they may exist: ${formatPending(pending)}`)
+  }
+
+  async #results(context: EngineContext, session: Session): Promise<Omit<ApplyResult, 'changed'>> {
+    const { deployment } = await session.readState()
+    const isOwn = isManaged(context) && (deployment.secrets_providers?.type ?? 'service') === 'service'
+    const outputs = isOwn && session.decrypt ? await readOutputs(deployment, session.decrypt) : await this.#outputsOfCli(context, session)
+    return { outputs, resources: countResources(deployment), pulumiStack: session.reference }
+  }
+
+  /** For secrets of another provider, which only the CLI can decrypt. */
+  async #outputsOfCli(context: EngineContext, session: Session): Promise<ApplyResult['outputs']> {
+    const read = async (...more: string[]) => {
+      const args = ['stack', 'output', '--json', '--non-interactive', `--stack=${session.stack}`, ...more]
+      const result = await session.run(args, { isQuiet: true })
+      if (result.exitCode !== 0) this.#cli.fail(context, 'ApplyFailed', 'stack output', result)
+      return JSON.parse(result.lines.join('\n') || '{}') as Record<string, import('../../../kubernetes/object/index.ts').Json>
+    }
+    const [hidden, shown] = [await read(), await read('--show-secrets')]
+    const isSensitive = (name: string) => JSON.stringify(hidden[name]) !== JSON.stringify(shown[name])
+    return Object.fromEntries(Object.entries(shown).map(([name, value]) => [name, { value, sensitive: isSensitive(name) }]))
+  }
+
+  #sessionOf(context: EngineContext): Session {
+    const session = this.#sessions.get(context)
+    if (!session) throw new TypeError('the Run was not prepared')
+    return session
+  }
+}
+
+/**
+ * Where a Stack requires approval, what is applied must be what was approved. `up` is constrained by the CLI's plan. A destruction deletes what the
+ * state has, and the digest covers its version. What a refresh finds is known only when it runs.
+ */
+function requireBinding({ spec }: EngineContext, intent: PlanResult['intent']): void {
+  if (spec.approval !== 'Manual' || intent !== 'refresh' || spec.pulumi?.approvalBinding === 'Inputs') return
+  throw new EngineError(
+    'ApprovalNotBound',
+    'the CLI cannot bind a refresh to what was approved: it has no plan for it; allow that an approval covers the source, the configuration and the state only with spec.pulumi.approvalBinding: Inputs',
+    { retryable: false },
+  )
+}
+
+function plannedFor(context: EngineContext, stateVersion: number): PlannedFor {
+  return { stateVersion, configDigest: jsonDigest(context.variables) }
+}
+
+function toResult(context: EngineContext, stored: StoredPlan, planned: PlannedFor): Omit<PlanResult, 'summary'> {
+  const { intent, counts, hasChanges } = stored
+  return { intent, ...counts, hasChanges, digest: planDigest(context, stored, planned) }
+}
+
+/** Of an operation without a plan of the CLI, from the events of its preview. */
+function previewOf(events: ObservedEvents): ParsedPlan {
+  if (!events.summary) {
+    throw new EngineError('PlanFailed', 'the CLI reported success, but not what would change', { retryable: true })
+  }
+  const changes = events.changes()
+  const counts = { add: 0, change: 0, destroy: 0 }
+  for (const { urn, actions } of changes) if (isCounted(urn)) addSteps(counts, actions)
+  return { counts, changes, hasChanges: changes.length > 0 }
+}
+
+/** Moves the plan of the CLI to where a sandboxed program cannot change it any more. */
+async function takePlanFile({ files }: EngineContext, written: string): Promise<string> {
+  const text = await files.readText(written, { maxBytes: maxPlanBytes })
+  if (text === undefined) throw new EngineError('PlanFailed', 'the CLI reported success, but wrote no plan', { retryable: true })
+  await files.remove(written)
+  return text
+}
+
+/** The CLI's own diff: what follows its heading. */
+const diffText = ({ lines }: CliResult): string => lines.join('\n').trim()
+
+const toDocument = ({ urn, type, actions, document }: ParsedPlan['changes'][number]) => ({
+  ...{ urn, type, actions: [...actions], difference: document },
+})

@@ -1,0 +1,49 @@
+import { isJsonObject, type Json } from '../../../kubernetes/object/index.ts'
+import { sensitiveText } from '../hide-sensitive.ts'
+
+/** A value with this key is special (`sdk/go/common/resource/sig` of github.com/pulumi/pulumi); with the second one, a secret. */
+export const signatureKey = '4dabf18193072939515e22adb298388d'
+export const secretSignature = '1b47061264138c4ac30d75fd1eb44270'
+
+/** What a preview has in place of a value that is known only afterwards (`sdk/go/common/resource/plugin/rpc.go`). */
+const unknowns: readonly unknown[] = [
+  '04da6b54-80e4-46f7-96ec-b56ff0331ba9',
+  '1c4a061d-8072-4f0a-a4cb-0ff528b18fe7',
+  '3eeb2bf0-c639-47a8-9e75-3b44932eb421',
+  '6a19a0b0-7e62-4c92-b797-7f8e31da9cc2',
+  '030794c1-ac77-496b-92df-f27374a8bd58',
+  'e48ece36-62e2-4504-bad9-02848725956a',
+  'dd056dcd-154b-4c76-9bd3-c8f88648b5ff',
+]
+export const unknownText = '(known after apply)'
+
+export type SecretValue = { readonly ciphertext?: string; readonly plaintext?: string }
+
+/** The secret that a value of a state or plan is; undefined if it is another value. */
+export const secretOf = (value: unknown): SecretValue | undefined =>
+  isJsonObject(value) && value[signatureKey] === secretSignature ? (value as SecretValue) : undefined
+
+/** Without secrets, and with a text in place of what is not known yet. */
+export function hideSecrets(value: unknown): Json {
+  return replaceSecrets(value, () => sensitiveText)
+}
+
+/** `value` with the result of `replace` in place of every secret, also inside of lists and objects. */
+export function replaceSecrets(value: unknown, replace: (secret: SecretValue) => Json): Json {
+  const secret = secretOf(value)
+  if (secret) return replace(secret)
+  if (unknowns.includes(value)) return unknownText
+  if (Array.isArray(value)) return value.map(each => replaceSecrets(each, replace))
+  if (!isJsonObject(value)) return value as Json
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, replaceSecrets(each, replace)]))
+}
+
+/** Every secret in `value`. */
+export function secretsIn(value: unknown): SecretValue[] {
+  const found: SecretValue[] = []
+  replaceSecrets(value, secret => {
+    found.push(secret)
+    return null
+  })
+  return found
+}

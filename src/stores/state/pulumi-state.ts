@@ -1,0 +1,239 @@
+import { createHash } from 'node:crypto'
+import {
+  DeploymentError,
+  isTooDeep,
+  JournalBatchError,
+  parseJournalEntry,
+  parseUntypedDeployment,
+  type RawJournalEntry,
+  replayJournal,
+  splitJournalBatch,
+  type UntypedDeployment,
+} from '../pulumi/format.ts'
+import { decideJournal, type UpdateId } from './decide-journal.ts'
+import type { Encryption } from './encryption.ts'
+import { type Journal, JournalTable } from './journal-table.ts'
+import type { StateFile } from './state-file.ts'
+import { StateStoreError } from './state-store-error.ts'
+import type { PulumiFacts, StateLimits, StoredVersion, VersionInfo } from './state-types.ts'
+import type { VersionTable } from './version-table.ts'
+
+/** Facts are kept of this many Stacks. */
+const maxCachedFacts = 1_000
+
+/**
+ * States of Pulumi: the newest version and the open journal, which are one state (invariant 12: neither is read without the other). A journal is
+ * compacted to the version whose number it has reserved when its update completes, and before anything else changes the state.
+ */
+export class PulumiState {
+  readonly #versions: VersionTable
+  readonly #journals: JournalTable
+  readonly #encryption: Encryption
+  readonly #limits: StateLimits
+  /** By UID; of the state with this version and number of entries. */
+  readonly #facts = new Map<string, { version: number; entries: number; facts: PulumiFacts }>()
+
+  constructor(file: StateFile, versions: VersionTable, encryption: Encryption, limits: StateLimits) {
+    this.#versions = versions
+    this.#journals = new JournalTable(file, encryption)
+    this.#encryption = encryption
+    this.#limits = limits
+  }
+
+  openJournal(stackUid: string): Journal | undefined {
+    return this.#journals.open(stackUid)
+  }
+
+  /**
+   * Splits a batch of entries and checks it against the limits and the entries that are stored. Nothing is written. A batch that is not allowed is only
+   * split.
+   * @throws {StateStoreError} `InvalidArgument`, `TooLarge`, `JournalConflict`, `JournalUnreadable`.
+   */
+  prepareAppend(stackUid: string, claim: UpdateId, bytes: Uint8Array, isAllowed: boolean): PreparedAppend {
+    const entries = this.#split(bytes)
+    const decision = isAllowed ? decideJournal(this.#journals.get(stackUid), claim) : 'closed'
+    if (decision === 'closed') return { decision, entries }
+    const current = this.#journals.open(stackUid)
+    // The update before was cut off: what its entries result in is the base of this one.
+    const compacted = decision === 'begin' && current ? this.#replay(stackUid, current) : undefined
+    const isNew = (entry: RawJournalEntry) => {
+      const stored = decision === 'append' && this.#journals.has(stackUid, entry)
+      if (stored !== 'conflict') return !stored
+      throw new StateStoreError('JournalConflict', `another entry is stored under sequenceID ${entry.sequenceId}`)
+    }
+    const added = entries.filter(isNew)
+    const addedBytes = added.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0)
+    const [storedEntries, storedBytes] = decision === 'append' && current ? [current.entries, current.bytes] : [0, 0]
+    const baseBytes = compacted?.bytes.byteLength ?? this.#versions.newest(stackUid, 'pulumi')?.size ?? 0
+    if (added.length > 0) this.#checkLimits(storedEntries + added.length, baseBytes + storedBytes + addedBytes)
+    return { decision, entries: added, bytes: addedBytes, compacted }
+  }
+
+  /** Stores the entries; `version` is the number that a new journal reserves, `author` its Run. */
+  append(stackUid: string, claim: UpdateId & { cliVersion: string }, append: PreparedAppend, version: number, nowMs: number): Journal {
+    if (append.compacted) this.#storeResult(stackUid, append.compacted)
+    const current = append.decision === 'append' ? this.#journals.open(stackUid) : undefined
+    const { epoch, runName, update, cliVersion } = claim
+    const journal: Journal = current ?? {
+      ...{ epoch, runName, update, cliVersion, version, isOpen: true, entries: 0, bytes: 0, changedMs: nowMs },
+      baseVersion: this.#versions.newest(stackUid, 'pulumi')?.version ?? 0,
+    }
+    this.#journals.insert(stackUid, journal, append.entries)
+    const { entries, bytes } = journal
+    const changed = { ...journal, entries: entries + append.entries.length, bytes: bytes + (append.bytes ?? 0), changedMs: nowMs }
+    this.#journals.set(stackUid, changed)
+    return changed
+  }
+
+  /**
+   * Compacts the open journal, if there is one, and records that `claim` is complete. Returns the number of the newest version of kind `pulumi`.
+   * @throws {StateStoreError} `JournalUnreadable`; nothing was written.
+   */
+  complete(stackUid: string, claim: UpdateId, nowMs: number): number {
+    this.compact(stackUid)
+    const version = this.#versions.newest(stackUid, 'pulumi')?.version ?? 0
+    if (decideJournal(this.#journals.get(stackUid), claim) !== 'begin') return version
+    const { epoch, runName, update } = claim
+    const closed = { epoch, runName, update, isOpen: false, version, baseVersion: version }
+    this.#journals.set(stackUid, { ...closed, cliVersion: '', entries: 0, bytes: 0, changedMs: nowMs })
+    return version
+  }
+
+  /** Compacts the open journal, if there is one. @throws {StateStoreError} `JournalUnreadable`; nothing was written. */
+  compact(stackUid: string): void {
+    const journal = this.#journals.open(stackUid)
+    if (journal) this.#storeResult(stackUid, this.#replay(stackUid, journal))
+  }
+
+  /** As {@link compact}, for a user who replaces the state: a journal that cannot be read is kept as an orphan with its number. */
+  compactOrOrphan(stackUid: string, nowMs: number): void {
+    const journal = this.#journals.open(stackUid)
+    if (!journal) return
+    try {
+      this.compact(stackUid)
+      return
+    } catch (error) {
+      if (!(error instanceof StateStoreError) || error.code !== 'JournalUnreadable') throw error
+    }
+    const bytes = Buffer.from(`{"entries":[${[...this.#journals.texts(stackUid, journal)].join(',')}]}`)
+    const { version, epoch, runName: author } = journal
+    const digest = this.#encryption.digest(bytes)
+    const orphan = { stackUid, version, kind: 'pulumi-journal', orphan: 'JournalUnreadable', epoch, author, sequence: undefined } as const
+    this.#versions.insert({ ...orphan, digest, bytes, createdMs: nowMs })
+    this.#journals.close(stackUid, journal)
+  }
+
+  /** What the open journal and its base result in. @throws {StateStoreError} `JournalUnreadable` */
+  read(stackUid: string, journal: Journal): StoredVersion {
+    const { bytes } = this.#replay(stackUid, journal)
+    return { ...this.infoOf(journal), size: bytes.byteLength, bytes, orphan: false }
+  }
+
+  /** The open journal as the version that it becomes. */
+  infoOf({ version, epoch, runName: author, bytes: size, changedMs: createdMs, entries: journalEntries }: Journal): VersionInfo {
+    return { version, kind: 'pulumi', epoch, author, size, createdMs, journalEntries }
+  }
+
+  /** Undefined without a state of Pulumi. */
+  facts(stackUid: string): PulumiFacts | undefined {
+    const journal = this.#journals.open(stackUid)
+    const version = journal?.version ?? this.#versions.newest(stackUid, 'pulumi')?.version
+    if (version === undefined) return undefined
+    const entries = journal?.entries ?? 0
+    const cached = this.#facts.get(stackUid)
+    if (cached?.version === version && cached.entries === entries) return cached.facts
+    const facts = this.#readFacts(stackUid, journal)
+    this.#facts.delete(stackUid)
+    this.#facts.set(stackUid, { version, entries, facts })
+    const oldest = this.#facts.size > maxCachedFacts ? this.#facts.keys().next().value : undefined
+    if (oldest !== undefined) this.#facts.delete(oldest)
+    return facts
+  }
+
+  #readFacts(stackUid: string, journal: Journal | undefined): PulumiFacts {
+    try {
+      const state = journal ? this.#replay(stackUid, journal).state : this.#base(stackUid, undefined)
+      const { resources = [], pending_operations: pending } = state?.deployment ?? {}
+      return { resources: resources?.length ?? 0, pendingOperations: pending?.length ?? 0 }
+    } catch (error) {
+      if (!(error instanceof StateStoreError) || error.code !== 'JournalUnreadable') throw error
+      return { resources: 0, pendingOperations: 0, unreadable: error.message }
+    }
+  }
+
+  #split(bytes: Uint8Array): RawJournalEntry[] {
+    try {
+      return splitJournalBatch(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+    } catch (error) {
+      const reason = error instanceof JournalBatchError ? error.message : 'the body is not UTF-8'
+      throw new StateStoreError('InvalidArgument', `the journal entries cannot be stored: ${reason}`, { cause: error })
+    }
+  }
+
+  #checkLimits(entries: number, bytes: number): void {
+    const { journalEntries, journalBytes } = this.#limits
+    if (entries > journalEntries)
+      throw new StateStoreError('TooLarge', `the journal would have ${entries} entries, at most ${journalEntries} are allowed`)
+    if (bytes > journalBytes)
+      throw new StateStoreError('TooLarge', `the state and its journal would have ${bytes} bytes, at most ${journalBytes} are allowed`)
+  }
+
+  #base(stackUid: string, version: number | undefined): UntypedDeployment | undefined {
+    if (version === 0) return undefined
+    const stored = this.#versions.read(stackUid, 'pulumi', version)
+    if (stored === undefined && version !== undefined)
+      throw new StateStoreError('Corrupt', `version ${version}, the base of a journal, is missing`)
+    if (stored === undefined || stored.bytes.byteLength === 0) return undefined
+    try {
+      return parseUntypedDeployment(Buffer.from(stored.bytes).toString())
+    } catch (error) {
+      throw new StateStoreError('JournalUnreadable', `version ${stored.version} is not a state of Pulumi: ${(error as Error).message}`)
+    }
+  }
+
+  #replay(stackUid: string, journal: Journal): Replayed {
+    const base = this.#base(stackUid, journal.baseVersion)
+    const entries = Array.from(this.#journals.texts(stackUid, journal), text => parseJournalEntry(JSON.parse(text)))
+    const { cliVersion, changedMs } = journal
+    const version = cliVersion === '' ? (base?.deployment?.manifest?.version ?? '') : cliVersion
+    const magic = version === '' ? '' : createHash('sha256').update(version).digest('hex')
+    const result = replayJournal(base, entries, { manifest: { time: new Date(changedMs).toISOString(), magic, version } })
+    if (result.kind === 'deployment') {
+      const bytes = Buffer.from(JSON.stringify(result.result))
+      return { journal, state: result.result, bytes }
+    }
+    const cli = cliVersion === '' ? '' : ` (Pulumi ${cliVersion})`
+    const at = `${result.message} (sequenceID ${result.sequenceId})`
+    const message = `the journal of Run ${journal.runName}${cli} cannot be read by this version of Oarlock: ${at}`
+    throw new StateStoreError('JournalUnreadable', message)
+  }
+
+  #storeResult(stackUid: string, { journal, bytes }: Replayed): void {
+    const { version, epoch, runName: author, changedMs: createdMs } = journal
+    const row = { stackUid, version, kind: 'pulumi', orphan: null, epoch, author, sequence: undefined } as const
+    this.#journals.close(stackUid, journal)
+    this.#versions.insert({ ...row, digest: this.#encryption.digest(bytes), bytes, createdMs })
+  }
+}
+
+type Replayed = { journal: Journal; state: UntypedDeployment; bytes: Buffer }
+
+export type PreparedAppend = {
+  decision: ReturnType<typeof decideJournal>
+  /** Those that are not stored yet. */
+  entries: RawJournalEntry[]
+  bytes?: number
+  compacted?: Replayed | undefined
+}
+
+/** @throws {StateStoreError} `InvalidArgument` unless it is a state of Pulumi. */
+export function checkPulumiState(bytes: Uint8Array): void {
+  try {
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()
+    parseUntypedDeployment(text)
+    if (isTooDeep(text)) throw new DeploymentError('it is nested more than 500 deep')
+  } catch (error) {
+    if (!(error instanceof DeploymentError)) throw error
+    throw new StateStoreError('InvalidArgument', `the content cannot be stored: ${error.message}`)
+  }
+}
