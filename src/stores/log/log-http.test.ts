@@ -234,12 +234,17 @@ test('the followers of one user are at most a quarter: others can follow', () =>
   const context: LogContext = { user: undefined }
   return withServer(
     async ({ url }) => {
+      // A response that is garbage collected ends its request.
+      const responses: Response[] = []
       const follow = async (name: string) => {
         context.user = { name, groups: [] }
-        return (await fetch(`${url}/logs/apps/net-1?follow=1`)).status
+        const response = await fetch(`${url}/logs/apps/net-1?follow=1`)
+        responses.push(response)
+        return response.status
       }
       deepStrictEqual([await follow('ada'), await follow('ada'), await follow('ada')], [200, 200, 429])
       deepStrictEqual([await follow('bob'), await follow('bob'), await follow('bob')], [200, 200, 429])
+      equal(responses.length, 6)
     },
     { handler: { maxFollowers: 8 }, context },
   )
