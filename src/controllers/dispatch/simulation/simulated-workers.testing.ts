@@ -67,7 +67,8 @@ export class SimulatedWorkers {
 
   resume(name: string): void {
     this.#worker(name).isPaused = false
-    for (const [key, run] of this.#server.runs) if (run.spec.workerName === name && (run.status?.phase ?? 'Assigned') === 'Assigned') this.accept(key, name)
+    for (const [key, run] of this.#server.runs)
+      if (run.spec.workerName === name && (run.status?.phase ?? 'Assigned') === 'Assigned') this.accept(key, name)
   }
 
   block(name: string): void {
