@@ -27,9 +27,9 @@ test('no module opens a TCP listener that docs/ports.md does not have', () => {
     'src/app/endpoints/http-listener.ts', // --health-address of oarlock up, controller, pool
     'src/app/listener/tls-listener.ts', // --listen of oarlock stores, join-service, controller
     'src/app/worker/health-thread.ts', // --health-address of oarlock worker
+    'src/execution/pulumi-backend/listen.ts', // of a worker with a Run of engine pulumi, on loopback
     'src/kubernetes/controller/probe-server.ts', // of operators that use oarlock/controller
     'src/kubernetes/server/listen.ts', // --listen of oarlock up, serve
-    'src/stores/pulumi/listen.ts', // of a worker with a Run of engine pulumi, on loopback
   ])
 })
 

@@ -1,5 +1,5 @@
-import { createPulumiHandler, listenPulumi, type PulumiHandler } from '../../src/stores/pulumi/index.ts'
-import type { MemoryBackend } from '../../src/stores/pulumi/memory-backend.testing.ts'
+import { createPulumiHandler, listenPulumi, type PulumiHandler } from '../../src/execution/pulumi-backend/index.ts'
+import type { MemoryBackend } from '../../src/execution/pulumi-backend/memory-backend.testing.ts'
 import type { Recording, RecordingHeader } from './recording.ts'
 import { type ReplayOptions, type ReplayResult, replayRecording } from './replay.ts'
 import { createScriptedBackend } from './scripted-backend.ts'

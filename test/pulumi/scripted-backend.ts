@@ -1,5 +1,6 @@
-import { PulumiBackendError, parseJournalEntry, parseUntypedDeployment, replayJournal } from '../../src/stores/pulumi/index.ts'
-import { MemoryBackend } from '../../src/stores/pulumi/memory-backend.testing.ts'
+import { PulumiBackendError } from '../../src/execution/pulumi-backend/index.ts'
+import { MemoryBackend } from '../../src/execution/pulumi-backend/memory-backend.testing.ts'
+import { parseJournalEntry, parseUntypedDeployment, replayJournal } from '../../src/stores/pulumi/index.ts'
 import type { EndpointSettings, InitialStack } from './recording.ts'
 
 /** The manifest of replayed states, so that a replayed conversation has equal answers. */

@@ -2,9 +2,9 @@
  * A process with the endpoint of the Pulumi CLI over a backend in memory, for fuzz-pulumi.test.ts. It answers `reset` with new updates, which are running, and `memory`
  * with its memory after a garbage collection.
  */
-import { createPulumiHandler, listenPulumi } from '../../src/stores/pulumi/index.ts'
-import { MemoryBackend } from '../../src/stores/pulumi/memory-backend.testing.ts'
-import { callPulumi } from '../../src/stores/pulumi/pulumi-client.testing.ts'
+import { createPulumiHandler, listenPulumi } from '../../src/execution/pulumi-backend/index.ts'
+import { MemoryBackend } from '../../src/execution/pulumi-backend/memory-backend.testing.ts'
+import { callPulumi } from '../../src/execution/pulumi-backend/pulumi-client.testing.ts'
 import type { MemoryReport } from './endpoint-server.ts'
 
 export type PulumiTargets = {

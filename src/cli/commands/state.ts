@@ -3,7 +3,7 @@ import { isEnded, oarlockCommand, phaseOf, runResource, type Stack, stackResourc
 import type { Client } from '../../kubernetes/client/index.ts'
 import { formatDuration, parseDuration, rfc3339 } from '../../kubernetes/object/index.ts'
 import { formatBytes } from '../../kubernetes/util/index.ts'
-import { parseJournalEntry, readStateFile, recoverEntries, splitJournalBatch } from '../../stores/pulumi/format.ts'
+import { parseJournalEntry, readStateFile, recoverEntries, splitJournalBatch } from '../../stores/pulumi/index.ts'
 import { describeHolder, type OrphanInfo, type VersionInfo } from '../../stores/state/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError, usageError } from '../cli-error.ts'

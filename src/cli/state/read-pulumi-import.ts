@@ -1,7 +1,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { gunzipSync } from 'node:zlib'
-import { DeploymentError, type PulumiStateFile, readStateFile, secretsIn } from '../../stores/pulumi/format.ts'
+import { DeploymentError, type PulumiStateFile, readStateFile, secretsIn } from '../../stores/pulumi/index.ts'
 import { defaultStateLimits } from '../../stores/state/index.ts'
 import { CliError, usageError } from '../cli-error.ts'
 import { exitCodes } from '../exit-codes.ts'

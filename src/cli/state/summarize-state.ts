@@ -1,4 +1,4 @@
-import { DeploymentError, type Resource, readStateFile, secretsIn } from '../../stores/pulumi/format.ts'
+import { DeploymentError, type Resource, readStateFile, secretsIn } from '../../stores/pulumi/index.ts'
 
 /** The displayable part of a state: addresses and outputs, never an attribute of a resource or a sensitive value (invariant 9). */
 export type StateSummary = {

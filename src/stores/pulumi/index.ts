@@ -1,15 +1,20 @@
 /**
- * @module stores/pulumi: what the Pulumi CLI reads and writes.
- * Format: states (`deployment.ts`), the journal of an update (`split-journal-batch.ts`, `journal-entry.ts`) and what the two result in; start reading at `replay-journal.ts`.
+ * @module stores/pulumi: the format of what the Pulumi CLI stores.
+ * States (`deployment.ts`), the journal of an update (`split-journal-batch.ts`, `journal-entry.ts`) and what the two result in; start reading at `replay-journal.ts`.
  * Input: the CLI's JSON. Output: typed values, a state, or what of it this version of Oarlock does not understand.
- * Protocol: `pulumi-handler.ts` serves the HTTP backend protocol that the CLI of one Run speaks, and translates its requests to calls of an injected `PulumiBackend`;
- * `listen.ts` opens a loopback port or a Unix socket for it. Input: requests. Output: answers, and calls with journal entries, checkpoints, values to encrypt, and typed
- * events of the engine.
- * Out of scope: where they are stored and encrypted (`stores/state`), who may write them, and starting the CLI (`execution/engine`).
+ * Out of scope: the protocol of the CLI (`execution/pulumi-backend`), where states are stored and encrypted (`stores/state`), and who may write them.
  */
-export { isJournalTested, journalVersion, parseCliVersion, testedCliVersions } from './cli-version.ts'
-export * from './format.ts'
-export { listenPulumi, type PulumiEndpoint } from './listen.ts'
-export * from './pulumi-backend.ts'
-export type { PulumiDiagnosticSeverity, PulumiEvent, PulumiResourceStep } from './pulumi-event.ts'
-export { createPulumiHandler, type PulumiHandler, type PulumiHandlerOptions } from './pulumi-handler.ts'
+export {
+  type Deployment,
+  DeploymentError,
+  type Manifest,
+  type PendingOperation,
+  parseUntypedDeployment,
+  type Resource,
+  type UntypedDeployment,
+} from './deployment.ts'
+export { type JournalEntry, type JournalEntryKind, parseJournalEntry, type UnreadableEntry } from './journal-entry.ts'
+export { type PulumiStateFile, readStateFile, secretKind, secretsIn } from './read-state-file.ts'
+export { type RecoveredEntries, recoverEntries } from './recover-entries.ts'
+export { type ReplayOptions, type ReplayResult, replayJournal } from './replay-journal.ts'
+export { isTooDeep, JournalBatchError, type RawJournalEntry, splitJournalBatch } from './split-journal-batch.ts'

@@ -1,4 +1,4 @@
-import type { RawJournalEntry } from '../pulumi/format.ts'
+import type { RawJournalEntry } from '../pulumi/index.ts'
 import type { JournalPosition } from './decide-journal.ts'
 import type { Encryption } from './encryption.ts'
 import type { StateFile } from './state-file.ts'

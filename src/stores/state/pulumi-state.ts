@@ -9,7 +9,7 @@ import {
   replayJournal,
   splitJournalBatch,
   type UntypedDeployment,
-} from '../pulumi/format.ts'
+} from '../pulumi/index.ts'
 import { decideJournal, type UpdateId } from './decide-journal.ts'
 import type { Encryption } from './encryption.ts'
 import { type Journal, JournalTable } from './journal-table.ts'

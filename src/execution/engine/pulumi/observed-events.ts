@@ -1,4 +1,4 @@
-import type { PulumiEvent, PulumiResourceStep } from '../../../stores/pulumi/index.ts'
+import type { PulumiEvent, PulumiResourceStep } from '../../pulumi-backend/index.ts'
 import type { Diagnostic } from '../diagnostics.ts'
 import type { ResourceChange } from './plan-file.ts'
 import { isCounted, nameOf, typeOf } from './urn.ts'

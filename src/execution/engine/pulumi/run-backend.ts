@@ -1,13 +1,13 @@
+import type { RawJournalEntry } from '../../../stores/pulumi/index.ts'
+import { LockedError, StaleEpochError, StateClientError } from '../../../stores/state/index.ts'
 import {
   type PulumiBackend,
   PulumiBackendError,
   type PulumiEvent,
   type PulumiStackId,
   type PulumiUpdate,
-  type RawJournalEntry,
   type RefusedWrite,
-} from '../../../stores/pulumi/index.ts'
-import { LockedError, StaleEpochError, StateClientError } from '../../../stores/state/index.ts'
+} from '../../pulumi-backend/index.ts'
 import type { RunPulumiState } from '../engine.ts'
 
 export type RunBackendOptions = {

@@ -1,14 +1,7 @@
 import { join } from 'node:path'
 import { oarlockCommand } from '../../../api/index.ts'
-import {
-  createPulumiHandler,
-  type Deployment,
-  listenPulumi,
-  type PulumiEvent,
-  type PulumiHandler,
-  type PulumiStackId,
-  parseUntypedDeployment,
-} from '../../../stores/pulumi/index.ts'
+import { type Deployment, parseUntypedDeployment } from '../../../stores/pulumi/index.ts'
+import { createPulumiHandler, listenPulumi, type PulumiEvent, type PulumiHandler, type PulumiStackId } from '../../pulumi-backend/index.ts'
 import type { EngineContext } from '../engine.ts'
 import { EngineError } from '../engine-error.ts'
 import { installPackages } from './install-packages.ts'

@@ -1,4 +1,4 @@
-import { PulumiBackendError, type PulumiStackId } from '../../../stores/pulumi/index.ts'
+import { PulumiBackendError, type PulumiStackId } from '../../pulumi-backend/index.ts'
 import type { EngineContext, Output, StackOutputs } from '../engine.ts'
 import { secretSignature, signatureKey } from './secret-marks.ts'
 import { rootType } from './urn.ts'

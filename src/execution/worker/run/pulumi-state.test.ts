@@ -1,10 +1,10 @@
 import { deepStrictEqual, equal } from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { createPulumiHandler, listenPulumi } from '../../../stores/pulumi/index.ts'
-import { accessToken, callPulumi, devPath } from '../../../stores/pulumi/pulumi-client.testing.ts'
 import { batch, created, namesIn, stateOf } from '../../../stores/state/pulumi-journal.testing.ts'
 import { clientOf, type StateServer, withStateServer } from '../../../stores/state/state-server.testing.ts'
 import { RunBackend } from '../../engine/pulumi/run-backend.ts'
+import { createPulumiHandler, listenPulumi } from '../../pulumi-backend/index.ts'
+import { accessToken, callPulumi, devPath } from '../../pulumi-backend/pulumi-client.testing.ts'
 import { createPulumiState } from './pulumi-state.ts'
 
 const stack = { organization: 'apps', project: 'web', stack: 'dev' }

@@ -1,5 +1,5 @@
+import type { RawJournalEntry } from '../../stores/pulumi/index.ts'
 import type { PulumiEvent } from './pulumi-event.ts'
-import type { RawJournalEntry } from './split-journal-batch.ts'
 
 /** `<organization>/<project>/<stack>` as in the paths of the protocol. In Oarlock the organization is the namespace. */
 export type PulumiStackId = { readonly organization: string; readonly project: string; readonly stack: string }

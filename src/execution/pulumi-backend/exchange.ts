@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { HttpError } from '../http/index.ts'
+import { HttpError } from '../../stores/http/index.ts'
 import { type PulumiBackend, PulumiBackendError, type PulumiStackId } from './pulumi-backend.ts'
 import type { BodyReader, JsonBody } from './request-body.ts'
 import type { RouteParameters, RouteTable } from './router.ts'

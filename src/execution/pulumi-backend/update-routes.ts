@@ -1,4 +1,4 @@
-import { HttpError } from '../http/index.ts'
+import { HttpError } from '../../stores/http/index.ts'
 import { isJournalTested, journalVersion } from './cli-version.ts'
 import { type Answer, badRequest, conflict, type Exchange, forbidden, notFound, ok, type Routes, requireUnfenced } from './exchange.ts'
 import { configMap, countField, textField, textMap, toObject } from './json-fields.ts'

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { HttpError, send, sendJson } from '../http/index.ts'
+import { HttpError, send, sendJson } from '../../stores/http/index.ts'
 import { parseCliVersion, testedCliVersions } from './cli-version.ts'
 import { type Exchange, forbidden, type HandlerContext, notFound, type Routes, refuseIfFenced } from './exchange.ts'
 import { type PulumiBackend, PulumiBackendError, type PulumiBackendErrorCode, type PulumiUpdate } from './pulumi-backend.ts'

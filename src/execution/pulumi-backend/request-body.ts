@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
-import { HttpError, readBody } from '../http/index.ts'
+import { HttpError, readBody } from '../../stores/http/index.ts'
 import { parseBoundedJson } from './json-slices.ts'
 
 /** A JSON body, and its text for those who need parts of it as they were sent. */

@@ -1,6 +1,6 @@
+import type { RawJournalEntry } from '../../stores/pulumi/index.ts'
 import { type PulumiBackend, PulumiBackendError, type PulumiStackId, type PulumiUpdate, type RefusedWrite } from './pulumi-backend.ts'
 import type { PulumiEvent } from './pulumi-event.ts'
-import type { RawJournalEntry } from './split-journal-batch.ts'
 import { stackKey } from './update-registry.ts'
 
 type StoredStack = { tags: Record<string, string>; versions: Uint8Array[]; journal?: RawJournalEntry[] }

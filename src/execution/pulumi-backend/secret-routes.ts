@@ -1,4 +1,4 @@
-import { HttpError } from '../http/index.ts'
+import { HttpError } from '../../stores/http/index.ts'
 import { type Exchange, ok, type Routes } from './exchange.ts'
 import { base64Value, base64Values, toObject } from './json-fields.ts'
 import { defineRoute } from './router.ts'
