@@ -232,6 +232,20 @@ const spec = Type.Object({
         plan: commandStep('Command that plans. Exit code 0 means no changes, 2 means changes.'),
         apply: commandStep('Command that applies. It writes outputs as a JSON object to the file named by OARLOCK_OUTPUTS.'),
         destroy: commandStep('Command that destroys.'),
+        installDependencies: Type.Optional(
+          Type.Boolean({
+            default: false,
+            description:
+              'Installs the packages of the project in the directory of the source before a command starts, once for all Runs of the Tenant or namespace on a machine that have the same inputs: npm, pnpm, yarn, bun, pip, uv, poetry or Go modules.',
+          }),
+        ),
+        installEnvironment: Type.Optional(
+          Type.Array(Type.String({ minLength: 1, maxLength: 253, pattern: '^[A-Za-z_][A-Za-z0-9_]*$' }), {
+            maxItems: 64,
+            description:
+              'Names of variables with credentials that the installation of dependencies gets too, for example for a private registry. Without it, values from Secrets and from the engineEnvironment of the pool reach only the commands.',
+          }),
+        ),
       },
       { description: 'Options of engine command. apply is required for that engine.' },
     ),

@@ -27,6 +27,7 @@ export const specEffects: Readonly<Record<string, SpecEffect>> = {
   'command.plan': 'infrastructure',
   'command.apply': 'infrastructure',
   'command.destroy': 'infrastructure',
+  'command.installDependencies': 'infrastructure',
   'manifests.namespace': 'infrastructure',
   'manifests.prune': 'infrastructure',
   'manifests.kubeconfigSecretRef.name': 'infrastructure',
@@ -38,6 +39,7 @@ export const specEffects: Readonly<Record<string, SpecEffect>> = {
   'pulumi.policyPacks': 'infrastructure',
 
   'source.git.secretRef.name': 'execution',
+  'command.installEnvironment': 'execution',
   'manifests.wait': 'execution',
   'manifests.waitTimeout': 'execution',
   'terraform.parallelism': 'execution',

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { test } from 'node:test'
 import type { EngineContext } from '../engine.ts'
@@ -51,6 +52,34 @@ echo "$OARLOCK_NAMESPACE/$OARLOCK_STACK $OARLOCK_RUN $OARLOCK_RUN_TYPE"
   assert.deepEqual(harness.log, ['default/app app-uid-1-1 apply'])
   assert.equal(await readFile(harness.context.statePath ?? '', 'utf8'), '{"runs": 1}')
   assert.match(await readFile(`${harness.context.directory}/vars.json`, 'utf8'), /"greeting": "hello"/)
+})
+
+const noNpm = existsSync('/usr/bin/npm') ? false : 'needs npm in /usr/bin'
+const npmProject = {
+  'package.json': '{"name":"p","version":"1.0.0","dependencies":{"shared":"file:shared"}}',
+  'shared/package.json': '{"name":"shared","version":"1.0.0","scripts":{"prepare":"echo token=$TOKEN > installed"}}',
+  'shared/index.js': 'module.exports = "from shared"',
+}
+
+test('with installDependencies, commands find packages that were installed once, without credentials', { skip: noNpm }, async t => {
+  const apply = sh('cat shared/installed; echo "$TOKEN $PATH"; node -p "require(\'shared\')"')
+  const env = { PATH: '/usr/local/bin:/usr/bin:/bin', TOKEN: '!', npm_config_registry: 'http://127.0.0.1:9' }
+  const more = { spec: spec({ apply, installDependencies: true }), env, credentialNames: ['TOKEN'] }
+  const harness = await createEngineHarness(t, npmProject, more)
+  const outcomes: string[] = []
+  const host = { ...harness.context.dependencies, onInstalled: ({ how }: { how: string }) => void outcomes.push(how) }
+  for (let count = 0; count < 2; count++) {
+    harness.log.length = 0
+    await run(await harness.nextRun({ dependencies: host }))
+    const path = `${harness.context.directory}/node_modules/.bin:${harness.context.directory}/.venv/bin:${env.PATH}`
+    assert.deepEqual(harness.log.slice(-3), ['token=', `! ${path}`, 'from shared'])
+  }
+  assert.deepEqual(outcomes, ['Installed', 'Found'])
+})
+
+test('without a project, installDependencies is rejected', async t => {
+  const harness = await createEngineHarness(t, { 'a.sh': '' }, { spec: spec({ apply: ['sh', 'a.sh'], installDependencies: true }) })
+  await assert.rejects(engine.prepare(harness.context), rejectsWith('InvalidSpec', /has no project: it needs a package.json/, false))
 })
 
 test('when plan exits with 0, nothing is applied and the outputs of the last apply are returned', async t => {

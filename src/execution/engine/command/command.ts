@@ -1,6 +1,7 @@
-import { join } from 'node:path'
+import { delimiter, join } from 'node:path'
 import { isJsonObject, type Json } from '../../../kubernetes/object/index.ts'
 import { formatBytes, UnexpectedFileError } from '../../../kubernetes/util/index.ts'
+import { installDependencies } from '../../dependencies/index.ts'
 import { SpawnError } from '../../workspace/index.ts'
 import type { ApplyResult, Detection, Engine, EngineContext, Output, PlanDiff, PlanOptions, PlanResult } from '../engine.ts'
 import { EngineError, type EngineErrorReason, interruptedError } from '../engine-error.ts'
@@ -43,6 +44,8 @@ const interruptedResult: Readonly<Record<Step, string>> = {
 
 class CommandEngine implements Engine {
   readonly name = 'command'
+  /** Of each Run that has been prepared: variables by which its programs find their packages. */
+  readonly #packageEnv = new WeakMap<EngineContext, Readonly<Record<string, string>>>()
 
   async detect(): Promise<Detection> {
     return { found: true, version: 'built in', path: '' }
@@ -55,6 +58,7 @@ class CommandEngine implements Engine {
       })
     }
     await context.files.write(variablesPath(context), `${JSON.stringify(context.variables, null, 2)}\n`)
+    if (context.spec.command.installDependencies) this.#packageEnv.set(context, await installPackages(context))
   }
 
   async plan(context: EngineContext, options: PlanOptions = {}): Promise<PlanResult> {
@@ -139,7 +143,7 @@ class CommandEngine implements Engine {
         command,
         args,
         cwd: context.directory,
-        env: commandEnv(context, step),
+        env: { ...commandEnv(context, step), ...this.#packageEnv.get(context) },
         signal: stop ? AbortSignal.any([context.signal, stop]) : context.signal,
         isForLogOnly: { stdout: bytes => (!onLine || stop?.aborted === true) && !bytes.includes('::progress'), stderr: () => true },
         onStdoutLine: line => {
@@ -174,6 +178,22 @@ class CommandEngine implements Engine {
       last === undefined ? '' : `: ${maskSecrets(last, secretValues(context.variables, context.sensitiveNames)).slice(0, 1_000)}`
     throw new EngineError(reasons[step], `spec.command.${step} ${outcome}${allowed}${output}`, { retryable: true })
   }
+}
+
+/** @throws {DependencyError} {EngineError} InvalidSpec if the source has no project. */
+async function installPackages(context: EngineContext): Promise<Record<string, string>> {
+  const { directory, spec, env } = context
+  const installed = await installDependencies(context, { directory, installEnvironment: spec.command?.installEnvironment ?? [] })
+  if (!installed) {
+    throw new EngineError(
+      'InvalidSpec',
+      'spec.command.installDependencies is set, but the directory of the source has no project: it needs a package.json, requirements.txt, pyproject.toml or go.mod; add one, or remove the field',
+      { retryable: false },
+    )
+  }
+  // Programs that the packages bring are found by name.
+  const binaries = [join(directory, 'node_modules', '.bin'), join(directory, '.venv', 'bin')]
+  return { ...installed.env, PATH: [...binaries, env.PATH ?? process.env.PATH ?? ''].join(delimiter) }
 }
 
 /** What the command printed, or which command will run where none plans. */
