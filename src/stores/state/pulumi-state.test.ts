@@ -95,6 +95,27 @@ test('a later update applies its entries to what the one before has left', t => 
   ])
 })
 
+test('a completion that arrives again does not end the update after it, whose entries stay accepted', t => {
+  const { append, complete, names, versions } = open(t)
+  append(1, 1, created(1, 'a'))
+  complete(1, 1)
+  append(1, 2, created(1, 'b'))
+  deepEqual(complete(1, 1), { kind: 'accepted', version: 1 })
+  deepEqual(append(1, 2, created(2, 'c')), { kind: 'accepted', version: 2 })
+  deepEqual(versions()[0], [2, 'run-1', 2])
+  deepEqual(complete(1, 2), { kind: 'accepted', version: 2 })
+  deepEqual(names(), ['b', 'c', 'a'])
+})
+
+test('a Run without the lock does not end the update of the Run that holds it', t => {
+  const { append, complete, lock, versions } = open(t)
+  lock(1)
+  append(1, 1, created(1, 'a'))
+  complete(2, 1)
+  deepEqual(append(1, 1, created(2, 'b')), { kind: 'accepted', version: 1 })
+  deepEqual(versions(), [[1, 'run-1', 2]])
+})
+
 test('the journal of an update that was cut off becomes a version of its Run when the next one begins', t => {
   const { append, names, versions, lock } = open(t)
   lock(1)

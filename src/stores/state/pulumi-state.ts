@@ -10,7 +10,7 @@ import {
   splitJournalBatch,
   type UntypedDeployment,
 } from '../pulumi/index.ts'
-import { decideJournal, type UpdateId } from './decide-journal.ts'
+import { decideComplete, decideJournal, type UpdateId } from './decide-journal.ts'
 import type { Encryption } from './encryption.ts'
 import { type Journal, JournalTable } from './journal-table.ts'
 import type { StateFile } from './state-file.ts'
@@ -86,13 +86,14 @@ export class PulumiState {
   }
 
   /**
-   * Compacts the open journal, if there is one, and records that `claim` is complete. Returns the number of the newest version of kind `pulumi`.
+   * Compacts the journal of `claim`, and records that it is complete (`decide-journal.ts`). Returns the number of the newest version of kind `pulumi`.
    * @throws {StateStoreError} `JournalUnreadable`; nothing was written.
    */
-  complete(stackUid: string, claim: UpdateId, nowMs: number): number {
-    this.compact(stackUid)
+  complete(stackUid: string, claim: UpdateId, mayWrite: boolean, nowMs: number): number {
+    const decision = decideComplete(this.#journals.get(stackUid), claim, mayWrite)
+    if (decision !== 'ended') this.compact(stackUid)
     const version = this.#versions.newest(stackUid, 'pulumi')?.version ?? 0
-    if (decideJournal(this.#journals.get(stackUid), claim) !== 'begin') return version
+    if (decision !== 'close') return version
     const { epoch, runName, update } = claim
     const closed = { epoch, runName, update, isOpen: false, version, baseVersion: version }
     this.#journals.set(stackUid, { ...closed, cliVersion: '', entries: 0, bytes: 0, changedMs: nowMs })

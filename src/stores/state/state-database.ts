@@ -160,7 +160,7 @@ export class StateDatabase {
   }
 
   /**
-   * The update has ended: its entries become a version. An update that is complete already, or has no entries, changes nothing.
+   * The update has ended: its entries become a version. A completion that arrives again changes nothing, also after the next update has begun.
    * @throws {StateStoreError} `JournalUnreadable`; the entries are kept.
    */
   completeJournal({ stackUid, runName, epoch, update }: CompleteRequest, nowMs: number): CompleteResult {
@@ -168,7 +168,9 @@ export class StateDatabase {
     checkEpoch(epoch)
     const { fence } = this.#stack(stackUid)
     if (epoch < fence.minEpoch) return { kind: 'rejected', reason: 'StaleEpoch', currentEpoch: fence.maxSeenEpoch }
-    return { kind: 'accepted', version: this.#pulumi.complete(stackUid, { runName, epoch, update }, nowMs) }
+    const lock = this.#lock(stackUid)?.holder
+    const mayWrite = lock === undefined || (lock.kind === 'Run' && lock.runName === runName && lock.epoch === epoch)
+    return { kind: 'accepted', version: this.#pulumi.complete(stackUid, { runName, epoch, update }, mayWrite, nowMs) }
   }
 
   /** Undefined without a state of Pulumi. */
