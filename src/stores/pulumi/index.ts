@@ -13,7 +13,7 @@ export {
   type Resource,
   type UntypedDeployment,
 } from './deployment.ts'
-export { type JournalEntry, type JournalEntryKind, parseJournalEntry, type UnreadableEntry } from './journal-entry.ts'
+export { type JournalEntry, type JournalEntryKind, journalEntryKinds, parseJournalEntry, type UnreadableEntry } from './journal-entry.ts'
 export { type PulumiStateFile, readStateFile, secretKind, secretsIn } from './read-state-file.ts'
 export { type RecoveredEntries, recoverEntries } from './recover-entries.ts'
 export { type ReplayOptions, type ReplayResult, replayJournal } from './replay-journal.ts'

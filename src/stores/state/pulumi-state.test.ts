@@ -263,6 +263,36 @@ test('a journal has limits, and a batch beyond them changes nothing', t => {
   large.append(1, 2, created(1, 'b'))
 })
 
+test('a state that its journal makes large gets no more resources, loses none, and is read and reduced by the next update', t => {
+  const limits = { maxBytes: 4_600, journalBytes: 40_000 }
+  const { append, complete, names, write, database } = open(t, limits)
+  const large = (name: string) => resource(name, { inputs: 'x'.repeat(1_000) })
+  const creating = (sequenceID: number, name: string) => begin(sequenceID, name, { operation: { type: 'creating', resource: large(name) } })
+  const done = (sequenceID: number, name: string) => created(sequenceID, name, { operationID: sequenceID - 1, state: large(name) })
+  append(1, 1, creating(1, 'a'), done(2, 'a'))
+  // Base and journal are above the limit, and what they result in is not.
+  append(1, 1, creating(3, 'b'))
+  append(1, 1, done(4, 'b'))
+  const tooLarge = (error: StateStoreError) => error.code === 'TooLarge' && /above 4025 no resource can be added/.test(error.message)
+  append(1, 1, { ...creating(5, 'c'), operation: { type: 'updating', resource: large('c') } })
+  throws(() => append(1, 1, creating(7, 'd')), tooLarge)
+  // Results of operations in flight are accepted.
+  append(1, 1, done(6, 'c'), done(8, 'e'), done(9, 'f'))
+  complete(1, 1)
+  deepEqual(names(), ['a', 'b', 'c', 'e', 'f'])
+  equal((database().readVersion({ stackUid, kind: 'pulumi' })?.bytes.byteLength ?? 0) > limits.maxBytes, true)
+  const accepted = database().transaction(() => database().acceptState({ stackUid, user: 'ada', expectedVersion: 5 }, 1_000))
+  deepEqual(accepted, { kind: 'accepted', version: 6 })
+  throws(() => append(2, 1, creating(1, 'g')), tooLarge)
+  append(2, 1, { ...begin(1, 'a'), operation: { type: 'deleting', resource: large('a') } })
+  append(2, 1, { ...removed(2, 0), operationID: 1 }, removed(3, 1), removed(4, 2))
+  append(2, 1, creating(5, 'g'))
+  append(2, 1, done(6, 'g'))
+  complete(2, 1)
+  deepEqual(names(), ['g', 'e', 'f'])
+  throws(() => write(2, ...Array.from({ length: 100 }, (_, index) => String(index))), withCode('TooLarge'))
+})
+
 test('no limit deletes the state that a journal began with', t => {
   const { append, names, write, database } = open(t, { versionsPerStack: 1 })
   write(1, 'old')

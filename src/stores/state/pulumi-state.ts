@@ -3,6 +3,7 @@ import {
   DeploymentError,
   isTooDeep,
   JournalBatchError,
+  journalEntryKinds,
   parseJournalEntry,
   parseUntypedDeployment,
   type RawJournalEntry,
@@ -11,6 +12,7 @@ import {
   type UntypedDeployment,
 } from '../pulumi/index.ts'
 import { decideComplete, decideJournal, type UpdateId } from './decide-journal.ts'
+import { additionLimit, type Begun, journalSizeError } from './decide-journal-size.ts'
 import type { Encryption } from './encryption.ts'
 import { type Journal, JournalTable } from './journal-table.ts'
 import type { StateFile } from './state-file.ts'
@@ -30,6 +32,8 @@ export class PulumiState {
   readonly #journals: JournalTable
   readonly #encryption: Encryption
   readonly #limits: StateLimits
+  /** By UID; of large states, what the journal of `version` resulted in when it had `journalBytes`. */
+  readonly #measured = new Map<string, { version: number; journalBytes: number; bytes: number }>()
   /** By UID; of the state with this version and number of entries. */
   readonly #facts = new Map<string, { version: number; entries: number; facts: PulumiFacts }>()
 
@@ -65,7 +69,12 @@ export class PulumiState {
     const addedBytes = added.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0)
     const [storedEntries, storedBytes] = decision === 'append' && current ? [current.entries, current.bytes] : [0, 0]
     const baseBytes = compacted?.bytes.byteLength ?? this.#versions.newest(stackUid, 'pulumi')?.size ?? 0
-    if (added.length > 0) this.#checkLimits(storedEntries + added.length, baseBytes + storedBytes + addedBytes)
+    if (added.length > 0) {
+      const size = { entries: storedEntries + added.length, bytes: baseBytes + storedBytes + addedBytes }
+      const resultBytes = () => (decision === 'append' && current ? this.#measure(stackUid, current) : baseBytes) + addedBytes
+      const error = journalSizeError(size, begunBy(added), this.#limits, resultBytes)
+      if (error !== undefined) throw new StateStoreError('TooLarge', error)
+    }
     return { decision, entries: added, bytes: addedBytes, compacted }
   }
 
@@ -171,12 +180,14 @@ export class PulumiState {
     }
   }
 
-  #checkLimits(entries: number, bytes: number): void {
-    const { journalEntries, journalBytes } = this.#limits
-    if (entries > journalEntries)
-      throw new StateStoreError('TooLarge', `the journal would have ${entries} entries, at most ${journalEntries} are allowed`)
-    if (bytes > journalBytes)
-      throw new StateStoreError('TooLarge', `the state and its journal would have ${bytes} bytes, at most ${journalBytes} are allowed`)
+  /** At least as many bytes as base and journal result in. Replayed again only after the journal has grown by a part of the limit. */
+  #measure(stackUid: string, journal: Journal): number {
+    const measured = this.#measured.get(stackUid)
+    const added = measured?.version === journal.version ? journal.bytes - measured.journalBytes : Number.POSITIVE_INFINITY
+    if (measured && added <= additionLimit(this.#limits) / 64) return measured.bytes + added
+    const { bytes } = this.#replay(stackUid, journal)
+    this.#measured.set(stackUid, { version: journal.version, journalBytes: journal.bytes, bytes: bytes.byteLength })
+    return bytes.byteLength
   }
 
   #base(stackUid: string, version: number | undefined): UntypedDeployment | undefined {
@@ -210,6 +221,7 @@ export class PulumiState {
   }
 
   #storeResult(stackUid: string, { journal, bytes }: Replayed): void {
+    this.#measured.delete(stackUid)
     const { version, epoch, runName: author, changedMs: createdMs } = journal
     const row = { stackUid, version, kind: 'pulumi', orphan: null, epoch, author, sequence: undefined } as const
     this.#journals.close(stackUid, journal)
@@ -226,6 +238,20 @@ export type PreparedAppend = {
   bytes?: number
   compacted?: Replayed | undefined
 }
+
+/** Entries that are not understood begin nothing: they are stored, and the state cannot be read. */
+function begunBy(entries: readonly RawJournalEntry[]): Begun {
+  let begun: Begun = 'none'
+  for (const { value } of entries) {
+    if (value.kind !== journalEntryKinds.indexOf('Begin')) continue
+    if (additions.includes((value.operation as { type?: unknown } | null | undefined)?.type)) return 'addition'
+    begun = 'other'
+  }
+  return begun
+}
+
+/** Types of operations after which the state has one more resource; of `apitype.OperationType`. */
+const additions: readonly unknown[] = ['creating', 'importing', 'reading']
 
 /** @throws {StateStoreError} `InvalidArgument` unless it is a state of Pulumi. */
 export function checkPulumiState(bytes: Uint8Array): void {

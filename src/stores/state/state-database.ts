@@ -72,9 +72,13 @@ export class StateDatabase {
     return this.#file.backUp(path)
   }
 
-  writeVersion({ stackUid, author, kind, bytes, orphanReason, expectedVersion = 0 }: WriteRequest, nowMs: number): StateWriteResult {
-    this.#checkUid(stackUid)
-    this.#checkSize(bytes, 'state')
+  writeVersion(request: WriteRequest, nowMs: number): StateWriteResult {
+    this.#checkUid(request.stackUid)
+    this.#checkSize(request.bytes, 'state')
+    return this.#write(request, nowMs)
+  }
+
+  #write({ stackUid, author, kind, bytes, orphanReason, expectedVersion = 0 }: WriteRequest, nowMs: number): StateWriteResult {
     if (author.kind === 'Run') checkEpoch(author.epoch)
     if (kind === 'pulumi' && bytes.byteLength > 0) checkPulumiState(bytes)
     const { fence, nextVersion: next } = this.#stack(stackUid)
@@ -185,13 +189,13 @@ export class StateDatabase {
     return Math.max(this.#versions.newestNumber(stackUid), this.#pulumi.openJournal(stackUid)?.version ?? 0)
   }
 
-  /** The newest version again, as a new one above `expectedVersion`; without a state, an empty one. Rejected as a write of the user. */
+  /** The newest version again, whatever its size, as a new one above `expectedVersion`; without a state, an empty one. Rejected as a write of the user. */
   acceptState({ stackUid, user, expectedVersion }: AcceptRequest, nowMs: number): StateWriteResult {
     const [newest] = this.versions(stackUid)
     const kind = newest?.kind ?? 'terraform'
     const bytes = this.readVersion({ stackUid, kind })?.bytes ?? new Uint8Array()
     const author = { kind: 'User', lockId: undefined, name: user } as const
-    return this.writeVersion({ stackUid, author, kind, bytes, expectedVersion }, nowMs)
+    return this.#write({ stackUid, author, kind, bytes, expectedVersion }, nowMs)
   }
 
   readVersion({ stackUid, version, kind }: { stackUid: string; version?: number; kind: VersionKind }): StoredVersion | undefined {
