@@ -12,7 +12,10 @@ import type { ContentStore, ProcessRunner } from '../workspace/index.ts'
  */
 export type RunPulumiState = {
   readPulumiState(): ReturnType<StateClient['readPulumiState']>
-  writePulumiState(bytes: Uint8Array): Promise<number>
+  /** Without its content. */
+  readPulumiVersion(): ReturnType<StateClient['readPulumiVersion']>
+  /** `update`: it is a checkpoint of this update, and replaces the one before. */
+  writePulumiState(bytes: Uint8Array, update?: number): Promise<number>
   appendJournal(update: number, batch: Uint8Array, cliVersion: string | undefined): Promise<number>
   completeJournal(update: number): Promise<number>
   /** Keeps what arrived too late as an orphan. The Run continues, whatever the store responds. */

@@ -8,7 +8,12 @@ for (const { name, entries = 1, bytes = 0, begun, resultBytes, want } of [
   { name: 'results fit up to the limits', entries: 160, bytes: 16_000, begun: 'none' },
   { name: 'results beyond the entries', entries: 161, begun: 'none', want: /161 entries, at most 160 are allowed$/ },
   { name: 'results beyond the bytes', bytes: 16_001, begun: 'none', want: /16001 bytes, at most 16000 are allowed$/ },
-  { name: 'an operation leaves entries for results', entries: 151, begun: 'other', want: /at most 150 are allowed before an operation begins/ },
+  {
+    name: 'an operation leaves entries for results',
+    entries: 151,
+    begun: 'other',
+    want: /at most 150 are allowed before an operation begins/,
+  },
   { name: 'an operation leaves bytes for results', bytes: 15_001, begun: 'other', want: /at most 15000 are allowed before an operation/ },
   { name: 'a change or a deletion of a large state begins', bytes: 15_000, begun: 'other', resultBytes: 15_000 },
   { name: 'a creation is not measured while both are small', bytes: 7_000, begun: 'addition' },

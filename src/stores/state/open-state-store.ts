@@ -19,6 +19,7 @@ import {
   type FenceResetResult,
   type HeldLock,
   type LockResult,
+  type NewestPulumi,
   type OrphanInfo,
   type PlanRequest,
   type PulumiFacts,
@@ -70,6 +71,7 @@ export interface StateStore {
       bytes: Uint8Array
       kind?: VersionKind
       orphanReason?: OrphanReason | undefined
+      update?: number | undefined
       expectedVersion?: number | undefined
     } & ({ runName: string; epoch: number; sequence?: number } | { user: { lockId: string | undefined; name?: string | undefined } }),
   ): Promise<StateWriteResult>
@@ -77,6 +79,8 @@ export interface StateStore {
   readVersion(request: { stackUid: string; version?: number; kind?: VersionKind }): Promise<(StoredVersion & { bytes: Buffer }) | undefined>
   /** Number of the newest accepted version of any kind, or of the open journal; 0 without one. */
   newestVersion(stackUid: string): Promise<number>
+  /** The newest state of Pulumi without its content; undefined without one. */
+  newestPulumi(stackUid: string): Promise<NewestPulumi | undefined>
   /**
    * Stores entries of the journal of an update, all or none of them; the same entries may be sent again. Reads of kind `pulumi` have them from then on.
    * Rejected and stored as an orphan like a version (invariant 3). @throws {StateStoreError} JournalConflict, JournalUnreadable, TooLarge
@@ -173,7 +177,7 @@ class ThreadedStateStore implements StateStore {
   }
 
   async writeVersion(request: Parameters<StateStore['writeVersion']>[0]): Promise<StateWriteResult> {
-    const { stackUid, bytes, kind = 'terraform', orphanReason, expectedVersion } = request
+    const { stackUid, bytes, kind = 'terraform', orphanReason, update, expectedVersion } = request
     this.#checkSize(bytes, 'state')
     const author =
       'user' in request
@@ -181,7 +185,7 @@ class ThreadedStateStore implements StateStore {
         : { kind: 'Run' as const, runName: request.runName, epoch: request.epoch, sequence: request.sequence }
     return await this.#thread.send(bytes, copy => [
       'writeVersion',
-      [{ stackUid, author, kind, bytes: copy, orphanReason, expectedVersion }, this.#nowMs()],
+      [{ stackUid, author, kind, bytes: copy, orphanReason, update, expectedVersion }, this.#nowMs()],
     ])
   }
 
@@ -191,6 +195,10 @@ class ThreadedStateStore implements StateStore {
 
   newestVersion(stackUid: string): Promise<number> {
     return this.#thread.call('newestVersion', stackUid)
+  }
+
+  newestPulumi(stackUid: string): Promise<NewestPulumi | undefined> {
+    return this.#thread.call('newestPulumi', stackUid)
   }
 
   async appendJournal(request: AppendRequest): Promise<StateWriteResult> {

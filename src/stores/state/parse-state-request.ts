@@ -9,6 +9,7 @@ const runResources = [
   'incomplete',
   'inventory',
   'pulumi',
+  'pulumi-version',
   'refused-pulumi',
   'refused-journal',
   'lock',
@@ -31,7 +32,7 @@ export type RunTarget = {
   resource: RunResource
   /** Digest of the plan; empty for other resources. */
   digest: string
-  /** With `journal` and `complete`: the number of the update in the Run; 0 for other resources. */
+  /** With `journal` and `complete`: the number of the update in the Run. With `pulumi`: that of the update whose checkpoint it is. Otherwise 0. */
   update: number
   /** Version of the Pulumi CLI, for messages. */
   cliVersion: string
@@ -130,12 +131,19 @@ export function parseTarget(req: IncomingMessage): StateTarget {
       checkName('run', runName, 'dns1123Subdomain')
       const target = parseRunPath(path)
       if (target === undefined) throw noPath()
-      const { 'oarlock-epoch': epoch, 'oarlock-sequence': sequence, 'oarlock-pulumi-version': cliVersion = '' } = req.headers
+      const {
+        'oarlock-epoch': epoch,
+        'oarlock-sequence': sequence,
+        'oarlock-update': update,
+        'oarlock-pulumi-version': cliVersion = '',
+      } = req.headers
       // What a message shows is the worker's.
       if (typeof cliVersion !== 'string' || !/^[\w.+-]{0,64}$/.test(cliVersion))
         throw new HttpError(400, 'BadRequest', 'the header Oarlock-Pulumi-Version must have at most 64 characters of A-Z a-z 0-9 . _ + -')
       return {
-        ...{ kind: 'run', namespace, stack, runName, digest: '', update: 0, cliVersion, ...target },
+        ...{ kind: 'run', namespace, stack, runName, digest: '', cliVersion },
+        update: update === undefined ? 0 : parseWholeNumber('the header Oarlock-Update', update),
+        ...target,
         epoch: parseWholeNumber('the header Oarlock-Epoch', epoch),
         sequence: sequence === undefined ? undefined : parseWholeNumber('the header Oarlock-Sequence', sequence),
       }

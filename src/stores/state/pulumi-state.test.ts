@@ -32,6 +32,10 @@ function open(t: TestContext, limits?: Partial<StateLimits>) {
     append: (epoch: number, update: number, ...entries: Entry[]) =>
       database.transaction(() => database.appendJournal({ ...claim(epoch, update), bytes: batch(...entries) }, 1_000)),
     complete: (epoch: number, update: number) => database.transaction(() => database.completeJournal(claim(epoch, update), 2_000)),
+    checkpoint: (epoch: number, update: number, ...names: string[]) =>
+      database.transaction(() =>
+        database.writeVersion({ stackUid, author: run(epoch), kind: 'pulumi', bytes: stateOf(...names), update }, 1_000),
+      ),
     write: (epoch: number, ...names: string[]) =>
       database.transaction(() => database.writeVersion({ stackUid, author: run(epoch), kind: 'pulumi', bytes: stateOf(...names) }, 1_000)),
     writeAsUser: (bytes: Buffer, kind: 'pulumi' | 'terraform' = 'pulumi') =>
@@ -181,6 +185,52 @@ test('a checkpoint replaces the state, after the journal of the update before', 
         .writeVersion({ stackUid, author: run(1), kind: 'pulumi', bytes: deep }, 0),
     /nested more than 500 deep/,
   )
+})
+
+test('the checkpoints of an update are one version, and older versions stay in the history', t => {
+  const { checkpoint, write, names, versions, database, reopen } = open(t, { versionsPerStack: 3 })
+  write(1, 'old')
+  checkpoint(2, 1, 'a')
+  for (let count = 2; count <= 20; count++) {
+    if (count === 10) reopen()
+    deepEqual(checkpoint(2, 1, ...Array.from({ length: count }, (_, index) => `r${index}`)), { kind: 'accepted', version: count + 1 })
+  }
+  deepEqual([versions().map(([version]) => version), names()?.length, names(1)], [[21, 1], 20, ['old']])
+  deepEqual([database().newestVersion(stackUid), database().stats().droppedVersions], [21, 0])
+  // The next update of the Run, and one with the same number of another Run, do not replace it.
+  checkpoint(2, 2, 'b')
+  checkpoint(3, 2, 'c')
+  deepEqual(
+    versions().map(([version]) => version),
+    [23, 22, 21],
+  )
+})
+
+test('a checkpoint does not replace what came after the one before', t => {
+  const { checkpoint, append, complete, versions } = open(t)
+  checkpoint(1, 1, 'a')
+  append(1, 2, created(1, 'c'))
+  complete(1, 2)
+  checkpoint(1, 1, 'd')
+  deepEqual(
+    versions().map(([version]) => version),
+    [3, 2, 1],
+  )
+})
+
+test('the newest state is known without its content, with the open journal, and whether it has space', t => {
+  const { append, complete, write, database } = open(t, { maxBytes: 2_000 })
+  const newest = () => database().newestPulumi(stackUid)
+  equal(newest(), undefined)
+  write(1, 'a')
+  deepEqual(newest(), { version: 1, isFull: false })
+  for (let entry = 1; entry <= 30; entry++) append(2, 1, created(entry, 'b', { removeNew: entry > 1 ? entry - 1 : null }))
+  deepEqual(newest(), { version: 2, isFull: false }, 'many entries, and a small state')
+  complete(2, 1)
+  append(3, 1, created(1, 'c', { state: resource('c', { inputs: 'x'.repeat(1_700) }) }))
+  deepEqual(newest(), { version: 3, isFull: true })
+  complete(3, 1)
+  deepEqual(newest(), { version: 3, isFull: true })
 })
 
 for (const { name, bytes, kind, want } of [

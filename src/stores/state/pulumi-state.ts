@@ -17,7 +17,7 @@ import type { Encryption } from './encryption.ts'
 import { type Journal, JournalTable } from './journal-table.ts'
 import type { StateFile } from './state-file.ts'
 import { StateStoreError } from './state-store-error.ts'
-import type { PulumiFacts, StateLimits, StoredVersion, VersionInfo } from './state-types.ts'
+import type { NewestPulumi, PulumiFacts, StateLimits, StoredVersion, VersionInfo } from './state-types.ts'
 import type { VersionTable } from './version-table.ts'
 
 /** Facts are kept of this many Stacks. */
@@ -142,6 +142,16 @@ export class PulumiState {
   /** The open journal as the version that it becomes. */
   infoOf({ version, epoch, runName: author, bytes: size, changedMs: createdMs, entries: journalEntries }: Journal): VersionInfo {
     return { version, kind: 'pulumi', epoch, author, size, createdMs, journalEntries }
+  }
+
+  /** Undefined without a state of Pulumi. */
+  newest(stackUid: string): NewestPulumi | undefined {
+    const journal = this.#journals.open(stackUid)
+    const stored = this.#versions.newest(stackUid, 'pulumi')
+    const limit = additionLimit(this.#limits)
+    if (!journal) return stored && { version: stored.version, isFull: (stored.size ?? 0) > limit }
+    const isSmall = (stored?.size ?? 0) + journal.bytes <= limit
+    return { version: journal.version, isFull: !isSmall && this.#measure(stackUid, journal) > limit }
   }
 
   /** Undefined without a state of Pulumi. */

@@ -4,6 +4,7 @@ import { jitteredDelayMs, parseServerAddress } from '../../kubernetes/util/index
 import { type HttpResponse, HttpSender } from '../http/index.ts'
 import type { LockHolder } from './lock-holder.ts'
 import { LockedError, StaleEpochError, StateClientError } from './state-client-error.ts'
+import type { NewestPulumi } from './state-types.ts'
 
 export type StateClientOptions = {
   /** `https://host:port`, `http://host:port` or `unix:///path`. */
@@ -87,9 +88,22 @@ export class StateClient {
     return await this.#read('/pulumi', options)
   }
 
-  /** Stores a state of Pulumi. An open journal becomes a version before. */
-  async writePulumiState(bytes: Uint8Array, options?: CallOptions): Promise<number> {
-    return await this.#write('/pulumi', bytes, options)
+  /** The number of the newest state of Pulumi, and whether it is too large to add resources, without its content. */
+  async readPulumiVersion(options?: CallOptions): Promise<NewestPulumi | undefined> {
+    const { status, body } = await this.#call('GET', '/pulumi-version', undefined, options, [404])
+    if (status === 404) {
+      // A store of an earlier version of Oarlock.
+      const newest = await this.readPulumiState(options)
+      return newest && { version: newest.version, isFull: false }
+    }
+    const { version, isFull = false } = JSON.parse(body.toString()) as Partial<NewestPulumi>
+    return version === undefined ? undefined : { version, isFull }
+  }
+
+  /** Stores a state of Pulumi. An open journal becomes a version before. With `update`, it replaces the version that the same update has stored. */
+  async writePulumiState(bytes: Uint8Array, options?: CallOptions & { update?: number }): Promise<number> {
+    const headers: Record<string, string> = options?.update === undefined ? {} : { 'oarlock-update': String(options.update) }
+    return await this.#write('/pulumi', bytes, options, headers)
   }
 
   /**
@@ -173,8 +187,8 @@ export class StateClient {
     return (JSON.parse(body.toString()) as { values: string[] }).values.map(value => Buffer.from(value, 'base64'))
   }
 
-  #write(path: string, bytes: Uint8Array, options: CallOptions | undefined): Promise<number> {
-    return this.#inOrder(() => this.#call('PUT', path, { bytes, sequence: nextSequence() }, options))
+  #write(path: string, bytes: Uint8Array, options: CallOptions | undefined, headers: Record<string, string> = {}): Promise<number> {
+    return this.#inOrder(() => this.#call('PUT', path, { bytes, sequence: nextSequence(), headers }, options))
   }
 
   /** Writes one after another. Resolves with the version that the store has acknowledged. */

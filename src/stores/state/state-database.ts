@@ -1,3 +1,5 @@
+import { CheckpointTable } from './checkpoint-table.ts'
+import type { UpdateId } from './decide-journal.ts'
 import { decideLock, decideUnlock, epochAfterRestore, type Fence, fenceAfterReset, initialFence } from './decide-lock.ts'
 import { decideWrite, type OrphanReason } from './decide-write.ts'
 import { Encryption } from './encryption.ts'
@@ -19,6 +21,7 @@ import {
   type HeldLock,
   type LockRequest,
   type LockResult,
+  type NewestPulumi,
   type OrphanInfo,
   type PlanRequest,
   type PulumiFacts,
@@ -47,6 +50,7 @@ export type StateDatabaseOptions = { directory: string; key: Uint8Array; limits?
 export class StateDatabase {
   readonly #file: StateFile
   readonly #versions: VersionTable
+  readonly #checkpoints: CheckpointTable
   readonly #pulumi: PulumiState
   readonly #encryption: Encryption
   readonly #limits: StateLimits
@@ -56,6 +60,7 @@ export class StateDatabase {
     this.#limits = { ...defaultStateLimits, ...limits }
     this.#file = new StateFile(directory, this.#encryption, this.#limits)
     this.#versions = new VersionTable(this.#file, this.#encryption, this.#limits)
+    this.#checkpoints = new CheckpointTable(this.#file)
     this.#pulumi = new PulumiState(this.#file, this.#versions, this.#encryption, this.#limits)
   }
 
@@ -78,7 +83,8 @@ export class StateDatabase {
     return this.#write(request, nowMs)
   }
 
-  #write({ stackUid, author, kind, bytes, orphanReason, expectedVersion = 0 }: WriteRequest, nowMs: number): StateWriteResult {
+  #write(request: WriteRequest, nowMs: number): StateWriteResult {
+    const { stackUid, author, kind, bytes, orphanReason, update, expectedVersion = 0 } = request
     if (author.kind === 'Run') checkEpoch(author.epoch)
     if (kind === 'pulumi' && bytes.byteLength > 0) checkPulumiState(bytes)
     const { fence, nextVersion: next } = this.#stack(stackUid)
@@ -105,6 +111,7 @@ export class StateDatabase {
         if (author.kind === 'User') this.#pulumi.compactOrOrphan(stackUid, nowMs)
         else if (kind === 'pulumi') this.#pulumi.compact(stackUid)
         this.#setStack(stackUid, decision.fence, nextVersion + 1)
+        if (author.kind === 'Run' && update !== undefined) this.#replaceCheckpoint(stackUid, kind, { ...author, update }, nextVersion)
         insert(decision.epoch, null)
         return { kind: 'accepted', version: nextVersion }
       case 'orphan': {
@@ -113,6 +120,13 @@ export class StateDatabase {
         return this.#reject({ stackUid, kind, reason, epoch, author: name, sequence, digest, bytes, createdMs: nowMs })
       }
     }
+  }
+
+  /** Before a checkpoint becomes version `next`: the one before of its update is none any more. */
+  #replaceCheckpoint(stackUid: string, kind: VersionKind, update: UpdateId, next: number): void {
+    const replaced = this.#checkpoints.versionOf(stackUid, update)
+    if (replaced !== undefined && replaced === this.#versions.newest(stackUid, kind)?.version) this.#versions.delete(stackUid, replaced)
+    this.#checkpoints.set(stackUid, update, next)
   }
 
   /** Stores rejected content as an orphan (invariant 3). */
@@ -181,6 +195,12 @@ export class StateDatabase {
   pulumiFacts(stackUid: string): PulumiFacts | undefined {
     this.#checkUid(stackUid)
     return this.#pulumi.facts(stackUid)
+  }
+
+  /** Undefined without a state of Pulumi. The content is not read, unless the size of a large state must be measured. */
+  newestPulumi(stackUid: string): NewestPulumi | undefined {
+    this.#checkUid(stackUid)
+    return this.#pulumi.newest(stackUid)
   }
 
   /** Number of the newest accepted version of any kind, or of the open journal; 0 without one. */
@@ -383,7 +403,18 @@ export class StateDatabase {
   deleteStack(stackUid: string): void {
     this.#checkUid(stackUid)
     this.#file.sql('DELETE FROM meta WHERE key = ?').run(tokenKey(stackUid))
-    for (const table of ['version', 'plan', 'diff', 'configuration', 'journal', 'journal_digest', 'journal_batch', 'lock', 'stack'])
+    for (const table of [
+      'version',
+      'plan',
+      'diff',
+      'configuration',
+      'journal',
+      'journal_digest',
+      'journal_batch',
+      'checkpoint',
+      'lock',
+      'stack',
+    ])
       this.#file.sql(`DELETE FROM ${table} WHERE stack_uid = ?`).run(stackUid)
   }
 

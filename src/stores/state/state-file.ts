@@ -136,6 +136,9 @@ export class StateFile {
       stack_uid TEXT NOT NULL, sequence_id INTEGER NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (stack_uid, sequence_id)) STRICT, WITHOUT ROWID`)
     this.#db.exec(`CREATE TABLE IF NOT EXISTS journal_batch (
       stack_uid TEXT NOT NULL, number INTEGER NOT NULL, size INTEGER NOT NULL, sealed BLOB NOT NULL, PRIMARY KEY (stack_uid, number)) STRICT`)
+    // The version that the last checkpoint of an update of Pulumi is.
+    this.#db.exec(`CREATE TABLE IF NOT EXISTS checkpoint (
+      stack_uid TEXT PRIMARY KEY, epoch INTEGER NOT NULL, run_name TEXT NOT NULL, update_number INTEGER NOT NULL, version INTEGER NOT NULL) STRICT`)
     const row = this.sql('SELECT value FROM meta WHERE key = ?').get('keyProbe') as { value: Uint8Array } | undefined
     try {
       if (row === undefined) throw new Error('the key probe is missing')

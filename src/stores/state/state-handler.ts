@@ -102,7 +102,7 @@ const maxSecretsBytes = 16 * 1024 * 1024
 /**
  * Serves the store at `/state/<namespace>/<stack>`: the Terraform HTTP backend (GET, POST, DELETE, LOCK, UNLOCK), and `/lock`, `/token`,
  * `/fence`, `/accept`, `/check`, `/versions[/N]`, `/orphans[/N]`, `/plan/<digest>`, `/diff/<runName>` and `DELETE /data?uid=` for users; `/run/<runName>/{state,incomplete,inventory,lock,unlock,plan/<digest>,diff,configuration}`,
- * and for Pulumi `/run/<runName>/{pulumi,refused-pulumi,refused-journal,journal/<update>,journal/<update>/complete,encrypt,decrypt}`, with the header
+ * and for Pulumi `/run/<runName>/{pulumi,pulumi-version,refused-pulumi,refused-journal,journal/<update>,journal/<update>/complete,encrypt,decrypt}`, with the header
  * `Oarlock-Epoch` for workers. Never rejects, and never responds 500 to a client error. Errors are `{error:{code,message}}`; a held lock is 423.
  */
 export function createStateHandler(options: StateHandlerOptions): StateHandler {
@@ -189,9 +189,16 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
       case 'GET pulumi':
         await checkStateVersion(exchange)
         return sendVersion(res, await store.readVersion({ stackUid, kind: kindOf(resource) }))
-      case 'PUT state':
-      case 'PUT inventory':
+      case 'GET pulumi-version':
+        await checkStateVersion(exchange)
+        return sendJson(res, 200, (await store.newestPulumi(stackUid)) ?? {})
       case 'PUT pulumi': {
+        const update = target.update === 0 ? undefined : target.update
+        const bytes = await body()
+        return sendWriteResult(res, await writeVersion({ stackUid, runName, epoch, sequence, bytes, kind: 'pulumi', update }))
+      }
+      case 'PUT state':
+      case 'PUT inventory': {
         const bytes = await body()
         return sendWriteResult(res, await writeVersion({ stackUid, runName, epoch, sequence, bytes, kind: kindOf(resource) }))
       }
@@ -390,7 +397,7 @@ const kindOf = (resource: string): VersionKind => (resource === 'inventory' || r
 /** Of resources that are not read and written as a whole. */
 const allowedMethods: Partial<Record<RunResource, string>> = {
   ...{ lock: 'POST', unlock: 'POST', journal: 'POST', complete: 'POST', encrypt: 'POST', decrypt: 'POST', incomplete: 'PUT', diff: 'PUT' },
-  ...{ 'refused-pulumi': 'PUT', 'refused-journal': 'PUT' },
+  ...{ 'refused-pulumi': 'PUT', 'refused-journal': 'PUT', 'pulumi-version': 'GET' },
 }
 
 const toBase64 = (values: readonly Buffer[]): string[] => values.map(value => value.toString('base64'))

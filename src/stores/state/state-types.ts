@@ -76,6 +76,11 @@ export type WriteRequest = {
   bytes: Uint8Array
   /** The content is stored as an orphan for this reason, even if the author holds the lock. */
   orphanReason?: OrphanReason | undefined
+  /**
+   * The content is a checkpoint of this update of the Run: it replaces the one before of the same update, with a higher number. Otherwise one update would
+   * delete all older versions.
+   */
+  update?: number | undefined
   /** Of a user: the version becomes higher than this one, which Runs require (`decide-state-error.ts`). */
   expectedVersion?: number | undefined
 }
@@ -87,6 +92,9 @@ export type StateWriteResult =
   | { kind: 'accepted'; version: number }
   /** Not current: the content is stored as the orphaned version `orphan` (invariant 3). `holder` is the present lock holder, if any. */
   | { kind: 'rejected'; reason: OrphanReason; orphan: number; currentEpoch: number; holder?: LockHolder }
+
+/** The newest state of Pulumi, without its content. `isFull`: no resource can be added (`decide-journal-size.ts`). */
+export type NewestPulumi = { version: number; isFull: boolean }
 
 /** Journal entries of one update of a Run. `update` is its number in the Run: a later one is higher. */
 export type AppendRequest = {

@@ -94,13 +94,18 @@ export class VersionTable {
     return (rows.all(stackUid) as InfoRow[]).map(row => ({ ...toInfo(row), reason: row.orphan as OrphanInfo['reason'] }))
   }
 
+  /** Deletes a version that another one replaces. */
+  delete(stackUid: string, version: number): void {
+    this.#file.sql('DELETE FROM version WHERE stack_uid = ? AND version = ?').run(stackUid, version)
+  }
+
   #enforceLimits(stackUid: string, kind: VersionKind): void {
     const { versionsPerStack, orphansPerStack } = this.#limits
     const beyond = (filter: string) =>
       this.#file.sql(`SELECT version, orphan FROM version WHERE stack_uid = ? AND ${filter} ORDER BY version DESC LIMIT -1 OFFSET ?`)
-    this.#delete(stackUid, beyond('kind = ? AND orphan IS NULL').all(stackUid, kind, Math.max(1, versionsPerStack)) as RetentionRow[])
-    this.#delete(stackUid, beyond('orphan IS NOT NULL').all(stackUid, Math.max(1, orphansPerStack)) as RetentionRow[])
-    this.#delete(stackUid, this.#oldestBeyondBytes(stackUid))
+    this.#drop(stackUid, beyond('kind = ? AND orphan IS NULL').all(stackUid, kind, Math.max(1, versionsPerStack)) as RetentionRow[])
+    this.#drop(stackUid, beyond('orphan IS NOT NULL').all(stackUid, Math.max(1, orphansPerStack)) as RetentionRow[])
+    this.#drop(stackUid, this.#oldestBeyondBytes(stackUid))
   }
 
   /** The oldest versions that must be deleted to meet `bytesPerStack`, never the newest of a kind or the newest orphan of a kind. */
@@ -124,9 +129,9 @@ export class VersionTable {
     return selected
   }
 
-  #delete(stackUid: string, rows: readonly RetentionRow[]): void {
+  #drop(stackUid: string, rows: readonly RetentionRow[]): void {
     for (const { version, orphan } of rows) {
-      this.#file.sql('DELETE FROM version WHERE stack_uid = ? AND version = ?').run(stackUid, version)
+      this.delete(stackUid, version)
       const column = orphan === null ? 'dropped_versions' : 'dropped_orphans'
       this.#file.sql(`UPDATE stack SET ${column} = ${column} + 1 WHERE stack_uid = ?`).run(stackUid)
     }

@@ -44,7 +44,7 @@ export class RunBackend implements PulumiBackend {
 
   async readStack(id: PulumiStackId) {
     if (this.#isOwn(id)) {
-      const newest = await this.#call(() => this.#options.state.readPulumiState())
+      const newest = await this.#call(() => this.#options.state.readPulumiVersion())
       return { id, version: newest?.version ?? 0, tags: {} }
     }
     return (await this.#options.readOther(id)) ? { id, version: 1, tags: {} } : undefined
@@ -92,7 +92,10 @@ export class RunBackend implements PulumiBackend {
 
   async startUpdate(update: PulumiUpdate) {
     this.#checkOwn(update.stack)
-    const newest = await this.#call(() => this.#options.state.readPulumiState())
+    const newest = await this.#call(() => this.#options.state.readPulumiVersion())
+    // With a journal the store rejects an operation before it begins; a checkpoint that is too large is rejected after it.
+    if (newest?.isFull && !update.isPreview && !update.isJournaled && update.kind !== 'destroy')
+      throw new PulumiBackendError('TooLarge', tooLargeForCheckpoints)
     return { version: (newest?.version ?? 0) + 1 }
   }
 
@@ -102,8 +105,8 @@ export class RunBackend implements PulumiBackend {
     await this.#call(() => this.#options.state.appendJournal(update.number, toBatch(entries), update.cliVersion))
   }
 
-  async writeCheckpoint(_update: PulumiUpdate, deployment: Uint8Array) {
-    await this.#call(() => this.#options.state.writePulumiState(deployment))
+  async writeCheckpoint(update: PulumiUpdate, deployment: Uint8Array) {
+    await this.#call(() => this.#options.state.writePulumiState(deployment, update.number))
   }
 
   /** As an orphan, never as the state: the Run may still hold the lock, and a newer state may be stored. */
@@ -158,5 +161,8 @@ export class RunBackend implements PulumiBackend {
 
 /** The bytes of the CLI, not parsed values: what it wrote is what is stored. */
 const toBatch = (entries: readonly RawJournalEntry[]) => Buffer.from(`{"entries":[${entries.map(({ text }) => text).join(',')}]}`)
+
+const tooLargeForCheckpoints =
+  'the state is too large for a CLI that sends it as a whole after each change: use a version of the CLI that sends journal entries (docs/pulumi.md), or destroy the Stack'
 
 const format = ({ organization, project, stack }: PulumiStackId) => `${organization}/${project}/${stack}`

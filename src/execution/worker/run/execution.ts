@@ -23,6 +23,7 @@ export type RunStateClient = Pick<
   | 'readInventory'
   | 'writeInventory'
   | 'readPulumiState'
+  | 'readPulumiVersion'
   | 'writePulumiState'
   | 'appendJournal'
   | 'completeJournal'

@@ -1,6 +1,6 @@
-import { deepStrictEqual, equal } from 'node:assert/strict'
+import { deepStrictEqual, equal, rejects } from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { batch, created, namesIn, stateOf } from '../../../stores/state/pulumi-journal.testing.ts'
+import { batch, begin, created, namesIn, removed, stateOf } from '../../../stores/state/pulumi-journal.testing.ts'
 import { clientOf, type StateServer, withStateServer } from '../../../stores/state/state-server.testing.ts'
 import { RunBackend } from '../../engine/pulumi/run-backend.ts'
 import { createPulumiHandler, listenPulumi } from '../../pulumi-backend/index.ts'
@@ -27,7 +27,8 @@ async function openRun(t: TestContext, server: StateServer, cliVersion: string) 
   const start = async () => {
     const { json } = await callPulumi(endpoint.url, 'POST', `${devPath}/update`, { headers, body: { name: 'web', runtime: 'yaml' } })
     const path = `${devPath}/update/${json.updateID}`
-    const { json: started } = await callPulumi(endpoint.url, 'POST', path, { headers, body: { tags: {}, journalVersion: 1 } })
+    const { json: started, status } = await callPulumi(endpoint.url, 'POST', path, { headers, body: { tags: {}, journalVersion: 1 } })
+    if (status !== 200) throw new Error(`${status} ${started.message}`)
     return async (method: string, rest: string, bytes: Uint8Array) =>
       (await callPulumi(endpoint.url, method, `${path}/${rest}`, { headers, bytes, updateToken: String(started.token) })).status
   }
@@ -55,8 +56,31 @@ test('a checkpoint that is repeated after its update completed is an orphan, and
     const next = await start()
     equal(await next('PATCH', 'checkpoint', stateOf('c')), 200)
     deepStrictEqual(await current(), ['c'])
+    // One version for each update.
+    deepStrictEqual(
+      (await server.store.versions('uid')).map(({ version }) => version),
+      [4, 2],
+    )
     await client.close()
   }))
+
+test('an update with checkpoints does not start on a state that is too large for them, and one with a journal does', t =>
+  withStateServer(
+    async server => {
+      const { client, start } = await openRun(t, server, '3.100.0')
+      await client.writePulumiState(stateOf(...Array.from({ length: 40 }, (_, index) => `a${index}`)))
+      await rejects(start(), /413 the state is too large for a CLI that sends it as a whole/)
+      await client.unlock()
+      const journaled = await openRun(t, server, '3.260.0')
+      const update = await journaled.start()
+      equal(await update('PATCH', 'journalentries', batch(begin(1, 'b'))), 413)
+      equal(await update('PATCH', 'journalentries', batch(removed(2, 0))), 200)
+      equal(await update('POST', 'complete', complete), 200)
+      equal((await journaled.current())?.length, 39)
+      await Promise.all([client.close(), journaled.client.close()])
+    },
+    { limits: { maxBytes: 3_000 } },
+  ))
 
 test('entries that arrive after their update completed are an orphan, and the next update continues', t =>
   withStateServer(async server => {

@@ -4,7 +4,15 @@ import type { RunStopper } from './run-stopper.ts'
 
 export type PulumiStateClient = Pick<
   StateClient,
-  'readPulumiState' | 'writePulumiState' | 'appendJournal' | 'completeJournal' | 'keepPulumiState' | 'keepJournal' | 'encrypt' | 'decrypt'
+  | 'readPulumiState'
+  | 'readPulumiVersion'
+  | 'writePulumiState'
+  | 'appendJournal'
+  | 'completeJournal'
+  | 'keepPulumiState'
+  | 'keepJournal'
+  | 'encrypt'
+  | 'decrypt'
 >
 
 /** The state of the Run's Pulumi stack. Stops the Run when the store rejects its writes for good. */
@@ -21,7 +29,9 @@ export function createPulumiState(client: PulumiStateClient, stopper: Pick<RunSt
   }
   return {
     readPulumiState: () => call(options => client.readPulumiState(options)),
-    writePulumiState: bytes => call(options => client.writePulumiState(bytes, options)),
+    readPulumiVersion: () => call(options => client.readPulumiVersion(options)),
+    writePulumiState: (bytes, update) =>
+      call(options => client.writePulumiState(bytes, { ...options, ...(update !== undefined && { update }) })),
     appendJournal: (update, batch, cliVersion) =>
       call(options => client.appendJournal(update, batch, { ...options, ...(cliVersion !== undefined && { cliVersion }) })),
     completeJournal: update => call(options => client.completeJournal(update, options)),
