@@ -82,13 +82,14 @@ async function prepare({ name, runsDir, source, store, load, network, npmCache }
         },
         ...{ run, signal, log: line => void lines.push(line), atEnd: release => void releases.push(release) },
         dependencies: {
-          ...{ store: { directory: store, domain: 'bench' }, isolation, leavesNothing: network !== 'Host' },
+          ...{ store: { directory: store, domain: 'bench' }, isolation, mayMoveFiles: network !== 'Host' },
           endPrograms: async () => void (await killRunProcesses(name)),
         },
       },
       { directory: directory.work },
     )
-    ;({ how, attachedAs } = installed!)
+    how = installed!.source
+    attachedAs = installed!.attachedAs
   }
   const seconds = (performance.now() - startedMs) / 1_000
   const { user, system } = process.cpuUsage(usageBefore)

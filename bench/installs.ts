@@ -68,8 +68,8 @@ export async function bench(args: string[]): Promise<Bench> {
     const installed = answers.filter(({ how }) => how === 'Installed')
     rmSync(join(runsDir, 'before'), { recursive: true, force: true })
     const disk = kibibytes(join(base, 'dependencies')) - stored + kibibytes(runsDir)
-    const further = answers.filter(({ how }) => how === 'Found').map(({ seconds }) => seconds)
-    const furtherCpu = answers.filter(({ how }) => how === 'Found').map(({ cpuSeconds }) => cpuSeconds)
+    const further = answers.filter(({ how }) => how === 'Cached').map(({ seconds }) => seconds)
+    const furtherCpu = answers.filter(({ how }) => how === 'Cached').map(({ cpuSeconds }) => cpuSeconds)
     const loaded = await first.run(names.slice(0, loads).map(name => ({ ...request(`load-${name}`), load: 'node index.js' })))
 
     const alone = await start()

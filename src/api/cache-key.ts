@@ -1,4 +1,4 @@
-import type { RunSpec } from './run.ts'
+import { sha256 } from '../kubernetes/util/index.ts'
 import type { StackSpec } from './stack.ts'
 
 /**
@@ -10,14 +10,12 @@ export function cacheKey({ engine, source }: Pick<StackSpec, 'engine' | 'source'
   return source.path ? `${engine} ${source.path.path}` : undefined
 }
 
-/** The key in `status.caches` of a Worker whose host has dependencies with this digest installed. */
-export const dependencyCacheKey = (digest: string): string => `dependencies ${digest.slice(0, 16)}`
-
-/** The keys that a Run prefers Workers by, the most valuable first: installed dependencies, then its source. */
-export function cacheKeys({ stack, dependencyDigest }: Pick<RunSpec, 'stack' | 'dependencyDigest'>): string[] {
-  const source = cacheKey(stack)
-  return [...(dependencyDigest === undefined ? [] : [dependencyCacheKey(dependencyDigest)]), ...(source === undefined ? [] : [source])]
-}
+/**
+ * The key in `status.caches` of a Worker whose host has dependencies with this digest installed for this trust domain: those of other domains
+ * are of no use to a Run. A hash: a user who may read Workers does not learn which namespaces use the host.
+ */
+export const dependencyCacheKey = (trustDomain: string, digest: string): string =>
+  `dependencies ${sha256(`${trustDomain} ${digest}`).slice(0, 16)}`
 
 /** Maximum number of keys in a Worker's `status.caches`. */
 export const maxCacheKeys = 64

@@ -15,7 +15,7 @@ import { tenantResource } from './tenant.ts'
 import { workerResource } from './worker.ts'
 import { workerPoolResource } from './worker-pool.ts'
 
-export { cacheKey, cacheKeys, dependencyCacheKey, maxCacheKeys } from './cache-key.ts'
+export { cacheKey, dependencyCacheKey, maxCacheKeys } from './cache-key.ts'
 export {
   type DurationDistribution,
   durationSampler,
@@ -87,6 +87,7 @@ export {
 export { maxDiffBytes, type StoredDiff } from './stored-diff.ts'
 export { type Subject, subjectOf } from './subject.ts'
 export { type Tenant, type TenantSpec, type TenantStatus, tenantResource } from './tenant.ts'
+export { type TrustDomainOwner, trustDomainName } from './trust-domain.ts'
 export { satisfiesVersion } from './version-constraint.ts'
 export { hasRegistered, isStartRequested, type Worker, type WorkerSpec, type WorkerStatus, workerResource } from './worker.ts'
 export {

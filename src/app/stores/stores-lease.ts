@@ -1,9 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { readFileSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { systemNamespace } from '../../api/index.ts'
 import { type Client, leaseResource } from '../../kubernetes/client/index.ts'
 import type { LeaseStore } from '../../kubernetes/controller/index.ts'
+import { bootId } from '../../kubernetes/util/index.ts'
 
 export const storesLeaseName = 'oarlock-stores'
 /** Owns no field. */
@@ -18,13 +19,7 @@ export function lockIdOf(file: string): string {
   return createHash('sha256').update(`${kernelId()} ${dev} ${ino}`).digest('hex').slice(0, 16)
 }
 
-function kernelId(): string {
-  try {
-    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
-  } catch {
-    return hostname()
-  }
-}
+const kernelId = (): string => bootId() ?? hostname()
 
 /** The identity of this process as holder of the Lease. */
 export const newHolder = (lockId: string): string => [hostname(), process.pid, lockId, randomBytes(8).toString('hex')].join('_')

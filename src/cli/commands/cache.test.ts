@@ -25,7 +25,7 @@ async function setUp(t: TestContext) {
     const tree = await new DependencyStore({ directory: join(cacheDir, 'dependencies'), domain }).add({
       ...{ digest: sha256(name), inputs: [], manager: 'npm', runName: 'r', installSeconds: 1, files: new RootDirectory(run), produced: [] },
       trees: [{ place: { base: 'source', path: 'node_modules' }, path: join(run, 'node_modules'), checkLink: ({ target }) => target }],
-      take: 'Move',
+      transfer: 'Move',
     })
     const at = new Date(Date.now() - days * dayMs)
     utimesSync(tree.path, at, at)

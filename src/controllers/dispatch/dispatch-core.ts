@@ -21,7 +21,7 @@ import { decideOrphans, type OrphanSince, type PoolsDecision, StartTracker } fro
 import { type ClaimsNames, PoolAutoscaler } from './pool-autoscaler.ts'
 import type { RunQueueOptions } from './queue/index.ts'
 import { decideRunCleanup } from './run-cleanup.ts'
-import { makeRunRecord, type RunRecord } from './run-record.ts'
+import { cacheKeysOf, makeRunRecord, type RunRecord } from './run-record.ts'
 import { RunTracker } from './run-tracker.ts'
 import { Settings } from './settings.ts'
 import {
@@ -239,11 +239,12 @@ export class DispatchCore {
     if (this.#writes.availableRuns === 0 || this.#runs.get(record.key) || !this.#runs.hasSubject(record)) return undefined
     this.#applySettings()
     this.#runs.applyPolicies(record)
-    const worker = this.#scheduler.assignNew(record.request, record.cacheKeys, wallMs, random)
+    const tenant = this.#settings.tenantRefOf(namespace)
+    const worker = this.#scheduler.assignNew(record.request, cacheKeysOf(record, tenant), wallMs, random)
     if (worker === undefined) return undefined
     this.#runs.expect(record, worker, wallMs)
     this.#writes.begin(record.object)
-    const [policy, tenant] = [this.#policyOf(namespace, spec.pool), this.#settings.tenantRefOf(namespace)]
+    const policy = this.#policyOf(namespace, spec.pool)
     return { object: record.object, worker, atMs: wallMs, finalizers: [assignedFinalizer], policy, tenant }
   }
 
@@ -320,7 +321,10 @@ export class DispatchCore {
 
   #assign(add: (action: DispatchAction) => void, nowMs: number, random: () => number): void {
     const assignments = this.#scheduler.schedule({
-      cacheKeysOf: key => this.#runs.get(key)?.cacheKeys,
+      cacheKeysOf: key => {
+        const run = this.#runs.get(key)
+        return run && cacheKeysOf(run, this.#settings.tenantRefOf(run.request.namespace))
+      },
       limit: this.#writes.availableRuns,
       nowMs,
       random,

@@ -1,4 +1,13 @@
-import { cacheKeys, type Run, type RunPhase, type Subject, subjectOf } from '../../api/index.ts'
+import {
+  cacheKey,
+  dependencyCacheKey,
+  type Run,
+  type RunPhase,
+  type RunSpec,
+  type Subject,
+  subjectOf,
+  trustDomainName,
+} from '../../api/index.ts'
 import { objectKey } from '../../kubernetes/object/index.ts'
 import { type ObjectVersion, versionOf } from './object-version.ts'
 import type { ExitFailure } from './pool/index.ts'
@@ -10,8 +19,10 @@ export type RunRecord = {
   readonly subject: Subject
   readonly type: Run['spec']['type']
   readonly createdMs: number
-  /** Keys of caches, the most valuable first. */
-  readonly cacheKeys: readonly string[]
+  /** The key of its source in the caches of Workers. */
+  readonly sourceKey: string | undefined
+  /** Of the dependencies that it is expected to need. */
+  readonly dependencyDigest: string | undefined
   /** What the requirements in `request` follow from, under the policies of its Tenant and WorkerPool. */
   readonly requested: Requested
   object: ObjectVersion
@@ -45,7 +56,8 @@ export function makeRunRecord(run: Run): RunRecord {
     subject: subjectOf(run),
     type: run.spec.type,
     createdMs: Date.parse(run.metadata.creationTimestamp),
-    cacheKeys: cacheKeys(run.spec),
+    sourceKey: cacheKey(run.spec.stack),
+    dependencyDigest: run.spec.dependencyDigest,
     requested: requestedOf(run),
     request: requestOf(run),
     ...observedFields(run),
@@ -55,6 +67,19 @@ export function makeRunRecord(run: Run): RunRecord {
     crash: undefined,
     reportedAtMs: Number.NEGATIVE_INFINITY,
   }
+}
+
+/**
+ * The keys that the Run prefers Workers by, the most valuable first: dependencies that are installed for its trust domain, then its source.
+ * `tenant` is that of its namespace.
+ */
+export function cacheKeysOf({ sourceKey, dependencyDigest, request }: RunRecord, tenant: RunSpec['tenant']): string[] {
+  const { namespace, requirements } = request
+  const domain = trustDomainName({ namespace, tenant, isSandboxed: requirements.isolation === 'Sandbox' })
+  return [
+    ...(dependencyDigest === undefined ? [] : [dependencyCacheKey(domain, dependencyDigest)]),
+    ...(sourceKey === undefined ? [] : [sourceKey]),
+  ]
 }
 
 export function updateRunRecord(record: RunRecord, run: Run): void {

@@ -2,7 +2,7 @@ import { annotations, isMutating, phaseOf, type Run, type Stack } from '../../ap
 import { approvedPlan } from './approval.ts'
 import type { StateError } from './choose-next.ts'
 import type { PlannedRun } from './choose-run.ts'
-import { engineRecheckMs, lostRunLimit, stateLockRetryMs } from './constants.ts'
+import { lostRunLimit, missingProgramReasons, programRecheckMs, stateLockRetryMs } from './constants.ts'
 import { consecutiveCrashes, crashLimit } from './crashed-workers.ts'
 import type { UserLock } from './decision.ts'
 import type { StackFacts } from './facts.ts'
@@ -120,7 +120,7 @@ function repeatDestroy(facts: StackFacts, last: Run): DeletionChoice {
   const failures = record.failures ?? 1
   const isRetryable = last.status?.retryable !== false
   const retryMs = isRetryable ? retryDelayMs(settings, Math.max(1, failures)) : settings.retryMaxMs
-  const atMs = endedAtMs(last) + (last.status?.reason === 'EngineNotFound' ? engineRecheckMs : retryMs)
+  const atMs = endedAtMs(last) + (missingProgramReasons.has(last.status?.reason) ? programRecheckMs : retryMs)
   const planned: PlannedRun = { ...kind, reason: 'Retry', atMs, after: { kind: 'failed', run: last } }
   return { kind: 'destroy', planned, isStalled: !isRetryable || failures > settings.retryLimit }
 }

@@ -1,6 +1,6 @@
 import { isEnded, isMutating, isStateError, phaseOf, type Run, type RunSpec, type RunType } from '../../api/index.ts'
 import { approvedPlan } from './approval.ts'
-import { engineRecheckMs, lostRunLimit, stateLockRetryMs } from './constants.ts'
+import { lostRunLimit, missingProgramReasons, programRecheckMs, stateLockRetryMs } from './constants.ts'
 import { consecutiveCrashes, crashLimit } from './crashed-workers.ts'
 import { changeType, type RunKind, requestedKind, type StackFacts } from './facts.ts'
 import { changeReason, type Inputs, inputsOf, sameInputs, specVersionOf } from './inputs.ts'
@@ -28,7 +28,7 @@ export type PlannedRun = {
 export type RunFailure =
   | { readonly kind: 'lost'; readonly run: Run /** Number of consecutive lost Runs. */; readonly count: number }
   | { readonly kind: 'planOutdated'; readonly run: Run }
-  | { readonly kind: 'engineNotFound'; readonly run: Run }
+  | { readonly kind: 'programNotFound'; readonly run: Run }
   | { readonly kind: 'stateLocked'; readonly run: Run }
   | { readonly kind: 'failed'; readonly run: Run }
 
@@ -100,9 +100,9 @@ function retryFailedRun({ input, record, settings }: StackFacts, last: Run, type
     return { kind: 'run', planned: { type, reason: 'PlanOutdated', atMs: 0, after: { kind: 'planOutdated', run: last } } }
   }
   const retry = { type, reason: 'Retry' }
-  if (last.status?.reason === 'EngineNotFound') {
-    const atMs = endedAtMs(last) + engineRecheckMs
-    return { kind: 'run', planned: { ...retry, atMs, after: { kind: 'engineNotFound', run: last } } }
+  if (missingProgramReasons.has(last.status?.reason)) {
+    const atMs = endedAtMs(last) + programRecheckMs
+    return { kind: 'run', planned: { ...retry, atMs, after: { kind: 'programNotFound', run: last } } }
   }
   if (isStateLocked(last)) {
     // It did nothing, so what it was to replace is not replaced yet.

@@ -7,8 +7,11 @@ export const lostRunLimit = 5
 /** Minimum age of a waiting Run before a newer one supersedes it, so that changes in quick succession create one Run. */
 export const supersedeAfterMs = 1_000
 
-/** Interval at which a Stack whose engine is not installed retries. */
-export const engineRecheckMs = 5 * 60_000
+/** Failures because a program is not installed on the worker, which an administrator changes without changing the Stack. */
+export const missingProgramReasons: ReadonlySet<string | undefined> = new Set(['EngineNotFound', 'PackageManagerNotFound'])
+
+/** Interval at which a Stack whose engine or package manager is not installed retries. */
+export const programRecheckMs = 5 * 60_000
 
 /** Interval at which a Run that found the state locked is repeated, where the lock cannot be read without a Run. */
 export const stateLockRetryMs = 10_000

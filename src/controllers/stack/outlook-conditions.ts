@@ -203,7 +203,7 @@ function plannedConditions(facts: StackFacts, planned: PlannedRun): StackConditi
       return reconcilingCondition(reason, failure)
     case 'stateLocked':
       return reconcilingCondition(reason, `${failure}. Next attempt at ${formatTime(atMs)}`)
-    case 'engineNotFound':
+    case 'programNotFound':
       return stalledCondition(reason, `${formatPersistent(persistentRunFailure(facts))}${failure}. Next attempt at ${formatTime(atMs)}`)
     case 'failed': {
       const retry = `Retry ${Math.max(1, record.failures ?? 0)} of ${settings.retryLimit}`

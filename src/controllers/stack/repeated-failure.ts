@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto'
 import type { Run, StackStatus } from '../../api/index.ts'
+import { missingProgramReasons } from './constants.ts'
 import type { Settings } from './settings.ts'
 
 /** Number of consecutive Runs that must fail the same way, whatever their revision, before a Stack is poisoned: it gets no further Run. */
 export const poisonThreshold = 10
 
 /** Reasons that concern the worker's machine and that have a retry interval of their own. */
-const uncountedReasons = new Set(['EngineNotFound', 'EngineVersionMismatch'])
+const uncountedReasons = new Set([...missingProgramReasons, 'EngineVersionMismatch'])
 
 /** `status.sameFailure` once `run`, which failed, is counted. */
 export function countFailure(previous: StackStatus['sameFailure'], run: Run): StackStatus['sameFailure'] {

@@ -1,3 +1,4 @@
+import { EvictionOrder } from '../workspace/index.ts'
 import type { CacheEntry } from './list-cache.ts'
 
 export type PruneLimits = {
@@ -20,22 +21,14 @@ export function selectForRemoval<T extends Selectable>(entries: readonly T[], { 
   const oldestFirst = considered.filter(entry => !entry.isInUse).sort((a, b) => a.usedAtMs - b.usedAtMs)
   const removed = oldestFirst.filter(({ usedAtMs }) => usedBeforeMs !== undefined && usedAtMs < usedBeforeMs)
   if (maxBytes === undefined) return removed
-  const sizes = new Map<string, number>()
-  const add = ({ domain, bytes }: Selectable, sign: 1 | -1) => void sizes.set(domain, (sizes.get(domain) ?? 0) + sign * bytes)
-  for (const entry of considered) add(entry, 1)
-  for (const entry of removed) add(entry, -1)
-  const left = Map.groupBy(oldestFirst.slice(removed.length), entry => entry.domain)
-  const total = () => [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0)
-  while (total() > maxBytes) {
-    const [largest] = [...left.keys()].sort((a, b) => sizes.get(b)! - sizes.get(a)!)
-    if (largest === undefined) break
-    const next = left.get(largest)!.shift()
-    if (!next) {
-      left.delete(largest)
-      continue
-    }
+  const order = new EvictionOrder(
+    considered.filter(entry => !removed.includes(entry)),
+    maxBytes,
+  )
+  for (let next = order.next(); next; next = order.next()) {
+    if (next.isInUse) continue
     removed.push(next)
-    add(next, -1)
+    order.removed(next)
   }
   return removed
 }

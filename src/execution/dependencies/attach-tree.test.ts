@@ -30,7 +30,7 @@ async function installed(t: TestContext, level: IsolationLevel, install: string,
   const paths = { sourceRoot: run.directory.work, scratch: run.directory.scratch }
   const tree = await store.add({
     ...{ digest: sha256(name), inputs: [], manager: 'npm', runName: 'r', installSeconds: 1, files: run.directory.files, produced: [] },
-    take: level === 'Sandbox' && network !== 'Host' ? 'Move' : 'Copy',
+    transfer: level === 'Sandbox' && network !== 'Host' ? 'Move' : 'Copy',
     trees: [{ place, path: join(run.directory.work, 'node_modules'), checkLink: linkChecker(paths, place) }],
   })
   t.after(tree.release)
@@ -110,7 +110,7 @@ test('a Run without a sandbox, whose worker is root, gets a read-only mount that
 test('a Run without mounts gets a copy of its own', async t => {
   const { tree, content } = await installed(t, 'Process', install)
   const { directory, run } = await open(t, 'Process')
-  const isolation = { canMount: async () => false, mount: () => {}, giveSource: () => {} }
+  const isolation = { canMount: async () => false, mount: () => {}, markSourceChanged: () => {} }
   const way = await attachTree(tree, { sourceRoot: directory.work, scratch: directory.scratch, files: directory.files, isolation })
   match(way, /^(Copy|Reflink)$/)
   equal(readlinkSync(join(directory.work, 'node_modules/shared')), '../shared')

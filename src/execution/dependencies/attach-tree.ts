@@ -17,7 +17,7 @@ export type AttachTarget = {
   /** Absolute. */
   scratch: string
   files: RootDirectory
-  isolation: Pick<RunIsolation, 'canMount' | 'mount' | 'giveSource'>
+  isolation: Pick<RunIsolation, 'canMount' | 'mount' | 'markSourceChanged'>
 }
 
 const { COPYFILE_EXCL, COPYFILE_FICLONE, COPYFILE_FICLONE_FORCE } = constants
@@ -60,7 +60,7 @@ export async function attachTree(tree: StoredTree, target: AttachTarget): Promis
     attached = await copyTree(source, path)
   }
   await copyProduced(tree, target)
-  isolation.giveSource()
+  isolation.markSourceChanged()
   return attached
 }
 

@@ -18,8 +18,8 @@ export { SourceFiles } from './source-files.ts'
 export {
   DependencyStore,
   type DependencyStoreOptions,
+  type InstallLock,
   type InstallProgress,
-  type InstallRight,
   type NewTree,
   type StoredTree,
 } from './store/dependency-store.ts'

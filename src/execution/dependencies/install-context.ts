@@ -9,12 +9,12 @@ import type { DependencyStoreOptions } from './store/dependency-store.ts'
 export type DependencyHost = {
   /** Of the store of the Run's trust domain. */
   store: DependencyStoreOptions
-  isolation: Pick<RunIsolation, 'canMount' | 'mount' | 'giveSource'>
+  isolation: Pick<RunIsolation, 'canMount' | 'mount' | 'markSourceChanged'>
   /**
    * Whether nothing of a program of the Run is left when it has ended, not even an open file in a process elsewhere: its files may then be shared
    * themselves, not only copies of them. So in a sandbox with a network of its own.
    */
-  leavesNothing: boolean
+  mayMoveFiles: boolean
   /** Ends all processes of the Run. */
   endPrograms(): Promise<void>
   /** Receives what the Run has got. */

@@ -60,7 +60,7 @@ for (const { level, network, attachedAs, skip } of [
     const first = await startRun(t, { level, network, store, files: npmProject() })
     const directory = join(first.directory.work, 'stacks/a')
     const installed = await installDependencies(first.context, { directory })
-    equal(installed?.how, 'Installed', first.log.join('\n'))
+    equal(installed?.source, 'Installed', first.log.join('\n'))
     if (attachedAs) equal(installed.attachedAs, attachedAs)
     deepEqual((await first.run('node stacks/a/index.js', undefined, { PATH: '/usr/bin:/bin' })).lines, ['dep shared'])
 
@@ -68,7 +68,7 @@ for (const { level, network, attachedAs, skip } of [
     const reported: unknown[] = []
     second.context.dependencies.onInstalled = report => void reported.push(report)
     const found = await installDependencies(second.context, { directory: join(second.directory.work, 'stacks/a') })
-    equal(found?.how, 'Found')
+    equal(found?.source, 'Cached')
     equal(found.digest, installed.digest)
     deepEqual(reported, [found])
     ok(found.installSeconds > 0 && found.seconds >= 0 && found.bytes > 4_000, JSON.stringify(found))
@@ -91,7 +91,7 @@ test('of Runs that need the same packages concurrently, one installs them and th
   const store = createStore()
   const runs = await Promise.all([1, 2, 3].map(() => startRun(t, { level: 'Sandbox', network: 'None', store, files: npmProject() })))
   const results = await Promise.all(runs.map(({ context, directory }) => installDependencies(context, { directory: directory.work })))
-  deepEqual(results.map(result => result?.how).sort(), ['Installed', 'Waited', 'Waited'])
+  deepEqual(results.map(result => result?.source).sort(), ['Installed', 'Waited', 'Waited'])
   const logs = runs.map(({ log }) => log.join('\n'))
   equal(logs.filter(log => /waiting for (Run run-.*|another Run), which installs the same dependencies/.test(log)).length, 2)
 })
@@ -106,10 +106,10 @@ test('install scripts get no credentials but those that are listed, and what the
     env: { AWS_KEY: 'secret', NPM_TOKEN: 'token', REGION: 'eu' },
     credentialNames: ['AWS_KEY', 'NPM_TOKEN'],
   }
-  for (const how of ['Installed', 'Found']) {
+  for (const how of ['Installed', 'Cached']) {
     const { context, directory, run } = await startRun(t, options)
     const result = await installDependencies(context, { directory: directory.work, installEnvironment: ['NPM_TOKEN'] })
-    equal(result?.how, how)
+    equal(result?.source, how)
     deepEqual((await run('cat dist/env.txt; touch dist/more && echo writable')).lines, ['token eu writable'])
     deepEqual(
       result.inputs.filter(({ kind }) => kind === 'environment').map(({ name, value }) => `${name} ${value.split(':')[0]}`),
@@ -122,11 +122,11 @@ test('a damaged tree is found, and installed again', { skip: noNpm || noSandbox 
   const store = createStore()
   const first = await startRun(t, { level: 'Sandbox', network: 'None', store, files: npmProject() })
   const { digest } = (await installDependencies(first.context, { directory: first.directory.work }))!
-  const tree = (await new DependencyStore(store).take(digest))!
+  const tree = (await new DependencyStore(store).acquire(digest))!
   writeFileSync(join(tree.path, 't/0/dep/index.js'), 'module.exports = "bad"')
   await tree.release()
   const second = await startRun(t, { level: 'Sandbox', network: 'None', store, files: npmProject() })
-  equal((await installDependencies(second.context, { directory: second.directory.work }))?.how, 'Installed')
+  equal((await installDependencies(second.context, { directory: second.directory.work }))?.source, 'Installed')
   match(second.log.join('\n'), /are damaged and are installed again: it has changed: t\/0\/dep\/index\.js/)
   deepEqual((await second.run('node stacks/a/index.js', undefined, { PATH: '/usr/bin:/bin' })).lines, ['dep shared'])
 })

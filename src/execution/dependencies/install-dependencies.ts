@@ -12,14 +12,14 @@ import type { DetectedDependencies, InstallPlan, PackageManager } from './manage
 import { relocateVirtualEnvironment } from './relocate-virtual-environment.ts'
 import { findModuleDirectories, listSource, producedFiles } from './source-changes.ts'
 import { joinPath, SourceFiles } from './source-files.ts'
-import { DependencyStore, type InstallProgress, type InstallRight, type StoredTree } from './store/dependency-store.ts'
+import { DependencyStore, type InstallLock, type InstallProgress, type StoredTree } from './store/dependency-store.ts'
 import type { TreePlace } from './store/tree-record.ts'
 
 export type InstalledDependencies = {
   readonly digest: string
   readonly manager: string
-  /** Found: the store had the tree. Waited: another Run has installed it meanwhile. */
-  readonly how: 'Found' | 'Waited' | 'Installed'
+  /** Cached: the store had the tree. Waited: another Run has installed it meanwhile. */
+  readonly source: 'Cached' | 'Waited' | 'Installed'
   readonly attachedAs: AttachedAs
   /** Variables that programs of the Run need to find the packages. */
   readonly env: Readonly<Record<string, string>>
@@ -62,12 +62,12 @@ export async function installDependencies(context: InstallContext, options: Inst
   const onDamaged = (problem: string) =>
     log(`the stored dependencies ${digest.slice(0, 12)} are damaged and are installed again: ${problem}`)
   const waiting = new WaitLog(log)
-  const found = await store.takeOrLock(digest, { signal, onDamaged, onWaiting: progress => waiting.report(progress) })
+  const found = await store.acquireOrLock(digest, { signal, onDamaged, onWaiting: progress => waiting.report(progress) })
   let tree: StoredTree
   let attachedAs: AttachedAs | undefined
   if ('tree' in found) tree = found.tree
   else {
-    const installed = await installTree(context, project, found.right, { store, digest, inputs })
+    const installed = await installTree(context, project, found.lock, { store, digest, inputs })
     tree = installed.tree
     // What was copied is the Run's own.
     if (installed.isOwn && !(await context.dependencies.isolation.canMount())) attachedAs = 'Installed'
@@ -76,11 +76,21 @@ export async function installDependencies(context: InstallContext, options: Inst
   context.atEnd(tree.release)
   attachedAs ??= await attachTree(tree, { ...context, isolation: context.dependencies.isolation })
   const seconds = Math.round(performance.now() - startedMs) / 1_000
-  const how = 'right' in found ? 'Installed' : waiting.hasWaited ? 'Waited' : 'Found'
-  log(formatOutcome(how, project.manager.name, tree, attachedAs, seconds))
+  const origin = 'lock' in found ? 'Installed' : waiting.hasWaited ? 'Waited' : 'Cached'
+  log(formatOutcome(origin, project.manager.name, tree, attachedAs, seconds))
   const env = project.manager.programEnv?.(place => pathOfPlace(context, place)) ?? {}
   const { installSeconds, bytes } = tree.record
-  const installed = { digest, manager: project.manager.name, how, attachedAs, env, seconds, installSeconds, bytes, inputs } as const
+  const installed = {
+    digest,
+    manager: project.manager.name,
+    source: origin,
+    attachedAs,
+    env,
+    seconds,
+    installSeconds,
+    bytes,
+    inputs,
+  } as const
   context.dependencies.onInstalled?.(installed)
   return installed
 }
@@ -122,14 +132,15 @@ function resolutionPeriod({ isLocked }: DetectedDependencies): DependencyInput[]
 async function installTree(
   context: InstallContext,
   project: Project,
-  right: InstallRight,
+  lock: InstallLock,
   { store, digest, inputs }: { store: DependencyStore; digest: string; inputs: DependencyInput[] },
 ): Promise<{ tree: StoredTree; isOwn: boolean }> {
   const { sourceRoot, runName, files, signal, log, dependencies } = context
   const { manager, plan, virtualEnvironment } = project
   const startedMs = Date.now()
-  const report = (step: string) => right.report({ run: runName, step, sinceMs: startedMs })
+  const report = (step: string) => lock.report({ run: runName, step, sinceMs: startedMs })
   try {
+    await report('preparing the install')
     const without = manager.trees === 'virtualEnvironment' ? [virtualEnvironment] : []
     const home = join(context.scratch, installHome)
     await files.makeDirectory(home, 0o755)
@@ -149,18 +160,18 @@ async function installTree(
     if (manager.trees === 'virtualEnvironment') await relocateVirtualEnvironment(files, join(sourceRoot, virtualEnvironment), sourceRoot)
     const produced = await producedFiles(sourceRoot, before, without, signal)
     const installSeconds = Math.round((Date.now() - startedMs) / 100) / 10
-    const take = dependencies.leavesNothing ? 'Move' : 'Copy'
+    const transfer = dependencies.mayMoveFiles ? 'Move' : 'Copy'
     const trees = places.map(place => ({
       place,
       path: pathOfPlace(context, place),
       checkLink: linkChecker(context, place, isInterpreter(manager)),
     }))
     const tree = await store.add({
-      ...{ digest, inputs, manager: manager.name, runName, installSeconds, files, trees, produced, take },
+      ...{ digest, inputs, manager: manager.name, runName, installSeconds, files, trees, produced, transfer },
     })
-    return { tree, isOwn: take === 'Copy' }
+    return { tree, isOwn: transfer === 'Copy' }
   } finally {
-    await right.release()
+    await lock.release()
   }
 }
 
@@ -243,12 +254,12 @@ const attachedText: Record<AttachedAs, string> = {
 }
 
 function formatOutcome(
-  how: InstalledDependencies['how'],
+  source: InstalledDependencies['source'],
   manager: string,
   { record }: StoredTree,
   attachedAs: AttachedAs,
   seconds: number,
 ): string {
-  const origin = how === 'Installed' ? 'installed' : `that Run ${record.installedBy} has installed in ${record.installSeconds} s`
+  const origin = source === 'Installed' ? 'installed' : `that Run ${record.installedBy} has installed in ${record.installSeconds} s`
   return `dependencies of ${manager} (${record.digest.slice(0, 12)}, ${record.files} files) ${origin}: available after ${seconds.toFixed(1)} s ${attachedText[attachedAs]}`
 }

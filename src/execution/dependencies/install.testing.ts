@@ -48,7 +48,7 @@ export async function startRun(t: TestContext, options: RunOptions) {
     atEnd: release => t.after(release),
     dependencies: {
       ...{ store, isolation },
-      leavesNothing: level === 'Sandbox' && network !== 'Host',
+      mayMoveFiles: level === 'Sandbox' && network !== 'Host',
       endPrograms: async () => {
         await killRunProcesses(run.runUid)
       },

@@ -139,14 +139,14 @@ for (const { manager, skip, path, files, lock, use, output } of cases) {
       if (kind === 'file')
         withLock[name] = (await author.directory.files.readText(join(author.directory.work, name), { maxBytes: 2 ** 24 }))!
     }
-    for (const how of ['Installed', 'Found']) {
+    for (const how of ['Installed', 'Cached']) {
       const network = how === 'Installed' ? 'Private' : 'None'
       const run = await startRun(t, { ...options, network, files: { ...files, ...withLock } })
       const result = await installDependencies(run.context, { directory: run.directory.work }).catch(error => {
         throw new Error(`${error.message}\n${run.log.join('\n')}`, { cause: error })
       })
       equal(result?.manager, manager)
-      equal(result.how, how)
+      equal(result.source, how)
       const used = await run.run(use, undefined, { PATH: path, ...result.env })
       match(used.lines.join('\n'), output)
     }

@@ -36,10 +36,10 @@ test('a virtual environment of pip works in Runs with other paths, also its scri
   const store = createStore()
   const files = { 'app/requirements.txt': './wheels/tool-1.0-py3-none-any.whl\n', 'app/wheels/tool-1.0-py3-none-any.whl': wheel() }
   const digests: string[] = []
-  for (const how of ['Installed', 'Found']) {
+  for (const how of ['Installed', 'Cached']) {
     const { context, directory, run } = await startRun(t, { level: 'Sandbox', network: 'None', store, files })
     const result = await installDependencies(context, { directory: join(directory.work, 'app'), virtualEnvironment: 'venv' })
-    equal(result?.how, how)
+    equal(result?.source, how)
     digests.push(result.digest)
     const { lines } = await run(
       'cd app && venv/bin/tool && venv/bin/python -c "import tool, sys; print(sys.prefix)"; echo x > venv/x || echo read-only',

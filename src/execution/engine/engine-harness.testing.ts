@@ -85,8 +85,8 @@ export async function createEngineHarness(
         contentStore: new ContentStore({ directory: join(root, 'cache', 'content'), domain: 'shared' }),
         dependencies: {
           store: { directory: join(root, 'cache', 'dependencies'), domain: 'shared' },
-          isolation: { canMount: async () => false, mount: () => {}, giveSource: () => {} },
-          leavesNothing: false,
+          isolation: { canMount: async () => false, mount: () => {}, markSourceChanged: () => {} },
+          mayMoveFiles: false,
           endPrograms: async () => {},
         },
         readStackOutputs: async () => undefined,

@@ -68,15 +68,23 @@ test('reports the dependencies that the host has installed, the most recently us
   mkdirSync(join(cacheDir, 'dependencies/namespace-a', sha256('damaged')))
   const { capabilities, changes } = create({}, false, cacheDir)
   await capabilities.detectDependencies()
-  capabilities.recordDependencies(sha256('middle'))
+  const key = ([domain, name]: readonly [string, string]) => dependencyCacheKey(domain, sha256(name))
+  capabilities.recordDependencies(key(['namespace-b', 'middle']))
   deepEqual(
     capabilities.status.caches,
-    ['old', 'new', 'middle'].map(name => dependencyCacheKey(sha256(name))),
+    (
+      [
+        ['namespace-a', 'old'],
+        ['namespace-b', 'new'],
+        ['namespace-a', 'new'],
+        ['namespace-b', 'middle'],
+      ] as const
+    ).map(key),
   )
   equal(changes(), 1)
   const oneShot = create({}, true, cacheDir)
   await oneShot.capabilities.detectDependencies()
-  oneShot.capabilities.recordDependencies(sha256('new'))
+  oneShot.capabilities.recordDependencies(key(['namespace-a', 'new']))
   deepEqual([oneShot.capabilities.status.caches, oneShot.changes()], [[], 0])
 })
 

@@ -73,9 +73,9 @@ export class DetectedCapabilities {
     this.#recordCaches([cacheKey(spec.stack)])
   }
 
-  /** A Run has got these dependencies: its host has them installed. Reported with the next status. */
-  recordDependencies(digest: string): void {
-    this.#recordCaches([dependencyCacheKey(digest)])
+  /** A Run has got the dependencies with this key: its host has them installed for its trust domain. Reported with the next status. */
+  recordDependencies(key: string): void {
+    this.#recordCaches([key])
   }
 
   /**
@@ -90,7 +90,7 @@ export class DetectedCapabilities {
       const held = (await listDependencies(join(cacheDir, 'dependencies'))).filter(({ record }) => record !== undefined)
       if (held.length === 0) return
       const later = this.#caches
-      this.#recordCaches([...held.map(({ digest }) => dependencyCacheKey(digest)), ...later])
+      this.#recordCaches([...held.map(({ domain, digest }) => dependencyCacheKey(domain, digest)), ...later])
       await onChange()
     } catch (error) {
       onError(error, 'failed to list the dependencies that this machine has installed')

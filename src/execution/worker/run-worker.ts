@@ -307,7 +307,7 @@ class WorkerProcess {
       supervisor: this.#supervisor,
       log: await openLog(this.#options, this.#store.agent, run),
       onEngine: (engine, version) => this.#capabilities.recordEngine(engine, version),
-      onDependencies: digest => this.#capabilities.recordDependencies(digest),
+      onDependencies: key => this.#capabilities.recordDependencies(key),
     })
   }
 

@@ -1,6 +1,7 @@
 import { lstat, readdir, rename, rm, rmdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { removeUnlessUsed } from './entry-lock.ts'
+import { EvictionOrder } from './eviction-order.ts'
 import { removeTree } from './run-directory.ts'
 import { isAbandoned, temporaryName } from './temporary-name.ts'
 
@@ -40,28 +41,15 @@ export async function removeContent(directory: string, { path, domain }: Pick<St
 }
 
 /**
- * Removes trees until all domains together have at most `maxBytes` (invariant 10): always the least recently used one of the domain that has
- * the most, so that no domain displaces the trees of those that use less. What is in use is kept beyond the limit. Removes copies that
- * processes left unfinished which have ended.
+ * Removes trees until all domains together have at most `maxBytes`, in the {@link EvictionOrder}. What is in use is kept beyond the limit. Removes
+ * copies that processes left unfinished which have ended.
  */
 export async function evictTrees(directory: string, maxBytes: number): Promise<void> {
   const staging = join(directory, 'staging')
   await removeAbandoned(staging)
   await removeOldLocks(join(directory, 'locks'))
-  const domains = Map.groupBy(await listContent(directory), ({ domain }) => domain)
-  const bytesOf = (trees: StoredContent[]) => trees.reduce((sum, { bytes }) => sum + bytes, 0)
-  const sizes = new Map([...domains].map(([name, trees]) => [name, bytesOf(trees)]))
-  let total = [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0)
-  while (total > maxBytes) {
-    const [largest] = [...domains.entries()].filter(([, trees]) => trees.length > 0).sort(([a], [b]) => sizes.get(b)! - sizes.get(a)!)
-    if (!largest) return
-    const [domain, trees] = largest
-    const tree = trees.shift()!
-    const { bytes } = tree
-    if (!(await removeContent(directory, tree))) continue
-    total -= bytes
-    sizes.set(domain, sizes.get(domain)! - bytes)
-  }
+  const order = new EvictionOrder(await listContent(directory), maxBytes)
+  for (let next = order.next(); next; next = order.next()) if (await removeContent(directory, next)) order.removed(next)
 }
 
 /** Renamed first: a process that ends in the middle leaves no incomplete tree under its name. */

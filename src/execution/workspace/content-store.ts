@@ -1,7 +1,7 @@
 import { type BigIntStats, chmodSync, writeSync } from 'node:fs'
 import { lstat, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { ifMissing, makeDirectories, RootDirectory, sha256 } from '../../kubernetes/util/index.ts'
+import { bootId, ifMissing, makeDirectories, RootDirectory, sha256 } from '../../kubernetes/util/index.ts'
 import { entryPrefix, evictTrees, removeEntry, sealOf } from './content-store-eviction.ts'
 import { lockOrHolder, type Release, takeEntry, touch } from './entry-lock.ts'
 import { type FileSink, h1Digest, type TreeBudget } from './h1-digest.ts'
@@ -199,9 +199,12 @@ async function renameTo(temporary: string, entry: string): Promise<boolean> {
   }
 }
 
+/** Empty where there is none: there a seal is valid forever. */
+const currentBootId = () => bootId() ?? ''
+
 async function isUnchanged(entry: string): Promise<boolean> {
   const seal = await readSeal(entry)
-  return seal?.bootId === (await bootId()) && JSON.stringify(seal.files) === JSON.stringify(await stampsOf(entry))
+  return seal?.bootId === currentBootId() && JSON.stringify(seal.files) === JSON.stringify(await stampsOf(entry))
 }
 
 async function readSeal(entry: string): Promise<Seal | undefined> {
@@ -213,7 +216,7 @@ async function readSeal(entry: string): Promise<Seal | undefined> {
 }
 
 async function writeSeal(entry: string, temporary: string): Promise<void> {
-  const seal: Seal = { bootId: await bootId(), files: await stampsOf(entry) }
+  const seal: Seal = { bootId: currentBootId(), files: await stampsOf(entry) }
   await replaceFile(sealOf(entry), JSON.stringify(seal), temporary)
 }
 
@@ -237,11 +240,6 @@ const stampOf = (name: string, { size, ino, mtimeNs, ctimeNs }: BigIntStats): Fi
   name,
   ...([size, ino, mtimeNs, ctimeNs].map(String) as [string, string, string, string]),
 ]
-
-/** Identifies the time since the machine started. Empty where there is none: there a seal is valid forever. */
-async function bootId(): Promise<string> {
-  return (await readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => '')).trim()
-}
 
 /** Removes a tenth of the records when there are too many. */
 async function evictRecords(directory: string): Promise<void> {

@@ -9,6 +9,7 @@ export { ContentStore, type ContentStoreOptions } from './content-store.ts'
 export { listContent, removeContent, type StoredContent } from './content-store-eviction.ts'
 export { directoryDigest } from './directory-digest.ts'
 export { isInUse, type Release, removeUnlessUsed, takeEntry, touch, useLocked } from './entry-lock.ts'
+export { EvictionOrder } from './eviction-order.ts'
 export { h1Digest, type TreeBudget } from './h1-digest.ts'
 export {
   availableIsolationLevels,

@@ -304,7 +304,7 @@ class Scenario implements TranscriptPlayer {
     const labels = { ...(zone && { [failureDomainLabel]: zone }), ...(label && pair(label)) }
     const status = {
       ...((caches || digests) && {
-        caches: [...keysOf(caches, path => `command ${path}`), ...keysOf(digests, name => dependencyCacheKey(sha256(name)))],
+        caches: [...keysOf(caches, path => `command ${path}`), ...keysOf(digests, heldDependencies)],
       }),
       ...(memory && { capacity: { memory } }),
     }
@@ -359,6 +359,12 @@ function pair(text: string): Record<string, string> {
 
 function isPriorityClass(text: string | undefined): text is PriorityClass {
   return priorityClasses.includes(text as PriorityClass)
+}
+
+/** `<trust domain>/<name>`, of which the digest is that of the name. */
+function heldDependencies(text: string): string {
+  const [domain = '', name = ''] = text.split('/')
+  return dependencyCacheKey(domain, sha256(name))
 }
 
 const keysOf = (names: string | undefined, toKey: (name: string) => string) => (names ? names.split(',').map(toKey) : [])

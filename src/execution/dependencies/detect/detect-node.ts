@@ -29,6 +29,8 @@ const installScripts = ['preinstall', 'install', 'postinstall', 'prepublish', 'p
 const addonFile = 'binding.gyp'
 /** They read nothing of the source but what is an input anyway. */
 const knownScript = /^(npx )?(patch-package|husky|husky install)$/
+/** A module of Node.js that loads or evaluates something else. */
+const loadsModules = /\b(require|import|getBuiltinModule|eval|Function)\b/
 const localPrefix = /^(file|link|portal|workspace):/
 
 /**
@@ -45,6 +47,8 @@ export async function detectNode({ source, directory, manager: wanted }: DetectO
   const inputs = new InputList(source)
   if (lockFile) await inputs.add('lockFile', joinPath(root, lockFile))
   for (const name of configurationFiles) await inputs.add('configuration', joinPath(root, name))
+  if (manager === 'yarn' || manager === 'yarn-berry') await addYarnPrograms(source, inputs, root)
+  if (manager === 'pnpm') await addPnpmHooks(manifests, inputs, root)
   for (const path of new Set([root, ...members, project])) await inputs.add('manifest', joinPath(path, 'package.json'))
   for (const name of patchDirectories) await inputs.add('patch', joinPath(root, name))
   for (const path of await patchedDependencies(manifests, root)) await inputs.add('patch', path)
@@ -70,12 +74,7 @@ class Manifests {
     const path = joinPath(directory, 'pnpm-workspace.yaml')
     const text = await this.source.text(path)
     if (text === undefined) return undefined
-    try {
-      const value = parseUntrustedYaml(text)
-      return isJsonObject(value) ? value : {}
-    } catch (error) {
-      throw invalid(path, (error as Error).message)
-    }
+    return parseYaml(path, text)
   }
 
   async #parse(path: string): Promise<Manifest | undefined> {
@@ -88,6 +87,15 @@ class Manifests {
       // The message would quote the file.
     }
     throw invalid(path, 'it is not a JSON object')
+  }
+}
+
+function parseYaml(path: string, text: string): Manifest {
+  try {
+    const value = parseUntrustedYaml(text)
+    return isJsonObject(value) ? value : {}
+  } catch (error) {
+    throw invalid(path, (error as Error).message)
   }
 }
 
@@ -159,6 +167,51 @@ async function patchedDependencies(manifests: Manifests, root: string): Promise<
   const named = declared.filter(isJsonObject).flatMap(patches => strings(Object.values(patches)))
   const ofYarn = [...JSON.stringify(manifest).matchAll(/"patch:[^"]*#(?:~\/|\.\/)?([^"#]+\.patch)"/g)].map(([, path]) => path!)
   return [...named, ...ofYarn].map(path => manifests.source.resolve(root, path, `a patch in ${joinPath(root, 'package.json')}`))
+}
+
+/**
+ * Yarn itself, where a file of the source is it (`yarnPath`), and its plugins. Yarn reads its configuration in all directories above too.
+ * @throws {DependencyError} if one of them is outside of the source.
+ */
+async function addYarnPrograms(source: SourceFiles, inputs: InputList, root: string): Promise<void> {
+  for (const directory of ancestorsOf(root)) {
+    for (const name of ['.yarnrc.yml', '.yarnrc']) {
+      const file = joinPath(directory, name)
+      const text = await source.text(file)
+      if (text === undefined) continue
+      await inputs.add('configuration', file)
+      for (const path of name === '.yarnrc' ? classicYarnPath(text) : yarnPrograms(parseYaml(file, text)))
+        await inputs.add('configuration', source.resolve(directory, path, file))
+    }
+  }
+}
+
+/** https://classic.yarnpkg.com/lang/en/docs/yarnrc/: `yarn-path "./tools/yarn.js"` */
+const classicYarnPath = (text: string): string[] => [...text.matchAll(/^\s*"?yarn-path"?\s+"?([^"\n]+?)"?\s*$/gm)].map(([, path]) => path!)
+
+/** https://yarnpkg.com/configuration/yarnrc: `yarnPath`, and `plugins`, which are paths or have one. */
+function yarnPrograms({ yarnPath, plugins }: Manifest): string[] {
+  const named = Array.isArray(plugins) ? plugins.map(plugin => (isJsonObject(plugin) ? plugin.path : plugin)) : []
+  return [yarnPath, ...named].filter(path => typeof path === 'string')
+}
+
+/**
+ * The file with the hooks of pnpm, which are executed before packages are resolved (https://pnpm.io/pnpmfile). One that loads anything may
+ * read every file of the source: then all of them are inputs, as for install scripts.
+ */
+async function addPnpmHooks(manifests: Manifests, inputs: InputList, root: string): Promise<void> {
+  const { source } = manifests
+  const declared = (await manifests.workspaceFile(root))?.pnpmfile
+  const npmrc = (await source.text(joinPath(root, '.npmrc'))) ?? ''
+  const configured = [...npmrc.matchAll(/^\s*(?:global-)?pnpmfile\s*=\s*(.+?)\s*$/gm)].map(([, path]) => path!)
+  const named = typeof declared === 'string' ? [declared] : strings(declared)
+  for (const path of ['.pnpmfile.cjs', '.pnpmfile.mjs', ...named, ...configured]) {
+    const file = source.resolve(root, path, `pnpmfile of ${root || 'the root of the source'}`)
+    const text = await source.text(file)
+    if (text === undefined) continue
+    await inputs.add('configuration', file)
+    if (loadsModules.test(text)) await inputs.add('localPackage', '')
+  }
 }
 
 /** Adds the contents of packages of the source that others depend on, and of those that execute something when they are installed. */

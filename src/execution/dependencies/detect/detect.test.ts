@@ -210,6 +210,41 @@ for (const { name, files, path } of [
     path: '.yarn/plugins/p.cjs',
   },
   {
+    name: 'a plugin of yarn elsewhere',
+    files: {
+      'package.json': '{}',
+      'yarn.lock': '__metadata:',
+      '.yarnrc.yml': 'plugins: [{ path: tools/plugin.cjs, spec: x }]',
+      'tools/plugin.cjs': 'x',
+    },
+    path: 'tools/plugin.cjs',
+  },
+  {
+    name: 'yarn itself at a path of its own',
+    files: { 'package.json': '{}', 'yarn.lock': '__metadata:', '.yarnrc.yml': 'yarnPath: tools/yarn.cjs', 'tools/yarn.cjs': 'x' },
+    path: 'tools/yarn.cjs',
+  },
+  {
+    name: 'yarn 1 itself at a path of its own',
+    files: { 'package.json': '{}', 'yarn.lock': '', '.yarnrc': 'yarn-path "./tools/yarn.js"\n', 'tools/yarn.js': 'x' },
+    path: 'tools/yarn.js',
+  },
+  {
+    name: 'a module that the hooks of pnpm load',
+    files: {
+      'package.json': '{}',
+      'pnpm-lock.yaml': '',
+      '.pnpmfile.cjs': "module.exports = { hooks: require('./tools/hooks.cjs') }",
+      'tools/hooks.cjs': 'x',
+    },
+    path: 'tools/hooks.cjs',
+  },
+  {
+    name: 'the hooks of pnpm in a file of another name',
+    files: { 'package.json': '{}', 'pnpm-lock.yaml': '', '.npmrc': 'pnpmfile = tools/hooks.cjs', 'tools/hooks.cjs': 'module.exports = {}' },
+    path: 'tools/hooks.cjs',
+  },
+  {
     name: 'a local override',
     files: { 'package.json': json({ overrides: { a: { b: 'file:./b' } } }), 'package-lock.json': '', 'b/index.js': '' },
     path: 'b/index.js',
@@ -241,6 +276,17 @@ for (const { name, files, path } of [
     const after = await detect(t, at({ ...base, [path]: 'changed' }), nested ? 'p' : '')
     notEqual(dependencyDigest(before!.inputs), dependencyDigest(after!.inputs))
   })
+
+test('hooks of pnpm that load nothing do not make every file an input', async t => {
+  const files = { 'package.json': '{}', 'pnpm-lock.yaml': '', '.pnpmfile.cjs': 'module.exports = { hooks: {} }', x: '1' }
+  const [before, after] = [await detect(t, files, ''), await detect(t, { ...files, x: '2' }, '')]
+  equal(dependencyDigest(before!.inputs), dependencyDigest(after!.inputs))
+})
+
+test('a yarnPath outside of the source is rejected', async t => {
+  const files = { 'package.json': '{}', 'yarn.lock': '__metadata:', '.yarnrc.yml': 'yarnPath: ../yarn.cjs' }
+  await rejects(detect(t, files, ''), { reason: 'InvalidConfiguration', message: /^.yarnrc.yml leads to ..\/yarn.cjs, which is outside/ })
+})
 
 test('patch-package and husky are install scripts that do not make every file an input', async t => {
   const files = { 'package.json': json({ scripts: { postinstall: 'patch-package', prepare: 'husky' } }), 'package-lock.json': '', x: '1' }

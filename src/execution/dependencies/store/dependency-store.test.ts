@@ -26,6 +26,7 @@ import { RootDirectory, sha256, UnexpectedFileError } from '../../../kubernetes/
 import { DependencyError } from '../dependency-error.ts'
 import { DependencyStore, type NewTree, type StoredTree } from './dependency-store.ts'
 import { listDependencies } from './evict-dependencies.ts'
+import { removeOldLocks, tryInstallLock } from './install-lock.ts'
 import { startInstaller } from './start-installer.testing.ts'
 
 const digestOf = (name: string) => sha256(name)
@@ -49,7 +50,7 @@ function setUp(t: TestContext, maxBytes?: number) {
   }
   const newTree = (name: string, { run, modules }: { run: string; modules: string }, more: Partial<NewTree> = {}): NewTree => ({
     ...{ digest: digestOf(name), inputs: [], manager: 'npm', runName: 'r-1', installSeconds: 3, files: new RootDirectory(run) },
-    ...{ produced: [], take: 'Move' },
+    ...{ produced: [], transfer: 'Move' },
     trees: [{ place: { base: 'source', path: 'node_modules' }, path: modules, checkLink: keepLink }],
     ...more,
   })
@@ -59,18 +60,18 @@ function setUp(t: TestContext, maxBytes?: number) {
 
 const treeOf = (tree: StoredTree | undefined) => DependencyStore.treePath(tree!, 0)
 
-for (const take of ['Move', 'Copy'] as const) {
-  test(`a tree is stored by ${take} with its files, links, modes and times, and read again`, async t => {
+for (const transfer of ['Move', 'Copy'] as const) {
+  test(`a tree is stored by ${transfer} with its files, links, modes and times, and read again`, async t => {
     const { store, install, add } = setUp(t)
     const from = install({ 'a/index.js': 'a', 'a/bin': '#!/bin/sh', 'empty/x': '' })
     rmSync(join(from.modules, 'empty/x'))
     chmodSync(join(from.modules, 'a/bin'), 0o4777)
     utimesSync(join(from.modules, 'a/index.js'), 1_000, 1_000)
     symlinkSync('../a/bin', join(from.modules, 'a/link'))
-    const added = await add('x', from, { take })
+    const added = await add('x', from, { transfer })
     await added.release()
-    equal(existsSync(from.modules), take === 'Copy')
-    const found = await store.take(digestOf('x'))
+    equal(existsSync(from.modules), transfer === 'Copy')
+    const found = await store.acquire(digestOf('x'))
     const tree = treeOf(found)
     deepEqual(readdirSync(tree, { recursive: true }).sort(), ['a', 'a/bin', 'a/index.js', 'a/link', 'empty'])
     equal(statSync(join(tree, 'a/bin')).mode & 0o7777, 0o755)
@@ -144,12 +145,12 @@ for (const { name, damage, problem } of [
     await added.release()
     damage(treeOf(added))
     const problems: string[] = []
-    equal(await store.take(digestOf('x'), found => problems.push(found)), undefined)
+    equal(await store.acquire(digestOf('x'), found => problems.push(found)), undefined)
     match(problems.join(), problem)
     equal(existsSync(added.path), false)
     const again = await add('x')
     await again.release()
-    const found = await store.take(digestOf('x'))
+    const found = await store.acquire(digestOf('x'))
     equal(readFileSync(join(treeOf(found), 'a/index.js'), 'utf8'), 'a')
     await found!.release()
   })
@@ -159,7 +160,7 @@ test('a damaged tree that a Run uses keeps its files until that Run has ended', 
   const { store, add, directory } = setUp(t)
   const used = await add('x')
   writeFileSync(join(treeOf(used), 'a/index.js'), 'changed')
-  equal(await store.take(digestOf('x')), undefined)
+  equal(await store.acquire(digestOf('x')), undefined)
   equal(readdirSync(join(directory, 'staging')).length, 1)
   await used.release()
 })
@@ -169,14 +170,14 @@ test('a damaged tree is not removed while another process installs its digest', 
   const added = await add('x')
   await added.release()
   renameSync(added.path, join(base, 'entry'))
-  const locked = await store.takeOrLock(digestOf('x'), { signal: t.signal })
-  ok('right' in locked)
+  const locked = await store.acquireOrLock(digestOf('x'), { signal: t.signal })
+  ok('lock' in locked)
   renameSync(join(base, 'entry'), added.path)
   writeFileSync(join(treeOf(added), 'a/index.js'), 'b')
-  equal(await store.take(digestOf('x')), undefined)
+  equal(await store.acquire(digestOf('x')), undefined)
   equal(existsSync(added.path), true)
-  await locked.right.release()
-  equal(await store.take(digestOf('x')), undefined)
+  await locked.lock.release()
+  equal(await store.acquire(digestOf('x')), undefined)
   equal(existsSync(added.path), false)
 })
 
@@ -188,7 +189,7 @@ test('a tree that has replaced a damaged one while that was read is not removed'
   mkdirSync(added.path)
   // Its reader waits for a writer.
   execFileSync('mkfifo', [join(added.path, 'record.json')])
-  const taking = store.take(digestOf('x'))
+  const taking = store.acquire(digestOf('x'))
   const writer = await open(join(added.path, 'record.json'), 'w')
   renameSync(added.path, join(base, 'damaged'))
   renameSync(join(base, 'intact'), added.path)
@@ -205,11 +206,11 @@ test('the files of a tree are compared at most once in the given time', async t 
   await added.release()
   writeFileSync(join(treeOf(added), 'a/index.js'), 'b')
   const store = new DependencyStore({ directory, domain: 'test', recheckMs: 60_000 })
-  const found = await store.take(digestOf('x'))
+  const found = await store.acquire(digestOf('x'))
   await found!.release()
   const earlier = Date.now() / 1_000 - 61
   utimesSync(join(added.path, 'seal'), earlier, earlier)
-  equal(await store.take(digestOf('x')), undefined)
+  equal(await store.acquire(digestOf('x')), undefined)
 })
 
 test('after a restart of the machine, the content is verified again', async t => {
@@ -219,7 +220,7 @@ test('after a restart of the machine, the content is verified again', async t =>
   const seal = join(added.path, 'seal')
   const sealed = readFileSync(seal, 'utf8')
   writeFileSync(seal, sealed.replace(/^\S+/, 'another-boot'))
-  const found = await store.take(digestOf('x'))
+  const found = await store.acquire(digestOf('x'))
   await found!.release()
   equal(readFileSync(seal, 'utf8'), sealed)
 })
@@ -228,7 +229,7 @@ test('trees are found in their own domain only', async t => {
   const { add, directory } = setUp(t)
   const added = await add('x')
   await added.release()
-  equal(await new DependencyStore({ directory, domain: 'other' }).take(digestOf('x')), undefined)
+  equal(await new DependencyStore({ directory, domain: 'other' }).acquire(digestOf('x')), undefined)
 })
 
 test('the least recently used tree of the largest domain is removed at the limit, and never one that is in use', async t => {
@@ -246,7 +247,7 @@ test('the least recently used tree of the largest domain is removed at the limit
     [digestOf('used'), digestOf('newest')],
   )
   await used.release()
-  const again = await store.take(digestOf('used'))
+  const again = await store.acquire(digestOf('used'))
   ok(again)
   await again.release()
 })
@@ -269,19 +270,19 @@ test('when an installer is killed, one of those that wait takes over', async t =
     (await Promise.all(others)).map(({ exitCode }) => exitCode),
     [0, 0],
   )
-  const tree = await store.take(digestOf('x'), undefined, { isThorough: true })
+  const tree = await store.acquire(digestOf('x'), undefined, { isThorough: true })
   equal(readdirSync(treeOf(tree)).length, 301)
   await tree!.release()
 })
 
 test('a process that waits receives what the installer reports, and stops when it is aborted', async t => {
   const { store } = setUp(t)
-  const first = await store.takeOrLock(digestOf('x'), { signal: new AbortController().signal })
-  ok('right' in first)
-  await first.right.report({ run: 'r-1', step: 'npm ci', sinceMs: 5 })
+  const first = await store.acquireOrLock(digestOf('x'), { signal: new AbortController().signal })
+  ok('lock' in first)
+  await first.lock.report({ run: 'r-1', step: 'npm ci', sinceMs: 5 })
   const abort = new AbortController()
   const reports: unknown[] = []
-  const waiting = store.takeOrLock(digestOf('x'), {
+  const waiting = store.acquireOrLock(digestOf('x'), {
     signal: abort.signal,
     onWaiting: progress => {
       reports.push(progress)
@@ -290,10 +291,51 @@ test('a process that waits receives what the installer reports, and stops when i
   })
   await rejects(waiting, /canceled|aborted/)
   deepEqual(reports, [{ run: 'r-1', step: 'npm ci', sinceMs: 5 }])
-  await first.right.release()
-  const second = await store.takeOrLock(digestOf('x'), { signal: new AbortController().signal })
-  ok('right' in second)
-  await second.right.release()
+  await first.lock.release()
+  const second = await store.acquireOrLock(digestOf('x'), { signal: new AbortController().signal })
+  ok('lock' in second)
+  await second.lock.release()
+})
+
+test('a wait that is too long fails, and names the installer', async t => {
+  const { store } = setUp(t)
+  const { signal } = new AbortController()
+  const first = await store.acquireOrLock(digestOf('x'), { signal })
+  ok('lock' in first)
+  await first.lock.report({ run: 'r-1', step: 'npm ci', sinceMs: Date.now() - 7_000 })
+  await rejects(store.acquireOrLock(digestOf('x'), { signal, maxWaitMs: 300 }), {
+    reason: 'DependencyInstallFailed',
+    retryable: true,
+    message:
+      /^waited 0 s for Run r-1, which installs the same dependencies \(npm ci, since \d+ s\); cancel that Run if it makes no progress$/,
+  })
+  await first.lock.release()
+})
+
+test('whatever a trust domain locks, another one installs', async t => {
+  const { directory } = setUp(t)
+  const { signal } = new AbortController()
+  const hostile = new DependencyStore({ directory, domain: 'hostile' })
+  const held = []
+  // Enough to hold every lock file of the domain.
+  for (let number = 0; number < 3_000; number++) {
+    const found = await hostile.acquireOrLock(digestOf(`${number}`), { signal, maxWaitMs: 0 }).catch(() => undefined)
+    if (found && 'lock' in found) held.push(found.lock)
+  }
+  equal(held.length, 256)
+  const other = await new DependencyStore({ directory, domain: 'other' }).acquireOrLock(digestOf('1'), { signal, maxWaitMs: 0 })
+  ok('lock' in other)
+  await other.lock.release()
+  for (const lock of held) await lock.release()
+})
+
+test('locks that were not used for long are removed, with the directory of their domain', async t => {
+  const { directory } = setUp(t)
+  for (const domain of ['old', 'new']) await tryInstallLock(join(directory, 'locks'), domain, digestOf('x'))!()
+  const [name = ''] = readdirSync(join(directory, 'locks/old'))
+  utimesSync(join(directory, 'locks/old', name), 1, 1)
+  await removeOldLocks(join(directory, 'locks'), 60_000)
+  deepEqual(readdirSync(join(directory, 'locks')), ['new'])
 })
 
 test('a full disk is reported with what to do, and leaves nothing', async t => {
@@ -319,7 +361,7 @@ test('a full disk is reported with what to do, and leaves nothing', async t => {
       return true
     })
     deepEqual(readdirSync(join(small, 'store/staging')), [])
-    equal(await store.take(digestOf('x')), undefined)
+    equal(await store.acquire(digestOf('x')), undefined)
   } finally {
     execFileSync('umount', [small])
   }
@@ -333,10 +375,10 @@ test('too many open files are reported with what to do', async t => {
     import { openSync } from 'node:fs'
     import { DependencyStore } from ${JSON.stringify(join(import.meta.dirname, 'dependency-store.ts'))}
     const store = new DependencyStore({ directory: ${JSON.stringify(directory)}, domain: 'test' })
-    await store.take('0'.repeat(64))
+    await store.acquire('0'.repeat(64))
     try { for (;;) openSync('/dev/null', 'r') } catch {}
-    await store.takeOrLock('1'.repeat(64), { signal: new AbortController().signal }).catch(error => console.log(error.reason, error.message))
-    await store.take(${JSON.stringify(digestOf('x'))}).catch(error => console.log(error.reason, error.message))`
+    await store.acquireOrLock('1'.repeat(64), { signal: new AbortController().signal }).catch(error => console.log(error.reason, error.message))
+    await store.acquire(${JSON.stringify(digestOf('x'))}).catch(error => console.log(error.reason, error.message))`
   const file = join(base, 'exhaust.mjs')
   writeFileSync(file, script)
   const output = execFileSync('sh', ['-c', 'ulimit -n 64; exec "$0" "$1"', process.execPath, file], { encoding: 'utf8' })

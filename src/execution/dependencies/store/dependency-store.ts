@@ -2,7 +2,7 @@ import { lstat, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { rfc3339 } from '../../../kubernetes/object/index.ts'
-import { ifMissing, makeDirectories, RootDirectory, sha256, UnexpectedFileError } from '../../../kubernetes/util/index.ts'
+import { bootId, ifMissing, makeDirectories, RootDirectory, sha256, UnexpectedFileError } from '../../../kubernetes/util/index.ts'
 import { isInUse, type Release, removeTree, takeEntry, temporaryName, touch, useLocked } from '../../workspace/index.ts'
 import { DependencyError, toStoreError } from '../dependency-error.ts'
 import { evictDependencies } from './evict-dependencies.ts'
@@ -45,8 +45,8 @@ export type StoredTree = { readonly path: string; readonly record: TreeRecord; r
 /** What an installer reports to those that wait for it. */
 export type InstallProgress = { readonly run: string; readonly step: string; readonly sinceMs: number }
 
-/** The sole right to install one digest; ends with `release`, or with this process. */
-export type InstallRight = { report(progress: InstallProgress): Promise<void>; release: Release }
+/** Held by the only installer of one digest; ends with `release`, or with this process. */
+export type InstallLock = { report(progress: InstallProgress): Promise<void>; release: Release }
 
 export type NewTree = {
   digest: string
@@ -64,13 +64,14 @@ export type NewTree = {
    * Move: no process can reach the trees any more, nor has one of their files open. They are adopted. Copy: that is not certain; the store gets
    * copies, and `files` keeps the trees.
    */
-  take: 'Move' | 'Copy'
+  transfer: 'Move' | 'Copy'
 }
 
 const defaultBytes = 10 * 1024 ** 3
 const maxFiles = 1_000_000
 const maxProducedBytes = 256 * 1024 ** 2
 const pollMs = 100
+const defaultWaitMs = 30 * 60_000
 const defaultRecheckMs = 60_000
 
 /**
@@ -99,14 +100,14 @@ export class DependencyStore {
    * The tree with this digest; undefined if the store does not have it. A damaged one is removed, unless a process installs the digest now, and
    * `onDamaged` receives what has changed.
    */
-  async take(digest: string, onDamaged?: (problem: string) => void, { isThorough = false } = {}): Promise<StoredTree | undefined> {
+  async acquire(digest: string, onDamaged?: (problem: string) => void, { isThorough = false } = {}): Promise<StoredTree | undefined> {
     return await this.#named(async () => {
-      const found = await this.#takeVerified(digest, isThorough)
+      const found = await this.#acquireVerified(digest, isThorough)
       if (typeof found !== 'string') return found
       // Another process may have replaced the tree meanwhile. Only the holder of the lock does, so a tree is removed only under the lock.
       const unlock = this.#tryLock(digest)
       try {
-        return unlock && (await this.#takeOrRemove(digest, onDamaged, isThorough))
+        return unlock && (await this.#acquireOrRemove(digest, onDamaged, isThorough))
       } finally {
         await unlock?.()
       }
@@ -114,30 +115,38 @@ export class DependencyStore {
   }
 
   /**
-   * Waits while another process installs the digest. Returns its tree, or the right to install it: also when that process ended without
+   * Waits while another process installs the digest. Returns its tree, or the lock to install it: also when that process ended without
    * a tree, however it ended. `onWaiting` is called ten times a second with what the installer has reported.
-   * @throws the reason of `signal` when it is aborted.
+   * @throws the reason of `signal` when it is aborted. {DependencyError} that names the installer after `maxWaitMs` (default: 30 minutes).
    */
-  async takeOrLock(
+  async acquireOrLock(
     digest: string,
     {
       signal,
       onWaiting,
       onDamaged,
-    }: { signal: AbortSignal; onWaiting?(progress: InstallProgress | undefined): void; onDamaged?(problem: string): void },
-  ): Promise<{ tree: StoredTree } | { right: InstallRight }> {
-    for (;;) {
+      maxWaitMs = defaultWaitMs,
+    }: {
+      signal: AbortSignal
+      maxWaitMs?: number | undefined
+      onWaiting?(progress: InstallProgress | undefined): void
+      onDamaged?(problem: string): void
+    },
+  ): Promise<{ tree: StoredTree } | { lock: InstallLock }> {
+    for (const deadlineMs = performance.now() + maxWaitMs; ; ) {
       signal.throwIfAborted()
-      const tree = await this.take(digest, onDamaged)
+      const tree = await this.acquire(digest, onDamaged)
       if (tree) return { tree }
       const unlock = await this.#named(async () => this.#tryLock(digest))
       if (unlock) return await this.#asInstaller(digest, unlock, onDamaged)
-      onWaiting?.(await this.#readProgress(digest))
+      const progress = await this.#readProgress(digest)
+      if (performance.now() >= deadlineMs) throw waitedTooLong(maxWaitMs, progress)
+      onWaiting?.(progress)
       await delay(pollMs, undefined, { signal })
     }
   }
 
-  /** Adds a tree. The caller has the {@link InstallRight}. @throws {UnexpectedFileError} if it is none that can be stored. */
+  /** Adds a tree. The caller has the {@link InstallLock}. @throws {UnexpectedFileError} if it is none that can be stored. */
   async add(tree: NewTree): Promise<StoredTree> {
     return await this.#named(async () => {
       const entry = this.#entryOf(tree.digest)
@@ -187,7 +196,7 @@ export class DependencyStore {
   }
 
   /** The tree, or what is wrong with it. Undefined if there is none. */
-  async #takeVerified(digest: string, isThorough: boolean): Promise<StoredTree | string | undefined> {
+  async #acquireVerified(digest: string, isThorough: boolean): Promise<StoredTree | string | undefined> {
     const path = this.#entryOf(digest)
     const release = await takeEntry(path)
     if (!release) return undefined
@@ -206,12 +215,12 @@ export class DependencyStore {
   }
 
   /** The tree; a damaged one is removed. The caller has the install lock. */
-  async #takeOrRemove(
+  async #acquireOrRemove(
     digest: string,
     onDamaged: ((problem: string) => void) | undefined,
     isThorough: boolean,
   ): Promise<StoredTree | undefined> {
-    const found = await this.#takeVerified(digest, isThorough)
+    const found = await this.#acquireVerified(digest, isThorough)
     if (typeof found !== 'string') return found
     onDamaged?.(found)
     await this.#removeDamaged(this.#entryOf(digest))
@@ -219,18 +228,18 @@ export class DependencyStore {
   }
 
   #tryLock(digest: string): Release | undefined {
-    return tryInstallLock(join(this.#directory, 'locks'), `${this.#domain} ${digest}`)
+    return tryInstallLock(join(this.#directory, 'locks'), this.#domain, digest)
   }
 
   async #asInstaller(
     digest: string,
     unlock: Release,
     onDamaged?: (problem: string) => void,
-  ): Promise<{ tree: StoredTree } | { right: InstallRight }> {
+  ): Promise<{ tree: StoredTree } | { lock: InstallLock }> {
     try {
       // It may have been added between the two.
-      const tree = await this.#named(() => this.#takeOrRemove(digest, onDamaged, false))
-      if (!tree) return { right: this.#rightOf(digest, unlock) }
+      const tree = await this.#named(() => this.#acquireOrRemove(digest, onDamaged, false))
+      if (!tree) return { lock: this.#installLockOf(digest, unlock) }
       await unlock()
       return { tree }
     } catch (error) {
@@ -239,7 +248,7 @@ export class DependencyStore {
     }
   }
 
-  #rightOf(digest: string, unlock: Release): InstallRight {
+  #installLockOf(digest: string, unlock: Release): InstallLock {
     const path = this.#progressOf(digest)
     return {
       report: async progress => {
@@ -260,7 +269,7 @@ export class DependencyStore {
     for (const [index, { path, checkLink }] of tree.trees.entries()) {
       const name = `${treesName}/${index}`
       if ((await tree.files.kindOf(path)) !== 'directory') throw new UnexpectedFileError(path, 'is not a directory')
-      const isMoved = tree.take === 'Move' && (await tree.files.move(path, new RootDirectory(staged), name))
+      const isMoved = tree.transfer === 'Move' && (await tree.files.move(path, new RootDirectory(staged), name))
       stored.push(
         isMoved
           ? await adoptTree(join(staged, name), name, limits, checkLink)
@@ -322,7 +331,7 @@ export class DependencyStore {
   async #isSealed(entry: string, seal: string): Promise<boolean> {
     const path = join(entry, sealName)
     const ageMs = Date.now() - ((await stat(path).catch(ifMissing(undefined)))?.mtimeMs ?? 0)
-    if (seal.startsWith(`${await readBootId()} `) && ageMs >= 0 && ageMs < this.#recheckMs) return true
+    if (seal.startsWith(`${bootId() ?? ''} `) && ageMs >= 0 && ageMs < this.#recheckMs) return true
     if (seal !== (await this.#sealOf(entry))) return false
     await touch(path)
     return true
@@ -335,7 +344,7 @@ export class DependencyStore {
   /** Files may be damaged when the machine did not shut down: a seal is valid until it restarts. */
   async #sealOf(entry: string): Promise<string> {
     const { size, mtimeMs } = await lstat(join(entry, manifestName)).catch(ifMissing({ size: 0, mtimeMs: 0 }))
-    return `${await readBootId()} ${size} ${mtimeMs} ${await stampsOf(entry, [treesName, producedName])}\n`
+    return `${bootId() ?? ''} ${size} ${mtimeMs} ${await stampsOf(entry, [treesName, producedName])}\n`
   }
 
   /** The caller has the install lock. A Run that uses the tree keeps its files: they are removed when this process has ended. */
@@ -394,7 +403,17 @@ export class DependencyStore {
   }
 }
 
-const readBootId = async () => (await readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => '')).trim()
+const waitedTooLong = (maxWaitMs: number, progress: InstallProgress | undefined) => {
+  const installer = progress ? `Run ${progress.run}` : 'another Run'
+  const since = progress ? ` (${progress.step}, since ${formatSeconds(Date.now() - progress.sinceMs)})` : ''
+  return new DependencyError(
+    'DependencyInstallFailed',
+    `waited ${formatSeconds(maxWaitMs)} for ${installer}, which installs the same dependencies${since}; cancel that Run if it makes no progress`,
+    { retryable: true },
+  )
+}
+
+const formatSeconds = (ms: number) => `${Math.max(0, Math.round(ms / 1_000))} s`
 
 /** Programs see the trees only where they are mounted. */
 const makePrivateDirectories = (path: string) => makeDirectories(path, 0o700)

@@ -1,12 +1,13 @@
 import { readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ifMissing } from '../../../kubernetes/util/index.ts'
-import { isAbandoned, removeTree, removeUnlessUsed, temporaryName } from '../../workspace/index.ts'
+import { EvictionOrder, isAbandoned, removeTree, removeUnlessUsed, temporaryName } from '../../workspace/index.ts'
+import { removeOldLocks } from './install-lock.ts'
 import { parseTreeRecord, recordName, type TreeRecord } from './tree-record.ts'
 
 /** In the directory of a store, next to the directories of its domains. */
 const notDomains = ['staging', 'locks']
-/** Of notes, and of what an installer that was killed has reported. */
+/** Of notes, locks, and of what an installer that was killed has reported. */
 const maxFileAgeMs = 30 * 24 * 3_600_000
 
 /** A tree that is in the store. `record` is undefined if it is damaged. */
@@ -29,28 +30,22 @@ export async function listDependencies(directory: string): Promise<StoredEntry[]
 }
 
 /**
- * Removes trees until all domains together have at most `maxBytes` (invariant 10): always the least recently used one of the domain that has
- * the most, so that no domain displaces the trees of those that use less. What is in use is kept beyond the limit. Removes what processes
- * left unfinished which have ended. Returns the bytes that were removed.
+ * Removes trees until all domains together have at most `maxBytes`, in the {@link EvictionOrder}. What is in use is kept beyond the limit. Removes
+ * what processes left unfinished which have ended. Returns the bytes that were removed.
  */
 export async function evictDependencies(directory: string, maxBytes: number): Promise<number> {
   const staging = join(directory, 'staging')
   await removeAbandoned(staging)
   await removeOldFiles(directory)
-  const domains = Map.groupBy(await listDependencies(directory), ({ domain }) => domain)
-  const sizes = new Map([...domains].map(([name, trees]) => [name, trees.reduce((sum, { bytes }) => sum + bytes, 0)]))
-  const before = [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0)
-  let total = before
-  while (total > maxBytes) {
-    const [largest] = [...domains].filter(([, trees]) => trees.length > 0).sort(([a], [b]) => sizes.get(b)! - sizes.get(a)!)
-    if (!largest) break
-    const [domain, trees] = largest
-    const { path, bytes } = trees.shift()!
-    if (!(await removeEntry(path, staging))) continue
-    total -= bytes
-    sizes.set(domain, sizes.get(domain)! - bytes)
+  await removeOldLocks(join(directory, 'locks'), maxFileAgeMs)
+  const order = new EvictionOrder(await listDependencies(directory), maxBytes)
+  let removedBytes = 0
+  for (let next = order.next(); next; next = order.next()) {
+    if (!(await removeEntry(next.path, staging))) continue
+    order.removed(next)
+    removedBytes += next.bytes
   }
-  return before - total
+  return removedBytes
 }
 
 /** Removes one tree; false if it is in use. Renamed first: a process that ends in the middle leaves no incomplete tree. */

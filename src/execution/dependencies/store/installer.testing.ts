@@ -11,13 +11,13 @@ import { DependencyStore } from './dependency-store.ts'
 const [directory, digest, log, crashAfterMs] = process.argv.slice(2) as [string, string, string, string?]
 const store = new DependencyStore({ directory, domain: 'test' })
 let waits = 0
-const found = await store.takeOrLock(digest, { signal: AbortSignal.timeout(60_000), onWaiting: () => void waits++ })
+const found = await store.acquireOrLock(digest, { signal: AbortSignal.timeout(60_000), onWaiting: () => void waits++ })
 if ('tree' in found) {
   await found.tree.release()
   process.send?.({ did: 'found', waits })
 } else {
   if (crashAfterMs !== undefined) setTimeout(() => process.kill(process.pid, 'SIGKILL'), Number(crashAfterMs))
-  await found.right.report({ run: `${process.pid}`, step: 'npm ci', sinceMs: Date.now() })
+  await found.lock.report({ run: `${process.pid}`, step: 'npm ci', sinceMs: Date.now() })
   const run = mkdtempSync(join(directory, '..', 'run-'))
   const modules = join(run, 'work', 'node_modules')
   for (let number = 0; number < 300; number++) {
@@ -27,12 +27,21 @@ if ('tree' in found) {
   symlinkSync('p1/index.js', join(modules, 'link'))
   await delay(50)
   const tree = await store.add({
-    ...{ digest, inputs: [], manager: 'npm', runName: 'r', installSeconds: 1, files: new RootDirectory(run), produced: [], take: 'Move' },
+    ...{
+      digest,
+      inputs: [],
+      manager: 'npm',
+      runName: 'r',
+      installSeconds: 1,
+      files: new RootDirectory(run),
+      produced: [],
+      transfer: 'Move',
+    },
     trees: [{ place: { base: 'source', path: 'node_modules' }, path: modules, checkLink: ({ target }) => target }],
   })
   appendFileSync(log, `${process.pid}\n`)
   await tree.release()
-  await found.right.release()
+  await found.lock.release()
   process.send?.({ did: 'installed', waits })
 }
 process.disconnect?.()

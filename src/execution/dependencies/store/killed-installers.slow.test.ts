@@ -30,7 +30,7 @@ test('installers that are killed at random points leave nothing that counts, and
       [0, 0],
       `after ${crashAfterMs} ms`,
     )
-    const tree = await store.take(digest, undefined, { isThorough: true })
+    const tree = await store.acquire(digest, undefined, { isThorough: true })
     equal(readdirSync(DependencyStore.treePath(tree!, 0)).length, 301)
     await tree!.release()
     installed = readFileSync(log, 'utf8').trim().split('\n').length

@@ -67,14 +67,14 @@ test('with installDependencies, commands find packages that were installed once,
   const more = { spec: spec({ apply, installDependencies: true }), env, credentialNames: ['TOKEN'] }
   const harness = await createEngineHarness(t, npmProject, more)
   const outcomes: string[] = []
-  const host = { ...harness.context.dependencies, onInstalled: ({ how }: { how: string }) => void outcomes.push(how) }
+  const host = { ...harness.context.dependencies, onInstalled: ({ source }: { source: string }) => void outcomes.push(source) }
   for (let count = 0; count < 2; count++) {
     harness.log.length = 0
     await run(await harness.nextRun({ dependencies: host }))
     const path = `${harness.context.directory}/node_modules/.bin:${harness.context.directory}/.venv/bin:${env.PATH}`
     assert.deepEqual(harness.log.slice(-3), ['token=', `! ${path}`, 'from shared'])
   }
-  assert.deepEqual(outcomes, ['Installed', 'Found'])
+  assert.deepEqual(outcomes, ['Installed', 'Cached'])
 })
 
 test('without a project, installDependencies is rejected', async t => {

@@ -18,7 +18,7 @@ export function createDependencyHost(
     store: { directory: join(cacheDir, 'dependencies'), domain: trustDomainOf(run), maxBytes: dependencyCacheBytes },
     isolation,
     // With the network of the machine a program could have passed an open file through an abstract Unix socket.
-    leavesNothing: level === 'Sandbox' && network !== 'Host',
+    mayMoveFiles: level === 'Sandbox' && network !== 'Host',
     endPrograms: async () => {
       await killRunProcesses(run.metadata.uid)
     },

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { defaults, isMutating, type PolicyViolation, type Run } from '../../../api/index.ts'
+import { defaults, dependencyCacheKey, isMutating, type PolicyViolation, type Run } from '../../../api/index.ts'
 import { parseDuration, rfc3339 } from '../../../kubernetes/object/index.ts'
 import { truncateText } from '../../../kubernetes/util/index.ts'
 import { StaleEpochError, StateClient } from '../../../stores/state/index.ts'
@@ -20,7 +20,6 @@ import { isWorkersInterrupt } from '../lease/decide-fence.ts'
 import { startFenceTimer } from '../lease/fence-timer.ts'
 import { bootMs, type SupervisedRun } from '../supervisor/index.ts'
 import { createDependencyHost } from './dependency-host.ts'
-import { dependencyStatus } from './dependency-status.ts'
 import { createEngineContext } from './engine-context.ts'
 import type { ExecuteOptions, ExecuteResult, Execution, RunStateClient } from './execution.ts'
 import { failureOf, failureOfStop, maxMessageChars, withLeftDirectoryNote, withUnsavedNote } from './failure.ts'
@@ -38,6 +37,7 @@ import { RunStateFile } from './run-state-file.ts'
 import { RunStopper } from './run-stopper.ts'
 import { salvageTarget } from './salvage-target.ts'
 import { canceledBy, forbidsWrites, RunStoppedError, type StopCause } from './stop-cause.ts'
+import { trustDomainOf } from './trust-domain.ts'
 
 /** While the Lease is valid no worker takes over: time for the supervisor to save the last state as the newest, not as an orphan. */
 const abandonTimeoutMs = 5_000
@@ -200,8 +200,9 @@ class RunExecution {
       cacheDir: runCacheDir(run, this.#options.cacheDir),
       contentStore: this.#contentStore,
       dependencies: createDependencyHost(run, isolation, this.#options, installed => {
-        this.#dependencies = dependencyStatus(installed)
-        this.#options.onDependencies?.(installed.digest)
+        const { digest, manager, source, seconds, installSeconds, bytes } = installed
+        this.#dependencies = { digest, manager, source, seconds, installSeconds, bytes }
+        this.#options.onDependencies?.(dependencyCacheKey(trustDomainOf(run), digest))
       }),
       showProgram: path => isolation.addProgram(path),
       atEnd: release => void this.#releases.push(release),

@@ -68,8 +68,8 @@ export type ExecuteOptions = {
   log: RunLog
   /** Receives the current version of the Run's engine; undefined if it is not installed. */
   onEngine?(engine: string, version: string | undefined): void
-  /** Receives the digest of dependencies that this host now has installed. */
-  onDependencies?(digest: string): void
+  /** Receives the key, for placement, of dependencies that this host now has installed. */
+  onDependencies?(cacheKey: string): void
   /** For tests. Default: a client of the state store at `storeUrl`. */
   state?: RunStateClient
 }

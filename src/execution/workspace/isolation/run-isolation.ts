@@ -231,7 +231,7 @@ export class RunIsolation {
   }
 
   /** The worker has written files for the Run's programs since the first one was started: they become theirs before the next one. */
-  giveSource(): void {
+  markSourceChanged(): void {
     this.#hasGivenSource = false
   }
 
