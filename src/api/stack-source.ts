@@ -63,6 +63,28 @@ export const sourceSchema = Type.Object(
   { description: 'Source of the files. Exactly one of inline, path and git must be set.' },
 )
 
+const dataRef = (kind: string, description: string) =>
+  Type.Optional(
+    Type.Object(
+      {
+        name: Type.String({ minLength: 1, description: `Name of a ${kind} in the namespace of the Stack.` }),
+        keys: Type.Optional(
+          Type.Record(Type.String(), Type.String({ minLength: 1 }), {
+            description:
+              'Variable names by key, such as aws-region: aws:region, because a key cannot contain a colon. Default: every key, under its own name.',
+          }),
+        ),
+        format: Type.Optional(
+          Type.Enum(['Text', 'JSON'], {
+            default: 'Text',
+            description: 'Text: each value is a string. JSON: each value is parsed, for numbers, lists and objects.',
+          }),
+        ),
+      },
+      { description },
+    ),
+  )
+
 export const variablesFromSchema = Type.Object(
   {
     stackRef: Type.Optional(
@@ -81,15 +103,8 @@ export const variablesFromSchema = Type.Object(
         { description: 'Uses the outputs of another Stack as variables.' },
       ),
     ),
-    secretRef: Type.Optional(
-      Type.Object(
-        { name: Type.String({ minLength: 1 }) },
-        { description: 'Uses every key of a Secret as a variable. The values are masked in logs.' },
-      ),
-    ),
-    configMapRef: Type.Optional(
-      Type.Object({ name: Type.String({ minLength: 1 }) }, { description: 'Uses every key of a ConfigMap as a variable.' }),
-    ),
+    secretRef: dataRef('Secret', 'Uses keys of a Secret as variables. The values are masked in logs.'),
+    configMapRef: dataRef('ConfigMap', 'Uses keys of a ConfigMap as variables.'),
   },
   { description: 'A source of variables. Exactly one of stackRef, secretRef and configMapRef must be set.' },
 )

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { describe, test } from 'node:test'
 import type { Stack, StackSpec } from '../../api/index.ts'
 import { type InputSources, type KeyDigests, keyDigests, referencedInputs, resolveInputs, withoutValues } from './inputs-digest.ts'
@@ -34,6 +35,26 @@ describe('the digest changes exactly when an input of the Stack changes', () => 
   ] as [string, Partial<InputSources>, boolean][]) {
     test(what, () => assert.equal(resolve(both, { ...sources, ...change }).digest === base, isSame))
   }
+  test('only the keys that are used', () => {
+    const some = spec({
+      variablesFrom: [{ secretRef: { name: 's', keys: { a: 'aws:a' } } }, { configMapRef: { name: 'c', keys: { x: 'y' } } }],
+    })
+    const digestWith = (secret: Record<string, string>, configMap: Record<string, string>) =>
+      resolve(some, { secret: () => keys(secret), configMap: () => keys(configMap) }).digest
+    const before = digestWith({ a: '1', b: '1' }, { x: '1', z: '1' })
+    assert.equal(digestWith({ a: '1', b: '2' }, { x: '1', z: '2' }), before)
+    assert.notEqual(digestWith({ a: '2', b: '1' }, { x: '1', z: '1' }), before)
+    assert.notEqual(digestWith({ a: '1', b: '1' }, { x: '2', z: '1' }), before)
+  })
+  test('as before keys could be chosen', () => {
+    const parts = [
+      ['secret', 's', JSON.stringify(keyDigests({ a: '1' }))],
+      ['configMap', 'c', keyDigests({ x: '1' })],
+    ]
+    const every = spec({ variablesFrom: [{ secretRef: { name: 's' } }, { configMapRef: { name: 'c' } }] })
+    const { digest } = resolve(every, { secret: () => keys({ a: '1' }), configMap: () => keys({ x: '1' }) })
+    assert.equal(digest, `sha256:${createHash('sha256').update(JSON.stringify(parts)).digest('hex')}`)
+  })
   test('ignores the credentials of the source', () => {
     const git = spec({ source: { git: { url: 'https://example.com/a.git', secretRef: { name: 's' } } } })
     assert.equal(
@@ -56,6 +77,16 @@ test('reports missing objects and keys with their field', () => {
     'spec.source.git.secretRef.name: Secret "missing" does not exist in namespace "ns"; create it or correct the name',
   ])
   assert.deepEqual(referencedInputs(all), ['secret/missing', 'configMap/missing', 'secret/s'])
+})
+
+test('reports missing keys of variables', () => {
+  const some = spec({
+    variablesFrom: [{ secretRef: { name: 's', keys: { a: 'a', y: 'z' } } }, { configMapRef: { name: 'c', keys: { x: 'x' } } }],
+  })
+  assert.deepEqual(resolve(some, { secret: () => keys({ a: '1', b: '2' }), configMap: () => keys({}) }).errors, [
+    'spec.variablesFrom[0].secretRef.keys[y]: Secret "s" has no key "y"; it has a, b',
+    'spec.variablesFrom[1].configMapRef.keys[x]: ConfigMap "c" has no key "x"; it has no keys',
+  ])
 })
 
 test('withoutValues drops the values of a Secret (invariant 9)', () => {

@@ -36,23 +36,33 @@ export function resolveInputs(spec: StackSpec, sources: InputSources, namespace:
     const message = `${kind} "${name}" does not exist in namespace "${namespace}"; create it or correct the name`
     errors.push({ reason: 'FieldValueNotFound', field, message })
   }
+  const missingKey = (field: string, kind: string, name: string, key: string, { keys }: KeyDigests) => {
+    const has = Object.keys(keys).join(', ') || 'no keys'
+    errors.push({ reason: 'FieldValueNotFound', field, message: `${kind} "${name}" has no key "${key}"; it has ${has}` })
+  }
   const secretKey = (field: string, name: string, key: string | undefined): string | undefined => {
     const secret = sources.secret(name)
     if (!secret) missing(`${field}.name`, 'Secret', name)
-    else if (key !== undefined && secret.keys[key] === undefined) {
-      const has = Object.keys(secret.keys).join(', ') || 'no keys'
-      errors.push({ reason: 'FieldValueNotFound', field: `${field}.key`, message: `Secret "${name}" has no key "${key}"; it has ${has}` })
-    }
+    else if (key !== undefined && secret.keys[key] === undefined) missingKey(`${field}.key`, 'Secret', name, key, secret)
     return key === undefined ? JSON.stringify(secret?.keys) : secret?.keys[key]
   }
   for (const [index, { stackRef, secretRef, configMapRef }] of (spec.variablesFrom ?? []).entries()) {
     const field = `spec.variablesFrom[${index}]`
     if (stackRef) parts.push(['stack', stackRef.name, sources.stack(stackRef.name)?.status?.outputsDigest ?? null])
-    if (secretRef) parts.push(['secret', secretRef.name, secretKey(`${field}.secretRef`, secretRef.name, undefined) ?? null])
-    if (configMapRef) {
-      const configMap = sources.configMap(configMapRef.name)
-      if (!configMap) missing(`${field}.configMapRef.name`, 'ConfigMap', configMapRef.name)
-      parts.push(['configMap', configMapRef.name, configMap?.keys ?? null])
+    for (const [kind, type, reference] of [
+      ['secret', 'Secret', secretRef],
+      ['configMap', 'ConfigMap', configMapRef],
+    ] as const) {
+      if (!reference) continue
+      const found = sources[kind](reference.name)
+      const at = `${field}.${kind}Ref`
+      if (!found) missing(`${at}.name`, type, reference.name)
+      const names = reference.keys && Object.keys(reference.keys)
+      if (found)
+        for (const key of names ?? []) if (found.keys[key] === undefined) missingKey(`${at}.keys[${key}]`, type, reference.name, key, found)
+      const keys = found && (names ? Object.fromEntries(names.sort().map(key => [key, found.keys[key]])) : found.keys)
+      // The form that each had before keys could be chosen: another one would make every Stack run again.
+      parts.push([kind, reference.name, (kind === 'secret' ? keys && JSON.stringify(keys) : keys) ?? null])
     }
   }
   for (const [index, { name, secretKeyRef }] of (spec.env ?? []).entries()) {

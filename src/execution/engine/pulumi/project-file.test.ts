@@ -6,13 +6,15 @@ import { parseProject } from './project-file.ts'
 describe('a project file', () => {
   test('has a name, a runtime with options and a backend', async () => {
     const text =
-      'name: shop\nruntime:\n  name: nodejs\n  options: { packagemanager: pnpm }\nbackend: { url: "s3://b" }\nstackConfigDir: config\n'
+      'name: shop\nruntime:\n  name: nodejs\n  options: { packagemanager: pnpm }\nbackend: { url: "s3://b" }\nstackConfigDir: config\n' +
+      'config:\n  size: integer\n  list: { type: array }\n  "aws:tags": { type: object }\n'
     deepEqual(await parseProject('Pulumi.yaml', text), {
       ...{ fileName: 'Pulumi.yaml', name: 'shop', runtime: 'nodejs', runtimeOptions: { packagemanager: 'pnpm' } },
-      ...{ backendUrl: 's3://b', stackConfigDirectory: 'config' },
+      ...{ backendUrl: 's3://b', stackConfigDirectory: 'config', structuredConfig: new Set(['shop:list', 'aws:tags']) },
     })
     deepEqual(await parseProject('Pulumi.json', '{"name":"shop","runtime":"yaml"}'), {
       ...{ fileName: 'Pulumi.json', name: 'shop', runtime: 'yaml', runtimeOptions: {}, backendUrl: undefined, stackConfigDirectory: '.' },
+      structuredConfig: new Set(),
     })
   })
   for (const [text, message] of [

@@ -19,6 +19,8 @@ export type PulumiProject = {
   readonly backendUrl: string | undefined
   /** Directory of the configuration files of the stacks (`stackConfigDir`), relative to the project file. */
   readonly stackConfigDirectory: string
+  /** Keys of the configuration, with the name of the project, that it declares as lists or objects. */
+  readonly structuredConfig: ReadonlySet<string>
 }
 
 /** @throws {EngineError} InvalidConfiguration if there is no project file, or it has no name and runtime. */
@@ -51,7 +53,7 @@ export async function parseProject(fileName: string, text: string): Promise<Pulu
     throw invalid(`${fileName} cannot be parsed: ${(error as Error).message.split('\n')[0]}`)
   }
   if (!isJsonObject(document)) throw invalid(`${fileName} must be an object with name and runtime`)
-  const { name, runtime, backend, stackConfigDir } = document
+  const { name, runtime, backend, stackConfigDir, config } = document
   if (typeof name !== 'string' || !/^[A-Za-z0-9_.-]{1,100}$/.test(name)) {
     throw invalid(`${fileName}: name must have 1 to 100 letters, digits, "_", "-" and ".", got ${JSON.stringify(name)?.slice(0, 120)}`)
   }
@@ -64,7 +66,15 @@ export async function parseProject(fileName: string, text: string): Promise<Pulu
     ...{ fileName, name, runtime: named, runtimeOptions: isJsonObject(runtime) && isJsonObject(runtime.options) ? runtime.options : {} },
     backendUrl: typeof url === 'string' && url !== '' ? url : undefined,
     stackConfigDirectory: typeof stackConfigDir === 'string' ? stackConfigDir : '.',
+    structuredConfig: structuredKeys(name, config),
   }
 }
+
+const structuredKeys = (project: string, config: unknown): Set<string> =>
+  new Set(
+    Object.entries(isJsonObject(config) ? config : {})
+      .filter(([, declared]) => isJsonObject(declared) && (declared.type === 'object' || declared.type === 'array'))
+      .map(([key]) => (key.includes(':') ? key : `${project}:${key}`)),
+  )
 
 const invalid = (message: string) => new EngineError('InvalidConfiguration', message, { retryable: false })

@@ -5,6 +5,7 @@ import type { Detection, EngineContext } from '../engine.ts'
 import { EngineError, type EngineErrorReason, interruptedError } from '../engine-error.ts'
 import { captureStdout, fileIdentity, findExecutable } from '../find-executable.ts'
 import { maskSecrets, secretValues } from '../secret-values.ts'
+import { errorLine, explainCliError } from './cli-errors.ts'
 
 const title = 'Pulumi'
 const howToInstall = 'install it from https://www.pulumi.com/docs/install/, or set PULUMI_BIN to the path of the binary'
@@ -14,8 +15,8 @@ const maxErrorLines = 50
 /** Of the output of a command that is not logged; the rest is dropped. */
 const maxPrintedBytes = 256 * 1024 * 1024
 
-/** How a command ended. `lines` are those of stdout, if they were not logged; `errors` the last of stderr. */
-export type CliResult = { exitCode: number | null; lines: readonly string[]; errors: readonly string[] }
+/** How a command ended. `lines` are those of stdout, if they were not logged; `errors` the last of stderr, without warnings. */
+export type CliResult = { binary: string; exitCode: number | null; lines: readonly string[]; errors: readonly string[] }
 
 type Binary = { path: string; version: string }
 
@@ -98,12 +99,13 @@ export class PulumiCli {
         if (bytes <= maxPrintedBytes) lines.push(line)
       },
       onStderrLine: line => {
-        if (line.trim() !== '') errors.push(line.trim())
+        const error = errorLine(line)
+        if (error !== undefined) errors.push(error)
         if (errors.length > maxErrorLines) errors.shift()
         if (!isQuiet) context.log(line)
       },
     })
-    return { exitCode, lines, errors }
+    return { binary: path, exitCode, lines, errors }
   }
 
   /** @throws {EngineError} always: `reason`, or a more precise one that follows from the diagnostics. */
@@ -118,11 +120,11 @@ export class PulumiCli {
       ...{ ...each, summary: mask(each.summary) },
       ...(each.detail !== undefined && { detail: mask(each.detail) }),
     }))
-    const printed = result.errors.filter(line => !/^warning:/.test(line)).map(line => line.replace(/^error: /, ''))
-    const fallback = mask(
-      `"pulumi ${during}" failed with exit code ${result.exitCode}${printed.length > 0 ? `: ${printed.join(' ')}` : ''}`,
-    )
+    const printed = mask(result.errors.join(' '))
+    const fallback = `"pulumi ${during}" failed with exit code ${result.exitCode}${printed && `: ${printed}`}`
     const message = describeDiagnostics(diagnostics, fallback)
+    const explained = explainCliError(diagnostics.length > 0 ? message : printed, result.binary)
+    if (explained) throw new EngineError(explained.reason, explained.message, { retryable: explained.isRetryable, diagnostics })
     if (/violates plan|plan file was generated|is not part of the plan/i.test(message)) {
       const detail = `the plan is outdated, the update would do something else: ${message}; plan again`
       throw new EngineError('PlanOutdated', detail, { retryable: true, diagnostics })
@@ -132,6 +134,6 @@ export class PulumiCli {
   }
 }
 
-/** The same inputs will fail in the same way: a value is missing or has the wrong type, or a plugin does not exist. */
+/** The same inputs will fail in the same way: a value is missing or has the wrong type. */
 const isConfigurationError = (message: string): boolean =>
-  /missing required configuration|is missing configuration value|cannot be parsed|validating stack config|no resource plugin/i.test(message)
+  /missing required configuration|cannot be parsed|validating stack config/i.test(message)

@@ -60,7 +60,7 @@ class PulumiEngine implements Engine {
       true,
     )
     if (result.exitCode !== 0) this.#cli.fail(context, 'PlanFailed', command[0] ?? '', result, events.diagnostics)
-    const constraint = intent === 'apply' ? await takePlanFile(context, written) : undefined
+    const constraint = intent === 'apply' ? await movePlanFile(context, written) : undefined
     const planned = constraint === undefined ? previewOf(events) : parsePlanFile(constraint, liveResources(state.deployment))
     const stored: StoredPlan = {
       ...{ engine: 'pulumi', intent, counts: planned.counts, hasChanges: planned.hasChanges, options },
@@ -127,7 +127,7 @@ class PulumiEngine implements Engine {
     const [command = '', ...rest] = args
     const where = [`--stack=${session.stack}`, `--config-file=${session.configFile}`]
     const result = await session.run([command, ...where, ...commonOptions, ...rest], { isQuiet })
-    if (isQuiet && result.exitCode !== 0) for (const line of result.lines) context.log(line)
+    if (isQuiet && result.exitCode !== 0) for (const line of [...result.lines, ...result.errors]) context.log(line)
     return { result, events }
   }
 
@@ -199,7 +199,7 @@ function previewOf(events: ObservedEvents): ParsedPlan {
 }
 
 /** Moves the plan of the CLI to where a sandboxed program cannot change it any more. */
-async function takePlanFile({ files }: EngineContext, written: string): Promise<string> {
+async function movePlanFile({ files }: EngineContext, written: string): Promise<string> {
   const text = await files.readText(written, { maxBytes: maxPlanBytes })
   if (text === undefined) throw new EngineError('PlanFailed', 'the CLI reported success, but wrote no plan', { retryable: true })
   await files.remove(written)

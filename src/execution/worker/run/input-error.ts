@@ -6,6 +6,7 @@ export class InputError extends Error {
     | 'ConfigMapNotFound'
     | 'OutputsNotFound'
     | 'KeyNotFound'
+    | 'InvalidConfiguration'
     | 'InvalidSpec'
     | 'IsolationUnavailable'
     | 'PolicyViolation'
@@ -15,6 +16,6 @@ export class InputError extends Error {
   constructor(reason: InputError['reason'], field: string, message: string) {
     super(`${field}: ${message}`)
     this.reason = reason
-    this.retryable = reason !== 'InvalidSpec' && reason !== 'IsolationUnavailable'
+    this.retryable = reason !== 'InvalidSpec' && reason !== 'InvalidConfiguration' && reason !== 'IsolationUnavailable'
   }
 }

@@ -116,11 +116,16 @@ async function readVariables(
     )
   }
   if (from.secretRef) {
-    const { data = {} } = await read.secret(from.secretRef.name, `${field}.secretRef`)
-    for (const [key, value] of Object.entries(data)) setVariable(key, decodeBase64(value), true)
+    const { name } = from.secretRef
+    const { data = {} } = await read.secret(name, `${field}.secretRef`)
+    const texts = Object.fromEntries(Object.entries(data).map(([key, value]) => [key, decodeBase64(value)]))
+    const found = { kind: 'Secret', name: `${namespace}/${name}`, texts }
+    for (const [variable, value] of dataVariables(from.secretRef, `${field}.secretRef`, found)) setVariable(variable, value, true)
   } else if (from.configMapRef) {
-    const { data = {} } = await read.configMap(from.configMapRef.name, `${field}.configMapRef`)
-    for (const [key, value] of Object.entries(data)) setVariable(key, value, false)
+    const { name } = from.configMapRef
+    const { data = {} } = await read.configMap(name, `${field}.configMapRef`)
+    const found = { kind: 'ConfigMap', name: `${namespace}/${name}`, texts: data }
+    for (const [variable, value] of dataVariables(from.configMapRef, `${field}.configMapRef`, found)) setVariable(variable, value, false)
   } else if (from.stackRef) {
     const { name, outputs } = from.stackRef
     const secretName = outputsSecretName(name)
@@ -144,6 +149,31 @@ async function readVariables(
       setVariable(variable, JSON.parse(decodeBase64(value)) as Json, isSecret(output))
     }
   }
+}
+
+/**
+ * The variables of a Secret or ConfigMap. What an error reports of a value is its key: the value may be secret (invariant 9).
+ * @throws {InputError} KeyNotFound, InvalidConfiguration
+ */
+export function dataVariables(
+  { keys, format }: NonNullable<VariablesFrom['secretRef']>,
+  field: string,
+  { kind, name, texts }: { kind: string; name: string; texts: Readonly<Record<string, string>> },
+): [variable: string, value: Json][] {
+  return Object.entries(keys ?? Object.fromEntries(Object.keys(texts).map(key => [key, key]))).map(([key, variable]) => {
+    const text = getOwn(texts, key)
+    if (text === undefined) {
+      const has = Object.keys(texts).sort().join(', ') || 'none'
+      throw new InputError('KeyNotFound', `${field}.keys[${key}]`, `${kind} ${name} has no key ${JSON.stringify(key)}; it has: ${has}`)
+    }
+    if (format !== 'JSON') return [variable, text]
+    try {
+      return [variable, JSON.parse(text) as Json]
+    } catch {
+      const message = `key ${JSON.stringify(key)} of ${kind} ${name} is not JSON; correct it (a JSON string has double quotes), or set format: Text`
+      throw new InputError('InvalidConfiguration', `${field}.format`, message)
+    }
+  })
 }
 
 /** Which outputs are sensitive. A Secret without the annotation was edited by someone else: then all of them are. */

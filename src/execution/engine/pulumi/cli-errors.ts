@@ -1,0 +1,64 @@
+import { stripVTControlCharacters } from 'node:util'
+import type { EngineErrorReason } from '../engine-error.ts'
+
+/** Languages whose hosts are in the archive of each release, next to the CLI. */
+const bundledLanguages: readonly string[] = ['nodejs', 'bun', 'python', 'go', 'dotnet', 'java', 'yaml']
+const passphraseVariables = 'PULUMI_CONFIG_PASSPHRASE with spec.env of the Stack (secretKeyRef)'
+
+/** A line of stderr that is part of an error message: without colours, and without the label of its severity. Undefined: it is about something else. */
+export function errorLine(line: string): string | undefined {
+  const text = stripVTControlCharacters(line).trim()
+  if (text === '' || /^(warning:|Logging in using access token)/.test(text)) return undefined
+  return text.replace(/^error: (?!$)/i, '')
+}
+
+export type ExplainedError = { readonly reason: EngineErrorReason; readonly message: string; readonly isRetryable: boolean }
+
+/**
+ * What an error of the CLI means for a Stack, with the remedy that exists here: the CLI names commands that a user of Oarlock does not run.
+ * @param binary of the CLI.
+ * @returns undefined for any other error.
+ */
+export function explainCliError(message: string, binary: string): ExplainedError | undefined {
+  const host = /no language plugin 'pulumi-language-([\w.-]+)' found|the ([\w.-]+) language plugin is bundled with Pulumi/.exec(message)
+  if (host) {
+    const language = host[1] ?? host[2] ?? ''
+    const remedy = bundledLanguages.includes(language)
+      ? 'install the complete release of Pulumi on the worker, which has it next to the CLI'
+      : `Pulumi does not include it; install it on the worker, next to the CLI or on the PATH, or correct runtime in Pulumi.yaml`
+    const text = `the language host of ${language} programs was not found: pulumi-language-${language} is neither next to ${binary} nor on the PATH of the Run; ${remedy}`
+    return { reason: 'EngineNotFound', message: text, isRetryable: false }
+  }
+  const plugin =
+    /(?:no|install) (resource|analyzer) plugin '?pulumi-(?:resource|analyzer)-([\w.-]+?)'?(?: found|\b)(?:.*? at version (v[\w.+-]+))?/.exec(
+      message,
+    ) ?? /could not find latest version for (provider) ([\w.-]+)()/.exec(message)
+  if (plugin) {
+    const [, kind, name = '', version = ''] = plugin
+    const file = kind === 'analyzer' ? `pulumi-analyzer-${name}` : `pulumi-resource-${name}`
+    // What the download failed with, and nothing of what the CLI suggests.
+    const detail = message.split(/, (?:install the plugin|please)/)[0] ?? ''
+    const text = `the plugin ${file}${version && ` ${version}`} is not on the worker and cannot be downloaded: ${detail}; install it next to ${binary} or on the PATH, or allow the worker to reach the plugin's server`
+    // A typing error in the name and a server that is not reached look the same.
+    return { reason: 'InitFailed', message: text, isRetryable: true }
+  }
+  if (/passphrase must be set with PULUMI_CONFIG_PASSPHRASE/.test(message)) {
+    const text = `secrets of the configuration file or of the state are encrypted with a passphrase, which this Run does not have: set ${passphraseVariables}`
+    return { reason: 'InvalidConfiguration', message: text, isRetryable: false }
+  }
+  if (/incorrect passphrase/.test(message)) {
+    const text = `the passphrase of the environment does not decrypt the secrets of the configuration file or of the state; correct ${passphraseVariables}`
+    return { reason: 'InvalidConfiguration', message: text, isRetryable: false }
+  }
+  const unencrypted = /configuration key '([^']*)' must be encrypted as it's secret/.exec(message)
+  if (unencrypted) {
+    const text = `Pulumi.yaml declares the configuration ${unencrypted[1]} as secret, but its value is not: pass it with a secretRef in spec.variablesFrom instead of spec.variables`
+    return { reason: 'InvalidConfiguration', message: text, isRetryable: false }
+  }
+  const missing = /is missing configuration values? ('.*')/.exec(message)
+  if (missing) {
+    const text = `the program requires the configuration ${missing[1]}: set it with spec.variables or spec.variablesFrom of the Stack`
+    return { reason: 'InvalidConfiguration', message: text, isRetryable: false }
+  }
+  return undefined
+}
