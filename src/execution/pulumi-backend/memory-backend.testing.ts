@@ -100,8 +100,8 @@ export class MemoryBackend implements PulumiBackend {
 
   async listUpdates(_id: PulumiStackId, { page, pageSize }: { page: number; pageSize: number }) {
     const records = this.started.map((update, i) => ({
-      ...{ kind: update.kind, version: i + 1, startSeconds: 1, endSeconds: 2, message: update.metadata.message },
-      ...{ environment: update.metadata.environment, config: update.config, result: 'succeeded' as const },
+      ...{ kind: update.kind, version: i + 1, startSeconds: 1, endSeconds: 2, message: 'why' },
+      ...{ environment: {}, config: { 'web:key': { text: 'v', isSecret: true, isObject: false } }, result: 'succeeded' as const },
     }))
     return records.reverse().slice((page - 1) * pageSize, page * pageSize)
   }

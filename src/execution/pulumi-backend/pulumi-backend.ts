@@ -9,7 +9,7 @@ export type PulumiUpdateKind = 'update' | 'preview' | 'refresh' | 'destroy'
 /** A value of the configuration. A secret is encrypted; `isObject`: the text is JSON. */
 export type PulumiConfigValue = { readonly text: string; readonly isSecret: boolean; readonly isObject: boolean }
 
-/** One operation of the CLI on a stack, from its start to its completion. */
+/** One operation of the CLI on a stack, from its start to its completion. Its configuration and message are not kept: nobody reads them here. */
 export type PulumiUpdate = {
   readonly id: string
   readonly stack: PulumiStackId
@@ -18,9 +18,6 @@ export type PulumiUpdate = {
   readonly isPreview: boolean
   /** Counts the updates that this handler has started, from 1. 0 for a preview. */
   readonly number: number
-  /** Message of the update, and what the CLI reports about where it runs (commit, author, CI system). */
-  readonly metadata: { readonly message: string; readonly environment: Readonly<Record<string, string>> }
-  readonly config: Readonly<Record<string, PulumiConfigValue>>
   /** As in the `User-Agent`, without a leading `v`; undefined if the CLI did not report it. */
   readonly cliVersion: string | undefined
   /** The CLI sends journal entries; otherwise it sends whole checkpoints. */

@@ -95,10 +95,7 @@ export const stackRoutes: Routes = [
       if (!('deployment' in toObject(value))) throw badRequest('the body must be a deployment: {"version":3,"deployment":{…}}')
       await context.backend.importDeployment(stack, Buffer.from(text))
       const imported = new TrackedUpdate(
-        {
-          ...{ id: context.createId(), stack, kind: 'update', isPreview: false, number: 0, config: {}, cliVersion, isJournaled: false },
-          metadata: { message: '', environment: {} },
-        },
+        { id: context.createId(), stack, kind: 'update', isPreview: false, number: 0, cliVersion, isJournaled: false },
         context.createToken(),
       )
       // The CLI polls its status until it succeeded.

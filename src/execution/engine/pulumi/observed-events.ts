@@ -4,19 +4,23 @@ import type { ResourceChange } from './plan-file.ts'
 import { isCounted, nameOf, typeOf } from './urn.ts'
 
 const maxDiagnostics = 200
+/** Characters of the resources that change, with what changes of them: about 50,000 resources. */
+const maxCharacters = 16 * 1_048_576
 const unchanging: readonly string[] = ['same', 'read', 'read-discard', 'read-replacement']
 
 export type Progress = { done: number; total: number; current?: string }
 
-/** What the engine of one command of the CLI has reported. */
+/** What the engine of one command of the CLI has reported. Bounded: a program can send any events (invariant 10). */
 export class ObservedEvents {
   readonly diagnostics: Diagnostic[] = []
   /** Operation to the number of resources; undefined before the end. */
   summary: Readonly<Record<string, number>> | undefined
   readonly #steps = new Map<string, Set<string>>()
-  readonly #details = new Map<string, PulumiResourceStep>()
+  readonly #details = new Map<string, Pick<PulumiResourceStep, 'detailedDiff' | 'replaceKeys'>>()
   readonly #done = new Set<string>()
   readonly #total: number
+  #characters = 0
+  #isTruncated = false
 
   /** @param total resources that are expected to change. */
   constructor(total = 0) {
@@ -38,6 +42,11 @@ export class ObservedEvents {
     return undefined
   }
 
+  /** True if there were more changes than are kept. */
+  get isTruncated(): boolean {
+    return this.#isTruncated
+  }
+
   /** The resources that change, of a preview. */
   changes(): ResourceChange[] {
     return [...this.#steps]
@@ -51,12 +60,18 @@ export class ObservedEvents {
   }
 
   #addStep(step: PulumiResourceStep, kind: 'resourceStarted' | 'resourceDone'): Progress | undefined {
-    const { urn, op } = step
+    const { urn, op, detailedDiff, replaceKeys } = step
+    if (unchanging.includes(op)) return undefined
+    this.#characters += urn.length + op.length + JSON.stringify([detailedDiff, replaceKeys]).length
+    if (this.#characters > maxCharacters) {
+      this.#isTruncated = true
+      return undefined
+    }
     const steps = this.#steps.get(urn) ?? new Set()
     steps.add(op)
     this.#steps.set(urn, steps)
-    if (!unchanging.includes(op)) this.#details.set(urn, step)
-    if (unchanging.includes(op) || !isCounted(urn)) return undefined
+    this.#details.set(urn, { detailedDiff, replaceKeys })
+    if (!isCounted(urn)) return undefined
     if (kind === 'resourceDone') this.#done.add(urn)
     const done = this.#done.size
     return { done, total: Math.max(this.#total, done), current: `${op} ${typeOf(urn)} ${nameOf(urn)}` }

@@ -192,6 +192,10 @@ function previewOf(events: ObservedEvents): ParsedPlan {
   if (!events.summary) {
     throw new EngineError('PlanFailed', 'the CLI reported success, but not what would change', { retryable: true })
   }
+  if (events.isTruncated) {
+    const message = 'the preview changes more resources than a Run can show (16 MiB of names and properties); use --target to change a part'
+    throw new EngineError('PlanFailed', message, { retryable: false })
+  }
   const changes = events.changes()
   const counts = { add: 0, change: 0, destroy: 0 }
   for (const { urn, actions } of changes) if (isCounted(urn)) addSteps(counts, actions)

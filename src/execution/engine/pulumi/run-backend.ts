@@ -16,6 +16,7 @@ export type RunBackendOptions = {
   readonly stack: PulumiStackId
   /** What a StackReference to another stack finds; undefined: there is none, or the Stack may not read it. */
   readonly readOther: (stack: PulumiStackId) => Promise<Uint8Array | undefined>
+  /** Gets the events of the update or preview of the command that runs. */
   readonly onEvents: (events: readonly PulumiEvent[]) => void
   /** The store refuses the Run's writes for good. */
   readonly onRefused: (error: Error) => void
@@ -24,9 +25,16 @@ export type RunBackendOptions = {
 /** The backend of one Run: its own stack in the state store, with the epoch of the Run, and the outputs of stacks that it may refer to. */
 export class RunBackend implements PulumiBackend {
   readonly #options: RunBackendOptions
+  /** Of the command that runs; undefined until it has started one. */
+  #updateId: string | undefined
 
   constructor(options: RunBackendOptions) {
     this.#options = options
+  }
+
+  /** A command of the CLI starts. It has one update: a further one is of a CLI that the program runs, and its events are not those of the command. */
+  beginCommand(): void {
+    this.#updateId = undefined
   }
 
   async readUser() {
@@ -96,6 +104,7 @@ export class RunBackend implements PulumiBackend {
     // With a journal the store rejects an operation before it begins; a checkpoint that is too large is rejected after it.
     if (newest?.isFull && !update.isPreview && !update.isJournaled && update.kind !== 'destroy')
       throw new PulumiBackendError('TooLarge', tooLargeForCheckpoints)
+    this.#updateId ??= update.id
     return { version: (newest?.version ?? 0) + 1 }
   }
 
@@ -115,8 +124,8 @@ export class RunBackend implements PulumiBackend {
     await (write.kind === 'checkpoint' ? state.keepPulumiState(write.deployment) : state.keepJournal(toBatch(write.entries)))
   }
 
-  async recordEvents(_update: PulumiUpdate, events: readonly PulumiEvent[]) {
-    this.#options.onEvents(events)
+  async recordEvents({ id }: PulumiUpdate, events: readonly PulumiEvent[]) {
+    if (id === this.#updateId) this.#options.onEvents(events)
   }
 
   async completeUpdate(update: PulumiUpdate) {

@@ -81,6 +81,7 @@ async function openManaged({ context, cli, project, name, env: base }: Opening):
     ...{ project, reference: `${id.project}/${id.stack}`, stack: `${id.organization}/${id.project}/${id.stack}`, configFile },
     onEvents: () => {},
     run: async (args, options) => {
+      backend.beginCommand()
       try {
         return await cli.run(context, { args, env, wrap: relay?.wrap, ...options })
       } finally {
