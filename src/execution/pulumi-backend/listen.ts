@@ -1,9 +1,10 @@
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { sendContinue } from '../../kubernetes/util/index.ts'
+import { limitConnections } from './limit-connections.ts'
 import type { PulumiHandler } from './pulumi-handler.ts'
 
-/** Connections beyond are closed. The CLI opens fewer than 10. */
+/** The CLI opens fewer than 10. */
 const maxConnections = 128
 
 export type PulumiEndpoint = {
@@ -26,7 +27,7 @@ export async function listenPulumi(handler: PulumiHandler, at: { readonly socket
       { maxHeaderSize: 16_384, headersTimeout: 10_000, requestTimeout: 120_000, keepAliveTimeout: 60_000 },
       (req, res) => void handler.handle(req, res),
     )
-  server.maxConnections = maxConnections
+  limitConnections(server, maxConnections)
   sendContinue(server)
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
