@@ -2,8 +2,8 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
 /**
- * At most `max` connections (invariant 10). A further one closes the one that is idle for the longest time, so that connections without a request exclude
- * nobody; it is closed itself only if all others have a request in progress. Call it before the server listens.
+ * At most `max` connections (invariant 10). A further one closes the one that is idle for the longest time, so that connections without a request do
+ * not exclude others; it is closed itself only if all others have a request in progress. Call it before the server listens.
  */
 export function limitConnections(server: Server, max: number): void {
   /** Without a request in progress, in the order in which they became idle. */

@@ -9,7 +9,7 @@ export type PulumiUpdateKind = 'update' | 'preview' | 'refresh' | 'destroy'
 /** A value of the configuration. A secret is encrypted; `isObject`: the text is JSON. */
 export type PulumiConfigValue = { readonly text: string; readonly isSecret: boolean; readonly isObject: boolean }
 
-/** One operation of the CLI on a stack, from its start to its completion. Its configuration and message are not kept: nobody reads them here. */
+/** One operation of the CLI on a stack, from its start to its completion. Its configuration and message are not kept: no part of Oarlock reads them. */
 export type PulumiUpdate = {
   readonly id: string
   readonly stack: PulumiStackId
