@@ -80,6 +80,22 @@ test('the state names the CLI that wrote it, with the magic that the CLI checks'
   deepEqual(deployment.manifest, { time: '1970-01-01T00:00:01.000Z', magic, version: '3.260.0' })
 })
 
+test('entries of a transaction that failed are in no later read', t => {
+  const { append, complete, names, database } = open(t)
+  append(1, 1, created(1, 'a'))
+  throws(() =>
+    database().transaction(() => {
+      database().appendJournal({ stackUid, ...run(1), update: 1, cliVersion: '', bytes: batch(created(2, 'lost')) }, 1_000)
+      deepEqual(database().pulumiFacts(stackUid)?.resources, 2)
+      throw new Error('the disk is full')
+    }),
+  )
+  deepEqual([names(), database().pulumiFacts(stackUid)?.resources], [['a'], 1])
+  append(1, 1, created(2, 'b'))
+  complete(1, 1)
+  deepEqual(names(), ['a', 'b'])
+})
+
 test('a later update applies its entries to what the one before has left', t => {
   const { append, complete, names, versions } = open(t)
   append(1, 1, created(1, 'a'), created(2, 'b'))

@@ -3,18 +3,21 @@ import {
   DeploymentError,
   isTooDeep,
   JournalBatchError,
+  type JournalEntry,
   journalEntryKinds,
   parseJournalEntry,
   parseUntypedDeployment,
   type RawJournalEntry,
   replayJournal,
   splitJournalBatch,
+  type UnreadableEntry,
   type UntypedDeployment,
 } from '../pulumi/index.ts'
 import { decideComplete, decideJournal, type UpdateId } from './decide-journal.ts'
 import { additionLimit, type Begun, journalSizeError } from './decide-journal-size.ts'
 import type { Encryption } from './encryption.ts'
 import { type Journal, JournalTable } from './journal-table.ts'
+import { ParsedJournals } from './parsed-journals.ts'
 import type { StateFile } from './state-file.ts'
 import { StateStoreError } from './state-store-error.ts'
 import type { NewestPulumi, PulumiFacts, StateLimits, StoredVersion, VersionInfo } from './state-types.ts'
@@ -22,6 +25,8 @@ import type { VersionTable } from './version-table.ts'
 
 /** Facts are kept of this many Stacks. */
 const maxCachedFacts = 1_000
+/** Of the entries of open journals that are kept in memory, as they were sent. */
+const maxParsedBytes = 32 * 1024 * 1024
 
 /**
  * States of Pulumi: the newest version and the open journal, which are one state (invariant 12: neither is read without the other). A journal is
@@ -34,8 +39,9 @@ export class PulumiState {
   readonly #limits: StateLimits
   /** By UID; of large states, what the journal of `version` resulted in when it had `journalBytes`. */
   readonly #measured = new Map<string, { version: number; journalBytes: number; bytes: number }>()
-  /** By UID; of the state with this version and number of entries. */
-  readonly #facts = new Map<string, { version: number; entries: number; facts: PulumiFacts }>()
+  /** By UID. */
+  readonly #facts = new Map<string, CachedFacts>()
+  readonly #parsed = new ParsedJournals(maxParsedBytes)
 
   constructor(file: StateFile, versions: VersionTable, encryption: Encryption, limits: StateLimits) {
     this.#versions = versions
@@ -91,6 +97,7 @@ export class PulumiState {
     const { entries, bytes } = journal
     const changed = { ...journal, entries: entries + append.entries.length, bytes: bytes + (append.bytes ?? 0), changedMs: nowMs }
     this.#journals.set(stackUid, changed)
+    this.#parsed.append(stackUid, journal, changed, append.entries)
     return changed
   }
 
@@ -163,18 +170,26 @@ export class PulumiState {
     const cached = this.#facts.get(stackUid)
     if (cached?.version === version && cached.entries === entries) return cached.facts
     const facts = this.#readFacts(stackUid, journal)
+    this.#setFacts(stackUid, { version, entries, facts })
+    return facts
+  }
+
+  /** A transaction has failed: what is in memory may not be stored. */
+  clearCaches(): void {
+    for (const cache of [this.#parsed, this.#facts, this.#measured]) cache.clear()
+  }
+
+  #setFacts(stackUid: string, facts: CachedFacts): void {
     this.#facts.delete(stackUid)
-    this.#facts.set(stackUid, { version, entries, facts })
+    this.#facts.set(stackUid, facts)
     const oldest = this.#facts.size > maxCachedFacts ? this.#facts.keys().next().value : undefined
     if (oldest !== undefined) this.#facts.delete(oldest)
-    return facts
   }
 
   #readFacts(stackUid: string, journal: Journal | undefined): PulumiFacts {
     try {
-      const state = journal ? this.#replay(stackUid, journal).state : this.#base(stackUid, undefined)
-      const { resources = [], pending_operations: pending } = state?.deployment ?? {}
-      return { resources: resources?.length ?? 0, pendingOperations: pending?.length ?? 0 }
+      const state = journal ? this.#replayState(stackUid, journal) : this.#base(stackUid, undefined)
+      return factsOf(state)
     } catch (error) {
       if (!(error instanceof StateStoreError) || error.code !== 'JournalUnreadable') throw error
       return { resources: 0, pendingOperations: 0, unreadable: error.message }
@@ -214,30 +229,50 @@ export class PulumiState {
   }
 
   #replay(stackUid: string, journal: Journal): Replayed {
+    const state = this.#replayState(stackUid, journal)
+    return { journal, state, bytes: Buffer.from(JSON.stringify(state)) }
+  }
+
+  #replayState(stackUid: string, journal: Journal): UntypedDeployment {
     const base = this.#base(stackUid, journal.baseVersion)
-    const entries = Array.from(this.#journals.texts(stackUid, journal), text => parseJournalEntry(JSON.parse(text)))
+    const entries = this.#entries(stackUid, journal)
     const { cliVersion, changedMs } = journal
     const version = cliVersion === '' ? (base?.deployment?.manifest?.version ?? '') : cliVersion
     const magic = version === '' ? '' : createHash('sha256').update(version).digest('hex')
     const result = replayJournal(base, entries, { manifest: { time: new Date(changedMs).toISOString(), magic, version } })
-    if (result.kind === 'deployment') {
-      const bytes = Buffer.from(JSON.stringify(result.result))
-      return { journal, state: result.result, bytes }
-    }
+    if (result.kind === 'deployment') return result.result
     const cli = cliVersion === '' ? '' : ` (Pulumi ${cliVersion})`
     const at = `${result.message} (sequenceID ${result.sequenceId})`
     const message = `the journal of Run ${journal.runName}${cli} cannot be read by this version of Oarlock: ${at}`
     throw new StateStoreError('JournalUnreadable', message)
   }
 
-  #storeResult(stackUid: string, { journal, bytes }: Replayed): void {
+  #entries(stackUid: string, journal: Journal): readonly (JournalEntry | UnreadableEntry)[] {
+    const parsed = this.#parsed.get(stackUid, journal)
+    if (parsed) return parsed
+    const entries = Array.from(this.#journals.texts(stackUid, journal), text => parseJournalEntry(JSON.parse(text)))
+    this.#parsed.set(stackUid, journal, entries)
+    return entries
+  }
+
+  #storeResult(stackUid: string, { journal, state, bytes }: Replayed): void {
     this.#measured.delete(stackUid)
+    this.#parsed.delete(stackUid)
+    this.#setFacts(stackUid, { version: journal.version, entries: 0, facts: factsOf(state) })
     const { version, epoch, runName: author, changedMs: createdMs } = journal
     const row = { stackUid, version, kind: 'pulumi', orphan: null, epoch, author, sequence: undefined } as const
     this.#journals.close(stackUid, journal)
     this.#versions.insert({ ...row, digest: this.#encryption.digest(bytes), bytes, createdMs })
   }
 }
+
+const factsOf = (state: UntypedDeployment | undefined): PulumiFacts => {
+  const { resources, pending_operations: pending } = state?.deployment ?? {}
+  return { resources: resources?.length ?? 0, pendingOperations: pending?.length ?? 0 }
+}
+
+/** Of the state with this version and number of entries. */
+type CachedFacts = { version: number; entries: number; facts: PulumiFacts }
 
 type Replayed = { journal: Journal; state: UntypedDeployment; bytes: Buffer }
 

@@ -69,7 +69,12 @@ export class StateDatabase {
    * @throws what `work` threw, or a {@link StateStoreError}.
    */
   transaction<T>(work: () => T): T {
-    return this.#file.transaction(work)
+    try {
+      return this.#file.transaction(work)
+    } catch (error) {
+      this.#pulumi.clearCaches()
+      throw error
+    }
   }
 
   /** See {@link StateFile.backUp}. */
