@@ -31,6 +31,27 @@ for (const { name, intent, pulumi = {}, run, want } of [
     pulumi: { replace: [urn], runProgram: true, policyPacks: ['p'] },
     want: ['--run-program'],
   },
+  {
+    name: 'a destruction is restricted by targets of the Run, not by those of the Stack',
+    intent: 'destroy',
+    pulumi: { targets: [urn], targetDependents: true },
+    want: [],
+  },
+  {
+    name: 'a destruction of targets',
+    intent: 'destroy',
+    pulumi: { targets: [`${urn}1`], targetDependents: true },
+    run: { targets: [urn] },
+    want: [`--target=${urn}`, '--target-dependents'],
+  },
+  {
+    name: 'the Stack replaces what exists, and the Run what it names',
+    intent: 'apply',
+    pulumi: { replace: [urn, `${urn}-new`] },
+    run: { replace: [urn, `${urn}-other`] },
+    want: [`--replace=${urn}`, `--replace=${urn}-other`],
+  },
+  { name: 'a refresh has targets', intent: 'refresh', pulumi: { targets: [urn] }, want: [`--target=${urn}`] },
   { name: 'a refresh refreshes once', intent: 'refresh', pulumi: { refresh: true }, want: [] },
   {
     name: 'targets of the Run replace those of the Stack',
@@ -41,7 +62,8 @@ for (const { name, intent, pulumi = {}, run, want } of [
   },
   { name: 'a Run without refresh', intent: 'apply', pulumi: { refresh: true }, run: { refresh: false }, want: ['--refresh=false'] },
 ] as const) {
-  test(`options: ${name}`, () => deepEqual(operationOptions(contextOf({ ...pulumi } as never), intent, run as never), want))
+  test(`options: ${name}`, () =>
+    deepEqual(operationOptions(contextOf({ ...pulumi } as never), { intent, run: run as never, isInState: each => each === urn }), want))
 }
 
 test('options: the number of operations applies to previews too, and errors only to updates', () => {

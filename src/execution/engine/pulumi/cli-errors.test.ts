@@ -68,6 +68,14 @@ for (const [name, printed, want] of [
       "the program requires the configuration 'j:a' and 'j:b': set it with spec.variables or spec.variablesFrom of the Stack",
     ],
   ],
+  [
+    'a target does not exist',
+    "Target 'urn:pulumi:dev::p::a:b:C::c' could not be found in the stack. Did you forget to escape $ in your shell?",
+    [
+      ...['InvalidConfiguration', false],
+      'urn:pulumi:dev::p::a:b:C::c is neither in the program nor in the state: correct targets or replace of the Run or of spec.pulumi; "oarlock state show NAME" lists the URNs',
+    ],
+  ],
   ['another error', 'resource, variable, or config value "nope" not found', undefined],
 ] as const) {
   test(`explains: ${name}`, () => {

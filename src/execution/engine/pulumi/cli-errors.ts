@@ -8,9 +8,12 @@ const passphraseVariables = 'PULUMI_CONFIG_PASSPHRASE with spec.env of the Stack
 /** A line of stderr that is part of an error message: without colours, and without the label of its severity. Undefined: it is about something else. */
 export function errorLine(line: string): string | undefined {
   const text = stripVTControlCharacters(line).trim()
-  if (text === '' || /^(warning:|Logging in using access token)/.test(text)) return undefined
+  if (text === '' || text.startsWith('warning:') || isLoginNote(text)) return undefined
   return text.replace(/^error: (?!$)/i, '')
 }
+
+/** The CLI prints it with each command. */
+export const isLoginNote = (line: string): boolean => line.startsWith('Logging in using access token')
 
 export type ExplainedError = { readonly reason: EngineErrorReason; readonly message: string; readonly isRetryable: boolean }
 
@@ -58,6 +61,11 @@ export function explainCliError(message: string, binary: string): ExplainedError
   const missing = /is missing configuration values? ('.*')/.exec(message)
   if (missing) {
     const text = `the program requires the configuration ${missing[1]}: set it with spec.variables or spec.variablesFrom of the Stack`
+    return { reason: 'InvalidConfiguration', message: text, isRetryable: false }
+  }
+  const unknown = /Target '(.*)' could not be found in the stack/.exec(message)
+  if (unknown) {
+    const text = `${unknown[1]} is neither in the program nor in the state: correct targets or replace of the Run or of spec.pulumi; "oarlock state show NAME" lists the URNs`
     return { reason: 'InvalidConfiguration', message: text, isRetryable: false }
   }
   return undefined

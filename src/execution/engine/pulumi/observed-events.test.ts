@@ -39,3 +39,75 @@ test('what is kept of a command is bounded, and what is missing is known', () =>
   for (let index = 0; index < 1_000; index++) events.add({ sequence: index, timeMs: 0, kind: 'error', message: 'x' })
   equal(events.diagnostics.length, 200)
 })
+
+const urn = (name: string, type = 'a:b:C') => `urn:pulumi:dev::shop::${type}::${name}`
+const base = { sequence: 1, timeMs: 0 }
+const changeOf = (name: string, op: string, type?: string) =>
+  ({
+    urn: urn(name, type),
+    type: type ?? 'a:b:C',
+    op,
+    replaceKeys: [],
+    changedKeys: [],
+    detailedDiff: { size: 'update' },
+  }) as unknown as PulumiResourceStep
+const started = (each: PulumiResourceStep): PulumiEvent => ({ ...base, kind: 'resourceStarted', step: each, isPreview: false })
+const done = (each: PulumiResourceStep): PulumiEvent => ({ ...base, kind: 'resourceDone', step: each, isPreview: false })
+const error = (message: string, of?: string): PulumiEvent => ({
+  ...{ ...base, kind: 'diagnostic', severity: 'error', message, isEphemeral: false },
+  ...(of !== undefined && { urn: urn(of) }),
+})
+const policy = (enforcementLevel: string): PulumiEvent => ({
+  ...{
+    ...base,
+    kind: 'policy',
+    urn: urn('b'),
+    message: 'buckets must be private\nset acl',
+    policy: 'no-public',
+    pack: 'aws',
+    packVersion: '1',
+  },
+  enforcementLevel,
+})
+const observe = (...events: PulumiEvent[]) => {
+  const observed = new ObservedEvents(2)
+  return { observed, progress: events.map(event => observed.add(event)) }
+}
+
+test('progress counts what a user has declared, when it is done', () => {
+  const { progress } = observe(
+    ...[started(changeOf('s', 'create', 'pulumi:pulumi:Stack')), started(changeOf('a', 'create')), done(changeOf('a', 'create'))],
+    ...[done(changeOf('same', 'same')), done(changeOf('b', 'update')), done(changeOf('c', 'delete'))],
+  )
+  deepEqual(progress, [
+    ...[undefined, { done: 0, total: 2, current: 'create a:b:C a' }, { done: 1, total: 2, current: 'create a:b:C a' }],
+    ...[undefined, { done: 2, total: 2, current: 'update a:b:C b' }, { done: 3, total: 3, current: 'delete a:b:C c' }],
+  ])
+})
+
+test('errors name the resource and have no label', () => {
+  const { observed } = observe(error('error: it broke\n', 'b'), error('the program failed'))
+  deepEqual(observed.diagnostics, [
+    { severity: 'error', summary: 'a:b:C b', detail: 'it broke' },
+    { severity: 'error', summary: 'pulumi', detail: 'the program failed' },
+  ])
+})
+
+test('errors that follow from others are left out, unless there are no others', () => {
+  const follows = [
+    error(`error: expected resource operations for ${urn('c')} but none were seen`, 'c'),
+    error('error: an unhandled error occurred: waiting for RPCs: resource b [a:b:C] failed to register'),
+  ]
+  deepEqual(
+    observe(...follows, error('error: it broke', 'b')).observed.diagnostics.map(({ detail }) => detail),
+    ['it broke'],
+  )
+  deepEqual(observe(...follows).observed.diagnostics.length, 2)
+})
+
+test('a mandatory policy that is violated is an error with the policy, the resource and the message, an advisory one a warning', () => {
+  deepEqual(observe(policy('mandatory'), policy('advisory'), policy('remediate')).observed.diagnostics, [
+    { severity: 'error', summary: 'policy no-public of pack aws is violated by a:b:C b', detail: 'buckets must be private\nset acl' },
+    { severity: 'warning', summary: 'policy no-public of pack aws is violated by a:b:C b', detail: 'buckets must be private\nset acl' },
+  ])
+})

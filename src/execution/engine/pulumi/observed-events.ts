@@ -10,9 +10,15 @@ const unchanging: readonly string[] = ['same', 'read', 'read-discard', 'read-rep
 
 export type Progress = { done: number; total: number; current?: string }
 
+/** The label of its severity, which the CLI prints before each message. */
+const withoutLabel = (message: string): string => message.trim().replace(/^error: (?=\S)/, '')
+
+const followsFromOthers = (detail: string): boolean =>
+  /^expected resource operations for .* but none were seen$|^an unhandled error occurred: waiting for RPCs: /.test(detail)
+
 /** What the engine of one command of the CLI has reported. Bounded: a program can send any events (invariant 10). */
 export class ObservedEvents {
-  readonly diagnostics: Diagnostic[] = []
+  readonly #diagnostics: Diagnostic[] = []
   /** Operation to the number of resources; undefined before the end. */
   summary: Readonly<Record<string, number>> | undefined
   readonly #steps = new Map<string, Set<string>>()
@@ -34,10 +40,12 @@ export class ObservedEvents {
     else if (event.kind === 'diagnostic') {
       const { severity, message, urn, isEphemeral } = event
       if (severity !== 'error' || isEphemeral) return undefined
-      this.#addDiagnostic({ severity: 'error', summary: urn ? `${typeOf(urn)} ${nameOf(urn)}` : 'pulumi', detail: message.trim() })
-    } else if (event.kind === 'policy' && event.enforcementLevel === 'mandatory') {
-      const { policy, pack, message } = event
-      this.#addDiagnostic({ severity: 'error', summary: `policy ${policy} of ${pack} is violated`, detail: message.trim() })
+      this.#addDiagnostic({ severity: 'error', summary: urn ? `${typeOf(urn)} ${nameOf(urn)}` : 'pulumi', detail: withoutLabel(message) })
+    } else if (event.kind === 'policy' && (event.enforcementLevel === 'mandatory' || event.enforcementLevel === 'advisory')) {
+      const { policy, pack, message, urn, enforcementLevel } = event
+      const severity = enforcementLevel === 'mandatory' ? 'error' : 'warning'
+      const by = urn ? ` by ${typeOf(urn)} ${nameOf(urn)}` : ''
+      this.#addDiagnostic({ severity, summary: `policy ${policy} of pack ${pack} is violated${by}`, detail: message.trim() })
     } else if (event.kind === 'resourceStarted' || event.kind === 'resourceDone') return this.#addStep(event.step, event.kind)
     return undefined
   }
@@ -45,6 +53,15 @@ export class ObservedEvents {
   /** True if there were more changes than are kept. */
   get isTruncated(): boolean {
     return this.#isTruncated
+  }
+
+  /**
+   * The errors, without those that follow from others: what is not done after an error is missing from what the plan expects (`--plan`), and the
+   * program fails because its resource did.
+   */
+  get diagnostics(): readonly Diagnostic[] {
+    const causes = this.#diagnostics.filter(({ detail = '' }) => !followsFromOthers(detail))
+    return causes.some(({ severity }) => severity === 'error') ? causes : this.#diagnostics
   }
 
   /** The resources that change, of a preview. */
@@ -78,6 +95,6 @@ export class ObservedEvents {
   }
 
   #addDiagnostic(diagnostic: Diagnostic): void {
-    if (this.diagnostics.length < maxDiagnostics) this.diagnostics.push(diagnostic)
+    if (this.#diagnostics.length < maxDiagnostics) this.#diagnostics.push(diagnostic)
   }
 }

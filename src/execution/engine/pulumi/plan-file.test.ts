@@ -1,6 +1,6 @@
 import { deepEqual, throws } from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { formatChange, parsePlanFile } from './plan-file.ts'
+import { formatChange, isImplied, parsePlanFile } from './plan-file.ts'
 
 const urn = (type: string, name: string) => `urn:pulumi:dev::shop::${type}::${name}`
 const root = urn('pulumi:pulumi:Stack', 'shop-dev')
@@ -93,8 +93,33 @@ describe('a plan of the CLI', () => {
     deepEqual(parsePlanFile(planOf(plans), [{ urn: root }]).changes.map(formatChange), [
       '~ aws:s3/bucket:Bucket b: update',
       '+- aws:s3/bucket:Bucket a::b: replace',
-      '~ pulumi:pulumi:Stack shop-dev: only its state or outputs',
+      '~ outputs of the stack: changed',
     ])
+  })
+
+  test('with targets has no changes of other resources, which it contains as the program wants them', () => {
+    const other = urn('a:b:C', 'other')
+    const plans = {
+      [root]: { goal: goal(), steps: ['same'] },
+      [bucket]: { goal: goal({ protect: true }), steps: ['same'] },
+      [other]: { goal: goal({ protect: true }), steps: ['same'] },
+      [urn('a:b:C', 'new')]: { goal: goal(), steps: ['same'] },
+    }
+    const changesOf = (targets: string[]) =>
+      parsePlanFile(planOf(plans), [{ urn: root }, { urn: bucket }, { urn: other }], each => targets.includes(each)).changes
+    deepEqual(
+      changesOf([bucket]).map(({ urn }) => urn),
+      [bucket],
+    )
+    deepEqual(changesOf([root]), [])
+  })
+
+  test('implies the stack and its providers, unless they change', () => {
+    const change = (of: string, ...actions: string[]) => isImplied({ urn: of, type: '', actions, document: {} })
+    deepEqual(
+      [change(root, 'create'), change(urn('pulumi:providers:aws', 'default'), 'delete'), change(root, 'state'), change(bucket, 'create')],
+      [true, true, false, false],
+    )
   })
 
   test('is rejected if it is something else', () => {

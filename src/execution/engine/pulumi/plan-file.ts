@@ -1,7 +1,7 @@
 import { isJsonObject, type Json } from '../../../kubernetes/object/index.ts'
 import type { Resource } from '../../../stores/pulumi/index.ts'
 import { hideSecrets } from './secret-marks.ts'
-import { isCounted, nameOf, typeOf } from './urn.ts'
+import { isCounted, nameOf, rootType, typeOf } from './urn.ts'
 
 /** What a plan or a preview does with resources. A replacement counts as one added and one destroyed. */
 export type ResourceChanges = { readonly add: number; readonly change: number; readonly destroy: number }
@@ -22,9 +22,10 @@ const unchanging: readonly string[] = ['same', 'read', 'read-discard', 'read-rep
 /**
  * Reads what `pulumi preview --save-plan` writes: steps and goal of each resource.
  * @param resources of the state that the plan was made for: the CLI also stores changes for which it reports the step "same".
+ * @param isSelected whether the resource is one of the targets. For others the plan has the step "same" too, and what the program wants.
  * @throws {TypeError} if `text` is not a plan.
  */
-export function parsePlanFile(text: string, resources: readonly Resource[]): ParsedPlan {
+export function parsePlanFile(text: string, resources: readonly Resource[], isSelected: (urn: string) => boolean = () => true): ParsedPlan {
   const plan: unknown = JSON.parse(text)
   if (!isJsonObject(plan) || !isJsonObject(plan.resourcePlans)) throw new TypeError('the plan of the CLI has no resourcePlans')
   const before = new Map(resources.filter(each => each.delete !== true).map(each => [each.urn, each]))
@@ -36,7 +37,8 @@ export function parsePlanFile(text: string, resources: readonly Resource[]): Par
     const goal = isJsonObject(planned.goal) ? planned.goal : {}
     const actions = (Array.isArray(planned.steps) ? planned.steps : []).filter(step => typeof step === 'string')
     const effective = actions.filter(step => !unchanging.includes(step))
-    const isChange = effective.length > 0 || hasDiff(goal.outputDiff) || isMovedOrProtected(goal, before.get(urn))
+    const isStateChange = () => hasDiff(goal.outputDiff) || isMovedOrProtected(goal, before.get(urn))
+    const isChange = effective.length > 0 || ((isSelected(urn) || typeOf(urn) === rootType) && isStateChange())
     if (!isChange) continue
     hasChanges = true
     if (isCounted(urn)) addSteps(counts, effective)
@@ -55,8 +57,13 @@ export function addSteps(counts: { add: number; change: number; destroy: number 
   else if (steps.some(step => step.startsWith('delete') || step === 'discard')) counts.destroy++
 }
 
+/** Whether a list of changes leaves it out, as the counts do: the stack itself and its providers, unless something about them changes. */
+export const isImplied = ({ urn, actions }: ResourceChange): boolean =>
+  !isCounted(urn) && actions.every(action => action === 'create' || action === 'delete')
+
 /** One line per change, without values. */
 export function formatChange({ urn, type, actions }: ResourceChange): string {
+  if (type === rootType && actions.includes('state')) return '~ outputs of the stack: changed'
   const isReplaced = actions.some(action => action.includes('replace'))
   const action = isReplaced ? 'replace' : (actions[0] ?? 'change')
   const symbol = { create: '+', import: '+', update: '~', delete: '-', discard: '-', replace: '+-', refresh: '~' }[action] ?? '~'

@@ -5,7 +5,7 @@ import type { Detection, EngineContext } from '../engine.ts'
 import { EngineError, type EngineErrorReason, interruptedError } from '../engine-error.ts'
 import { captureStdout, fileIdentity, findExecutable } from '../find-executable.ts'
 import { maskSecrets, secretValues } from '../secret-values.ts'
-import { errorLine, explainCliError } from './cli-errors.ts'
+import { errorLine, explainCliError, isLoginNote } from './cli-errors.ts'
 
 const title = 'Pulumi'
 const howToInstall = 'install it from https://www.pulumi.com/docs/install/, or set PULUMI_BIN to the path of the binary'
@@ -86,6 +86,15 @@ export class PulumiCli {
     const own = Object.fromEntries(Object.entries(context.env).filter(([name]) => !withheld.includes(name)))
     const lines: string[] = []
     let bytes = 0
+    let hasPluginNote = false
+    const log = (line: string) => {
+      // The display repeats it with each line of the resource.
+      if (/warning: using pulumi-\S+ from \$PATH at /.test(line)) {
+        if (hasPluginNote) return
+        hasPluginNote = true
+      }
+      context.log(line)
+    }
     const errors: string[] = []
     const { exitCode } = await context.run({
       ...(wrap?.(path, args) ?? { command: path, args: [...args] }),
@@ -94,7 +103,7 @@ export class PulumiCli {
       // A document of the CLI may be one line.
       ...(isQuiet && { maxLineBytes: maxPrintedBytes }),
       onStdoutLine: line => {
-        if (!isQuiet) return context.log(line)
+        if (!isQuiet) return log(line)
         bytes += Buffer.byteLength(line)
         if (bytes <= maxPrintedBytes) lines.push(line)
       },
@@ -102,7 +111,7 @@ export class PulumiCli {
         const error = errorLine(line)
         if (error !== undefined) errors.push(error)
         if (errors.length > maxErrorLines) errors.shift()
-        if (!isQuiet) context.log(line)
+        if (!isQuiet && !isLoginNote(line)) context.log(line)
       },
     })
     return { binary: path, exitCode, lines, errors }
@@ -125,7 +134,7 @@ export class PulumiCli {
     const message = describeDiagnostics(diagnostics, fallback)
     const explained = explainCliError(diagnostics.length > 0 ? message : printed, result.binary)
     if (explained) throw new EngineError(explained.reason, explained.message, { retryable: explained.isRetryable, diagnostics })
-    if (/violates plan|plan file was generated|is not part of the plan/i.test(message)) {
+    if (/violates plan|plan file was generated|is not part of the plan|expected resource operations for/i.test(message)) {
       const detail = `the plan is outdated, the update would do something else: ${message}; plan again`
       throw new EngineError('PlanOutdated', detail, { retryable: true, diagnostics })
     }

@@ -3,10 +3,10 @@ import type { ApplyResult, Detection, Engine, EngineContext, PlanDiff, PlanOptio
 import { EngineError } from '../engine-error.ts'
 import { maxPlanBytes } from '../file-limits.ts'
 import { jsonDigest } from '../json-digest.ts'
-import { commonOptions, executionOptions, operationOptions } from './arguments.ts'
+import { commonOptions, executionOptions, operationOptions, selectedTargets } from './arguments.ts'
 import { ObservedEvents } from './observed-events.ts'
 import { formatPending, pendingCreates } from './pending-creates.ts'
-import { addSteps, formatChange, type ParsedPlan, parsePlanFile } from './plan-file.ts'
+import { addSteps, formatChange, isImplied, type ParsedPlan, parsePlanFile } from './plan-file.ts'
 import { type CliResult, PulumiCli } from './pulumi-cli.ts'
 import { countResources, liveResources, readOutputs } from './results.ts'
 import { isManaged, openSession, type Session } from './session.ts'
@@ -50,7 +50,11 @@ class PulumiEngine implements Engine {
     const intent = destroy ? 'destroy' : refreshOnly ? 'refresh' : 'apply'
     requireBinding(context, intent)
     const state = await session.readState()
-    const options = operationOptions(context, intent, runOptions)
+    const resources = liveResources(state.deployment)
+    const known = new Set(resources.map(({ urn }) => urn))
+    const options = operationOptions(context, { intent, run: runOptions, isInState: urn => known.has(urn) })
+    const targets = selectedTargets(context, intent, runOptions)
+    const isSelected = (urn: string) => !targets || context.spec.pulumi?.targetDependents === true || targets.includes(urn)
     const written = join(context.scratch, 'plan.json')
     const command = intent === 'apply' ? ['preview', `--save-plan=${written}`] : [commands[intent], '--preview-only']
     const { result, events } = await this.#run(
@@ -61,10 +65,10 @@ class PulumiEngine implements Engine {
     )
     if (result.exitCode !== 0) this.#cli.fail(context, 'PlanFailed', command[0] ?? '', result, events.diagnostics)
     const constraint = intent === 'apply' ? await movePlanFile(context, written) : undefined
-    const planned = constraint === undefined ? previewOf(events) : parsePlanFile(constraint, liveResources(state.deployment))
+    const planned = constraint === undefined ? previewOf(events) : parsePlanFile(constraint, resources, isSelected)
     const stored: StoredPlan = {
       ...{ engine: 'pulumi', intent, counts: planned.counts, hasChanges: planned.hasChanges, options },
-      summary: planned.changes.map(formatChange),
+      summary: planned.changes.filter(change => !isImplied(change)).map(formatChange),
       ...(constraint !== undefined && { constraint }),
     }
     const file = join(context.inputs, `${intent}.plan.json`)
@@ -128,6 +132,10 @@ class PulumiEngine implements Engine {
     const where = [`--stack=${session.stack}`, `--config-file=${session.configFile}`]
     const result = await session.run([command, ...where, ...commonOptions, ...rest], { isQuiet })
     if (isQuiet && result.exitCode !== 0) for (const line of [...result.lines, ...result.errors]) context.log(line)
+    // What an update prints itself.
+    if (isQuiet)
+      for (const { severity, summary, detail = '' } of events.diagnostics)
+        if (severity === 'warning') context.log(`warning: ${summary}: ${detail}`)
     return { result, events }
   }
 

@@ -13,6 +13,7 @@ const resources = [
       nested: { list: [{ ...signature, ciphertext: Buffer.from('two').toString('base64') }, 1] },
       again: { ...signature, ciphertext: Buffer.from('one').toString('base64') },
       plain: { ...signature, plaintext: '{"a":1}' },
+      unknown: ['04da6b54-80e4-46f7-96ec-b56ff0331ba9'],
     },
   },
   { urn: 'urn:pulumi:dev::shop::pulumi:providers:aws::default', type: 'pulumi:providers:aws' },
@@ -20,7 +21,7 @@ const resources = [
   { urn: 'urn:pulumi:dev::shop::aws:s3/bucket:Bucket::b', type: 'aws:s3/bucket:Bucket', delete: true },
 ]
 
-test('outputs are decrypted in one request, and one that contains a secret is sensitive', async () => {
+test('outputs are decrypted in one request, one that contains a secret is sensitive, and one that is not known is left out', async () => {
   const requests: string[][] = []
   const outputs = await readOutputs({ resources }, async values => {
     requests.push(values.map(value => Buffer.from(value).toString()))

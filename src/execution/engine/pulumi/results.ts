@@ -1,7 +1,7 @@
 import type { Json } from '../../../kubernetes/object/index.ts'
 import { type Deployment, parseUntypedDeployment, type Resource } from '../../../stores/pulumi/index.ts'
 import type { ApplyResult, Output } from '../engine.ts'
-import { replaceSecrets, type SecretValue, secretsIn } from './secret-marks.ts'
+import { hasUnknown, replaceSecrets, type SecretValue, secretsIn } from './secret-marks.ts'
 import { isCounted, rootType, typeOf } from './urn.ts'
 
 /** The state store decrypts at most this many values in one request. */
@@ -24,7 +24,8 @@ export function storedOutputs(deployment: Deployment): Readonly<Record<string, u
 }
 
 /**
- * The outputs of the stack, in clear text. One that contains a secret is sensitive as a whole.
+ * The outputs of the stack, in clear text. One that contains a secret is sensitive as a whole. One that is not known is left out: it depends on a
+ * resource that an update with targets has not created.
  * @param decrypt gets what the CLI has encrypted for the stack, in its order.
  */
 export async function readOutputs(
@@ -43,6 +44,7 @@ export async function readOutputs(
     plaintext !== undefined ? (JSON.parse(plaintext) as Json) : (plain.get(ciphertext ?? '') ?? null)
   const outputs: Record<string, Output> = {}
   for (const [name, value] of Object.entries(stored)) {
+    if (hasUnknown(value)) continue
     outputs[name] = { value: replaceSecrets(value, valueOfSecret), sensitive: secretsIn(value).length > 0 }
   }
   return outputs

@@ -47,3 +47,7 @@ export function secretsIn(value: unknown): SecretValue[] {
   })
   return found
 }
+
+/** Whether `value` contains something that is known only after an update. */
+export const hasUnknown = (value: unknown): boolean =>
+  unknowns.includes(value) || (typeof value === 'object' && value !== null && Object.values(value).some(hasUnknown))
