@@ -289,7 +289,7 @@ describe('updates', () => {
   })
 
   test('after the handler is fenced every write is 403 and kept, reads and previews still work', async t => {
-    const { backend, call, handler, start } = await createPulumiFixture(t, { maxRefusedBytes: 300 })
+    const { backend, call, handler, start, errors } = await createPulumiFixture(t, { maxRefusedBytes: 300 })
     const update = await start()
     handler.fence('the worker lost its Lease')
     const refused = await update.call('PATCH', 'journalentries', { entries: [entry(1)] })
@@ -302,6 +302,8 @@ describe('updates', () => {
       [1, 2, 3],
       'the limit of refused bytes',
     )
+    equal(errors.length, 1)
+    match(String(errors[0]), /refused write of \d+ bytes was dropped, because at most 300 bytes/)
     equal((await call('POST', `${devPath}/update`, { body: {} })).status, 403)
     equal((await call('POST', `${devPath}/import`, { body: { version: 3, deployment: deployment() } })).status, 403)
     equal((await call('GET', `${devPath}/export`)).status, 200)

@@ -21,6 +21,8 @@ export class TrackedUpdate {
   base: CheckpointBase | undefined
   /** Bytes passed as refused writes. */
   refusedBytes = 0
+  /** A refused write was dropped. */
+  hasDropped = false
   #last: Promise<unknown> = Promise.resolve()
 
   constructor(update: PulumiUpdate, token: string) {

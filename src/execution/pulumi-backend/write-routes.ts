@@ -107,7 +107,14 @@ async function keepRefused({ context }: Exchange, tracked: TrackedUpdate, conten
   if (tracked.state === 'created') return
   const parts = content.kind === 'checkpoint' ? [content.deployment] : content.entries.map(each => each.text)
   const size = parts.reduce((sum, part) => sum + part.length, 0)
-  if (size === 0 || tracked.refusedBytes + size > context.maxRefusedBytes) return
+  if (size === 0) return
+  if (tracked.refusedBytes + size > context.maxRefusedBytes) {
+    const limit = `at most ${context.maxRefusedBytes} bytes of refused writes of an update are kept`
+    const message = `a refused write of ${size} bytes was dropped, because ${limit}: resources that it names may exist; further ones are not reported`
+    if (!tracked.hasDropped) context.onError(new Error(message))
+    tracked.hasDropped = true
+    return
+  }
   tracked.refusedBytes += size
   try {
     await context.backend.keepRefused(tracked.update, content)
@@ -122,7 +129,7 @@ function parseEntries({ value, text }: JsonBody): RawJournalEntry[] {
   if (Array.isArray(entries) && entries.length > maxEntries)
     throw new HttpError(413, 'TooLarge', `the request has ${entries.length} entries, at most ${maxEntries} are allowed`)
   try {
-    return splitJournalBatch(text)
+    return splitJournalBatch(text, entries)
   } catch (error) {
     throw error instanceof JournalBatchError ? badRequest(error.message) : error
   }

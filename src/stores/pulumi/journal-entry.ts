@@ -62,7 +62,8 @@ const journalVersion = 1
  * not known, and a state without this change is wrong.
  */
 export function parseJournalEntry(value: Record<string, unknown>): JournalEntry | UnreadableEntry {
-  const kind = journalEntryKinds[value.kind as number] as JournalEntryKind | undefined
+  // An index, not the name of a property of lists.
+  const kind = typeof value.kind === 'number' ? (journalEntryKinds[value.kind] as JournalEntryKind | undefined) : undefined
   const sequenceId = value.sequenceID as number
   const unreadable = (message: string) => ({
     ...{ kind: 'unreadable' as const, entryKind: kind ?? String(value.kind).slice(0, 40), sequenceId, message },

@@ -224,6 +224,11 @@ for (const { name, entries, want } of [
   { name: 'a resource without a URN', entries: [success(1, { state: { type: 't' } })], want: /state has no URN/ },
   { name: 'an index beyond the base', entries: [success(1, { removeOld: 2 })], want: /resource 2 of the state, which has 2/ },
   { name: 'an unknown operation', entries: [success(1, { removeNew: 9 })], want: /operation 9, which is not in the journal/ },
+  {
+    name: 'the name of a property of lists as its kind',
+    entries: [{ ...success(1, {}), kind: 'length' }],
+    want: /unknown entry kind length/,
+  },
   { name: 'an index that is no number', entries: [success(1, { removeOld: '0' })], want: /removeOld is not a whole number/ },
   {
     name: 'a base that is written after changes',

@@ -21,6 +21,14 @@ test('a backslash at the end of a string does not hide its end', () => {
   deepStrictEqual(splitJournalBatch(`{"entries":[${entry}]}`)[0]?.text, entry)
 })
 
+test('entries that are parsed already are not parsed again', () => {
+  const body = '{"entries":[{"sequenceID":1},{"sequenceID":2,"x":[]}]}'
+  const { entries: parsed } = JSON.parse(body) as { entries: Record<string, unknown>[] }
+  const entries = splitJournalBatch(body, parsed)
+  deepStrictEqual(entries, splitJournalBatch(body))
+  equal(entries[1]?.value, parsed[1])
+})
+
 test('a batch may be empty', () => deepStrictEqual(splitJournalBatch('{"entries":[]}'), []))
 
 const deep = (levels: number) => `{"entries":[{"sequenceID":1,"x":${'['.repeat(levels)}${']'.repeat(levels)}}]}`

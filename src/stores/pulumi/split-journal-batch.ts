@@ -12,12 +12,15 @@ const maxDepth = 500
 /**
  * Splits the body of `PATCH …/journalentries`, `{"entries":[…]}`, into its entries without changing them: an entry that this version of Oarlock
  * does not understand must be stored as it is, also its numbers beyond 2^53. Each entry is parsed once: 100 entries of 2 KB take 2.1 ms of CPU.
+ * @param parsed the entries of the body, if it is parsed already.
  * @throws {JournalBatchError} for another body, an entry without a sequence id, two entries with the same one, or values nested more than 500 deep.
  */
-export function splitJournalBatch(body: string): RawJournalEntry[] {
+export function splitJournalBatch(body: string, parsed?: unknown): RawJournalEntry[] {
   const seen = new Set<number>()
-  return elementTexts(body).map(text => {
-    const value = parseObject(text)
+  const texts = elementTexts(body)
+  const values = Array.isArray(parsed) && parsed.length === texts.length ? (parsed as Record<string, unknown>[]) : undefined
+  return texts.map((text, index) => {
+    const value = values?.[index] ?? parseObject(text)
     const { sequenceID: sequenceId } = value as { sequenceID?: unknown }
     if (!Number.isSafeInteger(sequenceId) || (sequenceId as number) < 1)
       throw new JournalBatchError(`sequenceID must be a whole number above 0, got ${JSON.stringify(sequenceId)?.slice(0, 40)}`)

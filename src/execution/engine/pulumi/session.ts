@@ -86,7 +86,12 @@ async function openManaged({ context, cli, project, name, env: base }: Opening):
         return await cli.run(context, { args, env, wrap: relay?.wrap, ...options })
       } finally {
         // Everything that the CLI started has ended: what it left becomes a version, with its pending operations.
-        for (const { number } of await handler.abandonUpdates()) await state.completeJournal(number).catch(() => {})
+        for (const { number } of await handler.abandonUpdates()) {
+          // The entries are stored all the same: the next reader gets what they result in.
+          await state.completeJournal(number).catch((error: Error) => {
+            context.log(`the journal of the interrupted command did not become a version of the state yet: ${error.message}`)
+          })
+        }
       }
     },
     readState: async () => {
