@@ -42,6 +42,7 @@ export {
   workersNamespace,
 } from './names.ts'
 export { oarlockCommand } from './oarlock-command.ts'
+export { formatPendingOperations, listPendingOperations, type PendingOperations } from './pending-operations.ts'
 export { raisedMemory } from './raise-memory.ts'
 export { recordedEpoch } from './recorded-epoch.ts'
 export {

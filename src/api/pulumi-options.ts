@@ -47,11 +47,36 @@ export const pulumiSchema = Type.Object(
       }),
     ),
     pendingCreates: Type.Optional(
-      Type.Enum(['Stop', 'Clear'], {
+      Type.Enum(['Stop', 'Clear', 'Import'], {
         default: 'Stop',
         description:
-          'What happens to resources whose creation was interrupted, so that it is unknown whether they exist. Stop: the Stack is Stalled (PendingCreates) until a user decides. Clear: they are forgotten, and created again.',
+          'What happens to resources whose creation was interrupted, so that it is unknown whether they exist. Stop: the Stack is Stalled (PendingCreates) until a user decides. Clear: they are forgotten, and created again; those in importPendingCreates are imported. Import: those in importPendingCreates are imported, and with any other the Stack is Stalled.',
       }),
+    ),
+    importPendingCreates: Type.Optional(
+      Type.Array(
+        Type.Object({
+          urn: Type.String({
+            maxLength: 1024,
+            pattern: urnPattern,
+            description: 'URN of the resource, as status.pendingOperations of the Run has it.',
+          }),
+          id: Type.String({
+            minLength: 1,
+            maxLength: 1024,
+            pattern: '^[^\\x00-\\x1f]+$',
+            description: 'ID that the provider has given it, in the format of "pulumi import".',
+          }),
+        }),
+        {
+          minItems: 1,
+          maxItems: 64,
+          description:
+            'Resources that exist although their creation was interrupted: the next Run reads them from the provider into the state. Entries without an interrupted creation have no effect. At most 64.',
+          'x-kubernetes-list-type': 'map',
+          'x-kubernetes-list-map-keys': ['urn'],
+        },
+      ),
     ),
     approvalBinding: Type.Optional(
       Type.Enum(['Plan', 'Inputs'], {

@@ -1,6 +1,7 @@
 import type { Static } from 'typebox'
 import { conditionsSchema, defineResource, type ObjectOf, Type } from '../kubernetes/object/index.ts'
 import { apiGroup, apiVersion, defaults } from './names.ts'
+import { pendingOperationsSchema } from './pending-operations.ts'
 import { runOptionsSchema } from './run-options.ts'
 import { runPolicyFields } from './run-policy.ts'
 import { byteCount, count, maxCount, planSummary, priorityClasses } from './shared.ts'
@@ -304,6 +305,7 @@ const status = Type.Object(
         { description: 'Packages that the program of the Stack needs. Unset: it has none.' },
       ),
     ),
+    pendingOperations: Type.Optional(pendingOperationsSchema),
     log: Type.Optional(
       Type.Object(
         {

@@ -12,7 +12,7 @@ import { startApiServer } from './api-server/api-server.ts'
 import { makeControllers } from './controllers/controllers.ts'
 import { ensureDefaultPool } from './controllers/default-pool.ts'
 import { installOarlock, requireNoNewerCrds } from './controllers/install.ts'
-import { checkStoredState } from './controllers/state-check.ts'
+import { checkStoredState, pendingOperationsOf } from './controllers/state-check.ts'
 import { checkOrigin, recordOrigin } from './data-origin.ts'
 import { withdrawEndpoints } from './discovery/index.ts'
 import { startEndpoints } from './endpoints/endpoints.ts'
@@ -167,6 +167,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
         credentialOf: (pool, worker, client) => createPodCredential(client, caCertificate, { pool, worker }),
       },
       checkState: async ({ metadata }, expected) => await checkStoredState(stores.state, metadata.uid, expected),
+      readPendingOperations: async ({ uid }) => pendingOperationsOf(await stores.state.facts(uid)),
       removeStackData: ({ uid }) => stores.state.deleteStack(uid),
       allowPaths,
       cacheDir: join(dataDir, 'cache'),

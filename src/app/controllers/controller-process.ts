@@ -96,6 +96,7 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
         await createPodCredential(leaderClient, (await joinEndpoint(client)).caCertificate, { pool, worker }),
     },
     checkState: stores.checkState,
+    readPendingOperations: stores.readPendingOperations,
     stateCheckRate: { intervalMs: stateCheckIntervalMs, perSecond: stateChecksPerSecond },
     removeStackData: async stack => await stores.removeStackData(stack),
     allowPaths: options.allowPaths,

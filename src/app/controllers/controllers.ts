@@ -6,7 +6,13 @@
  */
 import type { Registry } from 'prom-client'
 import { isEnded, type Run, runResource, type Stack, stackResource, type Worker, workerResource } from '../../api/index.ts'
-import { addDispatchController, type Dispatch, type PodWorkerOptions, type PoolDriver } from '../../controllers/dispatch/index.ts'
+import {
+  addDispatchController,
+  type Dispatch,
+  type PodWorkerOptions,
+  type PoolDriver,
+  type ReadPendingOperations,
+} from '../../controllers/dispatch/index.ts'
 import { addStackController, type CheckState, type StateCheckRate } from '../../controllers/stack/index.ts'
 import { validateSource } from '../../execution/workspace/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
@@ -25,6 +31,8 @@ export type ControllersOptions = {
   checkState?: CheckState | undefined
   /** How often `checkState` is called for idle Stacks. Default: once by each process. */
   stateCheckRate?: StateCheckRate | undefined
+  /** Reads from the stores which operations of a Lost Run were interrupted. Default: it does not list them. */
+  readPendingOperations?: ReadPendingOperations | undefined
   /** Deletes the states of a deleted Stack. */
   removeStackData(stack: { namespace: string; name: string; uid: string }): Promise<void>
   /** Directories below which Stacks may use `source.path` and file:// repositories. */
@@ -58,8 +66,8 @@ export type Controllers = {
 export function makeControllers(options: ControllersOptions): Controllers {
   const { client, registry, log, allowPaths, cacheDir } = options
   const manager = new Manager({ client, log, registry, leaderElection: options.leaderElection })
-  const { poolDriver, podWorkers, maxRunning } = options
-  const dispatch = addDispatchController(manager, { poolDriver, podWorkers, maxRunning, registry, log })
+  const { poolDriver, podWorkers, readPendingOperations, maxRunning } = options
+  const dispatch = addDispatchController(manager, { poolDriver, podWorkers, readPendingOperations, maxRunning, registry, log })
   addStackController(manager, {
     placeNewRun: dispatch.placeNewRun,
     approvalTimeoutMs: options.approvalTimeoutMs,

@@ -1,3 +1,4 @@
+import { listPendingOperations, type PendingOperations } from '../../api/index.ts'
 import type { StateCheck } from '../../controllers/stack/index.ts'
 import { decideStateError, formatStateError, type StateFacts, type StateStore } from '../../stores/state/index.ts'
 
@@ -19,3 +20,7 @@ export async function checkStoredState(
 ): Promise<StateCheck> {
   return expected === 0 && !store.mayHaveFacts(uid) ? {} : stateCheckOf(expected, await store.facts(uid))
 }
+
+/** What a Run lists of the operations that were interrupted. */
+export const pendingOperationsOf = ({ pulumi }: StateFacts): PendingOperations | undefined =>
+  listPendingOperations(pulumi?.pending ?? [], pulumi?.pendingOperations)

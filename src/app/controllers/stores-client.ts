@@ -1,8 +1,9 @@
+import type { ReadPendingOperations } from '../../controllers/dispatch/index.ts'
 import type { CheckState } from '../../controllers/stack/index.ts'
 import { type AccessOptions, type Client, createClient } from '../../kubernetes/client/index.ts'
 import type { StateFacts } from '../../stores/state/index.ts'
 import { readEndpoint } from '../discovery/index.ts'
-import { stateCheckOf } from './state-check.ts'
+import { pendingOperationsOf, stateCheckOf } from './state-check.ts'
 
 export type StoresClientOptions = {
   /** Finds the address of the stores. */
@@ -29,11 +30,11 @@ export class StoresClient {
   }
 
   /** Reads what the stores have of a state, as `oarlock up` reads it from its own. */
-  readonly checkState: CheckState = async ({ metadata: { namespace = '', name, uid } }, expected) => {
-    if (performance.now() < this.#pausedUntilMs) throw new Error('the stores did not answer a moment ago')
-    const facts = await this.#request({ namespace, name, uid }, 'GET', 'check', AbortSignal.timeout(checkTimeoutMs))
-    return stateCheckOf(expected, facts as StateFacts)
-  }
+  readonly checkState: CheckState = async ({ metadata: { namespace = '', name, uid } }, expected) =>
+    stateCheckOf(expected, await this.#facts({ namespace, name, uid }))
+
+  /** Reads which operations were interrupted, as `oarlock up` reads it from its own. */
+  readonly readPendingOperations: ReadPendingOperations = async stack => pendingOperationsOf(await this.#facts(stack))
 
   /** Deletes the states of a deleted Stack. */
   async removeStackData(stack: StackName): Promise<void> {
@@ -46,6 +47,11 @@ export class StoresClient {
 
   async close(): Promise<void> {
     await (await this.#connection?.catch(() => undefined))?.close()
+  }
+
+  async #facts({ namespace, name, uid }: StackName): Promise<StateFacts> {
+    if (performance.now() < this.#pausedUntilMs) throw new Error('the stores did not answer a moment ago')
+    return (await this.#request({ namespace, name, uid }, 'GET', 'check', AbortSignal.timeout(checkTimeoutMs))) as StateFacts
   }
 
   async #request({ namespace, name, uid }: StackName, method: string, resource: string, signal?: AbortSignal): Promise<unknown> {

@@ -30,6 +30,8 @@ export type DispatchAction =
       readonly status: RunStatusPatch
       /** True: also reported as an Event of type Warning. */
       readonly isWarning?: boolean
+      /** Its engine may have been interrupted: the stores are asked which operations were, and the status lists them. */
+      readonly interrupted?: Subject
     }
   | { readonly kind: 'CancelRun'; readonly object: ObjectVersion; readonly reason?: 'StackDeleted' }
   /** Removes the finalizer of an ended Run that is being deleted. */

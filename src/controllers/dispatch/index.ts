@@ -44,7 +44,13 @@ export {
   TenantIndex,
   UsageScale,
 } from './queue/index.ts'
-export { addDispatchController, boundedLabelValues, type Dispatch, type DispatchOptions } from './shell/index.ts'
+export {
+  addDispatchController,
+  boundedLabelValues,
+  type Dispatch,
+  type DispatchOptions,
+  type ReadPendingOperations,
+} from './shell/index.ts'
 export {
   maxReportedRuns,
   type PendingReasonCode,

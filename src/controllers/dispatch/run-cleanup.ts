@@ -1,4 +1,4 @@
-import { assignedFinalizer } from '../../api/index.ts'
+import { assignedFinalizer, isMutating } from '../../api/index.ts'
 import { rfc3339 } from '../../kubernetes/object/index.ts'
 import type { DispatchAction } from './dispatch-action.ts'
 import type { ObjectVersion } from './object-version.ts'
@@ -47,8 +47,12 @@ function cleanupOf(run: RunRecord, { runs, leaseDurationOf, nowMs }: RunCleanupI
   return end(run, 'Canceled', `${subject.kind}Deleted`, `${subject.kind} ${subject.name} was deleted`, nowMs)
 }
 
-function end({ object }: RunRecord, phase: 'Canceled' | 'Lost', reason: string, message: string, nowMs: number): DispatchAction {
-  return { kind: 'PatchRunStatus', object, status: { phase, reason, message, finishedAt: rfc3339(nowMs) } }
+function end(run: RunRecord, phase: 'Canceled' | 'Lost', reason: string, message: string, nowMs: number): DispatchAction {
+  const { object, subject, type, requested } = run
+  // The state of other engines does not name what was interrupted.
+  const mayBeInterrupted = phase === 'Lost' && isMutating(type) && requested.stack.engine === 'pulumi'
+  const status = { phase, reason, message, finishedAt: rfc3339(nowMs) }
+  return { kind: 'PatchRunStatus', object, status, ...(mayBeInterrupted && { interrupted: subject }) }
 }
 
 function release({ object, finalizers }: TerminatingRun): DispatchAction {

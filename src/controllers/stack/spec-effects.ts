@@ -49,6 +49,7 @@ export const specEffects: Readonly<Record<string, SpecEffect>> = {
   'pulumi.parallel': 'execution',
   'pulumi.continueOnError': 'execution',
   'pulumi.pendingCreates': 'execution',
+  'pulumi.importPendingCreates': 'execution',
   'pulumi.approvalBinding': 'execution',
   'pulumi.installEnvironment': 'execution',
   timeout: 'execution',

@@ -59,6 +59,18 @@ for (const [what, spec, want] of [
       'spec.pulumi.policyPacks[1]: Invalid value: "a/../../b": it must be a path in the source, relative to its root and without ".."',
     ],
   ],
+  [
+    'IDs of interrupted creations without a rule that uses them',
+    { engine: 'pulumi', pulumi: { importPendingCreates: [{ urn: 'urn:pulumi:a::b::c::d', id: 'x' }] } },
+    [
+      'spec.pulumi.importPendingCreates: Forbidden: only allowed with spec.pulumi.pendingCreates Import or Clear: set it, or remove the list',
+    ],
+  ],
+  [
+    'an import of interrupted creations without IDs',
+    { engine: 'pulumi', pulumi: { pendingCreates: 'Import' } },
+    ['spec.pulumi.importPendingCreates: Required value: pendingCreates Import requires the URN and the ID of a resource to import'],
+  ],
 ] as [string, Partial<StackSpec>, string[]][]) {
   test(what, () =>
     assert.deepEqual(

@@ -46,9 +46,20 @@ export function specErrors(spec: StackSpec): StatusCause[] {
 function pulumiErrors({ pulumi }: StackSpec): StatusCause[] {
   if (!pulumi) return []
   const causes: StatusCause[] = []
-  const { targets, targetDependents, policyPacks = [] } = pulumi
+  const { targets, targetDependents, policyPacks = [], pendingCreates = 'Stop', importPendingCreates } = pulumi
   if (targetDependents && !targets)
     causes.push(forbiddenField('spec.pulumi.targetDependents', 'only allowed with spec.pulumi.targets: name the resources, or remove it'))
+  if (importPendingCreates && pendingCreates === 'Stop')
+    causes.push(
+      forbiddenField(
+        'spec.pulumi.importPendingCreates',
+        'only allowed with spec.pulumi.pendingCreates Import or Clear: set it, or remove the list',
+      ),
+    )
+  if (pendingCreates === 'Import' && !importPendingCreates)
+    causes.push(
+      requiredValue('spec.pulumi.importPendingCreates', 'pendingCreates Import requires the URN and the ID of a resource to import'),
+    )
   for (const [index, path] of policyPacks.entries()) {
     const isInside = !path.startsWith('/') && !path.split('/').includes('..')
     if (!isInside)

@@ -59,6 +59,8 @@ export async function createEngineHarness(
         epoch: runs,
         runName: `app-uid-1-${runs}`,
         isDestroy: false,
+        mayWrite: true,
+        pendingOperations: () => {},
         directory: join(run, 'work'),
         sourceDigest: 'sha256:source',
         sourceRoot: join(run, 'work'),

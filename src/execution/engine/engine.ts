@@ -52,6 +52,8 @@ export type EngineContext = {
   runName: string
   /** A Destroy Run: nothing is created. */
   isDestroy: boolean
+  /** False for a Run of type Plan: it changes no state. */
+  mayWrite: boolean
   /** The engine's working directory: a private copy of the source. */
   directory: string
   /** Of the source as it was fetched: of its bytes where the Stack requires approval, otherwise its revision. Part of a plan's digest. */
@@ -86,6 +88,8 @@ export type EngineContext = {
   /** Appends one line, without newline, to the Run's log. */
   log(line: string): void
   progress(progress: { done: number; total: number; current?: string }): void
+  /** pulumi: the operations of the state that were interrupted, for the status of the Run. The last call counts. `isOwn`: by this Run. */
+  pendingOperations(operations: readonly { readonly type: string; readonly urn: string }[], options: { isOwn: boolean }): void
   client: Client
   /** manifests: the content of the kubeconfig of the target cluster. Default: the cluster of `client`. */
   kubeconfig?: string

@@ -13,6 +13,7 @@ export {
   type Resource,
   type UntypedDeployment,
 } from './deployment.ts'
+export { type InterruptedOperation, interruptedOperations, isOfStateOnly } from './interrupted-operations.ts'
 export { type JournalEntry, type JournalEntryKind, journalEntryKinds, parseJournalEntry, type UnreadableEntry } from './journal-entry.ts'
 export { type PulumiStateFile, readStateFile, secretKind, secretsIn } from './read-state-file.ts'
 export { type RecoveredEntries, recoverEntries } from './recover-entries.ts'

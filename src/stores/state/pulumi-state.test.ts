@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { batch, begin, created, type Entry, namesIn, removed, resource, stateOf } from './pulumi-journal.testing.ts'
+import { batch, begin, created, type Entry, namesIn, removed, resource, stateOf, urnOf } from './pulumi-journal.testing.ts'
 import { StateDatabase } from './state-database.ts'
 import type { StateStoreError } from './state-store-error.ts'
 import type { StateLimits } from './state-types.ts'
@@ -62,13 +62,13 @@ test('a state has what its journal has acknowledged, before and after the update
   )
   deepEqual(versions(), [[1, 'run-1', 5]])
   deepEqual([database().newestVersion(stackUid), database().stats().journals], [1, 1])
-  deepEqual(database().pulumiFacts(stackUid), { resources: 2, pendingOperations: 1 })
+  deepEqual(database().pulumiFacts(stackUid), { resources: 2, pendingOperations: 1, pending: [{ type: 'creating', urn: urnOf('c') }] })
   reopen()
   const before = names()
   deepEqual(complete(1, 1), { kind: 'accepted', version: 1 })
   deepEqual([names(), versions(), database().stats().journals], [before, [[1, 'run-1', undefined]], 0])
   deepEqual(complete(1, 1), { kind: 'accepted', version: 1 })
-  deepEqual(database().pulumiFacts(stackUid), { resources: 2, pendingOperations: 1 })
+  deepEqual(database().pulumiFacts(stackUid), { resources: 2, pendingOperations: 1, pending: [{ type: 'creating', urn: urnOf('c') }] })
 })
 
 test('the state names the CLI that wrote it, with the magic that the CLI checks', t => {

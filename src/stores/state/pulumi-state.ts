@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import {
   DeploymentError,
+  interruptedOperations,
   isTooDeep,
   JournalBatchError,
   type JournalEntry,
@@ -23,6 +24,8 @@ import { StateStoreError } from './state-store-error.ts'
 import type { NewestPulumi, PulumiFacts, StateLimits, StoredVersion, VersionInfo } from './state-types.ts'
 import type { VersionTable } from './version-table.ts'
 
+/** Of the operations that were interrupted. */
+const maxListedOperations = 20
 /** Facts are kept of this many Stacks. */
 const maxCachedFacts = 1_000
 /** Of the entries of open journals that are kept in memory, as they were sent. */
@@ -267,8 +270,10 @@ export class PulumiState {
 }
 
 const factsOf = (state: UntypedDeployment | undefined): PulumiFacts => {
-  const { resources, pending_operations: pending } = state?.deployment ?? {}
-  return { resources: resources?.length ?? 0, pendingOperations: pending?.length ?? 0 }
+  const deployment = state?.deployment ?? {}
+  const interrupted = interruptedOperations(deployment)
+  const pending = interrupted.slice(0, maxListedOperations).map(({ type, resource }) => ({ type, urn: resource.urn }))
+  return { resources: deployment.resources?.length ?? 0, pendingOperations: interrupted.length, ...(pending.length > 0 && { pending }) }
 }
 
 /** Of the state with this version and number of entries. */

@@ -1,3 +1,4 @@
+import type { InterruptedOperation } from '../pulumi/index.ts'
 import type { Fence, UnlockClaim } from './decide-lock.ts'
 import type { OrphanReason, WriteAuthor } from './decide-write.ts'
 import type { LockHolder } from './lock-holder.ts'
@@ -117,6 +118,8 @@ export type PulumiFacts = {
   readonly resources: number
   /** Operations that had begun when the CLI ended: what became of their resources is not known. */
   readonly pendingOperations: number
+  /** The first of them, at most 20. Unset: there are none. */
+  readonly pending?: readonly InterruptedOperation[]
   /** Why the state cannot be read; the numbers are 0 then. */
   readonly unreadable?: string
 }

@@ -4,6 +4,7 @@ import { type Log, type Manager, silentLog } from '../../../kubernetes/controlle
 import { PodPool, type PodWorkerOptions, type PoolDriver, RequestedPool } from '../pool/index.ts'
 import type { QueueReport, QueueReportOptions } from '../status/index.ts'
 import { Dispatcher } from './dispatcher.ts'
+import type { ReadPendingOperations } from './execute-actions.ts'
 import { dispatchGauges } from './gauges.ts'
 import { noMetrics, registerMetrics } from './metrics.ts'
 
@@ -18,6 +19,8 @@ export type DispatchOptions = {
   registry?: Registry
   /** Maximum number of Runs active at the same time in all pools. Default: no limit. */
   maxRunning?: number
+  /** For the status of Lost Runs. Default: they do not list what was interrupted. */
+  readPendingOperations?: ReadPendingOperations | undefined
   /** Half-life of a tenant's recorded usage. Default: 900,000. */
   fairShareHalfLifeMs?: number
   log?: Log
@@ -38,7 +41,7 @@ export type Dispatch = {
 
 /** Adds the controller that assigns Runs to Workers, starts the workers of pools and declares workers lost. Only the leader runs it. */
 export function addDispatchController(manager: Manager, options: DispatchOptions): Dispatch {
-  const { podWorkers, registry, leaseDurationMs = defaults.leaseDurationMs, log: parent = silentLog } = options
+  const { podWorkers, registry, readPendingOperations, leaseDurationMs = defaults.leaseDurationMs, log: parent = silentLog } = options
   const { nowMs = Date.now, monotonicMs = () => performance.now(), random = Math.random } = options
   const log = parent.child({ module: 'dispatch' })
   const poolOf = (name: string) => dispatcher.caches.pools.get(name)
@@ -47,8 +50,9 @@ export function addDispatchController(manager: Manager, options: DispatchOptions
   const poolDrivers = { Process: poolDriver, ...(podPool && { Pod: podPool }) }
   const claimsNames = { Process: poolDriver.claimsNames, Pod: podPool?.claimsNames }
   const core = { claimsNames, maxRunning: options.maxRunning, halfLifeMs: options.fairShareHalfLifeMs, leaseDurationMs }
-  const dispatcher: Dispatcher = new Dispatcher({ manager, poolDrivers, core, log, nowMs, monotonicMs, random }, core =>
-    registry ? registerMetrics(registry, dispatchGauges(core)) : noMetrics,
+  const dispatcher: Dispatcher = new Dispatcher(
+    { manager, poolDrivers, core, readPendingOperations, log, nowMs, monotonicMs, random },
+    core => (registry ? registerMetrics(registry, dispatchGauges(core)) : noMetrics),
   )
   manager.add(dispatcher)
   return { queue: options => dispatcher.report(options), placeNewRun: run => dispatcher.placeNewRun(run) }

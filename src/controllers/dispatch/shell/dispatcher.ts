@@ -6,7 +6,7 @@ import { DispatchCore, type DispatchCoreOptions, type NewRun } from '../dispatch
 import type { DispatchEvent, Now } from '../dispatch-event.ts'
 import type { PoolDriver } from '../pool/index.ts'
 import type { QueueReport, QueueReportOptions } from '../status/index.ts'
-import { ActionExecutor } from './execute-actions.ts'
+import { ActionExecutor, type ReadPendingOperations } from './execute-actions.ts'
 import type { DispatchMetrics } from './metrics.ts'
 import { addCaches, type Caches, observeObjects } from './observe-objects.ts'
 import { reconcileLoop } from './reconcile-loop.ts'
@@ -16,6 +16,7 @@ export type DispatcherOptions = {
   /** By pool mode. */
   readonly poolDrivers: { readonly Process: PoolDriver; readonly Pod?: PoolDriver }
   readonly core: DispatchCoreOptions
+  readonly readPendingOperations?: ReadPendingOperations | undefined
   readonly log: Log
   /** Wall clock in milliseconds. */
   readonly nowMs: () => number
@@ -75,7 +76,7 @@ export class Dispatcher {
 
   /** Runs one core until `signal` aborts. Rejects when the core has thrown, after all actions have ended: what it knows may be inconsistent. */
   async #lead(signal: AbortSignal): Promise<void> {
-    const { manager, poolDrivers, log, nowMs } = this.#options
+    const { manager, poolDrivers, readPendingOperations, log, nowMs } = this.#options
     const core = new DispatchCore(this.#options.core, this.#now())
     const events = new EventRecorder({ client: manager.leaderClient, component: 'oarlock-dispatch', log, wallMs: nowMs })
     let wake: () => void = () => undefined
@@ -88,7 +89,7 @@ export class Dispatcher {
         wake()
       }
     }
-    const executor = new ActionExecutor({ manager, poolDrivers, events, metrics: this.#metrics, log, observe })
+    const executor = new ActionExecutor({ manager, poolDrivers, events, metrics: this.#metrics, readPendingOperations, log, observe })
     const onRunEnded = (run: Run) => this.#metrics.runEnded(run, core.tenantOf(run))
     this.#core = core
     const subscriptions = observeObjects({ caches: this.caches, core, observe, onRunEnded })

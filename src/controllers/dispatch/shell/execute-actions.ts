@@ -1,4 +1,15 @@
-import { runResource, stackResource, systemNamespace, tenantResource, workerPoolResource, workerResource } from '../../../api/index.ts'
+import { setTimeout } from 'node:timers/promises'
+import {
+  formatPendingOperations,
+  type PendingOperations,
+  runResource,
+  type Subject,
+  stackResource,
+  systemNamespace,
+  tenantResource,
+  workerPoolResource,
+  workerResource,
+} from '../../../api/index.ts'
 import { leaseResource } from '../../../kubernetes/client/index.ts'
 import { coerceError, type EventRecorder, type Log, type Manager, patchStatusIfChanged } from '../../../kubernetes/controller/index.ts'
 import { isReason, rfc3339 } from '../../../kubernetes/object/index.ts'
@@ -10,12 +21,19 @@ import { type PoolDriver, StartError } from '../pool/index.ts'
 import type { DispatchMetrics } from './metrics.ts'
 import { subjectChanged } from './observe-objects.ts'
 
+/** The operations of a Stack that were interrupted, as the stores have them; undefined if there are none. */
+export type ReadPendingOperations = (stack: Subject) => Promise<PendingOperations | undefined>
+
 export type ExecuteActionsOptions = {
   readonly manager: Pick<Manager, 'leaderClient'>
   /** By pool mode. */
   readonly poolDrivers: { readonly Process: PoolDriver; readonly Pod?: PoolDriver }
   readonly events: EventRecorder
   readonly metrics: DispatchMetrics
+  /** Default: a Lost Run does not list them. */
+  readonly readPendingOperations?: ReadPendingOperations | undefined
+  /** Stores that do not answer delay that a Run is Lost by this much. Default 3,000. */
+  readonly pendingTimeoutMs?: number
   readonly log: Log
   readonly observe: (event: DispatchEvent) => void
 }
@@ -120,10 +138,30 @@ export class ActionExecutor {
     if (outcome === 'Written') this.#options.metrics.runAssigned(pool, queuedMs / 1_000)
   }
 
-  async #patchRunStatus({ object, status, isWarning }: Action<'PatchRunStatus'>): Promise<void> {
+  async #patchRunStatus({ object, status, isWarning, interrupted }: Action<'PatchRunStatus'>): Promise<void> {
     const { name, namespace, resourceVersion } = object
-    const run = await this.#client.resource(runResource).patchStatus(name, { status }, { namespace, resourceVersion })
+    const pending = interrupted && (await this.#readPendingOperations(interrupted))
+    const patch = pending
+      ? { ...status, message: `${status.message}; ${formatPendingOperations(pending)}`, pendingOperations: pending }
+      : status
+    const run = await this.#client.resource(runResource).patchStatus(name, { status: patch }, { namespace, resourceVersion })
     if (isWarning && status.reason && status.message) this.#options.events.warning(run, status.reason, status.message)
+  }
+
+  /** Now, because a status is final: the next Run finds them too, but this one is what was interrupted. */
+  async #readPendingOperations(stack: Subject): Promise<PendingOperations | undefined> {
+    const { readPendingOperations, pendingTimeoutMs = 3_000, log } = this.#options
+    if (!readPendingOperations) return undefined
+    const timeout = new AbortController()
+    try {
+      const late = setTimeout(pendingTimeoutMs, undefined, { signal: timeout.signal, ref: false })
+      return await Promise.race([readPendingOperations(stack), late])
+    } catch (thrown) {
+      log.warn({ err: coerceError(thrown), stack: stack.name, namespace: stack.namespace }, 'failed to read interrupted operations')
+      return undefined
+    } finally {
+      timeout.abort()
+    }
   }
 
   /** This write may delete the Run. */

@@ -6,3 +6,4 @@
  */
 export { boundedLabelValues } from './bounded-label-values.ts'
 export { addDispatchController, type Dispatch, type DispatchOptions } from './dispatch-controller.ts'
+export type { ReadPendingOperations } from './execute-actions.ts'

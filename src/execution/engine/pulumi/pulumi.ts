@@ -5,11 +5,11 @@ import { maxPlanBytes } from '../file-limits.ts'
 import { jsonDigest } from '../json-digest.ts'
 import { commonOptions, executionOptions, operationOptions, selectedTargets } from './arguments.ts'
 import { ObservedEvents } from './observed-events.ts'
-import { formatPending, pendingCreates } from './pending-creates.ts'
+import { formatPending } from './pending-creates.ts'
 import { addSteps, formatChange, isImplied, type ParsedPlan, parsePlanFile } from './plan-file.ts'
 import { type CliResult, PulumiCli } from './pulumi-cli.ts'
 import { countResources, liveResources, readOutputs } from './results.ts'
-import { isManaged, openSession, type Session } from './session.ts'
+import { isManaged, openSession, operationsOf, type Session } from './session.ts'
 import { type PlannedFor, planDigest, readStoredPlan, type StoredPlan } from './stored-plan.ts'
 import { isCounted } from './urn.ts'
 
@@ -43,6 +43,7 @@ class PulumiEngine implements Engine {
     context.log(`Pulumi ${version}`)
     const session = await openSession(context, this.#cli)
     this.#sessions.set(context, session)
+    await this.#importPendingCreates(context, session)
   }
 
   async plan(context: EngineContext, { destroy, refreshOnly, options: runOptions }: PlanOptions = {}): Promise<PlanResult> {
@@ -90,7 +91,10 @@ class PulumiEngine implements Engine {
     const session = this.#sessionOf(context)
     if (plan.file === undefined) throw new TypeError('plan.file is missing: only a plan made by this engine can be applied')
     const cleared = await session.clearPendingCreates()
-    if (cleared.length > 0) context.log(`forgot the interrupted creation of ${formatPending(cleared)} (spec.pulumi.pendingCreates: Clear)`)
+    if (cleared.length > 0) {
+      context.log(`forgot the interrupted creation of ${formatPending(cleared)} (spec.pulumi.pendingCreates: Clear)`)
+      await this.#reportPending(context, session, { isOwn: false })
+    }
     if (!plan.hasChanges) return { ...(await this.#results(context, session)), changed: false }
     const { intent, constraint, options } = await readStoredPlan(context, plan.file)
     const constraintFile = join(context.inputs, 'constraint.json')
@@ -100,10 +104,10 @@ class PulumiEngine implements Engine {
       ...(constraint === undefined ? [] : [`--plan=${constraintFile}`]),
       ...[...options, ...executionOptions(context, false, intent)],
     ]
-    const { result, events } = await this.#run(context, session, args, false, plan.add + plan.change + plan.destroy)
+    const running = this.#run(context, session, args, false, plan.add + plan.change + plan.destroy)
+    const { result, events } = await running.finally(() => this.#reportPending(context, session, { isOwn: true }))
     if (result.exitCode !== 0) {
       const reason = intent === 'destroy' ? 'DestroyFailed' : 'ApplyFailed'
-      await this.#logPending(context, session)
       this.#cli.fail(context, reason, commands[intent], result, events.diagnostics)
     }
     return { ...(await this.#results(context, session)), changed: true }
@@ -139,11 +143,35 @@ class PulumiEngine implements Engine {
     return { result, events }
   }
 
-  /** What an interrupted command leaves; the next Run reports it as the reason why it does not continue. */
-  async #logPending(context: EngineContext, session: Session): Promise<void> {
+  /** Before the plan, which is then one of what exists. */
+  async #importPendingCreates(context: EngineContext, session: Session): Promise<void> {
+    const imported = await session.importPendingCreates(async urns => {
+      const options = [
+        ...urns.map(urn => `--target=${urn}`),
+        ...(context.spec.pulumi?.runProgram ? ['--run-program'] : []),
+        ...executionOptions(context, false, 'refresh'),
+      ]
+      const { result, events } = await this.#run(
+        context,
+        session,
+        ['refresh', '--yes', '--skip-preview', '--suppress-outputs', ...options],
+        false,
+      )
+      if (result.exitCode !== 0) this.#cli.fail(context, 'PendingCreates', 'refresh', result, events.diagnostics)
+    })
+    if (imported.length === 0) return
+    context.log(`imported ${formatPending(imported)} (spec.pulumi.importPendingCreates)`)
+    await this.#reportPending(context, session, { isOwn: false })
+  }
+
+  /** What is interrupted in the state after a command. `isOwn`: the command may have been interrupted itself. */
+  async #reportPending(context: EngineContext, session: Session, { isOwn }: { isOwn: boolean }): Promise<void> {
     const state = isManaged(context) ? await session.readState().catch(() => undefined) : undefined
-    const pending = pendingCreates(state?.deployment ?? {})
-    if (pending.length > 0) context.log(`the creation of these resources was interrupted, they may exist: ${formatPending(pending)}`)
+    if (!state) return
+    const operations = operationsOf(state.deployment)
+    context.pendingOperations(operations, { isOwn })
+    const created = operations.filter(({ type }) => type === 'creating').map(({ urn }) => urn)
+    if (created.length > 0) context.log(`the creation of these resources was interrupted, they may exist: ${formatPending(created)}`)
   }
 
   async #results(context: EngineContext, session: Session): Promise<Omit<ApplyResult, 'changed'>> {

@@ -1,18 +1,19 @@
 import { join } from 'node:path'
 import { oarlockCommand } from '../../../api/index.ts'
-import { type Deployment, parseUntypedDeployment } from '../../../stores/pulumi/index.ts'
+import { type Deployment, interruptedOperations, parseUntypedDeployment } from '../../../stores/pulumi/index.ts'
 import { createPulumiHandler, listenPulumi, type PulumiEvent, type PulumiHandler, type PulumiStackId } from '../../pulumi-backend/index.ts'
-import type { EngineContext } from '../engine.ts'
+import type { EngineContext, RunPulumiState } from '../engine.ts'
 import { EngineError } from '../engine-error.ts'
 import { installPackages } from './install-packages.ts'
 import { createLoopbackRelay, hasOwnLoopback } from './loopback-relay.ts'
-import { pendingCreates, rejectPendingCreates, withoutPendingCreates } from './pending-creates.ts'
+import { pendingCreates, pendingImport, rejectPendingCreates, withImported, withoutPendingCreates } from './pending-creates.ts'
 import { type PulumiProject, readProject } from './project-file.ts'
 import type { CliResult, PulumiCli } from './pulumi-cli.ts'
 import { countResources, deploymentOf, liveResources } from './results.ts'
 import { RunBackend } from './run-backend.ts'
 import { writeStackConfig } from './stack-config.ts'
 import { readReferencedStack } from './stack-reference.ts'
+import { StateInMemory } from './state-in-memory.ts'
 
 /** Set by Oarlock: with a value of the user the state would be elsewhere. */
 const reservedVariables = ['PULUMI_BACKEND_URL', 'PULUMI_ACCESS_TOKEN', 'PULUMI_STACK', 'PULUMI_API']
@@ -35,6 +36,12 @@ export type Session = {
   readState(): Promise<StackState>
   /** Removes resources from the state whose creation was interrupted. @returns their URNs. Managed state only. */
   clearPendingCreates(): Promise<string[]>
+  /**
+   * Adds resources to the state whose creation was interrupted and whose IDs the Stack names. `refresh` has the CLI read them. A Run that may not write
+   * sees them only itself. Managed state only.
+   * @returns their URNs. @throws {EngineError} PendingCreates
+   */
+  importPendingCreates(refresh: (urns: readonly string[]) => Promise<void>): Promise<readonly string[]>
   decrypt: ((ciphertexts: readonly Uint8Array[]) => Promise<readonly Uint8Array[]>) | undefined
 }
 
@@ -60,8 +67,13 @@ type Opening = { context: EngineContext; cli: PulumiCli; project: PulumiProject;
 async function openManaged({ context, cli, project, name, env: base }: Opening): Promise<Session> {
   const id: PulumiStackId = { organization: context.stack.namespace, project: project.name, stack: name }
   const accessToken = crypto.randomUUID()
-  const { pulumiState: state } = context
+  const stored = context.pulumiState
   let session: Session | undefined
+  // While interrupted creations are imported, and in a Plan afterwards.
+  let inMemory: StateInMemory | undefined
+  const state = switchable(() => inMemory ?? stored)
+  // An approval covers the state before the import: the plan that was approved has been made with the same import.
+  let importedFrom: number | undefined
   const backend = new RunBackend({
     ...{ state, stack: id, readOther: other => readReferencedStack(context, other) },
     onEvents: events => session?.onEvents(events),
@@ -74,7 +86,7 @@ async function openManaged({ context, cli, project, name, env: base }: Opening):
   const relay = hasOwnLoopback(context) ? await createLoopbackRelay(context) : undefined
   const endpoint = await listenPulumi(handler, relay && { socketPath: relay.socketPath })
   context.atEnd(() => endpoint.close())
-  const encrypt = (values: readonly Uint8Array[]) => state.encrypt(values)
+  const encrypt = (values: readonly Uint8Array[]) => stored.encrypt(values)
   const configFile = await writeStackConfig(context, { project, stack: name, encrypt })
   const env = { ...base, PULUMI_BACKEND_URL: relay?.url ?? endpoint.url, PULUMI_ACCESS_TOKEN: accessToken }
   session = {
@@ -96,23 +108,55 @@ async function openManaged({ context, cli, project, name, env: base }: Opening):
     },
     readState: async () => {
       const newest = await state.readPulumiState()
-      return { version: newest?.version ?? 0, deployment: deploymentOf(newest?.bytes) }
+      return { version: importedFrom ?? newest?.version ?? 0, deployment: deploymentOf(newest?.bytes) }
     },
     clearPendingCreates: async () => {
-      const newest = await state.readPulumiState()
+      const newest = await stored.readPulumiState()
       const before = newest && parseUntypedDeployment(newest.bytes.toString('utf8'))
-      const after = before && withoutPendingCreates(before)
+      const after = before && withoutPendingCreates(context, before)
       if (!after) return []
-      await state.writePulumiState(Buffer.from(JSON.stringify(after)))
-      return pendingCreates(before.deployment ?? {})
+      await stored.writePulumiState(Buffer.from(JSON.stringify(after)))
+      return pendingCreates(before.deployment ?? {}).map(({ urn }) => urn)
     },
-    decrypt: values => state.decrypt(values),
+    importPendingCreates: async refresh => {
+      const newest = await stored.readPulumiState()
+      const version = newest?.version ?? 0
+      const found = pendingImport(context, newest && parseUntypedDeployment(newest.bytes.toString('utf8')))
+      if (!found) return []
+      const memory = new StateInMemory(stored, found.state, version)
+      inMemory = memory
+      await refresh(found.urns)
+      memory.state = withImported(context, found, memory.state)
+      if (!context.mayWrite) return found.urns
+      inMemory = undefined
+      await stored.writePulumiState(Buffer.from(JSON.stringify(memory.state)))
+      importedFrom = version
+      return found.urns
+    },
+    decrypt: values => stored.decrypt(values),
   }
   const { deployment } = await session.readState()
   rejectOtherStack(id, deployment)
+  context.pendingOperations(operationsOf(deployment), { isOwn: false })
   rejectPendingCreates(context, deployment)
   return session
 }
+
+/** The operations that were interrupted, without the resources. */
+export const operationsOf = (deployment: Deployment) =>
+  interruptedOperations(deployment).map(({ type, resource }) => ({ type, urn: resource.urn }))
+
+/** Each call goes to what `current` returns then. */
+const switchable = (current: () => RunPulumiState): RunPulumiState => ({
+  readPulumiState: () => current().readPulumiState(),
+  writePulumiState: bytes => current().writePulumiState(bytes),
+  appendJournal: (update, batch, cliVersion) => current().appendJournal(update, batch, cliVersion),
+  completeJournal: update => current().completeJournal(update),
+  keepPulumiState: bytes => current().keepPulumiState(bytes),
+  keepJournal: batch => current().keepJournal(batch),
+  encrypt: values => current().encrypt(values),
+  decrypt: values => current().decrypt(values),
+})
 
 /** The user's own backend, as the environment or the project file names it. */
 async function openExternal({ context, cli, project, name, env }: Opening): Promise<Session> {
@@ -129,6 +173,7 @@ async function openExternal({ context, cli, project, name, env }: Opening): Prom
       run,
       decrypt: undefined,
       clearPendingCreates: async () => [],
+      importPendingCreates: async () => [],
     },
     onEvents: () => {},
     readState: async () => {

@@ -1,4 +1,4 @@
-import type { Run } from '../../../api/index.ts'
+import { isMutating, type Run } from '../../../api/index.ts'
 import type { Client } from '../../../kubernetes/client/index.ts'
 import type { Json } from '../../../kubernetes/object/index.ts'
 import type { StateClient } from '../../../stores/state/index.ts'
@@ -30,6 +30,7 @@ export type EngineContextOptions = {
   dependencies: DependencyHost
   showProgram(path: string): void
   atEnd(release: () => Promise<void>): void
+  pendingOperations: EngineContext['pendingOperations']
   state: Pick<StateClient, 'readInventory' | 'writeInventory'> & PulumiStateClient
   stateFile: RunStateFile
   programs: RunPrograms
@@ -49,6 +50,7 @@ export function createEngineContext(options: EngineContextOptions): EngineContex
     epoch: run.spec.epoch,
     runName: run.metadata.name,
     isDestroy: run.spec.type === 'Destroy',
+    mayWrite: isMutating(run.spec.type),
     directory: options.sourceDirectory,
     sourceDigest: options.sourceDigest,
     sourceRoot: directory.work,
@@ -67,6 +69,7 @@ export function createEngineContext(options: EngineContextOptions): EngineContex
     signal: stopper.signal,
     log: line => log.append(line),
     progress: progress => reporter.reportProgress(progress.current ? { ...progress, current: log.mask(progress.current) } : progress),
+    pendingOperations: options.pendingOperations,
     client,
     kubeconfig: inputs.kubeconfig,
     cacheDir: options.cacheDir,

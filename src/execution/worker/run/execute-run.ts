@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { defaults, dependencyCacheKey, isMutating, type PolicyViolation, type Run } from '../../../api/index.ts'
+import { defaults, dependencyCacheKey, formatPendingOperations, isMutating, listPendingOperations, type PolicyViolation, type Run } from '../../../api/index.ts'
 import { parseDuration, rfc3339 } from '../../../kubernetes/object/index.ts'
 import { truncateText } from '../../../kubernetes/util/index.ts'
 import { StaleEpochError, StateClient } from '../../../stores/state/index.ts'
@@ -83,6 +83,8 @@ class RunExecution {
   #stateFile: RunStateFile | undefined
   #programs: RunPrograms | undefined
   #dependencies: RunResult['dependencies']
+  #pendingOperations: RunResult['pendingOperations']
+  #hasInterrupted = false
 
   constructor(options: ExecuteOptions) {
     const { run, violations } = enforcePolicy(options.run, options.policy)
@@ -206,6 +208,10 @@ class RunExecution {
       }),
       showProgram: path => isolation.addProgram(path),
       atEnd: release => void this.#releases.push(release),
+      pendingOperations: (operations, { isOwn }) => {
+        this.#pendingOperations = listPendingOperations(operations)
+        this.#hasInterrupted = isOwn
+      },
       state: this.#state,
       programs: this.#programs,
       reporter: this.#reporter,
@@ -326,10 +332,13 @@ class RunExecution {
         ...result,
         ...(usage && { usage, isolation: this.#isolation?.effective }),
         ...(this.#dependencies && { dependencies: this.#dependencies }),
+        ...(this.#pendingOperations && { pendingOperations: this.#pendingOperations }),
         stateVersion: this.#state.newestVersion,
         finishedAt: rfc3339(Date.now()),
         log: await unlessAborted(log.close(), writeSignal),
       }
+      if (this.#pendingOperations && this.#hasInterrupted && result.phase !== 'Succeeded')
+        status.message = `${status.message}; ${formatPendingOperations(this.#pendingOperations)}`
       // Masked first: half a secret is no longer recognized as one.
       if (status.message) status.message = truncateText(log.mask(status.message), maxMessageChars)
       const isUnsaved = this.#stateFile?.isUnsaved === true

@@ -1,0 +1,27 @@
+import { deepEqual, equal } from 'node:assert/strict'
+import { test } from 'node:test'
+import { formatPendingOperations, listPendingOperations } from './pending-operations.ts'
+
+const operation = (index: number, type = 'creating') => ({ type, urn: `urn:pulumi:dev::shop::web:Group$aws:s3/bucket:Bucket::b${index}` })
+const many = (count: number) => Array.from({ length: count }, (_, index) => operation(index))
+
+test('a status without such operations has no list', () => equal(listPendingOperations([]), undefined))
+
+test('a status lists 20 operations and the number of all', () => {
+  deepEqual(listPendingOperations([operation(1)]), { count: 1, operations: [operation(1)] })
+  const { count, operations } = listPendingOperations(many(30))!
+  deepEqual([count, operations.length], [30, 20])
+  equal(listPendingOperations(many(20), 500)?.count, 500)
+  equal(listPendingOperations([{ type: 'creating', urn: 'u'.repeat(5_000) }])?.operations[0]?.urn.length, 1_024)
+})
+
+test('a message names 5 operations', () => {
+  equal(
+    formatPendingOperations({ count: 1, operations: [operation(1, 'updating')] }),
+    '1 operation was interrupted, and its result is unknown: updating aws:s3/bucket:Bucket b1',
+  )
+  const seven = formatPendingOperations({ count: 7, operations: many(7) })
+  equal(seven.startsWith('7 operations were interrupted, and their results are unknown: creating aws:s3/bucket:Bucket b0, '), true)
+  equal(seven.endsWith('b4 and 2 more'), true)
+  equal(formatPendingOperations({ count: 1, operations: [{ type: 'creating', urn: 'short' }] }).endsWith('creating short'), true)
+})
