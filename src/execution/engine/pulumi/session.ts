@@ -149,6 +149,7 @@ export const operationsOf = (deployment: Deployment) =>
 /** Each call goes to what `current` returns then. */
 const switchable = (current: () => RunPulumiState): RunPulumiState => ({
   readPulumiState: () => current().readPulumiState(),
+  readPulumiVersion: () => current().readPulumiVersion(),
   writePulumiState: bytes => current().writePulumiState(bytes),
   appendJournal: (update, batch, cliVersion) => current().appendJournal(update, batch, cliVersion),
   completeJournal: update => current().completeJournal(update),

@@ -34,6 +34,10 @@ export class StateInMemory implements RunPulumiState {
     return { version: this.#version, epoch: 0, bytes: Buffer.from(JSON.stringify(this.#state)) }
   }
 
+  async readPulumiVersion() {
+    return { version: this.#version, isFull: false }
+  }
+
   async writePulumiState(bytes: Uint8Array) {
     this.#state = JSON.parse(Buffer.from(bytes).toString('utf8')) as UntypedDeployment
     return this.#version

@@ -1,5 +1,13 @@
 import { join } from 'node:path'
-import { defaults, dependencyCacheKey, formatPendingOperations, isMutating, listPendingOperations, type PolicyViolation, type Run } from '../../../api/index.ts'
+import {
+  defaults,
+  dependencyCacheKey,
+  formatPendingOperations,
+  isMutating,
+  listPendingOperations,
+  type PolicyViolation,
+  type Run,
+} from '../../../api/index.ts'
 import { parseDuration, rfc3339 } from '../../../kubernetes/object/index.ts'
 import { truncateText } from '../../../kubernetes/util/index.ts'
 import { StaleEpochError, StateClient } from '../../../stores/state/index.ts'
