@@ -24,6 +24,23 @@ export function brokenLocksCounter(registry: Registry): Counter {
   return new Counter({ name: 'oarlock_state_locks_broken_total', help, registers: [registry] })
 }
 
+/** Journals of Pulumi in the state store. `count` reads no file. */
+export function openJournalsGauge(registry: Registry, count: () => number): Gauge {
+  return new Gauge({
+    name: 'oarlock_state_open_journals',
+    help: 'Journals of updates of Pulumi that have not completed: of active Runs, and of Runs that were cut off until the next Run of the Stack.',
+    registers: [registry],
+    collect() {
+      this.set(count())
+    },
+  })
+}
+
+export function unreadableJournalsCounter(registry: Registry): Counter {
+  const help = 'Requests to the state store that failed because a journal of Pulumi has an entry that this version does not understand.'
+  return new Counter({ name: 'oarlock_state_journal_unreadable_total', help, registers: [registry] })
+}
+
 const orphanReasons = Object.keys({
   StaleEpoch: true,
   NotLockHolder: true,

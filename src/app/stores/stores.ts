@@ -15,7 +15,7 @@ import { prepareDataDirectory } from '../data-directory.ts'
 import { openDataIdentity } from '../data-identity.ts'
 import { AccessReviewer } from '../delegated-auth/access-reviewer.ts'
 import type { GenerationStore } from '../discovery/index.ts'
-import { brokenLocksCounter, rejectedWritesCounter } from '../endpoints/metrics.ts'
+import { brokenLocksCounter, openJournalsGauge, rejectedWritesCounter, unreadableJournalsCounter } from '../endpoints/metrics.ts'
 import { toAppStartError } from '../to-app-start-error.ts'
 import { createBackupHandlers, logBackupPath, stateBackupPath } from './backup-handler.ts'
 import { openGenerationStore } from './generation-store.ts'
@@ -48,6 +48,7 @@ export type StoreHandlersOptions = {
   cachedStack?(namespace: string, name: string): Stack | undefined
   locksBroken?: Pick<Counter, 'inc'>
   writesRejected?: Pick<Counter<'reason'>, 'inc'>
+  journalsUnreadable?: Pick<Counter, 'inc'>
   log: Log
 }
 
@@ -111,7 +112,15 @@ export async function openStores({ dataDir, log }: { dataDir: string; log: Log }
  */
 export function createStoreHandlers(stores: Stores, options: StoreHandlersOptions): StoreHandlers {
   const { state, log: logs } = stores
-  const { client, cachedRun = () => undefined, cachedStack = () => undefined, locksBroken, writesRejected, log } = options
+  const {
+    client,
+    cachedRun = () => undefined,
+    cachedStack = () => undefined,
+    locksBroken,
+    writesRejected,
+    journalsUnreadable,
+    log,
+  } = options
   const facts: StoreFacts = {
     client,
     access: new AccessReviewer(client),
@@ -130,6 +139,7 @@ export function createStoreHandlers(stores: Stores, options: StoreHandlersOption
       onError: error => log.error({ err: error }, 'request to the state store failed'),
       onLockBroken: () => locksBroken?.inc(),
       onWriteRejected: reason => writesRejected?.inc({ reason }),
+      onJournalUnreadable: () => journalsUnreadable?.inc(),
     }),
     log: createLogHandler({
       store: logs,
@@ -150,6 +160,7 @@ export function serveStores(
 ): StoreHandlers {
   const runs = manager.informer(runResource)
   const stacks = manager.informer(stackResource)
+  openJournalsGauge(registry, () => stores.state.openJournals)
   runs.onChange({ deleted: ({ metadata: { namespace = '', name } }) => void stores.removeLog({ namespace, name }) })
   return createStoreHandlers(stores, {
     client,
@@ -157,6 +168,7 @@ export function serveStores(
     cachedStack: (namespace, name) => stacks.get(`${namespace}/${name}`),
     locksBroken: brokenLocksCounter(registry),
     writesRejected: rejectedWritesCounter(registry),
+    journalsUnreadable: unreadableJournalsCounter(registry),
     log,
   })
 }

@@ -41,6 +41,7 @@ type Row = {
 export class JournalTable {
   readonly #file: StateFile
   readonly #encryption: Encryption
+  #openCount: number | undefined
 
   constructor(file: StateFile, encryption: Encryption) {
     this.#file = file
@@ -69,7 +70,20 @@ export class JournalTable {
     return journal?.isOpen ? journal : undefined
   }
 
+  /** How many journals are open. Counted again only after one may have been opened or closed. */
+  get openCount(): number {
+    this.#openCount ??= (this.#file.sql('SELECT count(*) count FROM journal WHERE is_open = 1').get() as { count: number }).count
+    return this.#openCount
+  }
+
+  /** Counts again: the rows may have changed otherwise. */
+  forgetCount(): void {
+    this.#openCount = undefined
+  }
+
   set(stackUid: string, journal: Journal): void {
+    // A journal that has entries is open already.
+    if (!journal.isOpen || this.open(stackUid) === undefined) this.forgetCount()
     this.#file
       .sql('INSERT OR REPLACE INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)')
       .run(

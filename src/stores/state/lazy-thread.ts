@@ -17,6 +17,8 @@ export class LazyThread {
   #calls = 0
   #timer: NodeJS.Timeout | undefined
   #isClosed = false
+  /** When the last thread was closed. */
+  #openJournals = 0
 
   /** Starts the thread once, so that a wrong key or a corrupt file is reported immediately. */
   static async start(options: ThreadOptions, idleTimeoutMs: number): Promise<LazyThread> {
@@ -33,6 +35,11 @@ export class LazyThread {
   /** Undefined while there is none: what is known of the file counts only as long as the thread has it open. */
   get running(): ThreadHandle | undefined {
     return this.#thread?.hasEnded === false ? this.#thread : undefined
+  }
+
+  /** Of updates that have not completed. Known without a thread: the file changes only while there is one. */
+  get openJournals(): number {
+    return this.#thread?.openJournals ?? this.#openJournals
   }
 
   /** Counts as a call for the idle timeout: a thread that would soon be started again is kept. */
@@ -85,6 +92,7 @@ export class LazyThread {
   #stop(): void {
     const thread = this.#thread
     if (thread === undefined) return
+    this.#openJournals = thread.openJournals
     this.#thread = undefined
     this.#ending = thread.close().catch(() => undefined)
   }

@@ -9,6 +9,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openStateStore, type RunHolder, type StateLimits, type StateStore, type StateStoreError, type UserHolder } from './index.ts'
+import { batch, created, namesIn } from './pulumi-journal.testing.ts'
 
 const key = Buffer.alloc(32, 7)
 const never = async () => false
@@ -51,6 +52,29 @@ test('writes, lists and reads versions through the thread', () =>
       { version: 1, ...info },
     ])
     deepStrictEqual(await store.versions('other'), [])
+  }))
+
+test('the number of open journals is known, also while the thread is idle and after a restart', () =>
+  withDirectory(async directory => {
+    const store = await openStateStore({ directory, key, idleTimeoutMs: 10 })
+    const append = (stackUid: string, update: number) =>
+      store.appendJournal({ stackUid, runName: 'run-1', epoch: 1, update, cliVersion: '', bytes: batch(created(1, 'a')) })
+    equal(store.openJournals, 0)
+    await append('a', 1)
+    await append('b', 1)
+    equal(store.openJournals, 2)
+    await store.completeJournal({ stackUid: 'a', runName: 'run-1', epoch: 1, update: 1 })
+    await append('b', 2)
+    equal(store.openJournals, 1)
+    await append('c', 1)
+    await store.deleteStack('b')
+    equal(store.openJournals, 1)
+    await sleep(50) // Longer than the idle timeout.
+    equal(store.openJournals, 1)
+    await store.close()
+    const reopened = await openStateStore({ directory, key })
+    equal(reopened.openJournals, 1)
+    await reopened.close()
   }))
 
 test('breaks a lock only when isLockAbandoned resolves to true (invariant 4)', () =>
@@ -247,4 +271,40 @@ test('kill -9 at random times loses no acknowledged write (invariant 5)', () =>
       equal((await store.readVersion({ stackUid, version }))?.bytes.toString(), content)
     }
     await store.close()
+  }))
+
+test('kill -9 in the middle of journals and checkpoints loses no acknowledged entry (invariant 5)', () =>
+  withDirectory(async directory => {
+    const acknowledged = new Map<string, Set<string>>()
+    let checkpoint: string[] = []
+    for (let round = 1; round <= 4; round++) {
+      const child = fork(join(import.meta.dirname, 'append-until-killed.testing.ts'), [directory, String(round)])
+      child.on('message', ({ stackUid, names }: { stackUid: string; names: string[] }) => {
+        if (stackUid === 'checkpoints') checkpoint = names
+        else acknowledged.set(stackUid, new Set([...(acknowledged.get(stackUid) ?? []), ...names]))
+      })
+      await once(child, 'message')
+      await sleep(Math.random() * 80) // The kill is to happen at a random time of the writes.
+      child.kill('SIGKILL')
+      await once(child, 'close')
+      const store = await openStateStore({ directory, key })
+      for (const [stackUid, names] of acknowledged) {
+        const stored = namesIn((await store.readVersion({ stackUid, kind: 'pulumi' }))?.bytes) ?? []
+        deepStrictEqual([...names.difference(new Set(stored))], [], `round ${round}, ${stackUid}`)
+        equal(new Set(stored).size, stored.length)
+      }
+      const versions = await store.versions('checkpoints')
+      const stored = namesIn((await store.readVersion({ stackUid: 'checkpoints', kind: 'pulumi' }))?.bytes) ?? []
+      // The newest checkpoint that was acknowledged, or one that was stored after it: round, update, resources.
+      const orderOf = (names: readonly string[]) =>
+        [...(names[0] ?? '0-0').split('-'), names.length].map(part => String(part).padStart(6, '0'))
+      ok(orderOf(stored).join() >= orderOf(checkpoint).join(), `${orderOf(stored)} is before ${orderOf(checkpoint)}`)
+      // One version for each update.
+      const updates = await Promise.all(
+        versions.map(async ({ version }) => namesIn((await store.readVersion({ stackUid: 'checkpoints', version }))?.bytes)?.[0]),
+      )
+      equal(new Set(updates).size, updates.length)
+      await store.close()
+    }
+    ok(acknowledged.size > 0)
   }))

@@ -90,6 +90,8 @@ export interface StateStore {
   completeJournal(request: CompleteRequest): Promise<CompleteResult>
   /** Undefined without a state of Pulumi. */
   pulumiFacts(stackUid: string): Promise<PulumiFacts | undefined>
+  /** Number of journals of updates that have not completed. The file is not read for it. */
+  readonly openJournals: number
   /** Encrypts secrets of the state or configuration of a Stack; only for this Stack they are decrypted. */
   encryptSecrets(stackUid: string, values: readonly Uint8Array[]): Buffer[]
   /** @throws {StateStoreError} DecryptionFailed */
@@ -212,6 +214,10 @@ class ThreadedStateStore implements StateStore {
 
   pulumiFacts(stackUid: string): Promise<PulumiFacts | undefined> {
     return this.#thread.call('pulumiFacts', stackUid)
+  }
+
+  get openJournals(): number {
+    return this.#thread.openJournals
   }
 
   encryptSecrets(stackUid: string, values: readonly Uint8Array[]): Buffer[] {

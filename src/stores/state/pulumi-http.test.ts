@@ -122,22 +122,28 @@ test('a user reads and writes the state of Pulumi with ?kind=pulumi, and Terrafo
     await client.close()
   }))
 
-test('a journal that is not understood is an error that names the CLI, never a part of the state', () =>
-  withStateServer(async server => {
-    const client = clientOf(server, 1)
-    await client.writePulumiState(stateOf('old'))
-    await client.appendJournal(1, batch(created(1, 'a', { kind: 42 })), { cliVersion: '3.300.0' })
-    const unreadable = (error: unknown) =>
-      withCode(409, 'JournalUnreadable')(error) && /Pulumi 3\.300\.0.*unknown entry kind 42/.test((error as Error).message)
-    await rejects(client.readPulumiState(), unreadable)
-    await rejects(client.completeJournal(1), unreadable)
-    const user = backendOf({ ...server, token: 'user' })
-    equal((await user('GET', '?kind=pulumi')).status, 409)
-    match((await user('GET', '/check')).text, /"unreadable":"the journal of Run run-1/)
-    equal((await user('POST', '?kind=pulumi', stateOf('old').toString())).status, 200)
-    equal((await user('GET', '?kind=pulumi')).status, 200)
-    await client.close()
-  }))
+test('a journal that is not understood is an error that names the CLI, never a part of the state', async () => {
+  let failures = 0
+  await withStateServer(
+    async server => {
+      const client = clientOf(server, 1)
+      await client.writePulumiState(stateOf('old'))
+      await client.appendJournal(1, batch(created(1, 'a', { kind: 42 })), { cliVersion: '3.300.0' })
+      const unreadable = (error: unknown) =>
+        withCode(409, 'JournalUnreadable')(error) && /Pulumi 3\.300\.0.*unknown entry kind 42/.test((error as Error).message)
+      await rejects(client.readPulumiState(), unreadable)
+      await rejects(client.completeJournal(1), unreadable)
+      const user = backendOf({ ...server, token: 'user' })
+      equal((await user('GET', '?kind=pulumi')).status, 409)
+      match((await user('GET', '/check')).text, /"unreadable":"the journal of Run run-1/)
+      equal((await user('POST', '?kind=pulumi', stateOf('old').toString())).status, 200)
+      equal((await user('GET', '?kind=pulumi')).status, 200)
+      await client.close()
+      equal(failures, 3)
+    },
+    { handler: { onJournalUnreadable: () => failures++ } },
+  )
+})
 
 test('a version of the CLI with other characters is rejected', () =>
   withStateServer(async server => {

@@ -53,6 +53,10 @@ export class PulumiState {
     this.#limits = limits
   }
 
+  get openJournals(): number {
+    return this.#journals.openCount
+  }
+
   openJournal(stackUid: string): Journal | undefined {
     return this.#journals.open(stackUid)
   }
@@ -180,6 +184,7 @@ export class PulumiState {
   /** A transaction has failed: what is in memory may not be stored. */
   clearCaches(): void {
     for (const cache of [this.#parsed, this.#facts, this.#measured]) cache.clear()
+    this.#journals.forgetCount()
   }
 
   #setFacts(stackUid: string, facts: CachedFacts): void {

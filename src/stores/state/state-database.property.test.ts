@@ -1,9 +1,10 @@
-import { deepStrictEqual, equal, ok } from 'node:assert/strict'
+import { deepStrictEqual, equal, ok, throws } from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { batch, created, type Entry, namesIn, stateOf } from './pulumi-journal.testing.ts'
 import { StateDatabase } from './state-database.ts'
 
 const key = Buffer.alloc(32, 7)
@@ -120,6 +121,185 @@ test('an older epoch is never current, its content is stored as an orphan, and a
             database = open()
           } else apply(database, model, next)
           compare(database, model)
+        }
+      } finally {
+        database.close()
+        rmSync(directory, { recursive: true, force: true })
+      }
+    }),
+    { numRuns: 30 },
+  )
+})
+
+const update = fc.integer({ min: 1, max: 3 })
+/** Few, so that several updates of a Run follow each other. */
+const pulumiEpoch = fc.integer({ min: 1, max: 3 })
+const pulumiStep = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({ do: fc.constant('append' as const), epoch: pulumiEpoch, update, count: fc.integer({ min: 1, max: 3 }) }),
+  },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('appendAgain' as const) }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('complete' as const), epoch: pulumiEpoch, update }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('checkpoint' as const), epoch: pulumiEpoch, update }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('failedAppend' as const), epoch: pulumiEpoch, update }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('replace' as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('lock' as const), epoch: pulumiEpoch, isAbandoned: fc.boolean() }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('unlock' as const), epoch: pulumiEpoch }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('userLock' as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('userUnlock' as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('reopen' as const) }) },
+)
+type PulumiStep = typeof pulumiStep extends fc.Arbitrary<infer T> ? T : never
+type ModelJournal = { epoch: number; update: number; isOpen: boolean; version: number; base: string[]; names: string[]; last: Entry[] }
+
+/** States as lists of names: what a journal has added comes first. */
+class PulumiModel extends Model {
+  journal: ModelJournal | undefined
+  names: string[] | undefined
+  /** Accepted versions of kind pulumi. */
+  readonly accepted = new Map<number, string[]>()
+  checkpoint: { epoch: number; update: number; version: number } | undefined
+  #created = 0
+
+  nextName(): string {
+    return `r${++this.#created}`
+  }
+
+  mayWrite(runEpoch: number): boolean {
+    return runEpoch >= this.minEpoch && (this.holder === undefined || this.holder === String(runEpoch))
+  }
+
+  compact(): void {
+    if (!this.journal?.isOpen) return
+    this.accepted.set(this.journal.version, this.names ?? [])
+    this.journal.isOpen = false
+  }
+
+  /** Undefined: the update may have no entries any more. */
+  journalOf(runEpoch: number, number: number): 'open' | 'new' | undefined {
+    const { journal } = this
+    if (journal?.epoch !== runEpoch || journal.update < number) return 'new'
+    return journal.isOpen && journal.update === number ? 'open' : undefined
+  }
+}
+
+function applyPulumi(database: StateDatabase, model: PulumiModel, next: Exclude<PulumiStep, { do: 'reopen' }>): void {
+  const claim = (runEpoch: number, number: number) => ({ stackUid: 'uid', runName: `run-${runEpoch}`, epoch: runEpoch, update: number })
+  const append = (runEpoch: number, number: number, entries: Entry[]) =>
+    database.transaction(() => database.appendJournal({ ...claim(runEpoch, number), cliVersion: '', bytes: batch(...entries) }, 0))
+  switch (next.do) {
+    case 'lock':
+    case 'unlock':
+    case 'userLock':
+    case 'userUnlock':
+      apply(database, model, next)
+      return
+    case 'append': {
+      const kind = model.journalOf(next.epoch, next.update)
+      const before = kind === 'open' ? (model.journal?.names.length ?? 0) : 0
+      const names = Array.from({ length: next.count }, () => model.nextName())
+      const entries = names.map((name, index) => created(before + index + 1, name))
+      const result = append(next.epoch, next.update, entries)
+      const isAllowed = model.mayWrite(next.epoch) && kind !== undefined
+      equal(result.kind, isAllowed ? 'accepted' : 'rejected')
+      if (result.kind !== 'accepted') return
+      if (kind === 'new') {
+        model.compact()
+        const { epoch: runEpoch, update: number } = next
+        model.journal = {
+          epoch: runEpoch,
+          update: number,
+          isOpen: true,
+          version: result.version,
+          base: model.names ?? [],
+          names: [],
+          last: [],
+        }
+      }
+      const journal = model.journal as ModelJournal
+      equal(result.version, journal.version)
+      journal.names.push(...names)
+      journal.last = entries
+      model.names = [...journal.names, ...journal.base]
+      model.raiseFence(next.epoch)
+      return
+    }
+    case 'appendAgain': {
+      // A batch whose response was lost.
+      const { journal } = model
+      if (!journal?.isOpen || !model.mayWrite(journal.epoch)) return
+      deepStrictEqual(append(journal.epoch, journal.update, journal.last), { kind: 'accepted', version: journal.version })
+      return
+    }
+    case 'failedAppend': {
+      const fail = () => {
+        database.appendJournal({ ...claim(next.epoch, next.update), cliVersion: '', bytes: batch(created(900, 'lost')) }, 0)
+        database.pulumiFacts('uid')
+        throw new Error('the disk is full')
+      }
+      throws(() => database.transaction(fail))
+      return
+    }
+    case 'complete': {
+      const kind = model.journalOf(next.epoch, next.update)
+      const result = database.transaction(() => database.completeJournal(claim(next.epoch, next.update), 0))
+      equal(result.kind, next.epoch >= model.minEpoch ? 'accepted' : 'rejected')
+      const isOther = kind === 'new' && (model.holder === undefined || model.holder === String(next.epoch))
+      if (result.kind !== 'accepted' || !(kind === 'open' || isOther)) return
+      model.compact()
+      if (isOther) model.journal = { epoch: next.epoch, update: next.update, isOpen: false, version: 0, base: [], names: [], last: [] }
+      return
+    }
+    case 'checkpoint':
+    case 'replace': {
+      const names = [model.nextName()]
+      const author = next.do === 'replace' ? { kind: 'User' as const, lockId: 'lock' } : run(next.epoch)
+      const number = next.do === 'replace' ? undefined : next.update
+      const request = { stackUid: 'uid', author, kind: 'pulumi' as const, bytes: stateOf(...names), update: number }
+      const result = database.transaction(() => database.writeVersion(request, 0))
+      equal(result.kind, (next.do === 'replace' ? model.holder === 'user' : model.mayWrite(next.epoch)) ? 'accepted' : 'rejected')
+      if (result.kind !== 'accepted') return
+      model.compact()
+      if (next.do === 'checkpoint') {
+        const replaced = model.checkpoint
+        const isSame = replaced?.epoch === next.epoch && replaced.update === next.update
+        if (replaced && isSame && Math.max(...model.accepted.keys()) === replaced.version) model.accepted.delete(replaced.version)
+        model.checkpoint = { epoch: next.epoch, update: next.update, version: result.version }
+        model.raiseFence(next.epoch)
+      }
+      model.accepted.set(result.version, names)
+      model.names = names
+    }
+  }
+}
+
+test('every acknowledged journal entry is in the state, whatever comes after it (invariants 3, 5, 12)', () => {
+  fc.assert(
+    fc.property(fc.array(pulumiStep, { minLength: 15, maxLength: 60 }), steps => {
+      const directory = mkdtempSync(join(tmpdir(), 'oarlock-journal-property-'))
+      const open = () => new StateDatabase({ directory, key, limits: { versionsPerStack: 1_000, orphansPerStack } })
+      let database = open()
+      const model = new PulumiModel()
+      try {
+        for (const next of steps) {
+          if (next.do === 'reopen') {
+            database.close()
+            database = open()
+          } else applyPulumi(database, model, next)
+          const read = (version?: number) => namesIn(database.readVersion({ stackUid: 'uid', version, kind: 'pulumi' })?.bytes)
+          deepStrictEqual(read(), model.names)
+          equal(database.pulumiFacts('uid')?.resources, model.names?.length)
+          const isOpen = model.journal?.isOpen === true
+          equal(database.openJournals, isOpen ? 1 : 0)
+          const expected = new Map(model.accepted)
+          if (isOpen) expected.set(model.journal?.version ?? 0, model.names ?? [])
+          deepStrictEqual(
+            database.versions('uid').map(({ version }) => version),
+            [...expected.keys()].sort((a, b) => b - a),
+          )
+          for (const [version, names] of expected) deepStrictEqual(read(version), names)
+          equal(database.newestPulumi('uid')?.version, expected.size === 0 ? undefined : Math.max(...expected.keys()))
         }
       } finally {
         database.close()

@@ -196,6 +196,11 @@ export class StateDatabase {
     return { kind: 'accepted', version: this.#pulumi.complete(stackUid, { runName, epoch, update }, mayWrite, nowMs) }
   }
 
+  /** Number of journals of updates that have not completed. */
+  get openJournals(): number {
+    return this.#pulumi.openJournals
+  }
+
   /** Undefined without a state of Pulumi. */
   pulumiFacts(stackUid: string): PulumiFacts | undefined {
     this.#checkUid(stackUid)
@@ -421,6 +426,7 @@ export class StateDatabase {
       'stack',
     ])
       this.#file.sql(`DELETE FROM ${table} WHERE stack_uid = ?`).run(stackUid)
+    this.#pulumi.clearCaches()
   }
 
   stats(): StateStats {
@@ -428,10 +434,9 @@ export class StateDatabase {
       .sql(`SELECT
       (SELECT count(*) FROM stack) stacks, (SELECT count(*) FROM version WHERE orphan IS NULL) versions,
       (SELECT count(*) FROM version WHERE orphan IS NOT NULL) orphans, (SELECT count(*) FROM plan) plans, (SELECT count(*) FROM lock) locks,
-      (SELECT count(*) FROM journal WHERE is_open = 1) journals,
       (SELECT coalesce(sum(dropped_versions), 0) FROM stack) droppedVersions, (SELECT coalesce(sum(dropped_orphans), 0) FROM stack) droppedOrphans`)
-      .get() as Omit<StateStats, 'bytes'>
-    return { ...row, bytes: this.#file.bytes }
+      .get() as Omit<StateStats, 'bytes' | 'journals'>
+    return { ...row, journals: this.openJournals, bytes: this.#file.bytes }
   }
 
   close(): void {

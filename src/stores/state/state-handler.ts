@@ -69,6 +69,8 @@ export type StateHandlerOptions = {
   onLockBroken?: () => void
   /** Called when a write was rejected and its content stored as an orphaned version. */
   onWriteRejected?: (reason: OrphanReason) => void
+  /** Called when a request got `JournalUnreadable`. */
+  onJournalUnreadable?: () => void
 }
 
 export type StateHandler = (
@@ -157,6 +159,7 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
     } catch (error) {
       const http = toHttpError(error)
       if (http.status === 500) onError?.(error)
+      if (http.code === 'JournalUnreadable') options.onJournalUnreadable?.()
       sendError(res, http, http.status === 401 ? { 'www-authenticate': 'Basic realm="oarlock"' } : {})
     }
   }

@@ -4,10 +4,13 @@ import { StateDatabase } from './state-database.ts'
 import { StateStoreError, type StateStoreErrorCode, toStateStoreError } from './state-store-error.ts'
 import type { StateLimits } from './state-types.ts'
 
-export type StoreMethod = Exclude<keyof StateDatabase, 'transaction' | 'stacksWithFacts'>
+export type StoreMethod = Exclude<keyof StateDatabase, 'transaction' | 'stacksWithFacts' | 'openJournals'>
 /** `open` comes first, and responds with {@link StateDatabase.stacksWithFacts} once the database is open. */
 export type StoreRequest = { method: StoreMethod | 'open'; args: readonly unknown[] }
-export type StoreResponse = { ok: true; value: unknown } | { ok: false; code: StateStoreErrorCode; message: string; cause?: string }
+/** `openJournals`: the present number, after a call that may change it. */
+export type StoreResponse =
+  | { ok: true; value: unknown; openJournals?: number }
+  | { ok: false; code: StateStoreErrorCode; message: string; cause?: string }
 export type ThreadOptions = { directory: string; key: Uint8Array; limits: StateLimits }
 
 /** Maximum number of calls in one commit; the others wait for the next one. */
@@ -47,7 +50,10 @@ function serve(port: NonNullable<typeof parentPort>, options: ThreadOptions): vo
         backups,
       )
     })
-    port.postMessage({ responseTo: requestId, body: { ok: true, value: stacks } } satisfies CallResponse)
+    port.postMessage({
+      responseTo: requestId,
+      body: { ok: true, value: stacks, openJournals: database.openJournals },
+    } satisfies CallResponse)
   })
 }
 
@@ -84,7 +90,12 @@ function executeCalls(
     database,
     calls.filter(call => call !== close),
   )
-  for (const response of responses) port.postMessage(response, transferables(response))
+  // After the commit.
+  const { openJournals } = database
+  for (const { responseTo, body } of responses) {
+    const response = { responseTo, body: body.ok ? { ...body, openJournals } : body }
+    port.postMessage(response, transferables(response))
+  }
   if (close !== undefined) void Promise.all(backups).then(() => closeDatabase(port, database, close.requestId))
 }
 

@@ -15,6 +15,7 @@ export class ThreadHandle {
   #ended: StateStoreError | undefined
   #closing: Promise<void> | undefined
   #stacks = new StacksWithFacts([])
+  #openJournals = 0
 
   static async start(options: ThreadOptions): Promise<ThreadHandle> {
     const thread = new ThreadHandle(options)
@@ -39,6 +40,11 @@ export class ThreadHandle {
   /** True when the thread has failed or was closed: every further call rejects. */
   get hasEnded(): boolean {
     return this.#ended !== undefined
+  }
+
+  /** Of updates that have not completed, as of the last response. */
+  get openJournals(): number {
+    return this.#openJournals
   }
 
   /** Includes what the calls so far may have written. */
@@ -83,7 +89,10 @@ export class ThreadHandle {
       const response = await this.#thread.request({ method, args }, transfer).catch((reason: Error) => {
         throw this.#ended ?? reason
       })
-      if (response.ok) return response.value
+      if (response.ok) {
+        this.#openJournals = response.openJournals ?? this.#openJournals
+        return response.value
+      }
       throw new StateStoreError(response.code, response.message, { cause: response.cause })
     } finally {
       this.#pendingBytes -= bytes
