@@ -3,9 +3,8 @@ import { deepEqual, equal, match, ok, throws } from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, test } from 'node:test'
-import { gunzipSync } from 'node:zlib'
 import { isJournalTested } from '../../src/execution/pulumi-backend/index.ts'
-import { parseUntypedDeployment } from '../../src/stores/pulumi/index.ts'
+import { bodyOf, exchangesOf } from './expected-state.ts'
 import { decodeRecording, encodeRecording, type RecordedExchange, type Recording, type RecordingHeader } from './recording.ts'
 import { replayOnEndpoint } from './replay-endpoint.ts'
 import { scenarios } from './scenarios.ts'
@@ -14,11 +13,11 @@ const files = globSync(join(import.meta.dirname, 'recordings', '*.jsonl.zst')).s
 const recordings = files.map(file => ({ name: basename(file, '.jsonl.zst'), bytes: readFileSync(file) }))
 const open = (name: string): Recording => decodeRecording(recordings.find(each => each.name === name)!.bytes)
 
-const exchangesOf = ({ lines }: Recording): RecordedExchange[] => lines.filter(line => line.kind === 'exchange')
-function bodyOf(exchange: RecordedExchange): string {
-  const bytes = Buffer.from(exchange.body, 'base64')
-  return (bytes[0] === 0x1f && bytes[1] === 0x8b ? gunzipSync(bytes) : bytes).toString()
-}
+/** They have commands, limits or locks that no Run has; the others are replayed on Runs only (`run-recordings.test.ts`). */
+const withoutRun = [
+  ...['checkpoints-kill', 'conflict', 'destroy', 'import-export', 'kill-after-create', 'kill-and-cancel', 'secrets', 'stack-commands'],
+  ...['stack-reference', 'too-large', 'up'],
+]
 
 describe('recordings', () => {
   test('there is one of every scenario, and together they are small', () => {
@@ -51,10 +50,10 @@ describe('recordings', () => {
   })
 })
 
-describe('replays', () => {
-  for (const { name, bytes } of recordings)
+describe('replays on a backend in memory', () => {
+  for (const name of withoutRun)
     test(`${name}: the endpoint answers as it answered the CLI`, async () => {
-      const recording = decodeRecording(bytes)
+      const recording = open(name)
       const { requests, differences, errors } = await replayOnEndpoint(recording)
       deepEqual(differences, [])
       deepEqual(errors, [])
@@ -78,45 +77,6 @@ describe('replays', () => {
     const { differences } = await replayOnEndpoint({ ...recording, lines })
     ok(differences.length > 0)
     match(differences[0]?.request ?? '', /GET .*\/export$/)
-  })
-
-  for (const name of ['up', 'changes', 'destroy'])
-    test(`${name} killed after each of its requests: every acknowledged entry is stored, and the state is readable`, async () => {
-      const recording = open(name)
-      const exchanges = exchangesOf(recording)
-      let previous = 0
-      for (let until = 1; until <= exchanges.length; until++) {
-        const acknowledged = exchanges.slice(0, until).filter(each => each.path.endsWith('/journalentries') && each.status === 200)
-        const { backend, handler } = await replayOnEndpoint(recording, { until })
-        const stored = backend.calls.filter(call => call.startsWith('appendJournalEntries'))
-        equal(stored.length, acknowledged.length)
-        for (const each of acknowledged) {
-          // Those of updates that are complete have been compacted.
-          const ids = (JSON.parse(bodyOf(each)) as { entries: { sequenceID: number }[] }).entries.map(entry => entry.sequenceID)
-          ok(
-            stored.some(call => call.endsWith(`: ${ids.join(' ')}`)),
-            `${until}: ${ids}`,
-          )
-        }
-        const key = [...backend.stacks.keys()].find(each => each === 'apps/web/dev')
-        if (key === undefined) continue
-        const state = await backend.readDeployment({ organization: 'apps', project: 'web', stack: 'dev' })
-        if (state) parseUntypedDeployment(Buffer.from(state).toString())
-        await handler.abandonUpdates()
-        ok(stored.length >= previous)
-        previous = stored.length
-      }
-    })
-
-  test('fencing: the refused request holds the resource in flight, and is kept', async () => {
-    const { backend } = await replayOnEndpoint(open('fencing'))
-    const entries = backend.refused.flatMap(write => (write.kind === 'journalEntries' ? write.entries : []))
-    ok(
-      entries.some(({ value }) => value.kind === 1 && value.state !== undefined),
-      JSON.stringify(entries.map(each => each.value.kind)),
-    )
-    const acknowledged = backend.journal.map(each => each.sequenceId)
-    ok(entries.every(each => !acknowledged.includes(each.sequenceId)))
   })
 
   test('too-large: the CLI sends halves until they are accepted, and no entry is missing', async () => {

@@ -8,18 +8,32 @@ export type ReplayOptions = {
   /** The endpoint. */
   readonly url: string
   readonly accessToken: string
-  /** Stops after this number of requests, as a CLI that is killed there. Default: all of them. */
+  /** Stops after this number of requests, as a CLI that is killed there. Default: all of them. Requests that are left out count. */
   readonly until?: number
-  /** Called at what was recorded besides requests, such as `abandon`. */
-  readonly onAction?: (action: RecordedAction) => Promise<void> | void
+  /** Called at what was recorded besides requests, such as `abandon`. May return another endpoint, to which the following requests are sent. */
+  readonly onAction?: (action: RecordedAction) => Promise<ReplayTarget | undefined> | Promise<void> | void
+  /** Called before each request; false: it is left out. */
+  readonly onRequest?: (exchange: RecordedExchange) => Promise<boolean> | boolean
+  /** Strings of the recording, with what is sent and expected in their place. */
+  readonly substitutes?: Iterable<readonly [string, string]>
+  /** What of an answer is compared, of both the recorded and the received one. Default: all of it. */
+  readonly comparable?: (exchange: RecordedExchange, answer: ParsedAnswer) => unknown
 }
+
+export type ReplayTarget = { readonly url: string; readonly accessToken: string }
+
+/** `body` is parsed JSON, or text. */
+export type ParsedAnswer = { readonly status: number; readonly body: unknown }
 
 /** An answer that is not that of the recording. */
 export type Difference = { readonly request: string; readonly expected: string; readonly received: string }
 
 export type ReplayResult = { readonly requests: number; readonly differences: readonly Difference[] }
 
-/** Fields of answers whose values an endpoint chooses: the recorded value is replaced by the received one in everything that follows. */
+/**
+ * Fields of answers whose values an endpoint chooses: the recorded value is replaced by the received one in everything that follows. Of equal ciphertexts
+ * the first one, since an endpoint may encrypt equal values to different texts.
+ */
 const chosenFields: ReadonlySet<string> = new Set(['updateID', 'updateId', 'token', 'ciphertext', 'ciphertexts'])
 /** Points in time. */
 const ignoredFields: ReadonlySet<string> = new Set(['tokenExpiration'])
@@ -30,24 +44,29 @@ const connectionHeaders: ReadonlySet<string> = new Set(['host', 'connection', 'c
  * Sends the requests of a recording, one after the other, and compares status and JSON of each answer. Update ids, tokens, ciphertexts and the address of the
  * endpoint are substituted: they are chosen by an endpoint.
  */
-export async function replayRecording({ recording, url, accessToken, until, onAction }: ReplayOptions): Promise<ReplayResult> {
+export async function replayRecording(options: ReplayOptions): Promise<ReplayResult> {
+  const { recording, until, onAction, onRequest, comparable } = options
   const { header, lines } = recording
-  const substitutes = new Map<string, string>([[header.accessToken, accessToken]])
+  let target: ReplayTarget = options
+  const substitutes = new Map<string, string>(options.substitutes ?? [])
   const differences: Difference[] = []
   let requests = 0
   for (const line of lines) {
     if (line.kind === 'action') {
-      await onAction?.(line)
+      target = (await onAction?.(line)) ?? target
       continue
     }
     if (requests === until) break
     requests++
+    if ((await onRequest?.(line)) === false) continue
+    const { url, accessToken } = target
+    substitutes.set(header.accessToken, accessToken)
     const host = headerOf(line.headers, 'host')
     if (host !== undefined) substitutes.set(`http://${host}`, url)
     const received = await sendRequest(url, line, substitutes)
     if (line.status === undefined) continue
     const recorded = { status: line.status, body: decode(line.answer ?? '', headerOf(line.answerHeaders ?? [], 'content-encoding')) }
-    const difference = compareAnswers(recorded, received, substitutes)
+    const difference = compareAnswers(recorded, received, substitutes, answer => (comparable ? comparable(line, answer) : answer))
     if (difference) differences.push({ request: `${requests}: ${line.method} ${line.path}`, ...difference })
   }
   return { requests, differences }
@@ -86,16 +105,15 @@ function compareAnswers(
   recorded: ReceivedAnswer,
   received: ReceivedAnswer,
   substitutes: Map<string, string>,
+  comparable: (answer: ParsedAnswer) => unknown,
 ): Omit<Difference, 'request'> | undefined {
   const print = ({ status, body }: ReceivedAnswer) => `${status} ${body.slice(0, 2_000)}`
-  if (recorded.status !== received.status) return { expected: print(recorded), received: print(received) }
-  if (!isJson(recorded.body) || !isJson(received.body))
-    return recorded.body === received.body ? undefined : { expected: print(recorded), received: print(received) }
-  const actual: unknown = JSON.parse(received.body)
-  learn(JSON.parse(recorded.body), actual, substitutes)
-  const expected: unknown = JSON.parse(substituteStrings(recorded.body, substitutes))
-  if (isDeepStrictEqual(withoutIgnored(expected), withoutIgnored(actual))) return undefined
-  return { expected: print({ ...recorded, body: JSON.stringify(expected) }), received: print(received) }
+  const actual = parse(received.body)
+  learn(parse(recorded.body), actual, substitutes)
+  const expected = { ...recorded, body: substituteStrings(recorded.body, substitutes) }
+  const toComparable = (status: number, body: unknown) => comparable({ status, body: withoutIgnored(body) })
+  if (isDeepStrictEqual(toComparable(expected.status, parse(expected.body)), toComparable(received.status, actual))) return undefined
+  return { expected: print(expected), received: print(received) }
 }
 
 function learn(recorded: unknown, received: unknown, substitutes: Map<string, string>): void {
@@ -104,7 +122,8 @@ function learn(recorded: unknown, received: unknown, substitutes: Map<string, st
     if (!chosenFields.has(field)) continue
     const other = (received as Record<string, unknown>)[field]
     const pairs = Array.isArray(value) && Array.isArray(other) ? value.map((each, i) => [each, other[i]]) : [[value, other]]
-    for (const [from, to] of pairs) if (typeof from === 'string' && typeof to === 'string' && from !== '') substitutes.set(from, to)
+    for (const [from, to] of pairs)
+      if (typeof from === 'string' && typeof to === 'string' && from !== '' && !substitutes.has(from)) substitutes.set(from, to)
   }
 }
 
@@ -136,11 +155,10 @@ function headerOf(headers: readonly string[], name: string): string | undefined 
   return index < 0 ? undefined : headers[index + 1]
 }
 
-function isJson(text: string): boolean {
+function parse(text: string): unknown {
   try {
-    JSON.parse(text)
-    return true
+    return JSON.parse(text)
   } catch {
-    return false
+    return text
   }
 }

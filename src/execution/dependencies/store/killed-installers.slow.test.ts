@@ -3,13 +3,16 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { sha256 } from '../../../kubernetes/util/index.ts'
+import { seededRandom, sha256 } from '../../../kubernetes/util/index.ts'
 import { DependencyStore } from './dependency-store.ts'
 import { startInstaller } from './start-installer.testing.ts'
 
 const rounds = 30
+/** The same seed has the same times of kills. */
+const seed = Number(process.env.OARLOCK_TEST_SEED ?? Date.now() % 1e9)
 
-test('installers that are killed at random points leave nothing that counts, and one of those that wait takes over', async t => {
+test(`installers that are killed at random points leave nothing that counts, and one of those that wait takes over (seed ${seed})`, async t => {
+  const random = seededRandom(seed)
   const base = mkdtempSync(join(tmpdir(), 'oarlock-test-'))
   t.after(() => rmSync(base, { recursive: true }))
   const directory = join(base, 'store')
@@ -19,7 +22,7 @@ test('installers that are killed at random points leave nothing that counts, and
   for (let round = 0; round < rounds; round++) {
     const digest = sha256(`round ${round}`)
     // An install takes 100 ms or more: before, while and after the tree is stored.
-    const crashAfterMs = Math.round(Math.random() * 250)
+    const crashAfterMs = Math.round(random() * 250)
     const results = await Promise.all([
       startInstaller(directory, digest, log, crashAfterMs),
       startInstaller(directory, digest, log),
@@ -28,7 +31,7 @@ test('installers that are killed at random points leave nothing that counts, and
     deepEqual(
       results.slice(1).map(({ exitCode }) => exitCode),
       [0, 0],
-      `after ${crashAfterMs} ms`,
+      `seed ${seed}, round ${round}: killed after ${crashAfterMs} ms`,
     )
     const tree = await store.acquire(digest, undefined, { isThorough: true })
     equal(readdirSync(DependencyStore.treePath(tree!, 0)).length, 301)
@@ -36,6 +39,6 @@ test('installers that are killed at random points leave nothing that counts, and
     installed = readFileSync(log, 'utf8').trim().split('\n').length
   }
   t.diagnostic(`${installed} installs completed in ${rounds} rounds`)
-  ok(installed <= rounds, `each digest was installed once, found ${installed} installs in ${rounds} rounds`)
+  ok(installed <= rounds, `each digest was installed once, found ${installed} installs in ${rounds} rounds, seed ${seed}`)
   equal(readdirSync(join(directory, 'test')).filter(name => name.endsWith('.progress')).length, 0)
 })
