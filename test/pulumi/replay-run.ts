@@ -136,7 +136,8 @@ function referenceReader({ header }: Recording, { organization, ...own }: Pulumi
 /** As `session.ts` does before an update, with `pendingCreates: Clear`. */
 async function clearPendingCreates({ state }: RunEndpoint): Promise<void> {
   const newest = await state.readPulumiState()
-  const cleared = newest && withoutPendingCreates(parseUntypedDeployment(newest.bytes.toString()))
+  const cleared =
+    newest && withoutPendingCreates({ spec: { pulumi: { pendingCreates: 'Clear' } } }, parseUntypedDeployment(newest.bytes.toString()))
   if (cleared) await state.writePulumiState(Buffer.from(JSON.stringify(cleared)))
 }
 
