@@ -52,7 +52,10 @@ export async function replayOnRun(server: StacksServer, recording: Recording, op
     ...{ recording, substitutes, url: run.url, accessToken: run.accessToken },
     ...(until !== undefined && { until }),
     onAction: async ({ action, detail = '' }) => {
-      if (action === 'start') command = detail
+      if (action === 'start') {
+        command = detail
+        run.beginCommand()
+      }
       if (action !== 'abandon') return undefined
       await run.end()
       run = await run.takeOver()
@@ -137,7 +140,11 @@ function referenceReader({ header }: Recording, { organization, ...own }: Pulumi
 async function clearPendingCreates({ state }: RunEndpoint): Promise<void> {
   const newest = await state.readPulumiState()
   const cleared =
-    newest && withoutPendingCreates({ spec: { pulumi: { pendingCreates: 'Clear' } } }, parseUntypedDeployment(newest.bytes.toString()))
+    newest &&
+    withoutPendingCreates(
+      { spec: { engine: 'pulumi', pulumi: { pendingCreates: 'Clear' } } },
+      parseUntypedDeployment(newest.bytes.toString()),
+    )
   if (cleared) await state.writePulumiState(Buffer.from(JSON.stringify(cleared)))
 }
 

@@ -42,6 +42,7 @@ export type RunEndpoint = {
   readonly stops: readonly string[]
   /** What no answer shows. */
   readonly errors: readonly unknown[]
+  beginCommand(): void
   /** All programs of a command have ended, however: what a command leaves becomes a version. */
   endCommand(): Promise<void>
   /** The Run ends in an orderly way, also after its CLI was killed. */
@@ -101,6 +102,7 @@ export async function openRunEndpoint(options: RunEndpointOptions): Promise<RunE
   }
   return {
     ...{ epoch, runName, url: endpoint.url, accessToken, state, stops, errors, endCommand },
+    beginCommand: () => backend.beginCommand(),
     takeOver: async () => await openRunEndpoint({ ...options, epoch: epoch + 1 }),
     end: async () => {
       try {
