@@ -14,7 +14,7 @@ export const allowedSkips = [
     why: 'a shallow clone has no earlier commits; the test of the upgrade itself runs everywhere',
   },
   {
-    pattern: /^PULUMI_BIN is not set$|^OARLOCK_PULUMI_NODE_MODULES is not set$/,
+    pattern: /^PULUMI_BIN is not set$|^OARLOCK_PULUMI_NODE_MODULES is not set$|^OARLOCK_VERSITYGW is not set$/,
     why: 'the Pulumi CLI is in no package registry; its recorded conversations are replayed everywhere',
   },
 ]

@@ -13,6 +13,7 @@ export type EngineErrorReason =
   | 'ApplyFailed'
   | 'DestroyFailed'
   | 'PlanOutdated'
+  | 'StateLocked'
   | 'ApprovalNotBound'
   | 'PendingCreates'
   | 'InvalidOutputs'

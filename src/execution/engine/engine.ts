@@ -52,7 +52,7 @@ export type EngineContext = {
   runName: string
   /** A Destroy Run: nothing is created. */
   isDestroy: boolean
-  /** False for a Run of type Plan: it changes no state. */
+  /** False for a Run of type Plan: it changes no state. Others have the lock of the Stack: every earlier one of them has ended (invariant 1). */
   mayWrite: boolean
   /** The engine's working directory: a private copy of the source. */
   directory: string

@@ -8,5 +8,5 @@
 export { isJournalTested, journalVersion, parseCliVersion, testedCliVersions } from './cli-version.ts'
 export { listenPulumi, type PulumiEndpoint } from './listen.ts'
 export * from './pulumi-backend.ts'
-export type { PulumiDiagnosticSeverity, PulumiEvent, PulumiResourceStep } from './pulumi-event.ts'
+export { type PulumiDiagnosticSeverity, type PulumiEvent, type PulumiResourceStep, parsePulumiEvent } from './pulumi-event.ts'
 export { createPulumiHandler, type PulumiHandler, type PulumiHandlerOptions } from './pulumi-handler.ts'

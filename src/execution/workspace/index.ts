@@ -16,6 +16,7 @@ export {
   availableNetworks,
   type EffectiveIsolation,
   type ExceededLimit,
+  epochOfHostname,
   formatMebibytes,
   type IsolationProbe,
   machineOomKills,
@@ -26,6 +27,7 @@ export {
   RunIsolation,
   type RunLimits,
   type RunUsage,
+  sandboxHostname,
 } from './isolation/index.ts'
 export {
   canMarkProcesses,

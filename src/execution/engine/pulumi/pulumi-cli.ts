@@ -30,7 +30,15 @@ export type CommandOptions = {
   readonly wrap?: ((program: string, args: readonly string[]) => { command: string; args: string[] }) | undefined
   /** Names of variables of the Run that it does not get. */
   readonly withheld?: readonly string[]
+  /** Called with the pid of the command, which starts when this has resolved; if it rejects the command does not start, and `run` rejects. */
+  readonly beforeStart?: ((pid: number) => Promise<void>) | undefined
 }
+
+/** $1 is the file for which it waits, then the program with its arguments, which replaces the shell and keeps its pid. */
+const waitScript = `echo "pid $$"
+until [ -e "$1" ]; do sleep 0.05; done
+shift
+exec "$@"`
 
 /** Finds the Pulumi CLI and runs it. `env` is the environment in which the binary is searched for. */
 export class PulumiCli {
@@ -81,8 +89,48 @@ export class PulumiCli {
   }
 
   /** Runs a command in the directory of the program. Its output goes to the log unless `isQuiet`. */
-  async run(context: EngineContext, { args, env, isQuiet = false, withheld = [], wrap }: CommandOptions): Promise<CliResult> {
+  async run(context: EngineContext, { args, env, isQuiet = false, withheld = [], wrap, beforeStart }: CommandOptions): Promise<CliResult> {
     const { path } = await this.find()
+    if (beforeStart) return await this.#runAfter(context, beforeStart, { args, env, isQuiet, withheld })
+    return await this.#run(context, wrap?.(path, args) ?? { command: path, args: [...args] }, { env, isQuiet, withheld })
+  }
+
+  async #runAfter(
+    context: EngineContext,
+    beforeStart: (pid: number) => Promise<void>,
+    { args, ...options }: Omit<CommandOptions, 'wrap' | 'beforeStart'>,
+  ): Promise<CliResult> {
+    const { path } = await this.find()
+    const startFile = join(context.inputs, 'start')
+    await context.files.remove(startFile)
+    const stop = new AbortController()
+    let failure: { error: unknown } | undefined
+    const onPid = (pid: number) => {
+      beforeStart(pid)
+        .then(() => context.files.write(startFile, ''))
+        .catch(error => {
+          failure = { error }
+          stop.abort()
+        })
+    }
+    const command = { command: '/bin/sh', args: ['-c', waitScript, 'oarlock-pulumi', startFile, path, ...args] }
+    const result = await this.#run(context, command, { ...options, onPid, signal: AbortSignal.any([context.signal, stop.signal]) })
+    if (failure) throw failure.error
+    return result
+  }
+
+  async #run(
+    context: EngineContext,
+    command: { command: string; args: string[] },
+    {
+      env,
+      isQuiet = false,
+      withheld = [],
+      onPid,
+      signal = context.signal,
+    }: Pick<CommandOptions, 'env' | 'isQuiet' | 'withheld'> & { onPid?: (pid: number) => void; signal?: AbortSignal },
+  ): Promise<CliResult> {
+    let waitsForPid = onPid !== undefined
     const own = Object.fromEntries(Object.entries(context.env).filter(([name]) => !withheld.includes(name)))
     const lines: string[] = []
     let bytes = 0
@@ -97,12 +145,16 @@ export class PulumiCli {
     }
     const errors: string[] = []
     const { exitCode } = await context.run({
-      ...(wrap?.(path, args) ?? { command: path, args: [...args] }),
-      ...{ cwd: context.directory, env: { ...own, ...env }, signal: context.signal },
-      isForLogOnly: { stdout: () => !isQuiet, stderr: () => !isQuiet },
+      ...command,
+      ...{ cwd: context.directory, env: { ...own, ...env }, signal },
+      isForLogOnly: { stdout: () => !isQuiet && !waitsForPid, stderr: () => !isQuiet },
       // A document of the CLI may be one line.
       ...(isQuiet && { maxLineBytes: maxPrintedBytes }),
       onStdoutLine: line => {
+        if (waitsForPid) {
+          waitsForPid = false
+          return onPid?.(Number(line.slice('pid '.length)))
+        }
         if (!isQuiet) return log(line)
         bytes += Buffer.byteLength(line)
         if (bytes <= maxPrintedBytes) lines.push(line)

@@ -214,7 +214,7 @@ function requireBinding({ spec }: EngineContext, intent: PlanResult['intent']): 
   )
 }
 
-function plannedFor(context: EngineContext, stateVersion: number): PlannedFor {
+function plannedFor(context: EngineContext, stateVersion: number | string): PlannedFor {
   return { stateVersion, configDigest: jsonDigest(context.variables) }
 }
 

@@ -4,6 +4,7 @@ import { type Deployment, interruptedOperations, parseUntypedDeployment } from '
 import { createPulumiHandler, listenPulumi, type PulumiEvent, type PulumiHandler, type PulumiStackId } from '../../pulumi-backend/index.ts'
 import type { EngineContext, RunPulumiState } from '../engine.ts'
 import { EngineError } from '../engine-error.ts'
+import { openExternalSession } from './external/external-session.ts'
 import { installPackages } from './install-packages.ts'
 import { createLoopbackRelay, hasOwnLoopback } from './loopback-relay.ts'
 import { pendingCreates, pendingImport, rejectPendingCreates, withImported, withoutPendingCreates } from './pending-creates.ts'
@@ -18,7 +19,8 @@ import { StateInMemory } from './state-in-memory.ts'
 /** Set by Oarlock: with a value of the user the state would be elsewhere. */
 const reservedVariables = ['PULUMI_BACKEND_URL', 'PULUMI_ACCESS_TOKEN', 'PULUMI_STACK', 'PULUMI_API']
 
-export type StackState = { readonly version: number; readonly deployment: Deployment }
+/** `version`: a number of the state store, or a digest of the state in the user's own backend. */
+export type StackState = { readonly version: number | string; readonly deployment: Deployment }
 
 /** What one Run knows of its stack, from `prepare` to its end. */
 export type Session = {
@@ -59,7 +61,7 @@ export async function openSession(context: EngineContext, cli: PulumiCli): Promi
   for (const program of await cli.companions()) context.showProgram(program)
   const packages = await installPackages(context, cli, project)
   const opening = { context, cli, project, name, env: { ...baseEnvironment(context), ...packages } }
-  return isManaged(context) ? await openManaged(opening) : await openExternal(opening)
+  return isManaged(context) ? await openManaged(opening) : await openExternalSession(opening)
 }
 
 type Opening = { context: EngineContext; cli: PulumiCli; project: PulumiProject; name: string; env: Record<string, string> }
@@ -158,32 +160,6 @@ const switchable = (current: () => RunPulumiState): RunPulumiState => ({
   encrypt: values => current().encrypt(values),
   decrypt: values => current().decrypt(values),
 })
-
-/** The user's own backend, as the environment or the project file names it. */
-async function openExternal({ context, cli, project, name, env }: Opening): Promise<Session> {
-  const configFile = await writeStackConfig(context, { project, stack: name, encrypt: undefined })
-  const run: Session['run'] = (args, options) => cli.run(context, { args, env, ...options })
-  const selected = await run(['stack', 'select', '--create', '--non-interactive', '--color', 'never', `--stack=${name}`])
-  if (selected.exitCode !== 0) cli.fail(context, 'InitFailed', 'stack select', selected)
-  return {
-    ...{
-      project,
-      reference: `${project.name}/${name}`,
-      stack: name,
-      configFile,
-      run,
-      decrypt: undefined,
-      clearPendingCreates: async () => [],
-      importPendingCreates: async () => [],
-    },
-    onEvents: () => {},
-    readState: async () => {
-      const exported = await run(['stack', 'export', `--stack=${name}`], { isQuiet: true })
-      if (exported.exitCode !== 0) cli.fail(context, 'PlanFailed', 'stack export', exported)
-      return { version: 0, deployment: deploymentOf(Buffer.from(exported.lines.join('\n'))) }
-    },
-  }
-}
 
 function baseEnvironment({ scratch }: EngineContext): Record<string, string> {
   return {

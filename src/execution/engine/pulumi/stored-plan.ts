@@ -20,8 +20,8 @@ export type StoredPlan = {
 
 /** What a plan was made for: it applies only as long as these are the same. */
 export type PlannedFor = {
-  /** Version of the state; 0 without one. */
-  readonly stateVersion: number
+  /** Version of the state; 0 without one. Of a state elsewhere, its digest. */
+  readonly stateVersion: number | string
   readonly configDigest: string
 }
 

@@ -16,6 +16,7 @@ import {
   probeIsolation,
   type RunDirectory,
   RunIsolation,
+  sandboxHostname,
 } from '../../workspace/index.ts'
 import { InputError } from './input-error.ts'
 import type { StopCause } from './stop-cause.ts'
@@ -75,6 +76,7 @@ export async function createIsolation({ run, directory, contentStore, sandboxBin
     limits,
     runUid: run.metadata.uid,
     mutatedStackUid: isMutating(run.spec.type) ? run.spec.stackRef.uid : undefined,
+    hostname: sandboxHostname(run.spec.stackRef.uid, run.spec.epoch),
     directory,
     readable: [...sandboxBinds, ...(process.env.TF_CLI_CONFIG_FILE ? [process.env.TF_CLI_CONFIG_FILE] : []), contentStore.visible],
     // An engine over its disk limit may still save its state.

@@ -17,4 +17,5 @@ export {
   type RunIsolationOptions,
   type RunUsage,
 } from './run-isolation.ts'
+export { epochOfHostname, sandboxHostname } from './sandbox-hostname.ts'
 export { privateNetworkProblem } from './sandbox-network.ts'

@@ -23,6 +23,7 @@ import { canMountWithoutSandbox, checkMountPoints, inMountNamespace, mountSteps,
 import type { ExceededLimit, RunLimits } from './resource-limits.ts'
 import { isVisible, type Sandbox, sandboxCommand, writableDirectories, writeAccountFiles } from './sandbox.ts'
 import type { SandboxAccount } from './sandbox-account.ts'
+import { defaultHostname } from './sandbox-hostname.ts'
 import { connectNetwork, privateNetworkProblem, writeResolverFile } from './sandbox-network.ts'
 import { seccompFilter } from './seccomp.ts'
 
@@ -36,6 +37,8 @@ export type RunIsolationOptions = {
   runUid: string
   /** For a Run that may write: the UID of its Stack. */
   mutatedStackUid?: string | undefined
+  /** Of a sandbox. Default: one that all sandboxes have. */
+  hostname?: string | undefined
   directory: RunDirectory
   /** Paths that a sandbox may read in addition to the system: caches, tools. */
   readable: readonly string[]
@@ -150,7 +153,7 @@ export class RunIsolation {
 
   /** Wraps a command so that it starts isolated; for {@link createProcessRunner}. */
   readonly wrapCommand = (command: Command): WrappedCommand => {
-    const { sandbox, limits, network, directory } = this.#options
+    const { sandbox, limits, network, directory, hostname = defaultHostname } = this.#options
     const steps = ['ulimit -c 0']
     // In blocks of 512 bytes (POSIX). A single file cannot exceed the limit between two measurements.
     if (limits.diskBytes !== undefined) steps.push(`ulimit -f ${Math.ceil(limits.diskBytes / 512)}`)
@@ -181,7 +184,7 @@ export class RunIsolation {
     // The runner opens pipes as descriptors 3 to 5, and passes further descriptors from 6 on.
     const descriptors = { info: 3, block: 4, args: 5, seccomp: 6 }
     const { argv, options } = sandboxCommand(
-      { sandbox, directory, readable, network, resolverFile: this.#resolverFile, sharedMemoryBytes, mounts },
+      { sandbox, directory, readable, network, resolverFile: this.#resolverFile, sharedMemoryBytes, mounts, hostname },
       command,
       descriptors,
     )

@@ -22,6 +22,7 @@ export type SandboxOptions = {
   network: Network
   /** For network Private: its /etc/resolv.conf. */
   resolverFile: string | undefined
+  hostname: string
   /** In directories that the program may write. */
   mounts: readonly ReadOnlyMount[]
 }
@@ -65,7 +66,7 @@ export function sandboxCommand(
   command: Command,
   descriptors: SandboxDescriptors,
 ): { argv: string[]; options: string[] } {
-  const { sandbox, directory, readable, network, resolverFile, sharedMemoryBytes, mounts } = run
+  const { sandbox, directory, readable, network, resolverFile, sharedMemoryBytes, mounts, hostname } = run
   const { args, info, block, seccomp } = descriptors
   const program = programAs(sandbox.account, command)
   // Below a system directory a bind mount would replace a symlink by its target: java, for one, finds its libraries next to its path.
@@ -75,7 +76,7 @@ export function sandboxCommand(
   const options = [
     ...namespaceOptions(sandbox.account),
     ...(network === 'None' ? ['--unshare-net'] : []),
-    ...['--new-session', '--hostname', 'oarlock-run'],
+    ...['--new-session', '--hostname', hostname],
     ...['--info-fd', `${info}`, '--block-fd', `${block}`, '--seccomp', `${seccomp}`],
     ...kernelFileSystems(sharedMemoryBytes),
     ...['--bind', directory.tmp, '/tmp', '--bind', directory.tmp, '/var/tmp'],
