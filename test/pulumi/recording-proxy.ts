@@ -37,6 +37,11 @@ export class RecordingProxy {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }
 
+  /** What is recorded so far. */
+  get lines(): readonly RecordingLine[] {
+    return this.#lines
+  }
+
   /** Calls `reach` at the given request of those that match. */
   breakAt(breakpoint: Breakpoint | undefined): void {
     this.#breakpoint = breakpoint

@@ -34,6 +34,8 @@ export type CommandOptions = {
   readonly beforeStart?: ((pid: number) => Promise<void>) | undefined
 }
 
+type StartOptions = Required<Pick<CommandOptions, 'env' | 'isQuiet' | 'withheld'>> & { binary: string }
+
 /** $1 is the file for which it waits, then the program with its arguments, which replaces the shell and keeps its pid. */
 const waitScript = `echo "pid $$"
 until [ -e "$1" ]; do sleep 0.05; done
@@ -91,16 +93,17 @@ export class PulumiCli {
   /** Runs a command in the directory of the program. Its output goes to the log unless `isQuiet`. */
   async run(context: EngineContext, { args, env, isQuiet = false, withheld = [], wrap, beforeStart }: CommandOptions): Promise<CliResult> {
     const { path } = await this.find()
-    if (beforeStart) return await this.#runAfter(context, beforeStart, { args, env, isQuiet, withheld })
-    return await this.#run(context, wrap?.(path, args) ?? { command: path, args: [...args] }, { env, isQuiet, withheld })
+    const options = { binary: path, env, isQuiet, withheld }
+    if (beforeStart) return await this.#runAfter(context, beforeStart, args, options)
+    return await this.#run(context, wrap?.(path, args) ?? { command: path, args: [...args] }, options)
   }
 
   async #runAfter(
     context: EngineContext,
     beforeStart: (pid: number) => Promise<void>,
-    { args, ...options }: Omit<CommandOptions, 'wrap' | 'beforeStart'>,
+    args: readonly string[],
+    options: StartOptions,
   ): Promise<CliResult> {
-    const { path } = await this.find()
     const startFile = join(context.inputs, 'start')
     await context.files.remove(startFile)
     const stop = new AbortController()
@@ -113,7 +116,7 @@ export class PulumiCli {
           stop.abort()
         })
     }
-    const command = { command: '/bin/sh', args: ['-c', waitScript, 'oarlock-pulumi', startFile, path, ...args] }
+    const command = { command: '/bin/sh', args: ['-c', waitScript, 'oarlock-pulumi', startFile, options.binary, ...args] }
     const result = await this.#run(context, command, { ...options, onPid, signal: AbortSignal.any([context.signal, stop.signal]) })
     if (failure) throw failure.error
     return result
@@ -123,12 +126,13 @@ export class PulumiCli {
     context: EngineContext,
     command: { command: string; args: string[] },
     {
+      binary,
       env,
-      isQuiet = false,
-      withheld = [],
+      isQuiet,
+      withheld,
       onPid,
       signal = context.signal,
-    }: Pick<CommandOptions, 'env' | 'isQuiet' | 'withheld'> & { onPid?: (pid: number) => void; signal?: AbortSignal },
+    }: StartOptions & { onPid?: (pid: number) => void; signal?: AbortSignal },
   ): Promise<CliResult> {
     let waitsForPid = onPid !== undefined
     const own = Object.fromEntries(Object.entries(context.env).filter(([name]) => !withheld.includes(name)))
@@ -166,7 +170,7 @@ export class PulumiCli {
         if (!isQuiet && !isLoginNote(line)) context.log(line)
       },
     })
-    return { binary: path, exitCode, lines, errors }
+    return { binary, exitCode, lines, errors }
   }
 
   /** @throws {EngineError} always: `reason`, or a more precise one that follows from the diagnostics. */

@@ -16,25 +16,23 @@ export type LockConflict =
   | { readonly kind: 'locks'; readonly locks: readonly BackendLock[] | undefined }
   | { readonly kind: 'update'; readonly message: string }
 
-const locked = /^error: the stack is currently locked by (\d+) lock\(s\)/
+const locked = /^the stack is currently locked by (\d+) lock\(s\)/
 const lockFile = /^(\S+): created by (.+)@([^@\s]+) \(pid (\d+)\) at (\d{4}-\d\d-\d\dT\S+)$/
-const conflict = /^error: (\[409\] .*)$/
+const conflict = /^(\[409\] .*)$/
 
 /**
- * Reads what a failed command wrote to stderr. It takes the lock before the program of the stack is executed, so this is the first error.
+ * Reads the errors of a command that failed. It takes the lock before anything of the stack is executed, so nothing else is reported before.
  * Undefined: it failed for another reason.
  */
-export function parseLockConflict(errors: readonly string[]): LockConflict | undefined {
-  const start = errors.findIndex(line => line.startsWith('error: '))
-  const first = errors[start] ?? ''
+export function parseLockConflict([first = '', ...others]: readonly string[]): LockConflict | undefined {
   const count = locked.exec(first)?.[1]
   if (count !== undefined) {
-    const locks = errors.slice(start + 1).flatMap(line => parseLockFile(line) ?? [])
+    const locks = others.flatMap(line => parseLockFile(line) ?? [])
     return { kind: 'locks', locks: locks.length === Number(count) ? locks : undefined }
   }
   const message = conflict.exec(first)?.[1]
   // Other conflicts are not about updates, such as too many stacks.
-  const isUpdate = errors.slice(start + 1).some(line => /^To learn more .*conflict/.test(line))
+  const isUpdate = others.some(line => /^To learn more .*conflict/.test(line))
   return message !== undefined && isUpdate ? { kind: 'update', message } : undefined
 }
 

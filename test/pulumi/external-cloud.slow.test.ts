@@ -4,13 +4,13 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { parseJournalEntry, parseUntypedDeployment, replayJournal } from '../../../../stores/pulumi/index.ts'
-import { createPulumiHandler, listenPulumi } from '../../../pulumi-backend/index.ts'
-import { MemoryBackend } from '../../../pulumi-backend/memory-backend.testing.ts'
-import type { EngineContext } from '../../engine.ts'
-import { EngineError } from '../../engine-error.ts'
-import { createEngineHarness } from '../../engine-harness.testing.ts'
-import { createPulumiEngine } from '../pulumi.ts'
+import type { EngineContext } from '../../src/execution/engine/engine.ts'
+import { EngineError } from '../../src/execution/engine/engine-error.ts'
+import { createEngineHarness } from '../../src/execution/engine/engine-harness.testing.ts'
+import { createPulumiEngine } from '../../src/execution/engine/pulumi/pulumi.ts'
+import { createPulumiHandler, listenPulumi } from '../../src/execution/pulumi-backend/index.ts'
+import { RecordingProxy } from './recording-proxy.ts'
+import { createScriptedBackend } from './scripted-backend.ts'
 
 const { PULUMI_BIN: pulumi } = process.env
 const skip = pulumi === undefined && 'PULUMI_BIN is not set'
@@ -30,27 +30,31 @@ outputs:
 })
 
 async function setUp(t: TestContext, seconds: number) {
-  const backend = new MemoryBackend()
-  backend.replay = (base, entries) => {
-    if (entries.length === 0) return base
-    const deployment = base && parseUntypedDeployment(Buffer.from(base).toString())
-    const values = entries.map(each => parseJournalEntry(each.value))
-    const replayed = replayJournal(deployment, values, { manifest: { time: '2026-01-01T00:00:00Z', magic: '', version: '' } })
-    if (replayed.kind === 'unreadable') throw new Error(replayed.message)
-    return Buffer.from(JSON.stringify(replayed.result))
-  }
-  const listUpdates = backend.listUpdates.bind(backend)
-  backend.listUpdates = async (id, page) => {
-    const isCompleted = (version: number) =>
-      backend.calls.some(call => call.startsWith(`completeUpdate ${backend.started[version - 1]?.number} `))
-    return (await listUpdates(id, page)).map(each => (isCompleted(each.version) ? each : { ...each, result: 'in-progress' as never }))
-  }
+  const backend = createScriptedBackend({}, {})
   const handler = createPulumiHandler({ backend, accessToken })
   const endpoint = await listenPulumi(handler)
-  t.after(() => endpoint.close())
+  const proxy = new RecordingProxy(endpoint.url)
+  const url = await proxy.listen()
+  t.after(async () => {
+    await proxy.close()
+    await endpoint.close()
+  })
+  // Pulumi Cloud keeps what the CLI sends with an update; our endpoint has no use for it.
+  const environments = () =>
+    proxy.lines.flatMap(line => {
+      if (line.kind !== 'exchange' || line.method !== 'POST' || !/\/dev\/(update|refresh|destroy)$/.test(line.path)) return []
+      const { metadata, options } = JSON.parse(Buffer.from(line.body, 'base64').toString())
+      return options?.dryRun === true ? [] : [metadata.environment as Record<string, string>]
+    })
+  const listUpdates = backend.listUpdates.bind(backend)
+  backend.listUpdates = async (id, page) =>
+    (await listUpdates(id, page)).map(each => {
+      const isCompleted = backend.calls.some(call => call.startsWith(`completeUpdate ${backend.started[each.version - 1]?.number} `))
+      return { ...each, environment: environments()[each.version - 1] ?? {}, ...(!isCompleted && { result: 'in-progress' as never }) }
+    })
   const spec: EngineContext['spec'] = { engine: 'pulumi', state: 'External', pulumi: { pendingCreates: 'Clear' } }
   const env = {
-    ...{ PATH: `${dirname(pulumi ?? '')}:${process.env.PATH}`, PULUMI_BACKEND_URL: endpoint.url, PULUMI_ACCESS_TOKEN: accessToken },
+    ...{ PATH: `${dirname(pulumi ?? '')}:${process.env.PATH}`, PULUMI_BACKEND_URL: url, PULUMI_ACCESS_TOKEN: accessToken },
     PULUMI_DEFAULT_ORGANIZATION: 'apps',
   }
   const uid = '5f0d7c52-8f0e-4a44-9d3f-0f6f6f2c1d3e'
@@ -62,7 +66,7 @@ async function setUp(t: TestContext, seconds: number) {
     await engine.prepare(context)
     return await engine.apply(context, await engine.plan(context))
   }
-  return { harness, backend, endpoint, engine, apply, ledger, uid }
+  return { harness, backend, engine, apply, ledger, uid }
 }
 
 async function until(check: () => boolean): Promise<void> {
