@@ -1,12 +1,13 @@
 import { hostname, uptime } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Deployment } from '../../../../stores/pulumi/index.ts'
 import { readStartTime } from '../../../workspace/index.ts'
 import type { EngineContext } from '../../engine.ts'
 import { EngineError } from '../../engine-error.ts'
 import { jsonDigest } from '../../json-digest.ts'
 import { maskSecrets, secretValues } from '../../secret-values.ts'
-import { rejectPendingCreates } from '../pending-creates.ts'
+import { formatPending, pendingCreates } from '../pending-creates.ts'
 import type { PulumiProject } from '../project-file.ts'
 import type { CliResult, PulumiCli } from '../pulumi-cli.ts'
 import { deploymentOf } from '../results.ts'
@@ -78,8 +79,19 @@ export async function openExternalSession(options: ExternalOptions): Promise<Ses
       return { version: jsonDigest(deployment), deployment }
     },
   }
-  rejectPendingCreates(context, (await session.readState()).deployment)
+  rejectInterrupted(context, (await session.readState()).deployment)
   return session
+}
+
+/** Creations that were interrupted may exist at the provider: the CLI would only warn, and create them again. @throws {EngineError} PendingCreates */
+function rejectInterrupted({ spec }: EngineContext, deployment: Deployment): void {
+  const urns = pendingCreates(deployment).map(({ urn }) => urn)
+  if (urns.length === 0 || spec.pulumi?.pendingCreates === 'Clear') return
+  throw new EngineError(
+    'PendingCreates',
+    `in the state of the backend the creation of resources is interrupted, and it is unknown whether the provider finished: ${formatPending(urns)}; decide for each with "pulumi refresh" on that backend, which asks, or delete what exists and set spec.pulumi.pendingCreates to Clear, which creates them again`,
+    { retryable: false },
+  )
 }
 
 class ExternalCommands {
