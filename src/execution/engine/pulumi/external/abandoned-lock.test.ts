@@ -33,7 +33,7 @@ for (const { name, of = {}, with: other = {}, want } of [
   { name: 'of a process that lives', with: { startOf: () => startedAtMs - 100 }, want: undefined },
   { name: 'of a process whose pid another one has since', with: { startOf: () => startedAtMs + minutes(1) }, want: 'Run shop-5f0d7-3' },
   { name: 'of a command that is one of several', with: { recorded: [{ ...command, pid: 1 }, command] }, want: 'Run shop-5f0d7-3' },
-  { name: 'of nobody that is known', with: { recorded: [] }, want: undefined },
+  { name: 'of an unknown process', with: { recorded: [] }, want: undefined },
   { name: 'of the sandbox of an earlier Run', of: { host: sandboxHostname(stackUid, 2), pid: 2 }, want: 'the Run with epoch 2' },
   { name: 'of the sandbox of this Run', of: { host: sandboxHostname(stackUid, 4) }, want: undefined },
   { name: 'of the sandbox of a later Run', of: { host: sandboxHostname(stackUid, 5) }, want: undefined },

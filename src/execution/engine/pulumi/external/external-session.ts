@@ -164,7 +164,7 @@ class ExternalCommands {
   }
 
   /**
-   * `pulumi cancel` removes whichever lock is there. As long as that of the ended Run is, nobody else gets one.
+   * `pulumi cancel` removes whichever lock is there. As long as that of the ended Run is, no other client gets one.
    * @throws {EngineError} StateLocked
    */
   async #removeAbandoned(conflict: LockConflict): Promise<void> {
