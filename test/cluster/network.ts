@@ -1,0 +1,88 @@
+import { execFileSync } from 'node:child_process'
+
+/**
+ * The network of a cluster: a namespace for the control plane with a bridge, to which the namespaces of the nodes and this machine are connected.
+ * Services are addresses of 10.96.0.0/16, Pods of node N have 10.244.N.0/24.
+ */
+export class ClusterNetwork {
+  readonly #id: string
+  readonly #prefix: string
+  readonly #namespaces: string[] = []
+
+  /** @param id at most 6 characters, unique on this machine. */
+  constructor(id: string) {
+    this.#id = id
+    this.#prefix = freePrefix()
+    const controlPlane = this.#addNamespace('cp')
+    inside(controlPlane, 'ip link add nodes type bridge', `ip addr add ${this.controlPlaneAddress}/24 dev nodes`, 'ip link set nodes up')
+    inside(controlPlane, 'sysctl -qw net.ipv4.ip_forward=1')
+    run(`ip link add oar-${id} type veth peer name host netns ${controlPlane}`)
+    inside(controlPlane, 'ip link set host master nodes', 'ip link set host up')
+    run(`ip addr add ${this.#prefix}.254/24 dev oar-${id}`)
+    run(`ip link set oar-${id} up`)
+  }
+
+  get controlPlane(): string {
+    return this.#namespaces[0] ?? ''
+  }
+
+  get controlPlaneAddress(): string {
+    return `${this.#prefix}.1`
+  }
+
+  /** Address of this machine, as Pods and nodes see it. */
+  get hostAddress(): string {
+    return `${this.#prefix}.254`
+  }
+
+  nodeAddress(number: number): string {
+    return `${this.#prefix}.${10 + number}`
+  }
+
+  podSubnet(number: number): string {
+    return `10.244.${number}.0/24`
+  }
+
+  /** @returns the network namespace of node `number`, which counts from 1. */
+  addNode(number: number): string {
+    const namespace = this.#addNamespace(`n${number}`)
+    inside(this.controlPlane, `ip link add n${number} type veth peer name eth0 netns ${namespace}`)
+    inside(this.controlPlane, `ip link set n${number} master nodes`, `ip link set n${number} up`)
+    inside(namespace, `ip addr add ${this.nodeAddress(number)}/24 dev eth0`, 'ip link set eth0 up')
+    inside(namespace, `ip route add default via ${this.controlPlaneAddress}`, 'sysctl -qw net.ipv4.ip_forward=1')
+    inside(this.controlPlane, `ip route add ${this.podSubnet(number)} via ${this.nodeAddress(number)}`)
+    return namespace
+  }
+
+  close(): void {
+    run(`ip link del oar-${this.#id}`)
+    for (const namespace of this.#namespaces) run(`ip netns del ${namespace}`)
+  }
+
+  #addNamespace(name: string): string {
+    const namespace = `oar-${this.#id}-${name}`
+    run(`ip netns add ${namespace}`)
+    inside(namespace, 'ip link set lo up')
+    this.#namespaces.push(namespace)
+    return namespace
+  }
+}
+
+/** Arguments before a command that is to run in a network namespace. Not `ip netns exec`, which would replace /sys and with it the cgroups. */
+export const enter = (namespace: string): string[] => ['nsenter', `--net=/run/netns/${namespace}`]
+
+function freePrefix(): string {
+  const used = run('ip -4 -o addr')
+  for (let i = 0; i < 250; i++) if (!used.includes(`10.99.${i}.`)) return `10.99.${i}`
+  throw new Error('all networks of 10.99.0.0/16 are in use on this machine')
+}
+
+function inside(namespace: string, ...commands: string[]): void {
+  for (const command of commands) run(`${enter(namespace).join(' ')} ${command}`)
+}
+
+function run(command: string): string {
+  const [program = '', ...args] = command.split(' ')
+  const PATH = `${process.env.PATH}:/usr/sbin:/sbin`
+  return execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, PATH } })
+}

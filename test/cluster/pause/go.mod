@@ -1,0 +1,3 @@
+module oarlock.dev/pause
+
+go 1.26
