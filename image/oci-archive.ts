@@ -56,7 +56,7 @@ export async function writeOciArchive(options: ArchiveOptions): Promise<{ digest
       const tarFile = join(work, 'layer.tar')
       tar(['-cf', tarFile, '-C', layer.directory, '.'], createdAtSeconds)
       const diffId = `sha256:${await digestOf(tarFile)}`
-      execFileSync('gzip', ['-n', '-9', '-f', tarFile])
+      execFileSync('gzip', ['-n', '-f', tarFile])
       built.push({ layer, diffId, blob: await addFile(blobs, `${tarFile}.gz`) })
     }
     const configBlob = addJson(blobs, {
