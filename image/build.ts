@@ -11,7 +11,7 @@ import { parseArgs } from 'node:util'
 import { type Architecture, architectures, unpackDebian } from './debian-packages.ts'
 import { type Layer, writeOciArchive } from './oci-archive.ts'
 
-/** Also in charts/oarlock: `runAsUser`. */
+/** Also in charts/oarlock: `runAsUser`. The image has no compile cache of Node.js: V8 writes other bytes each time, and the digest would differ. */
 const userId = 65532
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
@@ -21,7 +21,7 @@ const help = `Usage: node image/build.ts [options]
 Builds the OCI image of Oarlock as an archive, for "ctr images import", "podman load", "docker load" and "skopeo copy oci-archive:".
 
   --output FILE          archive to write (default: oarlock-image.tar)
-  --name NAME:TAG        name of the image (default: oarlock:${version})
+  --name NAME:TAG        name of the image (default: localhost/oarlock:${version})
   --architecture ARCH    ${architectures.join(' or ')} (default: that of this machine)
   --node FILE            program of Node.js for the architecture (default: that of the checkout)
   --engine NAME=FILE     program of an engine, which becomes /usr/local/bin/NAME; can be repeated
@@ -31,7 +31,7 @@ Builds the OCI image of Oarlock as an archive, for "ctr images import", "podman 
 const { values } = parseArgs({
   options: {
     output: { type: 'string', default: 'oarlock-image.tar' },
-    name: { type: 'string', default: `oarlock:${version}` },
+    name: { type: 'string', default: `localhost/oarlock:${version}` },
     architecture: { type: 'string', default: process.arch === 'x64' ? 'amd64' : process.arch },
     node: { type: 'string' },
     engine: { type: 'string', multiple: true, default: [] },
@@ -79,7 +79,7 @@ async function build(): Promise<void> {
         WorkingDir: '/home/oarlock',
         Entrypoint: ['/opt/oarlock/bin/oarlock'],
         Cmd: ['--help'],
-        Env: ['PATH=/opt/oarlock/bin:/usr/local/bin:/usr/bin:/bin', 'HOME=/home/oarlock', 'NODE_COMPILE_CACHE=/opt/oarlock/.compile-cache'],
+        Env: ['PATH=/opt/oarlock/bin:/usr/local/bin:/usr/bin:/bin', 'HOME=/home/oarlock'],
         Labels: {
           'org.opencontainers.image.title': 'Oarlock',
           'org.opencontainers.image.version': version,

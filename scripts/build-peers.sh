@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds the programs that tests compare with, and the cluster that tests run on, from the Go module proxy into ~/.cache/oarlock/peer: etcd, kube-apiserver,
 # kube-controller-manager, kube-scheduler, kubelet, kube-proxy, CoreDNS, kubectl unless it is on PATH, and promtool.
-# Binaries that exist already are not built again. Takes about 8 minutes on 2 cores. Needs Go >= 1.26.
+# Binaries that exist already are not built again. Takes about 12 minutes on 2 cores: half of them for kube-apiserver and etcd, 2 for the other
+# parts of Kubernetes, 2 for CoreDNS. Needs Go >= 1.26.
 set -euo pipefail
 
 kubernetes_version=1.36.3
@@ -36,7 +37,7 @@ build() {
         done
       fi
       go mod edit -require "$module@$version"
-      go build -mod=mod -tags "$tags" -trimpath -ldflags="-s -w -X k8s.io/component-base/version.gitVersion=v$version" -o "$target.partial" "$package"
+      go build -mod=mod -tags "$tags" -trimpath -ldflags="-s -w -X k8s.io/component-base/version.gitVersion=$version" -o "$target.partial" "$package"
     )
     mv "$target.partial" "$target"
     rm -rf "$work"

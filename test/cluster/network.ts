@@ -5,13 +5,13 @@ import { execFileSync } from 'node:child_process'
  * Services are addresses of 10.96.0.0/16, Pods of node N have 10.244.N.0/24.
  */
 export class ClusterNetwork {
-  readonly #id: string
+  readonly id: string
   readonly #prefix: string
   readonly #namespaces: string[] = []
 
   /** @param id at most 6 characters, unique on this machine. */
   constructor(id: string) {
-    this.#id = id
+    this.id = id
     this.#prefix = freePrefix()
     const controlPlane = this.#addNamespace('cp')
     inside(controlPlane, 'ip link add nodes type bridge', `ip addr add ${this.controlPlaneAddress}/24 dev nodes`, 'ip link set nodes up')
@@ -55,12 +55,13 @@ export class ClusterNetwork {
   }
 
   close(): void {
-    run(`ip link del oar-${this.#id}`)
+    // The other end may be gone with its namespace.
+    if (run('ip -o link').includes(` oar-${this.id}@`)) run(`ip link del oar-${this.id}`)
     for (const namespace of this.#namespaces) run(`ip netns del ${namespace}`)
   }
 
   #addNamespace(name: string): string {
-    const namespace = `oar-${this.#id}-${name}`
+    const namespace = `oar-${this.id}-${name}`
     run(`ip netns add ${namespace}`)
     inside(namespace, 'ip link set lo up')
     this.#namespaces.push(namespace)

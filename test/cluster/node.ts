@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { createCgroup, removeCgroup } from './cgroups.ts'
 import { type ControlPlane, dnsAddress } from './control-plane.ts'
 import { type ClusterNetwork, enter } from './network.ts'
 import { built, cniDirectory, Program } from './programs.ts'
@@ -14,6 +15,7 @@ export class ClusterNode {
   readonly name: string
   readonly #directory: string
   readonly #socket: string
+  readonly #cgroup: string
   /** Keeps the mount namespace, in which the kubelet and containerd see the same mounts. */
   readonly #holder: Program
   readonly #namespaces: string[]
@@ -24,10 +26,15 @@ export class ClusterNode {
     this.name = `n${number}`
     this.#directory = directory
     this.#socket = join(directory, 'containerd.sock')
+    this.#cgroup = cgroupOf(options)
+    // A kubelet removes the cgroups of Pods that it does not know, with their processes: two nodes cannot share one.
+    createCgroup(this.#cgroup)
     const networkNamespace = network.addNode(number)
     for (const [path, value] of Object.entries(sysctls)) writeFileSync(join(directory, path.replace('/', '-')), `${value}\n`)
     const binds = Object.keys(sysctls).map(path => `mount --bind ${join(directory, path.replace('/', '-'))} /proc/sys/${path}`)
     const log = (name: string) => join(directory, `${name}.log`)
+    // The network namespaces of Pods have their files here, which end with this mount namespace.
+    binds.push('mount -t tmpfs netns /run/netns')
     const hold = `${binds.join(' && ')} && touch ${join(directory, 'mounted')} && exec sleep infinity`
     this.#holder = new Program('mount namespace', log('holder'), [
       ...enter(networkNamespace),
@@ -110,6 +117,7 @@ export class ClusterNode {
     }
     await containerd.stop(10_000)
     await this.#holder.kill()
+    await removeCgroup(this.#cgroup)
     rmSync(this.#directory, { recursive: true, force: true, maxRetries: 5 })
   }
 
@@ -137,7 +145,10 @@ export type NodeOptions = {
   readonly images: readonly string[]
 }
 
-function writeConfiguration({ directory, network, controlPlane, number }: NodeOptions, socket: string) {
+const cgroupOf = ({ network, number }: NodeOptions) => `oarlock-${network.id}-n${number}`
+
+function writeConfiguration(options: NodeOptions, socket: string) {
+  const { directory, network, controlPlane, number } = options
   const file = (name: string) => join(directory, name)
   const write = (name: string, content: string | object) => {
     writeFileSync(file(name), typeof content === 'string' ? content : JSON.stringify(content))
@@ -205,7 +216,7 @@ state = "${file('containerd-state')}"
       authorization: { mode: 'AlwaysAllow' },
       containerRuntimeEndpoint: `unix://${socket}`,
       cgroupDriver: 'cgroupfs',
-      cgroupRoot: '/',
+      cgroupRoot: `/${cgroupOf(options)}`,
       cgroupsPerQOS: true,
       enforceNodeAllocatable: [],
       failCgroupV1: false,
