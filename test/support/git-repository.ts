@@ -19,7 +19,19 @@ export class GitRepository {
   commit(files: Record<string, string>): string {
     for (const [name, text] of Object.entries(files)) writeFileSync(join(this.path, name), text)
     this.#git('add', '--all')
-    this.#git('-c', 'user.name=t', '-c', 'user.email=t@example.invalid', '-c', 'commit.gpgsign=false', 'commit', '--quiet', '-m', 'change')
+    this.#git(
+      '-c',
+      'user.name=t',
+      '-c',
+      'user.email=t@example.invalid',
+      '-c',
+      'commit.gpgsign=false',
+      'commit',
+      '--quiet',
+      '--allow-empty',
+      '-m',
+      'change',
+    )
     return this.#git('rev-parse', 'HEAD').trim()
   }
 

@@ -32,3 +32,19 @@ export function isAlive(pid: number): boolean {
     return false
   }
 }
+
+/** Ids of the running workers that use a data directory of `oarlock up`; the supervisor of their Runs is none. */
+export function workerProcessesOf(dataDir: string): number[] {
+  return readdirSync('/proc')
+    .filter(name => /^\d+$/.test(name))
+    .map(Number)
+    .filter(pid => hasVariable(pid, `OARLOCK_CACHE_DIR=${dataDir}/cache`) && !isZombie(pid) && !isSupervisor(pid))
+}
+
+function isSupervisor(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes('supervisor')
+  } catch {
+    return true
+  }
+}
