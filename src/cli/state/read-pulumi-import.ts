@@ -1,7 +1,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { gunzipSync } from 'node:zlib'
-import { DeploymentError, type PulumiStateFile, readStateFile, secretsIn } from '../../stores/pulumi/index.ts'
+import { DeploymentError, isEncrypted, type PulumiStateFile, readStateFile, secretsIn } from '../../stores/pulumi/index.ts'
 import { defaultStateLimits } from '../../stores/state/index.ts'
 import { CliError, usageError } from '../cli-error.ts'
 import { exitCodes } from '../exit-codes.ts'
@@ -20,16 +20,16 @@ export type PulumiImport = {
 export function preparePulumiImport(text: string, from: string): PulumiImport {
   const { state } = parse(text, from)
   const { secrets_providers: provider, ...deployment } = state.deployment
-  const secrets = secretsIn(deployment)
+  const hasEncrypted = secretsIn(deployment).some(isEncrypted)
   const isCloud = provider?.type === 'service'
-  if (isCloud && secrets.has('encrypted')) {
+  if (isCloud && hasEncrypted) {
     const hint = 'export it with "pulumi stack export --show-secrets": the state store encrypts what it stores'
     throw rejected(`${from} cannot be imported: its secrets are encrypted by Pulumi Cloud`, hint)
   }
   // Of Pulumi Cloud nothing is needed any more: the next update encrypts with the keys of the Stack.
   const kept = isCloud ? { ...state, deployment } : state
   const secretsHint =
-    secrets.has('encrypted') && provider ? `its secrets are encrypted with ${provider.type}: Runs need what that provider needs` : undefined
+    hasEncrypted && provider ? `its secrets are encrypted with ${provider.type}: Runs need what that provider needs` : undefined
   return { content: `${JSON.stringify(kept)}\n`, secretsHint }
 }
 

@@ -1,4 +1,4 @@
-import { DeploymentError, type Resource, readStateFile, secretsIn } from '../../stores/pulumi/index.ts'
+import { DeploymentError, type Resource, readStateFile, secretsIn, typeOf } from '../../stores/pulumi/index.ts'
 
 /** The displayable part of a state: addresses and outputs, never an attribute of a resource or a sensitive value (invariant 9). */
 export type StateSummary = {
@@ -112,13 +112,13 @@ function summarizePulumiState(content: string): StateSummary | undefined {
 }
 
 /** The type of a provider's URN without `pulumi:providers:`; the reference is its URN, `::` and its id. */
-const packageOf = (reference: string): string => (reference.split('::')[2] ?? '').replace(/^.*pulumi:providers:/, '')
+const packageOf = (reference: string): string => typeOf(reference).replace(/^pulumi:providers:/, '')
 
 function outputsOf(root: Resource | undefined): StateSummary['outputs'] {
   const hidden = new Set(Array.isArray(root?.additionalSecretOutputs) ? root.additionalSecretOutputs : [])
   return Object.fromEntries(
     Object.entries(isObject(root?.outputs) ? root.outputs : {}).map(([name, value]) => {
-      const sensitive = hidden.has(name) || secretsIn(value).size > 0
+      const sensitive = hidden.has(name) || secretsIn(value).length > 0
       return [name, { value: sensitive ? masked : value, sensitive }]
     }),
   )

@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { applyDelta } from './apply-delta.ts'
-import { sliceMembers } from './json-slices.ts'
 import { PulumiBackendError } from './pulumi-backend.ts'
 import { createPulumiFixture } from './pulumi-client.testing.ts'
 
@@ -129,21 +128,4 @@ test('edits that do not fit the base, overlap, are malformed or result in too mu
     equal(applyDelta(base, edits, hash(base), 100), undefined, JSON.stringify(edits))
   equal(applyDelta(base, [edit(0, 0, 'x'.repeat(200))], hash(`${'x'.repeat(200)}0123456789`), 100), undefined)
   deepEqual(applyDelta(base, [], hash(base).toUpperCase(), 100), base)
-})
-
-test('property: the texts of members are what was sent', () => {
-  fc.assert(
-    fc.property(fc.dictionary(fc.string(), fc.jsonValue()), fc.constantFrom(0, 2), (value, spaces) => {
-      const members = sliceMembers(JSON.stringify(value, undefined, spaces))
-      deepEqual([...members.keys()].sort(), Object.keys(value).sort())
-      for (const [key, text] of members) deepEqual(JSON.parse(text), JSON.parse(JSON.stringify(value))[key])
-    }),
-  )
-  deepEqual(
-    [...sliceMembers(' { "a" : [1, "}"] ,"a":2, "b\\"":{} } ')],
-    [
-      ['a', '2'],
-      ['b"', '{}'],
-    ],
-  )
 })

@@ -1,5 +1,5 @@
 import { isJsonObject } from '../../kubernetes/object/index.ts'
-import { badRequest } from './exchange.ts'
+import { badRequest } from './route-request.ts'
 
 const maxEntries = 10_000
 

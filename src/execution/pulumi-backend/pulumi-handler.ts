@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { HttpError, send, sendJson } from '../../stores/http/index.ts'
 import { parseCliVersion, testedCliVersions } from './cli-version.ts'
-import { type Exchange, forbidden, type HandlerContext, notFound, type Routes, refuseIfFenced } from './exchange.ts'
 import { type PulumiBackend, PulumiBackendError, type PulumiBackendErrorCode, type PulumiUpdate } from './pulumi-backend.ts'
 import { BodyReader } from './request-body.ts'
+import { forbidden, type HandlerContext, notFound, type RouteRequest, type Routes, refuseIfFenced } from './route-request.ts'
 import { matchRoute, stackOf } from './router.ts'
 import { secretRoutes } from './secret-routes.ts'
 import { stackRoutes } from './stack-routes.ts'
@@ -149,14 +149,14 @@ export function createPulumiHandler(options: PulumiHandlerOptions): PulumiHandle
       tracked = updates.find(stack, parameters.update ?? '')
       if (authorization?.scheme !== 'update-token' || !tracked || !equalSecrets(authorization.secret, tracked.token)) throw unauthorized()
     }
-    const exchange: Exchange = {
+    const request: RouteRequest = {
       ...{ context, req, parameters, query: new URLSearchParams(query), stack, tracked },
       url: `http://${/^[A-Za-z0-9.:[\]-]{1,300}$/.exec(req.headers.host ?? '')?.[0] ?? 'localhost'}${basePath}`,
       cliVersion: parseCliVersion(req.headers['user-agent']),
       withBody: work => bodies.withBody(req, work),
     }
     try {
-      return await route.handler(exchange)
+      return await route.handler(request)
     } catch (error) {
       if (tracked) refuseIfFenced(context, tracked, error)
       throw error

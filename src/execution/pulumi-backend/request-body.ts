@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { HttpError, readBody } from '../../stores/http/index.ts'
-import { parseBoundedJson } from './json-slices.ts'
+import { isDeeperThan } from '../../stores/pulumi/index.ts'
 
 /** A JSON body, and its text for those who need parts of it as they were sent. */
 export type JsonBody = { readonly value: unknown; readonly text: string }
@@ -52,9 +52,11 @@ export class BodyReader {
     const bytes = encoding === 'identity' ? received : await gunzip(received, maxBytes)
     if (!isUtf8(bytes)) throw new HttpError(400, 'BadRequest', 'the body is not UTF-8')
     const text = bytes.toString()
+    // Requests without content have no body.
+    if (text === '') return { value: {}, text: '{}' }
     try {
-      // Requests without content have no body.
-      return { value: text === '' ? {} : parseBoundedJson(text, maxDepth), text: text === '' ? '{}' : text }
+      if (isDeeperThan(text, maxDepth)) throw new SyntaxError('too deep')
+      return { value: JSON.parse(text), text }
     } catch {
       // The parser's message repeats parts of the text, which may be secret (invariant 9).
       throw new HttpError(400, 'BadRequest', `the body is not JSON, or is nested deeper than ${maxDepth} levels`)

@@ -1,10 +1,10 @@
-import { badRequest, conflict, type Exchange, notFound, ok, type Routes, requireUnfenced } from './exchange.ts'
+import { sliceMembers } from '../../stores/pulumi/index.ts'
 import { textField, textMap, toObject } from './json-fields.ts'
-import { sliceMembers } from './json-slices.ts'
-import { pointSecretsProvider } from './point-secrets-provider.ts'
 import type { PulumiConfigValue, PulumiUpdateRecord } from './pulumi-backend.ts'
+import { badRequest, conflict, notFound, ok, type RouteRequest, type Routes, requireUnfenced } from './route-request.ts'
 import { defineRoute, stackOf } from './router.ts'
 import { stackKey, TrackedUpdate } from './update-registry.ts'
+import { withSecretsUrl } from './with-secrets-url.ts'
 
 const projectPath = '/api/stacks/:organization/:project'
 const stackPath = `${projectPath}/:stack`
@@ -30,9 +30,9 @@ export const stackRoutes: Routes = [
     if (!(await context.backend.projectExists(organization, project))) throw notFound('there is no such project')
     return ok()
   }),
-  defineRoute(`POST ${projectPath}`, 'run', exchange =>
-    exchange.withBody(async ({ value, text }) => {
-      const { context, parameters } = exchange
+  defineRoute(`POST ${projectPath}`, 'run', request =>
+    request.withBody(async ({ value, text }) => {
+      const { context, parameters } = request
       requireUnfenced(context)
       const body = toObject(value)
       const stack = stackOf({ ...parameters, stack: textField(body, 'stackName') })
@@ -57,16 +57,16 @@ export const stackRoutes: Routes = [
     await context.backend.deleteStack(stack, { force: query.get('force') === 'true' })
     return ok()
   }),
-  defineRoute(`PATCH ${stackPath}/tags`, 'run', exchange =>
-    exchange.withBody(async ({ value }) => {
-      requireUnfenced(exchange.context)
-      await exchange.context.backend.writeTags(exchange.stack, textMap(value, 'the body'))
+  defineRoute(`PATCH ${stackPath}/tags`, 'run', request =>
+    request.withBody(async ({ value }) => {
+      requireUnfenced(request.context)
+      await request.context.backend.writeTags(request.stack, textMap(value, 'the body'))
       return ok()
     }),
   ),
-  defineRoute(`POST ${stackPath}/rename`, 'run', exchange =>
-    exchange.withBody(async ({ value }) => {
-      const { context, stack } = exchange
+  defineRoute(`POST ${stackPath}/rename`, 'run', request =>
+    request.withBody(async ({ value }) => {
+      const { context, stack } = request
       requireUnfenced(context)
       requireIdle(context, stack)
       const body = toObject(value)
@@ -79,17 +79,17 @@ export const stackRoutes: Routes = [
       return ok()
     }),
   ),
-  defineRoute(`PUT ${stackPath}/config`, 'run', exchange =>
-    exchange.withBody(async ({ value }) => {
+  defineRoute(`PUT ${stackPath}/config`, 'run', request =>
+    request.withBody(async ({ value }) => {
       requireLocalConfig(value)
       return ok()
     }),
   ),
-  defineRoute(`GET ${stackPath}/export`, 'run', exchange => exportDeployment(exchange)),
-  defineRoute(`GET ${stackPath}/export/:version`, 'run', exchange => exportDeployment(exchange, exchange.parameters.version)),
-  defineRoute(`POST ${stackPath}/import`, 'run', exchange =>
-    exchange.withBody(async ({ value, text }) => {
-      const { context, stack, cliVersion } = exchange
+  defineRoute(`GET ${stackPath}/export`, 'run', request => exportDeployment(request)),
+  defineRoute(`GET ${stackPath}/export/:version`, 'run', request => exportDeployment(request, request.parameters.version)),
+  defineRoute(`POST ${stackPath}/import`, 'run', request =>
+    request.withBody(async ({ value, text }) => {
+      const { context, stack, cliVersion } = request
       requireUnfenced(context)
       requireIdle(context, stack)
       if (!('deployment' in toObject(value))) throw badRequest('the body must be a deployment: {"version":3,"deployment":{…}}')
@@ -119,15 +119,15 @@ export const stackRoutes: Routes = [
   defineRoute(`GET ${stackPath}/updates/latest/previews`, 'run', async () => ok({ updates: [] })),
 ]
 
-async function exportDeployment({ context, stack, url }: Exchange, versionText?: string): ReturnType<Routes[number]['handler']> {
+async function exportDeployment({ context, stack, url }: RouteRequest, versionText?: string): ReturnType<Routes[number]['handler']> {
   if (versionText !== undefined && !/^\d{1,15}$/.test(versionText)) throw notFound('there is no such version')
   const version = versionText === undefined ? undefined : Number(versionText)
   const bytes = await context.backend.readDeployment(stack, version)
-  return bytes ? { status: 200, bytes: pointSecretsProvider(bytes, url) } : ok({ version: 3, deployment: null })
+  return bytes ? { status: 200, bytes: withSecretsUrl(bytes, url) } : ok({ version: 3, deployment: null })
 }
 
 /** @throws {HttpError} 409 while an update of the stack is active. */
-function requireIdle(context: Exchange['context'], stack: Exchange['stack']): void {
+function requireIdle(context: RouteRequest['context'], stack: RouteRequest['stack']): void {
   if (context.updates.active(stack)) throw conflict('an update of the stack is in progress')
 }
 

@@ -1,4 +1,4 @@
-import { type Exchange, ok, type Routes } from './exchange.ts'
+import { ok, type RouteRequest, type Routes } from './route-request.ts'
 import { defineRoute } from './router.ts'
 
 /** What the CLI asks before it works with a stack. */
@@ -26,7 +26,7 @@ export const userRoutes: Routes = [
  * Delta checkpoints are offered only on request. Read in the source of CLI 3.259 and seen with the real CLI: what it sends as a verbatim or delta
  * checkpoint lacks `pending_operations`, snippets and extensions, which the plain checkpoint has. After a kill, the resources in flight would be lost.
  */
-function capabilities({ deltaCutoffBytes }: Exchange['context']): unknown[] {
+function capabilities({ deltaCutoffBytes }: RouteRequest['context']): unknown[] {
   const delta = { capability: 'delta-checkpoint-uploads-v2', version: 2, configuration: { checkpointCutoffSizeBytes: deltaCutoffBytes } }
   return [
     { capability: 'batch-encrypt' },

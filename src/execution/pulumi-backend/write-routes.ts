@@ -1,12 +1,11 @@
 import { sha256 } from '../../kubernetes/util/index.ts'
 import { HttpError } from '../../stores/http/index.ts'
-import { JournalBatchError, type RawJournalEntry, splitJournalBatch } from '../../stores/pulumi/index.ts'
+import { JournalBatchError, type RawJournalEntry, sliceMembers, splitJournalBatch } from '../../stores/pulumi/index.ts'
 import { applyDelta } from './apply-delta.ts'
-import { type Answer, badRequest, conflict, type Exchange, forbidden, ok, type Routes, refuseIfFenced } from './exchange.ts'
 import { countField, textField, toObject } from './json-fields.ts'
-import { sliceMembers } from './json-slices.ts'
 import type { RefusedWrite } from './pulumi-backend.ts'
 import type { JsonBody } from './request-body.ts'
+import { badRequest, conflict, forbidden, ok, type RouteRequest, type RouteResponse, type Routes, refuseIfFenced } from './route-request.ts'
 import { defineRoute } from './router.ts'
 import type { TrackedUpdate } from './update-registry.ts'
 import { refusalOf, requireTracked } from './update-routes.ts'
@@ -20,55 +19,55 @@ const maxEntries = 10_000
  * complete they are answered 403, which makes the CLI stop, and the backend keeps what they contain.
  */
 export const writeRoutes: Routes = [
-  defineRoute(`PATCH ${updatePath}/journalentries`, 'update', exchange =>
-    exchange.withBody(async body => {
+  defineRoute(`PATCH ${updatePath}/journalentries`, 'update', request =>
+    request.withBody(async body => {
       const entries = parseEntries(body)
-      return await store(exchange, { kind: 'journalEntries', entries }, async ({ update }) => {
-        if (entries.length > 0) await exchange.context.backend.appendJournalEntries(update, entries)
+      return await store(request, { kind: 'journalEntries', entries }, async ({ update }) => {
+        if (entries.length > 0) await request.context.backend.appendJournalEntries(update, entries)
       })
     }),
   ),
-  defineRoute(`PATCH ${updatePath}/checkpoint`, 'update', exchange =>
-    exchange.withBody(async body => {
+  defineRoute(`PATCH ${updatePath}/checkpoint`, 'update', request =>
+    request.withBody(async body => {
       const deployment = parseCheckpoint(body)
       // An invalidation, sent by old versions before they change resources: the stored state stays the newest.
-      if (!deployment) return await store(exchange, undefined, async () => {})
-      return await store(exchange, { kind: 'checkpoint', deployment }, async tracked => {
+      if (!deployment) return await store(request, undefined, async () => {})
+      return await store(request, { kind: 'checkpoint', deployment }, async tracked => {
         tracked.base = undefined
-        await exchange.context.backend.writeCheckpoint(tracked.update, deployment)
+        await request.context.backend.writeCheckpoint(tracked.update, deployment)
       })
     }),
   ),
-  defineRoute(`PATCH ${updatePath}/checkpointverbatim`, 'update', exchange =>
-    exchange.withBody(async ({ value, text }) => {
+  defineRoute(`PATCH ${updatePath}/checkpointverbatim`, 'update', request =>
+    request.withBody(async ({ value, text }) => {
       const body = toObject(value)
       toObject(body.untypedDeployment, 'untypedDeployment')
       const sequence = countField(body, 'sequenceNumber')
       const deployment = Buffer.from(sliceMembers(text).get('untypedDeployment') ?? '')
-      return await store(exchange, { kind: 'checkpoint', deployment }, async tracked => {
-        await writeCheckpoint(exchange, tracked, deployment, sequence)
+      return await store(request, { kind: 'checkpoint', deployment }, async tracked => {
+        await writeCheckpoint(request, tracked, deployment, sequence)
       })
     }),
   ),
-  defineRoute(`PATCH ${updatePath}/checkpointdelta`, 'update', exchange =>
-    exchange.withBody(async ({ value }) => {
+  defineRoute(`PATCH ${updatePath}/checkpointdelta`, 'update', request =>
+    request.withBody(async ({ value }) => {
       const body = toObject(value)
       const sequence = countField(body, 'sequenceNumber')
       const checksum = textField(body, 'checkpointHash').toLowerCase()
       // A refused delta is not kept: the CLI sends the whole checkpoint after it.
-      return await store(exchange, undefined, async tracked => {
+      return await store(request, undefined, async tracked => {
         const { base } = tracked
         // The CLI repeats a request whose answer it did not get.
         if (base?.sequence === sequence && sha256(base.bytes) === checksum) return
-        const deployment = base && applyDelta(base.bytes, body.deploymentDelta, checksum, exchange.context.maxCheckpointBytes)
+        const deployment = base && applyDelta(base.bytes, body.deploymentDelta, checksum, request.context.maxCheckpointBytes)
         if (!deployment) throw conflict('the delta does not apply to the stored checkpoint; send the whole checkpoint')
-        await writeCheckpoint(exchange, tracked, deployment, sequence)
+        await writeCheckpoint(request, tracked, deployment, sequence)
       })
     }),
   ),
 ]
 
-async function writeCheckpoint({ context }: Exchange, tracked: TrackedUpdate, deployment: Uint8Array, sequence: number): Promise<void> {
+async function writeCheckpoint({ context }: RouteRequest, tracked: TrackedUpdate, deployment: Uint8Array, sequence: number): Promise<void> {
   if (tracked.base && sequence < tracked.base.sequence) throw conflict('a newer checkpoint of the update is stored')
   // Without a base while it is uncertain which one is stored.
   tracked.base = undefined
@@ -78,23 +77,23 @@ async function writeCheckpoint({ context }: Exchange, tracked: TrackedUpdate, de
 
 /** Runs `write`, or has its content kept if the update may not write any more. */
 async function store(
-  exchange: Exchange,
+  request: RouteRequest,
   content: RefusedWrite | undefined,
   write: (tracked: TrackedUpdate) => Promise<void>,
-): Promise<Answer> {
-  const tracked = requireTracked(exchange)
+): Promise<RouteResponse> {
+  const tracked = requireTracked(request)
   if (tracked.update.isPreview) throw conflict('a preview does not write state')
   return await tracked.inOrder(async () => {
-    const refusal = refusalOf(exchange, tracked)
+    const refusal = refusalOf(request, tracked)
     if (refusal !== undefined) {
-      if (content) await keepRefused(exchange, tracked, content)
+      if (content) await keepRefused(request, tracked, content)
       throw forbidden(refusal)
     }
     try {
       await write(tracked)
     } catch (error) {
       // Before the next write of this update begins.
-      refuseIfFenced(exchange.context, tracked, error)
+      refuseIfFenced(request.context, tracked, error)
       throw error
     }
     return ok()
@@ -102,7 +101,7 @@ async function store(
 }
 
 /** What was refused may be all that names a resource that exists. A failure does not change the answer. */
-async function keepRefused({ context }: Exchange, tracked: TrackedUpdate, content: RefusedWrite): Promise<void> {
+async function keepRefused({ context }: RouteRequest, tracked: TrackedUpdate, content: RefusedWrite): Promise<void> {
   // An update that never started has no CLI that created anything.
   if (tracked.state === 'created') return
   const parts = content.kind === 'checkpoint' ? [content.deployment] : content.entries.map(each => each.text)

@@ -1,4 +1,5 @@
 import type { Deployment, PendingOperation } from './deployment.ts'
+import { typeOf } from './urn.ts'
 
 /** What is kept of an operation where many are listed. */
 export type InterruptedOperation = { readonly urn: string; readonly type: string }
@@ -15,5 +16,3 @@ export function isOfStateOnly({ type, resource }: PendingOperation): boolean {
   if (type !== 'creating') return false
   return resource.custom === false || typeOf(resource.urn).startsWith('pulumi:providers:')
 }
-
-const typeOf = (urn: string): string => (urn.split('::')[2] ?? '').split('$').at(-1) ?? ''

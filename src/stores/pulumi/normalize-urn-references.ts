@@ -1,4 +1,5 @@
 import type { Deployment, Resource } from './deployment.ts'
+import { formatUrn, parseUrn, typeOf } from './urn.ts'
 
 const rootStackType = 'pulumi:pulumi:Stack'
 const delimiter = '::'
@@ -61,10 +62,8 @@ function renameProvider(reference: string, rename: (urn: string) => string): str
   return end === -1 ? reference : rename(reference.slice(0, end)) + reference.slice(end)
 }
 
-/** `urn:pulumi:<stack>::<project>::<qualified type>::<name>`; the name may contain `::`. */
-const qualifiedType = (urn: string): string => urn.split(delimiter)[2] ?? ''
+const qualifiedType = (urn: string): string => parseUrn(urn).qualifiedType
 
 function withParentType(urn: string, parentType: string): string {
-  const [stack = '', project = '', type = '', ...name] = urn.split(delimiter)
-  return [stack, project, `${parentType}$${type.slice(type.lastIndexOf('$') + 1)}`, ...name].join(delimiter)
+  return formatUrn({ ...parseUrn(urn), qualifiedType: `${parentType}$${typeOf(urn)}` })
 }

@@ -1,7 +1,7 @@
-import { deepEqual, equal, throws } from 'node:assert/strict'
+import { deepEqual, throws } from 'node:assert/strict'
 import { test } from 'node:test'
 import { DeploymentError } from './deployment.ts'
-import { readStateFile, secretsIn } from './read-state-file.ts'
+import { readStateFile } from './read-state-file.ts'
 
 const deployment = {
   manifest: { time: '', magic: '', version: '' },
@@ -33,10 +33,3 @@ for (const { name, text, want } of [
       () => readStateFile(text),
       (error: Error) => error instanceof DeploymentError && want.test(error.message),
     ))
-
-test('secrets are found at any depth', () => {
-  const signature = { '4dabf18193072939515e22adb298388d': '1b47061264138c4ac30d75fd1eb44270' }
-  deepEqual([...secretsIn({ a: [{ b: { ...signature, ciphertext: 'v1:x' } }] })], ['encrypted'])
-  deepEqual([...secretsIn([{ ...signature, plaintext: '"x"' }])], ['plain'])
-  equal(secretsIn({ a: { '4dabf18193072939515e22adb298388d': 'other', ciphertext: 'x' } }).size, 0)
-})

@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Deployment, PendingOperation, Resource, SecretsProvider, UntypedDeployment } from './deployment.ts'
 import { featuresOf } from './deployment-features.ts'
 import type { JournalEntry, UnreadableEntry } from './journal-entry.ts'
-import { secretsIn } from './read-state-file.ts'
 import { removeDanglingReferences } from './remove-dangling-references.ts'
+import { isEncrypted, secretsIn } from './secret-values.ts'
 
 export type RecoveredEntries = {
   state: UntypedDeployment & { deployment: Deployment }
@@ -120,7 +120,7 @@ class FoundEntries {
   /** Resources that the update has added, with secrets of its provider, which a state with `provider` cannot decrypt. */
   otherSecrets({ type }: SecretsProvider): string[] {
     const reason = `its secrets were encrypted by the provider ${this.secretsProvider?.type}, and the state has the provider ${type}`
-    return [...this.added].filter(([, resource]) => secretsIn(resource).has('encrypted')).map(([urn]) => `${urn}: ${reason}`)
+    return [...this.added].filter(([, resource]) => secretsIn(resource).some(isEncrypted)).map(([urn]) => `${urn}: ${reason}`)
   }
 
   #addResource(state: Resource, what: string): void {

@@ -1,3 +1,5 @@
+import { endOfJson, isDeeperThan } from './json-scanner.ts'
+
 /** An entry as it was sent. `value` is what `text` parses to. */
 export type RawJournalEntry = { sequenceId: number; text: string; value: Record<string, unknown> }
 
@@ -32,7 +34,7 @@ export function splitJournalBatch(body: string, parsed?: unknown): RawJournalEnt
 
 /** True if `json` is nested more than 500 deep. It must be valid. */
 export function isTooDeep(json: string): boolean {
-  return endOfValue(json, json.search(/[[{]/)) === 'deep'
+  return isDeeperThan(json, maxDepth)
 }
 
 function parseObject(text: string): Record<string, unknown> {
@@ -51,7 +53,7 @@ function elementTexts(body: string): string[] {
   const texts: string[] = []
   let at = start.length
   while (body.charCodeAt(at) === openBrace) {
-    const end = endOfValue(body, at)
+    const end = endOfJson(body, at, maxDepth)
     if (end === 'deep') throw new JournalBatchError(`the body is nested more than ${maxDepth} deep`)
     if (end === undefined) throw notEntries()
     texts.push(body.slice(at, end))
@@ -68,32 +70,4 @@ function elementTexts(body: string): string[] {
 
 const separator = /\s*,\s*/y
 
-/** Where the object or list that begins at `start` ends; undefined if it does not. Only brackets and strings matter: the text is parsed later. */
-function endOfValue(json: string, start: number): number | 'deep' | undefined {
-  let depth = 0
-  for (let at = start; at >= 0 && at < json.length; at++) {
-    const code = json.charCodeAt(at)
-    if (code === quote) at = endOfString(json, at)
-    else if (code === openBrace || code === openBracket) {
-      if (++depth > maxDepth) return 'deep'
-    } else if ((code === closeBrace || code === closeBracket) && --depth === 0) return at + 1
-  }
-  return undefined
-}
-
-/** The position of the quote that ends a string; the end of the text if there is none. */
-function endOfString(json: string, start: number): number {
-  for (let end = json.indexOf('"', start + 1); end !== -1; end = json.indexOf('"', end + 1)) {
-    let escapes = 0
-    while (json.charCodeAt(end - 1 - escapes) === backslash) escapes++
-    if (escapes % 2 === 0) return end
-  }
-  return json.length
-}
-
-const quote = 0x22
-const backslash = 0x5c
-const openBracket = 0x5b
-const closeBracket = 0x5d
 const openBrace = 0x7b
-const closeBrace = 0x7d

@@ -52,3 +52,32 @@ test('the store of a version without journals is inspected and opened, and has j
   t.after(() => database.close())
   deepEqual(database.appendJournal({ ...claim(1), bytes: batch(created(1, 'a')) }, 0), { kind: 'accepted', version: 2 })
 })
+
+test('the store of a version that kept each checkpoint is opened with its open journal, and continues', t => {
+  const directory = directoryOf(t)
+  const earlier = new StateDatabase({ directory, key })
+  const checkpoint = (database: StateDatabase, epoch: number, ...names: string[]) =>
+    database.writeVersion(
+      { stackUid, author: { kind: 'Run', runName: `run-${epoch}`, epoch }, kind: 'pulumi', bytes: stateOf(...names), update: 1 },
+      0,
+    )
+  checkpoint(earlier, 1, 'a')
+  earlier.appendJournal({ ...claim(2), bytes: batch(created(1, 'b')) }, 0)
+  earlier.close()
+  const path = join(directory, 'state.db')
+  const file = new DatabaseSync(path)
+  file.exec('DROP TABLE checkpoint')
+  file.close()
+  deepEqual([...inspectStateFile(path).newestVersions], [[stackUid, 2]])
+  const database = new StateDatabase({ directory, key })
+  t.after(() => database.close())
+  const names = () => namesIn(database.readVersion({ stackUid, kind: 'pulumi' })?.bytes)
+  deepEqual(names(), ['b', 'a'])
+  deepEqual(database.appendJournal({ ...claim(2), bytes: batch(created(2, 'c')) }, 0), { kind: 'accepted', version: 2 })
+  deepEqual(checkpoint(database, 3, 'd'), { kind: 'accepted', version: 3 })
+  deepEqual(checkpoint(database, 3, 'd', 'e'), { kind: 'accepted', version: 4 })
+  deepEqual(
+    database.versions(stackUid).map(({ version }) => version),
+    [4, 2, 1],
+  )
+})

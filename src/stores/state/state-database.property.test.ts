@@ -306,6 +306,6 @@ test('every acknowledged journal entry is in the state, whatever comes after it 
         rmSync(directory, { recursive: true, force: true })
       }
     }),
-    { numRuns: 30 },
+    { numRuns: 20 },
   )
 })

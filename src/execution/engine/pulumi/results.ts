@@ -1,7 +1,7 @@
 import type { Json } from '../../../kubernetes/object/index.ts'
-import { type Deployment, parseUntypedDeployment, type Resource } from '../../../stores/pulumi/index.ts'
+import { type Deployment, parseUntypedDeployment, type Resource, type SecretValue, secretsIn } from '../../../stores/pulumi/index.ts'
 import type { ApplyResult, Output } from '../engine.ts'
-import { hasUnknown, replaceSecrets, type SecretValue, secretsIn } from './secret-marks.ts'
+import { hasUnknown, replaceSecrets } from './secret-marks.ts'
 import { isCounted, rootType, typeOf } from './urn.ts'
 
 /** The state store decrypts at most this many values in one request. */

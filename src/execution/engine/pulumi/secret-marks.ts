@@ -1,9 +1,6 @@
 import { isJsonObject, type Json } from '../../../kubernetes/object/index.ts'
+import { type SecretValue, secretOf } from '../../../stores/pulumi/index.ts'
 import { sensitiveText } from '../hide-sensitive.ts'
-
-/** A value with this key is special (`sdk/go/common/resource/sig` of github.com/pulumi/pulumi); with the second one, a secret. */
-export const signatureKey = '4dabf18193072939515e22adb298388d'
-export const secretSignature = '1b47061264138c4ac30d75fd1eb44270'
 
 /** What a preview has in place of a value that is known only afterwards (`sdk/go/common/resource/plugin/rpc.go`). */
 const unknowns: readonly unknown[] = [
@@ -16,12 +13,6 @@ const unknowns: readonly unknown[] = [
   'dd056dcd-154b-4c76-9bd3-c8f88648b5ff',
 ]
 export const unknownText = '(known after apply)'
-
-export type SecretValue = { readonly ciphertext?: string; readonly plaintext?: string }
-
-/** The secret that a value of a state or plan is; undefined if it is another value. */
-export const secretOf = (value: unknown): SecretValue | undefined =>
-  isJsonObject(value) && value[signatureKey] === secretSignature ? (value as SecretValue) : undefined
 
 /** Without secrets, and with a text in place of what is not known yet. */
 export function hideSecrets(value: unknown): Json {
@@ -36,16 +27,6 @@ export function replaceSecrets(value: unknown, replace: (secret: SecretValue) =>
   if (Array.isArray(value)) return value.map(each => replaceSecrets(each, replace))
   if (!isJsonObject(value)) return value as Json
   return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, replaceSecrets(each, replace)]))
-}
-
-/** Every secret in `value`. */
-export function secretsIn(value: unknown): SecretValue[] {
-  const found: SecretValue[] = []
-  replaceSecrets(value, secret => {
-    found.push(secret)
-    return null
-  })
-  return found
 }
 
 /** Whether `value` contains something that is known only after an update. */

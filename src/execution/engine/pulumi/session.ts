@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { oarlockCommand } from '../../../api/index.ts'
-import { type Deployment, interruptedOperations, parseUntypedDeployment } from '../../../stores/pulumi/index.ts'
+import { type Deployment, interruptedOperations, parseUntypedDeployment, parseUrn } from '../../../stores/pulumi/index.ts'
 import { createPulumiHandler, listenPulumi, type PulumiEvent, type PulumiHandler, type PulumiStackId } from '../../pulumi-backend/index.ts'
 import type { EngineContext, RunPulumiState } from '../engine.ts'
 import { EngineError } from '../engine-error.ts'
@@ -193,8 +193,7 @@ function rejectOtherStack({ project, stack: name }: PulumiStackId, deployment: D
   if (countResources(deployment) === 0) return
   const other = liveResources(deployment).find(({ urn }) => !urn.startsWith(`urn:pulumi:${name}::${project}::`))
   if (!other) return
-  const [, , found = ''] = other.urn.split(':')
-  const [, foundProject = ''] = other.urn.split('::')
+  const { stack: found, project: foundProject } = parseUrn(other.urn)
   throw new EngineError(
     'InvalidConfiguration',
     `the state has resources of stack ${JSON.stringify(found)} in project ${JSON.stringify(foundProject)}, but this Stack is ${JSON.stringify(name)} in project ${JSON.stringify(project)}, so all of them would be created again; set spec.pulumi.stack to ${JSON.stringify(found)} and name the project ${JSON.stringify(foundProject)} in Pulumi.yaml`,

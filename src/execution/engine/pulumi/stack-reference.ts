@@ -1,6 +1,6 @@
+import { secretSignature, signatureKey } from '../../../stores/pulumi/index.ts'
 import { PulumiBackendError, type PulumiStackId } from '../../pulumi-backend/index.ts'
 import type { EngineContext, Output, StackOutputs } from '../engine.ts'
-import { secretSignature, signatureKey } from './secret-marks.ts'
 import { rootType } from './urn.ts'
 
 type Reference = Pick<EngineContext, 'spec' | 'stack' | 'readStackOutputs'>

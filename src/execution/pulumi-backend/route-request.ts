@@ -23,7 +23,7 @@ export type HandlerContext = {
 }
 
 /** One authorized request. */
-export type Exchange = {
+export type RouteRequest = {
   readonly context: HandlerContext
   readonly req: IncomingMessage
   readonly parameters: RouteParameters
@@ -35,15 +35,15 @@ export type Exchange = {
   /** On the routes of an update. */
   readonly tracked: TrackedUpdate | undefined
   /** Reads the body, and answers with what `work` returns. */
-  withBody(work: (body: JsonBody) => Promise<Answer>): Promise<Answer>
+  withBody(work: (body: JsonBody) => Promise<RouteResponse>): Promise<RouteResponse>
 }
 
 /** JSON, or the bytes of JSON. */
-export type Answer = { readonly status: number; readonly body: unknown } | { readonly status: number; readonly bytes: Uint8Array }
+export type RouteResponse = { readonly status: number; readonly body: unknown } | { readonly status: number; readonly bytes: Uint8Array }
 
-export type Routes = RouteTable<(exchange: Exchange) => Promise<Answer>>
+export type Routes = RouteTable<(request: RouteRequest) => Promise<RouteResponse>>
 
-export const ok = (body: unknown = {}): Answer => ({ status: 200, body })
+export const ok = (body: unknown = {}): RouteResponse => ({ status: 200, body })
 
 export const badRequest = (message: string): HttpError => new HttpError(400, 'BadRequest', message)
 export const notFound = (message: string): HttpError => new HttpError(404, 'NotFound', message)

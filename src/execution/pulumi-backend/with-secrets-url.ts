@@ -1,5 +1,5 @@
 import { isJsonObject } from '../../kubernetes/object/index.ts'
-import { sliceMembers } from './json-slices.ts'
+import { sliceMembers } from '../../stores/pulumi/index.ts'
 
 /**
  * Replaces the address of the endpoint in a deployment (JSON text of an UntypedDeployment) by `url`.
@@ -8,7 +8,7 @@ import { sliceMembers } from './json-slices.ts'
  * access token for <url>" if that is not where it is logged in. The endpoint of each Run has another port. Everything else keeps its text. A deployment whose
  * secrets have another provider, or none, is returned unchanged.
  */
-export function pointSecretsProvider(deployment: Uint8Array, url: string): Uint8Array {
+export function withSecretsUrl(deployment: Uint8Array, url: string): Uint8Array {
   const text = Buffer.from(deployment.buffer, deployment.byteOffset, deployment.byteLength).toString()
   if (!text.includes('"secrets_providers"')) return deployment
   try {

@@ -1,0 +1,27 @@
+/** A value with this key is special (`sdk/go/common/resource/sig` of github.com/pulumi/pulumi); with the second one, a secret. */
+export const signatureKey = '4dabf18193072939515e22adb298388d'
+export const secretSignature = '1b47061264138c4ac30d75fd1eb44270'
+
+/** A secret in a state or plan: encrypted with the secrets provider, or as `pulumi stack export --show-secrets` prints it. */
+export type SecretValue = { readonly ciphertext?: string; readonly plaintext?: string }
+
+/** The secret that a value of a state or plan is; undefined if it is another value. */
+export function secretOf(value: unknown): SecretValue | undefined {
+  if (typeof value !== 'object' || value === null || (value as Record<string, unknown>)[signatureKey] !== secretSignature) return undefined
+  return value as SecretValue
+}
+
+export const isEncrypted = ({ ciphertext }: SecretValue): boolean => typeof ciphertext === 'string' && ciphertext !== ''
+
+/** The secrets in `value`, at any depth, in their order. */
+export function secretsIn(value: unknown): SecretValue[] {
+  const found: SecretValue[] = []
+  const pending: unknown[] = [value]
+  while (pending.length > 0) {
+    const next = pending.pop()
+    const secret = secretOf(next)
+    if (secret) found.push(secret)
+    else if (typeof next === 'object' && next !== null) for (const item of Object.values(next).reverse()) pending.push(item)
+  }
+  return found
+}
