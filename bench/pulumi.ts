@@ -1,9 +1,26 @@
-/** Engine pulumi: how long the CLI waits for its state to be durable. */
+/** Engine pulumi: how long the CLI waits for its state to be durable, and what is left after kills at random points of an update. */
+import { argument } from './faults/chain.ts'
 import { measureJournal } from './pulumi/journal.ts'
+import { killsProblem, measureKills } from './pulumi/kills.ts'
 import type { Bench } from './run.ts'
 
-export async function bench(): Promise<Bench> {
+/** `--kills [N]` (default 20), `--seed S` (default: a random one, which is printed). */
+export async function bench(args: string[]): Promise<Bench> {
+  if (args.some(arg => /^--kills(=|$)/.test(arg))) return await kills(args)
   const about =
     'Journal entries of an update of 1,000 resources, 6.7 KB each, sent by a worker over TLS to the stores in another process, one request after another: until the answer that they are durable'
   return { title: 'Pulumi', about, rows: await measureJournal() }
+}
+
+async function kills(args: string[]): Promise<Bench> {
+  const problem = killsProblem()
+  if (problem !== undefined) throw new Error(problem)
+  const times = Number(argument(args, 'kills', '20')) || 20
+  const seed = Number(argument(args, 'seed', String(Math.floor(Math.random() * 2 ** 31))))
+  return {
+    title: `SIGKILL at ${times} random points of an update with the real CLI`,
+    about:
+      '"created again": resources that a Run had created and that were not in flight when it was killed, by the ledger of the provider; "lost": deleted, or not in the state; "overlapping": processes of the killed Run, and lines of them in the ledger, after the next Run has started (bar of each: 0)',
+    ...(await measureKills(times, seed)),
+  }
 }
