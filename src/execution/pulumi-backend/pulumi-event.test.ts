@@ -27,11 +27,28 @@ test('events of resources have the step without inputs and outputs', () => {
     step: {
       ...{ urn, type: 'random:index/randomPet:RandomPet', op: 'update', id: 'old-pet', provider: 'p', replaceKeys: ['length'] },
       ...{ changedKeys: ['length', 'prefix'], detailedDiff: { length: 'update-replace' }, isLogical: true, isProtected: true },
+      isStateChange: false,
     },
   })
   equal(parsePulumiEvent({ resOutputsEvent: { metadata } })?.kind, 'resourceDone')
   equal(parsePulumiEvent({ resOpFailedEvent: { metadata, status: 1, steps: 2 } })?.kind, 'resourceFailed')
   ok(!JSON.stringify(event).includes('hunter2'))
+})
+
+test('a resource that was refreshed has changed if its inputs or outputs have', () => {
+  const isChange = (op: string, before: unknown, after: unknown) => {
+    const event = parsePulumiEvent({ resOutputsEvent: { metadata: { urn, op, old: before, new: after } } })
+    return event?.kind === 'resourceDone' && event.step.isStateChange
+  }
+  const state = { inputs: { size: 1 }, outputs: { status: 'a' } }
+  for (const op of ['refresh', 'same']) {
+    equal(isChange(op, state, structuredClone(state)), false)
+    equal(isChange(op, state, { ...state, outputs: { status: 'b' } }), true)
+    equal(isChange(op, state, { ...state, inputs: {} }), true)
+    equal(isChange(op, state, null), true)
+    equal(isChange(op, null, state), false)
+  }
+  equal(isChange('update', state, { outputs: {} }), false)
 })
 
 test('texts have no colour codes and are limited', () => {

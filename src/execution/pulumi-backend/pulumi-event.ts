@@ -1,4 +1,4 @@
-import { getOwn, isJsonObject } from '../../kubernetes/object/index.ts'
+import { equalJson, getOwn, isJsonObject } from '../../kubernetes/object/index.ts'
 
 /** What the engine does with one resource. Inputs and outputs are dropped: they are large and may be secret. */
 export type PulumiResourceStep = {
@@ -17,6 +17,8 @@ export type PulumiResourceStep = {
   /** A step of the program, not one that follows from another, such as the deletion of a replaced resource. */
   readonly isLogical: boolean
   readonly isProtected: boolean
+  /** Of the steps refresh and same, at their end: what is stored of the resource differs from before. A secret is masked before and after. */
+  readonly isStateChange: boolean
 }
 
 export type PulumiDiagnosticSeverity = 'debug' | 'info' | 'info#err' | 'warning' | 'error'
@@ -158,7 +160,15 @@ function parseStep(value: unknown): PulumiResourceStep | undefined {
     ...{ provider: toOptionalText(value.provider), replaceKeys: toTexts(value.keys), changedKeys: toTexts(value.diffs) },
     detailedDiff: pick(diff, isText, each => (isJsonObject(each) ? each.diffKind : undefined)),
     ...{ isLogical: value.logical === true, isProtected: states.some(state => state.protect === true) },
+    isStateChange: (value.op === 'refresh' || value.op === 'same') && isStateChange(value.old, value.new),
   }
+}
+
+function isStateChange(before: unknown, after: unknown): boolean {
+  if (!isJsonObject(before)) return false
+  if (!isJsonObject(after)) return true
+  const differs = (field: 'inputs' | 'outputs') => !equalJson(before[field] ?? {}, after[field] ?? {})
+  return differs('outputs') || differs('inputs')
 }
 
 const severities: readonly unknown[] = ['debug', 'info', 'info#err', 'warning', 'error']

@@ -8,6 +8,7 @@ const step = (name: string, op: string, more: Partial<PulumiResourceStep> = {}):
   ...{ sequence: 1, timeMs: 0, kind: 'resourceDone', isPreview: true },
   step: {
     ...{ urn: urnOf(name), type: 'a:b:C', op, replaceKeys: [], changedKeys: [], detailedDiff: {}, isLogical: true, isProtected: false },
+    isStateChange: false,
     ...more,
   },
 })
@@ -28,6 +29,24 @@ test('the resources that change are listed with their steps and what differs, an
     },
   ])
   equal(events.isTruncated, false)
+})
+
+test('a resource that is refreshed changes only if its state does, whatever its step is called', () => {
+  const refresh = (name: string, op: string, isStateChange: boolean) => {
+    const events = new ObservedEvents(1)
+    events.add({ ...step(name, 'refresh'), kind: 'resourceStarted' } as PulumiEvent)
+    events.add(step(name, op, { isStateChange }))
+    // The program follows.
+    events.add({ ...step(name, 'same'), kind: 'resourceStarted' } as PulumiEvent)
+    events.add(step(name, 'same', { isStateChange: true }))
+    return events.changes().map(({ actions }) => actions.join(' '))
+  }
+  deepEqual(refresh('a', 'refresh', false), [])
+  deepEqual(refresh('a', 'refresh', true), ['refresh'])
+  deepEqual(refresh('a', 'same', false), [])
+  deepEqual(refresh('a', 'same', true), ['refresh'])
+  deepEqual(refresh('a', 'update', false), ['update'])
+  deepEqual(refresh('a', 'delete', true), ['delete'])
 })
 
 test('what is kept of a command is bounded, and what is missing is known', () => {

@@ -6,6 +6,8 @@ import { isCounted, nameOf, typeOf } from './urn.ts'
 const maxDiagnostics = 200
 /** Characters of the resources that change, with what changes of them: about 50,000 resources. */
 const maxCharacters = 16 * 1_048_576
+/** Resources that are refreshed at the same time; more are not found to have changed. */
+const maxRefreshing = 10_000
 const unchanging: readonly string[] = ['same', 'read', 'read-discard', 'read-replacement']
 
 export type Progress = { done: number; total: number; current?: string }
@@ -24,6 +26,8 @@ export class ObservedEvents {
   readonly #steps = new Map<string, Set<string>>()
   readonly #details = new Map<string, Pick<PulumiResourceStep, 'detailedDiff' | 'replaceKeys'>>()
   readonly #done = new Set<string>()
+  /** Resources that are being read from their provider. */
+  readonly #refreshing = new Set<string>()
   readonly #total: number
   #characters = 0
   #isTruncated = false
@@ -77,21 +81,50 @@ export class ObservedEvents {
   }
 
   #addStep(step: PulumiResourceStep, kind: 'resourceStarted' | 'resourceDone'): Progress | undefined {
-    const { urn, op, detailedDiff, replaceKeys } = step
-    if (unchanging.includes(op)) return undefined
+    const refreshed = this.#addRefresh(step, kind)
+    if (refreshed) return refreshed
+    const { urn, op } = step
+    if (unchanging.includes(op) || !this.#keepStep(step)) return undefined
+    if (!isCounted(urn)) return undefined
+    if (kind === 'resourceDone') this.#done.add(urn)
+    const done = this.#done.size
+    return { done, total: Math.max(this.#total, done), current: `${op} ${typeOf(urn)} ${nameOf(urn)}` }
+  }
+
+  /** False if there is no room for it. */
+  #keepStep({ urn, op, detailedDiff, replaceKeys }: PulumiResourceStep): boolean {
     this.#characters += urn.length + op.length + JSON.stringify([detailedDiff, replaceKeys]).length
     if (this.#characters > maxCharacters) {
       this.#isTruncated = true
-      return undefined
+      return false
     }
     const steps = this.#steps.get(urn) ?? new Set()
     steps.add(op)
     this.#steps.set(urn, steps)
     this.#details.set(urn, { detailedDiff, replaceKeys })
-    if (!isCounted(urn)) return undefined
-    if (kind === 'resourceDone') this.#done.add(urn)
-    const done = this.#done.size
-    return { done, total: Math.max(this.#total, done), current: `${op} ${typeOf(urn)} ${nameOf(urn)}` }
+    return true
+  }
+
+  /**
+   * Every resource that is refreshed has the step `refresh`, whether it has changed or not. It ends as `refresh` before an update, and in a refresh on its own as
+   * what its inputs show: `same`, although its outputs may have changed, `update` or `delete`.
+   */
+  #addRefresh(step: PulumiResourceStep, kind: 'resourceStarted' | 'resourceDone'): Progress | undefined {
+    const { urn, op, isStateChange } = step
+    const current = {
+      done: this.#done.size,
+      total: Math.max(this.#total, this.#done.size),
+      current: `refresh ${typeOf(urn)} ${nameOf(urn)}`,
+    }
+    if (kind === 'resourceStarted') {
+      if (op !== 'refresh') return undefined
+      if (this.#refreshing.size < maxRefreshing) this.#refreshing.add(urn)
+      return current
+    }
+    const isRefreshed = this.#refreshing.delete(urn) || op === 'refresh'
+    if (!isRefreshed || (op !== 'refresh' && op !== 'same')) return undefined
+    if (isStateChange) this.#keepStep({ ...step, op: 'refresh' })
+    return current
   }
 
   #addDiagnostic(diagnostic: Diagnostic): void {

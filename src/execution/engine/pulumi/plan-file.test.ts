@@ -1,6 +1,6 @@
 import { deepEqual, throws } from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { formatChange, isImplied, parsePlanFile } from './plan-file.ts'
+import { formatChange, isImplied, parsePlanFile, withRefreshed } from './plan-file.ts'
 
 const urn = (type: string, name: string) => `urn:pulumi:dev::shop::${type}::${name}`
 const root = urn('pulumi:pulumi:Stack', 'shop-dev')
@@ -125,4 +125,20 @@ describe('a plan of the CLI', () => {
   test('is rejected if it is something else', () => {
     throws(() => parsePlanFile('{}', []), /no resourcePlans/)
   })
+})
+
+test('what a refresh has changed only in the state is a change of the plan, and not counted', () => {
+  const change = (name: string, ...actions: string[]) => ({
+    urn: `urn:pulumi:dev::shop::a:b:C::${name}`,
+    type: 'a:b:C',
+    actions,
+    document: {},
+  })
+  const plan = { counts: { add: 0, change: 1, destroy: 0 }, hasChanges: true, changes: [change('b', 'update')] }
+  const merged = withRefreshed(plan, [change('b', 'refresh'), change('a', 'refresh'), change('c', 'update')])
+  deepEqual(merged, { ...plan, changes: [change('a', 'refresh'), change('b', 'update')] })
+  deepEqual(merged.changes.map(formatChange), ['~ a:b:C a: only its state or outputs', '~ a:b:C b: update'])
+  const unchanged = { counts: { add: 0, change: 0, destroy: 0 }, hasChanges: false, changes: [] }
+  deepEqual(withRefreshed(unchanged, [change('a', 'create')]), unchanged)
+  deepEqual(withRefreshed(unchanged, [change('a', 'refresh')]).hasChanges, true)
 })

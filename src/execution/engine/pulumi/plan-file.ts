@@ -48,6 +48,18 @@ export function parsePlanFile(text: string, resources: readonly Resource[], isSe
   return { counts, hasChanges, changes }
 }
 
+/**
+ * The plan with the resources of which a refresh before it has changed only the state: the CLI stores that, and does not plan it. They are not counted,
+ * since nothing is done with them.
+ */
+export function withRefreshed(plan: ParsedPlan, observed: readonly ResourceChange[]): ParsedPlan {
+  const planned = new Set(plan.changes.map(({ urn }) => urn))
+  const refreshed = observed.filter(({ urn, actions }) => actions.includes('refresh') && !planned.has(urn))
+  if (refreshed.length === 0) return plan
+  const changes = [...plan.changes, ...refreshed.map(each => ({ ...each, actions: ['refresh'] }))]
+  return { ...plan, hasChanges: true, changes: changes.sort((a, b) => (a.urn < b.urn ? -1 : 1)) }
+}
+
 export function addSteps(counts: { add: number; change: number; destroy: number }, steps: readonly string[]): void {
   if (steps.some(step => step === 'replace' || step === 'create-replacement')) {
     counts.add++
@@ -55,6 +67,7 @@ export function addSteps(counts: { add: number; change: number; destroy: number 
   } else if (steps.includes('create') || steps.includes('import')) counts.add++
   else if (steps.includes('update')) counts.change++
   else if (steps.some(step => step.startsWith('delete') || step === 'discard')) counts.destroy++
+  else if (steps.includes('refresh')) counts.change++
 }
 
 /** Whether a list of changes leaves it out, as the counts do: the stack itself and its providers, unless something about them changes. */
@@ -67,7 +80,7 @@ export function formatChange({ urn, type, actions }: ResourceChange): string {
   const isReplaced = actions.some(action => action.includes('replace'))
   const action = isReplaced ? 'replace' : (actions[0] ?? 'change')
   const symbol = { create: '+', import: '+', update: '~', delete: '-', discard: '-', replace: '+-', refresh: '~' }[action] ?? '~'
-  return `${symbol} ${type} ${nameOf(urn)}: ${action === 'state' ? 'only its state or outputs' : action}`
+  return `${symbol} ${type} ${nameOf(urn)}: ${action === 'state' || action === 'refresh' ? 'only its state or outputs' : action}`
 }
 
 const hasDiff = (diff: unknown): boolean =>

@@ -6,7 +6,7 @@ import { jsonDigest } from '../json-digest.ts'
 import { commonOptions, executionOptions, operationOptions, selectedTargets } from './arguments.ts'
 import { ObservedEvents } from './observed-events.ts'
 import { formatPending } from './pending-creates.ts'
-import { addSteps, formatChange, isImplied, type ParsedPlan, parsePlanFile } from './plan-file.ts'
+import { addSteps, formatChange, isImplied, type ParsedPlan, parsePlanFile, withRefreshed } from './plan-file.ts'
 import { type CliResult, PulumiCli } from './pulumi-cli.ts'
 import { countResources, liveResources, readOutputs } from './results.ts'
 import { isManaged, openSession, operationsOf, type Session } from './session.ts'
@@ -66,7 +66,8 @@ class PulumiEngine implements Engine {
     )
     if (result.exitCode !== 0) this.#cli.fail(context, 'PlanFailed', command[0] ?? '', result, events.diagnostics)
     const constraint = intent === 'apply' ? await movePlanFile(context, written) : undefined
-    const planned = constraint === undefined ? previewOf(events) : parsePlanFile(constraint, resources, isSelected)
+    const planned =
+      constraint === undefined ? previewOf(events) : withRefreshed(parsePlanFile(constraint, resources, isSelected), events.changes())
     const stored: StoredPlan = {
       ...{ engine: 'pulumi', intent, counts: planned.counts, hasChanges: planned.hasChanges, options },
       summary: planned.changes.filter(change => !isImplied(change)).map(formatChange),
