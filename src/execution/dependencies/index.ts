@@ -12,7 +12,7 @@ export { DependencyError, type DependencyErrorReason } from './dependency-error.
 export { type DependencyInput, type DependencyInputKind, dependencyDigest, formatInputs } from './dependency-input.ts'
 export { detectDependencies, type Runtime } from './detect/index.ts'
 export type { DependencyHost, InstallContext, InstallOptions } from './install-context.ts'
-export { type InstalledDependencies, installDependencies } from './install-dependencies.ts'
+export { type InstalledDependencies, installDependencies, type StoredPackages } from './install-dependencies.ts'
 export { type DetectedDependencies, type ManagerName, managerNames } from './managers/package-manager.ts'
 export { SourceFiles } from './source-files.ts'
 export {

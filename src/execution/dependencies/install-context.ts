@@ -49,4 +49,6 @@ export type InstallOptions = {
   virtualEnvironment?: string | undefined
   /** Those of `credentialNames` that the install gets, for private registries. Default: none. */
   installEnvironment?: readonly string[] | undefined
+  /** What this Run has installed for other projects of its source: their trees are not part of this one. */
+  earlier?: readonly InstalledDependencies[] | undefined
 }

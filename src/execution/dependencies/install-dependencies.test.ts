@@ -85,6 +85,26 @@ for (const { level, network, attachedAs, skip } of [
   })
 }
 
+for (const { level, network, skip } of [
+  { level: 'Sandbox', network: 'None', skip: noNpm || noSandbox },
+  { level: 'Process', network: 'Host', skip: noNpm },
+] as const) {
+  test(`projects of one source have trees of their own, at level ${level}`, { skip }, async t => {
+    const store = createStore()
+    const inDirectory = (directory: string, files: Record<string, string | Buffer>) =>
+      Object.fromEntries(Object.entries(files).map(([name, content]) => [`${directory}/${name}`, content]))
+    const files = { ...inDirectory('a', npmProject()), ...inDirectory('b', npmProject({ description: 'another' })) }
+    const { context, directory, run } = await startRun(t, { level, network, store, files })
+    const a = await installDependencies(context, { directory: join(directory.work, 'a') })
+    const b = await installDependencies(context, { directory: join(directory.work, 'b'), earlier: [a!] })
+    const placesOf = (installed: typeof a) => installed?.trees.map(({ place }) => place.path)
+    deepEqual([placesOf(a), placesOf(b)], [['a/node_modules'], ['b/node_modules']])
+    equal(await installDependencies(context, { directory: join(directory.work, 'b/stacks/a'), earlier: [a!, b!] }), b, 'the same packages')
+    const command = 'node a/stacks/a/index.js && node b/stacks/a/index.js'
+    deepEqual((await run(command, undefined, { PATH: '/usr/bin:/bin' })).lines, ['dep shared', 'dep shared'])
+  })
+}
+
 test('of Runs that need the same packages concurrently, one installs them and the others report that they wait', {
   skip: noNpm || noSandbox,
 }, async t => {

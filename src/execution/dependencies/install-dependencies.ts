@@ -15,9 +15,15 @@ import { joinPath, SourceFiles } from './source-files.ts'
 import { DependencyStore, type InstallLock, type InstallProgress, type StoredTree } from './store/dependency-store.ts'
 import type { TreePlace } from './store/tree-record.ts'
 
-export type InstalledDependencies = {
-  readonly digest: string
+/** Installed packages, as they are in the store. Only the worker can read them there. */
+export type StoredPackages = {
   readonly manager: string
+  /** Absolute paths. */
+  readonly trees: readonly { readonly place: TreePlace; readonly path: string }[]
+}
+
+export type InstalledDependencies = StoredPackages & {
+  readonly digest: string
   /** Cached: the store had the tree. Waited: another Run has installed it meanwhile. */
   readonly source: 'Cached' | 'Waited' | 'Installed'
   readonly attachedAs: AttachedAs
@@ -57,7 +63,12 @@ export async function installDependencies(context: InstallContext, options: Inst
   if (!detected) return undefined
   const project = await describeProject(context, options, detected, source)
   const inputs = [...detected.inputs, ...(await machineInputs(context, store, project.manager, project.env)), ...resolutionPeriod(detected)]
-  const digest = dependencyDigest([...inputs, { kind: 'configuration', name: 'virtual environment', value: project.virtualEnvironment }])
+  // Where a tree is. That of other managers follows from the project, whichever of its directories the Run is in.
+  const placeOfTree = { kind: 'configuration', name: 'virtual environment', value: project.virtualEnvironment } as const
+  const digest = dependencyDigest(project.manager.trees === 'virtualEnvironment' ? [...inputs, placeOfTree] : inputs)
+  // Several projects of a workspace have the same packages.
+  const same = options.earlier?.find(each => each.digest === digest)
+  if (same) return same
 
   const onDamaged = (problem: string) =>
     log(`the stored dependencies ${digest.slice(0, 12)} are damaged and are installed again: ${problem}`)
@@ -67,7 +78,7 @@ export async function installDependencies(context: InstallContext, options: Inst
   let attachedAs: AttachedAs | undefined
   if ('tree' in found) tree = found.tree
   else {
-    const installed = await installTree(context, project, found.lock, { store, digest, inputs })
+    const installed = await installTree(context, project, found.lock, { store, digest, inputs, ofOthers: placesOf(options.earlier ?? []) })
     tree = installed.tree
     // What was copied is the Run's own.
     if (installed.isOwn && !(await context.dependencies.isolation.canMount())) attachedAs = 'Installed'
@@ -80,9 +91,11 @@ export async function installDependencies(context: InstallContext, options: Inst
   log(formatOutcome(origin, project.manager.name, tree, attachedAs, seconds))
   const env = project.manager.programEnv?.(place => pathOfPlace(context, place)) ?? {}
   const { installSeconds, bytes } = tree.record
+  const trees = tree.record.trees.map((place, index) => ({ place, path: DependencyStore.treePath(tree, index) }))
   const installed = {
     digest,
     manager: project.manager.name,
+    trees,
     source: origin,
     attachedAs,
     env,
@@ -94,6 +107,10 @@ export async function installDependencies(context: InstallContext, options: Inst
   context.dependencies.onInstalled?.(installed)
   return installed
 }
+
+/** In the source. */
+const placesOf = (installed: readonly InstalledDependencies[]): string[] =>
+  installed.flatMap(({ trees }) => trees.flatMap(({ place }) => (place.base === 'source' ? place.path : [])))
 
 type Project = {
   manager: PackageManager
@@ -133,7 +150,7 @@ async function installTree(
   context: InstallContext,
   project: Project,
   lock: InstallLock,
-  { store, digest, inputs }: { store: DependencyStore; digest: string; inputs: DependencyInput[] },
+  { store, digest, inputs, ofOthers }: { store: DependencyStore; digest: string; inputs: DependencyInput[]; ofOthers: readonly string[] },
 ): Promise<{ tree: StoredTree; isOwn: boolean }> {
   const { sourceRoot, runName, files, signal, log, dependencies } = context
   const { manager, plan, virtualEnvironment } = project
@@ -141,7 +158,7 @@ async function installTree(
   const report = (step: string) => lock.report({ run: runName, step, sinceMs: startedMs })
   try {
     await report('preparing the install')
-    const without = manager.trees === 'virtualEnvironment' ? [virtualEnvironment] : []
+    const without = [...ofOthers, ...(manager.trees === 'virtualEnvironment' ? [virtualEnvironment] : [])]
     const home = join(context.scratch, installHome)
     await files.makeDirectory(home, 0o755)
     const before = await listSource(sourceRoot, without, signal)
@@ -156,7 +173,7 @@ async function installTree(
     signal.throwIfAborted()
     await removeTree(home)
     await report('storing the installed files')
-    const places = await findTrees(context, project)
+    const places = await findTrees(context, project, ofOthers)
     if (manager.trees === 'virtualEnvironment') await relocateVirtualEnvironment(files, join(sourceRoot, virtualEnvironment), sourceRoot)
     const produced = await producedFiles(sourceRoot, before, without, signal)
     const installSeconds = Math.round((Date.now() - startedMs) / 100) / 10
@@ -181,12 +198,16 @@ const isInterpreter =
   (path: string, target: string): boolean =>
     trees === 'virtualEnvironment' && /^bin\/python[\d.]*$/.test(path) && /^\/.*\/(python|pypy)[\d.]*$/.test(target)
 
-async function findTrees(context: InstallContext, { manager, virtualEnvironment }: Project): Promise<TreePlace[]> {
+async function findTrees(
+  context: InstallContext,
+  { manager, virtualEnvironment }: Project,
+  ofOthers: readonly string[],
+): Promise<TreePlace[]> {
   const { sourceRoot, files, signal } = context
   const inSource = (path: string): TreePlace => ({ base: 'source', path })
   switch (manager.trees) {
     case 'node_modules':
-      return (await findModuleDirectories(sourceRoot, signal)).map(inSource)
+      return (await findModuleDirectories(sourceRoot, signal)).filter(path => !ofOthers.includes(path)).map(inSource)
     case 'virtualEnvironment':
       return [inSource(virtualEnvironment)]
     case 'moduleCache': {

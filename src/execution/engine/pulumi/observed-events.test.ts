@@ -126,7 +126,12 @@ test('errors that follow from others are left out, unless there are no others', 
 
 test('a mandatory policy that is violated is an error with the policy, the resource and the message, an advisory one a warning', () => {
   deepEqual(observe(policy('mandatory'), policy('advisory'), policy('remediate')).observed.diagnostics, [
-    { severity: 'error', summary: 'policy no-public of pack aws is violated by a:b:C b', detail: 'buckets must be private\nset acl' },
-    { severity: 'warning', summary: 'policy no-public of pack aws is violated by a:b:C b', detail: 'buckets must be private\nset acl' },
+    { severity: 'error', summary: 'policy no-public of pack aws is violated by a:b:C b', detail: 'buckets must be private set acl' },
+    { severity: 'warning', summary: 'policy no-public of pack aws is violated by a:b:C b', detail: 'buckets must be private set acl' },
   ])
+})
+
+test('only a mandatory policy stops a Run', () => {
+  deepEqual(observe(policy('mandatory')).observed.violatesPolicy, true)
+  deepEqual(observe(policy('advisory'), error('error: it broke')).observed.violatesPolicy, false)
 })

@@ -16,7 +16,9 @@ export type Progress = { done: number; total: number; current?: string }
 const withoutLabel = (message: string): string => message.trim().replace(/^error: (?=\S)/, '')
 
 const followsFromOthers = (detail: string): boolean =>
-  /^expected resource operations for .* but none were seen$|^an unhandled error occurred: waiting for RPCs: /.test(detail)
+  /^expected resource operations for .* but none were seen$|^an unhandled error occurred: waiting for RPCs: |^(preview|update) failed$/.test(
+    detail,
+  )
 
 /** What the engine of one command of the CLI has reported. Bounded: a program can send any events (invariant 10). */
 export class ObservedEvents {
@@ -31,6 +33,7 @@ export class ObservedEvents {
   readonly #total: number
   #characters = 0
   #isTruncated = false
+  #violatesPolicy = false
 
   /** @param total resources that are expected to change. */
   constructor(total = 0) {
@@ -49,9 +52,19 @@ export class ObservedEvents {
       const { policy, pack, message, urn, enforcementLevel } = event
       const severity = enforcementLevel === 'mandatory' ? 'error' : 'warning'
       const by = urn ? ` by ${typeOf(urn)} ${nameOf(urn)}` : ''
-      this.#addDiagnostic({ severity, summary: `policy ${policy} of pack ${pack} is violated${by}`, detail: message.trim() })
+      this.#addDiagnostic({
+        severity,
+        summary: `policy ${policy} of pack ${pack} is violated${by}`,
+        detail: message.trim().replace(/\s*\n\s*/g, ' '),
+      })
+      if (severity === 'error') this.#violatesPolicy = true
     } else if (event.kind === 'resourceStarted' || event.kind === 'resourceDone') return this.#addStep(event.step, event.kind)
     return undefined
+  }
+
+  /** A mandatory policy is violated: the same inputs would be rejected again. */
+  get violatesPolicy(): boolean {
+    return this.#violatesPolicy
   }
 
   /** True if there were more changes than are kept. */

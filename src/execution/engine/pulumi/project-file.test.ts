@@ -1,6 +1,6 @@
 import { deepEqual, rejects } from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { dependencyOptions } from './install-packages.ts'
+import { dependencyOptions, pythonPackages } from './install-packages.ts'
 import { parseProject } from './project-file.ts'
 
 describe('a project file', () => {
@@ -43,5 +43,17 @@ describe('packages of a program', () => {
     ['dotnet', {}, undefined],
   ] as const) {
     test(`of ${runtime} with ${JSON.stringify(runtimeOptions)}`, () => deepEqual(dependencyOptions({ runtime, runtimeOptions }), want))
+  }
+})
+
+describe('packages of a Python program are found', () => {
+  for (const [name, options, want] of [
+    ['on PATH, also those of the root of a workspace', {}, { paths: ['/work/root/.venv/bin'], env: {} }],
+    ['by uv, which looks next to uv.lock', { manager: 'uv' }, { paths: [], env: { UV_PROJECT_ENVIRONMENT: '/work/root/.venv' } }],
+    ['by poetry', { manager: 'poetry' }, { paths: [], env: {} }],
+    ['where the project says', { virtualEnvironment: 'venv' }, { paths: [], env: {} }],
+  ] as const) {
+    const trees = [{ place: { base: 'source', path: 'root/.venv' }, path: '/store/1' }] as const
+    test(name, () => deepEqual(pythonPackages('/work', { runtime: 'python', ...options }, { trees }), want))
   }
 })

@@ -23,10 +23,12 @@ export type PulumiProject = {
   readonly structuredConfig: ReadonlySet<string>
 }
 
+export type PulumiRuntime = Pick<PulumiProject, 'runtime' | 'runtimeOptions'>
+
 /** @throws {EngineError} InvalidConfiguration if there is no project file, or it has no name and runtime. */
 export async function readProject(context: EngineContext): Promise<PulumiProject> {
   for (const fileName of projectFileNames) {
-    const text = await readProjectText(context, fileName)
+    const text = await readProjectText(context, join(context.directory, fileName), fileName)
     if (text !== undefined) return await parseProject(fileName, text)
   }
   throw invalid(
@@ -34,17 +36,44 @@ export async function readProject(context: EngineContext): Promise<PulumiProject
   )
 }
 
-async function readProjectText(context: EngineContext, fileName: string): Promise<string | undefined> {
+/**
+ * The language of a policy pack, from its `PulumiPolicy.yaml`.
+ * @param field that names the directory; `path` is its value.
+ * @throws {EngineError} InvalidConfiguration
+ */
+export async function readPolicyPack(context: EngineContext, directory: string, field: string, path: string): Promise<PulumiRuntime> {
+  const name = `${path}/PulumiPolicy.yaml`
+  const text = await readProjectText(context, join(directory, 'PulumiPolicy.yaml'), name)
+  if (text !== undefined) return runtimeOf(name, await parseObject(name, text))
+  throw invalid(`${field}: the source has no ${name}; name the directory of a policy pack, relative to the root of the source`)
+}
+
+async function readProjectText(context: EngineContext, path: string, name: string): Promise<string | undefined> {
   try {
-    return await context.files.readText(join(context.directory, fileName), { maxBytes: maxProjectFileBytes })
+    return await context.files.readText(path, { maxBytes: maxProjectFileBytes })
   } catch (error) {
-    if (error instanceof UnexpectedFileError) throw invalid(`${fileName}: ${error.problem}`)
+    if (error instanceof UnexpectedFileError) throw invalid(`${name}: ${error.problem}`)
     throw error
   }
 }
 
 /** Exported for its test. */
 export async function parseProject(fileName: string, text: string): Promise<PulumiProject> {
+  const document = await parseObject(fileName, text)
+  const { name, backend, stackConfigDir, config } = document
+  if (typeof name !== 'string' || !/^[A-Za-z0-9_.-]{1,100}$/.test(name)) {
+    throw invalid(`${fileName}: name must have 1 to 100 letters, digits, "_", "-" and ".", got ${JSON.stringify(name)?.slice(0, 120)}`)
+  }
+  const url = isJsonObject(backend) ? backend.url : undefined
+  return {
+    ...{ fileName, name, ...runtimeOf(fileName, document) },
+    backendUrl: typeof url === 'string' && url !== '' ? url : undefined,
+    stackConfigDirectory: typeof stackConfigDir === 'string' ? stackConfigDir : '.',
+    structuredConfig: structuredKeys(name, config),
+  }
+}
+
+async function parseObject(fileName: string, text: string): Promise<Record<string, unknown>> {
   const { parse } = await import('yaml')
   let document: unknown
   try {
@@ -53,21 +82,15 @@ export async function parseProject(fileName: string, text: string): Promise<Pulu
     throw invalid(`${fileName} cannot be parsed: ${(error as Error).message.split('\n')[0]}`)
   }
   if (!isJsonObject(document)) throw invalid(`${fileName} must be an object with name and runtime`)
-  const { name, runtime, backend, stackConfigDir, config } = document
-  if (typeof name !== 'string' || !/^[A-Za-z0-9_.-]{1,100}$/.test(name)) {
-    throw invalid(`${fileName}: name must have 1 to 100 letters, digits, "_", "-" and ".", got ${JSON.stringify(name)?.slice(0, 120)}`)
-  }
+  return document
+}
+
+function runtimeOf(fileName: string, { runtime }: Record<string, unknown>): PulumiRuntime {
   const named = isJsonObject(runtime) ? runtime.name : runtime
   if (typeof named !== 'string' || named === '') {
     throw invalid(`${fileName}: runtime must name a language such as nodejs, python or yaml, got ${JSON.stringify(runtime)?.slice(0, 120)}`)
   }
-  const url = isJsonObject(backend) ? backend.url : undefined
-  return {
-    ...{ fileName, name, runtime: named, runtimeOptions: isJsonObject(runtime) && isJsonObject(runtime.options) ? runtime.options : {} },
-    backendUrl: typeof url === 'string' && url !== '' ? url : undefined,
-    stackConfigDirectory: typeof stackConfigDir === 'string' ? stackConfigDir : '.',
-    structuredConfig: structuredKeys(name, config),
-  }
+  return { runtime: named, runtimeOptions: isJsonObject(runtime) && isJsonObject(runtime.options) ? runtime.options : {} }
 }
 
 const structuredKeys = (project: string, config: unknown): Set<string> =>

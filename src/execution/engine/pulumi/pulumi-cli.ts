@@ -176,7 +176,7 @@ export class PulumiCli {
   /** @throws {EngineError} always: `reason`, or a more precise one that follows from the diagnostics. */
   fail(context: EngineContext, reason: EngineErrorReason, during: string, result: CliResult, reported: readonly Diagnostic[] = []): never {
     if (context.signal.aborted) {
-      const isPreview = reason === 'PlanFailed' || reason === 'InitFailed'
+      const isPreview = reason !== 'ApplyFailed' && reason !== 'DestroyFailed'
       throw interruptedError(title, during, isPreview ? 'no resource was changed' : 'the state has everything that it finished')
     }
     const secrets = secretValues(context.variables, context.sensitiveNames)
@@ -194,7 +194,8 @@ export class PulumiCli {
       const detail = `the plan is outdated, the update would do something else: ${message}; plan again`
       throw new EngineError('PlanOutdated', detail, { retryable: true, diagnostics })
     }
-    const isConfiguration = isConfigurationError(message) && (reason === 'PlanFailed' || reason === 'InitFailed')
+    const isConfiguration =
+      reason === 'InvalidConfiguration' || (isConfigurationError(message) && (reason === 'PlanFailed' || reason === 'InitFailed'))
     throw new EngineError(isConfiguration ? 'InvalidConfiguration' : reason, message, { retryable: !isConfiguration, diagnostics })
   }
 }

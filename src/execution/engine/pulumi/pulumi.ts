@@ -64,7 +64,10 @@ class PulumiEngine implements Engine {
       [...command, '--diff', ...options, ...executionOptions(context, true, intent)],
       true,
     )
-    if (result.exitCode !== 0) this.#cli.fail(context, 'PlanFailed', command[0] ?? '', result, events.diagnostics)
+    if (result.exitCode !== 0) {
+      const reason = events.violatesPolicy ? 'InvalidConfiguration' : 'PlanFailed'
+      this.#cli.fail(context, reason, command[0] ?? '', result, events.diagnostics)
+    }
     const constraint = intent === 'apply' ? await movePlanFile(context, written) : undefined
     const planned =
       constraint === undefined ? previewOf(events) : withRefreshed(parsePlanFile(constraint, resources, isSelected), events.changes())

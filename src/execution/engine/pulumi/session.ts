@@ -60,7 +60,7 @@ export async function openSession(context: EngineContext, cli: PulumiCli): Promi
   // First: what a package is depends on the source as it was fetched.
   for (const program of await cli.companions()) context.showProgram(program)
   const packages = await installPackages(context, cli, project)
-  const opening = { context, cli, project, name, env: { ...baseEnvironment(context), ...packages } }
+  const opening = { context, cli, project, name, env: { ...baseEnvironment(context), ...packages.env } }
   return isManaged(context) ? await openManaged(opening) : await openExternalSession(opening)
 }
 
