@@ -9,7 +9,7 @@ export type PulumiUpdateKind = 'update' | 'preview' | 'refresh' | 'destroy'
 /** A value of the configuration. A secret is encrypted; `isObject`: the text is JSON. */
 export type PulumiConfigValue = { readonly text: string; readonly isSecret: boolean; readonly isObject: boolean }
 
-/** One operation of the CLI on a stack, from its start to its completion. Its configuration and message are not kept: no part of Oarlock reads them. */
+/** One operation of the CLI on a stack, from its start to its completion. Without what only a history of updates has. */
 export type PulumiUpdate = {
   readonly id: string
   readonly stack: PulumiStackId
@@ -22,6 +22,13 @@ export type PulumiUpdate = {
   readonly cliVersion: string | undefined
   /** The CLI sends journal entries; otherwise it sends whole checkpoints. */
   readonly isJournaled: boolean
+}
+
+/** For a history of updates: its message, what the CLI reports about where it runs (commit, author, CI system), and its configuration. */
+export type PulumiUpdateDetails = {
+  readonly message: string
+  readonly environment: Readonly<Record<string, string>>
+  readonly config: Readonly<Record<string, PulumiConfigValue>>
 }
 
 /** What arrived after the update lost its right to write. It is kept as an orphan: it may name resources that exist. */
@@ -54,14 +61,11 @@ export type PulumiStackFilter = {
 }
 
 /** An update in the history of a stack. */
-export type PulumiUpdateRecord = {
+export type PulumiUpdateRecord = PulumiUpdateDetails & {
   readonly kind: PulumiUpdateKind | 'import' | 'rename'
   readonly version: number
   readonly startSeconds: number
   readonly endSeconds: number
-  readonly message: string
-  readonly environment: Readonly<Record<string, string>>
-  readonly config: Readonly<Record<string, PulumiConfigValue>>
   readonly result: 'not-started' | 'in-progress' | 'succeeded' | 'failed'
   readonly resourceChanges?: Readonly<Record<string, number>> | undefined
   readonly resourceCount?: number | undefined
@@ -143,6 +147,11 @@ export interface PulumiBackend {
   /** Also called for other stacks, whose outputs a StackReference reads. */
   decrypt(stack: PulumiStackId, ciphertexts: readonly Uint8Array[]): Promise<readonly Uint8Array[]>
 
+  /**
+   * An update or a preview is announced, and may start later. For a backend with a history of updates: the handler keeps nothing of the details, which
+   * can be large.
+   */
+  describeUpdate?(update: PulumiUpdate, details: PulumiUpdateDetails): void
   /**
    * An update or a preview starts; `Conflict` if the stack is locked. At most one update of a stack is active in a handler.
    * @returns the number of the version that the update creates.

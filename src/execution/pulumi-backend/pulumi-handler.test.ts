@@ -193,6 +193,7 @@ describe('updates', () => {
       equal((await call('GET', devPath)).json.activeUpdate, '')
       equal((await call('GET', update.path)).text, '{"status":"succeeded","events":[]}\n')
       const latest = (await call('GET', `${devPath}/updates/latest`)).json as { info: Record<string, unknown> }
+      deepEqual([latest.info.message, latest.info.environment], ['why', { 'git.head': 'abc' }])
       deepEqual(latest.info.config, { 'web:key': { string: 'v', secret: true, object: false } })
       equal(((await call('GET', `${devPath}/updates?pageSize=10&page=1`)).json.updates as unknown[]).length, 1)
       deepEqual((await call('GET', `${devPath}/updates/latest/previews?asc=false`)).json, { updates: [] })
