@@ -3,7 +3,8 @@
  * shared by the Runs of a trust domain. Start reading at `dependency-input.ts` (what the digest covers), `detect/` (which project a
  * directory belongs to), `store/dependency-store.ts` (one installer at a time, sealed trees) and `attach-tree.ts` (how a Run gets one).
  * In: the source of a Run, the directory of its project, a way to run the package manager. Out: trees of packages in the Run's directory, which
- * it cannot change for others, and a record of their inputs. `managers/` has what differs between package managers.
+ * it cannot change for others, and a record of their inputs. `managers/` has what differs between package managers, `archives/` what trust
+ * domains share: archives that the lock file of each names by digest.
  * Out of scope: what a program does with its packages (`execution/engine/`), plugins of engines (`execution/workspace/content-store.ts`), which
  * Runs form a trust domain (`execution/worker/`), and where a Run is placed (`controllers/dispatch/`).
  */

@@ -1,5 +1,6 @@
 import { join, relative } from 'node:path'
 import { removeTree, SpawnError } from '../workspace/index.ts'
+import { isAnonymousInstall, NpmArchives } from './archives/npm-archives.ts'
 import { type AttachedAs, attachTree, linkChecker, pathOfPlace } from './attach-tree.ts'
 import { DependencyError } from './dependency-error.ts'
 import { type DependencyInput, dependencyDigest } from './dependency-input.ts'
@@ -78,7 +79,13 @@ export async function installDependencies(context: InstallContext, options: Inst
   let attachedAs: AttachedAs | undefined
   if ('tree' in found) tree = found.tree
   else {
-    const installed = await installTree(context, project, found.lock, { store, digest, inputs, ofOthers: placesOf(options.earlier ?? []) })
+    const installed = await installTree(context, project, found.lock, {
+      store,
+      source,
+      digest,
+      inputs,
+      ofOthers: placesOf(options.earlier ?? []),
+    })
     tree = installed.tree
     // What was copied is the Run's own.
     if (installed.isOwn && !(await context.dependencies.isolation.canMount())) attachedAs = 'Installed'
@@ -150,7 +157,13 @@ async function installTree(
   context: InstallContext,
   project: Project,
   lock: InstallLock,
-  { store, digest, inputs, ofOthers }: { store: DependencyStore; digest: string; inputs: DependencyInput[]; ofOthers: readonly string[] },
+  {
+    store,
+    source,
+    digest,
+    inputs,
+    ofOthers,
+  }: { store: DependencyStore; source: SourceFiles; digest: string; inputs: DependencyInput[]; ofOthers: readonly string[] },
 ): Promise<{ tree: StoredTree; isOwn: boolean }> {
   const { sourceRoot, runName, files, signal, log, dependencies } = context
   const { manager, plan, virtualEnvironment } = project
@@ -163,6 +176,9 @@ async function installTree(
     await files.makeDirectory(home, 0o755)
     const before = await listSource(sourceRoot, without, signal)
     if (manager.trees === 'virtualEnvironment') await removeTree(join(sourceRoot, virtualEnvironment))
+    const archives = await openArchives(context, project, source, home)
+    const provided = (await archives?.provide()) ?? 0
+    if (provided > 0) log(`${provided} archives of the lock file are on this host`)
     for (const command of plan.commands) {
       const shown = [command.command, ...command.args].join(' ').replaceAll(`${sourceRoot}/`, '')
       await report(shown)
@@ -171,6 +187,7 @@ async function installTree(
     }
     await dependencies.endPrograms()
     signal.throwIfAborted()
+    await archives?.collect()
     await removeTree(home)
     await report('storing the installed files')
     const places = await findTrees(context, project, ofOthers)
@@ -190,6 +207,19 @@ async function installTree(
   } finally {
     await lock.release()
   }
+}
+
+/** Undefined for a package manager whose archives are not shared. */
+async function openArchives(
+  { dependencies, credentialNames, workerEnvNames }: InstallContext,
+  { manager, root, env }: Project,
+  source: SourceFiles,
+  home: string,
+): Promise<NpmArchives | undefined> {
+  if (manager.name !== 'npm') return undefined
+  const { directory, domain } = dependencies.store
+  const isAnonymous = isAnonymousInstall({ env, credentialNames, workerEnvNames, machineFiles: manager.machineFiles })
+  return await NpmArchives.open({ directory, domain, source, root, home, isAnonymous })
 }
 
 /** `bin/python` of a virtual environment. */

@@ -17,19 +17,20 @@ export const installedNames: ReadonlySet<string> = new Set(['node_modules', '.gi
  */
 export class SourceFiles {
   readonly root: string
-  readonly #files: RootDirectory
+  /** All files of the Run. */
+  readonly files: RootDirectory
   readonly #digests = new Map<string, Promise<string | undefined>>()
 
   /** `root` is an absolute path below the root of `files`. */
   constructor(files: RootDirectory, root: string) {
-    this.#files = files
+    this.files = files
     this.root = root
   }
 
   /** The content of a file; undefined if there is none. */
   async text(path: string): Promise<string | undefined> {
     if ((await this.#kindOf(path)) !== 'file') return undefined
-    return await this.#files.readText(this.#resolve(path), { maxBytes: maxTextBytes })
+    return await this.files.readText(this.#resolve(path), { maxBytes: maxTextBytes })
   }
 
   async exists(path: string): Promise<boolean> {
@@ -42,7 +43,7 @@ export class SourceFiles {
 
   /** The names of the directories in a directory. */
   async directories(path: string): Promise<string[]> {
-    const entries = await this.#files.list(this.#resolve(path))
+    const entries = await this.files.list(this.#resolve(path))
     const names: string[] = []
     for (const { name, kind } of entries) {
       const isDirectory = kind === 'directory' || (kind === 'symlink' && (await this.isDirectory(joinPath(path, name))))
@@ -83,7 +84,7 @@ export class SourceFiles {
     else {
       let count = 0
       const visit = async (directory: string, below: string): Promise<void> => {
-        for (const entry of await this.#files.list(this.#resolve(directory))) {
+        for (const entry of await this.files.list(this.#resolve(directory))) {
           if (installedNames.has(entry.name)) continue
           if (++count > maxFiles) throw tooMany(path)
           const name = joinPath(below, entry.name)
@@ -91,12 +92,12 @@ export class SourceFiles {
           if (entry.kind === 'directory') await visit(child, name)
           else if (entry.kind === 'symlink')
             hash.update(
-              `${JSON.stringify(name)} link ${JSON.stringify(await this.#files.readLink(join(this.root, this.#resolved(directory), entry.name)))}\n`,
+              `${JSON.stringify(name)} link ${JSON.stringify(await this.files.readLink(join(this.root, this.#resolved(directory), entry.name)))}\n`,
             )
           else if (entry.kind === 'file') {
             const content = createSha256()
             await this.#hashFile(child, content)
-            const isExecutable = await this.#files.isExecutable(this.#resolve(child))
+            const isExecutable = await this.files.isExecutable(this.#resolve(child))
             hash.update(`${JSON.stringify(name)} ${isExecutable ? 'program' : 'file'} ${content.digest('hex')}\n`)
           }
         }
@@ -107,12 +108,12 @@ export class SourceFiles {
   }
 
   async #hashFile(path: string, hash: ReturnType<typeof createSha256>): Promise<void> {
-    await this.#files.readPieces(this.#resolve(path), { maxBytes: maxFileBytes }, piece => void hash.update(piece))
+    await this.files.readPieces(this.#resolve(path), { maxBytes: maxFileBytes }, piece => void hash.update(piece))
   }
 
   async #kindOf(path: string) {
     if (path === '') return 'directory'
-    return await this.#files.kindOf(this.#resolve(path)).catch(error => {
+    return await this.files.kindOf(this.#resolve(path)).catch(error => {
       if (['ENOENT', 'ENOTDIR'].includes(error.code) || error.name === 'UnexpectedFileError') return undefined
       throw error
     })

@@ -6,7 +6,7 @@ import { removeOldLocks } from './install-lock.ts'
 import { parseTreeRecord, recordName, type TreeRecord } from './tree-record.ts'
 
 /** In the directory of a store, next to the directories of its domains. */
-const notDomains = ['staging', 'locks']
+const notDomains = ['staging', 'locks', 'archives']
 /** Of notes, locks, and of what an installer that was killed has reported. */
 const maxFileAgeMs = 30 * 24 * 3_600_000
 

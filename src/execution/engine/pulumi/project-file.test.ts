@@ -1,4 +1,4 @@
-import { deepEqual, rejects } from 'node:assert/strict'
+import { deepEqual, equal, rejects } from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { dependencyOptions, pythonPackages } from './install-packages.ts'
 import { parseProject } from './project-file.ts'
@@ -8,13 +8,16 @@ describe('a project file', () => {
     const text =
       'name: shop\nruntime:\n  name: nodejs\n  options: { packagemanager: pnpm }\nbackend: { url: "s3://b" }\nstackConfigDir: config\n' +
       'config:\n  size: integer\n  list: { type: array }\n  "aws:tags": { type: object }\n'
-    deepEqual(await parseProject('Pulumi.yaml', text), {
+    const { document, ...project } = await parseProject('Pulumi.yaml', text)
+    equal((document as { name: string }).name, 'shop')
+    deepEqual(project, {
       ...{ fileName: 'Pulumi.yaml', name: 'shop', runtime: 'nodejs', runtimeOptions: { packagemanager: 'pnpm' } },
       ...{ backendUrl: 's3://b', stackConfigDirectory: 'config', structuredConfig: new Set(['shop:list', 'aws:tags']) },
     })
     deepEqual(await parseProject('Pulumi.json', '{"name":"shop","runtime":"yaml"}'), {
       ...{ fileName: 'Pulumi.json', name: 'shop', runtime: 'yaml', runtimeOptions: {}, backendUrl: undefined, stackConfigDirectory: '.' },
       structuredConfig: new Set(),
+      document: { name: 'shop', runtime: 'yaml' },
     })
   })
   for (const [text, message] of [

@@ -19,6 +19,8 @@ export type PulumiProject = {
   readonly backendUrl: string | undefined
   /** Directory of the configuration files of the stacks (`stackConfigDir`), relative to the project file. */
   readonly stackConfigDirectory: string
+  /** All of it: a program in YAML is a part of it. */
+  readonly document: unknown
   /** Keys of the configuration, with the name of the project, that it declares as lists or objects. */
   readonly structuredConfig: ReadonlySet<string>
 }
@@ -70,6 +72,7 @@ export async function parseProject(fileName: string, text: string): Promise<Pulu
     backendUrl: typeof url === 'string' && url !== '' ? url : undefined,
     stackConfigDirectory: typeof stackConfigDir === 'string' ? stackConfigDir : '.',
     structuredConfig: structuredKeys(name, config),
+    document,
   }
 }
 

@@ -44,12 +44,13 @@ exec "$@"`
 
 /** Finds the Pulumi CLI and runs it. `env` is the environment in which the binary is searched for. */
 export class PulumiCli {
-  readonly #env: Record<string, string | undefined>
+  /** Of the worker. */
+  readonly env: Readonly<Record<string, string | undefined>>
   /** By path; valid as long as the file is the same. */
   readonly #versions = new Map<string, { version: string; file: string }>()
 
   constructor(env: Record<string, string | undefined>) {
-    this.#env = env
+    this.env = env
   }
 
   async detect(env: Record<string, string | undefined>, { isFresh = false } = {}): Promise<Detection> {
@@ -76,7 +77,7 @@ export class PulumiCli {
 
   /** The binary to use. @throws {EngineError} EngineNotFound, with the places that were searched. */
   async find(): Promise<Binary> {
-    const detection = await this.detect(this.#env)
+    const detection = await this.detect(this.env)
     if (detection.found) return detection
     throw new EngineError('EngineNotFound', `${title} was not found: ${detection.reasons.join(', ')}; ${detection.howToInstall}`, {
       retryable: false,

@@ -8,8 +8,10 @@ import { openExternalSession } from './external/external-session.ts'
 import { installPackages } from './install-packages.ts'
 import { createLoopbackRelay, hasOwnLoopback } from './loopback-relay.ts'
 import { pendingCreates, pendingImport, rejectPendingCreates, withImported, withoutPendingCreates } from './pending-creates.ts'
+import { linkPlugins } from './plugin-cache.ts'
 import { type PulumiProject, readProject } from './project-file.ts'
 import type { CliResult, PulumiCli } from './pulumi-cli.ts'
+import { pluginsOfPackages, pluginsOfState, pluginsOfYaml, validPlugins } from './required-plugins.ts'
 import { countResources, deploymentOf, liveResources } from './results.ts'
 import { RunBackend } from './run-backend.ts'
 import { writeStackConfig } from './stack-config.ts'
@@ -61,12 +63,22 @@ export async function openSession(context: EngineContext, cli: PulumiCli): Promi
   for (const program of await cli.companions()) context.showProgram(program)
   const packages = await installPackages(context, cli, project)
   const opening = { context, cli, project, name, env: { ...baseEnvironment(context), ...packages.env } }
-  return isManaged(context) ? await openManaged(opening) : await openExternalSession(opening)
+  const ofProgram = packages.stored
+    ? await pluginsOfPackages(packages.stored)
+    : project.runtime === 'yaml'
+      ? pluginsOfYaml(project.document)
+      : []
+  const { session, deployment } = isManaged(context)
+    ? await openManaged(opening)
+    : { session: await openExternalSession(opening), deployment: {} }
+  const required = validPlugins([...ofProgram, ...pluginsOfState(deployment)])
+  await linkPlugins(context, cli, { required, home: pulumiHome(context) })
+  return session
 }
 
 type Opening = { context: EngineContext; cli: PulumiCli; project: PulumiProject; name: string; env: Record<string, string> }
 
-async function openManaged({ context, cli, project, name, env: base }: Opening): Promise<Session> {
+async function openManaged({ context, cli, project, name, env: base }: Opening): Promise<{ session: Session; deployment: Deployment }> {
   const id: PulumiStackId = { organization: context.stack.namespace, project: project.name, stack: name }
   const accessToken = crypto.randomUUID()
   const stored = context.pulumiState
@@ -141,7 +153,7 @@ async function openManaged({ context, cli, project, name, env: base }: Opening):
   rejectOtherStack(id, deployment)
   context.pendingOperations(operationsOf(deployment), { isOwn: false })
   rejectPendingCreates(context, deployment)
-  return session
+  return { session, deployment }
 }
 
 /** The operations that were interrupted, without the resources. */
@@ -161,9 +173,11 @@ const switchable = (current: () => RunPulumiState): RunPulumiState => ({
   decrypt: values => current().decrypt(values),
 })
 
+const pulumiHome = ({ scratch }: Pick<EngineContext, 'scratch'>): string => join(scratch, 'pulumi-home')
+
 function baseEnvironment({ scratch }: EngineContext): Record<string, string> {
   return {
-    PULUMI_HOME: join(scratch, 'pulumi-home'),
+    PULUMI_HOME: pulumiHome({ scratch }),
     PULUMI_SKIP_UPDATE_CHECK: 'true',
     PULUMI_SUPPRESS_NEO_LINK: 'true',
     // Variables of a CI system around the worker say nothing about this Run.

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { networkVariables } from '../download-environment.ts'
 import type { EngineContext } from '../engine.ts'
 import { dependencyLockName, type LockedProvider, readDependencyLock } from './dependency-lock.ts'
 import { cliConfigurationOf } from './terraform-cli.ts'
@@ -28,18 +29,6 @@ export type DownloadProvider = {
 export type DownloadResult =
   /** `path`: the directory of the package, if it was downloaded; else it is one of `packages`, or served unpacked by a mirror. */
   { kind: 'Selected'; version: string; path: string | undefined; key: string } | { kind: 'Failed'; problem: string }
-
-/** Of the worker, for reaching a registry; no credentials. */
-export const networkVariables = [
-  'HTTP_PROXY',
-  'HTTPS_PROXY',
-  'NO_PROXY',
-  'http_proxy',
-  'https_proxy',
-  'no_proxy',
-  'SSL_CERT_FILE',
-  'SSL_CERT_DIR',
-]
 
 const maxLockBytes = 4 * 1024 * 1024
 const maxProblemLines = 20

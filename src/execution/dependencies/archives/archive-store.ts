@@ -1,0 +1,115 @@
+import { createReadStream } from 'node:fs'
+import { lstat, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { ifMissing, makeDirectories, type RootDirectory, sha256 } from '../../../kubernetes/util/index.ts'
+import { EvictionOrder, isAbandoned, temporaryName, touch } from '../../workspace/index.ts'
+
+/** Of all archives. What is removed is downloaded again. */
+const defaultBytes = 2 * 1024 ** 3
+const maxArchiveBytes = 256 * 1024 ** 2
+const nameSyntax = /^([0-9a-f]{128})-([0-9a-f]{8})$/
+
+type Archive = { readonly path: string; readonly domain: string }
+
+/**
+ * Archives of packages that all trust domains of a host share, by the SHA-512 of their content: `<directory>/<2 digits>/<digest>-<who added it>`.
+ * The worker computes the digest from the bytes that it stores, and again from those that it gives to a Run, so whatever a program of any
+ * domain has left under a name, another domain gets it only if its own lock file has the digest of exactly these bytes. No
+ * program can read or write the store. The size is limited, and the domain that has added the most gives way first.
+ */
+export class ArchiveStore {
+  readonly #directory: string
+  readonly #adder: string
+  readonly #maxBytes: number
+  #found: Promise<Map<string, Archive>> | undefined
+
+  constructor({ directory, domain, maxBytes = defaultBytes }: { directory: string; domain: string; maxBytes?: number }) {
+    this.#directory = directory
+    this.#adder = sha256(domain).slice(0, 8)
+    this.#maxBytes = maxBytes
+  }
+
+  async has(digest: string): Promise<boolean> {
+    return (await this.#archives()).has(digest)
+  }
+
+  /** Writes the archive with this digest to `path` of a Run. False if the store does not have it; a damaged one is removed. */
+  async copyTo(digest: string, files: RootDirectory, path: string): Promise<boolean> {
+    const archive = (await this.#archives()).get(digest)
+    if (!archive) return false
+    const pieces: Buffer[] = []
+    try {
+      for await (const piece of createReadStream(archive.path)) pieces.push(piece as Buffer)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false
+      throw error
+    }
+    const content = Buffer.concat(pieces)
+    if (sha512(content) !== digest) {
+      await rm(archive.path, { force: true })
+      return false
+    }
+    await touch(archive.path).catch(ifMissing(undefined))
+    await files.write(path, content, 0o644)
+    return true
+  }
+
+  /** Adds what a program has left at `path`, if it has this digest. Returns the number of bytes; undefined if it was not added. */
+  async add(digest: string, files: RootDirectory, path: string): Promise<number | undefined> {
+    const content = await files.read(path, { maxBytes: maxArchiveBytes })
+    if (!content || sha512(content) !== digest) return undefined
+    const directory = join(this.#directory, digest.slice(0, 2))
+    const staging = join(this.#directory, 'staging')
+    for (const each of [directory, staging]) makeDirectories(each, 0o700)
+    const temporary = join(staging, temporaryName(globalThis.crypto.randomUUID()))
+    try {
+      const file = await open(temporary, 'wx', 0o600)
+      await file.writeFile(content).finally(() => file.close())
+      await rename(temporary, join(directory, `${digest}-${this.#adder}`))
+    } finally {
+      await rm(temporary, { force: true })
+    }
+    return content.byteLength
+  }
+
+  /** Reduces the store to its limit, and removes what processes left unfinished which have ended. */
+  async evict(): Promise<void> {
+    const staging = join(this.#directory, 'staging')
+    for (const name of await readdir(staging).catch(ifMissing([]))) {
+      const stats = await lstat(join(staging, name)).catch(ifMissing(undefined))
+      if (stats && isAbandoned(name, stats.mtimeMs)) await rm(join(staging, name), { force: true })
+    }
+    this.#found = undefined
+    const entries: { path: string; domain: string; bytes: number; usedAtMs: number }[] = []
+    for (const archive of (await this.#archives()).values()) {
+      const stats = await stat(archive.path).catch(ifMissing(undefined))
+      if (stats) entries.push({ ...archive, bytes: stats.size, usedAtMs: stats.mtimeMs })
+    }
+    const order = new EvictionOrder(entries, this.#maxBytes)
+    for (let next = order.next(); next; next = order.next()) {
+      await rm(next.path, { force: true })
+      order.removed(next)
+    }
+    this.#found = undefined
+  }
+
+  /** Listed once: a lock file names thousands. */
+  #archives(): Promise<Map<string, Archive>> {
+    this.#found ??= this.#list()
+    return this.#found
+  }
+
+  async #list(): Promise<Map<string, Archive>> {
+    const found = new Map<string, Archive>()
+    for (const prefix of await readdir(this.#directory).catch(ifMissing([]))) {
+      if (!/^[0-9a-f]{2}$/.test(prefix)) continue
+      for (const name of await readdir(join(this.#directory, prefix)).catch(ifMissing([]))) {
+        const [, digest, domain = ''] = nameSyntax.exec(name) ?? []
+        if (digest !== undefined) found.set(digest, { path: join(this.#directory, prefix, name), domain })
+      }
+    }
+    return found
+  }
+}
+
+const sha512 = (content: Uint8Array): string => process.getBuiltinModule('node:crypto').hash('sha512', content)
