@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import type { Stack, StackSpec } from '../src/api/index.ts'
+import { type Stack, type StackSpec, workerResource } from '../src/api/index.ts'
 import { privateNetworkProblem, probeIsolation } from '../src/execution/workspace/index.ts'
 import { secretResource } from '../src/kubernetes/client/index.ts'
 import { eventually } from './support/eventually.ts'
@@ -245,10 +245,39 @@ describe('stacks of engine pulumi', { skip, concurrency: 2 }, () => {
       condition(stalled, 'Stalled')?.message ?? '',
       /creation of 1 resource was interrupted.*command:local:Command slow; .*pendingCreates to Clear/,
     )
+    const [first] = await stacks.runsOf('killed')
+    const operation = { type: 'creating', urn: 'urn:pulumi:killed::slow::command:local:Command::slow' }
+    deepEqual(first?.status?.pendingOperations, { count: 1, operations: [operation] })
+    match(first?.status?.message ?? '', /1 operation was interrupted, and its result is unknown: creating command:local:Command slow$/)
     await stacks.patch('killed', { spec: { pulumi: { pendingCreates: 'Clear' } } })
     const stack = await stacks.until('killed', 'Ready', isReady, 120_000)
     equal(stack.status?.resources, 2)
     deepEqual(readFileSync(created, 'utf8').split('\n').filter(Boolean), ['first', 'slow begins', 'slow begins', 'slow ends'])
+  })
+
+  test('a Run whose worker is killed is Lost with the operations that were interrupted, and with Clear the next one continues', async () => {
+    const created = join(mkdtempSync(join(tmpdir(), 'oarlock-created-')), 'ledger')
+    await create('lost', { source: slowProgram(created), variables: {}, pulumi: { pendingCreates: 'Clear' } })
+    await eventually(async () => existsSync(created) && readFileSync(created, 'utf8').includes('slow begins'), 'the slow creation', 60_000)
+    const [first] = await stacks.runsOf('lost')
+    const worker = await up.client.resource(workerResource).get(first?.spec.workerName ?? '')
+    process.kill(worker.status?.pid ?? 0, 'SIGKILL')
+    await stacks.until('lost', 'Ready', isReady, 120_000)
+    const [lost, next] = await stacks.runsOf('lost')
+    equal(lost?.status?.phase, 'Lost')
+    deepEqual(
+      lost?.status?.pendingOperations?.operations.map(({ type, urn }) => `${type} ${urn.split('::').at(-1)}`),
+      ['creating slow'],
+    )
+    match(lost?.status?.message ?? '', /; 1 operation was interrupted, and its result is unknown: creating command:local:Command slow$/)
+    match((await oarlock('describe', 'run', lost?.metadata.name ?? '')).text, /urn:pulumi:lost::slow::command:local:Command::slow/)
+    equal(next?.status?.pendingOperations, undefined)
+    deepEqual(
+      readFileSync(created, 'utf8')
+        .split('\n')
+        .filter(line => line === 'first'),
+      ['first'],
+    )
   })
 
   test('a program reads the outputs of a Stack that it names, and of no other', async () => {
