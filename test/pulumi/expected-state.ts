@@ -1,16 +1,10 @@
-import { gunzipSync } from 'node:zlib'
 import type { Deployment, PendingOperation, Resource } from '../../src/stores/pulumi/index.ts'
 import type { RecordedExchange, Recording } from './recording.ts'
 import { ownStack } from './replay-run.ts'
+import { bodyOf } from './request-text.ts'
 
 /** Sorted; `<urn> <id>` of each resource, and `<type> <urn>` of each operation that began and did not end. */
 export type StateSummary = { readonly resources: readonly string[]; readonly pending: readonly string[] }
-
-/** The body of a request, unpacked. */
-export function bodyOf(exchange: RecordedExchange): string {
-  const bytes = Buffer.from(exchange.body, 'base64')
-  return (bytes[0] === 0x1f && bytes[1] === 0x8b ? gunzipSync(bytes) : bytes).toString()
-}
 
 export const exchangesOf = ({ lines }: Recording): RecordedExchange[] => lines.filter(line => line.kind === 'exchange')
 

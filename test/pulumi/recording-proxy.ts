@@ -1,9 +1,18 @@
 import { createServer, type IncomingMessage, request, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { RecordedAction, RecordingLine } from './recording.ts'
+import { unpack } from './request-text.ts'
 
 /** Before a request reaches the endpoint, or after the endpoint has answered it. */
-export type Breakpoint = { readonly path: RegExp; readonly count: number; readonly when: 'before' | 'after'; reach(): Promise<void> }
+export type Breakpoint = {
+  readonly path: RegExp
+  /** Of the unpacked body. Default: any. */
+  readonly body?: RegExp
+  readonly count: number
+  /** `wait`: before, and the request is sent afterwards. */
+  readonly when: 'before' | 'after' | 'wait'
+  reach(): Promise<void>
+}
 
 /** Forwards requests to an endpoint and records both directions as they are. */
 export class RecordingProxy {
@@ -68,7 +77,9 @@ export class RecordingProxy {
     const line = { kind: 'exchange' as const, atMs, method, path, headers, body: body.toString('base64') }
     this.#lines.push(line)
     const breakpoint = this.#breakpoint
-    const reached = breakpoint?.path.test(path) && ++this.#matched === breakpoint.count ? breakpoint : undefined
+    const isMatch = breakpoint?.path.test(path) && (breakpoint.body?.test(unpack(body)) ?? true)
+    const reached = isMatch && ++this.#matched === breakpoint?.count ? breakpoint : undefined
+    if (reached?.when === 'wait') await reached.reach()
     if (reached?.when === 'before') {
       // It never arrives: not a part of the conversation.
       this.#lines.splice(this.#lines.indexOf(line), 1)
@@ -84,7 +95,7 @@ export class RecordingProxy {
       sent.once('error', reject)
       sent.end(body)
     })
-    if (reached) {
+    if (reached?.when === 'after') {
       await reached.reach()
       return undefined
     }

@@ -74,9 +74,14 @@ export function decodeRecording(bytes: Uint8Array): Recording {
     .split('\n')
     .filter(line => line !== '')
     .map(line => JSON.parse(line))
-  const header = first as RecordingHeader | undefined
+  const header = first as RecordingHeader
+  requireKnownCli(header)
+  return { header, lines: rest as RecordingLine[] }
+}
+
+/** @throws {Error} without the version and the digest of the CLI. */
+export function requireKnownCli(header: Pick<RecordingHeader, 'kind' | 'format' | 'cliVersion' | 'cliSha256'> | undefined): void {
   if (header?.kind !== 'header' || header.format !== 1) throw new Error('the recording has no header of format 1')
   if (!/^\d+\.\d+\.\d+/.test(header.cliVersion)) throw new Error(`the recording has no version of the CLI: ${header.cliVersion}`)
   if (!/^[0-9a-f]{64}$/.test(header.cliSha256)) throw new Error(`the recording has no digest of the CLI: ${header.cliSha256}`)
-  return { header, lines: rest as RecordingLine[] }
 }

@@ -4,9 +4,10 @@ import { globSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, test } from 'node:test'
 import { isJournalTested } from '../../src/execution/pulumi-backend/index.ts'
-import { bodyOf, exchangesOf } from './expected-state.ts'
+import { exchangesOf } from './expected-state.ts'
 import { decodeRecording, encodeRecording, type RecordedExchange, type Recording, type RecordingHeader } from './recording.ts'
 import { replayOnEndpoint } from './replay-endpoint.ts'
+import { bodyOf } from './request-text.ts'
 import { scenarios } from './scenarios.ts'
 
 const files = globSync(join(import.meta.dirname, 'recordings', '*.jsonl.zst')).sort()

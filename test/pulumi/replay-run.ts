@@ -43,7 +43,7 @@ export async function replayOnRun(server: StacksServer, recording: Recording, op
   const id = ownStack(recording)
   const own = pathOf(id)
   const base = { server, stack, id, settings: header.settings, readOther: referenceReader(recording, id) }
-  const substitutes = options.run ? [] : await storeInitialState(base, header.stacks[keyOf(id)]?.deployment)
+  const substitutes = new Map(options.run ? [] : await storeInitialState(base, header.stacks[keyOf(id)]?.deployment))
   let run = options.run ?? (await openRunEndpoint({ ...base, epoch: 2 }))
   let command = ''
   let sent = 0

@@ -4,7 +4,7 @@ import { gunzipSync, gzipSync } from 'node:zlib'
 import type { RecordedAction, RecordedExchange, Recording } from './recording.ts'
 
 export type ReplayOptions = {
-  readonly recording: Recording
+  readonly recording: Pick<Recording, 'lines'> & { readonly header: { readonly accessToken: string } }
   /** The endpoint. */
   readonly url: string
   readonly accessToken: string
@@ -14,8 +14,8 @@ export type ReplayOptions = {
   readonly onAction?: (action: RecordedAction) => Promise<ReplayTarget | undefined> | Promise<void> | void
   /** Called before each request; false: it is left out. */
   readonly onRequest?: (exchange: RecordedExchange) => Promise<boolean> | boolean
-  /** Strings of the recording, with what is sent and expected in their place. */
-  readonly substitutes?: Iterable<readonly [string, string]>
+  /** Strings of the recording, with what is sent and expected in their place; the replay adds what it finds. */
+  readonly substitutes?: Map<string, string>
   /** What of an answer is compared, of both the recorded and the received one. Default: all of it. */
   readonly comparable?: (exchange: RecordedExchange, answer: ParsedAnswer) => unknown
 }
@@ -34,7 +34,7 @@ export type ReplayResult = { readonly requests: number; readonly differences: re
  * Fields of answers whose values an endpoint chooses: the recorded value is replaced by the received one in everything that follows. Of equal ciphertexts
  * the first one, since an endpoint may encrypt equal values to different texts.
  */
-const chosenFields: ReadonlySet<string> = new Set(['updateID', 'updateId', 'token', 'ciphertext', 'ciphertexts'])
+const chosenFields: ReadonlySet<string> = new Set(['updateID', 'updateId', 'token', 'ciphertext', 'ciphertexts', 'secure'])
 /** Points in time. */
 const ignoredFields: ReadonlySet<string> = new Set(['tokenExpiration'])
 /** Set by the client that sends the request. */
@@ -48,7 +48,7 @@ export async function replayRecording(options: ReplayOptions): Promise<ReplayRes
   const { recording, until, onAction, onRequest, comparable } = options
   const { header, lines } = recording
   let target: ReplayTarget = options
-  const substitutes = new Map<string, string>(options.substitutes ?? [])
+  const substitutes = options.substitutes ?? new Map<string, string>()
   const differences: Difference[] = []
   let requests = 0
   for (const line of lines) {
@@ -116,11 +116,13 @@ function compareAnswers(
   return { expected: print(expected), received: print(received) }
 }
 
-function learn(recorded: unknown, received: unknown, substitutes: Map<string, string>): void {
+/** Finds what an endpoint has chosen in place of recorded values: both have the same structure. */
+export function learn(recorded: unknown, received: unknown, substitutes: Map<string, string>): void {
   if (typeof recorded !== 'object' || typeof received !== 'object' || recorded === null || received === null) return
   for (const [field, value] of Object.entries(recorded)) {
-    if (!chosenFields.has(field)) continue
     const other = (received as Record<string, unknown>)[field]
+    learn(value, other, substitutes)
+    if (!chosenFields.has(field)) continue
     const pairs = Array.isArray(value) && Array.isArray(other) ? value.map((each, i) => [each, other[i]]) : [[value, other]]
     for (const [from, to] of pairs)
       if (typeof from === 'string' && typeof to === 'string' && from !== '' && !substitutes.has(from)) substitutes.set(from, to)
@@ -133,7 +135,7 @@ const withoutIgnored = (value: unknown): unknown =>
     : value
 
 /** Replaces whole JSON strings, also names of members: the answer of a decryption is keyed by ciphertexts. */
-const substituteStrings = (text: string, substitutes: ReadonlyMap<string, string>): string =>
+export const substituteStrings = (text: string, substitutes: ReadonlyMap<string, string>): string =>
   text.replace(/"((?:[^"\\]|\\.)*)"/g, (found, content: string) => {
     const other = substitutes.get(content)
     return other === undefined ? found : `"${other}"`
