@@ -9,6 +9,7 @@ import { StateStoreError } from './state-store-error.ts'
 import {
   type AcceptRequest,
   type AppendRequest,
+  type AppendResult,
   type CompleteRequest,
   type CompleteResult,
   type ConfigurationRequest,
@@ -82,10 +83,10 @@ export interface StateStore {
   /** The newest state of Pulumi without its content; undefined without one. */
   newestPulumi(stackUid: string): Promise<NewestPulumi | undefined>
   /**
-   * Stores entries of the journal of an update, all or none of them; the same entries may be sent again. Reads of kind `pulumi` have them from then on.
+   * Stores entries of the journal of an update, all or none of them, or only the results of operations (`full`); the same entries may be sent again. Reads of kind `pulumi` have them from then on.
    * Rejected and stored as an orphan like a version (invariant 3). @throws {StateStoreError} JournalConflict, JournalUnreadable, TooLarge
    */
-  appendJournal(request: AppendRequest): Promise<StateWriteResult>
+  appendJournal(request: AppendRequest): Promise<AppendResult>
   /** Makes a version of what the journal of an update results in. The same update may be completed again. @throws {StateStoreError} JournalUnreadable */
   completeJournal(request: CompleteRequest): Promise<CompleteResult>
   /** Undefined without a state of Pulumi. */
@@ -203,7 +204,7 @@ class ThreadedStateStore implements StateStore {
     return this.#thread.call('newestPulumi', stackUid)
   }
 
-  async appendJournal(request: AppendRequest): Promise<StateWriteResult> {
+  async appendJournal(request: AppendRequest): Promise<AppendResult> {
     this.#checkSize(request.bytes, 'batch of journal entries', this.limits.journalBatchBytes)
     return await this.#thread.send(request.bytes, copy => ['appendJournal', [{ ...request, bytes: copy }, this.#nowMs()]])
   }

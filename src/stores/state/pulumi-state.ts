@@ -63,7 +63,7 @@ export class PulumiState {
 
   /**
    * Splits a batch of entries and checks it against the limits and the entries that are stored. Nothing is written. A batch that is not allowed is only
-   * split.
+   * split. Without space for operations that begin, only the others are prepared (`full`).
    * @throws {StateStoreError} `InvalidArgument`, `TooLarge`, `JournalConflict`, `JournalUnreadable`.
    */
   prepareAppend(stackUid: string, claim: UpdateId, bytes: Uint8Array, isAllowed: boolean): PreparedAppend {
@@ -79,16 +79,20 @@ export class PulumiState {
       throw new StateStoreError('JournalConflict', `another entry is stored under sequenceID ${entry.sequenceId}`)
     }
     const added = entries.filter(isNew)
-    const addedBytes = added.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0)
     const [storedEntries, storedBytes] = decision === 'append' && current ? [current.entries, current.bytes] : [0, 0]
     const baseBytes = compacted?.bytes.byteLength ?? this.#versions.newest(stackUid, 'pulumi')?.size ?? 0
-    if (added.length > 0) {
-      const size = { entries: storedEntries + added.length, bytes: baseBytes + storedBytes + addedBytes }
+    const sizeError = (batch: readonly RawJournalEntry[]) => {
+      const addedBytes = bytesOf(batch)
+      const size = { entries: storedEntries + batch.length, bytes: baseBytes + storedBytes + addedBytes }
       const resultBytes = () => (decision === 'append' && current ? this.#measure(stackUid, current) : baseBytes) + addedBytes
-      const error = journalSizeError(size, begunBy(added), this.#limits, resultBytes)
-      if (error !== undefined) throw new StateStoreError('TooLarge', error)
+      return batch.length === 0 ? undefined : journalSizeError(size, begunBy(batch), this.#limits, resultBytes)
     }
-    return { decision, entries: added, bytes: addedBytes, compacted }
+    const full = sizeError(added)
+    if (full === undefined) return { decision, entries: added, bytes: bytesOf(added), compacted }
+    const results = added.filter(entry => !isBegin(entry))
+    const error = results.length === added.length ? full : sizeError(results)
+    if (error !== undefined) throw new StateStoreError('TooLarge', error)
+    return { decision, entries: results, bytes: bytesOf(results), compacted, full }
   }
 
   /** Stores the entries; `version` is the number that a new journal reserves, `author` its Run. */
@@ -292,18 +296,23 @@ export type PreparedAppend = {
   entries: RawJournalEntry[]
   bytes?: number
   compacted?: Replayed | undefined
+  /** Why operations of the batch may not begin. */
+  full?: string
 }
 
 /** Entries that are not understood begin nothing: they are stored, and the state cannot be read. */
 function begunBy(entries: readonly RawJournalEntry[]): Begun {
   let begun: Begun = 'none'
-  for (const { value } of entries) {
-    if (value.kind !== journalEntryKinds.indexOf('Begin')) continue
-    if (additions.includes((value.operation as { type?: unknown } | null | undefined)?.type)) return 'addition'
+  for (const entry of entries) {
+    if (!isBegin(entry)) continue
+    if (additions.includes((entry.value.operation as { type?: unknown } | null | undefined)?.type)) return 'addition'
     begun = 'other'
   }
   return begun
 }
+
+const isBegin = ({ value }: RawJournalEntry): boolean => value.kind === journalEntryKinds.indexOf('Begin')
+const bytesOf = (entries: readonly RawJournalEntry[]): number => entries.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0)
 
 /** Types of operations after which the state has one more resource; of `apitype.OperationType`. */
 const additions: readonly unknown[] = ['creating', 'importing', 'reading']

@@ -109,7 +109,7 @@ export class StateClient {
   /**
    * Stores a batch of journal entries, `{"entries":[…]}` as the CLI sends it; resolves when all of them are on disk, with the number of the version that they
    * become. `update` is the number of the update in the Run, and higher than that of the update before. Sending the same entries again changes nothing.
-   * Other codes: 413 `TooLarge` (the CLI splits the batch), 409 `JournalConflict`, `JournalClosed`, `JournalUnreadable`, `RunEnded`.
+   * Other codes: 413 `TooLarge` (the CLI splits the batch), 409 `StateFull` (operations may not begin; results in the batch are stored), 409 `JournalConflict`, `JournalClosed`, `JournalUnreadable`, `RunEnded`.
    */
   async appendJournal(update: number, batch: Uint8Array, options?: CallOptions & { cliVersion?: string }): Promise<number> {
     const headers: Record<string, string> = options?.cliVersion ? { 'oarlock-pulumi-version': options.cliVersion } : {}
@@ -274,7 +274,7 @@ function toError(method: string, path: string, { status, body }: HttpResponse): 
   if (code === 'StaleEpoch') return new StaleEpochError(message, content.orphan)
   if (code === 'Locked' || code === 'NotLockHolder') return new LockedError(status, message, content.holder, content.orphan)
   // For users: the conditions of the Stack show it.
-  if (code === 'StateMissing' || code === 'StateRegressed' || code === 'JournalUnreadable')
+  if (code === 'StateMissing' || code === 'StateRegressed' || code === 'JournalUnreadable' || code === 'StateFull')
     return new StateClientError(status, code, message)
   return new StateClientError(status, code, text)
 }

@@ -10,6 +10,7 @@ import { StateStoreError } from './state-store-error.ts'
 import {
   type AcceptRequest,
   type AppendRequest,
+  type AppendResult,
   type CompleteRequest,
   type CompleteResult,
   type ConfigurationRequest,
@@ -149,11 +150,11 @@ export class StateDatabase {
   }
 
   /**
-   * Stores entries of the update of a Run, all or none of them; those that are stored already change nothing. `version` is the number of the state that
+   * Stores entries of the update of a Run, all or none of them, or without those that begin operations (`full`); those that are stored already change nothing. `version` is the number of the state that
    * they result in.
    * @throws {StateStoreError} `InvalidArgument`, `TooLarge`, `JournalConflict`, `JournalUnreadable`.
    */
-  appendJournal({ stackUid, runName, epoch, update, bytes, cliVersion, orphanReason }: AppendRequest, nowMs: number): StateWriteResult {
+  appendJournal({ stackUid, runName, epoch, update, bytes, cliVersion, orphanReason }: AppendRequest, nowMs: number): AppendResult {
     this.#checkUid(stackUid)
     this.#checkSize(bytes, 'batch of journal entries', this.#limits.journalBatchBytes)
     checkEpoch(epoch)
@@ -163,10 +164,13 @@ export class StateDatabase {
     const claim = { epoch, runName, update, cliVersion }
     const decision = decideWrite({ fence, lock, newest: undefined }, { kind: 'Run', runName, epoch }, digest, orphanReason)
     const append = this.#pulumi.prepareAppend(stackUid, claim, bytes, decision.kind === 'accept')
+    const full = append.full === undefined ? undefined : { kind: 'full' as const, message: append.full }
+    if (full && append.entries.length === 0) return full
     if (decision.kind === 'accept' && append.decision !== 'closed') {
       const isNew = append.decision === 'begin'
       this.#setStack(stackUid, decision.fence, nextVersion + (isNew ? 1 : 0))
-      return { kind: 'accepted', version: this.#pulumi.append(stackUid, claim, append, nextVersion, nowMs).version }
+      const { version } = this.#pulumi.append(stackUid, claim, append, nextVersion, nowMs)
+      return full ?? { kind: 'accepted', version }
     }
     const reason = decision.kind === 'orphan' ? decision.reason : 'JournalClosed'
     return this.#reject({

@@ -18,7 +18,7 @@ import {
 } from './parse-state-request.ts'
 import { requiredAccess } from './required-access.ts'
 import { accessDenied, lockRejected, notLockHolder, sendKept, sendVersion, sendWriteResult, toHttpError } from './state-responses.ts'
-import type { VersionKind } from './state-types.ts'
+import type { StateWriteResult, VersionKind } from './state-types.ts'
 
 /** A request to authorize. All of it comes from the request's path and headers and is not verified. */
 export type StateAccessRequest = {
@@ -176,8 +176,10 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
     return result
   }
 
-  async function appendJournal(request: Parameters<StateStore['appendJournal']>[0]): ReturnType<StateStore['appendJournal']> {
+  /** @throws {HttpError} 409 if there is no space for operations that begin. */
+  async function appendJournal(request: Parameters<StateStore['appendJournal']>[0]): Promise<StateWriteResult> {
     const result = await store.appendJournal(request)
+    if (result.kind === 'full') throw new HttpError(409, 'StateFull', result.message)
     if (result.kind === 'rejected') options.onWriteRejected?.(result.reason)
     return result
   }

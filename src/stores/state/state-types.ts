@@ -110,6 +110,11 @@ export type AppendRequest = {
   /** The batch is stored as an orphan for this reason, even if the Run holds the lock. */
   orphanReason?: OrphanReason | undefined
 }
+/**
+ * `full`: there is no space for operations that begin. Results of other operations in the batch are stored: the CLI sends nothing that follows a request which
+ * failed, and waits for the answer before an operation begins.
+ */
+export type AppendResult = StateWriteResult | { kind: 'full'; message: string }
 export type CompleteRequest = Pick<AppendRequest, 'stackUid' | 'runName' | 'epoch' | 'update'>
 export type CompleteResult = { kind: 'accepted'; version: number } | { kind: 'rejected'; reason: 'StaleEpoch'; currentEpoch: number }
 

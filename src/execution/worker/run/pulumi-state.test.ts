@@ -73,7 +73,7 @@ test('an update with checkpoints does not start on a state that is too large for
       await client.unlock()
       const journaled = await openRun(t, server, '3.260.0')
       const update = await journaled.start()
-      equal(await update('PATCH', 'journalentries', batch(begin(1, 'b'))), 413)
+      equal(await update('PATCH', 'journalentries', batch(begin(1, 'b'))), 409)
       equal(await update('PATCH', 'journalentries', batch(removed(2, 0))), 200)
       equal(await update('POST', 'complete', complete), 200)
       equal((await journaled.current())?.length, 39)
