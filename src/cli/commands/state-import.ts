@@ -1,22 +1,24 @@
 import { execFile } from 'node:child_process'
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { oarlockCommand, type Stack } from '../../api/index.ts'
 import { type Detection, loadEngine } from '../../execution/engine/index.ts'
 import { defaultStateLimits } from '../../stores/state/index.ts'
 import type { AccessOptions } from '../access.ts'
-import { CliError } from '../cli-error.ts'
+import { CliError, usageError } from '../cli-error.ts'
 import { confirm, note, print } from '../console.ts'
 import { countOf } from '../count-of.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { importProblem } from '../state/import-problem.ts'
 import { preparePulumiImport, readPulumiBackend, readPulumiFile } from '../state/read-pulumi-import.ts'
+import { isBackendUrl, readPulumiUrl } from '../state/read-pulumi-url.ts'
 import { recordImport, rejectSecondImport } from '../state/record-import.ts'
 import { stateKindOf } from '../state/state-kind.ts'
 import { lineageOf, summarizeState, withNewerSerial } from '../state/summarize-state.ts'
 import { readInput, withState } from './state.ts'
 
-type Options = AccessOptions & { from: string; force?: boolean; yes?: boolean }
+type Options = AccessOptions & { from: string; pulumiStack?: string; force?: boolean; yes?: boolean }
 
 const maxListed = 40
 
@@ -56,9 +58,19 @@ export async function importState(target: string, options: Options): Promise<voi
 
 type Source = { content: string; lineage: string; secretsHint?: string | undefined }
 
-async function readSource({ spec, metadata }: Stack, { from, force = false }: Options): Promise<Source> {
+async function readSource({ spec, metadata }: Stack, options: Options): Promise<Source> {
+  const { force = false, pulumiStack } = options
+  const isPulumi = stateKindOf({ spec }) === 'pulumi'
+  if (pulumiStack !== undefined && !(isPulumi && isBackendUrl(options.from)))
+    throw usageError('--pulumi-stack is for backends of Pulumi', 'name one with --from, such as s3://BUCKET')
+  if (isPulumi && isBackendUrl(options.from)) {
+    const backend = { url: options.from, name: pulumiStack, stack: spec.pulumi?.stack ?? metadata.name }
+    const { content } = preparePulumiImport(await readPulumiUrl(backend), options.from)
+    return { content, lineage: lineageOf(summarizeState(content)) }
+  }
+  const from = options.from.startsWith('file://') ? fileURLToPath(options.from) : options.from
   const isDirectory = statSync(from, { throwIfNoEntry: false })?.isDirectory() === true
-  if (stateKindOf({ spec }) === 'pulumi') {
+  if (isPulumi) {
     const { text, file } = isDirectory ? readPulumiBackend(resolve(from), force) : { text: readPulumiFile(from), file: from }
     const { content, secretsHint } = preparePulumiImport(text, file)
     return { content, lineage: lineageOf(summarizeState(content)), secretsHint }

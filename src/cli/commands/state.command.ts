@@ -35,10 +35,19 @@ export const declare: DeclareCommand = program => {
   command('pull', 'print the raw state, including secrets')
     .option('--version <n>', 'state version (default: the latest)')
     .option('--orphan', 'with --version: an orphaned version')
+    .option(
+      '--encrypt-with-passphrase',
+      'Pulumi: encrypt secrets with PULUMI_CONFIG_PASSPHRASE, for "pulumi stack import" into another backend',
+    )
+    .option('--show-secrets', 'Pulumi: secrets in plain text')
     .option('--to <file>', 'write to a new file that only you can read (default: stdout)')
     .action(async (target, options) => (await load()).pull(target, options))
   command('import', 'import an existing state as the first state of a Stack')
-    .requiredOption('--from <file|dir>', 'state file, - for stdin, or root module from which to run "state pull"')
+    .requiredOption('--from <file|dir|url>', 'state file, - for stdin, root module from which to run "state pull", or backend of Pulumi')
+    .option(
+      '--pulumi-stack <name>',
+      'which stack of a backend of Pulumi, as PROJECT/STACK (default: the only one with the name of the stack)',
+    )
     .option('--force', 'even if the Stack has a state, or the imported state has no resources')
     .addOption(yesOption())
     .addHelpText('after', importHelp)

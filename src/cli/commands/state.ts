@@ -11,6 +11,8 @@ import { confirm, note, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { serialize } from '../output/print-objects.ts'
 import { renderTable } from '../output/table.ts'
+import { exportState, isForStackOnly } from '../state/export-state.ts'
+import { createPassphraseSecrets, readPassphrase } from '../state/passphrase-secrets.ts'
 import { recordImport } from '../state/record-import.ts'
 import { StateApi, unlockHint } from '../state/state-api.ts'
 import { stateKindOf } from '../state/state-kind.ts'
@@ -255,14 +257,29 @@ export async function unlock(target: string, options: AccessOptions & ConfirmOpt
   })
 }
 
-/** `oarlock state pull STACK`: downloads the state, including secrets. */
-export async function pull(target: string, options: AccessOptions & VersionOptions & { to?: string; orphan?: boolean }): Promise<void> {
-  await withState(target, options, async ({ state, name }) => {
+type PullOptions = VersionOptions & { to?: string; orphan?: boolean; showSecrets?: boolean; encryptWithPassphrase?: boolean }
+
+/** `oarlock state pull STACK`: the raw state, or one of Pulumi that `pulumi stack import` of another backend reads. */
+export async function pull(target: string, options: AccessOptions & PullOptions): Promise<void> {
+  await withState(target, options, async ({ stack, state, name }) => {
     const number = wholeNumber(options.version)
     if (options.orphan && number === undefined)
       throw usageError('--orphan requires --version', '"oarlock state versions" lists the versions')
-    const content = await state.read(number, options.orphan ? 'orphans' : 'versions')
-    if (content === '') throw new CliError(`stack/${name} has no state`, { exitCode: exitCodes.notFound })
+    const { showSecrets = false, encryptWithPassphrase = false } = options
+    const isExport = showSecrets || encryptWithPassphrase
+    if (showSecrets && encryptWithPassphrase) throw usageError('--show-secrets excludes --encrypt-with-passphrase', 'use one of them')
+    if (isExport && stateKindOf(stack) !== 'pulumi') {
+      const message = `stack/${name} has engine ${stack.spec.engine}; only states of Pulumi have encrypted secrets`
+      throw usageError(message, 'use neither --show-secrets nor --encrypt-with-passphrase')
+    }
+    const passphrase = encryptWithPassphrase ? readPassphrase(process.env) : undefined
+    const stored = await state.read(number, options.orphan ? 'orphans' : 'versions')
+    if (stored === '') throw new CliError(`stack/${name} has no state`, { exitCode: exitCodes.notFound })
+    const secrets = passphrase === undefined ? undefined : await createPassphraseSecrets(passphrase)
+    const content = isExport ? await exportState(stored, values => state.decrypt(values), secrets) : stored
+    if (showSecrets) note('warning: the secrets in this state are in plain text')
+    else if (!isExport && isForStackOnly(stored))
+      note('hint: its secrets are encrypted for this Stack; for another backend use --encrypt-with-passphrase or --show-secrets')
     if (options.to === undefined) return void process.stdout.write(content)
     // Readable by the owner only, because it contains all secret values. An existing file is not replaced.
     writeNew(options.to, content)

@@ -3,9 +3,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { gzipSync } from 'node:zlib'
+import { gzipSync, zstdCompressSync } from 'node:zlib'
 import type { CliError } from '../cli-error.ts'
-import { preparePulumiImport, readPulumiBackend, readPulumiFile } from './read-pulumi-import.ts'
+import { preparePulumiImport, readPulumiBackend } from './read-pulumi-import.ts'
 
 const signature = { '4dabf18193072939515e22adb298388d': '1b47061264138c4ac30d75fd1eb44270' }
 const encrypted = { ...signature, ciphertext: 'AAAA' }
@@ -67,6 +67,7 @@ test('the only stack of a file backend is read, also compressed and of a backend
   equal(readPulumiBackend(project, false).text, state)
   equal(readPulumiBackend(join(project, '.pulumi'), false).text, state)
   equal(readPulumiBackend(backend(t, { '.pulumi/stacks/dev.json.gz': gzipSync(state) }), false).text, state)
+  equal(readPulumiBackend(backend(t, { '.pulumi/stacks/shop/dev.json.zst': zstdCompressSync(state) }), false).text, state)
 })
 
 test('a backend without a stack, with several, or with a locked one is rejected', t => {
@@ -79,9 +80,9 @@ test('a backend without a stack, with several, or with a locked one is rejected'
   equal(readPulumiBackend(locked, true).text, '{}')
 })
 
-test('an address of a bucket is an error that names the way', () => {
-  throws(
-    () => readPulumiFile('s3://states/dev.json'),
-    (error: CliError) => /copy the object to a file/.test(error.hint ?? ''),
-  )
+test('a provider that has encrypted nothing is not needed any more', () => {
+  for (const secret of [plain, undefined]) {
+    const { content, secretsHint } = preparePulumiImport(exported(secret, 'passphrase'), 'f')
+    deepEqual([JSON.parse(content), secretsHint], [JSON.parse(exported(secret)), undefined])
+  }
 })

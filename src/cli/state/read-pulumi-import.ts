@@ -1,6 +1,6 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
-import { gunzipSync } from 'node:zlib'
+import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { DeploymentError, isEncrypted, type PulumiStateFile, readStateFile, secretsIn } from '../../stores/pulumi/index.ts'
 import { defaultStateLimits } from '../../stores/state/index.ts'
 import { CliError, usageError } from '../cli-error.ts'
@@ -23,13 +23,16 @@ export function preparePulumiImport(text: string, from: string): PulumiImport {
   const hasEncrypted = secretsIn(deployment).some(isEncrypted)
   const isCloud = provider?.type === 'service'
   if (isCloud && hasEncrypted) {
-    const hint = 'export it with "pulumi stack export --show-secrets": the state store encrypts what it stores'
-    throw rejected(`${from} cannot be imported: its secrets are encrypted by Pulumi Cloud`, hint)
+    const hint =
+      'export it with "pulumi stack export --show-secrets", or from another Stack with "oarlock state pull --show-secrets": the state store encrypts what it stores'
+    throw rejected(`${from} cannot be imported: its secrets are encrypted by Pulumi Cloud, or by Oarlock for another Stack`, hint)
   }
-  // Of Pulumi Cloud nothing is needed any more: the next update encrypts with the keys of the Stack.
-  const kept = isCloud ? { ...state, deployment } : state
+  // The next update encrypts with the keys of the Stack. With a provider its Runs would need what that needs, although it has encrypted nothing.
+  const kept = hasEncrypted ? state : { ...state, deployment }
   const secretsHint =
-    hasEncrypted && provider ? `its secrets are encrypted with ${provider.type}: Runs need what that provider needs` : undefined
+    hasEncrypted && provider
+      ? `its secrets are encrypted with ${provider.type}: Runs need what that provider needs, such as PULUMI_CONFIG_PASSPHRASE in spec.env; "pulumi stack export --show-secrets" exports a state that needs nothing`
+      : undefined
   return { content: `${JSON.stringify(kept)}\n`, secretsHint }
 }
 
@@ -53,14 +56,14 @@ export function readPulumiBackend(directory: string, force: boolean): { text: st
   const root = [join(directory, '.pulumi'), directory].find(candidate => existsSync(join(candidate, 'stacks')))
   if (root === undefined) throw usageError(`${directory} has no .pulumi/stacks`, 'name the directory of a file backend, or a file')
   // Stacks of projects are in a directory each, those of older backends are not.
-  const files = globSync(['stacks/*.{json,json.gz}', 'stacks/*/*.{json,json.gz}'], { cwd: root })
+  const files = globSync(['stacks/*.{json,json.gz,json.zst}', 'stacks/*/*.{json,json.gz,json.zst}'], { cwd: root })
     .map(file => join(root, file))
     .filter(file => !file.includes('.json.bak'))
     .sort()
   const [file, ...others] = files
   if (file === undefined) throw usageError(`${root} has no stacks`, 'check the directory')
   if (others.length > 0) throw usageError(`${root} has ${files.length} stacks`, `name one of: ${files.slice(0, 10).join(', ')}`)
-  const name = relative(join(root, 'stacks'), file).replace(/\.json(\.gz)?$/, '')
+  const name = relative(join(root, 'stacks'), file).replace(/\.json(\.gz|\.zst)?$/, '')
   const locks = globSync([`locks/organization/${name}/*.json`, `locks/${name}/*.json`], { cwd: root })
   if (locks.length > 0 && !force)
     throw rejected(
@@ -74,13 +77,15 @@ export function readPulumiBackend(directory: string, force: boolean): { text: st
 export function readPulumiFile(file: string): string {
   try {
     const bytes = readFileSync(file === '-' ? 0 : file)
+    const limit = { maxOutputLength: defaultStateLimits.maxBytes }
     const isGzip = bytes[0] === 0x1f && bytes[1] === 0x8b
-    return (isGzip ? gunzipSync(bytes, { maxOutputLength: defaultStateLimits.maxBytes }) : bytes).toString()
+    const isZstd = bytes.length >= 4 && bytes.readUInt32LE() === 0xfd2fb528
+    return (isGzip ? gunzipSync(bytes, limit) : isZstd ? zstdDecompressSync(bytes, limit) : bytes).toString()
   } catch (error) {
-    const hint = /^(s3|gs|azblob):\/\//.test(file)
-      ? 'copy the object to a file first: .pulumi/stacks/<project>/<stack>.json'
-      : 'name a file, the directory of a file backend, or - for stdin'
-    throw usageError(`${file} cannot be read: ${(error as Error).message}`, hint)
+    throw usageError(
+      `${file} cannot be read: ${(error as Error).message}`,
+      'name a file, the directory of a file backend, the URL of a bucket, or - for stdin',
+    )
   }
 }
 

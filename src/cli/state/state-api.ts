@@ -116,6 +116,11 @@ export class StateApi {
     return ((await (await this.#send('POST', '/accept', '')).json()) as { version: number }).version
   }
 
+  /** Decrypts values that the store has encrypted for this Stack, in base64. At most 10,000. */
+  async decrypt(values: readonly string[]): Promise<string[]> {
+    return ((await (await this.#send('POST', '/decrypt', JSON.stringify({ values }))).json()) as { values: string[] }).values
+  }
+
   async fence(): Promise<Fence> {
     return (await this.#json('/fence')) as Fence
   }

@@ -25,3 +25,12 @@ export function secretsIn(value: unknown): SecretValue[] {
   }
   return found
 }
+
+/** A copy of a value of a state, with the result of `replace` in place of each secret. */
+export function mapSecrets(value: unknown, replace: (secret: SecretValue) => SecretValue): unknown {
+  const secret = secretOf(value)
+  if (secret) return { [signatureKey]: secretSignature, ...replace(secret) }
+  if (Array.isArray(value)) return value.map(item => mapSecrets(item, replace))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, mapSecrets(item, replace)]))
+}

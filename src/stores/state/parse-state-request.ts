@@ -43,7 +43,7 @@ export type QueryTarget = {
   kind: 'query'
   namespace: string
   stack: string
-  resource: 'accept' | 'check' | 'lock' | 'token' | 'fence' | 'versions' | 'orphans' | 'plan' | 'diff' | 'data'
+  resource: 'accept' | 'check' | 'decrypt' | 'lock' | 'token' | 'fence' | 'versions' | 'orphans' | 'plan' | 'diff' | 'data'
   number: number | undefined
   /** Digest of the plan; empty for other resources. */
   digest: string
@@ -97,6 +97,7 @@ export function parseTarget(req: IncomingMessage): StateTarget {
     }
     case 'accept':
     case 'check':
+    case 'decrypt':
     case 'lock':
     case 'token':
     case 'fence':

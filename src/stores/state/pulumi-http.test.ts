@@ -151,3 +151,17 @@ test('a version of the CLI with other characters is rejected', () =>
     await rejects(client.appendJournal(1, batch(created(1, 'a')), { cliVersion: '3.260.0 <b>' }), withCode(400, 'BadRequest'))
     await client.close()
   }))
+
+test('a user decrypts what was encrypted for the Stack, the token of the Stack does not', () =>
+  withStateServer(async server => {
+    const client = clientOf(server, 1)
+    const values = (await client.encrypt([Buffer.from('"secret"'), Buffer.alloc(0)])).map(each => each.toString('base64'))
+    const user = backendOf({ ...server, token: 'user' })
+    const decrypted = await user('POST', '/decrypt', JSON.stringify({ values }))
+    deepStrictEqual([decrypted.status, decrypted.json], [200, { values: [Buffer.from('"secret"').toString('base64'), ''] }])
+    equal((await user('POST', '/decrypt', '{"values":["AAAA"]}')).status, 400)
+    equal((await user('POST', '/decrypt', '{"values":"AAAA"}')).status, 400)
+    equal((await user('GET', '/decrypt')).status, 405)
+    equal((await backendOf(server)('POST', '/decrypt', JSON.stringify({ values }))).status, 403)
+    await client.close()
+  }))

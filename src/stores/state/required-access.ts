@@ -15,6 +15,8 @@ export function requiredAccess(
     const verbs = [verbOf(method)]
     // It is recorded who accepts.
     if (target.resource === 'accept') return { subresource: 'state', verbs: ['update'], requiresUser: true }
+    // As a state of Terraform, which has secrets in plain text. The audit log names who gets them.
+    if (target.resource === 'decrypt') return { subresource: 'state', verbs: ['get'], requiresUser: true }
     // Nothing of the content: for the controllers, which cannot read states.
     if (target.resource === 'check') return { subresource: 'recovery', verbs }
     if (target.resource === 'diff') return { subresource: 'plan', verbs }

@@ -103,7 +103,7 @@ const maxSecretsBytes = 16 * 1024 * 1024
 
 /**
  * Serves the store at `/state/<namespace>/<stack>`: the Terraform HTTP backend (GET, POST, DELETE, LOCK, UNLOCK), and `/lock`, `/token`,
- * `/fence`, `/accept`, `/check`, `/versions[/N]`, `/orphans[/N]`, `/plan/<digest>`, `/diff/<runName>` and `DELETE /data?uid=` for users; `/run/<runName>/{state,incomplete,inventory,lock,unlock,plan/<digest>,diff,configuration}`,
+ * `/fence`, `/accept`, `/check`, `/decrypt`, `/versions[/N]`, `/orphans[/N]`, `/plan/<digest>`, `/diff/<runName>` and `DELETE /data?uid=` for users; `/run/<runName>/{state,incomplete,inventory,lock,unlock,plan/<digest>,diff,configuration}`,
  * and for Pulumi `/run/<runName>/{pulumi,pulumi-version,refused-pulumi,refused-journal,journal/<update>,journal/<update>/complete,encrypt,decrypt}`, with the header
  * `Oarlock-Epoch` for workers. Never rejects, and never responds 500 to a client error. Errors are `{error:{code,message}}`; a held lock is 423.
  */
@@ -366,6 +366,10 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
       if (method !== 'POST') throw new HttpError(405, 'MethodNotAllowed', `${method} is not allowed here, use POST`)
       const { user, stateVersion } = exchange
       return sendWriteResult(res, await store.acceptState({ stackUid, user, expectedVersion: stateVersion }))
+    }
+    if (resource === 'decrypt') {
+      if (method !== 'POST') throw new HttpError(405, 'MethodNotAllowed', `${method} is not allowed here, use POST`)
+      return sendJson(res, 200, { values: toBase64(store.decryptSecrets(stackUid, parseValues(await exchange.body(maxSecretsBytes)))) })
     }
     if (resource === 'data') {
       if (method !== 'DELETE') throw new HttpError(405, 'MethodNotAllowed', `${method} is not allowed here, use DELETE`)
