@@ -203,4 +203,4 @@ export class PulumiCli {
 
 /** The same inputs will fail in the same way: a value is missing or has the wrong type. */
 const isConfigurationError = (message: string): boolean =>
-  /missing required configuration|cannot be parsed|validating stack config/i.test(message)
+  /missing required configuration|cannot be parsed|could not unmarshal|validating stack config/i.test(message)
