@@ -3,6 +3,7 @@ import { deepEqual, doesNotMatch, equal, match } from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -189,7 +190,7 @@ describe('stacks of engine pulumi with state External', { skip, concurrency: 2 }
     const directory = mkdtempSync(join(files, 'hand-'))
     const ledger = join(files, 'foreign')
     const { 'Pulumi.yaml': text } = slowProgram(ledger, 600).inline.files
-    await import('node:fs/promises').then(({ writeFile }) => writeFile(join(directory, 'Pulumi.yaml'), text))
+    await writeFile(join(directory, 'Pulumi.yaml'), text)
     await byHand(directory, 'stack', 'init', 'foreign')
     const child = spawn(pulumi ?? '', ['up', '--yes', '--skip-preview', '--non-interactive', '--stack', 'foreign'], {
       ...{ cwd: directory, env: handEnv, detached: true, stdio: 'ignore' },
@@ -214,6 +215,37 @@ describe('stacks of engine pulumi with state External', { skip, concurrency: 2 }
     equal((await stacks.get('foreign')).status?.failures, undefined)
     await byHand(directory, 'cancel', '--yes', '--stack', 'foreign')
     await stacks.until('foreign', 'Ready', isReady, 180_000)
+  })
+
+  test('a state whose secrets a passphrase has encrypted is imported, and its Runs use that passphrase until it is encrypted for the Stack', async () => {
+    const directory = mkdtempSync(join(files, 'hand-'))
+    const { 'Pulumi.yaml': text } = program(8).inline.files
+    await writeFile(join(directory, 'Pulumi.yaml'), text)
+    await byHand(directory, 'stack', 'init', 'moved')
+    await byHand(directory, 'config', 'set', 'greeting', 'hello', '--stack', 'moved')
+    await byHand(directory, 'up', '--yes', '--skip-preview', '--stack', 'moved')
+    await create('moved', { state: 'Managed', suspend: true, env: [], variables: { greeting: 'hello' } })
+    const file = join(files, '.pulumi/stacks/shop/moved.json')
+    const imported = await succeeds('state', 'import', 'moved', '--from', file, '--yes')
+    match(imported.text, /its secrets are encrypted with passphrase: Runs need what that provider needs, such as PULUMI_CONFIG_PASSPHRASE/)
+    equal((await oarlock('state', 'pull', 'moved', '--show-secrets')).code, 4)
+    await stacks.patch('moved', { spec: { suspend: false } })
+    const failed = await stacks.untilRun('moved', 'the failure', each => each.status?.phase === 'Failed', 90_000)
+    match(
+      failed.status?.message ?? '',
+      /encrypted with a passphrase, which this Run does not have: set PULUMI_CONFIG_PASSPHRASE with spec.env/,
+    )
+    await stacks.patch('moved', { spec: { env: env().slice(1) } })
+    const stack = await stacks.until('moved', 'Ready', isReady, 120_000)
+    match(outputsOf(stack).result ?? '', /^hello .{8}$/)
+    const outputs = async () => (await up.client.resource(secretResource).get('moved-outputs', { namespace: 'default' })).data?.hidden ?? ''
+    equal(JSON.parse(Buffer.from(await outputs(), 'base64').toString()), 'hello in secret')
+    const plans = (await stacks.runsOf('moved')).flatMap(({ status }) => status?.plan ?? [])
+    deepEqual([...new Set(plans.map(({ add, change, destroy }) => `${add} ${change} ${destroy}`))], ['0 0 0'])
+
+    await stacks.patch('moved', { spec: { variables: { greeting: 'hi' } } })
+    await stacks.until('moved', 'changed', each => isReady(each) && /^hi /.test(outputsOf(each).result ?? ''), 120_000)
+    match((await succeeds('state', 'pull', 'moved', '--show-secrets')).text, /hi in secret/)
   })
 
   describe('with a bucket', { skip: gateway === undefined && 'OARLOCK_VERSITYGW is not set' }, () => {

@@ -1,6 +1,10 @@
 /** `state: External` with Pulumi's HTTP backend protocol, as of Pulumi Cloud: our own endpoint serves it, and the real CLI of PULUMI_BIN uses it. */
 import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict'
+import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { request } from 'node:http'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -9,6 +13,7 @@ import { EngineError } from '../../src/execution/engine/engine-error.ts'
 import { createEngineHarness } from '../../src/execution/engine/engine-harness.testing.ts'
 import { createPulumiEngine } from '../../src/execution/engine/pulumi/pulumi.ts'
 import { createPulumiHandler, listenPulumi } from '../../src/execution/pulumi-backend/index.ts'
+import { makeCertificate } from '../support/make-certificate.ts'
 import { RecordingProxy } from './recording-proxy.ts'
 import { createScriptedBackend } from './scripted-backend.ts'
 
@@ -133,4 +138,29 @@ test('an update that someone else has started stays, and is reported', { skip },
     backend.calls.some(each => / cancelled$/.test(each)),
     false,
   )
+})
+
+test('an address whose certificate a private CA has signed is trusted with SSL_CERT_FILE', { skip }, async t => {
+  const { harness, engine } = await setUp(t, 0)
+  const { path, cert, key } = makeCertificate(harness.root)
+  const target = harness.context.env.PULUMI_BACKEND_URL
+  const server = createServer({ cert, key }, (req, res) => {
+    const forwarded = request(`${target}${req.url}`, { method: req.method ?? 'GET', headers: req.headers, agent: false }, response => {
+      res.writeHead(response.statusCode ?? 502, response.headers)
+      response.pipe(res)
+    })
+    forwarded.once('error', () => res.destroy())
+    req.pipe(forwarded)
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const url = `https://localhost:${(server.address() as AddressInfo).port}`
+  const env = { ...harness.context.env, PULUMI_BACKEND_URL: url }
+  await rejects(engine.prepare(await harness.nextRun({ env })), /certificate|x509/)
+  const trusting = await harness.nextRun({ env: { ...env, SSL_CERT_FILE: path } })
+  await engine.prepare(trusting)
+  equal((await engine.plan(trusting)).add, 1)
 })
