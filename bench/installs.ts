@@ -1,198 +1,239 @@
 /**
- * 40 workspaces of one npm project (`@pulumi/pulumi`, `@pulumi/aws`, `@pulumi/kubernetes` and a local shared package) after a change in git, with a
- * pool of 4 processes at level Sandbox: through the dependency store, against an install in each workspace. It needs the npm registry.
- * `--workspaces N` (default 40), `--pool N` (4), `--installs N`: how many of the installs to compare with the pool executes (default 4; 40 executes all,
- * otherwise their time is extrapolated), `--loads N`: how many programs are loaded (default 4), `--network Host` where slirp4netns is missing.
+ * 40 Stacks of one npm project in one `oarlock up`: how often its packages are installed after a change in git, how long that takes and how much
+ * disk and memory, what a Run that exceeds its memory limit does to the others, and what is left afterwards. With `PULUMI_BIN` also with engine
+ * pulumi and the real CLI.
  */
-import { type ChildProcess, execFileSync, fork } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
-import type { RunAnswer, RunRequest } from './install-run.ts'
+import type { Run, Stack, StackSpec } from '../src/api/index.ts'
+import { probeIsolation } from '../src/execution/workspace/index.ts'
+import { Fleet, megabytesOf } from './installs/fleet.ts'
+import { MemorySampler, type MemoryUse } from './installs/memory.ts'
+import { components, Project, resourcesUnderMocks } from './installs/project.ts'
+import { up } from './oarlock-up.ts'
 import type { Bench } from './run.ts'
 
-const program = `
-const pulumi = require('@pulumi/pulumi')
-let resources = 0
-pulumi.runtime.setMocks({
-  newResource: args => { resources++; return { id: args.name + '-id', state: args.inputs } },
-  call: args => args.inputs,
-})
-const aws = require('@pulumi/aws')
-const k8s = require('@pulumi/kubernetes')
-const { nameOf } = require('@bench/shared')
-const all = []
-for (let number = 0; number < 6; number++) {
-  all.push(new aws.s3.Bucket(nameOf('bucket', number), { tags: { number: String(number) } }).id)
-  all.push(new k8s.core.v1.ConfigMap(nameOf('config', number), { data: { number: String(number) } }).id)
-}
-pulumi.all(all).apply(ids => { console.log(resources + ' resources, ' + ids.length + ' ids'); process.exit(0) })
-`
+type Engine = 'command' | 'pulumi'
+type Options = { stacks: number; pool: number; installs: number; level: 'Sandbox' | 'Process'; network: 'Private' | 'Host' }
+type Row = { what: string; engine: string; value: number; bar: string; 'is met': string }
 
+/** The Stack whose program allocates more than its first limit, and less than the second. */
+const victim = 'app-1'
+const memoryLimit = '1Gi'
+const raisedLimit = '2Gi'
+const ballastMb = 1_400
+/** Besides what changes from one second to the next, such as the objects of the Runs themselves. */
+const flatMb = 48
+
+/** `--stacks N --pool N --installs N --level Sandbox|Process --network Private|Host --engine command|pulumi|both`. */
 export async function bench(args: string[]): Promise<Bench> {
   const text = (value: string) => ({ type: 'string', default: value }) as const
-  const options = { workspaces: text('40'), pool: text('4'), installs: text('4'), loads: text('4'), network: text('Private') } as const
-  const { values } = parseArgs({ args, strict: false, allowPositionals: true, options })
-  const [workspaces, pool, installs, loads] = [values.workspaces, values.pool, values.installs, values.loads].map(Number) as [
-    number,
-    number,
-    number,
-    number,
-  ]
-  const network = values.network as 'Private' | 'Host'
-  const base = mkdtempSync(join(tmpdir(), 'oarlock-bench-'))
-  const workers: Pool[] = []
+  const { PULUMI_BIN: pulumi } = process.env
+  const { values } = parseArgs({
+    ...{ args, strict: false, allowPositionals: true },
+    options: {
+      ...{ stacks: text('40'), pool: text('4'), installs: text('4'), level: text('Sandbox'), network: text('Private') },
+      engine: text(pulumi === undefined ? 'command' : 'both'),
+    },
+  })
+  const [stacks, pool, installs] = [values.stacks, values.pool, values.installs].map(Number) as [number, number, number]
+  const options = { stacks, pool, installs, level: values.level, network: values.network } as Options
+  if (options.level === 'Sandbox') {
+    const probe = await probeIsolation('Sandbox')
+    if (!probe.available) throw new Error(`this machine has no level Sandbox: ${probe.reason}; use --level Process --network Host`)
+  }
+  const rows: Row[] = []
+  if (values.engine !== 'pulumi') rows.push(...(await measure('command', options)))
+  if (values.engine !== 'command') {
+    if (pulumi === undefined) throw new Error('engine pulumi needs PULUMI_BIN')
+    rows.push(...(await measure('pulumi', options)))
+  }
+  return {
+    title: `${stacks} Stacks of one npm project after a change in git, pool of ${pool}`,
+    about: `One oarlock up; level ${options.level}, network ${options.network}. Packages: @pulumi/pulumi, @pulumi/aws, @pulumi/kubernetes and a local one. Each install has an empty npm cache, as every Run has. Memory in MB of 10^6 bytes.`,
+    rows,
+    failed: rows.some(row => row['is met'] === 'no'),
+  }
+}
+
+async function measure(engine: Engine, options: Options): Promise<Row[]> {
+  const { stacks: stackCount, pool, level, network } = options
+  const directory = mkdtempSync(join(tmpdir(), 'oarlock-bench-'))
+  const dataDir = join(directory, 'data')
+  const shared = join(directory, 'shared')
+  const gate = join(shared, 'gate')
+  mkdirSync(shared)
+  const project = new Project(join(directory, 'project'), engine)
+  // Node and npm of the system: those of this checkout are not visible in a sandbox.
+  const path = [...(engine === 'pulumi' ? [dirname(process.env.PULUMI_BIN ?? '')] : []), '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin']
+  const oarlock = await up(dataDir, ['--allow-path', directory], {
+    ...process.env,
+    ...{ PATH: path.join(':'), OARLOCK_SANDBOX_BINDS: shared },
+  })
+  const fleet = new Fleet(oarlock, dataDir)
+  const rows: Row[] = []
+  const add = (what: string, value: number, bar = '', isMet = true) => {
+    const row = { what, engine, value: Math.round(value * 100) / 100, bar, 'is met': bar === '' ? '' : isMet ? 'yes' : 'no' }
+    console.error(`\n${what}: ${row.value}`)
+    rows.push(row)
+  }
   try {
-    const source = join(base, 'source')
-    writeProject(source)
-    const runsDir = join(base, 'runs')
-    const start = async () => {
-      const started = await Pool.start(pool)
-      workers.push(started)
-      return started
+    await fleet.setPool({
+      max: pool,
+      allowedNetworks: ['Private', 'None', 'Host'],
+      ...(level === 'Sandbox' && { minimumIsolation: level }),
+    })
+    const specOf = (name: string): StackSpec => ({
+      engine,
+      source: { git: { url: project.url, branch: 'main' }, interval: '2s' },
+      variables: { ...(name === victim && { ballastMb: String(ballastMb) }), ...(engine === 'command' && { gate }) },
+      ...(engine === 'command'
+        ? { command: { installDependencies: true, apply: ['sh', 'apply.sh'] } }
+        : { env: [{ name: 'PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION', value: 'true' }] }),
+      isolation: { level, ...(level === 'Sandbox' && { network }) },
+      resources: { memory: memoryLimit, autoRaise: { memory: raisedLimit } },
+      retry: { initial: '1s' },
+      historyLimit: 20,
+    })
+    const names = Array.from({ length: stackCount }, (_, index) => `app-${index}`)
+
+    // The store has the packages of the commit before the change.
+    const before = project.commit('start')
+    await fleet.create('default', names, specOf)
+    await fleet.untilApplied('default', before.commit, stackCount)
+    await fleet.untilIdle()
+    const stored = megabytesOf(join(dataDir, 'cache/dependencies'))
+
+    if (engine === 'command') {
+      const sampler = new MemorySampler(oarlock.pid, dataDir)
+      const change = project.commit('start', { isShared: true })
+      const stacks = await fleet.untilApplied('default', change.commit, stackCount)
+      const use = sampler.stop()
+      const readySeconds = (Math.max(...stacks.map(startedMs)) - change.atMs) / 1_000
+      const runs = await fleet.runsOf('default', change.commit)
+      addInstalls(add, runs, stackCount)
+      add(`from the push until the programs of all ${stackCount} Stacks have started, s`, readySeconds)
+
+      // A namespace is a trust domain: one install each.
+      const alone = Array.from({ length: options.installs }, (_, index) => `alone-${index}`)
+      const installSeconds = Math.max(...runs.map(({ status }) => status?.dependencies?.installSeconds ?? 0))
+      const createdMs = Date.now()
+      await Promise.all(alone.map(namespace => fleet.create(namespace, ['app'], specOf)))
+      const started: number[] = []
+      for (const namespace of alone) {
+        const [stack] = await fleet.untilApplied(namespace, change.commit, 1)
+        started.push(startedMs(stack!))
+      }
+      const aloneSeconds = (Math.max(...started) - createdMs) / 1_000
+      const allSeconds = (aloneSeconds * stackCount) / options.installs
+      add(
+        `the same with an install for each Stack, s (${options.installs} measured in ${aloneSeconds.toFixed(1)} s, pool of ${pool})`,
+        allSeconds,
+      )
+      add('ratio', allSeconds / readySeconds, 'at least 20', allSeconds / readySeconds >= 20)
+      add(`${stackCount} installs of this duration one after another, s`, installSeconds * stackCount)
+      add('ratio', (installSeconds * stackCount) / readySeconds)
+      addMemory(add, 'one install', use)
+
+      await fleet.untilIdle()
+      for (const namespace of alone) await fleet.suspend(namespace, 'app')
+      await fleet.setPool({ max: stackCount })
+      const hold = project.commit('hold')
+      await fleet.untilApplying(hold.commit, stackCount)
+      const all = megabytesOf(join(dataDir, 'cache/dependencies')) + megabytesOf(join(dataDir, 'runs')) - stored
+      writeFileSync(gate, '')
+      await fleet.untilApplied('default', hold.commit, stackCount)
+      const one = Math.max(...(await fleet.runsOf('default', hold.commit)).map(({ status }) => status?.dependencies?.bytes ?? 0)) / 1e6
+      // Each of the other namespaces has a tree too.
+      const disk = all - one * options.installs
+      add(`disk of ${stackCount} workspaces that exist at the same time, MB`, disk)
+      add('disk of one tree, MB', one)
+      add('ratio of the disk', disk / one, 'at most 1.2', disk / one <= 1.2)
+      await fleet.setPool({ max: pool })
     }
-    const request = (name: string): RunRequest => ({ name, runsDir, source, store: join(base, 'dependencies'), load: undefined, network })
 
-    // The store has the tree of the commit before the change.
-    const first = await start()
-    await first.run([request('before')])
-    const stored = kibibytes(join(base, 'dependencies'))
-    writeFileSync(join(source, 'shared/index.js'), `${readFileSync(join(source, 'shared/index.js'), 'utf8')}// changed\n`)
-
-    const startedMs = performance.now()
-    const names = Array.from({ length: workspaces }, (_, index) => `workspace-${index}`)
-    const answers = await first.run(names.map(request))
-    const readySeconds = (performance.now() - startedMs) / 1_000
-    const installed = answers.filter(({ how }) => how === 'Installed')
-    rmSync(join(runsDir, 'before'), { recursive: true, force: true })
-    const disk = kibibytes(join(base, 'dependencies')) - stored + kibibytes(runsDir)
-    const further = answers.filter(({ how }) => how === 'Cached').map(({ seconds }) => seconds)
-    const furtherCpu = answers.filter(({ how }) => how === 'Cached').map(({ cpuSeconds }) => cpuSeconds)
-    const loaded = await first.run(names.slice(0, loads).map(name => ({ ...request(`load-${name}`), load: 'node index.js' })))
-
-    const alone = await start()
-    const one = join(base, 'alone')
-    const [single] = await alone.run([{ ...request('single'), runsDir: one, store: undefined }])
-    const sequentialSeconds = single!.seconds * workspaces
-    const aloneStartedMs = performance.now()
-    const aloneNames = Array.from({ length: installs }, (_, index) => `alone-${index}`)
-    await alone.run(aloneNames.map(name => ({ ...request(name), runsDir: one, store: undefined })))
-    const aloneSeconds = (performance.now() - aloneStartedMs) / 1_000
-    const oneDisk = kibibytes(join(one, 'single/work'))
-    const allSeconds = (aloneSeconds * workspaces) / installs
-    const how = installs >= workspaces ? 'measured' : `${installs} measured in ${aloneSeconds.toFixed(1)} s, extrapolated`
-    const rows = [
-      row('installs', installed.length, 'at most 1', installed.length === 1),
-      row(`until all ${workspaces} workspaces are ready, s`, readySeconds, '', true),
-      row(`the same with ${workspaces} installs, s (${how})`, allSeconds, '', true),
-      row('ratio, both with the pool', allSeconds / readySeconds, 'at least 20', allSeconds / readySeconds >= 20),
-      row(
-        `the same with ${workspaces} installs one after another, s (1 measured in ${single!.seconds.toFixed(1)} s, extrapolated)`,
-        sequentialSeconds,
-        '',
-        true,
-      ),
-      row('ratio to installs one after another', sequentialSeconds / readySeconds, '', true),
-      row('the install, s', installed[0]?.seconds ?? 0, '', true),
-      row('each further workspace, s: median', quantile(further, 0.5), 'at most 0.5', quantile(further, 0.5) <= 0.5),
-      row('each further workspace, s: p95', quantile(further, 0.95), 'at most 0.5', quantile(further, 0.95) <= 0.5),
-      row('CPU time of each further workspace, s: median', quantile(furtherCpu, 0.5), '', true),
-      row(`disk of ${workspaces}, MB`, disk / 1_024, '', true),
-      row('disk of one install, MB', oneDisk / 1_024, '', true),
-      row('ratio of the disk', disk / oneDisk, 'at most 1.2', disk / oneDisk <= 1.2),
-      row(
-        'load of the program under mocks, s: median',
-        quantile(
-          loaded.map(({ loadSeconds }) => loadSeconds),
-          0.5,
-        ),
-        '',
-        true,
-      ),
-    ]
-    const outputs = new Set(loaded.map(({ output }) => output))
-    return {
-      title: `${workspaces} workspaces of one npm project after a change in git, pool of ${pool}`,
-      about: `Level Sandbox, network ${network}, npm ${version('npm')}, Node ${version('node')}. A workspace is ready when its source is copied and its packages are there (${[...new Set(answers.map(({ attachedAs }) => attachedAs))].join(', ')}). Each install has an empty npm cache, as a Run has. Programs reported: ${[...outputs].join('; ')}.`,
-      rows,
-      failed: rows.some(({ 'is met': isMet }) => isMet === 'no') || [...outputs].some(output => !/^12 resources/.test(output)),
+    await fleet.untilIdle()
+    const sampler = new MemorySampler(oarlock.pid, dataDir)
+    const load = project.commit('load', { isShared: engine === 'pulumi' })
+    const stacks = await fleet.untilApplied('default', load.commit, stackCount)
+    const convergedSeconds = (Date.now() - load.atMs) / 1_000
+    const use = sampler.stop()
+    const runs = await fleet.runsOf('default', load.commit)
+    if (engine === 'pulumi') addInstalls(add, runs, stackCount)
+    add(`from the push until all ${stackCount} Stacks are Ready, each with its program loaded, s`, convergedSeconds)
+    const outputs = stacks.map(({ status }) => (status?.outputs ?? {}) as Record<string, number>)
+    if (engine === 'command') {
+      const seconds = outputs.map(({ loadSeconds }) => loadSeconds!)
+      add(`load of the program (${resourcesUnderMocks} resources under mocks), s: median`, quantile(seconds, 0.5))
     }
+    const unloaded = outputs.filter(({ resources }) => resources !== resourcesUnderMocks).length
+    add(`Stacks whose program did not report ${resourcesUnderMocks} resources`, unloaded, '0', unloaded === 0)
+    if (engine === 'pulumi') {
+      const different = stacks.filter(({ status }) => status?.resources !== components).length
+      add(`Stacks whose state has not exactly ${components} resources`, different, '0', different === 0)
+      const seconds = runs.filter(isSucceeded).map(runSeconds)
+      add('a Run (preview and update), s: median', quantile(seconds, 0.5))
+    }
+    addMemory(add, `${stackCount} program loads`, use)
+    addOutOfMemory(add, runs, stackCount)
+    const locks = await fleet.locks('default')
+    add('locks left', locks, '0', locks === 0)
+    const idle = await fleet.untilIdle()
+    const idleSeconds = (Date.now() - load.atMs) / 1_000 - convergedSeconds
+    const left = idle.workers + idle.processes
+    add(`workers and their processes ${idleSeconds.toFixed(0)} s after the last Stack was Ready`, left, '0', left === 0)
+    return rows
   } finally {
-    for (const started of workers) await started.stop()
-    rmSync(base, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 })
+    await oarlock.stop()
+    rmSync(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 })
   }
 }
 
-const row = (what: string, value: number, bar: string, isMet: boolean) => ({
-  what,
-  value: Math.round(value * 100) / 100,
-  bar,
-  'is met': bar === '' ? '' : isMet ? 'yes' : 'no',
-})
+type Add = (what: string, value: number, bar?: string, isMet?: boolean) => void
 
-/** With a lock file that npm writes now: the versions of the day. */
-function writeProject(source: string): void {
-  mkdirSync(join(source, 'shared'), { recursive: true })
-  const files = {
-    'package.json': JSON.stringify({
-      ...{ name: 'bench', version: '1.0.0', private: true },
-      dependencies: { '@pulumi/pulumi': '^3.0.0', '@pulumi/aws': '^7.0.0', '@pulumi/kubernetes': '^4.0.0', '@bench/shared': 'file:shared' },
-    }),
-    'shared/package.json': JSON.stringify({ name: '@bench/shared', version: '1.0.0', main: 'index.js' }),
-    'shared/index.js': 'exports.nameOf = (kind, number) => kind + "-" + number\n',
-    'index.js': program,
-  }
-  for (const [path, content] of Object.entries(files)) writeFileSync(join(source, path), content)
-  execFileSync('npm', ['install', '--package-lock-only', '--no-audit', '--no-fund'], { cwd: source, stdio: 'pipe' })
+function addInstalls(add: Add, runs: readonly Run[], stackCount: number): void {
+  const dependencies = runs.flatMap(({ status }) => (status?.dependencies ? [status.dependencies] : []))
+  const installed = dependencies.filter(({ source }) => source === 'Installed')
+  const found = dependencies.filter(({ source }) => source === 'Cached').map(({ seconds }) => seconds)
+  add(`installs for ${stackCount} Stacks`, installed.length, 'at most 1', installed.length === 1)
+  add('the install, s', Math.max(...installed.map(({ installSeconds }) => installSeconds)))
+  for (const [name, q] of [
+    ['median', 0.5],
+    ['p95', 0.95],
+  ] as const)
+    add(`each further workspace, s: ${name}`, quantile(found, q), 'at most 0.5', quantile(found, q) <= 0.5)
 }
 
-const version = (name: string) => execFileSync(`/usr/bin/${name}`, ['--version'], { encoding: 'utf8' }).trim()
-const kibibytes = (path: string) => Number(execFileSync('du', ['-sk', path], { encoding: 'utf8' }).split('\t')[0])
+function addMemory(add: Add, during: string, { controlPlane, controlPlanePss, all, workers }: MemoryUse): void {
+  const growth = controlPlane.highest - controlPlane.before
+  add(`oarlock up during ${during}, RSS: before, MB`, controlPlane.before)
+  add(`oarlock up during ${during}, RSS: highest, MB`, controlPlane.highest, `at most ${flatMb} more`, growth <= flatMb)
+  add(`oarlock up during ${during}, RSS: after, MB`, controlPlane.after)
+  add(`oarlock up during ${during}, PSS: highest, MB`, controlPlanePss.highest)
+  add(`everything during ${during} (up to ${workers} workers), PSS: highest, MB`, all)
+}
+
+/** One Run exceeds its memory, and only that one fails. */
+function addOutOfMemory(add: Add, runs: readonly Run[], stackCount: number): void {
+  const failed = runs.filter(run => !isSucceeded(run))
+  for (const { metadata, status } of failed) console.error(`\n${metadata.name}: ${status?.phase} ${status?.reason} ${status?.message}`)
+  const ofVictim = failed.filter(({ spec }) => spec.stackRef.name === victim)
+  const isOutOfMemory = ofVictim.length === 1 && ofVictim[0]?.status?.reason === 'OutOfMemory'
+  add('Runs of the Stack that exceeds its memory that failed with OutOfMemory', ofVictim.length, '1', isOutOfMemory)
+  add('other Runs that failed', failed.length - ofVictim.length, '0', failed.length === ofVictim.length)
+  const retries = runs.filter(run => run.spec.stackRef.name === victim && isSucceeded(run))
+  const isRaised = retries.length === 1 && retries[0]?.spec.stack.resources?.memory === raisedLimit
+  add(`its retries, with ${raisedLimit} instead of ${memoryLimit}`, retries.length, '1', isRaised)
+  add('Runs in all', runs.length, `${stackCount + 1}`, runs.length === stackCount + 1)
+}
+
+const isSucceeded = ({ status }: Run): boolean => status?.phase === 'Succeeded'
+const runSeconds = ({ status }: Run): number => (Date.parse(status?.finishedAt ?? '') - Date.parse(status?.startedAt ?? '')) / 1_000
+const startedMs = ({ status }: Stack): number => Number((status?.outputs as { startedMs?: number } | undefined)?.startedMs)
 
 function quantile(values: readonly number[], q: number): number {
   const sorted = [...values].sort((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? Number.NaN
-}
-
-/** Processes that each take the next request. */
-class Pool {
-  readonly #children: ChildProcess[]
-
-  private constructor(children: ChildProcess[]) {
-    this.#children = children
-  }
-
-  static async start(size: number): Promise<Pool> {
-    const children = Array.from({ length: size }, () => fork(join(import.meta.dirname, 'install-run.ts')))
-    await Promise.all(children.map(child => once(child, 'spawn')))
-    return new Pool(children)
-  }
-
-  async run(requests: RunRequest[]): Promise<RunAnswer[]> {
-    const pending = [...requests]
-    const answers: RunAnswer[] = []
-    const work = async (child: ChildProcess) => {
-      for (let request = pending.shift(); request; request = pending.shift()) {
-        const abort = new AbortController()
-        child.send(request)
-        const exited = once(child, 'exit', abort).then(() => Promise.reject(new Error('a process of the pool ended')))
-        exited.catch(() => {})
-        const [answer] = (await Promise.race([once(child, 'message', abort), exited])) as [RunAnswer]
-        abort.abort()
-        answers.push(answer)
-        console.error(`${answer.name}: ${answer.how}, ${answer.seconds.toFixed(2)} s`)
-      }
-    }
-    await Promise.all(this.#children.map(work))
-    return answers
-  }
-
-  async stop(): Promise<void> {
-    const running = this.#children.filter(child => child.exitCode === null && child.signalCode === null && child.connected)
-    const ended = running.map(child => once(child, 'exit'))
-    for (const child of running) child.disconnect()
-    await Promise.all(ended)
-  }
 }

@@ -17,12 +17,13 @@ export type Up = {
 }
 
 /** Starts `oarlock up` on free ports in its own process; resolves when its API responds. Times are measured from before the spawn. */
-export async function up(dataDir: string, args: string[] = []): Promise<Up> {
+export async function up(dataDir: string, args: string[] = [], env: NodeJS.ProcessEnv = process.env): Promise<Up> {
   const startedAtMs = performance.now()
   // The shell script, because it sets the environment and then becomes Node.
   const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock')
   const child = spawn(launcher, ['up', '--data', dataDir, '--listen', '127.0.0.1:0', '--health-address', '127.0.0.1:0', ...args], {
     stdio: ['ignore', 'ignore', 'inherit'],
+    env,
   })
   const pid = child.pid as number
   // A bench that fails or is interrupted leaves nothing behind.
