@@ -177,6 +177,29 @@ describe('stacks of engine pulumi', { skip, concurrency: 2 }, () => {
     match(plan.text, /testprovider:index:Random: \(create\)/)
   })
 
+  test('an output that differs in each execution is applied, and is named where an approved plan binds the update', {
+    timeout: 600_000,
+  }, async () => {
+    const files = {
+      ...nodeProgram(1).inline.files,
+      'index.js': 'exports.at = String(process.hrtime.bigint())',
+    }
+    await create('clock', { source: { inline: { files } }, variables: {} })
+    const stack = await stacks.until('clock', 'Ready', isReady, 400_000)
+    match(outputsOf(stack).at ?? '', /^\d+$/)
+    await create('approved-clock', { source: { inline: { files } }, variables: {}, approval: 'Manual', retry: { limit: 0 } })
+    await stacks.until('approved-clock', 'awaiting approval', each => condition(each, 'AwaitingApproval')?.status === 'True', 180_000)
+    await succeeds('approve', 'approved-clock', '--yes')
+    const failed = await stacks.untilRun(
+      'approved-clock',
+      'the end',
+      run => run.spec.type === 'Apply' && run.status?.phase === 'Failed',
+      180_000,
+    )
+    equal(failed.status?.reason, 'PlanOutdated')
+    match(failed.status?.message ?? '', /outputs of the program are not those of the approved plan.*such as a time/)
+  })
+
   test('a refresh on request is a Run of its own type', async () => {
     await create('partial')
     await stacks.until('partial', 'Ready', isReady, 90_000)

@@ -101,16 +101,19 @@ class PulumiEngine implements Engine {
     }
     if (!plan.hasChanges) return { ...(await this.#results(context, session)), changed: false }
     const { intent, constraint, options } = await readStoredPlan(context, plan.file)
-    const constraintFile = join(context.inputs, 'constraint.json')
-    if (constraint !== undefined) await context.files.write(constraintFile, constraint)
+    // Only what was approved binds the update: the constraint covers the outputs too, and some differ in each execution, such as a time.
+    const constraintFile =
+      constraint !== undefined && context.spec.approval === 'Manual' ? join(context.inputs, 'constraint.json') : undefined
+    if (constraint !== undefined && constraintFile !== undefined) await context.files.write(constraintFile, constraint)
     const args = [
       ...[commands[intent], '--yes', '--skip-preview', '--suppress-outputs'],
-      ...(constraint === undefined ? [] : [`--plan=${constraintFile}`]),
+      ...(constraintFile === undefined ? [] : [`--plan=${constraintFile}`]),
       ...[...options, ...executionOptions(context, false, intent)],
     ]
     const running = this.#run(context, session, args, false, plan.add + plan.change + plan.destroy)
     const { result, events } = await running.finally(() => this.#reportPending(context, session, { isOwn: true }))
     if (result.exitCode !== 0) {
+      if (constraintFile !== undefined && isUnexplained(context, result, events)) throw outputsDiffer()
       const reason = intent === 'destroy' ? 'DestroyFailed' : 'ApplyFailed'
       this.#cli.fail(context, reason, commands[intent], result, events.diagnostics)
     }
@@ -226,6 +229,17 @@ function toResult(context: EngineContext, stored: StoredPlan, planned: PlannedFo
   const { intent, counts, hasChanges } = stored
   return { intent, ...counts, hasChanges, digest: planDigest(context, stored, planned) }
 }
+
+const isUnexplained = ({ signal }: EngineContext, { errors }: CliResult, { diagnostics }: ObservedEvents): boolean =>
+  !signal.aborted && diagnostics.length === 0 && errors.every(line => line.startsWith('warning:'))
+
+/** CLI 3.260 exits with 1, and prints nothing, when outputs of the stack or of a component are not those of the plan. */
+const outputsDiffer = () =>
+  new EngineError(
+    'PlanOutdated',
+    'the outputs of the program are not those of the approved plan, for which "pulumi up --plan" fails without a reason; plan again, and return no output that differs in each execution, such as a time',
+    { retryable: true },
+  )
 
 /** Of an operation without a plan of the CLI, from the events of its preview. */
 function previewOf(events: ObservedEvents): ParsedPlan {
