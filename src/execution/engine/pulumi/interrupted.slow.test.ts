@@ -44,25 +44,34 @@ async function createStack(t: TestContext, program: (root: string) => string) {
   return { state, root, start, names, operations: () => operations }
 }
 
-test('an interrupted creation is reported, stops the next Run, and is cleared by a Destroy', options, async t => {
-  const command = (name: string, create: string) =>
-    `  ${name}:\n    type: command:local:Command\n    properties: { create: "${create}", delete: "echo deleted ${name} >> $LEDGER" }\n`
-  const { root, start, state, operations } = await createStack(t, directory => {
-    const resources = `${command('fast', 'echo created fast >> $LEDGER')}${command('slow', 'echo created slow >> $LEDGER; read -r _ _ _ cli _ < /proc/$PPID/stat; kill -9 $cli')}    options: { dependsOn: ["\${fast}"] }\n`
-    return `name: web\nruntime: yaml\nresources:\n${resources.replaceAll('$LEDGER', join(directory, 'ledger'))}`
-  })
-  const ledger = () => (existsSync(join(root, 'ledger')) ? readFileSync(join(root, 'ledger'), 'utf8').trim().split('\n') : [])
+test('an interrupted creation is reported, stops the next Run, and is cleared by a Destroy, which is interrupted too', options, async t => {
   // The provider is the parent of the command, and the CLI that of the provider.
+  const killCli = 'read -r _ _ _ cli _ < /proc/$PPID/stat; kill -9 $cli; sleep 1'
+  const { root, start, state, operations } = await createStack(t, directory => {
+    const command = (name: string, create: string, remove: string) =>
+      `  ${name}:\n    type: command:local:Command\n    properties: { create: "${create}", delete: "${remove}" }\n`
+    const fast = command('fast', 'echo created fast >> $LEDGER', `echo deletes fast >> $LEDGER; mkdir $LEDGER.killed || exit 0; ${killCli}`)
+    const slow = command('slow', `echo created slow >> $LEDGER; ${killCli}`, 'echo deletes slow >> $LEDGER')
+    const program = `name: web\nruntime: yaml\nresources:\n${fast}${slow}    options: { dependsOn: ["\${fast}"] }\n`
+    return program.replaceAll('$LEDGER', join(directory, 'ledger'))
+  })
+  const ledger = () => readFileSync(join(root, 'ledger'), 'utf8').trim().split('\n')
   const killed = await start(undefined)
   await killed.prepare()
   await rejects(killed.apply(), { reason: 'ApplyFailed' })
   deepEqual(operations(), ['creating slow'])
+  const urn = state.state.deployment?.pending_operations?.[0]?.resource.urn ?? ''
 
   await rejects((await start(undefined)).prepare(), { reason: 'PendingCreates', retryable: false })
   const destruction = await start({ pendingCreates: 'Clear' }, { isDestroy: true })
   await destruction.prepare()
-  equal((await destruction.apply()).resources, 0)
-  deepEqual(ledger(), ['created fast', 'created slow', 'deleted fast'])
+  await rejects(destruction.apply(), { reason: 'DestroyFailed' })
+  deepEqual(operations(), ['deleting fast'])
+
+  const next = await start({ pendingCreates: 'Import', importPendingCreates: [{ urn, id: 'was cleared' }] }, { isDestroy: true })
+  await next.prepare()
+  equal((await next.apply()).resources, 0)
+  deepEqual(ledger(), ['created fast', 'created slow', 'deletes fast', 'deletes fast'])
   deepEqual([state.state.deployment?.pending_operations ?? [], operations()], [[], []])
 })
 
