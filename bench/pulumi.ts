@@ -30,7 +30,7 @@ async function kills(args: string[]): Promise<Bench> {
   return {
     title: `SIGKILL at ${times} random points of an update with the real CLI`,
     about:
-      '"created again": resources that a Run had created and that were not in flight when it was killed, by the ledger of the provider; "lost": deleted, or not in the state; "overlapping": processes of the killed Run, and lines of them in the ledger, after the next Run has started (bar of each: 0)',
+      '"created again": resources that a Run had created and that were not in flight when it was killed, by the ledger of the provider; "lost": deleted, or not in the state; "not deleted": replaced resources that remain; "overlapping": processes of the killed Run, and lines of them in the ledger, after the next Run has started (bar of each: 0)',
     ...(await measureKills(times, seed)),
   }
 }

@@ -26,13 +26,14 @@ const resources = 40
 const parallel = 4
 const namespace = 'default'
 
-/** Resources that record when their creation begins and ends, and their deletion. */
-function programOf(ledger: string): StackSpec {
-  const note = (what: string, index: number) => record(ledger, what, `r${index}`)
+/** Resources that record when their creation begins and ends, and their deletion. Another generation replaces all of them. */
+function programOf(ledger: string, generation: number): StackSpec {
+  const note = (what: string, index: number) => record(ledger, what, `${generation}.r${index}`)
   const resource = (index: number) => `
   r${index}:
     type: command:local:Command
     properties:
+      triggers: [${generation}]
       create: "${note('begin', index)}; sleep 0.1; ${note('done', index)}"
       delete: "${note('deleted', index)}"`
   const files = {
@@ -54,6 +55,8 @@ type KillOutcome = {
   readonly again: readonly string[]
   /** Resources that were deleted, or that are missing in the state. */
   readonly lost: readonly string[]
+  /** Replaced resources that nobody has deleted. */
+  readonly left: number
   /** Processes of the killed Run when the next one had started, and lines that they added to the ledger from then on. */
   readonly overlapping: number
   readonly processes: number
@@ -75,11 +78,14 @@ export async function measureKills(kills: number, seed: number): Promise<Pick<Be
         const victim = victims[index % victims.length] as Victim
         // Also a moment within the creation, which takes 100 ms.
         const point = { begun: 1 + Math.floor(random() * (resources - 1)), delayMs: Math.floor(random() * 150) }
-        const outcome = await killOnce(running, start, dataDir, join(directory, 'ledgers', `kill-${index}`), `kill-${index}`, victim, point)
+        const isReplacement = Math.floor(index / victims.length) % 2 === 1
+        const name = `kill-${index}`
+        const target = { dataDir, ledger: join(directory, 'ledgers', name), name, victim, point, isReplacement }
+        const outcome = await killOnce(running, start, target)
         outcomes.push(outcome)
         const { again, lost, createdBefore, inFlight } = outcome
         console.error(
-          `${index + 1}/${kills} ${victim} after ${point.begun} begun + ${point.delayMs} ms: ${createdBefore} created, ${inFlight} in flight, again [${again}], lost [${lost}]`,
+          `${index + 1}/${kills} ${victim}, ${isReplacement ? 'replacement' : 'creation'}, after ${point.begun} begun + ${point.delayMs} ms: ${createdBefore} created, ${inFlight} in flight, again [${again}], lost [${lost}], ${outcome.left} not deleted`,
         )
       }
     } finally {
@@ -89,22 +95,38 @@ export async function measureKills(kills: number, seed: number): Promise<Pick<Be
   })
 }
 
-async function killOnce(
-  running: { oarlock: Up },
-  start: () => Promise<Up>,
-  dataDir: string,
-  ledger: string,
-  name: string,
-  victim: Victim,
-  point: { begun: number; delayMs: number },
-): Promise<KillOutcome> {
+type Target = {
+  readonly dataDir: string
+  readonly ledger: string
+  readonly name: string
+  readonly victim: Victim
+  /** When so many creations have begun, and this time later. */
+  readonly point: { readonly begun: number; readonly delayMs: number }
+  /** The update that is killed replaces the resources, and does not create the first ones. */
+  readonly isReplacement: boolean
+}
+
+async function killOnce(running: { oarlock: Up }, start: () => Promise<Up>, target: Target): Promise<KillOutcome> {
+  const { dataDir, ledger, name, victim, point, isReplacement } = target
   const client = () => running.oarlock.client
-  await client()
-    .resource(stackResource)
-    .create({ metadata: { name, namespace }, spec: programOf(ledger) })
-  await eventually(() => count(readLedger(ledger), 'begin') >= point.begun, `${name} to have begun ${point.begun} resources`, 120_000)
+  const apply = async (generation: number) => {
+    const spec = programOf(ledger, generation)
+    await client().resource(stackResource).apply({ metadata: { name, namespace }, spec }, { force: true })
+  }
+  await apply(1)
+  if (isReplacement) {
+    await eventually(() => isReady(client(), name), `${name} to be Ready`, 180_000)
+    await apply(2)
+  }
+  const generation = isReplacement ? 2 : 1
+  const ofGeneration = (lines: readonly LedgerLine[]) => lines.filter(({ item }) => item.startsWith(`${generation}.`))
+  await eventually(
+    () => count(ofGeneration(readLedger(ledger)), 'begin') >= point.begun,
+    `${name} to have begun ${point.begun} resources`,
+    120_000,
+  )
   await sleep(point.delayMs)
-  const [first] = await runsOf(client(), name)
+  const first = (await runsOf(client(), name)).at(-1)
   if (!first) throw new Error(`${name}: no Run`)
   const killedAtMs = Date.now()
   await kill(running, start, dataDir, victim, first)
@@ -122,13 +144,15 @@ async function killOnce(
   const runs = await runsOf(client(), name)
   const created = new Set(lines.filter(({ what, runUid }) => what === 'begin' && runUid === first.metadata.uid).map(({ item }) => item))
   const inState = stack.status?.resources ?? 0
+  const deleted = lines.filter(({ what }) => what === 'deleted').map(({ item }) => item)
   return {
     ...{ victim, createdBefore: created.size, inFlight: ended.status?.pendingOperations?.count ?? 0 },
     again: createdAgain(lines, [ended, next, ...runs], killedAtMs),
     lost: [
-      ...lines.filter(({ what }) => what === 'deleted').map(({ item }) => item),
+      ...deleted.filter(item => item.startsWith(`${generation}.`)),
       ...(inState === resources ? [] : [`${inState} of ${resources} in the state`]),
     ],
+    left: isReplacement ? resources - new Set(deleted).size : 0,
     overlapping: processesAtStart + late.length,
     processes: (await eventually(() => runs.every(run => processesOfRun(run.metadata.uid).length === 0), 'processes to end', 5_000).catch(
       () => false,
@@ -183,7 +207,9 @@ function commandLine(pid: number): string {
 function createdAgain(lines: readonly LedgerLine[], runs: readonly Run[], killedAtMs: number): string[] {
   const inFlight = new Set(
     runs.flatMap(({ metadata, status }) =>
-      (status?.pendingOperations?.operations ?? []).map(({ urn }) => `${metadata.uid} ${urn.split('::').at(-1)}`),
+      (status?.pendingOperations?.operations ?? [])
+        .filter(({ type }) => type === 'creating')
+        .map(({ urn }) => `${metadata.uid} ${urn.split('::').at(-1)}`),
     ),
   )
   const begun = lines.filter(({ what }) => what === 'begin')
@@ -193,7 +219,7 @@ function createdAgain(lines: readonly LedgerLine[], runs: readonly Run[], killed
     const wasDone = lines.some(
       line => line.what === 'done' && line.item === item && line.runUid === runUid && line.atMs < killedAtMs - 1_000,
     )
-    return !wasDone && inFlight.has(`${runUid} ${item}`) ? [] : [item]
+    return !wasDone && inFlight.has(`${runUid} ${item.replace(/^\d+\./, '')}`) ? [] : [item]
   })
 }
 
@@ -209,6 +235,7 @@ function summarize(outcomes: readonly KillOutcome[]): Pick<Bench, 'rows' | 'fail
       'in flight': sum(each => each.inFlight),
       'created again': sum(each => each.again.length),
       lost: sum(each => each.lost.length),
+      'not deleted': sum(each => each.left),
       overlapping: sum(each => each.overlapping),
       'processes left': sum(each => each.processes),
       'locks left': sum(each => each.locks),
@@ -216,8 +243,8 @@ function summarize(outcomes: readonly KillOutcome[]): Pick<Bench, 'rows' | 'fail
       'Ready max s': Math.round(ready.max * 10) / 10,
     }
   })
-  const isBad = ({ again, lost, overlapping, processes, locks }: KillOutcome) =>
-    again.length + lost.length + overlapping + processes + locks > 0
+  const isBad = ({ again, lost, left, overlapping, processes, locks }: KillOutcome) =>
+    again.length + lost.length + left + overlapping + processes + locks > 0
   return { rows: rows.filter(({ kills }) => kills > 0), failed: outcomes.some(isBad) }
 }
 
