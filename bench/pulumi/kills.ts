@@ -55,7 +55,7 @@ type KillOutcome = {
   readonly again: readonly string[]
   /** Resources that were deleted, or that are missing in the state. */
   readonly lost: readonly string[]
-  /** Replaced resources that nobody has deleted. */
+  /** Replaced resources that were never deleted. */
   readonly left: number
   /** Processes of the killed Run when the next one had started, and lines that they added to the ledger from then on. */
   readonly overlapping: number
