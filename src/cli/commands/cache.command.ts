@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 import { parseQuantity, quantityValue } from '../../kubernetes/object/index.ts'
 import { type DeclareCommand, dataOption, duration, outputOption } from '../options.ts'
 
@@ -7,8 +7,13 @@ Packages that workers of this host keep for later Runs: dependencies of programs
 and providers. Without --data and --cache-dir the directories are
 $OARLOCK_CACHE_DIR, or else those of "oarlock up" and of "oarlock worker".`
 
+const warmNotes = `
+Domains are namespace-NAME or tenant-UID, and process-namespace-NAME or
+process-tenant-UID for Runs without a sandbox; "cache list" prints them. Runs
+of Stacks that set spec.env have dependencies of their own.`
+
 export const declare: DeclareCommand = program => {
-  const cache = program.command('cache').description('list or remove packages that workers of this host have cached')
+  const cache = program.command('cache').description('list, remove or fetch packages that workers of this host cache')
   const load = () => import('./cache.ts')
   directoryOptions(cache.command('list'))
     .description('list cached packages, the most recently used first')
@@ -19,6 +24,19 @@ export const declare: DeclareCommand = program => {
     .option('--max-size <size>', 'remove the least recently used until this size, such as 10Gi', size)
     .option('--dry-run', 'print what would be removed')
     .action(async options => (await load()).prune(options))
+  cache
+    .command('warm')
+    .argument('<source>', 'root of a source of Stacks, such as a clone')
+    .description('fetch what Runs of a source need: packages, providers, plugins')
+    .requiredOption('--domain <name>', 'trust domain of the Runs, such as namespace-team-a')
+    .option('--directory <path>', 'directory of the project in the source (default: its root)')
+    .addOption(new Option('--engine <name>', 'engine of the Runs (default: by the files)').choices(['terraform', 'opentofu', 'pulumi']))
+    .option('--engine-environment <pattern...>', "variables that Runs get (the pool's spec.engineEnvironment)")
+    .addOption(dataOption())
+    .option('--cache-dir <dir>', 'cache directory of workers (default: <data>/cache)')
+    .addOption(outputOption(['json', 'yaml']))
+    .addHelpText('after', warmNotes)
+    .action(async (source, options) => (await load()).warm(source, options))
 }
 
 function directoryOptions(command: Command): Command {

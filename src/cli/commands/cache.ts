@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import type { EngineName } from '../../api/index.ts'
 import { type CacheEntry, listCache, type PruneLimits, pruneCache } from '../../execution/cache/index.ts'
 import { formatDuration, parseDuration, rfc3339 } from '../../kubernetes/object/index.ts'
 import { formatBytes } from '../../kubernetes/util/index.ts'
@@ -12,6 +13,7 @@ import { serialize } from '../output/print-objects.ts'
 import { renderTable } from '../output/table.ts'
 
 type Options = { data?: string; cacheDir?: string; domain?: string; output?: 'json' | 'yaml' }
+type WarmOptions = Omit<Options, 'domain'> & { domain: string; directory?: string; engine?: EngineName; engineEnvironment?: string[] }
 type PruneOptions = Options & { olderThan?: string; maxSize?: number; dryRun?: boolean }
 
 /** `oarlock cache list` */
@@ -61,6 +63,58 @@ export async function prune(options: PruneOptions): Promise<void> {
     note(`${directory}: ${countOf(removed.length, 'item')} ${verb}, ${formatBytes(freedBytes)}; kept: ${summaryOf(kept)}`)
   }
 }
+
+/** `oarlock cache warm`: the cache directory is the first that exists. */
+export async function warm(source: string, options: WarmOptions): Promise<void> {
+  const { domain, directory, engine, engineEnvironment = [], output } = options
+  const cacheDir = await directoryToFill(options)
+  const startedMs = Date.now()
+  const abort = new AbortController()
+  const stop = (signal: NodeJS.Signals) => abort.abort(new CliError(`interrupted by ${signal}`, { exitCode: exitCodes.interrupted }))
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stop)
+  const { warmCache } = await import('../../execution/worker/index.ts')
+  const result = await warmCache({
+    ...{
+      source: resolve(source),
+      directory,
+      engine,
+      domain,
+      cacheDir,
+      engineEnvironment,
+      env: process.env,
+      signal: abort.signal,
+      log: note,
+    },
+    sandboxBinds: (process.env.OARLOCK_SANDBOX_BINDS ?? '').split(':').filter(Boolean),
+  }).catch(error => {
+    if (abort.signal.aborted) throw abort.signal.reason
+    throw isExpected(error) ? new CliError(error.message, { exitCode: exitCodes.failed, cause: error }) : error
+  })
+  // What is in the cache already was used too.
+  const used = inDomain(await read(cacheDir, () => listCache(cacheDir)), undefined).filter(
+    entry => entry.usedAtMs >= startedMs - 1_000 && isOfDomain(entry, domain),
+  )
+  if (output !== undefined) {
+    print(await serialize({ engine: result.engine ?? null, domain, items: newestFirst(used).map(itemOf(cacheDir)) }, output))
+    return
+  }
+  if (used.length > 0) for (const line of tableOf(used)) print(line)
+  note(`${cacheDir}: ${summaryOf(used)} for Runs of ${domain}`)
+}
+
+/** A directory that an option or the environment names may be created: workers use it later. */
+async function directoryToFill({ data, cacheDir }: WarmOptions): Promise<string> {
+  const isNamed = cacheDir !== undefined || data !== undefined || Boolean(process.env.OARLOCK_CACHE_DIR)
+  const [first = ''] = isNamed ? await candidateDirectories(data, cacheDir) : await cacheDirectories({})
+  return first
+}
+
+/** Providers of Runs without a sandbox are in one directory. */
+const isOfDomain = (entry: CacheEntry, domain: string) =>
+  entry.domain === domain || (entry.kind === 'Provider' && domain.startsWith('process-') && entry.domain === 'shared')
+
+const isExpected = (error: unknown): error is Error =>
+  error instanceof Error && ['DependencyError', 'EngineError', 'SourceError', 'InputError', 'WorkerOptionError'].includes(error.name)
 
 /**
  * The directories that exist. @throws {CliError} if none does, or the directory that an option names does not, or if no entry is of the domain

@@ -156,6 +156,11 @@ export interface Engine {
   detect(env: Record<string, string | undefined>, options?: { isFresh?: boolean }): Promise<Detection>
   /** Prepares the working directory, as `terraform init` does. @throws {EngineError} */
   prepare(context: EngineContext): Promise<void>
+  /**
+   * Puts the packages, providers and plugins of the program into the stores of the host, and uses neither state nor variables. Unset: there are
+   * only packages. @throws {EngineError} {DependencyError}
+   */
+  readonly warm?: (context: EngineContext) => Promise<void>
   /** Computes the changes. Writes only caches and files of the Run. @throws {EngineError} */
   plan(context: EngineContext, options?: PlanOptions): Promise<PlanResult>
   /**

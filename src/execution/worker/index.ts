@@ -8,6 +8,8 @@
  * supervisor enforces it if the worker cannot. When a Run ends, its processes have exited and its directory is removed (invariants 1, 9, 10).
  * Not here: which Run is executed by which worker, and when (`controllers/`); how an engine works (`engine/`).
  */
+import type { WarmCacheOptions, WarmResult } from './warm-cache.ts'
+
 export type { WorkerHealth } from './decide-health.ts'
 export { workerExitCodes } from './exit-codes.ts'
 export type { HollowFleet, HollowProfile, HollowStackLoad, Latencies } from './hollow/index.ts'
@@ -17,10 +19,14 @@ export { runWorker } from './run-worker.ts'
 export type { RunWorkerOptions } from './run-worker-options.ts'
 export { workerSignals } from './signals.ts'
 export { countUnsavedStates } from './supervisor/index.ts'
+export type { WarmCacheOptions, WarmResult } from './warm-cache.ts'
 export { capabilitiesFromEnv, engineVersions, type WorkerCapabilities } from './worker-capabilities.ts'
 export { defaultWorkerDirectory, prepareWorkerDirectories } from './worker-directories.ts'
 export { WorkerOptionError } from './worker-option-error.ts'
 export { type WorkerOverrides, type WorkerSettings, workerOptionsFromEnv } from './worker-options.ts'
+
+/** Loaded on demand: a worker does not need it. */
+export const warmCache = async (options: WarmCacheOptions): Promise<WarmResult> => (await import('./warm-cache.ts')).warmCache(options)
 
 /** Hollow workers, to measure the capacity of a server. Loaded on demand: a real worker does not need them. */
 export const hollowWorkers = () => import('./hollow/index.ts')

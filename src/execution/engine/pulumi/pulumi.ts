@@ -4,12 +4,16 @@ import { EngineError } from '../engine-error.ts'
 import { maxPlanBytes } from '../file-limits.ts'
 import { jsonDigest } from '../json-digest.ts'
 import { commonOptions, executionOptions, operationOptions, selectedTargets } from './arguments.ts'
+import { installPackages } from './install-packages.ts'
 import { ObservedEvents } from './observed-events.ts'
 import { formatPending } from './pending-creates.ts'
 import { addSteps, formatChange, isImplied, type ParsedPlan, parsePlanFile, withRefreshed } from './plan-file.ts'
+import { linkPlugins } from './plugin-cache.ts'
+import { readProject } from './project-file.ts'
 import { type CliResult, PulumiCli } from './pulumi-cli.ts'
+import { pluginsOfProgram } from './required-plugins.ts'
 import { countResources, liveResources, readOutputs } from './results.ts'
-import { isManaged, openSession, operationsOf, type Session } from './session.ts'
+import { isManaged, openSession, operationsOf, pulumiHome, type Session } from './session.ts'
 import { type PlannedFor, planDigest, readStoredPlan, type StoredPlan } from './stored-plan.ts'
 import { isCounted } from './urn.ts'
 
@@ -36,6 +40,13 @@ class PulumiEngine implements Engine {
 
   async detect(env: Record<string, string | undefined>, options?: { isFresh?: boolean }): Promise<Detection> {
     return await this.#cli.detect(env, options)
+  }
+
+  readonly warm = async (context: EngineContext): Promise<void> => {
+    const project = await readProject(context)
+    for (const program of await this.#cli.companions()) context.showProgram(program)
+    const packages = await installPackages(context, this.#cli, project)
+    await linkPlugins(context, this.#cli, { required: await pluginsOfProgram(project, packages), home: pulumiHome(context) })
   }
 
   async prepare(context: EngineContext): Promise<void> {

@@ -3,6 +3,8 @@ import { isJsonObject } from '../../../kubernetes/object/index.ts'
 import { RootDirectory } from '../../../kubernetes/util/index.ts'
 import type { Deployment } from '../../../stores/pulumi/index.ts'
 import type { StoredPackages } from '../../dependencies/index.ts'
+import type { ProgramPackages } from './install-packages.ts'
+import type { PulumiProject } from './project-file.ts'
 
 /** A provider of a program or a state, which the CLI gets as a plugin of kind "resource". */
 export type RequiredPlugin = {
@@ -35,6 +37,15 @@ export function validPlugins(found: Iterable<{ name?: unknown; version?: unknown
     plugins.set(JSON.stringify([name, number, url]), { name, version: number, server: url })
   }
   return [...plugins.values()].slice(0, maxPlugins)
+}
+
+/** Those that a program names itself, before there is a state. */
+export async function pluginsOfProgram(
+  { runtime, document }: Pick<PulumiProject, 'runtime' | 'document'>,
+  { stored }: Pick<ProgramPackages, 'stored'>,
+): Promise<RequiredPlugin[]> {
+  if (stored) return await pluginsOfPackages(stored)
+  return runtime === 'yaml' ? pluginsOfYaml(document) : []
 }
 
 /** Those of the installed packages of a program, as the language hosts of the CLI find them. */

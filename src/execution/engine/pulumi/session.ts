@@ -11,7 +11,7 @@ import { pendingCreates, pendingImport, rejectPendingCreates, withImported, with
 import { linkPlugins } from './plugin-cache.ts'
 import { type PulumiProject, readProject } from './project-file.ts'
 import type { CliResult, PulumiCli } from './pulumi-cli.ts'
-import { pluginsOfPackages, pluginsOfState, pluginsOfYaml, validPlugins } from './required-plugins.ts'
+import { pluginsOfProgram, pluginsOfState, validPlugins } from './required-plugins.ts'
 import { countResources, deploymentOf, liveResources } from './results.ts'
 import { RunBackend } from './run-backend.ts'
 import { writeStackConfig } from './stack-config.ts'
@@ -63,11 +63,7 @@ export async function openSession(context: EngineContext, cli: PulumiCli): Promi
   for (const program of await cli.companions()) context.showProgram(program)
   const packages = await installPackages(context, cli, project)
   const opening = { context, cli, project, name, env: { ...baseEnvironment(context), ...packages.env } }
-  const ofProgram = packages.stored
-    ? await pluginsOfPackages(packages.stored)
-    : project.runtime === 'yaml'
-      ? pluginsOfYaml(project.document)
-      : []
+  const ofProgram = await pluginsOfProgram(project, packages)
   const { session, deployment } = isManaged(context)
     ? await openManaged(opening)
     : { session: await openExternalSession(opening), deployment: {} }
@@ -173,7 +169,7 @@ const switchable = (current: () => RunPulumiState): RunPulumiState => ({
   decrypt: values => current().decrypt(values),
 })
 
-const pulumiHome = ({ scratch }: Pick<EngineContext, 'scratch'>): string => join(scratch, 'pulumi-home')
+export const pulumiHome = ({ scratch }: Pick<EngineContext, 'scratch'>): string => join(scratch, 'pulumi-home')
 
 function baseEnvironment({ scratch }: EngineContext): Record<string, string> {
   return {

@@ -49,6 +49,10 @@ class TerraformEngine implements Engine {
     return await this.#cli.detect(env, options)
   }
 
+  readonly warm = async (context: EngineContext): Promise<void> => {
+    await this.#linkProviders(context, await this.#cli.find())
+  }
+
   async prepare(context: EngineContext): Promise<void> {
     const binary = await this.#cli.find()
     if (isManaged(context)) {
@@ -57,10 +61,7 @@ class TerraformEngine implements Engine {
     } else rejectEnv(context, ['TF_DATA_DIR'])
     if (context.env.TF_LOG !== undefined) context.log('TF_LOG is ignored, because its output contains secrets')
     const plugins = runPluginDirectory(context)
-    const platform = this.#cli.platformOf(binary)
-    const links = await linkProviders(context, plugins, platform)
-    const shared = { flavor: this.#flavor.name, binary: binary.path, platform, workerEnv: this.#env, own: plugins, links }
-    await linkSharedProviders(context, shared)
+    const links = await this.#linkProviders(context, binary)
 
     const json = isAtLeast(binary.version, [1, 9])
     context.log(`${this.#flavor.title} ${binary.version}: init`)
@@ -80,6 +81,15 @@ class TerraformEngine implements Engine {
     if (needsBackend) await this.#initBackend(context, binary, [...args, '-get=false'])
     await keepProviders(context, plugins, links)
     if (isManaged(context)) await checkBackend(context)
+  }
+
+  /** Those that the host has, or that Runs of the trust domain share. */
+  async #linkProviders(context: EngineContext, binary: { path: string; version: string }): ReturnType<typeof linkProviders> {
+    const own = runPluginDirectory(context)
+    const platform = this.#cli.platformOf(binary)
+    const links = await linkProviders(context, own, platform)
+    await linkSharedProviders(context, { flavor: this.#flavor.name, binary: binary.path, platform, workerEnv: this.#env, own, links })
+    return links
   }
 
   async #initBackend(context: EngineContext, binary: { path: string; version: string }, args: string[]): Promise<void> {
