@@ -13,6 +13,7 @@ const commands = {
   controller: () => import('./commands/controller.command.ts'),
   pool: () => import('./commands/pool.command.ts'),
   manifests: () => import('./commands/manifests.command.ts'),
+  crds: () => import('./commands/crds.command.ts'),
   'join-service': () => import('./commands/join-service.command.ts'),
   backup: () => import('./commands/backup.command.ts'),
   restore: () => import('./commands/restore.command.ts'),

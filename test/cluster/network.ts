@@ -1,4 +1,5 @@
-import { execFileSync } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { readlinkSync } from 'node:fs'
 
 /**
  * The network of a cluster: a namespace for the control plane with a bridge, to which the namespaces of the nodes and this machine are connected.
@@ -7,13 +8,14 @@ import { execFileSync } from 'node:child_process'
 export class ClusterNetwork {
   readonly id: string
   readonly #prefix: string
-  readonly #namespaces: string[] = []
+  /** Each keeps a namespace. Not `ip netns`: sandboxes of other processes unmount what is below /run/netns, which is a shared mount. */
+  readonly #holders: ChildProcess[] = []
 
   /** @param id at most 6 characters, unique on this machine. */
   constructor(id: string) {
     this.id = id
     this.#prefix = freePrefix()
-    const controlPlane = this.#addNamespace('cp')
+    const controlPlane = this.#addNamespace()
     inside(controlPlane, 'ip link add nodes type bridge', `ip addr add ${this.controlPlaneAddress}/24 dev nodes`, 'ip link set nodes up')
     inside(controlPlane, 'sysctl -qw net.ipv4.ip_forward=1')
     run(`ip link add oar-${id} type veth peer name host netns ${controlPlane}`)
@@ -23,7 +25,7 @@ export class ClusterNetwork {
   }
 
   get controlPlane(): string {
-    return this.#namespaces[0] ?? ''
+    return String(this.#holders[0]?.pid)
   }
 
   get controlPlaneAddress(): string {
@@ -43,9 +45,9 @@ export class ClusterNetwork {
     return `10.244.${number}.0/24`
   }
 
-  /** @returns the network namespace of node `number`, which counts from 1. */
+  /** @returns the process that keeps the network namespace of node `number`, which counts from 1. */
   addNode(number: number): string {
-    const namespace = this.#addNamespace(`n${number}`)
+    const namespace = this.#addNamespace()
     inside(this.controlPlane, `ip link add n${number} type veth peer name eth0 netns ${namespace}`)
     inside(this.controlPlane, `ip link set n${number} master nodes`, `ip link set n${number} up`)
     inside(namespace, `ip addr add ${this.nodeAddress(number)}/24 dev eth0`, 'ip link set eth0 up')
@@ -54,23 +56,38 @@ export class ClusterNetwork {
     return namespace
   }
 
+  /** Of the loopback interface. */
+  addAddress(namespace: string, address: string): void {
+    inside(namespace, `ip addr add ${address}/32 dev lo`)
+  }
+
   close(): void {
     // The other end may be gone with its namespace.
     if (run('ip -o link').includes(` oar-${this.id}@`)) run(`ip link del oar-${this.id}`)
-    for (const namespace of this.#namespaces) run(`ip netns del ${namespace}`)
+    for (const holder of this.#holders) holder.kill('SIGKILL')
   }
 
-  #addNamespace(name: string): string {
-    const namespace = `oar-${this.id}-${name}`
-    run(`ip netns add ${namespace}`)
+  #addNamespace(): string {
+    const holder = spawn('unshare', ['--net', 'sleep', 'infinity'], { stdio: 'ignore' })
+    this.#holders.push(holder)
+    const namespace = String(holder.pid)
+    const own = readlinkSync('/proc/self/ns/net')
+    waitUntil(`process ${namespace} to have a network namespace`, () => readlinkSync(`/proc/${namespace}/ns/net`) !== own)
     inside(namespace, 'ip link set lo up')
-    this.#namespaces.push(namespace)
     return namespace
   }
 }
 
 /** Arguments before a command that is to run in a network namespace. Not `ip netns exec`, which would replace /sys and with it the cgroups. */
-export const enter = (namespace: string): string[] => ['nsenter', `--net=/run/netns/${namespace}`]
+export const enter = (namespace: string): string[] => ['nsenter', `--target=${namespace}`, '--net']
+
+/** Blocks this thread. @throws {Error} after 20 s. */
+export function waitUntil(what: string, isDone: () => boolean): void {
+  for (let attempt = 0; !isDone(); attempt++) {
+    if (attempt === 2_000) throw new Error(`waited 20 s for ${what}`)
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10)
+  }
+}
 
 function freePrefix(): string {
   const used = run('ip -4 -o addr')

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createCgroup, removeCgroup } from './cgroups.ts'
 import { type ControlPlane, dnsAddress } from './control-plane.ts'
-import { type ClusterNetwork, enter } from './network.ts'
+import { type ClusterNetwork, enter, waitUntil } from './network.ts'
 import { built, cniDirectory, Program } from './programs.ts'
 
 /** Files below /proc/sys that the kubelet sets, with what it wants: in a container or a virtual machine it may not. */
@@ -34,7 +34,7 @@ export class ClusterNode {
     const binds = Object.keys(sysctls).map(path => `mount --bind ${join(directory, path.replace('/', '-'))} /proc/sys/${path}`)
     const log = (name: string) => join(directory, `${name}.log`)
     // The network namespaces of Pods have their files here, which end with this mount namespace.
-    binds.push('mount -t tmpfs netns /run/netns')
+    binds.push('mkdir -p /run/netns', 'mount -t tmpfs netns /run/netns')
     const hold = `${binds.join(' && ')} && touch ${join(directory, 'mounted')} && exec sleep infinity`
     this.#holder = new Program('mount namespace', log('holder'), [
       ...enter(networkNamespace),
@@ -46,10 +46,12 @@ export class ClusterNode {
       '-c',
       hold,
     ])
+    // A program that enters before would share the mounts of this machine.
+    waitUntil(`the mounts of node ${this.name}`, () => existsSync(join(directory, 'mounted')))
     this.#namespaces = ['nsenter', `--target=${this.#holder.pid}`, '--mount', '--net']
     const files = writeConfiguration(options, this.#socket)
     const kubeconfig = controlPlane.kubeconfig(`system:node:${this.name}`, 'system:nodes')
-    execFileSync('nsenter', [`--net=/run/netns/${networkNamespace}`, 'ip', 'addr', 'add', `${dnsAddress}/32`, 'dev', 'lo'])
+    network.addAddress(networkNamespace, dnsAddress)
     const run = (name: string, args: string[]) => () => new Program(name, log(name), [...this.#namespaces, ...args])
     const start = {
       containerd: run('containerd', ['containerd', `--config=${files.containerd}`]),

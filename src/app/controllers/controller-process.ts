@@ -18,7 +18,7 @@ import { createPodCredential } from '../join/index.ts'
 import { type RoleListenerOptions, startTlsListener } from '../listener/tls-listener.ts'
 import { makeControllers } from './controllers.ts'
 import { ensureDefaultPool } from './default-pool.ts'
-import { crdRevision, installOarlock, readCrdState } from './install.ts'
+import { crdRevision, describeCrdState, installOarlock, readCrdState } from './install.ts'
 import { StoresClient } from './stores-client.ts'
 
 export type ControllerProcessOptions = {
@@ -34,6 +34,8 @@ export type ControllerProcessOptions = {
   queue: RoleListenerOptions & { dataDir: string }
   /** `install`: installs missing CRDs. `upgrade`: also replaces older ones. `check`: changes nothing. */
   crds: 'install' | 'upgrade' | 'check'
+  /** Creates the WorkerPool `default`, unless it exists. Default: true. */
+  createDefaultPool?: boolean
   maxRunning?: number | undefined
   approvalTimeoutMs?: number | undefined
   leaseDurationMs?: number | undefined
@@ -123,10 +125,11 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
       if (!isStopping) options.onLeadershipLost()
     },
   })
-  manager.add({
-    name: 'create the default pool',
-    start: async () => await ensureDefaultPool(manager.leaderClient),
-  })
+  if (options.createDefaultPool ?? true)
+    manager.add({
+      name: 'create the default pool',
+      start: async () => await ensureDefaultPool(manager.leaderClient),
+    })
   const queue = await startTlsListener({
     ...options.queue,
     role: 'queue',
@@ -197,14 +200,10 @@ export async function prepareServer({ client, crds, log }: Pick<ControllerProces
   const state = await readCrdState(client)
   const isAllowed = crds === 'upgrade' || (crds === 'install' && state.kind === 'missing')
   if ((state.kind === 'missing' || state.kind === 'older') && !isAllowed) {
-    const found =
-      state.kind === 'missing'
-        ? `lacks the CRDs ${state.names.join(', ')}`
-        : `has CRDs of revision ${state.revision}, and this version needs ${crdRevision}`
     const flag = state.kind === 'missing' ? 'install' : 'upgrade'
     throw new AppStartError(
       'Crds',
-      `the server ${client.server} ${found}`,
+      `the server ${client.server} ${describeCrdState(state)}`,
       `as a user who may write CRDs, apply the output of "oarlock manifests", or run "oarlock controller --crds ${flag}" instead of this process`,
     )
   }

@@ -11,7 +11,7 @@ import { type ApiServer, startServer } from '../../kubernetes/server/index.ts'
 import { AppStartError } from '../app-start-error.ts'
 import { oarlockManifests } from '../manifests/index.ts'
 import { prepareServer, startControllerProcess } from './controller-process.ts'
-import { crdRevision, crdRevisionAnnotation, installOarlock, readCrdState } from './install.ts'
+import { crdRevision, crdRevisionAnnotation, describeCrdState, installOarlock, readCrdState, upgradeCrds } from './install.ts'
 
 const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-install-'))
 let server: ApiServer
@@ -72,6 +72,18 @@ test('a controller rejects a server without CRDs or with older ones, and names t
   equal(older.kind, 'Crds')
   match(older.message, /has CRDs of revision 0, and this version needs \d+/)
   match(older.hint ?? '', /oarlock controller --crds upgrade/)
+})
+
+test('upgradeCrds replaces older CRDs, and changes no roles', async () => {
+  await setRevision(String(crdRevision - 1), 'stacks.oarlock.dev')
+  const older = await readCrdState(client)
+  equal(describeCrdState(older), `has CRDs of revision ${crdRevision - 1}, and this version needs ${crdRevision}`)
+  const path = '/apis/rbac.authorization.k8s.io/v1/clusterroles/oarlock:view'
+  const readRole = async () => (await client.request({ path })).json()
+  const role = await readRole()
+  await upgradeCrds(client)
+  deepEqual(await readCrdState(client), { kind: 'current' })
+  deepEqual(await readRole(), role)
 })
 
 test('one newer CRD suffices: its installation by a newer version may have been interrupted', async () => {

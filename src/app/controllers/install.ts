@@ -34,6 +34,26 @@ export async function readCrdState(client: Client): Promise<CrdState> {
   return oldest === crdRevision ? { kind: 'current' } : { kind: 'older', revision: oldest }
 }
 
+/** What a server has, as the predicate of a sentence: `has CRDs of revision 3`. */
+export function describeCrdState(state: CrdState): string {
+  switch (state.kind) {
+    case 'current':
+      return `has CRDs of revision ${crdRevision}`
+    case 'newer':
+      return `has newer CRDs, of revision ${state.revision}`
+    case 'older':
+      return `has CRDs of revision ${state.revision}, and this version needs ${crdRevision}`
+    case 'missing':
+      return `lacks the CRDs ${state.names.join(', ')}`
+  }
+}
+
+/** Installs or upgrades the CRDs only, and waits until the server serves them. */
+export async function upgradeCrds(client: Client): Promise<void> {
+  await installKinds(client, oarlockResources)
+  await recordRevision(client)
+}
+
 /**
  * Checks that a data directory was not used by a newer version, whose objects may have fields that the schemas of this version drop.
  * @throws {AppStartError} if it was; no object of Oarlock was changed then.
@@ -57,6 +77,10 @@ export async function installOarlock(client: Client): Promise<void> {
   ])
   await applyManifests(client)
   // Last: an installation that was interrupted before its policies were applied must not count as complete.
+  await recordRevision(client)
+}
+
+async function recordRevision(client: Client): Promise<void> {
   const crds = client.resource(crdResource)
   const annotations = { [crdRevisionAnnotation]: String(crdRevision) }
   await Promise.all(

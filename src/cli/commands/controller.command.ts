@@ -12,6 +12,7 @@ export const declare: DeclareCommand = (program, exitWith) => {
   listenOptions(command, { what: 'the queue, which the leader serves', port: 7470, ownCertificate: true })
     .option('--health-address <host:port>', 'address of /livez, /readyz, /metrics and the status page', '127.0.0.1:7467')
     .option('--allow-path <dir>', 'directory that Stacks may use with source.path and file:// repositories, repeatable', collect, [])
+    .option('--no-default-pool', 'do not create the WorkerPool default if it does not exist')
     .option('--max-running <n>', 'maximum concurrent Runs over all pools', positiveInteger)
     .option('--approval-timeout <duration>', 'how long an approval is valid', duration, '24h')
     .option(

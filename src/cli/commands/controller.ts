@@ -10,6 +10,7 @@ export type ControllerOptions = RoleOptions &
   RoleListenOptions & {
     healthAddress: string
     allowPath: string[]
+    defaultPool: boolean
     maxRunning?: number
     approvalTimeout: string
     leaseDuration: string
@@ -22,6 +23,7 @@ export async function controller(options: ControllerOptions): Promise<number> {
     const { startControllerProcess } = await roles.controller()
     const started = await startControllerProcess({
       ...{ client, access, log, crds: options.crds, maxRunning: options.maxRunning },
+      createDefaultPool: options.defaultPool,
       approvalTimeoutMs: parseDuration(options.approvalTimeout),
       cacheDir: join(dataDir, 'cache'),
       allowPaths: options.allowPath.map(path => resolve(path)),

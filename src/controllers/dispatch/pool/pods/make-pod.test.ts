@@ -73,6 +73,7 @@ test('keeps the template except for the fields that make it a worker of this poo
 test('mounts the credential in the worker container only, and no service account token', () => {
   const { spec } = make(true)
   equal(spec.automountServiceAccountToken, false)
+  equal(spec.shareProcessNamespace, true)
   deepEqual(spec.volumes, [
     { name: 'scratch', emptyDir: {} },
     { name: 'oarlock-credential', secret: { secretName: 'gpu-1', defaultMode: 0o400 } },

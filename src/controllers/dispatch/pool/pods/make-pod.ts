@@ -57,6 +57,8 @@ export function makeWorkerPod({ pool, workerName, environment, hasCredential }: 
     },
     spec: {
       terminationGracePeriodSeconds: Math.ceil(parseDuration(spec.drainGrace ?? defaults.drainGrace) / 1_000) + afterGraceSeconds,
+      // Process 1 of a Pod reaps the processes that engines leave behind. A worker does not, and its supervisor refuses to watch over process 1.
+      shareProcessNamespace: true,
       // The worker has its own credential and needs no service account token.
       ...(hasCredential && { automountServiceAccountToken: false }),
       ...template,

@@ -1,0 +1,85 @@
+{{- define "oarlock.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{- define "oarlock.labels" -}}
+app.kubernetes.io/name: oarlock
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end }}
+
+{{- define "oarlock.selector" -}}
+app.kubernetes.io/name: oarlock
+app.kubernetes.io/component: {{ . }}
+{{- end }}
+
+{{- define "oarlock.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+fsGroupChangePolicy: OnRootMismatch
+seccompProfile: { type: RuntimeDefault }
+{{- end }}
+
+{{- define "oarlock.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: { drop: [ALL] }
+{{- end }}
+
+{{- /* Arguments: root, values of the component. */ -}}
+{{- define "oarlock.scheduling" -}}
+{{- with .root.Values.imagePullSecrets }}
+imagePullSecrets:
+{{- range . }}
+  - name: {{ . }}
+{{- end }}
+{{- end }}
+{{- with .values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .values.nodeSelector }}
+nodeSelector: {{ toJson . }}
+{{- end }}
+{{- with .values.tolerations }}
+tolerations: {{ toJson . }}
+{{- end }}
+{{- with .values.affinity }}
+affinity: {{ toJson . }}
+{{- end }}
+{{- end }}
+
+{{- /* Arguments: name. */ -}}
+{{- define "oarlock.service" -}}
+oarlock-{{ . }}.oarlock-system.svc
+{{- end }}
+
+{{- /* PodSpec of a worker. Arguments: root, values. */ -}}
+{{- define "oarlock.workerPod" -}}
+{{- $values := .values -}}
+{{- $container := dict
+  "name" "worker"
+  "image" (include "oarlock.image" .root)
+  "imagePullPolicy" .root.Values.image.pullPolicy
+  "args" (list "worker")
+  "resources" ($values.resources | default dict)
+  "env" ($values.extraEnv | default list)
+  "securityContext" (include "oarlock.containerSecurity" .root | fromYaml)
+  "volumeMounts" (list (dict "name" "home" "mountPath" "/home/oarlock") (dict "name" "tmp" "mountPath" "/tmp"))
+-}}
+{{- /* Process 1 of the Pod reaps the processes that engines leave; a worker does not. */ -}}
+{{- $pod := dict
+  "shareProcessNamespace" true
+  "automountServiceAccountToken" false
+  "enableServiceLinks" false
+  "securityContext" (include "oarlock.podSecurity" .root | fromYaml)
+  "containers" (list $container)
+  "volumes" (list (dict "name" "home" "emptyDir" dict) (dict "name" "tmp" "emptyDir" dict))
+-}}
+{{- with $values.serviceAccountName }}{{- $_ := set $pod "serviceAccountName" . -}}{{- end -}}
+{{- $pod = mergeOverwrite $pod (include "oarlock.scheduling" . | fromYaml) ($values.podSpec | default dict | deepCopy) -}}
+{{- toYaml $pod -}}
+{{- end }}

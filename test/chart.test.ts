@@ -1,0 +1,90 @@
+import { deepEqual, equal, match } from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { parseAllDocuments } from 'yaml'
+import { chartFiles } from '../scripts/generate-chart.ts'
+import { installationObjects } from '../src/app/controllers/install.ts'
+
+const root = join(import.meta.dirname, '..')
+const chart = join(root, 'charts/oarlock')
+const clients = process.env.OARLOCK_CLIENTS_DIR ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'oarlock', 'clients')
+const helm = join(clients, 'helm')
+const skip = existsSync(helm) ? false : 'helm not found: run scripts/build-clients.sh (needs Go)'
+
+type Manifest = { kind: string; metadata: { name: string; namespace?: string }; spec?: Record<string, unknown> }
+
+function template(...args: string[]) {
+  const all = ['template', 'oarlock', chart, '--kube-version', '1.36.0', '--namespace', 'oarlock-system', '--include-crds', ...args]
+  const { status, stdout, stderr } = spawnSync(helm, all, { encoding: 'utf8', maxBuffer: 2 ** 26 })
+  return {
+    status,
+    stderr,
+    objects: status === 0 ? parseAllDocuments(stdout).flatMap(document => (document.toJSON() as Manifest) ?? []) : [],
+  }
+}
+
+const keyOf = ({ kind, metadata: { name, namespace } }: Manifest) => `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`
+
+test('the generated files of the chart are up to date (update them with node scripts/generate-chart.ts)', () => {
+  const expected = chartFiles()
+  const outdated = [...expected].filter(
+    ([path, text]) => !existsSync(join(chart, path)) || readFileSync(join(chart, path), 'utf8') !== text,
+  )
+  deepEqual(
+    outdated.map(([path]) => path),
+    [],
+  )
+  const present = globSync(['crds/*', 'templates/generated/*', 'files/*'], { cwd: chart })
+  deepEqual(present.sort(), [...expected.keys()].sort())
+})
+
+test('the chart installs what "oarlock manifests" prints, except for the namespace of the release', { skip }, () => {
+  const rendered = new Map(template().objects.map(object => [keyOf(object), object]))
+  const expected = (installationObjects({ policies: true }) as Manifest[]).filter(object => keyOf(object) !== 'Namespace oarlock-system')
+  for (const object of expected) deepEqual(rendered.get(keyOf(object)), JSON.parse(JSON.stringify(object)), keyOf(object))
+})
+
+test('the version of the chart is that of the package', () => {
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
+  const text = readFileSync(join(chart, 'Chart.yaml'), 'utf8')
+  match(text, new RegExp(`^version: ${version}$`, 'm'))
+  match(text, new RegExp(`^appVersion: ${version}$`, 'm'))
+})
+
+for (const [name, args, message] of [
+  ['another namespace', ['--namespace', 'default'], /namespace default, allowed: oarlock-system/],
+  ['an unknown value', ['--set', 'controllers.replica=3'], /additional properties 'replica' not allowed/],
+  ['no controllers', ['--set', 'controllers.replicas=0'], /controllers\/replicas/],
+  ['CertManager without an issuer', ['--set', 'stores.certificate.mode=CertManager'], /issuerRef\.name is missing/],
+  ['a pool of both kinds', ['--set', 'warmWorkers.default.replicas=1'], /warmWorkers\.default and pools\.default have the same name/],
+  ['an address without TLS', ['--set', 'stores.advertiseUrl=http://stores'], /stores\/advertiseUrl/],
+  ['a ServiceMonitor without its kind', ['--set', 'monitoring.serviceMonitor.enabled=true'], /install the Prometheus operator first/],
+] as const)
+  test(`the chart rejects ${name}`, { skip }, () => {
+    const { status, stderr } = template(...args)
+    equal(status, 1)
+    match(stderr, message)
+  })
+
+test('every container of the chart meets the Pod Security Standard restricted', { skip }, () => {
+  const { objects } = template('--set', 'warmWorkers.edge.replicas=2')
+  type PodSpec = { securityContext?: Record<string, unknown>; containers?: { name: string; securityContext?: Record<string, unknown> }[] }
+  const podSpecs = objects.flatMap(object => {
+    const spec = object.spec as { template?: { spec?: PodSpec } } & PodSpec
+    const found = spec?.template?.spec ?? spec
+    return found?.containers ? [[keyOf(object), found] as const] : []
+  })
+  equal(podSpecs.length, 8)
+  for (const [key, { securityContext, containers = [] }] of podSpecs) {
+    deepEqual([securityContext?.runAsNonRoot, securityContext?.seccompProfile], [true, { type: 'RuntimeDefault' }], key)
+    for (const container of containers)
+      deepEqual(
+        container.securityContext,
+        { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } },
+        `${key} ${container.name}`,
+      )
+  }
+})
