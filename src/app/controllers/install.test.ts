@@ -79,7 +79,7 @@ test('upgradeCrds replaces older CRDs, and changes no roles', async () => {
   const older = await readCrdState(client)
   equal(describeCrdState(older), `has CRDs of revision ${crdRevision - 1}, and this version needs ${crdRevision}`)
   const path = '/apis/rbac.authorization.k8s.io/v1/clusterroles/oarlock:view'
-  const readRole = async () => (await client.request({ path })).json()
+  const readRole = async () => (await client.request({ method: 'GET', path })).json()
   const role = await readRole()
   await upgradeCrds(client)
   deepEqual(await readCrdState(client), { kind: 'current' })
