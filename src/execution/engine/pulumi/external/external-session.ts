@@ -89,7 +89,7 @@ function rejectInterrupted({ spec }: EngineContext, deployment: Deployment): voi
   if (urns.length === 0 || spec.pulumi?.pendingCreates === 'Clear') return
   throw new EngineError(
     'PendingCreates',
-    `in the state of the backend the creation of resources is interrupted, and it is unknown whether the provider finished: ${formatPending(urns)}; decide for each with "pulumi refresh" on that backend, which asks, or delete what exists and set spec.pulumi.pendingCreates to Clear, which creates them again`,
+    `in the state of the backend the creation of resources is interrupted, and it is unknown whether the provider finished: ${formatPending(urns)}; delete what exists and set spec.pulumi.pendingCreates to Clear, which creates them again; or clear them with "pulumi refresh --clear-pending-creates" on that backend and add what exists with "pulumi import"`,
     { retryable: false },
   )
 }
