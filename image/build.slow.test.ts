@@ -18,7 +18,10 @@ function build(name: string, umask: string): string {
   return /sha256:[0-9a-f]{64}/.exec(output)?.[0] ?? ''
 }
 
-test('two builds with another umask and another temporary directory have the same digest', { skip: imageMissing() ?? false }, () => {
+test('two builds with another umask and another temporary directory have the same digest', {
+  skip: imageMissing() ?? false,
+  timeout: 900_000,
+}, () => {
   const digest = build('a', '022')
   match(digest, /^sha256:/)
   equal(build('b', '077'), digest)

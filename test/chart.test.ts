@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { parseAllDocuments } from 'yaml'
 import { chartFiles } from '../scripts/generate-chart.ts'
+import { kustomizeFiles } from '../scripts/generate-kustomize.ts'
 import { installationObjects } from '../src/app/controllers/install.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -45,6 +46,15 @@ test('the chart installs what "oarlock manifests" prints, except for the namespa
   const rendered = new Map(template().objects.map(object => [keyOf(object), object]))
   const expected = (installationObjects({ policies: true }) as Manifest[]).filter(object => keyOf(object) !== 'Namespace oarlock-system')
   for (const object of expected) deepEqual(rendered.get(keyOf(object)), JSON.parse(JSON.stringify(object)), keyOf(object))
+})
+
+test('deploy/kustomize is the chart with its default values (update it with node scripts/generate-kustomize.ts HELM)', { skip }, () => {
+  const directory = join(root, 'deploy/kustomize')
+  const outdated = [...kustomizeFiles(helm)].filter(([name, text]) => readFileSync(join(directory, name), 'utf8') !== text)
+  deepEqual(
+    outdated.map(([name]) => name),
+    [],
+  )
 })
 
 test('the version of the chart is that of the package', () => {

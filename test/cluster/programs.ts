@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, existsSync, openSync, readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -14,9 +14,13 @@ const builtPrograms = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kub
 const installedPrograms = ['containerd', 'ctr', 'runc', 'nft', 'ip', 'nsenter', 'unshare', 'openssl']
 export const cniDirectory = ['/usr/lib/cni', '/opt/cni/bin'].find(path => existsSync(join(path, 'bridge')))
 
+/** Also in test/allowed-skips.mjs. */
+const namespacesDenied = 'no network and mount namespaces may be created'
+
 /** The reason why a cluster cannot be started on this machine; undefined if it can. */
 export function clusterMissing(): string | undefined {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'a cluster needs root on Linux'
+  if (spawnSync('unshare', ['--net', '--mount', 'true']).status !== 0) return namespacesDenied
   const missingBuilt = builtPrograms.filter(name => !existsSync(built(name)))
   if (missingBuilt.length > 0) return `${missingBuilt.join(', ')} not found in ${directory}: run scripts/build-peers.sh (needs Go)`
   const path = `${process.env.PATH}:/usr/sbin:/sbin`.split(':')
