@@ -151,7 +151,8 @@ test('stores every version of a local state file while the apply runs', { timeou
       counts,
       counts.toSorted((a, b) => a - b),
     )
-    ok(acknowledged.length >= 5, `${acknowledged.length} versions`)
+    // How many depends on how fast the engine writes; the last one alone would be stored after the apply.
+    ok(acknowledged.length >= 2, `${acknowledged.length} versions`)
     const tookMs = acknowledged.map(one => one.tookMs).sort((a, b) => a - b)
     t.diagnostic(
       `${acknowledged.length} versions acknowledged for 20 resources, upload median ${tookMs[tookMs.length >> 1]?.toFixed(1)} ms`,

@@ -52,7 +52,13 @@ export async function open(
     readable: more.readable ?? [],
     onExceeded: what => {
       exceeded.push(what)
-      for (const group of groups) process.kill(-group, 'SIGKILL')
+      for (const group of groups) {
+        try {
+          process.kill(-group, 'SIGKILL')
+        } catch {
+          // It has ended by itself meanwhile.
+        }
+      }
     },
   })
   t.after(async () => {

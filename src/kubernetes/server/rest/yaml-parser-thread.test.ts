@@ -17,7 +17,7 @@ test('only long YAML that is not JSON goes to the thread', () => {
 })
 
 test('concurrent texts are converted to JSON or rejected', async () => {
-  const yaml = new YamlParserThread()
+  const yaml = new YamlParserThread({ limitMs: 60_000 })
   const [map, list] = await Promise.all([
     yaml.toJson(lines(2_000), ann),
     yaml.toJson('- 1\n- yes\n', ann),
