@@ -56,7 +56,7 @@ export async function open(
         try {
           process.kill(-group, 'SIGKILL')
         } catch {
-          // It has ended by itself meanwhile.
+          // It has ended meanwhile.
         }
       }
     },
