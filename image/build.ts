@@ -42,6 +42,8 @@ if (values.help) process.stdout.write(help)
 else await build()
 
 async function build(): Promise<void> {
+  // The mode of new directories depends on it, and so does the digest.
+  process.umask(0o022)
   const architecture = values.architecture as Architecture
   if (!architectures.includes(architecture))
     fail(`--architecture is ${JSON.stringify(values.architecture)}, allowed: ${architectures.join(', ')}`)
@@ -120,7 +122,12 @@ function addProgram(directory: string, name: string, file: string): void {
 function addOarlock(directory: string, work: string): void {
   const npm = (cwd: string, ...args: string[]) =>
     execFileSync('npm', [...args, '--no-audit', '--no-fund', '--loglevel=error'], { cwd, stdio: ['ignore', 'pipe', 'inherit'] })
-  const packed = JSON.parse(npm(root, 'pack', '--json', '--pack-destination', work).toString('utf8')) as { filename: string }[]
+  // It builds into dist/ of the checkout: one at a time.
+  const lock = join(root, 'node_modules', '.cache', 'pack.lock')
+  mkdirSync(dirname(lock), { recursive: true })
+  const pack = ['npm', 'pack', '--json', '--loglevel=error', '--pack-destination', work]
+  const output = execFileSync('flock', [lock, ...pack], { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] })
+  const packed = JSON.parse(output) as { filename: string }[]
   const target = join(directory, 'opt', 'oarlock')
   mkdirSync(target, { recursive: true })
   execFileSync('tar', ['-xzf', join(work, packed[0]?.filename ?? ''), '--strip-components=1', '-C', target])

@@ -47,6 +47,7 @@ const namespace = {
 
 test('the image runs on two nodes of a real cluster, non-root with a read-only root, and a stopped cluster leaves nothing behind', {
   skip,
+  timeout: 900_000,
 }, async () => {
   const cluster = await Cluster.start({ nodes: 2, images: [buildOarlockImage()] })
   const { directory, network, kubeconfig } = cluster

@@ -12,7 +12,10 @@ const folder = mkdtempSync(join(tmpdir(), 'oarlock-package-'))
 const nodeFirst = { ...process.env, PATH: `${dirname(process.execPath)}:${process.env.PATH}` }
 
 before(async () => {
-  await run('npm', ['pack', '--pack-destination', folder, '--silent'], { cwd: root, env: nodeFirst })
+  // It builds into dist/ of the checkout, as image/build.ts does.
+  const lock = join(root, 'node_modules', '.cache', 'pack.lock')
+  mkdirSync(dirname(lock), { recursive: true })
+  await run('flock', [lock, 'npm', 'pack', '--pack-destination', folder, '--silent'], { cwd: root, env: nodeFirst })
   writeFileSync(join(folder, 'package.json'), '{ "name": "user", "private": true, "type": "module" }')
   const { stdout } = await run('sh', ['-c', 'ls *.tgz'], { cwd: folder })
   await run('npm', ['install', `./${stdout.trim()}`, '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'], {
