@@ -75,17 +75,19 @@ test('every metric that alerts and dashboard name is served, with the labels tha
   for (const [, metric = '', label = ''] of variables) ok(labelsOf.get(metric)?.has(label), `${metric}: ${label}`)
 })
 
-test('docs/monitoring.md describes every alert, and each metric of Stacks and of their states with its labels', () => {
+test('docs/monitoring.md describes every alert, and each metric of Stacks, states, dependencies and providers with its labels', () => {
   const page = readFileSync('docs/monitoring.md', 'utf8')
   deepEqual(
     rules.map(({ alert }) => alert).filter(alert => !page.includes(`| \`${alert}\` |`)),
     [],
   )
-  const stackMetrics = [...labelsOf].filter(([name]) => name.startsWith('oarlock_stack') || name.startsWith('oarlock_state'))
-  ok(stackMetrics.length > 7)
+  const described = [...labelsOf].filter(([name]) =>
+    /^oarlock_(stack|state|dependency_|provider_|run_(dependencies|providers)_)/.test(name),
+  )
+  ok(described.length > 15)
   const format = (name: string, labels: ReadonlySet<string>) => (labels.size === 0 ? name : `${name}{${[...labels].join(',')}}`)
   deepEqual(
-    stackMetrics.filter(([name, labels]) => !page.includes(`\`${format(name, labels)}\``)).map(([name]) => name),
+    described.filter(([name, labels]) => !page.includes(`\`${format(name, labels)}\``)).map(([name]) => name),
     [],
   )
 })

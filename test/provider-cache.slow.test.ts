@@ -105,6 +105,9 @@ for (const engine of ['terraform', 'opentofu'] as const) {
       const second = await run(t, undefined, files, { ...options, tenant })
       equal(second.status?.phase, 'Succeeded', second.log)
       ok(!second.log.includes('cached provider'), second.log)
+      const { seconds, downloadSeconds, ...counts } = second.status?.providers ?? {}
+      deepEqual(counts, { cached: 1, waited: 0, downloaded: 0, downloadedBytes: 0 })
+      ok(seconds! > 0 && downloadSeconds! > 0, `${seconds} ${downloadSeconds}`)
     }
     const other = await run(t, undefined, {}, { ...options, tenant: { name: 'a', uid: 'uid-b' } })
     equal(other.status?.phase, 'Succeeded', other.log)

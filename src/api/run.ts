@@ -305,6 +305,29 @@ const status = Type.Object(
         { description: 'Packages that the program of the Stack needs. Unset: it has none.' },
       ),
     ),
+    providers: Type.Optional(
+      Type.Object(
+        {
+          cached: count('Number that the provider cache of the host had.'),
+          waited: count('Number that another Run downloaded into the cache while this one waited.'),
+          downloaded: count('Number that this Run downloaded.'),
+          downloadedBytes: byteCount('Size of those that this Run downloaded, in bytes.'),
+          seconds: Type.Number({
+            minimum: 0,
+            description: 'Time that the Run spent on the cache, with its waits and its downloads into it, in seconds.',
+          }),
+          downloadSeconds: Type.Number({
+            minimum: 0,
+            description:
+              'Sum of the durations of all these downloads, by this Run or an earlier one, in seconds. One that was not measured counts as 0.',
+          }),
+        },
+        {
+          description:
+            'Providers of Terraform or OpenTofu, or plugins of Pulumi, that the Run got by the provider cache. Unset: it has none.',
+        },
+      ),
+    ),
     pendingOperations: Type.Optional(pendingOperationsSchema),
     log: Type.Optional(
       Type.Object(

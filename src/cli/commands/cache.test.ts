@@ -10,6 +10,7 @@ import { RootDirectory, sha256 } from '../../kubernetes/util/index.ts'
 
 const launcher = join(import.meta.dirname, '../../../bin/oarlock.js')
 const provider = 'registry.opentofu.org/acme/widget/1.2.3/linux_amd64'
+const plugin = 'pulumi/default/random/4.21.1/linux-x64'
 const dayMs = 24 * 3_600_000
 
 /** A cache directory with an old tree, a tree in use, one of another domain, and a provider. */
@@ -41,6 +42,7 @@ async function setUp(t: TestContext) {
   writeFileSync(join(base, 'plugin/p'), 'x')
   const content = new ContentStore({ directory: join(cacheDir, 'content'), domain: 'shared' })
   const checksum = await content.add(provider, new RootDirectory(base), 'plugin')
+  const addPlugin = () => content.add(plugin, new RootDirectory(base), 'plugin')
   const oarlock = (...args: string[]) => {
     const env = { ...process.env, NO_COLOR: '1', OARLOCK_DATA: join(base, 'data'), OARLOCK_CACHE_DIR: '', TMPDIR: base }
     const { status, stdout, stderr } = spawnSync(process.execPath, [launcher, 'cache', ...args], { encoding: 'utf8', env })
@@ -51,7 +53,7 @@ async function setUp(t: TestContext) {
     await found?.release()
     return found !== undefined
   }
-  return { base, cacheDir, old, used, other, content, checksum, oarlock, isProviderThere }
+  return { base, cacheDir, old, used, other, content, checksum, oarlock, isProviderThere, addPlugin }
 }
 
 test('cache list prints what is cached, the most recently used first, within 80 columns', async t => {
@@ -88,6 +90,24 @@ test('cache list -o json has the digests, paths and domains of one domain', asyn
       { kind: 'Dependencies', digest: sha256('b'), name: 'npm', inUse: true, path: used.path, directory: cacheDir },
     ],
   )
+})
+
+test('cache list names a plugin of Pulumi as one, and cache prune removes it', async t => {
+  const { cacheDir, content, checksum, oarlock, addPlugin } = await setUp(t)
+  equal(await addPlugin(), checksum)
+  const kinds = () =>
+    JSON.parse(oarlock('list', '-o', 'json').stdout)
+      .items.filter(({ domain }: { domain: string }) => domain === 'shared')
+      .map(({ kind, name, digest }: Record<string, unknown>) => ({ kind, name, digest }))
+      .sort((a: { kind: string }, b: { kind: string }) => (a.kind < b.kind ? -1 : 1))
+  deepEqual(kinds(), [
+    { kind: 'Plugin', name: plugin, digest: checksum },
+    { kind: 'Provider', name: provider, digest: checksum },
+  ])
+  match(oarlock('list').stdout, /^[0-9a-f]{12} +plugin random 4\.21\.1 +1 +4 KiB +\d+m?s +shared$/m)
+  oarlock('prune', '--max-size', '0', '--cache-dir', cacheDir)
+  deepEqual(kinds(), [])
+  equal(await content.take(plugin, checksum), undefined)
 })
 
 test('cache prune --older-than removes what is older, keeps what is in use, and prints what was freed', async t => {

@@ -109,9 +109,9 @@ async function directoryToFill({ data, cacheDir }: WarmOptions): Promise<string>
   return first
 }
 
-/** Providers of Runs without a sandbox are in one directory. */
+/** Providers and plugins of Runs without a sandbox are in one directory. */
 const isOfDomain = (entry: CacheEntry, domain: string) =>
-  entry.domain === domain || (entry.kind === 'Provider' && domain.startsWith('process-') && entry.domain === 'shared')
+  entry.domain === domain || (entry.kind !== 'Dependencies' && domain.startsWith('process-') && entry.domain === 'shared')
 
 const isExpected = (error: unknown): error is Error =>
   error instanceof Error && ['DependencyError', 'EngineError', 'SourceError', 'InputError', 'WorkerOptionError'].includes(error.name)
@@ -184,8 +184,8 @@ const itemOf =
 function tableOf(entries: readonly CacheEntry[]): string[] {
   const nowMs = Date.now()
   const rows = newestFirst(entries).map(({ kind, domain, digest, name, files, bytes, usedAtMs, isInUse }) => [
-    kind === 'Provider' ? hexOf(digest) : digest.slice(0, 12),
-    kind === 'Provider' ? providerName(name!) : (name ?? '<damaged>'),
+    kind === 'Dependencies' ? digest.slice(0, 12) : hexOf(digest),
+    packagesOf(kind, name),
     `${files}`,
     formatBytes(bytes),
     isInUse ? 'in use' : ageOf(nowMs - usedAtMs),
@@ -202,6 +202,17 @@ function ageOf(ms: number): string {
 
 /** `h1:` checksums are base64. */
 const hexOf = (digest: string) => Buffer.from(digest.slice('h1:'.length), 'base64').toString('hex').slice(0, 12)
+
+function packagesOf(kind: CacheEntry['kind'], name: string | undefined): string {
+  if (name === undefined) return '<damaged>'
+  return { Dependencies: (manager: string) => manager, Provider: providerName, Plugin: pluginName }[kind](name)
+}
+
+/** `plugin random 4.21.1` of `pulumi/default/random/4.21.1/linux-x64`. */
+function pluginName(key: string): string {
+  const [, , name, version] = key.split('/')
+  return `plugin ${name} ${version}`
+}
 
 /** `hashicorp/aws 6.0.0` of `registry.terraform.io/hashicorp/aws/6.0.0/linux_amd64`. */
 function providerName(key: string): string {

@@ -4,12 +4,15 @@ import { isInUse, listContent } from '../workspace/index.ts'
 
 /** What is removed as a whole. */
 export type CacheEntry = {
-  readonly kind: 'Dependencies' | 'Provider'
+  readonly kind: 'Dependencies' | 'Provider' | 'Plugin'
   /** The directory of the Runs that share it: `tenant-UID` or `namespace-NAME`, with `process-` before it or `shared` for those without a sandbox. */
   readonly domain: string
-  /** Dependencies: of everything that the packages depend on, 64 hexadecimal digits. Provider: `h1:` checksum of the package. */
+  /** Dependencies: of everything that the packages depend on, 64 hexadecimal digits. Provider and Plugin: `h1:` checksum of the package. */
   readonly digest: string
-  /** Dependencies: the package manager; undefined if the entry is damaged. Provider: such as `registry.opentofu.org/hashicorp/aws/6.0.0/linux_amd64`. */
+  /**
+   * Dependencies: the package manager; undefined if the entry is damaged. Provider: such as `registry.opentofu.org/hashicorp/aws/6.0.0/linux_amd64`.
+   * Plugin: such as `pulumi/default/random/4.21.1/linux-x64`, with `default` or a digest of the server that a Stack names.
+   */
   readonly name: string | undefined
   readonly files: number
   /** On disk. */
@@ -19,6 +22,9 @@ export type CacheEntry = {
   readonly isInUse: boolean
   readonly path: string
 }
+
+/** Of Pulumi. A platform of Terraform and OpenTofu has an underscore. */
+const isPluginKey = (key: string) => /^pulumi(\/[^/]+){3}\/[^/_]+-[^/_]+$/.test(key)
 
 /** The directories of the stores below the cache directory of a worker. */
 export const storesOf = (cacheDir: string) => ({ dependencies: join(cacheDir, 'dependencies'), content: join(cacheDir, 'content') })
@@ -38,7 +44,7 @@ export async function listCache(cacheDir: string): Promise<CacheEntry[]> {
       name: record?.manager,
       files: record?.files ?? 0,
     })),
-    ...content.map(({ key, ...entry }) => ({ ...entry, kind: 'Provider' as const, name: key })),
+    ...content.map(({ key, ...entry }) => ({ ...entry, kind: isPluginKey(key) ? ('Plugin' as const) : ('Provider' as const), name: key })),
   ]
   const listed = await Promise.all(entries.map(async entry => ({ ...entry, isInUse: await isInUse(entry.path).catch(() => false) })))
   return listed.sort((a, b) => a.usedAtMs - b.usedAtMs)

@@ -27,6 +27,6 @@ export async function pruneCache(cacheDir: string, limits: PruneLimits, { isDryR
 
 async function remove(cacheDir: string, entry: CacheEntry): Promise<boolean> {
   const { dependencies, content } = storesOf(cacheDir)
-  if (entry.kind === 'Provider') return await removeContent(content, entry)
-  return await removeEntry(entry.path, join(dependencies, 'staging'))
+  if (entry.kind === 'Dependencies') return await removeEntry(entry.path, join(dependencies, 'staging'))
+  return await removeContent(content, entry)
 }

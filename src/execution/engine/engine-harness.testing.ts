@@ -9,6 +9,7 @@ import { RootDirectory } from '../../kubernetes/util/index.ts'
 import { ContentStore, createProcessRunner, signalGroup } from '../workspace/index.ts'
 import type { EngineContext } from './engine.ts'
 import { interruptTargetOf } from './engine-registry.ts'
+import { ProviderUsage } from './provider-usage.ts'
 
 /** For tests of engines: a context on a real directory. What the engine reports is recorded in arrays. */
 export type EngineHarness = {
@@ -85,6 +86,7 @@ export async function createEngineHarness(
         client: unreachable,
         cacheDir: join(root, 'cache'),
         contentStore: new ContentStore({ directory: join(root, 'cache', 'content'), domain: 'shared' }),
+        providerUsage: new ProviderUsage(),
         dependencies: {
           store: { directory: join(root, 'cache', 'dependencies'), domain: 'shared' },
           isolation: { canMount: async () => false, mount: () => {}, markSourceChanged: () => {} },

@@ -5,6 +5,7 @@ import type { RootDirectory } from '../../kubernetes/util/index.ts'
 import type { StateClient } from '../../stores/state/index.ts'
 import type { DependencyHost } from '../dependencies/index.ts'
 import type { ContentStore, ProcessRunner } from '../workspace/index.ts'
+import type { ProviderUsage } from './provider-usage.ts'
 
 /**
  * The state of a Pulumi stack, with the epoch of the Run; see `StateClient`. A call continues while the Run is interrupted, so that what its CLI still
@@ -97,6 +98,8 @@ export type EngineContext = {
   cacheDir: string
   /** Trees that Runs of the same trust domain share, such as provider plugins. Sandboxed programs can read `visible`, and change nothing. */
   contentStore: ContentStore
+  /** Counts what the Run gets from `contentStore`, and what it downloads. */
+  providerUsage: ProviderUsage
   /** For `installDependencies`. */
   dependencies: DependencyHost
   /** The outputs of another Stack of the namespace, from its Secret; undefined if it has none. */

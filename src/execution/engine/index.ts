@@ -21,3 +21,4 @@ export type {
 export { EngineError, type EngineErrorReason } from './engine-error.ts'
 export { detectEngines, interruptTargetOf, loadEngine } from './engine-registry.ts'
 export { maxPlanBytes } from './file-limits.ts'
+export { ProviderUsage } from './provider-usage.ts'

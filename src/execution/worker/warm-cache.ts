@@ -5,7 +5,7 @@ import type { EngineName, Run } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { ifMissing } from '../../kubernetes/util/index.ts'
 import { type InstalledDependencies, installDependencies } from '../dependencies/index.ts'
-import { detectEngines, type EngineContext, loadEngine } from '../engine/index.ts'
+import { detectEngines, type EngineContext, loadEngine, ProviderUsage } from '../engine/index.ts'
 import {
   createProcessRunner,
   createRunDirectory,
@@ -79,7 +79,7 @@ export async function warmCache(options: WarmCacheOptions): Promise<WarmResult> 
       ...{ env: environment.env, credentialNames: environment.selected, workerEnvNames: Object.keys(environment.env) },
       ...{ variables: {}, sensitiveNames: [], signal, log, progress: () => {}, client: unavailable<Client>() },
       run: createProcessRunner({ runUid: run.metadata.uid, ...directory, wrapCommand: isolation.wrapCommand }),
-      ...{ cacheDir: runCacheDir(run, cacheDir), contentStore },
+      ...{ cacheDir: runCacheDir(run, cacheDir), contentStore, providerUsage: new ProviderUsage() },
       dependencies: createDependencyHost(run, isolation, { cacheDir }, found => {
         installed = found
       }),

@@ -1,4 +1,4 @@
-import { equal, match } from 'node:assert/strict'
+import { deepEqual, equal, match } from 'node:assert/strict'
 import { test } from 'node:test'
 import { Registry } from 'prom-client'
 import { testRun } from '../objects.testing.ts'
@@ -32,6 +32,32 @@ test('records the usage and the loss of a Run by pool', async () => {
   match(text, /oarlock_run_cpu_seconds_bucket\{le="5",pool="default"\} 1/)
   match(text, /oarlock_run_peak_memory_bytes_bucket\{le="134217728",pool="default"\} 1/)
   equal(/oarlock_run_peak_memory_bytes_bucket\{le="67108864",pool="default"\} 1/.test(text), false)
+})
+
+test('counts hits, waits and downloads of providers, the seconds that they saved, and downloaded bytes', async () => {
+  const registry = new Registry()
+  const metrics = registerMetrics(registry, noGauges)
+  const none = { cached: 0, waited: 0, downloaded: 0, downloadedBytes: 0, seconds: 0, downloadSeconds: 0 }
+  const end = (providers: Partial<typeof none> | undefined) => {
+    const run = testRun('r', { phase: 'Succeeded' })
+    metrics.runEnded({ ...run, status: { ...run.status!, ...(providers && { providers: { ...none, ...providers } }) } }, 't')
+  }
+  end({ downloaded: 2, downloadedBytes: 1_000, seconds: 11, downloadSeconds: 10 })
+  end({ cached: 2, seconds: 0.5, downloadSeconds: 10 })
+  end({ cached: 1, waited: 1, seconds: 6, downloadSeconds: 10 })
+  // Waited longer than the download takes: nothing was saved.
+  end({ waited: 1, seconds: 20, downloadSeconds: 5 })
+  end(undefined)
+  const lines = (await registry.metrics()).split('\n').filter(line => /^oarlock_(run_providers|provider_)/.test(line))
+  const engine = testRun('r').spec.stack.engine
+  deepEqual(lines.sort(), [
+    'oarlock_provider_downloaded_bytes_total{pool="default"} 1000',
+    'oarlock_provider_seconds_saved_total{pool="default"} 13.5',
+    'oarlock_provider_seconds_total{pool="default"} 37.5',
+    `oarlock_run_providers_total{pool="default",engine="${engine}",source="Cached"} 3`,
+    `oarlock_run_providers_total{pool="default",engine="${engine}",source="Downloaded"} 2`,
+    `oarlock_run_providers_total{pool="default",engine="${engine}",source="Waited"} 2`,
+  ])
 })
 
 test('counts hits, waits and installs of dependencies, the seconds that they saved, and installed bytes', async () => {

@@ -41,6 +41,7 @@ const maxTenants = 50
 const maxManagers = 20
 
 type RunDependencies = NonNullable<NonNullable<Run['status']>['dependencies']>
+type RunProviders = NonNullable<NonNullable<Run['status']>['providers']>
 
 /** Registers the metrics of dispatch with `registry`. Gauges are computed at each scrape. */
 export function registerMetrics(registry: Registry, gauges: DispatchGauges): DispatchMetrics {
@@ -123,6 +124,23 @@ export function registerMetrics(registry: Registry, gauges: DispatchGauges): Dis
     if (source === 'Installed') installedBytes.inc({ pool }, bytes)
     else saved.inc({ pool }, Math.max(0, installSeconds - seconds))
   }
+  const providers = counter(
+    'oarlock_run_providers_total',
+    'Providers and plugins that Runs got: cached, after waiting for another Run, or downloaded.',
+    ['pool', 'engine', 'source'],
+  )
+  const providerSeconds = counter('oarlock_provider_seconds_total', 'Seconds that Runs spent on the provider cache.', ['pool'])
+  const providerSaved = counter('oarlock_provider_seconds_saved_total', 'Seconds of downloads of providers that Runs did not repeat.', [
+    'pool',
+  ])
+  const downloadedBytes = counter('oarlock_provider_downloaded_bytes_total', 'Bytes of the providers that Runs downloaded.', ['pool'])
+  const recordProviders = (pool: string, engine: string, used: RunProviders) => {
+    const counts = { Cached: used.cached, Waited: used.waited, Downloaded: used.downloaded }
+    for (const [source, count] of Object.entries(counts)) if (count > 0) providers.inc({ pool, engine, source }, count)
+    providerSeconds.inc({ pool }, used.seconds)
+    providerSaved.inc({ pool }, Math.max(0, used.downloadSeconds - used.seconds))
+    downloadedBytes.inc({ pool }, used.downloadedBytes)
+  }
   return {
     runEnded({ spec, status }, tenant) {
       const pool = boundedPool(spec.pool)
@@ -133,6 +151,7 @@ export function registerMetrics(registry: Registry, gauges: DispatchGauges): Dis
         memory.observe({ pool }, status.usage.peakMemoryBytes)
       }
       if (status?.dependencies) recordDependencies(pool, status.dependencies)
+      if (status?.providers) recordProviders(pool, spec.stack.engine, status.providers)
       if (phase === 'Lost') lost.inc({ pool })
     },
     runAssigned: (pool, queuedSeconds) => seconds.observe({ pool: boundedPool(pool) }, queuedSeconds),

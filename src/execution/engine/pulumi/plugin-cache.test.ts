@@ -83,6 +83,23 @@ test('of 20 Runs that need a plugin concurrently, one downloads it, and all exec
     harness.log.some(line => /^cached plugin random 4\.16\.0 for the Runs of its trust domain, in /.test(line)),
     harness.log.join('\n'),
   )
+  const totals = contexts.map(({ providerUsage }) => providerUsage.total!)
+  deepEqual(
+    totals.map(({ cached, waited, downloaded }) => cached + waited + downloaded),
+    totals.map(() => 1),
+  )
+  const [first, ...others] = totals.filter(({ downloaded }) => downloaded === 1)
+  deepEqual(others, [])
+  ok(first!.downloadedBytes > 10 && first!.downloadSeconds > 0 && first!.seconds >= first!.downloadSeconds, JSON.stringify(first))
+  ok(
+    totals.every(({ downloadSeconds }) => downloadSeconds === first!.downloadSeconds),
+    JSON.stringify(totals),
+  )
+  ok(totals.some(({ waited }) => waited === 1))
+  const later = await harness.nextRun()
+  await link(later, random)
+  const { seconds: _, ...total } = later.providerUsage.total!
+  deepEqual(total, { cached: 1, waited: 0, downloaded: 0, downloadedBytes: 0, downloadSeconds: first!.downloadSeconds })
 })
 
 test('a plugin with a server of its own does not stand for the one of the default server', async t => {
@@ -106,6 +123,7 @@ test('a plugin that is not there is left to the CLI of the Run, and after two fa
   ok(before > 0)
   await link(await harness.nextRun(), missing)
   equal(requests.length, before)
+  equal(harness.context.providerUsage.total, undefined)
 })
 
 for (const [name, env] of [

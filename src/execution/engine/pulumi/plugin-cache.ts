@@ -5,6 +5,7 @@ import { completeFlights, type Flight, parseRunLimits, removeTree, type TreeBudg
 import { networkVariables } from '../download-environment.ts'
 import type { EngineContext } from '../engine.ts'
 import { fileIdentity } from '../find-executable.ts'
+import { type ProviderSource, readDownloadSeconds, writeDownloadSeconds } from '../provider-usage.ts'
 import type { PulumiCli } from './pulumi-cli.ts'
 import type { RequiredPlugin } from './required-plugins.ts'
 
@@ -42,13 +43,15 @@ export async function linkPlugins(
     contentStore.prepare()
     const wanted: RequiredPlugin[] = []
     for (const plugin of required) if (!(await isOnPath(context, plugin.name))) wanted.push(plugin)
-    await completeFlights(
-      wanted.map(plugin => flightOf(context, cli, plugin, home)),
-      {
-        lock: (name, description) => contentStore.lock(name, description),
-        description: `the download by Run ${stack.namespace}/${runName}`,
-        ...{ signal, log },
-      },
+    await context.providerUsage.measure(() =>
+      completeFlights(
+        wanted.map(plugin => flightOf(context, cli, plugin, home)),
+        {
+          lock: (name, description) => contentStore.lock(name, description),
+          description: `the download by Run ${stack.namespace}/${runName}`,
+          ...{ signal, log },
+        },
+      ),
     )
   } catch (error) {
     signal.throwIfAborted()
@@ -70,13 +73,15 @@ async function isOnPath({ env }: EngineContext, name: string): Promise<boolean> 
 }
 
 function flightOf(context: EngineContext, cli: PulumiCli, plugin: RequiredPlugin, home: string): Flight {
-  const { contentStore, log, signal } = context
+  const { contentStore, providerUsage, log, signal } = context
   const platform = `${process.platform}-${process.arch}`
   const name = `pulumi plugin ${JSON.stringify([platform, plugin.name, plugin.version, plugin.server])}`
   const title = `plugin ${plugin.name}${plugin.version === undefined ? '' : ` ${plugin.version}`}`
   const notShared = (problem: string) => log(`${title} is not shared: ${problem}`)
   const keyOf = (version: string) =>
     ['pulumi', plugin.server === undefined ? 'default' : sha256(plugin.server).slice(0, 16), plugin.name, version, platform].join('/')
+  /** Of what `take` finds; undefined after this Run has downloaded it. */
+  let source: ProviderSource | undefined = 'Cached'
   const take = async () => {
     const record = await readRecord(context, name)
     const { version, checksum, atMs = 0 } = record
@@ -85,7 +90,8 @@ function flightOf(context: EngineContext, cli: PulumiCli, plugin: RequiredPlugin
       const found = await contentStore.take(keyOf(version), checksum)
       if (found) {
         context.atEnd(found.release)
-        await linkPlugin(context, home, `resource-${plugin.name}-v${version}`, found.path)
+        const isNew = await linkPlugin(context, home, `resource-${plugin.name}-v${version}`, found.path)
+        if (isNew && source) providerUsage.found(source, await readDownloadSeconds(contentStore, { key: keyOf(version), checksum }))
         return true
       }
     }
@@ -98,10 +104,15 @@ function flightOf(context: EngineContext, cli: PulumiCli, plugin: RequiredPlugin
     try {
       const limit = AbortSignal.any([signal, AbortSignal.timeout(downloadTimeoutMs)])
       const { version, path } = await download(context, cli, plugin, { directory, signal: limit })
-      const checksum = await contentStore.add(keyOf(version), context.files, path, budgetOf(context, limit))
+      const budget = budgetOf(context, limit)
+      const limitBytes = budget.bytes
+      const checksum = await contentStore.add(keyOf(version), context.files, path, budget)
+      const seconds = (performance.now() - startedMs) / 1_000
+      source = undefined
+      providerUsage.downloaded({ bytes: limitBytes - budget.bytes, seconds })
+      await writeDownloadSeconds(contentStore, { key: keyOf(version), checksum }, seconds)
       await contentStore.writeRecord(name, JSON.stringify({ version, checksum, atMs: Date.now() } satisfies PluginRecord))
-      const seconds = ((performance.now() - startedMs) / 1_000).toFixed(1)
-      log(`cached plugin ${plugin.name} ${version} for the Runs of its trust domain, in ${seconds} s`)
+      log(`cached plugin ${plugin.name} ${version} for the Runs of its trust domain, in ${seconds.toFixed(1)} s`)
       if (!(await take())) notShared('it was removed from the cache')
     } catch (error) {
       signal.throwIfAborted()
@@ -114,7 +125,10 @@ function flightOf(context: EngineContext, cli: PulumiCli, plugin: RequiredPlugin
   }
   const guarded = async () => {
     try {
-      return await take()
+      const isComplete = await take()
+      // If it is there at the next attempt, another Run has downloaded it meanwhile.
+      source = 'Waited'
+      return isComplete
     } catch (error) {
       notShared((error as Error).message)
       return true
@@ -136,12 +150,16 @@ function budgetOf({ spec }: EngineContext, signal: AbortSignal): TreeBudget {
   return { bytes: Math.min(maxBytes, diskBytes), files: maxFiles, signal }
 }
 
-/** A directory of the Run with a link to each entry: the CLI ignores directories that are links, and writes when it used one next to it. */
-async function linkPlugin({ files }: EngineContext, home: string, name: string, stored: string): Promise<void> {
+/**
+ * A directory of the Run with a link to each entry: the CLI ignores directories that are links, and writes when it used one next to it. False if the
+ * Run has it.
+ */
+async function linkPlugin({ files }: EngineContext, home: string, name: string, stored: string): Promise<boolean> {
   const directory = join(home, 'plugins', name)
-  if ((await files.kindOf(directory)) !== undefined) return
+  if ((await files.kindOf(directory)) !== undefined) return false
   await files.makeDirectory(directory, 0o755)
   for (const { name: entry } of await new RootDirectory(stored).list()) await files.createLink(join(directory, entry), join(stored, entry))
+  return true
 }
 
 async function download(

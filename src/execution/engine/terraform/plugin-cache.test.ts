@@ -50,6 +50,16 @@ async function downloadAndKeep(context: EngineContext, content?: string): Promis
 const linkedTo = (context: EngineContext): string => readFileSync(join(pluginsOf(context), widget, 'plugin'), 'utf8')
 const hasLink = (context: EngineContext): boolean => existsSync(join(pluginsOf(context), widget))
 
+test('counts what a Run gets from the cache, and what its engine has downloaded', async t => {
+  const harness = await createEngineHarness(t, {}, stack('a'))
+  const none = { cached: 0, waited: 0, downloaded: 0, downloadedBytes: 0, downloadSeconds: 0, seconds: 0 }
+  await downloadAndKeep(harness.context, 'of a')
+  assert.deepEqual(harness.context.providerUsage.total, { ...none, downloaded: 1, downloadedBytes: 4 })
+  const next = await harness.nextRun(stack('a'))
+  await keepProviders(next, pluginsOf(next), await link(next))
+  assert.deepEqual(next.providerUsage.total, { ...none, cached: 1 })
+})
+
 test('without a lock file, a Run gets what an earlier Run of its Stack downloaded, and nothing of other Stacks', async t => {
   const harness = await createEngineHarness(t, {}, stack('a'))
   await downloadAndKeep(harness.context, 'of a')

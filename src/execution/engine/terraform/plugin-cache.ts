@@ -2,6 +2,7 @@ import { dirname, join } from 'node:path'
 import { isJsonObject } from '../../../kubernetes/object/index.ts'
 import { h1Digest, parseRunLimits, type TreeBudget } from '../../workspace/index.ts'
 import type { EngineContext } from '../engine.ts'
+import { type ProviderSource, readDownloadSeconds } from '../provider-usage.ts'
 import { dependencyLockName, type LockedProvider, readDependencyLock, withHashes } from './dependency-lock.ts'
 import { readModuleFile } from './module-files.ts'
 
@@ -35,7 +36,7 @@ export async function linkProviders(context: EngineContext, own: string, platfor
   try {
     context.contentStore.prepare()
     for (const [key, checksums] of wantedPackages(links.locked, await readRecord(context), platform)) {
-      for (const checksum of checksums) if (await linkPackage(context, own, links, key, checksum)) break
+      for (const checksum of checksums) if (await linkPackage(context, { own, links, key, checksum, source: 'Cached' })) break
     }
   } catch (error) {
     context.log(`the provider cache is not used: ${(error as Error).message}`)
@@ -62,15 +63,19 @@ export async function keepProviders(
       const address = [host, namespace, type].join('/')
       const lock = locked.get(address)
       const isLocked = lock?.version === version && lock.hashes.length > 0
+      const beforeBytes = budget.bytes
       const found = isLocked ? await h1Digest(context.files, join(own, key), budget) : undefined
       if (isLocked && found !== undefined && !lock.hashes.includes(found)) {
         context.log(
           `provider ${key} is not cached: ${dependencyLockName} has no h1 checksum of it; add it with "providers lock -platform=${platform}"`,
         )
+        context.providerUsage.downloaded({ bytes: beforeBytes - budget.bytes })
         await reduceLock(context, address, [found, ...lock.hashes])
         continue
       }
+      const restBytes = budget.bytes
       const checksum = await context.contentStore.add(key, context.files, join(own, key), budget)
+      context.providerUsage.downloaded({ bytes: restBytes - budget.bytes })
       context.log(`cached provider ${key}`)
       if (!isLocked) downloaded.set(key, checksum)
       await reduceLock(context, address, isLocked ? lock.hashes : [checksum])
@@ -111,13 +116,19 @@ function wantedPackages(locked: ProviderLinks['locked'], record: Checksums, plat
   return [...byLock.slice(0, maxProviders), ...byRecord.map(([key, checksum]): [string, string[]] => [key, [checksum]])]
 }
 
+type PackageToLink = {
+  own: string
+  links: ProviderLinks
+  key: string
+  checksum: string
+  /** Undefined: it is not counted, because this Run has downloaded it or may not need it. */
+  source: ProviderSource | undefined
+}
+
 /** Links a package of the content store, unless the Run has one with this key. False if the store does not have it. */
 export async function linkPackage(
-  { contentStore, files, atEnd }: EngineContext,
-  own: string,
-  { linked }: ProviderLinks,
-  key: string,
-  checksum: string,
+  { contentStore, files, atEnd, providerUsage }: EngineContext,
+  { own, links: { linked }, key, checksum, source }: PackageToLink,
 ): Promise<boolean> {
   if (linked.has(key)) return true
   const found = await contentStore.take(key, checksum)
@@ -126,6 +137,7 @@ export async function linkPackage(
   await files.makeDirectory(dirname(join(own, key)), 0o755)
   await files.createLink(join(own, key), found.path)
   linked.set(key, checksum)
+  if (source) providerUsage.found(source, await readDownloadSeconds(contentStore, { key, checksum }))
   return true
 }
 

@@ -88,6 +88,26 @@ for (const { name, files } of [
     deepEqual(registry.downloads(), { [`time ${timeVersion}`]: 1, ...(files['main.tf'] === twoProviders && { 'local 1.4.0': 1 }) })
     ok(contexts.every(context => isLinked(context)))
     match(harness.log.join('\n'), /^provider \S+\/time( \S+)?: waiting for the download by Run default\/app-uid-1-\d+$/m)
+    const totals = contexts.map(({ providerUsage }) => providerUsage.total!)
+    const providers = files['main.tf'] === twoProviders ? 2 : 1
+    deepEqual(
+      totals.map(({ cached, waited, downloaded }) => cached + waited + downloaded),
+      totals.map(() => providers),
+      JSON.stringify(totals),
+    )
+    equal(
+      totals.reduce((sum, { downloaded }) => sum + downloaded, 0),
+      providers,
+      JSON.stringify(totals),
+    )
+    ok(
+      totals.every(({ downloaded, downloadedBytes }) => downloaded > 0 === downloadedBytes > 100_000),
+      JSON.stringify(totals),
+    )
+    ok(
+      totals.every(({ seconds, downloadSeconds }) => seconds > 0 && downloadSeconds > 0),
+      JSON.stringify(totals),
+    )
     const locks = contexts.map(({ directory }) => readFileSync(join(directory, '.terraform.lock.hcl'), 'utf8'))
     equal(new Set(locks).size, 1, 'a plan of one is applied by each')
   })

@@ -2,6 +2,7 @@ import { join, relative } from 'node:path'
 import { completeFlights, type Flight } from '../../workspace/index.ts'
 import { networkVariables } from '../download-environment.ts'
 import type { EngineContext } from '../engine.ts'
+import { type ProviderSource, writeDownloadSeconds } from '../provider-usage.ts'
 import { dependencyLockName, readDependencyLock, withHashes } from './dependency-lock.ts'
 import { downloadProvider, isUsableLock, type WantedProvider } from './download-provider.ts'
 import type { Flavor } from './flavor.ts'
@@ -121,11 +122,13 @@ function flightOf(context: EngineContext, options: SharedProvidersOptions, wante
   const version = lock?.version ?? constraint
   const title = `provider ${address}${version === '' ? '' : ` ${version}`}`
   const notShared = (problem: string) => log(`${title} is not shared: ${problem}`)
+  /** Of what `take` finds; undefined after this Run has downloaded it. */
+  let source: ProviderSource | undefined = 'Cached'
   const take = async () => {
-    if (await linkLocked(context, options, wanted)) return true
+    if (await linkLocked(context, options, wanted, source)) return true
     const record = await readSharedRecord(contentStore, name)
     const selection = validSelection(record, wanted, Date.now())
-    if (selection && (await linkSelected(context, options, wanted, selection))) {
+    if (selection && (await linkSelected(context, options, wanted, selection, source))) {
       if (!lock) await linkOthers(context, options, address, record.packages)
       return true
     }
@@ -135,7 +138,8 @@ function flightOf(context: EngineContext, options: SharedProvidersOptions, wante
     const record = await readSharedRecord(contentStore, name)
     const startedMs = performance.now()
     try {
-      const selected = await download(context, options, wanted, record.packages)
+      const { isDownloaded, ...selected } = await download(context, options, wanted, record.packages)
+      source = isDownloaded ? undefined : 'Cached'
       await contentStore.writeRecord(name, JSON.stringify(withSelection(record, wanted, selected, Date.now())))
       if (!(await take())) notShared('the package was removed from the cache')
     } catch (error) {
@@ -147,7 +151,10 @@ function flightOf(context: EngineContext, options: SharedProvidersOptions, wante
   }
   const guarded = async () => {
     try {
-      return await take()
+      const isComplete = await take()
+      // If it is there at the next attempt, another Run has downloaded it meanwhile.
+      source = 'Waited'
+      return isComplete
     } catch (error) {
       notShared((error as Error).message)
       return true
@@ -160,13 +167,13 @@ function flightOf(context: EngineContext, options: SharedProvidersOptions, wante
 async function linkLocked(
   context: EngineContext,
   { platform, own, links }: SharedProvidersOptions,
-  wanted: WantedProvider,
+  { address, lock }: WantedProvider,
+  source: ProviderSource | undefined,
 ): Promise<boolean> {
-  const { address, lock } = wanted
   if (!lock) return false
   const key = `${address}/${lock.version}/${platform}`
   for (const checksum of lock.hashes.filter(hash => hash.startsWith('h1:')))
-    if (await linkPackage(context, own, links, key, checksum)) return true
+    if (await linkPackage(context, { own, links, key, checksum, source })) return true
   return false
 }
 
@@ -176,10 +183,11 @@ async function linkSelected(
   { platform, own, links }: SharedProvidersOptions,
   { address, lock }: WantedProvider,
   { version, checksum }: { version: string; checksum?: string },
+  source: ProviderSource | undefined,
 ): Promise<boolean> {
   if (checksum === undefined) return true
   const key = `${address}/${version}/${platform}`
-  if (!(await linkPackage(context, own, links, key, checksum))) return false
+  if (!(await linkPackage(context, { own, links, key, checksum, source }))) return false
   // The engine has verified this package with the checksums of archives in the same lock file, and would add its own checksum.
   if (lock && !lock.hashes.includes(checksum)) await addChecksum(context, address, checksum)
   return true
@@ -200,7 +208,7 @@ async function linkOthers(
   packages: Record<string, string>,
 ): Promise<void> {
   for (const [version, checksum] of Object.entries(packages).slice(-maxOtherVersions))
-    await linkPackage(context, own, links, `${address}/${version}/${platform}`, checksum)
+    await linkPackage(context, { own, links, key: `${address}/${version}/${platform}`, checksum, source: undefined })
 }
 
 /** Returns what the engine has selected, after the package was added to the content store. */
@@ -209,7 +217,7 @@ async function download(
   { platform, binary, workerEnv }: SharedProvidersOptions,
   wanted: WantedProvider,
   packages: Record<string, string>,
-): Promise<{ version: string; checksum: string | undefined }> {
+): Promise<{ version: string; checksum: string | undefined; isDownloaded: boolean }> {
   const { contentStore, scratch, files, signal, atEnd } = context
   const startedMs = performance.now()
   const available = new Map<string, string>()
@@ -227,9 +235,14 @@ async function download(
   limit.throwIfAborted()
   if (result.kind === 'Failed') throw new Error(result.problem)
   const { version, path, key } = result
-  if (path === undefined) return { version, checksum: available.has(key) ? packages[version] : undefined }
+  if (path === undefined) return { version, checksum: available.has(key) ? packages[version] : undefined, isDownloaded: false }
   if (key !== `${wanted.address}/${version}/${platform}`) throw new Error(`the engine has downloaded ${key}, which is for another platform`)
-  const checksum = await contentStore.add(key, files, path, packageBudget(context, limit))
-  context.log(`cached provider ${key} for the Runs of its trust domain, in ${((performance.now() - startedMs) / 1_000).toFixed(1)} s`)
-  return { version, checksum }
+  const budget = packageBudget(context, limit)
+  const maxBytes = budget.bytes
+  const checksum = await contentStore.add(key, files, path, budget)
+  const seconds = (performance.now() - startedMs) / 1_000
+  context.providerUsage.downloaded({ bytes: maxBytes - budget.bytes, seconds })
+  await writeDownloadSeconds(contentStore, { key, checksum }, seconds)
+  context.log(`cached provider ${key} for the Runs of its trust domain, in ${seconds.toFixed(1)} s`)
+  return { version, checksum, isDownloaded: true }
 }

@@ -87,9 +87,11 @@ class TerraformEngine implements Engine {
   async #linkProviders(context: EngineContext, binary: { path: string; version: string }): ReturnType<typeof linkProviders> {
     const own = runPluginDirectory(context)
     const platform = this.#cli.platformOf(binary)
-    const links = await linkProviders(context, own, platform)
-    await linkSharedProviders(context, { flavor: this.#flavor.name, binary: binary.path, platform, workerEnv: this.#env, own, links })
-    return links
+    return await context.providerUsage.measure(async () => {
+      const links = await linkProviders(context, own, platform)
+      await linkSharedProviders(context, { flavor: this.#flavor.name, binary: binary.path, platform, workerEnv: this.#env, own, links })
+      return links
+    })
   }
 
   async #initBackend(context: EngineContext, binary: { path: string; version: string }, args: string[]): Promise<void> {

@@ -3,7 +3,7 @@ import type { Client } from '../../../kubernetes/client/index.ts'
 import type { Json } from '../../../kubernetes/object/index.ts'
 import type { StateClient } from '../../../stores/state/index.ts'
 import type { DependencyHost } from '../../dependencies/index.ts'
-import type { EngineContext } from '../../engine/index.ts'
+import type { EngineContext, ProviderUsage } from '../../engine/index.ts'
 import type { ContentStore, RunDirectory } from '../../workspace/index.ts'
 import type { EngineEnvironment } from '../engine-environment.ts'
 import type { RunInputs } from './inputs.ts'
@@ -27,6 +27,7 @@ export type EngineContextOptions = {
   environment: Readonly<EngineEnvironment>
   cacheDir: string
   contentStore: ContentStore
+  providerUsage: ProviderUsage
   dependencies: DependencyHost
   showProgram(path: string): void
   atEnd(release: () => Promise<void>): void
@@ -74,6 +75,7 @@ export function createEngineContext(options: EngineContextOptions): EngineContex
     kubeconfig: inputs.kubeconfig,
     cacheDir: options.cacheDir,
     contentStore: options.contentStore,
+    providerUsage: options.providerUsage,
     dependencies: options.dependencies,
     readStackOutputs: other => readStackOutputs(client, run, other, stopper.signal, secrets => log.addSecrets(secrets)),
     showProgram: options.showProgram,

@@ -11,7 +11,7 @@ import {
 import { parseDuration, rfc3339 } from '../../../kubernetes/object/index.ts'
 import { truncateText } from '../../../kubernetes/util/index.ts'
 import { StaleEpochError, StateClient } from '../../../stores/state/index.ts'
-import { interruptTargetOf, loadEngine } from '../../engine/index.ts'
+import { interruptTargetOf, loadEngine, ProviderUsage } from '../../engine/index.ts'
 import {
   type ContentStore,
   createRunDirectory,
@@ -78,6 +78,7 @@ class RunExecution {
   readonly #fence: ReturnType<typeof startFenceTimer>
   readonly #engineEnvironment: EngineEnvironment
   readonly #contentStore: ContentStore
+  readonly #providerUsage = new ProviderUsage()
   /** Called when its programs have ended. */
   readonly #releases: (() => Promise<void>)[] = []
   readonly #machineOomKillsBefore = machineOomKills()
@@ -209,6 +210,7 @@ class RunExecution {
       environment: this.#engineEnvironment,
       cacheDir: runCacheDir(run, this.#options.cacheDir),
       contentStore: this.#contentStore,
+      providerUsage: this.#providerUsage,
       dependencies: createDependencyHost(run, isolation, this.#options, installed => {
         const { digest, manager, source, seconds, installSeconds, bytes } = installed
         this.#dependencies = { digest, manager, source, seconds, installSeconds, bytes }
@@ -327,6 +329,7 @@ class RunExecution {
   async #finish(result: RunResult): Promise<ExecuteResult> {
     const { run, log } = this.#options
     const { writeSignal } = this.#stopper
+    const providers = this.#providerUsage.total
     try {
       await this.#stopper.killAll()
       if (this.#directory) await killRunProcesses(run.metadata.uid)
@@ -340,6 +343,7 @@ class RunExecution {
         ...result,
         ...(usage && { usage, isolation: this.#isolation?.effective }),
         ...(this.#dependencies && { dependencies: this.#dependencies }),
+        ...(providers && { providers }),
         ...(this.#pendingOperations && { pendingOperations: this.#pendingOperations }),
         stateVersion: this.#state.newestVersion,
         finishedAt: rfc3339(Date.now()),
