@@ -104,10 +104,7 @@ for (const { name, files } of [
       totals.every(({ downloaded, downloadedBytes }) => downloaded > 0 === downloadedBytes > 100_000),
       JSON.stringify(totals),
     )
-    ok(
-      totals.every(({ seconds, downloadSeconds }) => seconds > 0 && downloadSeconds > 0),
-      JSON.stringify(totals),
-    )
+    ok(totals.every(({ seconds, downloaded, downloadSeconds }) => seconds > 0 && (downloaded === 0 || downloadSeconds > 0)))
     const locks = contexts.map(({ directory }) => readFileSync(join(directory, '.terraform.lock.hcl'), 'utf8'))
     equal(new Set(locks).size, 1, 'a plan of one is applied by each')
   })
@@ -254,7 +251,7 @@ test('a version that the registry has later is used a minute later, and packages
   // As if the minute had passed.
   for (const path of globSync(join(harness.root, 'cache/content/records/*'))) {
     const record = JSON.parse(readFileSync(path, 'utf8'))
-    for (const selection of Object.values(record.selections) as { atMs: number }[]) selection.atMs -= 61_000
+    for (const selection of Object.values(record.selections ?? {}) as { atMs: number }[]) selection.atMs -= 61_000
     writeFileSync(path, JSON.stringify(record))
   }
   const later = await Promise.all(
