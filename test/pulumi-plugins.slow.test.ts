@@ -75,5 +75,15 @@ describe('plugins of the Pulumi CLI', { skip }, () => {
     await Promise.all(names.map(name => stacks.until(name, 'Ready', isReady, 500_000)))
     const runs = (await Promise.all(names.map(name => stacks.runsOf(name)))).flat()
     deepEqual([requests.length, runs.length, runs.every(({ status }) => status?.phase === 'Succeeded')], [1, 20, true], requests.join())
+    const providers = runs.map(({ status }) => status!.providers!)
+    deepEqual(
+      providers
+        .filter(({ downloaded }) => downloaded > 0)
+        .map(({ downloaded, downloadedBytes }) => [downloaded, downloadedBytes > 1_000_000]),
+      [[1, true]],
+      JSON.stringify(providers),
+    )
+    deepEqual([...new Set(providers.map(({ cached, waited, downloaded }) => cached + waited + downloaded))], [1], JSON.stringify(providers))
+    equal(new Set(providers.map(({ downloadSeconds }) => downloadSeconds)).size, 1, JSON.stringify(providers))
   })
 })
