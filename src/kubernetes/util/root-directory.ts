@@ -23,6 +23,8 @@ const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY
 const hasDescriptorPaths = process.platform === 'linux'
 const maxPieceBytes = 1 << 20
 
+type PieceOptions = { readonly maxBytes: number; readonly start?: number; readonly truncate?: boolean }
+
 /**
  * Accesses files below a directory in which an untrusted program can write, such as the directory of a Run. It follows no symlink in any
  * component below the root (the root itself may be reached through symlinks), opens regular files only and never blocks on a pipe, and
@@ -50,17 +52,23 @@ export class RootDirectory {
     return (await this.read(path, options))?.toString('utf8')
   }
 
-  /** Passes the content of a regular file in pieces, each valid until the call returns. False if it does not exist. */
-  async readPieces(path: string, { maxBytes }: { maxBytes: number }, onPiece: (piece: Buffer) => void): Promise<boolean> {
+  /**
+   * Passes the content of a regular file from byte `start` (default 0) in pieces, each valid until the call returns. False if it does not exist.
+   * More than `maxBytes` is an error, or not read if `truncate` is true.
+   */
+  async readPieces(path: string, options: PieceOptions, onPiece: (piece: Buffer) => void): Promise<boolean> {
+    const { maxBytes, start = 0, truncate = false } = options
     const file = await this.#withParent(path, (directory, name) => openRegular(join(directory, name), path)).catch(ifMissing(undefined))
     if (!file) return false
     try {
       const { size } = await file.stat()
-      if (size > maxBytes) throw tooLarge(path, size, maxBytes)
+      if (!truncate && size - start > maxBytes) throw tooLarge(path, size, maxBytes)
       const piece = Buffer.allocUnsafe(Math.min(size + 1, maxPieceBytes))
       // It may grow while it is read.
       for (let total = 0; ; ) {
-        const { bytesRead } = await file.read(piece, 0, piece.byteLength)
+        const length = truncate ? Math.min(piece.byteLength, maxBytes - total) : piece.byteLength
+        if (length === 0) return true
+        const { bytesRead } = await file.read(piece, 0, length, start + total)
         if (bytesRead === 0) return true
         total += bytesRead
         if (total > maxBytes) throw tooLarge(path, total, maxBytes)

@@ -22,7 +22,7 @@ export type LockFacts = {
   startOf(host: string, pid: number): number | undefined
 }
 
-/** A lock is the first thing that a command takes. Later, another process may have its pid. */
+/** A lock is the first thing that a command takes. Later, another process may have its pid: one that began after the lock is not its holder. */
 const maxLockDelayMs = 10 * 60_000
 /** Start times are computed from the uptime. */
 const clockErrorMs = 2_000
@@ -37,8 +37,8 @@ export function abandonedBy(lock: BackendLock, { stackUid, epoch, recorded, star
   const command = recorded.find(each => each.epoch < epoch && isOf(lock, each))
   if (!command) return undefined
   const startedAtMs = startOf(lock.host, lock.pid)
-  const isReused = startedAtMs !== undefined && startedAtMs < lock.createdAtMs + 1_000 + clockErrorMs
-  return isReused ? undefined : `Run ${command.runName}`
+  const isHolderAlive = startedAtMs !== undefined && startedAtMs < lock.createdAtMs + 1_000 + clockErrorMs
+  return isHolderAlive ? undefined : `Run ${command.runName}`
 }
 
 function isOf(lock: BackendLock, { host, pid, startedAtMs }: RecordedCommand): boolean {

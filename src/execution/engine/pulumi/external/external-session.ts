@@ -117,7 +117,7 @@ class ExternalCommands {
     const start = async () => {
       await context.files.remove(path)
       const ended = new AbortController()
-      const following = follow(new EventLog(context.files, path), onEvents, ended.signal)
+      const following = follow(new EventLog(context.files, path, message => context.log(message)), onEvents, ended.signal)
       return await this.#run(withEvents, locks, isQuiet).finally(() => {
         ended.abort()
         return following
@@ -164,7 +164,8 @@ class ExternalCommands {
   }
 
   /**
-   * `pulumi cancel` removes whichever lock is there. As long as that of the ended Run is, no other client gets one.
+   * `pulumi cancel` removes whichever lock is there. As long as that of the ended Run is, no other client gets one; if someone else removes it
+   * after the check and a client locks the stack before this command, the lock of that client is removed (docs/pulumi.md, Locks).
    * @throws {EngineError} StateLocked
    */
   async #removeAbandoned(conflict: LockConflict): Promise<void> {
@@ -220,7 +221,6 @@ async function follow(log: EventLog, onEvents: Session['onEvents'], ended: Abort
     await delay(eventIntervalMs, undefined, { signal: ended }).catch(() => {})
     const startedAt = performance.now()
     await pass()
-    // A long log is read from its start each time.
     if (!ended.aborted) await delay(20 * (performance.now() - startedAt), undefined, { signal: ended }).catch(() => {})
   }
   await pass()
