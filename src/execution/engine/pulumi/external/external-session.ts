@@ -1,7 +1,7 @@
 import { hostname, uptime } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Deployment } from '../../../../stores/pulumi/index.ts'
+import { type Deployment, interruptedOperations } from '../../../../stores/pulumi/index.ts'
 import { readStartTime } from '../../../workspace/index.ts'
 import type { EngineContext } from '../../engine.ts'
 import { EngineError } from '../../engine-error.ts'
@@ -84,9 +84,12 @@ export async function openExternalSession(options: ExternalOptions): Promise<Ses
 }
 
 /** Creations that were interrupted may exist at the provider: the CLI would only warn, and create them again. @throws {EngineError} PendingCreates */
-function rejectInterrupted({ spec }: EngineContext, deployment: Deployment): void {
+export function rejectInterrupted(context: Pick<EngineContext, 'spec' | 'pendingOperations'>, deployment: Deployment): void {
+  const { spec } = context
   const urns = pendingCreates(deployment).map(({ urn }) => urn)
   if (urns.length === 0 || spec.pulumi?.pendingCreates === 'Clear') return
+  const operations = interruptedOperations(deployment).map(({ type, resource }) => ({ type, urn: resource.urn }))
+  context.pendingOperations(operations, { isOwn: false })
   throw new EngineError(
     'PendingCreates',
     `in the state of the backend the creation of resources is interrupted, and it is unknown whether the provider finished: ${formatPending(urns)}; delete what exists and set spec.pulumi.pendingCreates to Clear, which creates them again; or clear them with "pulumi refresh --clear-pending-creates" on that backend and add what exists with "pulumi import"`,
