@@ -75,6 +75,11 @@ test('secrets in plain text are encrypted with a passphrase, too', async () => {
   deepEqual(deployment.secrets_providers, passphrase.provider)
 })
 
+test('a response with fewer values than secrets is an error, not empty secrets', async () => {
+  const short = async (values: readonly string[]) => (await decrypt(values)).slice(1)
+  await rejects(exportState(JSON.stringify(state(encrypted)), short), /decrypted 2 values, not the 3/)
+})
+
 test('secrets of another provider are rejected', async () => {
   await rejects(exportState(JSON.stringify(state(encrypted, 'passphrase')), decrypt), (error: CliError) =>
     /encrypted with passphrase/.test(error.message),

@@ -44,10 +44,13 @@ export async function exportState(
   const plain = new Map<string, string>()
   for (const batch of batchesOf([...ciphertexts])) {
     const values = await decrypt(batch)
-    for (const [index, ciphertext] of batch.entries()) plain.set(ciphertext, Buffer.from(values[index] ?? '', 'base64').toString('utf8'))
+    if (values.length !== batch.length)
+      throw new CliError(`the state store has decrypted ${values.length} values, not the ${batch.length} that it was asked for`)
+    for (const [index, value] of values.entries()) plain.set(batch[index]!, Buffer.from(value, 'base64').toString('utf8'))
   }
   const exported = mapSecrets(deployment, ({ ciphertext, plaintext = 'null' }) => {
-    const text = ciphertext ? (plain.get(ciphertext) ?? '') : plaintext
+    const text = ciphertext ? plain.get(ciphertext) : plaintext
+    if (text === undefined) throw new CliError('bug: a secret of the state was not decrypted')
     return passphrase ? { ciphertext: passphrase.encrypt(text) } : { plaintext: text }
   }) as object
   const [project = '', stack = ''] = (path ?? '').split('/')

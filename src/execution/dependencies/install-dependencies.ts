@@ -177,7 +177,7 @@ async function installTree(
     const before = await listSource(sourceRoot, without, signal)
     if (manager.trees === 'virtualEnvironment') await removeTree(join(sourceRoot, virtualEnvironment))
     const archives = await openArchives(context, project, source, home)
-    const provided = (await archives?.provide()) ?? 0
+    const provided = (await archives?.provide(signal)) ?? 0
     if (provided > 0) log(`${provided} archives of the lock file are on this host`)
     for (const command of plan.commands) {
       const shown = [command.command, ...command.args].join(' ').replaceAll(`${sourceRoot}/`, '')
@@ -187,7 +187,7 @@ async function installTree(
     }
     await dependencies.endPrograms()
     signal.throwIfAborted()
-    await archives?.collect()
+    await archives?.collect(signal)
     await removeTree(home)
     await report('storing the installed files')
     const places = await findTrees(context, project, ofOthers)

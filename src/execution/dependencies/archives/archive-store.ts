@@ -6,10 +6,13 @@ import { EvictionOrder, isAbandoned, temporaryName, touch } from '../../workspac
 
 /** Of all archives. What is removed is downloaded again. */
 const defaultBytes = 2 * 1024 ** 3
-const maxArchiveBytes = 256 * 1024 ** 2
+/** Between two pauses of this thread. */
+const hashedBytes = 4 * 1024 ** 2
+/** Of one archive. */
+export const maxArchiveBytes = 256 * 1024 ** 2
 const nameSyntax = /^([0-9a-f]{128})-([0-9a-f]{8})$/
 
-type Archive = { readonly path: string; readonly domain: string }
+type Archive = { readonly digest: string; readonly path: string; readonly domain: string }
 
 /**
  * Archives of packages that all trust domains of a host share, by the SHA-512 of their content: `<directory>/<2 digits>/<digest>-<who added it>`.
@@ -45,7 +48,7 @@ export class ArchiveStore {
       throw error
     }
     const content = Buffer.concat(pieces)
-    if (sha512(content) !== digest) {
+    if ((await sha512(content)) !== digest) {
       await rm(archive.path, { force: true })
       return false
     }
@@ -54,13 +57,24 @@ export class ArchiveStore {
     return true
   }
 
-  /** Adds what a program has left at `path`, if it has this digest. Returns the number of bytes; undefined if it was not added. */
-  async add(digest: string, files: RootDirectory, path: string): Promise<number | undefined> {
-    const content = await files.read(path, { maxBytes: maxArchiveBytes })
-    if (!content || sha512(content) !== digest) return undefined
+  /**
+   * Adds what a program has left at `path`, if it has this digest and at most `maxBytes`. Returns the number of bytes that were read, also
+   * if it was not added.
+   */
+  async add(
+    digest: string,
+    files: RootDirectory,
+    path: string,
+    maxBytes = maxArchiveBytes,
+  ): Promise<{ isAdded: boolean; readBytes: number }> {
+    const content = await files.read(path, { maxBytes: Math.min(maxBytes, maxArchiveBytes) })
+    const readBytes = content?.byteLength ?? 0
+    if (!content || (await sha512(content)) !== digest) return { isAdded: false, readBytes }
     const directory = join(this.#directory, digest.slice(0, 2))
     const staging = join(this.#directory, 'staging')
     for (const each of [directory, staging]) makeDirectories(each, 0o700)
+    // Another worker may have added it since the list was read.
+    if ((await readdir(directory)).some(name => name.startsWith(`${digest}-`))) return { isAdded: false, readBytes }
     const temporary = join(staging, temporaryName(globalThis.crypto.randomUUID()))
     try {
       const file = await open(temporary, 'wx', 0o600)
@@ -69,7 +83,7 @@ export class ArchiveStore {
     } finally {
       await rm(temporary, { force: true })
     }
-    return content.byteLength
+    return { isAdded: true, readBytes }
   }
 
   /** Reduces the store to its limit, and removes what processes left unfinished which have ended. */
@@ -81,7 +95,7 @@ export class ArchiveStore {
     }
     this.#found = undefined
     const entries: { path: string; domain: string; bytes: number; usedAtMs: number }[] = []
-    for (const archive of (await this.#archives()).values()) {
+    for (const archive of await this.#list()) {
       const stats = await stat(archive.path).catch(ifMissing(undefined))
       if (stats) entries.push({ ...archive, bytes: stats.size, usedAtMs: stats.mtimeMs })
     }
@@ -95,21 +109,30 @@ export class ArchiveStore {
 
   /** Listed once: a lock file names thousands. */
   #archives(): Promise<Map<string, Archive>> {
-    this.#found ??= this.#list()
+    this.#found ??= this.#list().then(archives => new Map(archives.map(archive => [archive.digest, archive])))
     return this.#found
   }
 
-  async #list(): Promise<Map<string, Archive>> {
-    const found = new Map<string, Archive>()
+  /** Of one digest there are several if workers added it at the same time. */
+  async #list(): Promise<Archive[]> {
+    const found: Archive[] = []
     for (const prefix of await readdir(this.#directory).catch(ifMissing([]))) {
       if (!/^[0-9a-f]{2}$/.test(prefix)) continue
       for (const name of await readdir(join(this.#directory, prefix)).catch(ifMissing([]))) {
         const [, digest, domain = ''] = nameSyntax.exec(name) ?? []
-        if (digest !== undefined) found.set(digest, { path: join(this.#directory, prefix, name), domain })
+        if (digest !== undefined) found.push({ digest, path: join(this.#directory, prefix, name), domain })
       }
     }
     return found
   }
 }
 
-const sha512 = (content: Uint8Array): string => process.getBuiltinModule('node:crypto').hash('sha512', content)
+/** In pieces: the thread also renews the lease of the worker. */
+async function sha512(content: Uint8Array): Promise<string> {
+  const hash = process.getBuiltinModule('node:crypto').createHash('sha512')
+  for (let at = 0; at < content.byteLength; at += hashedBytes) {
+    hash.update(content.subarray(at, at + hashedBytes))
+    if (at + hashedBytes < content.byteLength) await new Promise(resolve => setImmediate(resolve))
+  }
+  return hash.digest('hex')
+}

@@ -21,6 +21,7 @@ after(() => rmSync(temporary, { recursive: true }))
 const noNpm = existsSync('/usr/bin/npm') ? false : 'needs npm in /usr/bin'
 const sha512 = (data: string | Buffer, encoding: 'hex' | 'base64') => createHash('sha512').update(data).digest(encoding)
 const integrityOf = (data: string | Buffer) => `sha512-${sha512(data, 'base64')}`
+const running = new AbortController().signal
 const publicUrl = 'https://registry.npmjs.org/dep/-/dep-1.0.0.tgz'
 
 function packPackage(text: string): Buffer {
@@ -115,33 +116,57 @@ function setUp(t: TestContext) {
 
 test('what a program has left under the digest of another archive is not stored', async t => {
   const { openRun } = setUp(t)
-  equal(await (await openRun('hostile', 'good', { cached: 'evil' })).archives.collect(), 0)
+  equal(await (await openRun('hostile', 'good', { cached: 'evil' })).archives.collect(running), 0)
   const { archives, path } = await openRun('victim', 'good')
-  deepEqual([await archives.provide(), existsSync(path)], [0, false])
+  deepEqual([await archives.provide(running), existsSync(path)], [0, false])
 })
 
 test('a Run gets only the archives that its own lock file names', async t => {
   const { openRun } = setUp(t)
-  equal(await (await openRun('hostile', 'evil', { cached: 'evil' })).archives.collect(), 1)
+  equal(await (await openRun('hostile', 'evil', { cached: 'evil' })).archives.collect(running), 1)
   const { archives, path } = await openRun('victim', 'good')
-  deepEqual([await archives.provide(), existsSync(path)], [0, false])
+  deepEqual([await archives.provide(running), existsSync(path)], [0, false])
   const named = await openRun('victim', 'evil')
-  deepEqual([await named.archives.provide(), readFileSync(named.path, 'utf8')], [1, 'evil'])
+  deepEqual([await named.archives.provide(running), readFileSync(named.path, 'utf8')], [1, 'evil'])
+})
+
+test('files with another digest than the lock file names use up what one install may read', async t => {
+  const { directory } = setUp(t)
+  const root = join(directory, '../run')
+  const texts = ['a', 'b', 'c']
+  const packages = Object.fromEntries(
+    texts.map(text => [`node_modules/${text}`, { version: '1.0.0', resolved: publicUrl, integrity: integrityOf(text) }]),
+  )
+  mkdirSync(join(root, 'work'), { recursive: true })
+  writeFileSync(join(root, 'work/package-lock.json'), JSON.stringify({ lockfileVersion: 3, packages }))
+  for (const text of texts) {
+    const digest = sha512(text, 'hex')
+    const path = join(root, 'home/.npm/_cacache/content-v2/sha512', digest.slice(0, 2), digest.slice(2, 4), digest.slice(4))
+    mkdirSync(dirname(path), { recursive: true })
+    writeFileSync(path, text === 'c' ? text : 'wrong')
+  }
+  const source = new SourceFiles(new RootDirectory(root), join(root, 'work'))
+  const archives = await NpmArchives.open({ directory, domain: 'a', source, root: '', home: join(root, 'home'), isAnonymous: true })
+  equal(await archives.collect(running, 10), 0)
+  equal(await archives.collect(running, 11), 1)
+  const ended = AbortSignal.abort(new Error('the Run has ended'))
+  await rejects(archives.collect(ended), /the Run has ended/)
+  await rejects(archives.provide(ended), /the Run has ended/)
 })
 
 test('an install with credentials adds nothing', async t => {
   const { openRun } = setUp(t)
-  equal(await (await openRun('a', 'good', { cached: 'good', isAnonymous: false })).archives.collect(), 0)
+  equal(await (await openRun('a', 'good', { cached: 'good', isAnonymous: false })).archives.collect(running), 0)
 })
 
 test('an archive that was damaged on disk is removed, and not given to a Run', async t => {
   const { directory, openRun } = setUp(t)
-  await (await openRun('a', 'good', { cached: 'good' })).archives.collect()
+  await (await openRun('a', 'good', { cached: 'good' })).archives.collect(running)
   const prefix = sha512('good', 'hex').slice(0, 2)
   const [name = ''] = readdirSync(join(directory, 'archives', prefix))
   writeFileSync(join(directory, 'archives', prefix, name), 'evil')
   const { archives, path } = await openRun('b', 'good')
-  deepEqual([await archives.provide(), existsSync(path), readdirSync(join(directory, 'archives', prefix))], [0, false, []])
+  deepEqual([await archives.provide(running), existsSync(path), readdirSync(join(directory, 'archives', prefix))], [0, false, []])
 })
 
 test('a symlink in the cache of npm is not followed', async t => {
@@ -151,7 +176,7 @@ test('a symlink in the cache of npm is not followed', async t => {
   const { archives, path } = await openRun('a', 'good')
   mkdirSync(dirname(path), { recursive: true })
   execFileSync('ln', ['-s', secret, path])
-  equal(await archives.collect(), 0)
+  equal(await archives.collect(running), 0)
 })
 
 test('beyond the size the domain that has added the most loses its oldest archives', async t => {
@@ -210,4 +235,29 @@ test('archives of a lock file are those with a SHA-512', () => {
   ])
   deepEqual(lockedArchives('{'), [])
   deepEqual(lockedArchives('[]'), [])
+})
+
+test('copies of one archive that several domains have added at the same time count towards the size', async t => {
+  const { directory } = setUp(t)
+  const digest = sha512('x', 'hex')
+  const prefix = join(directory, digest.slice(0, 2))
+  mkdirSync(prefix, { recursive: true })
+  for (const [index, adder] of ['aaaaaaaa', 'bbbbbbbb', 'cccccccc'].entries()) {
+    writeFileSync(join(prefix, `${digest}-${adder}`), 'x')
+    utimesSync(join(prefix, `${digest}-${adder}`), index + 1, index + 1)
+  }
+  await new ArchiveStore({ directory, domain: 'a', maxBytes: 1 }).evict()
+  equal(readdirSync(prefix).length, 1)
+})
+
+test('an archive that another domain has added meanwhile is not stored twice', async t => {
+  const { directory } = setUp(t)
+  const root = mkdtempSync(join(temporary, 'files-'))
+  writeFileSync(join(root, 'f'), 'x')
+  const digest = sha512('x', 'hex')
+  const [a, b] = ['a', 'b'].map(domain => new ArchiveStore({ directory, domain }))
+  deepEqual([await a!.has(digest), await b!.has(digest)], [false, false])
+  equal((await a!.add(digest, new RootDirectory(root), 'f')).isAdded, true)
+  equal((await b!.add(digest, new RootDirectory(root), 'f')).isAdded, false)
+  equal(readdirSync(join(directory, digest.slice(0, 2))).length, 1)
 })

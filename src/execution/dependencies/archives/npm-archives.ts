@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { joinPath, type SourceFiles } from '../source-files.ts'
-import { ArchiveStore } from './archive-store.ts'
+import { ArchiveStore, maxArchiveBytes } from './archive-store.ts'
 import { type LockedArchive, lockedArchives } from './locked-archives.ts'
 
-/** Of one install. */
-const maxAddedBytes = 1024 ** 3
+/** Of one install, also of files that are not added: its lock file names them, and a program may have left anything there. */
+const defaultReadBytes = 1024 ** 3
 /** In this order npm prefers them. */
 const lockNames = ['npm-shrinkwrap.json', 'package-lock.json']
 /** Of npmrc: with one of them npm may get what not everyone may. */
@@ -82,10 +82,11 @@ export class NpmArchives {
   }
 
   /** Before the install: puts copies of what the host has into the cache of npm. Returns their number. */
-  async provide(): Promise<number> {
+  async provide(signal: AbortSignal): Promise<number> {
     const { files } = this.#options.source
     let count = 0
     for (const { digest } of this.#locked) {
+      signal.throwIfAborted()
       if (!(await this.#store.has(digest))) continue
       const path = this.#pathOf(digest)
       await files.makeDirectory(dirname(path), 0o755)
@@ -96,18 +97,21 @@ export class NpmArchives {
 
   /**
    * After the install, when its programs have ended: adds what npm has downloaded, if everyone may download it: from the public registry, by an install
-   * without credentials. Returns the number of archives.
+   * without credentials. Returns the number of archives. It stops after `maxReadBytes`.
    */
-  async collect(): Promise<number> {
+  async collect(signal: AbortSignal, maxReadBytes = defaultReadBytes): Promise<number> {
     if (!this.#isAnonymous) return 0
     const { files } = this.#options.source
     let count = 0
-    let bytes = 0
+    let left = maxReadBytes
     for (const { digest, isPublic } of this.#locked) {
-      if (!isPublic || bytes > maxAddedBytes || (await this.#store.has(digest))) continue
-      const added = await this.#store.add(digest, files, this.#pathOf(digest)).catch(() => undefined)
-      bytes += added ?? 0
-      if (added !== undefined) count++
+      signal.throwIfAborted()
+      if (left <= 0) break
+      if (!isPublic || (await this.#store.has(digest))) continue
+      const limit = Math.min(left, maxArchiveBytes)
+      const result = await this.#store.add(digest, files, this.#pathOf(digest), limit).catch(() => undefined)
+      left -= result?.readBytes ?? 0
+      if (result?.isAdded) count++
     }
     if (count > 0) await this.#store.evict()
     return count
