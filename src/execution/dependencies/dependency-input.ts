@@ -27,8 +27,3 @@ export function dependencyDigest(inputs: readonly DependencyInput[]): string {
   const lines = new Set(inputs.map(({ kind, name, value }) => JSON.stringify([kind, name, value])))
   return sha256([formatVersion, ...[...lines].sort()].join('\n'))
 }
-
-/** One line for each input, for people. */
-export function formatInputs(inputs: readonly DependencyInput[]): string[] {
-  return inputs.map(({ kind, name, value }) => `${kind} ${name} ${value}`).sort()
-}

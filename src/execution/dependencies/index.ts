@@ -10,7 +10,7 @@
  */
 export { type AttachedAs, type AttachTarget, attachTree, linkChecker } from './attach-tree.ts'
 export { DependencyError, type DependencyErrorReason } from './dependency-error.ts'
-export { type DependencyInput, type DependencyInputKind, dependencyDigest, formatInputs } from './dependency-input.ts'
+export { type DependencyInput, type DependencyInputKind, dependencyDigest } from './dependency-input.ts'
 export { detectDependencies, type Runtime } from './detect/index.ts'
 export type { DependencyHost, InstallContext, InstallOptions } from './install-context.ts'
 export { type InstalledDependencies, installDependencies, type StoredPackages } from './install-dependencies.ts'

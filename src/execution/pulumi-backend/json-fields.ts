@@ -1,4 +1,5 @@
 import { isJsonObject } from '../../kubernetes/object/index.ts'
+import { HttpError } from '../../stores/http/index.ts'
 import type { PulumiConfigValue } from './pulumi-backend.ts'
 import { badRequest } from './route-request.ts'
 
@@ -44,10 +45,12 @@ export function configMap(value: unknown): Record<string, PulumiConfigValue> {
   )
 }
 
-/** Values in base64; Go sends null for an empty one. @throws {HttpError} 400 */
+/** Values in base64; Go sends null for an empty one. @throws {HttpError} 400, 413 above 10,000 values */
 export function base64Values(value: unknown, field: string): Buffer[] {
   const values = value ?? []
   if (!Array.isArray(values)) throw badRequest(`${field} must be an array`)
+  if (values.length > maxEntries)
+    throw new HttpError(413, 'TooLarge', `${field} has ${values.length} values; at most ${maxEntries} are allowed`)
   return values.map(each => base64Value(each, field))
 }
 

@@ -12,6 +12,9 @@ import { updateRoutes } from './update-routes.ts'
 import { userRoutes } from './user-routes.ts'
 import { writeRoutes } from './write-routes.ts'
 
+/** A recorded state has one for each 53 bytes. Objects count as two; 2 million empty ones take 240 MB when parsed. */
+const maxJsonValues = 4_000_000
+
 export type PulumiHandlerOptions = {
   readonly backend: PulumiBackend
   /** `PULUMI_ACCESS_TOKEN` of the Run. At least 16 characters. */
@@ -86,7 +89,12 @@ export function createPulumiHandler(options: PulumiHandlerOptions): PulumiHandle
   const { backend, accessToken, basePath = '', maxBodyBytes = 64 * 1_048_576, onError = () => {}, now = Date.now } = options
   if (accessToken.length < 16) throw new RangeError(`the access token has ${accessToken.length} characters, at least 16 are required`)
   const updates = new UpdateRegistry(options.maxUpdates ?? 64)
-  const limits = { maxBytes: maxBodyBytes, maxDepth: options.maxDepth ?? 500, idleMs: options.bodyIdleMs ?? 30_000 }
+  const limits = {
+    maxBytes: maxBodyBytes,
+    maxDepth: options.maxDepth ?? 500,
+    maxValues: maxJsonValues,
+    idleMs: options.bodyIdleMs ?? 30_000,
+  }
   const bodies = new BodyReader(limits, options.maxConcurrentBodies ?? 8)
   let fence: string | undefined
   const context: HandlerContext = {

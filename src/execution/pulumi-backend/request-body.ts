@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { HttpError, readBody } from '../../stores/http/index.ts'
-import { isDeeperThan } from '../../stores/pulumi/index.ts'
+import { exceededJsonLimit } from '../../stores/pulumi/index.ts'
 
 /** A JSON body, and its text for those who need parts of it as they were sent. */
 export type JsonBody = { readonly value: unknown; readonly text: string }
@@ -11,6 +11,8 @@ export type BodyLimits = {
   readonly maxBytes: number
   /** Levels of nesting. */
   readonly maxDepth: number
+  /** Values of the JSON: each takes memory, also if it has one byte. */
+  readonly maxValues: number
   /** Without data for this long: 408. */
   readonly idleMs: number
 }
@@ -29,7 +31,7 @@ export class BodyReader {
 
   /**
    * Reads the body and keeps its place until `work` ends.
-   * @throws {HttpError} 413 above the limit, also while unpacking; 400 unless it is JSON in UTF-8 within the depth; 415 for another encoding; 408.
+   * @throws {HttpError} 413 above the limit, also while unpacking, or with too many values; 400 unless it is JSON in UTF-8 within the depth; 415 for another encoding; 408.
    */
   async withBody<T>(req: IncomingMessage, work: (body: JsonBody) => Promise<T>): Promise<T> {
     if (this.#active >= this.#maxConcurrent) await new Promise<void>(resolve => this.#waiting.push(resolve))
@@ -44,7 +46,7 @@ export class BodyReader {
   }
 
   async #read(req: IncomingMessage): Promise<JsonBody> {
-    const { maxBytes, maxDepth, idleMs } = this.#limits
+    const { maxBytes, maxDepth, maxValues, idleMs } = this.#limits
     const encoding = (req.headers['content-encoding'] ?? 'identity').toLowerCase()
     if (encoding !== 'identity' && encoding !== 'gzip' && encoding !== 'x-gzip')
       throw new HttpError(415, 'UnsupportedEncoding', 'the content encoding is not supported; gzip and identity are')
@@ -54,8 +56,10 @@ export class BodyReader {
     const text = bytes.toString()
     // Requests without content have no body.
     if (text === '') return { value: {}, text: '{}' }
+    const exceeded = exceededJsonLimit(text, { maxDepth, maxValues })
+    if (exceeded === 'values') throw new HttpError(413, 'TooLarge', `the body has more than ${maxValues} JSON values`)
     try {
-      if (isDeeperThan(text, maxDepth)) throw new SyntaxError('too deep')
+      if (exceeded === 'depth') throw new SyntaxError('too deep')
       return { value: JSON.parse(text), text }
     } catch {
       // The parser's message repeats parts of the text, which may be secret (invariant 9).

@@ -15,7 +15,7 @@ export {
 } from './deployment.ts'
 export { type InterruptedOperation, interruptedOperations, isOfStateOnly } from './interrupted-operations.ts'
 export { type JournalEntry, type JournalEntryKind, journalEntryKinds, parseJournalEntry, type UnreadableEntry } from './journal-entry.ts'
-export { isDeeperThan, sliceMembers } from './json-scanner.ts'
+export { exceededJsonLimit, isDeeperThan, sliceMembers } from './json-scanner.ts'
 export { type PulumiStateFile, readStateFile } from './read-state-file.ts'
 export { type RecoveredEntries, recoverEntries } from './recover-entries.ts'
 export { type ReplayOptions, type ReplayResult, replayJournal } from './replay-journal.ts'

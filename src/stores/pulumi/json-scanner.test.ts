@@ -1,7 +1,7 @@
 import { deepEqual, equal } from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { isDeeperThan, sliceMembers } from './json-scanner.ts'
+import { exceededJsonLimit, isDeeperThan, sliceMembers } from './json-scanner.ts'
 
 test('property: the texts of members are what was sent', () => {
   fc.assert(
@@ -35,4 +35,13 @@ test('property: the depth of a value is found, whatever its texts contain', () =
 
 test('a text that is no object or list has no depth', () => {
   for (const text of ['', '1', 'null', '"a"']) equal(isDeeperThan(text, 0), false)
+})
+
+test('values are counted by commas and brackets outside of texts', () => {
+  const exceeds = (text: string, maxDepth: number, maxValues: number) => exceededJsonLimit(text, { maxDepth, maxValues })
+  equal(exceeds('[1,2,[3]]', 2, 4), undefined)
+  equal(exceeds('[1,2,[3]]', 2, 3), 'values')
+  equal(exceeds('[1,2,[3]]', 1, 4), 'depth')
+  equal(exceeds('{"a,[":",,,{[","b":1}', 1, 2), undefined)
+  equal(exceeds('"a,b"', 0, 0), undefined)
 })

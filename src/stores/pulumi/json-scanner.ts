@@ -27,6 +27,23 @@ export function endOfJson(text: string, start: number, maxDepth: number): number
 /** True if `text` has more levels than `maxDepth`. */
 export const isDeeperThan = (text: string, maxDepth: number): boolean => endOfJson(text, text.search(/[[{]/), maxDepth) === 'deep'
 
+/** Which limit the first object or list of `text` exceeds. Its values are counted by their commas and opening brackets, so an object counts as two values. */
+export function exceededJsonLimit(text: string, limits: { maxDepth: number; maxValues: number }): 'depth' | 'values' | undefined {
+  let depth = 0
+  let values = 0
+  for (let at = text.search(/[[{]/); at >= 0 && at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code === quote) at = endOfString(text, at)
+    else if (code === openBrace || code === openBracket) {
+      if (++depth > limits.maxDepth) return 'depth'
+      if (++values > limits.maxValues) return 'values'
+    } else if (code === comma) {
+      if (++values > limits.maxValues) return 'values'
+    } else if ((code === closeBrace || code === closeBracket) && --depth === 0) return undefined
+  }
+  return undefined
+}
+
 /** The position of the quote that ends the string which begins at `start`; the end of the text if there is none. */
 export function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {

@@ -135,3 +135,11 @@ test('only a mandatory policy stops a Run', () => {
   deepEqual(observe(policy('mandatory')).observed.violatesPolicy, true)
   deepEqual(observe(policy('advisory'), error('error: it broke')).observed.violatesPolicy, false)
 })
+
+test('200 errors and 200 warnings are kept: warnings do not displace an error', () => {
+  const warnings = Array.from({ length: 250 }, () => policy('advisory'))
+  const errors = Array.from({ length: 250 }, () => error('error: it broke'))
+  const { diagnostics } = observe(...warnings, ...errors).observed
+  equal(diagnostics.filter(({ severity }) => severity === 'warning').length, 200)
+  equal(diagnostics.filter(({ severity }) => severity === 'error').length, 200)
+})

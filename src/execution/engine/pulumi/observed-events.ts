@@ -3,6 +3,7 @@ import type { Diagnostic } from '../diagnostics.ts'
 import type { ResourceChange } from './plan-file.ts'
 import { isCounted, nameOf, typeOf } from './urn.ts'
 
+/** Of errors, and of warnings: warnings must not displace the error that explains a failure. */
 const maxDiagnostics = 200
 /** Characters of the resources that change, with what changes of them: about 50,000 resources. */
 const maxCharacters = 16 * 1_048_576
@@ -23,6 +24,8 @@ const followsFromOthers = (detail: string): boolean =>
 /** What the engine of one command of the CLI has reported. Bounded: a program can send any events (invariant 10). */
 export class ObservedEvents {
   readonly #diagnostics: Diagnostic[] = []
+  /** How many of a severity are kept. */
+  readonly #counts = new Map<Diagnostic['severity'], number>()
   /** Operation to the number of resources; undefined before the end. */
   summary: Readonly<Record<string, number>> | undefined
   readonly #steps = new Map<string, Set<string>>()
@@ -141,6 +144,10 @@ export class ObservedEvents {
   }
 
   #addDiagnostic(diagnostic: Diagnostic): void {
-    if (this.#diagnostics.length < maxDiagnostics) this.#diagnostics.push(diagnostic)
+    const { severity } = diagnostic
+    const count = this.#counts.get(severity) ?? 0
+    if (count >= maxDiagnostics) return
+    this.#counts.set(severity, count + 1)
+    this.#diagnostics.push(diagnostic)
   }
 }

@@ -3,7 +3,7 @@ import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { createEngineHarness } from '../engine-harness.testing.ts'
-import { PulumiCli } from './pulumi-cli.ts'
+import { PrintedLines, PulumiCli } from './pulumi-cli.ts'
 
 /** A program in place of the CLI. */
 async function setUp(t: TestContext, script: string) {
@@ -53,4 +53,15 @@ test('a Run that is interrupted while a command waits ends it', async t => {
   })
   equal((await run).exitCode === 0, false)
   deepEqual(log, [])
+})
+
+test('printed lines are limited in bytes, with their ends, and in number', () => {
+  const printed = (lines: string[], maxBytes: number, maxLines: number) => {
+    const kept = new PrintedLines(maxBytes, maxLines)
+    for (const line of lines) kept.add(line)
+    return kept.lines
+  }
+  deepEqual(printed(['', '', ''], 2, 10), ['', ''])
+  deepEqual(printed(['a', 'b', 'c'], 100, 2), ['a', 'b'])
+  deepEqual(printed(['ab', 'é'], 6, 2), ['ab', 'é'])
 })

@@ -14,6 +14,8 @@ const maxErrorLines = 50
 
 /** Of the output of a command that is not logged; the rest is dropped. */
 const maxPrintedBytes = 256 * 1024 * 1024
+/** The CLI prints about a line for each value, and a state of 64 MiB has about 1.3 million; each line takes memory also if it is empty. */
+const maxPrintedLines = 4_000_000
 
 /** How a command ended. `lines` are those of stdout, if they were not logged; `errors` the last of stderr, without warnings. */
 export type CliResult = { binary: string; exitCode: number | null; lines: readonly string[]; errors: readonly string[] }
@@ -137,8 +139,7 @@ export class PulumiCli {
   ): Promise<CliResult> {
     let waitsForPid = onPid !== undefined
     const own = Object.fromEntries(Object.entries(context.env).filter(([name]) => !withheld.includes(name)))
-    const lines: string[] = []
-    let bytes = 0
+    const printed = new PrintedLines(maxPrintedBytes, maxPrintedLines)
     let hasPluginNote = false
     const log = (line: string) => {
       // The display repeats it with each line of the resource.
@@ -161,8 +162,7 @@ export class PulumiCli {
           return onPid?.(Number(line.slice('pid '.length)))
         }
         if (!isQuiet) return log(line)
-        bytes += Buffer.byteLength(line)
-        if (bytes <= maxPrintedBytes) lines.push(line)
+        printed.add(line)
       },
       onStderrLine: line => {
         const error = errorLine(line)
@@ -171,7 +171,7 @@ export class PulumiCli {
         if (!isQuiet && !isLoginNote(line)) context.log(line)
       },
     })
-    return { binary, exitCode, lines, errors }
+    return { binary, exitCode, lines: printed.lines, errors }
   }
 
   /** @throws {EngineError} always: `reason`, or a more precise one that follows from the diagnostics. */
@@ -198,6 +198,24 @@ export class PulumiCli {
     const isConfiguration =
       reason === 'InvalidConfiguration' || (isConfigurationError(message) && (reason === 'PlanFailed' || reason === 'InitFailed'))
     throw new EngineError(isConfiguration ? 'InvalidConfiguration' : reason, message, { retryable: !isConfiguration, diagnostics })
+  }
+}
+
+/** What a quiet command prints, up to a limit: further lines are dropped (invariant 10). */
+export class PrintedLines {
+  readonly lines: string[] = []
+  readonly #maxBytes: number
+  readonly #maxLines: number
+  #bytes = 0
+
+  constructor(maxBytes: number, maxLines: number) {
+    this.#maxBytes = maxBytes
+    this.#maxLines = maxLines
+  }
+
+  add(line: string): void {
+    this.#bytes += Buffer.byteLength(line) + 1
+    if (this.#bytes <= this.#maxBytes && this.lines.length < this.#maxLines) this.lines.push(line)
   }
 }
 
