@@ -66,6 +66,22 @@ describe('oarlock cache warm', { skip }, () => {
     deepEqual([run?.status?.dependencies?.source, run?.status?.dependencies?.digest], ['Cached', items[0].digest])
   })
 
+  test('evicts down to the size that the environment names, as workers with it do', async () => {
+    const list = async (): Promise<{ domain: string; bytes: number }[]> =>
+      JSON.parse((await runOarlock(['cache', 'list', '--data', dataDir, '-o', 'json'])).stdout).items
+    const add = (domain: string, size: string) =>
+      runOarlock(['cache', 'warm', source, '--data', dataDir, '--domain', domain], { env: { OARLOCK_DEPENDENCY_CACHE_SIZE: size } })
+    equal((await add('process-namespace-a', '1Gi')).code, 0)
+    const { bytes = 0 } = (await list()).find(({ domain }) => domain === 'process-namespace-a') ?? {}
+    const second = await add('process-namespace-b', String(Math.ceil(bytes * 1.5)))
+    equal(second.code, 0, second.text)
+    deepEqual(
+      (await list()).map(({ domain }) => domain),
+      ['process-namespace-b'],
+    )
+    match((await add('process-namespace-c', 'small')).text, /OARLOCK_DEPENDENCY_CACHE_SIZE: /)
+  })
+
   for (const [name, args, code, message] of [
     ['a domain of another form', ['--domain', 'team'], 1, /--domain must be namespace-NAME or tenant-UID.*, got "team"/],
     ['a directory outside of the source', ['--domain', 'process-namespace-a', '--directory', '../x'], 1, /is outside of the source/],

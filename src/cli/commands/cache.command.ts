@@ -10,7 +10,10 @@ $OARLOCK_CACHE_DIR, or else those of "oarlock up" and of "oarlock worker".`
 const warmNotes = `
 Domains are namespace-NAME or tenant-UID, and process-namespace-NAME or
 process-tenant-UID for Runs without a sandbox; "cache list" prints them. Runs
-of Stacks that set spec.env have dependencies of their own.`
+of Stacks that set spec.env have dependencies of their own.
+
+OARLOCK_PROVIDER_CACHE_SIZE and OARLOCK_DEPENDENCY_CACHE_SIZE must be those of
+the workers (default: 10Gi each): what is beyond them is removed.`
 
 export const declare: DeclareCommand = program => {
   const cache = program.command('cache').description('list, remove or fetch packages that workers of this host cache')

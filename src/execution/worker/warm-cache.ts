@@ -21,6 +21,7 @@ import { createDependencyHost } from './run/dependency-host.ts'
 import { contentStoreOf, createIsolation, runCacheDir } from './run/isolation.ts'
 import { prepareWorkerDirectories } from './worker-directories.ts'
 import { WorkerOptionError } from './worker-option-error.ts'
+import { cacheSizes } from './worker-options.ts'
 
 export type WarmCacheOptions = {
   /** The root of a source, absolute. */
@@ -50,6 +51,7 @@ export type WarmResult = { engine: EngineName | undefined; installed: InstalledD
  */
 export async function warmCache(options: WarmCacheOptions): Promise<WarmResult> {
   const { source, cacheDir, env, log, signal } = options
+  const sizes = cacheSizes(env)
   const run = runOf(options)
   const runsDir = join(cacheDir, 'warm')
   prepareWorkerDirectories({ runsDir, cacheDir })
@@ -57,7 +59,7 @@ export async function warmCache(options: WarmCacheOptions): Promise<WarmResult> 
   const own = join(runsDir, temporaryName(run.metadata.uid))
   const directory = await createRunDirectory(own, run.metadata.uid)
   const releases: (() => Promise<void>)[] = []
-  const contentStore = contentStoreOf(run, cacheDir)
+  const contentStore = contentStoreOf(run, cacheDir, sizes.providerCacheBytes)
   try {
     const isolation = await createIsolation({ run, directory, contentStore, sandboxBinds: options.sandboxBinds, onExceeded: () => {} })
     releases.push(() => isolation.close())
@@ -80,7 +82,7 @@ export async function warmCache(options: WarmCacheOptions): Promise<WarmResult> 
       ...{ variables: {}, sensitiveNames: [], signal, log, progress: () => {}, client: unavailable<Client>() },
       run: createProcessRunner({ runUid: run.metadata.uid, ...directory, wrapCommand: isolation.wrapCommand }),
       ...{ cacheDir: runCacheDir(run, cacheDir), contentStore, providerUsage: new ProviderUsage() },
-      dependencies: createDependencyHost(run, isolation, { cacheDir }, found => {
+      dependencies: createDependencyHost(run, isolation, { cacheDir, dependencyCacheBytes: sizes.dependencyCacheBytes }, found => {
         installed = found
       }),
       readStackOutputs: async () => undefined,

@@ -110,14 +110,24 @@ export function workerOptionsFromEnv(env: Readonly<Record<string, string | undef
     runsDir: env.OARLOCK_RUNS_DIR || join(base, 'runs'),
     cacheDir: env.OARLOCK_CACHE_DIR || join(base, 'cache'),
     gitCacheBytes: parseBytes('OARLOCK_GIT_CACHE_SIZE', env.OARLOCK_GIT_CACHE_SIZE),
-    providerCacheBytes: parseBytes('OARLOCK_PROVIDER_CACHE_SIZE', env.OARLOCK_PROVIDER_CACHE_SIZE),
-    dependencyCacheBytes: parseBytes('OARLOCK_DEPENDENCY_CACHE_SIZE', env.OARLOCK_DEPENDENCY_CACHE_SIZE),
+    ...cacheSizes(env),
     allowPaths: pathList(env, 'OARLOCK_ALLOW_PATHS'),
     sandboxBinds: pathList(env, 'OARLOCK_SANDBOX_BINDS'),
     engineEnvironment: env.OARLOCK_ENGINE_ENVIRONMENT === undefined ? undefined : parseEngineEnvironment(env.OARLOCK_ENGINE_ENVIRONMENT),
     policy: policyFromEnv(env),
     drainGraceMs: parseOptionalDuration('OARLOCK_DRAIN_GRACE', env.OARLOCK_DRAIN_GRACE),
     lease: leaseTimingsOf(parseLeaseDuration('OARLOCK_LEASE_DURATION', env.OARLOCK_LEASE_DURATION)),
+  }
+}
+
+/** Also of `oarlock cache warm`, which evicts what is beyond them. */
+export function cacheSizes(env: Readonly<Record<string, string | undefined>>): {
+  providerCacheBytes: number | undefined
+  dependencyCacheBytes: number | undefined
+} {
+  return {
+    providerCacheBytes: parseBytes('OARLOCK_PROVIDER_CACHE_SIZE', env.OARLOCK_PROVIDER_CACHE_SIZE),
+    dependencyCacheBytes: parseBytes('OARLOCK_DEPENDENCY_CACHE_SIZE', env.OARLOCK_DEPENDENCY_CACHE_SIZE),
   }
 }
 
