@@ -149,7 +149,7 @@ describe('state and secrets', () => {
     equal((await call('POST', `${devPath}/decrypt`, { body: { ciphertext: 'no base64' } })).status, 400)
     const tooMany = await call('POST', `${devPath}/batch-encrypt`, { body: { plaintexts: Array(10_001).fill('') }, gzip: true })
     equal(tooMany.status, 413)
-    equal((await call('POST', `${devPath}/batch-encrypt`, { body: { plaintexts: Array(4_000_001).fill(0) }, gzip: true })).status, 413)
+    equal((await call('POST', `${devPath}/encrypt`, { body: { plaintext: '', other: Array(4_000_001).fill(0) }, gzip: true })).status, 413)
     for (const path of ['log-decryption', 'log-batch-decryption'])
       equal((await call('POST', `${devPath}/decrypt/${path}`, { body: { secretName: 'x' } })).status, 200)
   })

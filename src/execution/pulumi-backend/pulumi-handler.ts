@@ -12,7 +12,7 @@ import { updateRoutes } from './update-routes.ts'
 import { userRoutes } from './user-routes.ts'
 import { writeRoutes } from './write-routes.ts'
 
-/** A recorded state has one for each 53 bytes. Objects count as two; 2 million empty ones take 240 MB when parsed. */
+/** The 64 recorded states have one for each 23 to 54 bytes, the limit allows one for each 17 of a state of 64 MiB. Objects count as two; 2 million empty ones take 240 MB when parsed. */
 const maxJsonValues = 4_000_000
 
 export type PulumiHandlerOptions = {

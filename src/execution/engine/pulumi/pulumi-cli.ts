@@ -14,7 +14,7 @@ const maxErrorLines = 50
 
 /** Of the output of a command that is not logged; the rest is dropped. */
 const maxPrintedBytes = 256 * 1024 * 1024
-/** The CLI prints about a line for each value, and a state of 64 MiB has about 1.3 million; each line takes memory also if it is empty. */
+/** The CLI prints about a line for each value, and a state of 64 MiB has up to 2.9 million at the density of the recorded ones; each line takes memory also if it is empty. */
 const maxPrintedLines = 4_000_000
 
 /** How a command ended. `lines` are those of stdout, if they were not logged; `errors` the last of stderr, without warnings. */
