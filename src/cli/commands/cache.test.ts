@@ -1,6 +1,7 @@
 import { deepEqual, equal, match } from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { hash } from 'node:crypto'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -12,6 +13,7 @@ const launcher = join(import.meta.dirname, '../../../bin/oarlock.js')
 const provider = 'registry.opentofu.org/acme/widget/1.2.3/linux_amd64'
 const plugin = 'pulumi/default/random/4.21.1/linux-x64'
 const dayMs = 24 * 3_600_000
+const sha512 = (text: string) => hash('sha512', text)
 
 /** A cache directory with an old tree, a tree in use, one of another domain, and a provider. */
 async function setUp(t: TestContext) {
@@ -108,6 +110,29 @@ test('cache list names a plugin of Pulumi as one, and cache prune removes it', a
   oarlock('prune', '--max-size', '0', '--cache-dir', cacheDir)
   deepEqual(kinds(), [])
   equal(await content.take(plugin, checksum), undefined)
+})
+
+test('the archives that all trust domains share are one item of cache list, and cache prune removes them', async t => {
+  const { cacheDir, oarlock } = await setUp(t)
+  const directory = join(cacheDir, 'dependencies', 'archives')
+  for (const digest of [sha512('x'), sha512('y')]) {
+    mkdirSync(join(directory, digest.slice(0, 2)), { recursive: true })
+    writeFileSync(join(directory, digest.slice(0, 2), `${digest}-01234567`), 'z'.repeat(1_024))
+  }
+  match(oarlock('list').stdout, /^- +archives of npm +2 +2 KiB +\d+m?s +all$/m)
+  const archives = () => JSON.parse(oarlock('list', '-o', 'json').stdout).items.filter(({ kind }: { kind: string }) => kind === 'Archives')
+  deepEqual(
+    archives().map(({ domain, files, bytes, path }: Record<string, unknown>) => ({ domain, files, bytes, path })),
+    [{ domain: 'all', files: 2, bytes: 2_048, path: directory }],
+  )
+  equal(oarlock('prune', '--max-size', '0', '--domain', 'namespace-team').status, 0)
+  equal(archives().length, 1)
+  equal(oarlock('prune', '--max-size', '0').status, 0)
+  deepEqual(archives(), [])
+  deepEqual(
+    readdirSync(directory).flatMap(prefix => readdirSync(join(directory, prefix))),
+    [],
+  )
 })
 
 test('cache prune --older-than removes what is older, keeps what is in use, and prints what was freed', async t => {

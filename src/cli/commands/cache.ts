@@ -184,7 +184,7 @@ const itemOf =
 function tableOf(entries: readonly CacheEntry[]): string[] {
   const nowMs = Date.now()
   const rows = newestFirst(entries).map(({ kind, domain, digest, name, files, bytes, usedAtMs, isInUse }) => [
-    kind === 'Dependencies' ? digest.slice(0, 12) : hexOf(digest),
+    digestOf(kind, digest),
     packagesOf(kind, name),
     `${files}`,
     formatBytes(bytes),
@@ -201,12 +201,18 @@ function ageOf(ms: number): string {
 }
 
 /** `h1:` checksums are base64. */
-const hexOf = (digest: string) => Buffer.from(digest.slice('h1:'.length), 'base64').toString('hex').slice(0, 12)
+function digestOf(kind: CacheEntry['kind'], digest: string): string {
+  if (kind === 'Archives') return '-'
+  return (kind === 'Dependencies' ? digest : Buffer.from(digest.slice('h1:'.length), 'base64').toString('hex')).slice(0, 12)
+}
 
 function packagesOf(kind: CacheEntry['kind'], name: string | undefined): string {
   if (name === undefined) return '<damaged>'
-  return { Dependencies: (manager: string) => manager, Provider: providerName, Plugin: pluginName }[kind](name)
+  const names = { Dependencies: (manager: string) => manager, Provider: providerName, Plugin: pluginName, Archives: archivesName }
+  return names[kind](name)
 }
+
+const archivesName = (manager: string): string => `archives of ${manager}`
 
 /** `plugin random 4.21.1` of `pulumi/default/random/4.21.1/linux-x64`. */
 function pluginName(key: string): string {

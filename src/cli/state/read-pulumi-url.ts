@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadEngine } from '../../execution/engine/index.ts'
+import { hideCredentials } from '../../kubernetes/util/index.ts'
 import { defaultStateLimits } from '../../stores/state/index.ts'
 import { CliError, usageError } from '../cli-error.ts'
 import { exitCodes } from '../exit-codes.ts'
@@ -74,5 +75,3 @@ export function chooseStack(names: readonly string[], { url, name, stack }: Back
     hint: names.length === 0 ? 'it has no stacks: check the address' : `name one with --pulumi-stack: ${listed(names)}`,
   })
 }
-
-const hideCredentials = (url: string): string => url.replace(/\/\/[^/@]*@/, '//***@')

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { removeEntry } from '../dependencies/index.ts'
 import { removeContent } from '../workspace/index.ts'
-import { type CacheEntry, listCache, storesOf } from './list-cache.ts'
+import { archivesOf, type CacheEntry, listCache, storesOf } from './list-cache.ts'
 import { type PruneLimits, selectForRemoval } from './select-for-removal.ts'
 
 export type PruneResult = {
@@ -28,5 +28,9 @@ export async function pruneCache(cacheDir: string, limits: PruneLimits, { isDryR
 async function remove(cacheDir: string, entry: CacheEntry): Promise<boolean> {
   const { dependencies, content } = storesOf(cacheDir)
   if (entry.kind === 'Dependencies') return await removeEntry(entry.path, join(dependencies, 'staging'))
+  if (entry.kind === 'Archives') {
+    await archivesOf(cacheDir).clear()
+    return true
+  }
   return await removeContent(content, entry)
 }

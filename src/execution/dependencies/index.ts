@@ -8,6 +8,7 @@
  * Out of scope: what a program does with its packages (`execution/engine/`), plugins of engines (`execution/workspace/content-store.ts`), which
  * Runs form a trust domain (`execution/worker/`), and where a Run is placed (`controllers/dispatch/`).
  */
+export { ArchiveStore } from './archives/archive-store.ts'
 export { type AttachedAs, type AttachTarget, attachTree, linkChecker } from './attach-tree.ts'
 export { DependencyError, type DependencyErrorReason } from './dependency-error.ts'
 export { type DependencyInput, type DependencyInputKind, dependencyDigest } from './dependency-input.ts'

@@ -25,7 +25,7 @@ export type PulumiHandlerOptions = {
   readonly maxBodyBytes?: number
   /** Levels of nesting of JSON: 400. Default 500, as in journal entries. */
   readonly maxDepth?: number
-  /** Bodies in memory; further requests wait. Default 8: the CLI sends 3 of events and one of state concurrently. */
+  /** Bodies in memory; further requests wait. Default 2: one with the maximum of values takes some 400 MB. The CLI sends up to 4 concurrently, and none waits for another. */
   readonly maxConcurrentBodies?: number
   /** Without data of a body for this long: 408. Default 30,000. */
   readonly bodyIdleMs?: number
@@ -95,7 +95,7 @@ export function createPulumiHandler(options: PulumiHandlerOptions): PulumiHandle
     maxValues: maxJsonValues,
     idleMs: options.bodyIdleMs ?? 30_000,
   }
-  const bodies = new BodyReader(limits, options.maxConcurrentBodies ?? 8)
+  const bodies = new BodyReader(limits, options.maxConcurrentBodies ?? 2)
   let fence: string | undefined
   const context: HandlerContext = {
     ...{ backend, updates, bodies, now, onError, fence: () => fence },

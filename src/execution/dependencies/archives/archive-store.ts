@@ -107,6 +107,25 @@ export class ArchiveStore {
     this.#found = undefined
   }
 
+  /** What all archives together take; undefined if there are none. */
+  async summarize(): Promise<{ path: string; files: number; bytes: number; usedAtMs: number } | undefined> {
+    let [files, bytes, usedAtMs] = [0, 0, 0]
+    for (const { path } of await this.#list()) {
+      const stats = await stat(path).catch(ifMissing(undefined))
+      if (!stats) continue
+      files++
+      bytes += stats.size
+      usedAtMs = Math.max(usedAtMs, stats.mtimeMs)
+    }
+    return files === 0 ? undefined : { path: this.#directory, files, bytes, usedAtMs }
+  }
+
+  /** Removes all archives. A Run that copies one meanwhile gets it, or downloads it. */
+  async clear(): Promise<void> {
+    for (const { path } of await this.#list()) await rm(path, { force: true })
+    this.#found = undefined
+  }
+
   /** Listed once: a lock file names thousands. */
   #archives(): Promise<Map<string, Archive>> {
     this.#found ??= this.#list().then(archives => new Map(archives.map(archive => [archive.digest, archive])))

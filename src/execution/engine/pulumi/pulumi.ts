@@ -184,7 +184,8 @@ class PulumiEngine implements Engine {
 
   /** What is interrupted in the state after a command. `isOwn`: the command may have been interrupted itself. */
   async #reportPending(context: EngineContext, session: Session, { isOwn }: { isOwn: boolean }): Promise<void> {
-    const state = isManaged(context) ? await session.readState().catch(() => undefined) : undefined
+    const onError = (error: unknown) => context.log(`which operations are interrupted is not known: ${(error as Error).message}`)
+    const state = isManaged(context) ? await session.readState().catch(onError) : undefined
     if (!state) return
     const operations = operationsOf(state.deployment)
     context.pendingOperations(operations, { isOwn })

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { oarlockCommand } from '../../../api/index.ts'
+import { hideCredentials } from '../../../kubernetes/util/index.ts'
 import { type Deployment, interruptedOperations, parseUntypedDeployment, parseUrn } from '../../../stores/pulumi/index.ts'
 import { createPulumiHandler, listenPulumi, type PulumiEvent, type PulumiHandler, type PulumiStackId } from '../../pulumi-backend/index.ts'
 import type { EngineContext, RunPulumiState } from '../engine.ts'
@@ -210,5 +211,3 @@ function rejectOtherStack({ project, stack: name }: PulumiStackId, deployment: D
     { retryable: false },
   )
 }
-
-const hideCredentials = (url: string): string => url.replace(/\/\/[^/@]*@/, '//***@')
