@@ -1,5 +1,5 @@
 /** Locks and uses of entries of a cache that several processes share: an entry is a directory, its lock and its uses are files next to it. */
-import { link, lstat, readdir, readFile, rename, stat, unlink, utimes, writeFile } from 'node:fs/promises'
+import { link, lstat, readdir, readFile, stat, unlink, utimes, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { ifMissing } from '../../kubernetes/util/index.ts'
@@ -9,6 +9,7 @@ import { readStartTime } from './process/index.ts'
 export type Release = () => Promise<void>
 
 const lockPollMs = 50
+const removalPollMs = 2
 /** How long to wait for another process that creates the same entry before creating it here. */
 const lockWaitMs = 120_000
 /** A use of a process that cannot be seen, in another container, counts for this long since it was written or renewed. */
@@ -164,17 +165,31 @@ async function unlock(path: string, text: string): Promise<void> {
   if ((await readFile(path, 'utf8').catch(() => '')) === text) await unlink(path).catch(() => {})
 }
 
-/** Of several processes that find the same holder ended, each removes only the lock of that holder. */
+/**
+ * Removes the lock of `holder`, which has ended. One process at a time does: another one could otherwise rename a lock that was taken
+ * meanwhile, and while it puts that back a third one would get the lock too.
+ */
 async function removeLock(path: string, holder: string): Promise<void> {
-  const removed = `${path}-${globalThis.crypto.randomUUID()}`
+  const guard = `${path}-removal`
+  const own = `${guard}-${globalThis.crypto.randomUUID()}`
+  await writeFile(own, owner())
   try {
-    await rename(path, removed)
+    await link(own, guard)
   } catch (error) {
-    if (isMissing(error)) return
-    throw error
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    // Held for the few calls below, unless its process was killed there.
+    const other = await readFile(guard, 'utf8').catch(() => '')
+    if (other !== '' && !isAlive(other)) await unlink(guard).catch(() => {})
+    else await delay(removalPollMs)
+    return
+  } finally {
+    await unlink(own).catch(() => {})
   }
-  if ((await readFile(removed, 'utf8').catch(() => '')) !== holder) await link(removed, path).catch(() => {})
-  await unlink(removed).catch(() => {})
+  try {
+    if ((await readFile(path, 'utf8').catch(() => '')) === holder) await unlink(path).catch(() => {})
+  } finally {
+    await unlink(guard).catch(() => {})
+  }
 }
 
 async function exists(path: string): Promise<boolean> {
