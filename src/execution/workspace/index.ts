@@ -55,7 +55,7 @@ export {
   type Unsplittable,
 } from './process/index.ts'
 export { createRunDirectory, type RunDirectory, removeTree } from './run-directory.ts'
-export { completeFlights, type Flight, type FlightOptions } from './single-flight.ts'
+export { completeFlights, type Flight, type FlightOptions, takeOrContinue } from './single-flight.ts'
 export { fetchSource, gitCredentials, resolveRevision } from './source.ts'
 export { type ArchivedEntry, archiveSource, writeArchive } from './source-archive.ts'
 export { SourceError, type SourceErrorReason } from './source-error.ts'

@@ -23,6 +23,26 @@ export type FlightOptions = {
   maxWaitMs?: number | undefined
 }
 
+/**
+ * `take` of a flight that a Run can do without: an error, which goes to `onError`, completes the flight. `afterTake` is called after each
+ * attempt without an error.
+ */
+export function takeOrContinue(
+  take: () => Promise<boolean>,
+  { afterTake, onError }: { afterTake(): void; onError(message: string): void },
+): () => Promise<boolean> {
+  return async () => {
+    try {
+      const isComplete = await take()
+      afterTake()
+      return isComplete
+    } catch (error) {
+      onError((error as Error).message)
+      return true
+    }
+  }
+}
+
 const defaultWaitMs = 5 * 60_000
 const pollMs = 100
 

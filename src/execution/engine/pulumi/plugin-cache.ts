@@ -1,7 +1,7 @@
 import { delimiter, isAbsolute, join } from 'node:path'
 import { isJsonObject } from '../../../kubernetes/object/index.ts'
 import { RootDirectory, sha256 } from '../../../kubernetes/util/index.ts'
-import { completeFlights, type Flight, parseRunLimits, removeTree, type TreeBudget } from '../../workspace/index.ts'
+import { completeFlights, type Flight, parseRunLimits, removeTree, type TreeBudget, takeOrContinue } from '../../workspace/index.ts'
 import { networkVariables } from '../download-environment.ts'
 import type { EngineContext } from '../engine.ts'
 import { fileIdentity } from '../find-executable.ts'
@@ -123,18 +123,11 @@ function flightOf(context: EngineContext, cli: PulumiCli, plugin: RequiredPlugin
       await removeTree(directory).catch(() => {})
     }
   }
-  const guarded = async () => {
-    try {
-      const isComplete = await take()
-      // If it is there at the next attempt, another Run has downloaded it meanwhile.
-      source = 'Waited'
-      return isComplete
-    } catch (error) {
-      notShared((error as Error).message)
-      return true
-    }
+  const afterTake = () => {
+    // If it is there at the next attempt, another Run has downloaded it meanwhile.
+    source = 'Waited'
   }
-  return { lock: name, title, take: guarded, make }
+  return { lock: name, title, take: takeOrContinue(take, { afterTake, onError: notShared }), make }
 }
 
 async function readRecord({ contentStore }: EngineContext, name: string): Promise<PluginRecord> {

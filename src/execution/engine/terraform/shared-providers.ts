@@ -1,5 +1,5 @@
 import { join, relative } from 'node:path'
-import { completeFlights, type Flight } from '../../workspace/index.ts'
+import { completeFlights, type Flight, takeOrContinue } from '../../workspace/index.ts'
 import { networkVariables } from '../download-environment.ts'
 import type { EngineContext } from '../engine.ts'
 import { type ProviderSource, writeDownloadSeconds } from '../provider-usage.ts'
@@ -149,18 +149,11 @@ function flightOf(context: EngineContext, options: SharedProvidersOptions, wante
       await contentStore.writeRecord(name, JSON.stringify(withFailure(record, wanted, Date.now()))).catch(() => {})
     }
   }
-  const guarded = async () => {
-    try {
-      const isComplete = await take()
-      // If it is there at the next attempt, another Run has downloaded it meanwhile.
-      source = 'Waited'
-      return isComplete
-    } catch (error) {
-      notShared((error as Error).message)
-      return true
-    }
+  const afterTake = () => {
+    // If it is there at the next attempt, another Run has downloaded it meanwhile.
+    source = 'Waited'
   }
-  return { lock: name, title, take: guarded, make }
+  return { lock: name, title, take: takeOrContinue(take, { afterTake, onError: notShared }), make }
 }
 
 /** Another Run may have added a package with a checksum of the lock file. */

@@ -4,6 +4,7 @@ import type { Client } from '../../../kubernetes/client/index.ts'
 import type { StateClient } from '../../../stores/state/index.ts'
 import type { FenceTimings } from '../lease/decide-fence.ts'
 import type { SupervisorClient } from '../supervisor/index.ts'
+import type { PulumiStateClient } from './pulumi-state.ts'
 import type { RunLog } from './run-log.ts'
 import type { StopCause } from './stop-cause.ts'
 
@@ -22,17 +23,9 @@ export type RunStateClient = Pick<
   | 'putConfiguration'
   | 'readInventory'
   | 'writeInventory'
-  | 'readPulumiState'
-  | 'readPulumiVersion'
-  | 'writePulumiState'
-  | 'appendJournal'
-  | 'completeJournal'
-  | 'keepPulumiState'
-  | 'keepJournal'
-  | 'encrypt'
-  | 'decrypt'
   | 'close'
->
+> &
+  PulumiStateClient
 
 export type ExecuteOptions = {
   client: Client
