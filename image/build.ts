@@ -1,6 +1,6 @@
 /**
  * Builds the OCI image of Oarlock, one for all roles, as an archive: no Docker daemon and no root is needed. See docs/image.md.
- * `node image/build.ts [--output FILE] [--name NAME:TAG] [--architecture amd64|arm64] [--node FILE] [--engine NAME=FILE]...`
+ * `node image/build.ts [--output FILE] [--name NAME:TAG] [--architecture amd64|arm64] [--node FILE] [--engine NAME=FILE]... [--operator FILE]`
  */
 import { execFileSync } from 'node:child_process'
 import { chmodSync, copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -8,6 +8,7 @@ import { homedir, tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { bundleOperator } from './bundle-operator.ts'
 import { type Architecture, architectures, unpackDebian } from './debian-packages.ts'
 import { type Layer, writeOciArchive } from './oci-archive.ts'
 
@@ -16,25 +17,37 @@ const userId = 65532
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
 
+const oarlockConfig = {
+  Entrypoint: ['/opt/oarlock/bin/oarlock'],
+  Cmd: ['--help'],
+  Labels: {
+    'org.opencontainers.image.title': 'Oarlock',
+    'org.opencontainers.image.version': version,
+    'org.opencontainers.image.licenses': 'Apache-2.0',
+  },
+}
+
 const help = `Usage: node image/build.ts [options]
 
 Builds the OCI image of Oarlock as an archive, for "ctr images import", "podman load", "docker load" and "skopeo copy oci-archive:".
 
   --output FILE          archive to write (default: oarlock-image.tar)
-  --name NAME:TAG        name of the image (default: localhost/oarlock:${version})
+  --name NAME:TAG        name of the image (default: localhost/oarlock:${version}; required with --operator)
   --architecture ARCH    ${architectures.join(' or ')} (default: that of this machine)
   --node FILE            program of Node.js for the architecture (default: that of the checkout)
   --engine NAME=FILE     program of an engine, which becomes /usr/local/bin/NAME; can be repeated
+  --operator FILE        entry point of an operator built on oarlock/controller, which is bundled and replaces Oarlock in the image
   --help                 this text
 `
 
 const { values } = parseArgs({
   options: {
     output: { type: 'string', default: 'oarlock-image.tar' },
-    name: { type: 'string', default: `localhost/oarlock:${version}` },
+    name: { type: 'string' },
     architecture: { type: 'string', default: process.arch === 'x64' ? 'amd64' : process.arch },
     node: { type: 'string' },
     engine: { type: 'string', multiple: true, default: [] },
+    operator: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
 })
@@ -51,6 +64,9 @@ async function build(): Promise<void> {
   if (!values.node && !isOwn)
     fail(`--architecture is ${architecture}, which is not that of this machine: set --node to a program of Node.js for it`)
   const engines = values.engine.map(parseEngine)
+  const { operator } = values
+  if (operator !== undefined && values.name === undefined) fail('--name is missing: an image with --operator is not that of Oarlock')
+  const name = values.name ?? `localhost/oarlock:${version}`
   const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'oarlock')
   const work = mkdtempSync(join(tmpdir(), 'oarlock-image-build-'))
   try {
@@ -71,25 +87,27 @@ async function build(): Promise<void> {
       progress(`engine ${name}`)
       addProgram(addLayer(`engine ${name}`), name, file)
     }
-    progress('Oarlock')
-    addOarlock(addLayer(`Oarlock ${version}`), work)
+    if (operator === undefined) {
+      progress('Oarlock')
+      addOarlock(addLayer(`Oarlock ${version}`), work)
+    } else {
+      progress('operator')
+      const directory = addLayer('operator')
+      await bundleOperator(operator, join(directory, 'opt', 'operator', 'main.mjs')).catch(error => fail(error.message))
+      execFileSync('chmod', ['-R', 'u=rwX,go=rX', directory])
+    }
     progress('archive')
     const { digest, sizeBytes } = await writeOciArchive({
-      ...{ name: values.name, layers, architecture, output: values.output, createdAtSeconds: sourceDateEpoch() },
+      ...{ name, layers, architecture, output: values.output, createdAtSeconds: sourceDateEpoch() },
+      layerCache: join(cache, 'image-layers'),
       config: {
         User: `${userId}:${userId}`,
         WorkingDir: '/home/oarlock',
-        Entrypoint: ['/opt/oarlock/bin/oarlock'],
-        Cmd: ['--help'],
+        ...(operator === undefined ? oarlockConfig : { Entrypoint: ['/usr/local/bin/node', '/opt/operator/main.mjs'] }),
         Env: ['PATH=/opt/oarlock/bin:/usr/local/bin:/usr/bin:/bin', 'HOME=/home/oarlock'],
-        Labels: {
-          'org.opencontainers.image.title': 'Oarlock',
-          'org.opencontainers.image.version': version,
-          'org.opencontainers.image.licenses': 'Apache-2.0',
-        },
       },
     })
-    process.stdout.write(`${values.name} ${digest} ${values.output} ${Math.round(sizeBytes / 2 ** 20)} MiB\n`)
+    process.stdout.write(`${name} ${digest} ${values.output} ${Math.round(sizeBytes / 2 ** 20)} MiB\n`)
   } finally {
     rmSync(work, { recursive: true, force: true })
   }
@@ -133,7 +151,15 @@ function addOarlock(directory: string, work: string): void {
   execFileSync('tar', ['-xzf', join(work, packed[0]?.filename ?? ''), '--strip-components=1', '-C', target])
   cpSync(join(root, 'package-lock.json'), join(target, 'package-lock.json'))
   npm(target, 'ci', '--omit=dev', '--ignore-scripts', '--no-bin-links')
-  for (const path of ['package-lock.json', 'node_modules/.package-lock.json', 'docs', 'examples'])
+  for (const path of [
+    'package-lock.json',
+    'node_modules/.package-lock.json',
+    'docs',
+    'examples',
+    'README.md',
+    'CHANGELOG.md',
+    'SECURITY.md',
+  ])
     rmSync(join(target, path), { recursive: true, force: true })
   // Permissions of a checkout depend on the umask of its owner.
   execFileSync('chmod', ['-R', 'u=rwX,go=rX', target])

@@ -1,8 +1,20 @@
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { createReadStream, mkdirSync, mkdtempSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  createReadStream,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 
 /** The `config` of an image: https://github.com/opencontainers/image-spec/blob/v1.1.0/config.md */
@@ -34,9 +46,13 @@ export type ArchiveOptions = {
   readonly createdAtSeconds: number
   /** Path of the archive to write. */
   readonly output: string
+  /** Directory with compressed layers by their digest: most layers are those of the last build, and compressing them takes most of its time. */
+  readonly layerCache?: string
 }
 
 type Blob = { digest: string; size: number }
+/** In the cache: those of a few images. */
+const keptLayers = 16
 
 /**
  * Writes an image as an OCI layout in a tar file, which `ctr images import`, `podman load`, `docker load` (from 25) and `skopeo copy oci-archive:` read.
@@ -44,7 +60,7 @@ type Blob = { digest: string; size: number }
  * @returns the digest of the manifest, by which a registry knows the image.
  */
 export async function writeOciArchive(options: ArchiveOptions): Promise<{ digest: string; sizeBytes: number }> {
-  const { name, layers, config, architecture, createdAtSeconds, output } = options
+  const { name, layers, config, architecture, createdAtSeconds, output, layerCache } = options
   const work = mkdtempSync(join(tmpdir(), 'oarlock-image-'))
   const layout = join(work, 'layout')
   const blobs = join(layout, 'blobs', 'sha256')
@@ -55,9 +71,9 @@ export async function writeOciArchive(options: ArchiveOptions): Promise<{ digest
     for (const layer of layers) {
       const tarFile = join(work, 'layer.tar')
       tar(['-cf', tarFile, '-C', layer.directory, '.'], createdAtSeconds)
-      const diffId = `sha256:${await digestOf(tarFile)}`
-      execFileSync('gzip', ['-n', '-f', tarFile])
-      built.push({ layer, diffId, blob: await addFile(blobs, `${tarFile}.gz`) })
+      const hex = await digestOf(tarFile)
+      compress(tarFile, layerCache && join(layerCache, `${hex}.tar.gz`))
+      built.push({ layer, diffId: `sha256:${hex}`, blob: await addFile(blobs, `${tarFile}.gz`) })
     }
     const configBlob = addJson(blobs, {
       created,
@@ -98,6 +114,31 @@ export async function writeOciArchive(options: ArchiveOptions): Promise<{ digest
 function tar(args: readonly string[], mtimeSeconds: number): void {
   const reproducible = ['--sort=name', '--format=gnu', '--owner=0', '--group=0', '--numeric-owner', `--mtime=@${mtimeSeconds}`]
   execFileSync('tar', [...reproducible, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+}
+
+/** Writes `FILE.gz`. @param cached path of its copy in the cache. */
+function compress(file: string, cached: string | undefined): void {
+  const output = `${file}.gz`
+  if (cached && existsSync(cached)) {
+    copyFileSync(cached, output)
+    utimesSync(cached, new Date(), new Date())
+    return
+  }
+  execFileSync('gzip', ['-n', '-f', file])
+  if (!cached) return
+  const directory = dirname(cached)
+  mkdirSync(directory, { recursive: true })
+  copyFileSync(output, `${cached}.${process.pid}`)
+  renameSync(`${cached}.${process.pid}`, cached)
+  removeOldest(directory, '.tar.gz', keptLayers)
+}
+
+/** Removes all but the `kept` files that were used last. Other processes may do the same. */
+export function removeOldest(directory: string, suffix: string, kept: number): void {
+  const files = readdirSync(directory).filter(name => name.endsWith(suffix))
+  const usedMs = (path: string) => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0
+  const newestFirst = files.map(name => join(directory, name)).sort((a, b) => usedMs(b) - usedMs(a))
+  for (const old of newestFirst.slice(kept)) rmSync(old, { force: true })
 }
 
 async function digestOf(path: string): Promise<string> {

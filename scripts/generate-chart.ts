@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { stringify } from 'yaml'
 import { systemNamespace } from '../src/api/index.ts'
 import { installationObjects } from '../src/app/controllers/install.ts'
+import { externalMetricsManifests } from '../src/app/manifests/index.ts'
 
 type Manifest = { kind: string; metadata: { name: string } }
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
@@ -24,6 +25,8 @@ export function chartFiles(): Map<string, string> {
   const isSystem = ({ kind, metadata }: Manifest) => kind === 'Namespace' && metadata.name === systemNamespace
   const rest = objects.filter(object => !isCrd(object) && !isPolicy(object) && !isSystem(object))
   files.set('templates/generated/roles.yaml', escapeBraces(serialize(rest)))
+  const externalMetrics = escapeBraces(serialize(externalMetricsManifests))
+  files.set('templates/generated/external-metrics.yaml', `{{- if .Values.externalMetrics.enabled }}\n${externalMetrics}{{- end }}\n`)
   for (const name of ['alerts.yaml', 'grafana-dashboard.json'])
     files.set(`files/${name}`, readFileSync(join(root, 'monitoring', name), 'utf8'))
   return files

@@ -2,29 +2,16 @@
 import { doesNotMatch, equal, match, ok } from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import type { StackSpec } from '../src/api/index.ts'
 import { isConditionTrue } from '../src/kubernetes/object/index.ts'
-import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
-import { type ProgramResult, runOarlock } from './support/run-program.ts'
-import { isUpToDate, StackFixture } from './support/stacks.ts'
+import { useOarlock } from './support/oarlock-fixture.ts'
+import { isUpToDate } from './support/stacks.ts'
 
 describe('commands that wait', { concurrency: 2 }, () => {
-  const dataDir = makeDataDir()
-  let up: OarlockProcess
-  let stacks: StackFixture
+  const up = useOarlock({ args: ['--max-workers', '2'] })
+  const { dataDir, stacks, oarlock } = up
 
-  before(async () => {
-    up = await startOarlock(dataDir, ['--max-workers', '2'])
-    stacks = new StackFixture(up.client)
-  })
-  after(async () => {
-    equal(await up.stop(), 0)
-    removeDirectory(dataDir)
-  })
-
-  const oarlock = async (...args: string[]): Promise<ProgramResult> =>
-    await runOarlock([...args, '-n', 'default'], { env: { KUBECONFIG: up.kubeconfig } })
   const shell = (more: Partial<StackSpec> = {}): StackSpec => ({
     engine: 'command',
     source: { inline: { files: { note: 'files are required' } } },

@@ -33,7 +33,7 @@ const workersEdit = {
   kind: 'RoleBinding',
   metadata: { name: 'workers-edit', namespace: 'shop' },
   roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'edit' },
-  subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'Group', name: 'system:serviceaccounts:oarlock-workers' }],
+  subjects: [{ kind: 'ServiceAccount', name: 'oarlock-worker', namespace: 'oarlock-system' }],
 }
 
 const volume = (name: string, claim: string, path: string) => ({

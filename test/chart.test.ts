@@ -8,6 +8,7 @@ import { parseAllDocuments } from 'yaml'
 import { chartFiles } from '../scripts/generate-chart.ts'
 import { kustomizeFiles } from '../scripts/generate-kustomize.ts'
 import { installationObjects } from '../src/app/controllers/install.ts'
+import { externalMetricsManifests, podWorkerBindings } from '../src/app/manifests/index.ts'
 
 const root = join(import.meta.dirname, '..')
 const chart = join(root, 'charts/oarlock')
@@ -48,6 +49,37 @@ test('the chart installs what "oarlock manifests" prints, except for the namespa
   for (const object of expected) deepEqual(rendered.get(keyOf(object)), JSON.parse(JSON.stringify(object)), keyOf(object))
 })
 
+test('the chart binds the ServiceAccounts of worker Pods as podWorkerBindings does', { skip }, () => {
+  const pools = 'pools.default.serviceAccountName=oarlock-worker-aws,pools.other.spec.namespace=builds'
+  const { objects, stderr } = template('--set', `${pools},workerAccounts[0].namespace=shop,workerAccounts[0].name=oarlock-worker`)
+  const expected = [
+    podWorkerBindings('oarlock-system', 'oarlock-worker-aws', 'all'),
+    podWorkerBindings('builds', 'oarlock-worker', 'all'),
+    podWorkerBindings('shop', 'oarlock-worker', 'own'),
+  ].flat()
+  for (const { kind, metadata, roleRef, subjects } of expected) {
+    const found = objects.find(object => keyOf(object) === keyOf({ kind, metadata })) as Record<string, unknown> | undefined
+    deepEqual({ roleRef: found?.roleRef, subjects: found?.subjects }, { roleRef, subjects }, `${kind} ${metadata.name} ${stderr}`)
+  }
+})
+
+test('the chart has external metrics only if they are enabled, and scales a Deployment by its own HorizontalPodAutoscaler', {
+  skip,
+}, () => {
+  const manifests = externalMetricsManifests as readonly Manifest[]
+  const isThere = (objects: readonly Manifest[]) => manifests.filter(object => objects.some(other => keyOf(other) === keyOf(object))).length
+  equal(isThere(template().objects), 0)
+  const { objects } = template('--set', 'externalMetrics.enabled=true,warmWorkers.edge.autoscaling.maxReplicas=20')
+  equal(isThere(objects), manifests.length)
+  const specOf = (key: string) => objects.find(object => keyOf(object) === key)?.spec as Record<string, unknown>
+  equal(specOf('Deployment oarlock-system/oarlock-workers-edge').replicas, undefined)
+  deepEqual(specOf('WorkerPool edge'), { mode: 'External', lifecycle: 'Warm', slots: 1, min: 1, max: 20 })
+  const { metrics, behavior } = specOf('HorizontalPodAutoscaler oarlock-system/oarlock-workers-edge') as Record<string, unknown>
+  const metric = { name: 'oarlock_pool_desired_workers', selector: { matchLabels: { pool: 'edge' } } }
+  deepEqual(metrics, [{ type: 'External', external: { metric, target: { type: 'AverageValue', averageValue: '1' } } }])
+  match(JSON.stringify(behavior), /"scaleUp":.*"tolerance":"0".*"scaleDown":.*"tolerance":"0"/)
+})
+
 test('deploy/kustomize is the chart with its default values (update it with node scripts/generate-kustomize.ts HELM)', { skip }, () => {
   const directory = join(root, 'deploy/kustomize')
   const outdated = [...kustomizeFiles(helm)].filter(([name, text]) => readFileSync(join(directory, name), 'utf8') !== text)
@@ -70,6 +102,17 @@ for (const [name, args, message] of [
   ['no controllers', ['--set', 'controllers.replicas=0'], /controllers\/replicas/],
   ['CertManager without an issuer', ['--set', 'stores.certificate.mode=CertManager'], /issuerRef\.name is missing/],
   ['a pool of both kinds', ['--set', 'warmWorkers.default.replicas=1'], /warmWorkers\.default and pools\.default have the same name/],
+  [
+    'a HorizontalPodAutoscaler without its API',
+    ['--set', 'warmWorkers.edge.autoscaling.maxReplicas=3'],
+    /externalMetrics\.enabled is false/,
+  ],
+  ['a Deployment of unknown size', ['--set', 'warmWorkers.edge.slots=2'], /warmWorkers\.edge has neither replicas nor autoscaling/],
+  [
+    'external metrics of cert-manager without an issuer',
+    ['--set', 'externalMetrics.enabled=true,externalMetrics.certificate.mode=CertManager'],
+    /externalMetrics\.certificate\.issuerRef\.name is missing/,
+  ],
   ['an address without TLS', ['--set', 'stores.advertiseUrl=http://stores'], /stores\/advertiseUrl/],
   ['a ServiceMonitor without its kind', ['--set', 'monitoring.serviceMonitor.enabled=true'], /install the Prometheus operator first/],
 ] as const)

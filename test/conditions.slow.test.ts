@@ -2,19 +2,12 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import type { Stack, StackSpec } from '../src/api/index.ts'
 import { isConditionTrue } from '../src/kubernetes/object/index.ts'
 import { eventually } from './support/eventually.ts'
-import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
-import {
-  type ProgramResult,
-  runOarlock,
-  runProgram,
-  skipWithout,
-  skipWithoutTerraformEngine,
-  terraformEngine,
-} from './support/run-program.ts'
+import { useOarlock } from './support/oarlock-fixture.ts'
+import { runOarlock, runProgram, skipWithout, skipWithoutTerraformEngine, terraformEngine } from './support/run-program.ts'
 import { condition, isUpToDate, StackFixture } from './support/stacks.ts'
 
 const inline = (files: Record<string, string>) => ({ inline: { files } })
@@ -29,22 +22,10 @@ const widestLine = (text: string) =>
   )
 
 describe('conditions of Stacks', { concurrency: 4 }, () => {
-  const dataDir = makeDataDir()
+  const up = useOarlock({ args: ['--max-workers', '4'] })
+  const { dataDir, stacks, oarlock } = up
   const at = (name: string) => join(dataDir, name)
-  let up: OarlockProcess
-  let stacks: StackFixture
 
-  before(async () => {
-    up = await startOarlock(dataDir, ['--max-workers', '4'])
-    stacks = new StackFixture(up.client)
-  })
-  after(async () => {
-    equal(await up.stop(), 0)
-    removeDirectory(dataDir)
-  })
-
-  const oarlock = async (...args: string[]): Promise<ProgramResult> =>
-    await runOarlock([...args, '-n', 'default'], { env: { KUBECONFIG: up.kubeconfig } })
   /** The row of a Stack in `oarlock get stacks`, without its age. */
   const row = async (name: string) => {
     const { stdout } = await oarlock('get', 'stacks', name)
@@ -166,9 +147,9 @@ describe('conditions of Stacks', { concurrency: 4 }, () => {
       message => new RegExp(`${text} failed: .*\\. Retry \\d+ of 100 at \\d\\d:\\d\\d:\\d\\d UTC$`).test(message),
     )
     const headers = { authorization: `Bearer ${readFileSync(at('status-token'), 'utf8').trim()}` }
-    const metrics = await (await fetch(`${up.httpUrl}/metrics`, { headers })).text()
+    const metrics = await (await fetch(`${up.process.httpUrl}/metrics`, { headers })).text()
     match(metrics, /^oarlock_stack_conditions\{namespace="default",condition="Ready",status="False",reason="PersistentFailure"\} 1$/m)
-    match(await (await fetch(up.httpUrl, { headers })).text(), /<td class="bad">PersistentFailure<\/td>/)
+    match(await (await fetch(up.process.httpUrl, { headers })).text(), /<td class="bad">PersistentFailure<\/td>/)
     ok(!existsSync(at('repaired')))
     writeFileSync(at('repaired'), '')
     const ready = await stacks.untilReady('failing')

@@ -4,11 +4,10 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { type StackSpec, workerPoolResource, workerResource } from '../src/api/index.ts'
 import { eventually } from './support/eventually.ts'
-import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
-import { type ProgramResult, runOarlock } from './support/run-program.ts'
+import { useOarlock } from './support/oarlock-fixture.ts'
 import { StackFixture } from './support/stacks.ts'
 
 const command = (script: string, more: Partial<StackSpec> = {}): StackSpec => ({
@@ -19,27 +18,13 @@ const command = (script: string, more: Partial<StackSpec> = {}): StackSpec => ({
 })
 
 describe('everyday work', { concurrency: 3 }, () => {
-  const dataDir = makeDataDir()
-  let up: OarlockProcess
-  let stacks: StackFixture
+  const up = useOarlock({ args: ['--max-workers', '3'] })
+  const { dataDir, stacks, oarlock, succeeds } = up
 
   before(async () => {
-    up = await startOarlock(dataDir, ['--max-workers', '3'])
-    stacks = new StackFixture(up.client)
     for (const name of ['suspended', 'empty', 'other'])
       await up.client.request({ method: 'POST', path: '/api/v1/namespaces', body: { metadata: { name } } })
   })
-  after(async () => {
-    equal(await up.stop(), 0)
-    removeDirectory(dataDir)
-  })
-
-  const oarlock = async (...args: string[]): Promise<ProgramResult> => await runOarlock(args, { env: { KUBECONFIG: up.kubeconfig } })
-  const succeeds = async (...args: string[]): Promise<ProgramResult> => {
-    const result = await oarlock(...args)
-    equal(result.code, 0, result.text)
-    return result
-  }
 
   test('suspend and resume: by name, by selector, and all of a namespace', async () => {
     const own = new StackFixture(up.client, 'suspended')
@@ -216,7 +201,7 @@ describe('everyday work', { concurrency: 3 }, () => {
     const { name } = worker.metadata
     equal((await succeeds('cordon', name)).text, `worker/${name} cordoned\n`)
     equal((await succeeds('cordon', '--pool', 'fixed')).text, `worker/${name} is already cordoned\n`)
-    match((await succeeds('get', 'workers', name)).stdout, /^NAME +POOL +PHASE +CORDON .*\n\S+ +fixed +Ready +true /)
+    match((await succeeds('get', 'workers', name)).stdout, /^NAME +POOL +PHASE +REASON +CORDON .*\n\S+ +fixed +Ready +<none> +true /)
     await stacks.create('waits', command('true', { pool: 'fixed' }))
     const waiting = await stacks.untilRun('waits', 'the reason', ({ status }) => status?.message?.includes('cordoned') === true)
     match(waiting.status?.message ?? '', new RegExp(`; worker ${name} is cordoned$`))

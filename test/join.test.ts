@@ -201,9 +201,14 @@ describe('workers that join', () => {
     const foreign = await assignRun('shop', 'foreign', 'other-worker', 'foreign-secret')
     const secrets = client.resource(secretResource)
     const runs = client.resource(runResource)
-    await eventually(async () => await secrets.get('own-secret', { namespace: 'shop' }).catch(() => undefined), 'its own Secret')
+    const inputsOf = async (run: string, stack = run) =>
+      await answerOf(`/state/shop/${stack}/run/${run}-1/inputs`, { authorization: `Bearer ${credential}`, 'oarlock-epoch': '1' })
+    await eventually(async () => (await inputsOf('own')).status === 200, 'its own inputs')
+    equal((await inputsOf('foreign')).status, 403)
+    equal((await inputsOf('own', 'foreign')).status, 403)
     equal((await runs.get(own.metadata.name, { namespace: 'shop' })).spec.workerName, worker)
 
+    await expectRejected('the Secret of its Run', () => secrets.get('own-secret', { namespace: 'shop' }))
     await expectRejected("another Run's Secret", () => secrets.get('foreign-secret', { namespace: 'shop' }))
     await expectRejected('all Secrets', () => secrets.listAll({ namespace: 'shop' }))
     await expectRejected('join tokens', () => secrets.listAll({ namespace: systemNamespace }))
@@ -245,7 +250,7 @@ describe('workers that join', () => {
         spec: {},
       }),
     )
-    for (const what of ['state', 'inventory', 'lock']) await forbidden(`/state/shop/foreign/run/foreign-1/${what}`)
+    for (const what of ['state', 'inventory', 'lock', 'inputs', 'outputs/own']) await forbidden(`/state/shop/foreign/run/foreign-1/${what}`)
     await forbidden('/state/shop/own/run/foreign-1/state')
     await forbidden('/logs/shop/foreign-1')
     await forbidden('/logs/shop/own-1')
@@ -330,21 +335,15 @@ describe('workers that join', () => {
     match(status?.message ?? '', /^spec\.isolation\.level: Process is weaker than Sandbox, which this worker requires/)
   })
 
-  test('a worker can read a Secret only until its Run has ended', async () => {
-    const { worker, client } = await compromisedWorker('late')
+  test('a worker gets the Secrets of a Run only until it has ended', async () => {
+    const { worker, client, credential } = await compromisedWorker('late')
     const run = await assignRun('other', 'brief', worker, 'brief-secret')
-    const read = () => client.resource(secretResource).get('brief-secret', { namespace: 'other' })
-    await eventually(async () => await read().catch(() => undefined), 'its Secret')
+    const read = async () =>
+      await answerOf(`/state/other/brief/run/${run.metadata.name}/inputs`, { authorization: `Bearer ${credential}`, 'oarlock-epoch': '1' })
+    await eventually(async () => (await read()).status === 200, 'its inputs')
     const status = { phase: 'Succeeded' as const }
     await client.resource(runResource).patchStatus(run.metadata.name, { status }, { namespace: 'other' })
-    await eventually(
-      async () =>
-        await read().then(
-          () => false,
-          error => isReason(error, 'Forbidden'),
-        ),
-      'access to the Secret to end',
-    )
+    equal((await read()).status, 403)
     await client.close()
   })
 

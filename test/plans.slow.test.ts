@@ -1,13 +1,12 @@
 /** Plans in full and exit codes of commands that wait, as a user sees them: `oarlock` against one `oarlock up`. */
 import { deepEqual, doesNotMatch, equal, match, ok } from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import type { Run, StackSpec } from '../src/api/index.ts'
 import { configMapResource, secretResource } from '../src/kubernetes/client/index.ts'
 import { isConditionTrue } from '../src/kubernetes/object/index.ts'
-import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
-import { type ProgramResult, runOarlock, skipWithoutTerraformEngine, terraformEngine } from './support/run-program.ts'
-import { StackFixture } from './support/stacks.ts'
+import { useOarlock } from './support/oarlock-fixture.ts'
+import { runOarlock, skipWithoutTerraformEngine, terraformEngine } from './support/run-program.ts'
 
 const inline = (files: Record<string, string>) => ({ inline: { files } })
 const terraform = (main: string, more: Partial<StackSpec> = {}): StackSpec => ({
@@ -18,21 +17,9 @@ const terraform = (main: string, more: Partial<StackSpec> = {}): StackSpec => ({
 const skip = skipWithoutTerraformEngine
 
 describe('plans', { concurrency: 3 }, () => {
-  const dataDir = makeDataDir()
-  let up: OarlockProcess
-  let stacks: StackFixture
+  const up = useOarlock({ args: ['--max-workers', '4'] })
+  const { dataDir, stacks, oarlock } = up
 
-  before(async () => {
-    up = await startOarlock(dataDir, ['--max-workers', '4'])
-    stacks = new StackFixture(up.client)
-  })
-  after(async () => {
-    equal(await up.stop(), 0)
-    removeDirectory(dataDir)
-  })
-
-  const oarlock = async (...args: string[]): Promise<ProgramResult> =>
-    await runOarlock([...args, '-n', 'default'], { env: { KUBECONFIG: up.kubeconfig } })
   const untilAwaiting = async (name: string, old?: string) =>
     await stacks.until(
       name,

@@ -13,9 +13,9 @@ import { type Stack, type StackSpec, workerPoolResource } from '../src/api/index
 import { probeIsolation } from '../src/execution/workspace/index.ts'
 import { secretResource } from '../src/kubernetes/client/index.ts'
 import { eventually } from './support/eventually.ts'
-import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
-import { type ProgramResult, runOarlock } from './support/run-program.ts'
-import { condition, isReady, StackFixture } from './support/stacks.ts'
+import { useOarlock } from './support/oarlock-fixture.ts'
+import { removeDirectory } from './support/oarlock-process.ts'
+import { condition, isReady } from './support/stacks.ts'
 
 const { PULUMI_BIN: pulumi, OARLOCK_VERSITYGW: gateway } = process.env
 const skip = pulumi === undefined && 'PULUMI_BIN is not set'
@@ -84,19 +84,16 @@ async function freePort(): Promise<number> {
 }
 
 describe('stacks of engine pulumi with state External', { skip, concurrency: 2 }, () => {
-  const dataDir = makeDataDir()
+  const up = useOarlock({ args: ['--max-workers', '3'], env: { PATH: `${dirname(pulumi ?? '')}:${process.env.PATH}` } })
+  const { stacks, oarlock, succeeds } = up
   const files = mkdtempSync(join(tmpdir(), 'oarlock-external-'))
   const url = `file://${files}`
   const locks = (project: string, stack: string, root = files) => {
     const directory = join(root, '.pulumi/locks/organization', project, stack)
     return existsSync(directory) ? readdirSync(directory).filter(name => name.endsWith('.json')) : []
   }
-  let up: OarlockProcess
-  let stacks: StackFixture
 
   before(async () => {
-    up = await startOarlock(dataDir, ['--max-workers', '3'], { PATH: `${dirname(pulumi ?? '')}:${process.env.PATH}` })
-    stacks = new StackFixture(up.client)
     await up.client.resource(secretResource).create({
       metadata: { name: 'backend', namespace: 'default' },
       data: { passphrase: Buffer.from('open sesame').toString('base64') },
@@ -106,18 +103,9 @@ describe('stacks of engine pulumi with state External', { skip, concurrency: 2 }
       .patch('default', { spec: { allowedNetworks: ['Host', 'Private', 'None'] } }, { type: 'merge' })
   })
   after(async () => {
-    equal(await up.stop(), 0)
-    removeDirectory(dataDir)
     removeDirectory(files)
   })
 
-  const oarlock = async (...args: string[]): Promise<ProgramResult> =>
-    await runOarlock([...args, '-n', 'default'], { env: { KUBECONFIG: up.kubeconfig } })
-  const succeeds = async (...args: string[]): Promise<ProgramResult> => {
-    const result = await oarlock(...args)
-    equal(result.code, 0, result.text)
-    return result
-  }
   const env = (backend = url): NonNullable<StackSpec['env']> => [
     { name: 'PULUMI_BACKEND_URL', value: backend },
     { name: 'PULUMI_CONFIG_PASSPHRASE', secretKeyRef: { name: 'backend', key: 'passphrase' } },

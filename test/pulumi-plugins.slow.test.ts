@@ -6,11 +6,11 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { dirname, join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { privateNetworkProblem, probeIsolation } from '../src/execution/workspace/index.ts'
-import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
-import { isReady, StackFixture } from './support/stacks.ts'
+import { useOarlock } from './support/oarlock-fixture.ts'
+import { isReady } from './support/stacks.ts'
 
 const { PULUMI_BIN: pulumi } = process.env
 const directory = dirname(pulumi ?? '')
@@ -37,7 +37,6 @@ outputs: { pet: "\${pet.id}" }
 })
 
 describe('plugins of the Pulumi CLI', { skip }, () => {
-  const dataDir = makeDataDir()
   const requests: string[] = []
   const server = createServer(async (request, response) => {
     requests.push(request.url ?? '')
@@ -47,26 +46,22 @@ describe('plugins of the Pulumi CLI', { skip }, () => {
     })
     response.end(stdout)
   })
-  let up: OarlockProcess
-  let stacks: StackFixture
-
-  before(async () => {
-    await new Promise<void>(resolve => server.listen(0, '0.0.0.0', resolve))
-    const url = `http://${address}:${(server.address() as AddressInfo).port}`
-    // Without the provider on the PATH, which the CLI would prefer.
-    const path = (process.env.PATH ?? '').split(':').filter(each => !existsSync(join(each, 'pulumi-resource-random')))
-    up = await startOarlock(dataDir, ['--max-workers', '4'], {
-      PATH: path.join(':'),
-      PULUMI_BIN: pulumi!,
-      PULUMI_PLUGIN_DOWNLOAD_URL_OVERRIDES: `^https://get.pulumi.com.*$=${url},^github://.*$=${url}`,
-    })
-    stacks = new StackFixture(up.client)
+  const up = useOarlock({
+    args: ['--max-workers', '4'],
+    env: async () => {
+      await new Promise<void>(resolve => server.listen(0, '0.0.0.0', resolve))
+      const url = `http://${address}:${(server.address() as AddressInfo).port}`
+      // Without the provider on the PATH, which the CLI would prefer.
+      const path = (process.env.PATH ?? '').split(':').filter(each => !existsSync(join(each, 'pulumi-resource-random')))
+      return {
+        PATH: path.join(':'),
+        PULUMI_BIN: pulumi!,
+        PULUMI_PLUGIN_DOWNLOAD_URL_OVERRIDES: `^https://get.pulumi.com.*$=${url},^github://.*$=${url}`,
+      }
+    },
   })
-  after(async () => {
-    equal(await up.stop(), 0)
-    server.close()
-    removeDirectory(dataDir)
-  })
+  const { stacks } = up
+  after(() => void server.close())
 
   test('of 20 Runs that start together one downloads the plugin, and none fails', { timeout: 600_000 }, async () => {
     const names = Array.from({ length: 20 }, (_, number) => `pet-${number}`)

@@ -3,12 +3,12 @@ import { deepEqual, doesNotMatch, equal, match, ok } from 'node:assert/strict'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import type { Stack, StackSpec } from '../src/api/index.ts'
 import { configMapResource, secretResource } from '../src/kubernetes/client/index.ts'
-import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
+import { useOarlock } from './support/oarlock-fixture.ts'
 import { runOarlock } from './support/run-program.ts'
-import { condition, isReady, StackFixture } from './support/stacks.ts'
+import { condition, isReady } from './support/stacks.ts'
 
 const { PULUMI_BIN: pulumi } = process.env
 const skip = pulumi === undefined && 'PULUMI_BIN is not set'
@@ -103,26 +103,15 @@ config:
 `
 
 describe('settings of a Stack of engine pulumi', { skip, concurrency: 2 }, () => {
-  const dataDir = makeDataDir()
+  const up = useOarlock({ args: ['--max-workers', '3'], env: { PATH: `${dirname(pulumi ?? '')}:${process.env.PATH}` } })
+  const { stacks } = up
   const directory = mkdtempSync(join(tmpdir(), 'oarlock-test-'))
-  let up: OarlockProcess
-  let stacks: StackFixture
 
-  before(async () => {
-    up = await startOarlock(dataDir, ['--max-workers', '3'], { PATH: `${dirname(pulumi ?? '')}:${process.env.PATH}` })
-    stacks = new StackFixture(up.client)
-  })
   after(async () => {
-    equal(await up.stop(), 0)
-    removeDirectory(dataDir)
     rmSync(directory, { recursive: true })
   })
 
-  const oarlock = async (...args: string[]) => {
-    const result = await runOarlock([...args, '-n', 'default'], { env: { KUBECONFIG: up.kubeconfig } })
-    equal(result.code, 0, result.text)
-    return result.text
-  }
+  const oarlock = async (...args: string[]) => (await up.succeeds(...args)).text
   const create = async (name: string, source: StackSpec['source'], more: Partial<StackSpec> = {}) =>
     await stacks.create(name, { engine: 'pulumi', source, retry: { limit: 0 }, ...more })
   const untilReady = async (name: string, timeoutMs = 90_000) => await stacks.until(name, 'Ready', isReady, timeoutMs)

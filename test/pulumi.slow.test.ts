@@ -3,14 +3,13 @@ import { deepEqual, doesNotMatch, equal, match } from 'node:assert/strict'
 import { existsSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { type Stack, type StackSpec, workerResource } from '../src/api/index.ts'
 import { privateNetworkProblem, probeIsolation } from '../src/execution/workspace/index.ts'
 import { secretResource } from '../src/kubernetes/client/index.ts'
 import { eventually } from './support/eventually.ts'
-import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
-import { type ProgramResult, runOarlock } from './support/run-program.ts'
-import { condition, isReady, StackFixture } from './support/stacks.ts'
+import { useOarlock } from './support/oarlock-fixture.ts'
+import { condition, isReady } from './support/stacks.ts'
 
 const { PULUMI_BIN: pulumi } = process.env
 /** The plugin "testprovider" is that of Pulumi's own tests. */
@@ -103,27 +102,9 @@ const sandbox = await probeIsolation('Sandbox')
 const sandboxProblem = sandbox.available ? (privateNetworkProblem(sandbox.sandbox?.slirp4netns) ?? false) : sandbox.reason
 
 describe('stacks of engine pulumi', { skip, concurrency: 2 }, () => {
-  const dataDir = makeDataDir()
-  let up: OarlockProcess
-  let stacks: StackFixture
+  const up = useOarlock({ args: ['--max-workers', '3'], env: { PATH: `${dirname(pulumi ?? '')}:${process.env.PATH}` } })
+  const { stacks, oarlock, succeeds } = up
 
-  before(async () => {
-    const path = `${dirname(pulumi ?? '')}:${process.env.PATH}`
-    up = await startOarlock(dataDir, ['--max-workers', '3'], { PATH: path })
-    stacks = new StackFixture(up.client)
-  })
-  after(async () => {
-    equal(await up.stop(), 0)
-    removeDirectory(dataDir)
-  })
-
-  const oarlock = async (...args: string[]): Promise<ProgramResult> =>
-    await runOarlock([...args, '-n', 'default'], { env: { KUBECONFIG: up.kubeconfig } })
-  const succeeds = async (...args: string[]): Promise<ProgramResult> => {
-    const result = await oarlock(...args)
-    equal(result.code, 0, result.text)
-    return result
-  }
   const create = async (name: string, spec: Partial<StackSpec> = {}) =>
     await stacks.create(name, { engine: 'pulumi', source: yamlProgram(8), variables: { greeting: 'hello' }, ...spec })
   const outputsOf = ({ status }: Stack) => (status?.outputs ?? {}) as Record<string, string>

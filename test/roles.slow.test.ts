@@ -43,7 +43,7 @@ before(async () => {
   }
   stores = await start('stores', 'oarlock-stores', 'stores', '--listen', '127.0.0.1:0')
   joinService = await start('join', 'oarlock-join-service', 'join-service', '--listen', '127.0.0.1:0')
-  controller = await start('controller', 'oarlock-controller', ...controllerArgs)
+  controller = await start('controller', 'oarlock-controller', ...controllerArgs, '--external-metrics', '127.0.0.1:0')
 })
 after(async () => {
   await client?.close()

@@ -1,10 +1,10 @@
 /** What Runs report about the packages of their program, with the real Pulumi CLI, which PULUMI_BIN names, and npm. */
 import { deepEqual, equal, ok } from 'node:assert/strict'
 import { dirname } from 'node:path'
-import { after, before, describe, test } from 'node:test'
-import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
+import { describe, test } from 'node:test'
+import { useOarlock } from './support/oarlock-fixture.ts'
 import { runOarlock } from './support/run-program.ts'
-import { isReady, StackFixture } from './support/stacks.ts'
+import { isReady } from './support/stacks.ts'
 
 const { PULUMI_BIN: pulumi } = process.env
 const skip = pulumi === undefined && 'PULUMI_BIN is not set'
@@ -16,18 +16,10 @@ const files = {
 }
 
 describe('dependencies of Runs', { skip }, () => {
-  const dataDir = makeDataDir()
-  let up: OarlockProcess
-  before(async () => {
-    up = await startOarlock(dataDir, [], { PATH: `${dirname(pulumi ?? '')}:${process.env.PATH}` })
-  })
-  after(async () => {
-    equal(await up.stop(), 0)
-    removeDirectory(dataDir)
-  })
+  const up = useOarlock({ env: { PATH: `${dirname(pulumi ?? '')}:${process.env.PATH}` } })
+  const { dataDir, stacks } = up
 
   test('the first Run installs them, the next one gets them from the host and has their digest as its preference', async () => {
-    const stacks = new StackFixture(up.client)
     await stacks.create('app', { engine: 'pulumi', source: { inline: { files } }, variables: { text: 'a' } })
     await stacks.until('app', 'Ready', isReady, 180_000)
     await stacks.patch('app', { spec: { variables: { text: 'b' } } })

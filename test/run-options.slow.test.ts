@@ -6,16 +6,10 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { annotations, type RunSpec, type Stack, type StackSpec } from '../src/api/index.ts'
 import { isConditionTrue } from '../src/kubernetes/object/index.ts'
-import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
-import {
-  type ProgramResult,
-  runOarlock,
-  runProgram,
-  skipWithoutTerraformEngine as skip,
-  skipWithout,
-  terraformEngine,
-} from './support/run-program.ts'
-import { isUpToDate, StackFixture } from './support/stacks.ts'
+import { useOarlock } from './support/oarlock-fixture.ts'
+import { removeDirectory } from './support/oarlock-process.ts'
+import { runProgram, skipWithoutTerraformEngine as skip, skipWithout, terraformEngine } from './support/run-program.ts'
+import { isUpToDate } from './support/stacks.ts'
 
 const outsideDirectory = mkdtempSync(join(tmpdir(), 'oarlock-outside-'))
 /** A file that changes without the Stack. */
@@ -50,28 +44,16 @@ const source = (text: string) => ({
 type Outputs = Record<'outside' | 'a_id' | 'b_id' | 'a' | 'b' | 'm', string>
 
 describe('runs with options', { concurrency: 3 }, () => {
-  const dataDir = makeDataDir()
-  let up: OarlockProcess
-  let stacks: StackFixture
+  const up = useOarlock({ args: ['--max-workers', '3'] })
+  const { stacks, oarlock, succeeds } = up
 
   before(async () => {
     writeFileSync(outside, 'before')
-    up = await startOarlock(dataDir, ['--max-workers', '3'])
-    stacks = new StackFixture(up.client)
   })
   after(async () => {
-    equal(await up.stop(), 0)
-    removeDirectory(dataDir)
     removeDirectory(outsideDirectory)
   })
 
-  const oarlock = async (...args: string[]): Promise<ProgramResult> =>
-    await runOarlock([...args, '-n', 'default'], { env: { KUBECONFIG: up.kubeconfig } })
-  const succeeds = async (...args: string[]): Promise<ProgramResult> => {
-    const result = await oarlock(...args)
-    equal(result.code, 0, result.text)
-    return result
-  }
   const outputsOf = async (name: string) => outputsIn(await stacks.get(name))
   const outputsIn = ({ status }: Stack) => (status?.outputs ?? {}) as Outputs
   const lastRun = async (name: string): Promise<RunSpec> => (await stacks.runsOf(name)).at(-1)!.spec

@@ -1,6 +1,6 @@
 import type { Target } from './target.ts'
 
-export type Actor = 'anonymous' | 'account' | 'stack author' | 'local worker' | 'joined worker'
+export type Actor = 'anonymous' | 'account' | 'stack author' | 'local worker' | 'joined worker' | 'worker Pod'
 
 /** One attempt to break a promise of SECURITY.md on a running `oarlock up`. */
 export type Attack = {

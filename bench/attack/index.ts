@@ -9,6 +9,7 @@ import { providerCacheAttacks } from './attacks/provider-cache.ts'
 import { referenceAttacks } from './attacks/references.ts'
 import { sandboxAttacks } from './attacks/sandbox.ts'
 import { sharedFileAttacks } from './attacks/shared-files.ts'
+import { workerPodAttacks } from './attacks/worker-pods.ts'
 import { workerProcessAttacks } from './attacks/worker-process.ts'
 import { workerAttacks } from './attacks/workers.ts'
 
@@ -28,5 +29,6 @@ export const attacks = [
   ...outputAttacks,
   ...workerAttacks,
   ...joinedWorkerAttacks,
+  ...workerPodAttacks,
   ...httpAttacks,
 ]

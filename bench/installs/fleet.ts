@@ -6,6 +6,7 @@ import {
   type Stack,
   type StackSpec,
   stackResource,
+  type WorkerPoolSpec,
   workerPoolResource,
   workerResource,
 } from '../../src/api/index.ts'
@@ -28,7 +29,7 @@ export class Fleet {
     this.#client = up.client
   }
 
-  async setPool(spec: { max: number; allowedNetworks?: readonly string[]; minimumIsolation?: string }): Promise<void> {
+  async setPool(spec: Partial<WorkerPoolSpec>): Promise<void> {
     const pools = this.#client.resource(workerPoolResource)
     while (!(await pools.getOrUndefined('default'))) await sleep(50)
     await pools.patch('default', { spec } as object, { type: 'merge' })

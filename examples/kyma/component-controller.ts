@@ -6,7 +6,12 @@ import type { Settings } from './settings.ts'
 import type { Counters } from './stats.ts'
 
 /** Walks each HelmComponent through its steps: one status write each, with a requeue in between instead of a sleeping worker. */
-export function componentController(manager: Manager, settings: Settings, counters: Counters, renderer?: Renderer): Controller {
+export function componentController(
+  manager: Manager,
+  settings: Omit<Settings, 'kubeconfig'>,
+  counters: Counters,
+  renderer?: Renderer,
+): Controller {
   const components = manager.client.resource(componentResource, { managedFields: false })
   return controller({
     name: 'helmcomponent',

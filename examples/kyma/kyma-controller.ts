@@ -22,7 +22,7 @@ const successChanged: Predicate = change => {
 }
 
 /** Creates one HelmComponent for each component of a Kyma, and lists in the Kyma's status which are not ready. */
-export function kymaController(manager: Manager, settings: Settings, counters: Counters): Controller {
+export function kymaController(manager: Manager, settings: Omit<Settings, 'kubeconfig'>, counters: Counters): Controller {
   const { client } = manager
   const kymas = client.resource(kymaResource, { managedFields: false })
   const components = client.resource(componentResource, { managedFields: false })

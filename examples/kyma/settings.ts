@@ -32,6 +32,13 @@ export type Settings = {
   secondMs: number
 }
 
+/** Those of the operator in a cluster: what the experiment measured to be good. */
+export const inCluster: Omit<Settings, 'kubeconfig'> = {
+  ...{ workers: 32, kymaWorkers: 16, backoff: {}, rateLimit: undefined, connections: undefined, render: 'no', faults: 0 },
+  ...{ resyncMs: 10 * 3_600_000, createsAtOnce: 1, noPredicates: false, collectMs: 200, progressMs: 10_000, hotObjects: 128 },
+  ...{ longestFirst: true, secondMs: 1_000 },
+}
+
 /** Parses `1s..1000s`, `5ms..1000s` or plain seconds `1..1000`. @throws {TypeError} with the text that was given. */
 export function parseBackoff(text: string): { baseDelayMs: number; maxDelayMs: number } {
   const match = /^(\d+(?:\.\d+)?)(ms|s)?\.\.(\d+(?:\.\d+)?)(ms|s)?$/.exec(text)

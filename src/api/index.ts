@@ -9,7 +9,7 @@ import type { CustomResource } from '../kubernetes/object/index.ts'
 import { runResource } from './run.ts'
 import { stackResource } from './stack.ts'
 
-export { maxInlineBytes, type StackSource, type VariablesFrom } from './stack-source.ts'
+export { gitSecretKeys, maxInlineBytes, type StackSource, type VariablesFrom } from './stack-source.ts'
 
 import { tenantResource } from './tenant.ts'
 import { workerResource } from './worker.ts'
@@ -33,10 +33,12 @@ export {
   approvalPolicyOf,
   assignedFinalizer,
   defaults,
+  isPodAccountName,
   labels,
   outputsSecretName,
   outputsSecretType,
   ownerAnnotation,
+  podAccountName,
   stackFinalizer,
   systemNamespace,
   workersNamespace,
@@ -61,6 +63,7 @@ export {
   runPhases,
   runResource,
   runTypes,
+  type WorkerPod,
 } from './run.ts'
 export { isRunFailureReason, type RunFailureReason, runFailureReasons } from './run-failure-reasons.ts'
 export { engineOptionsProblem, formatRunOptions, maxAddresses, type RunOptions, runOptionsProblem } from './run-options.ts'
@@ -90,8 +93,18 @@ export { type Subject, subjectOf } from './subject.ts'
 export { type Tenant, type TenantSpec, type TenantStatus, tenantResource } from './tenant.ts'
 export { type TrustDomainOwner, trustDomainName } from './trust-domain.ts'
 export { satisfiesVersion } from './version-constraint.ts'
-export { hasRegistered, isStartRequested, type Worker, type WorkerSpec, type WorkerStatus, workerResource } from './worker.ts'
 export {
+  hasRegistered,
+  isHostRequested,
+  isStartRequested,
+  type Worker,
+  type WorkerSpec,
+  type WorkerStatus,
+  workerResource,
+} from './worker.ts'
+export { checkWorkerLabels, parsePairs } from './worker-labels.ts'
+export {
+  isExclusive,
   type PoolWindow,
   poolPolicy,
   type WorkerPool,

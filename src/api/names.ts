@@ -7,11 +7,22 @@ export const systemNamespace = 'oarlock-system'
 /** The namespace of the ServiceAccounts of workers that joined, and of nothing else: a user who may create tokens there can act as any worker. */
 export const workersNamespace = 'oarlock-workers'
 
+/**
+ * The ServiceAccount of worker Pods, in the namespace of the Pods. Others, such as those with a cloud identity, begin with its name and a hyphen:
+ * policies, which restrict what RBAC grants to workers, recognise a worker by it, with or without a Pod.
+ */
+export const podAccountName = 'oarlock-worker'
+export const isPodAccountName = (name: string): boolean => name === podAccountName || name.startsWith(`${podAccountName}-`)
+
 export const labels = {
   /** On a Run: the name of its Stack. */
   stack: 'oarlock.dev/stack',
   /** On a Worker and its Lease: the name of its WorkerPool. */
   pool: 'oarlock.dev/pool',
+  /** On the Pod of a worker that joins from a Deployment: the name of its WorkerPool. */
+  poolDeployment: 'oarlock.dev/pool-deployment',
+  /** On the Pod of a worker: whether it has a Run, `true` or `false`. */
+  busy: 'oarlock.dev/busy',
   /** On a Namespace: whether its Stacks require approval, whatever their spec says ({@link approvalPolicyOf}). */
   approval: 'oarlock.dev/approval',
 } as const

@@ -4,7 +4,7 @@ import { apiGroup, apiVersion, defaults } from './names.ts'
 import { pendingOperationsSchema } from './pending-operations.ts'
 import { runOptionsSchema } from './run-options.ts'
 import { runPolicyFields } from './run-policy.ts'
-import { byteCount, count, maxCount, planSummary, priorityClasses } from './shared.ts'
+import { byteCount, count, maxCount, planSummary, podFields, priorityClasses } from './shared.ts'
 import { stackSpecSchema } from './stack.ts'
 
 export const runTypes = ['Plan', 'Apply', 'Destroy', 'Refresh'] as const
@@ -60,6 +60,11 @@ const identityRules = [
   {
     rule: `!has(oldSelf.workerName) || (has(self.tenant) == has(oldSelf.tenant) && (!has(self.tenant) || self.tenant == oldSelf.tenant))`,
     message: 'tenant is immutable once the Run has a worker',
+  },
+  // Another Pod of the worker's name must not be taken for it.
+  {
+    rule: `!has(oldSelf.workerName) || (has(self.workerPod) == has(oldSelf.workerPod) && (!has(self.workerPod) || self.workerPod == oldSelf.workerPod))`,
+    message: 'workerPod is immutable once the Run has a worker',
   },
 ]
 
@@ -167,6 +172,15 @@ const spec = Type.Object(
     ),
     workerName: Type.Optional(
       Type.String({ description: 'Name of the Worker that the Run is assigned to. It is set once, by the dispatcher.' }),
+    ),
+    workerPod: Type.Optional(
+      Type.Object(
+        { ...podFields },
+        {
+          description:
+            'The Pod of the Worker, which has its name. Only with a token of this Pod can the Worker write the status and the state of the Run. Set with workerName. Unset: the Worker is no Pod that a controller created.',
+        },
+      ),
     ),
     assignedAt: Type.Optional(Type.String({ format: 'date-time', description: 'When the Run was assigned to its Worker.' })),
     policy: Type.Optional(
@@ -373,6 +387,8 @@ export const runResource = defineResource({
 })
 
 export type RunSpec = Static<typeof spec>
+/** The Pod that a Worker is, without its ServiceAccount. */
+export type WorkerPod = NonNullable<RunSpec['workerPod']>
 export type RunStatus = Static<typeof status>
 export type Run = ObjectOf<typeof runResource>
 

@@ -28,6 +28,18 @@ export type IsolationLevel = (typeof isolationLevels)[number]
 export const networks = ['Private', 'None', 'Host'] as const
 export type Network = (typeof networks)[number]
 
+/** Which Pod a worker is: the one with its name in this namespace. */
+export const podFields = {
+  namespace: Type.String({ maxLength: 63, description: 'Namespace of the Pod.' }),
+  uid: Type.Optional(
+    Type.String({
+      maxLength: 64,
+      pattern: '^[0-9A-Za-z-]+$',
+      description: 'UID of the Pod. Set once. Unset: the worker has not registered yet.',
+    }),
+  ),
+}
+
 /** Number of resources that a plan adds, changes and destroys. A replacement counts as one add and one destroy. */
 export const planSummary = {
   add: count('Number of resources that the plan adds. A replacement counts as one add and one destroy.'),

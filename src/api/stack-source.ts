@@ -109,5 +109,8 @@ export const variablesFromSchema = Type.Object(
   { description: 'A source of variables. Exactly one of stackRef, secretRef and configMapRef must be set.' },
 )
 
+/** The keys of the Secret in `spec.source.git.secretRef` that have a meaning. */
+export const gitSecretKeys = ['username', 'password', 'ssh-privatekey', 'known_hosts'] as const
+
 export type StackSource = Static<typeof sourceSchema>
 export type VariablesFrom = Static<typeof variablesFromSchema>

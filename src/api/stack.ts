@@ -211,6 +211,15 @@ const spec = Type.Object({
   pool: Type.Optional(
     Type.String({ default: defaults.pool, minLength: 1, description: 'Name of the WorkerPool whose Workers execute the Runs.' }),
   ),
+  serviceAccountName: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 253,
+      pattern: '^oarlock-worker(-[-a-z0-9.]+)?$',
+      description:
+        'ServiceAccount of the Pods that execute the Runs, in the namespace of the Stack, for example with a cloud identity: `oarlock-worker` or a name that begins with `oarlock-worker-`. Only for a pool with podNamespace Stack. Default: that of the template of the pool.',
+    }),
+  ),
   state: Type.Optional(
     Type.Enum(['Managed', 'External'], {
       default: 'Managed',

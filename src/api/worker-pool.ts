@@ -129,9 +129,28 @@ const spec = Type.Object(
     namespace: Type.Optional(
       Type.String({ minLength: 1, default: systemNamespace, description: 'Namespace of the worker Pods, for mode Pod.' }),
     ),
+    podNamespace: Type.Optional(
+      Type.Enum(['Pool', 'Stack'], {
+        default: 'Pool',
+        description:
+          'Where the worker Pods are, for mode Pod. Pool: in `namespace`. Stack: each Pod is created for a Run, in the namespace of its Stack and with the ServiceAccount that the Stack names in `serviceAccountName`; for lifecycle OneShot with one slot and without a minimum.',
+      }),
+    ),
     template: Type.Optional(template),
   },
-  { 'x-kubernetes-validations': runPolicyRules },
+  {
+    'x-kubernetes-validations': [
+      ...runPolicyRules,
+      {
+        rule: "!has(self.podNamespace) || self.podNamespace != 'Stack' || (self.mode == 'Pod' && (!has(self.lifecycle) || self.lifecycle == 'OneShot') && (!has(self.slots) || self.slots == 1))",
+        message: 'podNamespace Stack requires mode Pod, lifecycle OneShot and slots 1',
+      },
+      {
+        rule: "!has(self.podNamespace) || self.podNamespace != 'Stack' || ((!has(self.min) || self.min == 0) && !has(self.schedule))",
+        message: 'podNamespace Stack allows neither min nor schedule: a Pod is created for a Run',
+      },
+    ],
+  },
 )
 
 const status = Type.Object({
@@ -177,6 +196,10 @@ export type WorkerPoolSpec = Static<typeof spec>
 export type PoolWindow = Static<typeof window>
 export type WorkerPoolStatus = Static<typeof status>
 export type WorkerPool = ObjectOf<typeof workerPoolResource>
+
+/** Whether a worker of the pool executes at most one Run, so that nothing of it is left for another. */
+export const isExclusive = ({ lifecycle = 'OneShot', slots = 1 }: Pick<WorkerPoolSpec, 'lifecycle' | 'slots'>): boolean =>
+  lifecycle === 'OneShot' && slots === 1
 
 /** What the pool requires of its Runs. */
 export function poolPolicy({ minimumIsolation, allowedNetworks = ['Private', 'None'], maxResources }: WorkerPoolSpec): RunPolicy {

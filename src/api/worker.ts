@@ -1,9 +1,9 @@
 import type { Static } from 'typebox'
 import { defineResource, type ObjectOf, Type } from '../kubernetes/object/index.ts'
 import { apiGroup, apiVersion } from './names.ts'
-import { count, isolationLevels, networks } from './shared.ts'
+import { count, isolationLevels, networks, podFields } from './shared.ts'
 
-const spec = Type.Object({
+const specFields = {
   pool: Type.String({ description: 'Name of the WorkerPool that the worker belongs to.' }),
   slots: Type.Integer({ minimum: 1, default: 1, description: 'Maximum number of concurrent Runs.' }),
   lifecycle: Type.Enum(['OneShot', 'Warm'], {
@@ -13,8 +13,20 @@ const spec = Type.Object({
   start: Type.Optional(
     Type.Boolean({
       description:
-        'Requests the start of the worker by an `oarlock pool` process of its pool. Set by the dispatch controller. Default: false, for a worker that registers itself.',
+        'Requests the start of the worker: by an `oarlock pool` process of its pool, or as the Pod of `pod`. Set by the dispatch controller. Default: false, for a worker that registers itself.',
     }),
+  ),
+  pod: Type.Optional(
+    Type.Object(
+      {
+        ...podFields,
+        serviceAccountName: Type.String({ maxLength: 253, description: 'The ServiceAccount of the Pod.' }),
+      },
+      {
+        description:
+          'The Pod of the worker, which has its name, and whose token is its credential. Set by the dispatch controller, which creates both; the worker only adds the UID. Unset: the worker is no Pod of a pool of mode Pod.',
+      },
+    ),
   ),
   drain: Type.Optional(
     Type.Boolean({
@@ -27,6 +39,34 @@ const spec = Type.Object({
       description: 'When true, the worker is assigned no other Run. It finishes its Runs and does not exit. Default: false.',
     }),
   ),
+  run: Type.Optional(
+    Type.String({
+      maxLength: 507,
+      description:
+        'The queued Run for which the dispatch controller created the worker, as namespace/name. If it is canceled or gets another worker, the next Run that may gets this one.',
+    }),
+  ),
+  trustDomain: Type.Optional(
+    Type.String({
+      maxLength: 512,
+      description:
+        'Only Runs of this trust domain are assigned to the worker. Set by the dispatch controller and never changed: at the creation of a Pod in the namespace of a Stack, and with the first Run of another Pod that executes several. `*`: its first Run did not require isolation level Pod, and no later one may.',
+    }),
+  ),
+}
+
+const spec = Type.Object(specFields, {
+  'x-kubernetes-validations': [
+    {
+      rule: '!has(oldSelf.trustDomain) || (has(self.trustDomain) && self.trustDomain == oldSelf.trustDomain)',
+      message: 'trustDomain is immutable once set',
+    },
+    // A Pod for one Run must not become one for several.
+    {
+      rule: '!has(oldSelf.pod) || (self.slots == oldSelf.slots && self.lifecycle == oldSelf.lifecycle)',
+      message: 'slots and lifecycle of a worker that is a Pod are immutable',
+    },
+  ],
 })
 
 const status = Type.Object(
@@ -34,15 +74,15 @@ const status = Type.Object(
     phase: Type.Enum(['Pending', 'Starting', 'Ready', 'Busy', 'Draining', 'Failed'], {
       default: 'Pending',
       description:
-        'Pending: it has not registered, and no host has claimed it. Starting: a host has claimed it and starts its process. Ready: it has a free slot. Busy: all slots are in use. Draining: it accepts no new Run and will exit. Failed: its process did not start, or ended without deregistering.',
+        'Pending: it has not registered, and no host has claimed it, or its Pod does not run. Starting: a host has claimed it and starts its process. Ready: it has a free slot. Busy: all slots are in use. Draining: it accepts no new Run and will exit. Failed: its process did not start, or ended without deregistering.',
     }),
     reason: Type.Optional(
       Type.String({
         description:
-          'Why the worker drains: DrainRequested (spec.drain), Signal, Idle, RunLimitReached, MemoryLimitReached, Fenced. Or why it failed: CreateFailed, CredentialRejected, CrashedOnStartup, RegistrationFailed, WorkerCrashed, WorkerOutOfMemory.',
+          'Why the worker drains: DrainRequested (spec.drain), Signal, Idle, RunLimitReached, MemoryLimitReached, Fenced. Or why it failed: CreateFailed, CredentialRejected, CrashedOnStartup, RegistrationFailed, WorkerCrashed, WorkerOutOfMemory. Or why its Pod does not start, or has ended: ImagePullFailed, ContainerConfigError, Unschedulable, QuotaExceeded, Evicted, Preempted, NodeLost.',
       }),
     ),
-    message: Type.Optional(Type.String({ maxLength: 1_024, description: 'Details of a failure.' })),
+    message: Type.Optional(Type.String({ maxLength: 1_024, description: 'Details of a failure, or why the Pod does not start.' })),
     exitCode: Type.Optional(count('Exit code of a process that failed. Unset if a signal ended it.')),
     agent: Type.Optional(Type.String({ maxLength: 253, description: 'The `oarlock pool` process that claimed the start of the worker.' })),
     idleSince: Type.Optional(
@@ -100,10 +140,14 @@ export const workerResource = defineResource({
   printerColumns: [
     { name: 'Pool', jsonPath: '.spec.pool' },
     { name: 'Phase', jsonPath: '.status.phase' },
+    { name: 'Reason', jsonPath: '.status.reason' },
     { name: 'Cordon', jsonPath: '.spec.cordon', type: 'boolean' },
     { name: 'Run', jsonPath: '.status.runs[0]' },
+    { name: 'For', jsonPath: '.spec.run', priority: 1 },
     { name: 'Host', jsonPath: '.status.host' },
     { name: 'Age', jsonPath: '.metadata.creationTimestamp', type: 'date' },
+    { name: 'Namespace', jsonPath: '.spec.pod.namespace', priority: 1 },
+    { name: 'Message', jsonPath: '.status.message', priority: 1 },
   ],
 })
 
@@ -125,4 +169,9 @@ export function isStartRequested(worker: {
   readonly status?: Pick<WorkerStatus, 'phase'> | undefined
 }): boolean {
   return worker.spec?.start === true && !hasRegistered(worker)
+}
+
+/** Reports whether an `oarlock pool` process is to start the worker; {@link isStartRequested} includes Pods, which the dispatch controller creates. */
+export function isHostRequested(worker: { readonly spec: WorkerSpec; readonly status?: Pick<WorkerStatus, 'phase'> | undefined }): boolean {
+  return isStartRequested(worker) && worker.spec.pod === undefined
 }

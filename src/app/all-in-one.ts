@@ -13,6 +13,7 @@ import { makeControllers } from './controllers/controllers.ts'
 import { ensureDefaultPool } from './controllers/default-pool.ts'
 import { installOarlock, requireNoNewerCrds } from './controllers/install.ts'
 import { checkStoredState, pendingOperationsOf } from './controllers/state-check.ts'
+import { checkSandboxBinds } from './data-directory.ts'
 import { checkOrigin, recordOrigin } from './data-origin.ts'
 import { withdrawEndpoints } from './discovery/index.ts'
 import { startEndpoints } from './endpoints/endpoints.ts'
@@ -20,7 +21,7 @@ import { makeRegistry } from './endpoints/metrics.ts'
 import { createQueueHandler } from './endpoints/queue-endpoint.ts'
 import { openStatusToken, recordStatusUrl, statusPageLink } from './endpoints/status-access.ts'
 import { collectGarbageWhenIdle } from './idle-gc.ts'
-import { CredentialRevoker, createJoinHandler, createPodCredential, JoinService, serverTokenIssuer } from './join/index.ts'
+import { CredentialRevoker, createJoinHandler, JoinService, serverTokenIssuer } from './join/index.ts'
 import { drainProcessPool, openProcessPool } from './process-pool/local-pool.ts'
 import { keepClaim } from './stores/keep-claim.ts'
 import { openStores, serveStores } from './stores/stores.ts'
@@ -100,6 +101,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     for (const step of cleanups.splice(0).reverse()) await step()
   }
 
+  checkSandboxBinds(dataDir)
   try {
     const copiedFrom = checkOrigin(dataDir)
     const startingApi = startApiServer({
@@ -162,10 +164,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     const controllers = makeControllers({
       client,
       poolDriver: pool,
-      podWorkers: {
-        environment: async () => ({ OARLOCK_SERVER: url, OARLOCK_STORE_URL: url }),
-        credentialOf: (pool, worker, client) => createPodCredential(client, caCertificate, { pool, worker }),
-      },
+      podWorkers: { environment: { OARLOCK_SERVER: url, OARLOCK_STORE_URL: url } },
       checkState: async ({ metadata }, expected) => await checkStoredState(stores.state, metadata.uid, expected),
       readPendingOperations: async ({ uid }) => pendingOperationsOf(await stores.state.facts(uid)),
       removeStackData: ({ uid }) => stores.state.deleteStack(uid),

@@ -1,11 +1,12 @@
-import { deepEqual, equal, rejects } from 'node:assert/strict'
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { deepEqual, equal, match, rejects } from 'node:assert/strict'
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, afterEach, before, test } from 'node:test'
 import { configMapResource } from '../kubernetes/client/index.ts'
 import { silentLog } from '../kubernetes/controller/index.ts'
 import { startTestServer, type TestServer } from '../kubernetes/testing/index.ts'
+import { AppStartError } from './app-start-error.ts'
 import { startControllerProcess } from './controllers/controller-process.ts'
 import { installOarlock } from './controllers/install.ts'
 import { startJoinProcess } from './join/join-process.ts'
@@ -118,3 +119,14 @@ for (const [role, start] of Object.entries(roles)) {
     )
   })
 }
+
+test('pool: does not start if sandboxes would see its data directory', async t => {
+  const dataDir = mkdtempSync(join(base, 'bound-'))
+  process.env.OARLOCK_SANDBOX_BINDS = `/opt/tools:${base}`
+  t.after(() => delete process.env.OARLOCK_SANDBOX_BINDS)
+  await rejects(roles.pool!(dataDir), error => {
+    match((error as Error).message, /^OARLOCK_SANDBOX_BINDS contains .*, which has the data directory .* in it; /)
+    return error instanceof AppStartError
+  })
+  equal(existsSync(join(dataDir, 'role')), false)
+})

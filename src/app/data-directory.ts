@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
+import { sandboxBindsError } from '../execution/worker/index.ts'
 import { type Log, makeDataDirectory } from '../kubernetes/util/index.ts'
 import { AppStartError } from './app-start-error.ts'
 import { openDataIdentity } from './data-identity.ts'
@@ -17,6 +18,12 @@ export function prepareDataDirectory(dataDir: string, log: Pick<Log, 'warn'>): v
   } catch (error) {
     throw toAppStartError(error, { dataDir, listen: '' })
   }
+}
+
+/** For a process that starts workers on this data directory. @throws {AppStartError} if sandboxes of their Runs would see it. */
+export function checkSandboxBinds(dataDir: string): void {
+  const error = sandboxBindsError(process.env, { 'the data directory': resolve(dataDir) })
+  if (error !== undefined) throw new AppStartError('DataDirectory', error, undefined)
 }
 
 /** What an API server has in its data directory. */

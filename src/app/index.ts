@@ -16,6 +16,7 @@
  * |---|---|
  * | `process-pool/` | worker processes on this machine |
  * | `endpoints/` | health, metrics, queue and status page over plain HTTP |
+ * | `external-metrics/` | `external.metrics.k8s.io`, for HorizontalPodAutoscalers |
  * | `listener/` | the HTTPS listener of a role that runs apart from the API server |
  * | `discovery/` | where the roles are reached |
  * | `delegated-auth/` | authentication and authorization by the API server: TokenReview, SubjectAccessReview |
@@ -29,8 +30,10 @@ export type { AllInOne, AllInOneOptions } from './all-in-one.ts'
 export { AppStartError, type AppStartErrorKind, DataInUseError } from './app-start-error.ts'
 export type { BackupKeys, BackupManifest, BackupResult, BackupSources, InstallationRestore, StatesOrigin } from './backup/index.ts'
 export { openLogFile } from './log-file.ts'
+export type { ManifestDifferences } from './manifests/index.ts'
 export {
   backups,
+  clusterChecks,
   discovery,
   installation,
   joinTokens,

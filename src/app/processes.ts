@@ -26,6 +26,9 @@ export const installation = async () => await import('./controllers/install.ts')
 /** What the user of a client may not do, of what a role needs. */
 export const roleRights = async () => (await import('./manifests/missing-rights.ts')).missingRights
 
+/** What `oarlock doctor` compares with a cluster. */
+export const clusterChecks = async () => await import('./manifests/index.ts')
+
 /** Where the roles of an installation are reached. */
 export const discovery = async () => await import('./discovery/index.ts')
 

@@ -18,6 +18,7 @@ const commands = {
   backup: () => import('./commands/backup.command.ts'),
   restore: () => import('./commands/restore.command.ts'),
   encryption: () => import('./commands/encryption.command.ts'),
+  'node-config': () => import('./commands/node-config.command.ts'),
   worker: () => import('./commands/worker.command.ts'),
   apply: () => import('./commands/apply.command.ts'),
   get: () => import('./commands/get.command.ts'),

@@ -11,7 +11,8 @@ import { ClusterNetwork } from './network.ts'
 import { ClusterNode, pauseImage } from './node.ts'
 import { built } from './programs.ts'
 
-const nodeResource = describeResource<{ status?: { conditions?: { type: string; status: string; message?: string }[] } }>({
+type NodeCondition = { type: string; status: string; lastHeartbeatTime?: string }
+const nodeResource = describeResource<{ status?: { conditions?: NodeCondition[] } }>({
   ...{ group: '', version: 'v1', kind: 'Node', plural: 'nodes', scope: 'Cluster' },
 })
 
@@ -80,14 +81,22 @@ export class Cluster {
     return node
   }
 
+  /** Whether the kubelet of the node has reported it as Ready after that time. */
+  async reportsAfter(node: string, timeMs: number): Promise<boolean> {
+    const { status } = await this.client.resource(nodeResource).get(node)
+    const ready = status?.conditions?.find(({ type }) => type === 'Ready')
+    return ready?.status === 'True' && Date.parse(ready.lastHeartbeatTime ?? '') > timeMs
+  }
+
   async close(): Promise<void> {
     await this.client.close()
-    await Promise.all(this.nodes.map(node => node.stop()))
+    const stopped = await Promise.allSettled(this.nodes.map(node => node.stop()))
     await this.controlPlane.stop()
     // The last processes of a network namespace have to be gone.
     await sleep(100)
     this.network.close()
     rmSync(this.directory, { recursive: true, force: true, maxRetries: 5 })
+    for (const each of stopped) if (each.status === 'rejected') throw each.reason
   }
 
   async #isReady(name: string): Promise<boolean> {
@@ -96,7 +105,7 @@ export class Cluster {
   }
 }
 
-async function writePauseImage(directory: string): Promise<string> {
+export async function writePauseImage(directory: string): Promise<string> {
   const root = join(directory, 'pause')
   mkdirSync(root)
   copyFileSync(built('pause'), join(root, 'pause'))

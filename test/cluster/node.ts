@@ -55,7 +55,9 @@ export class ClusterNode {
     const run = (name: string, args: string[]) => () => new Program(name, log(name), [...this.#namespaces, ...args])
     const start = {
       containerd: run('containerd', ['containerd', `--config=${files.containerd}`]),
+      // The kubelet exits if containerd does not listen yet.
       kubelet: run('kubelet', [
+        ...['sh', '-c', 'while [ ! -S "$0" ]; do sleep 0.1; done; exec "$@"', this.#socket],
         built('kubelet'),
         `--config=${files.kubelet}`,
         `--kubeconfig=${kubeconfig}`,
@@ -140,7 +142,9 @@ export class ClusterNode {
 export type NodeOptions = {
   readonly directory: string
   readonly network: ClusterNetwork
-  readonly controlPlane: ControlPlane
+  readonly controlPlane: Pick<ControlPlane, 'kubeconfig'>
+  /** Replaces fields of its KubeletConfiguration. */
+  readonly kubelet?: object
   /** From 1. */
   readonly number: number
   /** OCI archives; one of them is `pauseImage`. */
@@ -150,7 +154,7 @@ export type NodeOptions = {
 const cgroupOf = ({ network, number }: NodeOptions) => `oarlock-${network.id}-n${number}`
 
 function writeConfiguration(options: NodeOptions, socket: string) {
-  const { directory, network, controlPlane, number } = options
+  const { directory, network, controlPlane, number, kubelet } = options
   const file = (name: string) => join(directory, name)
   const write = (name: string, content: string | object) => {
     writeFileSync(file(name), typeof content === 'string' ? content : JSON.stringify(content))
@@ -235,6 +239,7 @@ state = "${file('containerd-state')}"
       syncFrequency: '10s',
       maxPods: 200,
       shutdownGracePeriod: '0s',
+      ...kubelet,
     }),
     proxy: write('kube-proxy.json', {
       apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',

@@ -1,54 +1,75 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, globSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync } from 'node:fs'
-import { homedir } from 'node:os'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, utimesSync } from 'node:fs'
+import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { removeOldest } from '../../image/oci-archive.ts'
 
 const root = join(import.meta.dirname, '..', '..')
 const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'oarlock')
+const images = join(cache, 'images')
+const tofu = join(cache, 'bin', 'tofu')
+export const tofuEngine = `tofu=${tofu}`
+const repository = 'localhost/oarlock'
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
-export const oarlockImage = `localhost/oarlock:${version}`
-const keptImages = 2
+export const oarlockImage = `${repository}:${version}`
+/** Checkouts of one machine share the cache. */
+const keptImages = 8
 
-/** Builds the image of this checkout with OpenTofu, unless it was built from the same files. @returns the path of the archive. */
+/** Builds the image of this checkout with OpenTofu, once for all tests that use the same files. @returns the path of the archive. */
 export function buildOarlockImage(): string {
-  const directory = join(cache, 'images')
-  const archive = join(directory, `${digestOfSources()}.tar`)
-  mkdirSync(directory, { recursive: true })
-  if (!existsSync(archive)) {
-    const partial = `${archive}.${process.pid}`
-    const args = ['image/build.ts', '--output', partial, '--engine', `tofu=${join(cache, 'bin', 'tofu')}`]
-    const { status, stderr } = spawnSync(process.execPath, args, {
-      cwd: root,
-      encoding: 'utf8',
-      env: { ...process.env, SOURCE_DATE_EPOCH: '0' },
-    })
-    if (status !== 0) throw new Error(`image/build.ts exited with ${status}:\n${stderr}`)
-    renameSync(partial, archive)
-  }
-  utimesSync(archive, new Date(), new Date())
-  const others = globSync('*.tar', { cwd: directory }).map(name => join(directory, name))
-  const newestFirst = others.sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs)
-  for (const old of newestFirst.slice(keptImages)) rmSync(old, { force: true })
+  const archive = join(images, `${digestOfSources()}.tar`)
+  build(root, archive, oarlockImage)
   return archive
+}
+
+/** Name of the image of an earlier commit. */
+export const imageOfCommit = (commit: string): string => `${repository}:${commit}`
+
+/** The same as {@link buildOarlockImage} of an earlier commit. */
+export function buildImageOfCommit(commit: string): string {
+  const archive = join(images, `commit-${commit}.tar`)
+  const checkout = mkdtempSync(join(tmpdir(), 'oarlock-commit-'))
+  try {
+    execFileSync('sh', ['-c', 'git archive "$0" | tar -x -C "$1"', commit, checkout], { cwd: root })
+    // It is bundled with the tools of this checkout; the dependencies in the image are those of its own lock file.
+    symlinkSync(join(root, 'node_modules'), join(checkout, 'node_modules'))
+    build(checkout, archive, imageOfCommit(commit))
+  } finally {
+    rmSync(checkout, { recursive: true, force: true })
+  }
+  return archive
+}
+
+/** By which a registry knows the image in an archive. */
+export function imageDigest(archive: string): string {
+  const index = execFileSync('tar', ['-xOf', archive, './index.json'], { encoding: 'utf8' })
+  return JSON.parse(index).manifests[0].digest
+}
+
+/** One build at a time: tests that wait for it find the archive. */
+function build(checkout: string, archive: string, name: string): void {
+  mkdirSync(images, { recursive: true })
+  const command = [process.execPath, 'image/build.ts', '--output', archive, '--name', name, '--engine', tofuEngine]
+  const { status, stderr } = spawnSync('flock', [join(images, 'lock'), 'sh', '-c', '[ -e "$0" ] || exec "$@"', archive, ...command], {
+    cwd: checkout,
+    encoding: 'utf8',
+    env: { ...process.env, SOURCE_DATE_EPOCH: '0' },
+  })
+  if (status !== 0) throw new Error(`image/build.ts exited with ${status}:\n${stderr}`)
+  utimesSync(archive, new Date(), new Date())
+  removeOldest(images, '.tar', keptImages)
 }
 
 /** Of everything that is in the image: tracked files and new ones, without tests. */
 function digestOfSources(): string {
-  const listed = execFileSync(
-    'git',
-    ['ls-files', '-co', '--exclude-standard', 'bin', 'src', 'image', 'scripts', 'monitoring', 'package.json', 'package-lock.json'],
-    {
-      cwd: root,
-      encoding: 'utf8',
-    },
-  )
+  const paths = ['bin', 'src', 'image', 'scripts', 'monitoring', 'package.json', 'package-lock.json', 'tsconfig*.json', 'LICENSE', 'NOTICE']
+  const listed = execFileSync('git', ['ls-files', '-co', '--exclude-standard', '--', ...paths], { cwd: root, encoding: 'utf8' })
   const hash = createHash('sha256')
   for (const file of listed.trim().split('\n').sort()) {
     if (/\.test(ing)?\.ts$/.test(file) || !existsSync(join(root, file))) continue
     hash.update(`${file}\0`).update(readFileSync(join(root, file)))
   }
-  const tofu = join(cache, 'bin', 'tofu')
   return hash
     .update(existsSync(tofu) ? String(statSync(tofu).size) : '')
     .digest('hex')
@@ -59,5 +80,5 @@ function digestOfSources(): string {
 export function imageMissing(): string | undefined {
   const missing = ['dpkg-deb', 'tar', 'gzip', 'git'].filter(name => spawnSync('which', [name]).status !== 0)
   if (missing.length > 0) return `${missing.join(', ')} not found, which the image is built with`
-  return existsSync(join(cache, 'bin', 'tofu')) ? undefined : 'tofu not found: run scripts/build-tofu.sh (needs Go)'
+  return existsSync(tofu) ? undefined : 'tofu not found: run scripts/build-tofu.sh (needs Go)'
 }

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -117,7 +117,7 @@ export async function startPeer({ fsync = false }: { fsync?: boolean } = {}): Pr
         path: '/readyz',
         headers: { authorization: `Bearer peer-admin-token` },
       }).catch(() => undefined)
-      if (ready?.code === 200) return target
+      if (ready?.code === 200) return { ...target, caCertificate: readFileSync(join(dir, 'certs', 'apiserver.crt'), 'utf8') }
       if (Date.now() > deadlineMs) throw new Error(`kube-apiserver was not ready within ${startTimeoutMs} ms: ${ready?.text}\n${output}`)
       await sleep(100)
     }

@@ -11,8 +11,12 @@ import { StateApi } from '../../src/cli/state/state-api.ts'
 import { createClient } from '../../src/kubernetes/client/index.ts'
 import { createPool, type Target } from '../conformance/target.ts'
 import { eventually } from '../support/eventually.ts'
+import { skipWithout } from '../support/run-program.ts'
+import { checkExecution } from './check-execution.ts'
+import { checkFencedInputs, checkReferencedInputs, checkReservedNamespaces, checkTakenOutputs } from './check-inputs.ts'
 import { checkRows } from './check-rows.ts'
 import { createFixture, type Fixture, namespace } from './fixture.ts'
+import { podWorkerRows } from './pod-worker-rows.ts'
 import { localWorkerRows, objectRows, storeRows } from './rows.ts'
 
 type AuditEvent = {
@@ -36,6 +40,7 @@ before(async () => {
     url: server.url,
     tokens: { admin: server.adminToken },
     pool: createPool(server.url),
+    caCertificate: server.caCertificate,
     close: async () => {},
   }
   fixture = await createFixture(target, serverTokenIssuer(server))
@@ -54,6 +59,10 @@ test('the embedded server: users, components and workers may do to objects what 
   await checkRows(fixture, objectRows, 'embedded')
 })
 
+test('the embedded server: a worker Pod may do to objects and states what its Worker and its Runs allow, and no other Pod may', async () => {
+  await checkRows(fixture, podWorkerRows(fixture.podUids), 'embedded')
+})
+
 test('the embedded server: a local worker may do what a joined one may, and apply the objects of its Run', async () => {
   await checkRows(fixture, localWorkerRows, 'embedded')
 })
@@ -65,6 +74,16 @@ test('the embedded server: stores on a listener of their own decide by TokenRevi
 test('the embedded server: stores on the address of the API server decide in the same way', async () => {
   await checkRows(fixture, storeRows, 'embedded', 'api')
 })
+
+test('the embedded server: a Run gets exactly what it references, until it ends', async () => await checkReferencedInputs(fixture))
+test(
+  'the embedded server: a worker executes Runs with a Secret, a ConfigMap, git credentials and outputs, and reads no object itself',
+  { skip: skipWithout('openssl') },
+  async () => await checkExecution(fixture),
+)
+test('the embedded server: a Run that a newer one has fenced off gets no inputs', async () => await checkFencedInputs(fixture))
+test('the embedded server: outputs replace no Secret of a user', async () => await checkTakenOutputs(fixture))
+test('the embedded server: no Secrets of Oarlock itself are handed out', async () => await checkReservedNamespaces(fixture))
 
 test('the embedded server: reads of a state are in the audit log, also by the token of the Stack, and the reason of a denied one', async () => {
   const path = `/state/${namespace}/web?audited`

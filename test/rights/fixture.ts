@@ -12,6 +12,7 @@ import {
   type StackSpec,
   stackResource,
   systemNamespace,
+  type WorkerPod,
   workerPoolResource,
   workerResource,
   workersNamespace,
@@ -27,6 +28,7 @@ import { createStoreHandlers, openStores, type StoreHandlers } from '../../src/a
 import { componentAccount } from '../../src/app/worker-identity.ts'
 import {
   type Client,
+  configMapResource,
   createClient,
   leaseResource,
   namespaceResource,
@@ -37,14 +39,22 @@ import {
 import { silentLog } from '../../src/kubernetes/controller/index.ts'
 import { type KubeObject, type NewObject, rfc3339 } from '../../src/kubernetes/object/index.ts'
 import { sendRequest, type Target } from '../conformance/target.ts'
+import { type CreateRun, createPodWorkers } from './pod-workers.ts'
 
 export type Fixture = {
   readonly client: Client
   readonly handlers: StoreHandlers
   /** Bearer tokens by user; `basic:` for the token of the Stack web. */
-  readonly tokens: Readonly<Record<string, string>>
+  readonly tokens: Record<string, string>
   /** Assigned and not ended. */
   readonly runs: readonly Run[]
+  readonly createPodRun: CreateRun
+  /** The Pods that the Workers record. */
+  readonly podUids: Readonly<Record<string, string>>
+  /** PEM of the authority of the API server's certificate. */
+  readonly caCertificate: string | undefined
+  /** Address of the stores on a listener of their own. */
+  readonly storesUrl: string
   /** Sends a request to the API server, or to the stores on a listener of their own. Returns the code and the message of an error. */
   send(to: 'api' | 'stores', user: string, request: RightsRequest): Promise<{ code: number; message: string }>
   close(): Promise<void>
@@ -111,6 +121,7 @@ const workers: Readonly<Record<string, WorkerState>> = {
   w4: { pool: 'edge', labels: { gpu: 'a100' }, state: 'requested' },
   w6: { pool: 'edge', labels: {}, state: 'ended' },
   w7: { pool: 'edge', labels: {}, state: 'unknown' },
+  w8: { pool: 'edge', labels: {}, state: 'unknown' },
 }
 
 /**
@@ -148,15 +159,22 @@ export async function createFixture(target: Target, issueLocal?: IssueCredential
   }
   // In the namespace of the workers, which the join service does not create.
   tokens['named-like-component'] = await createAccount(client, workersNamespace, componentAccount('controller'))
-  // As an administrator does for the namespaces whose Stacks the workers execute.
+  // As an administrator does for the namespaces with Stacks.
+  await create(client, [
+    roleBinding(namespace, 'oarlock-stores', 'oarlock:run-inputs', [account(systemNamespace, componentAccount('stores'))]),
+  ])
   const workersGroup = group(`system:serviceaccounts:${workersNamespace}`)
-  await create(client, [roleBinding(namespace, 'oarlock-workers', 'oarlock:worker-inputs', [workersGroup])])
   const ownRole: Rule = { apiGroups: ['rbac.authorization.k8s.io'], resources: ['roles'], verbs: ['*'] }
   await create(client, [
     ...boundRole('elsewhere', 'write-roles', [ownRole], [workersGroup]),
     ...boundRole('elsewhere', 'oarlock-present', [], []),
   ])
   const runs = [await createRun(client, 'web', 'w1'), await createRun(client, 'db', 'w2')]
+  await client.resource(configMapResource).create({ metadata: { name: 'web-config', namespace }, data: { region: 'eu' } })
+  await client.resource(secretResource).create({ metadata: { name: 'of-elsewhere', namespace: 'elsewhere' }, stringData: { a: 'x' } })
+  const ended = await createRun(client, 'done', 'w1')
+  await client.resource(runResource).patchStatus(ended.metadata.name, { status: { phase: 'Succeeded' } }, { namespace })
+  const fenced = await createRun(client, 'fenced', 'w1')
   // Its worker applies objects.
   await createRun(client, 'objects', 'w7', { engine: 'manifests' })
   for (const [name, labels] of [['of-objects', {}] as const, ['guarded', { 'oarlock.dev/approval': 'Required' }] as const]) {
@@ -179,6 +197,10 @@ export async function createFixture(target: Target, issueLocal?: IssueCredential
     await client.resource(runResource).create({ metadata: { name, namespace: 'elsewhere' }, spec })
   }
 
+  const createPodRun: CreateRun = (stack, workerName, workerPod) => createRun(client, stack, workerName, {}, workerPod)
+  const podWorkers = await createPodWorkers(client, createPodRun)
+  Object.assign(tokens, podWorkers.tokens)
+
   const directory = mkdtempSync(join(tmpdir(), 'oarlock-rights-'))
   const stores = await openStores({ dataDir: directory, log: silentLog })
   const stackUid = runs[0]!.spec.stackRef.uid
@@ -186,6 +208,9 @@ export async function createFixture(target: Target, issueLocal?: IssueCredential
   await stores.log.append({ namespace, run: 'db-1' }, 0, Buffer.from('hello\n'))
   await stores.state.putPlan({ stackUid, digest: planDigest, runName: 'web-1', bytes: Buffer.from('plan') })
   await stores.state.putDiff({ stackUid, runName: 'web-1', bytes: Buffer.from('{}') })
+  // A newer Run has the lock.
+  const newer = { kind: 'Run' as const, runName: 'fenced-2', epoch: 2 }
+  await stores.state.lock({ stackUid: fenced.spec.stackRef.uid, holder: newer }, async () => false)
   const stackToken = await stores.state.stackToken(stackUid)
   // With the permissions of the role, not those of an administrator.
   const storesClient = await createClient({ cluster: { server: target.url, token: tokens.stores, insecureSkipTlsVerify: true } })
@@ -200,7 +225,16 @@ export async function createFixture(target: Target, issueLocal?: IssueCredential
   const { port } = listener.address() as AddressInfo
 
   return {
-    ...{ client, handlers, tokens, runs },
+    ...{
+      client,
+      handlers,
+      tokens,
+      runs,
+      createPodRun,
+      caCertificate: target.caCertificate,
+      podUids: podWorkers.podUids,
+      storesUrl: `http://127.0.0.1:${port}`,
+    },
     async send(to, user, { method, path, body, contentType = 'application/json', headers = {} }) {
       const all: Record<string, string> = { ...headers, ...(body !== undefined && { 'content-type': contentType }) }
       if (user === 'stack-token') all.authorization = `Basic ${Buffer.from(`any:${stackToken}`).toString('base64')}`
@@ -298,7 +332,13 @@ async function createWorker(client: Client, name: string, { pool, labels: own, s
 }
 
 /** A Run that is assigned to the worker, with a Secret that it references and one that it does not. */
-async function createRun(client: Client, stack: string, workerName: string, more: Partial<StackSpec> = {}): Promise<Run> {
+async function createRun(
+  client: Client,
+  stack: string,
+  workerName: string,
+  more: Partial<StackSpec> = {},
+  workerPod?: WorkerPod,
+): Promise<Run> {
   const { metadata } = await client.resource(stackResource).create({ metadata: { name: stack, namespace }, spec: stackSpec })
   const owner = { apiVersion: stackResource.apiVersion, kind: 'Stack', name: stack, uid: metadata.uid }
   const secrets = client.resource(secretResource)
@@ -308,7 +348,7 @@ async function createRun(client: Client, stack: string, workerName: string, more
   const { name } = (
     await runs.create({
       metadata: { name: `${stack}-1`, namespace, finalizers: ['oarlock.dev/assigned'] },
-      spec: runSpec(stack, metadata.uid, { workerName }, more),
+      spec: runSpec(stack, metadata.uid, { workerName, ...(workerPod && { workerPod }) }, more),
     })
   ).metadata
   return await runs.patchStatus(name, { status: { phase: 'Applying' } }, { namespace })

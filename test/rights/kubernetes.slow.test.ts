@@ -17,11 +17,21 @@ import { Manager, silentLog } from '../../src/kubernetes/controller/index.ts'
 import { isReason } from '../../src/kubernetes/object/index.ts'
 import { type Peer, peerMissing, startPeer } from '../conformance/peer.ts'
 import { eventually } from '../support/eventually.ts'
+import { skipWithout } from '../support/run-program.ts'
 import { ScriptedWorkers } from '../support/scripted-workers.ts'
 import { StackFixture } from '../support/stacks.ts'
 import { startControllers } from '../support/start-controllers.ts'
+import { checkExecution } from './check-execution.ts'
+import {
+  checkFencedInputs,
+  checkReferencedInputs,
+  checkReservedNamespaces,
+  checkTakenOutputs,
+  checkUnboundNamespace,
+} from './check-inputs.ts'
 import { checkRows } from './check-rows.ts'
 import { awaitingPlan, createFixture, type Fixture, namespace, runSpec, stackSpec } from './fixture.ts'
+import { podWorkerRows } from './pod-worker-rows.ts'
 import { approvalBy, objectRows, storeRows } from './rows.ts'
 
 const skip = peerMissing()
@@ -45,9 +55,30 @@ test('kube-apiserver: users, components and workers may do to objects what their
   await checkRows(fixture, objectRows, 'kubernetes')
 })
 
+test('kube-apiserver: a worker Pod may do to objects and states what its Worker and its Runs allow, and no other Pod may', {
+  skip,
+}, async () => {
+  await checkRows(fixture, podWorkerRows(fixture.podUids), 'kubernetes')
+})
+
 test('kube-apiserver: stores decide by TokenReview and SubjectAccessReview', { skip }, async () => {
   await checkRows(fixture, storeRows, 'kubernetes')
 })
+
+test('kube-apiserver: a Run gets exactly what it references, until it ends', { skip }, async () => await checkReferencedInputs(fixture))
+test(
+  'kube-apiserver: a worker executes Runs with a Secret, a ConfigMap, git credentials and outputs, and reads no object itself',
+  { skip: skip || skipWithout('openssl') },
+  async () => await checkExecution(fixture),
+)
+test('kube-apiserver: a Run that a newer one has fenced off gets no inputs', { skip }, async () => await checkFencedInputs(fixture))
+test('kube-apiserver: outputs replace no Secret of a user', { skip }, async () => await checkTakenOutputs(fixture))
+test('kube-apiserver: no Secrets of Oarlock itself are handed out', { skip }, async () => await checkReservedNamespaces(fixture))
+test(
+  'kube-apiserver: a namespace that is not bound is named with the command that binds it',
+  { skip },
+  async () => await checkUnboundNamespace(fixture),
+)
 
 test('kube-apiserver: the cost limit of policies allows a user to cancel a Run with the largest source', { skip }, async () => {
   const files = Object.fromEntries(Array.from({ length: 64 }, (_, i) => [`f${i}`, 'x'.repeat(maxInlineBytes / 64 - 100)]))

@@ -9,18 +9,18 @@ export type Row = RightsRequest & {
   readonly onKubernetes?: { readonly may: boolean; readonly reason: string }
 }
 
-const own = (path: string) => `/apis/oarlock.dev/v1alpha1/${path}`
+export const own = (path: string) => `/apis/oarlock.dev/v1alpha1/${path}`
 const inShop = (path: string) => own(`namespaces/${namespace}/${path}`)
 const elsewhere = (path: string) => own(`namespaces/elsewhere/${path}`)
-const core = (path: string) => `/api/v1/${path}`
-const leases = (in_: string, path = '') => `/apis/coordination.k8s.io/v1/namespaces/${in_}/leases${path}`
+export const core = (path: string) => `/api/v1/${path}`
+export const leases = (in_: string, path = '') => `/apis/coordination.k8s.io/v1/namespaces/${in_}/leases${path}`
 const rbac = (path: string) => `/apis/rbac.authorization.k8s.io/v1/${path}`
 
 // Every write is a dry run: the rows do not depend on each other.
 const dryRun = (path: string) => `${path}?dryRun=All`
-const get = (path: string): RightsRequest => ({ method: 'GET', path })
-const create = (path: string, body: object): RightsRequest => ({ method: 'POST', path: dryRun(path), body })
-const patch = (path: string, body: object): RightsRequest => ({
+export const get = (path: string): RightsRequest => ({ method: 'GET', path })
+export const create = (path: string, body: object): RightsRequest => ({ method: 'POST', path: dryRun(path), body })
+export const patch = (path: string, body: object): RightsRequest => ({
   ...{ method: 'PATCH', path: dryRun(path), body },
   contentType: 'application/merge-patch+json',
 })
@@ -28,9 +28,14 @@ const applyObject = (path: string, body: object): RightsRequest => ({
   ...{ method: 'PATCH', path: `${dryRun(path)}&fieldManager=test&force=true`, body },
   contentType: 'application/apply-patch+yaml',
 })
-const remove = (path: string): RightsRequest => ({ method: 'DELETE', path: dryRun(path) })
+export const remove = (path: string): RightsRequest => ({ method: 'DELETE', path: dryRun(path) })
 
-const object = (apiVersion: string, kind: string, name: string, more: object = {}) => ({ apiVersion, kind, metadata: { name }, ...more })
+export const object = (apiVersion: string, kind: string, name: string, more: object = {}) => ({
+  apiVersion,
+  kind,
+  metadata: { name },
+  ...more,
+})
 const stack = (name: string) =>
   object('oarlock.dev/v1alpha1', 'Stack', name, {
     spec: { engine: 'command', source: { inline: { files: { a: '' } } }, command: { apply: ['true'] } },
@@ -44,7 +49,7 @@ const worker = (name: string, labels: object, pool = 'edge') => ({
 })
 const requested = <Spec extends object>(from: { spec: Spec }) => ({ ...from, spec: { ...from.spec, start: true } })
 const lease = (name: string) => object('coordination.k8s.io/v1', 'Lease', name, { spec: { holderIdentity: name } })
-const secret = (name: string, more: object = {}) => ({ apiVersion: 'v1', kind: 'Secret', metadata: { name }, ...more })
+export const secret = (name: string, more: object = {}) => ({ apiVersion: 'v1', kind: 'Secret', metadata: { name }, ...more })
 const configMap = (name: string, data: object) => object('v1', 'ConfigMap', name, { data })
 const endpoint = (role: string) => core(`namespaces/oarlock-system/configmaps/oarlock-endpoint-${role}`)
 const account = (name: string) => object('v1', 'ServiceAccount', name)
@@ -67,8 +72,8 @@ const rowsOf =
     ...{ user, to, may, ...request },
     ...(onKubernetes && { onKubernetes }),
   })
-const api = rowsOf('api')
-const stores = rowsOf('stores')
+export const api = rowsOf('api')
+export const stores = rowsOf('stores')
 
 const noFieldSelectors = { may: true, reason: 'RBAC grants access to a kind, not to the objects that a field selects' }
 const noReadPolicies = { may: true, reason: 'a policy sees writes only, so a worker reads every object of the kinds that it needs' }
@@ -76,16 +81,24 @@ const noMutation = {
   may: false,
   reason: 'a policy cannot replace the user that a client claims, as the embedded server does, so it denies the request',
 }
-const noLookup = { may: true, reason: 'a policy cannot look up whether a Run of this Stack is assigned to the worker' }
 
 const log = (name: string) => get(`/logs/${namespace}/${name}`)
-const state = (name: string, path = '') => get(`/state/${namespace}/${name}${path}`)
+export const state = (name: string, path = '') => get(`/state/${namespace}/${name}${path}`)
 const post = (path: string, body = '{"version":4}', headers: Record<string, string> = {}): RightsRequest => ({
   ...{ method: 'POST', path, body, headers },
 })
 const put = (path: string, epoch: number): RightsRequest => ({
   ...{ method: 'PUT', path, body: '{"version":4}', headers: { 'oarlock-epoch': String(epoch) } },
 })
+
+/** Requests of the worker of a Run. */
+const ofRun =
+  (method: string, resource: string, body?: string) =>
+  (stack: string, name: string, epoch = 1): RightsRequest => ({
+    ...{ method, path: `/state/${namespace}/${stack}/run/${name}/${resource}`, body, headers: { 'oarlock-epoch': String(epoch) } },
+  })
+export const inputs = ofRun('GET', 'inputs')
+export const outputs = (method: string, body?: string, of = '') => ofRun(method, `outputs${of}`, body)
 
 /** States, plans and logs: decided by the stores, after TokenReview and SubjectAccessReview. */
 export const storeRows: readonly Row[] = [
@@ -184,6 +197,25 @@ export const storeRows: readonly Row[] = [
   stores('w1', true, put('/state/elsewhere/web/run/orphan/state', 1)),
   stores('admin', false, put(`/state/${namespace}/web/run/web-1/state`, 1)),
   stores('owner', false, put(`/state/${namespace}/web/run/web-1/state`, 1)),
+  // the inputs and outputs of its Runs
+  stores('w1', true, inputs('web', 'web-1')),
+  ...[inputs, outputs('PUT', '{"data":{},"sensitive":[]}'), outputs('DELETE'), outputs('GET', undefined, '/web')].flatMap(request => [
+    // of another worker, of an ended Run, and with another epoch, Stack or namespace than the Run's
+    stores('w2', false, request('web', 'web-1')),
+    stores('w1', false, request('db', 'db-1')),
+    stores('w1', false, request('done', 'done-1')),
+    stores('w1', false, request('web', 'web-1', 2)),
+    stores('w1', false, request('db', 'web-1')),
+    stores('w1', false, { ...request('web', 'web-1'), path: request('web', 'web-1').path.replace(`/${namespace}/`, '/other/') }),
+    // of a Run that does not exist, and of one without a worker
+    stores('w1', false, request('web', 'no-such-run')),
+    stores('w1', false, request('web', 'web-2', 2)),
+    ...['anonymous', 'wrong', 'outsider', 'owner', 'admin', 'stack-token', 'stores', 'controller', 'pool'].map(user =>
+      stores(user, false, request('web', 'web-1')),
+    ),
+  ]),
+  // an engine that refers to no Stack
+  stores('w1', false, outputs('GET', undefined, '/db')('web', 'web-1')),
   stores('w1', false, state('web')),
   stores('w1', false, log('web-1')),
   stores('w1', true, post(`/logs/${namespace}/web-1?offset=6`, 'x')),
@@ -366,6 +398,15 @@ export const objectRows: readonly Row[] = [
   api('controller', false, create(rbac(`namespaces/${namespace}/roles`), role('new'))),
   api('stores', true, get(own('runs'))),
   api('stores', false, get(core(`namespaces/${namespace}/secrets`))),
+  api('stores', true, get(core(`namespaces/${namespace}/secrets/web-input`))),
+  api('stores', true, get(core(`namespaces/${namespace}/configmaps/web-config`))),
+  api('stores', true, patch(core(`namespaces/${namespace}/secrets/web-outputs`), { data: { a: 'eA==' } })),
+  api('stores', false, create(core(`namespaces/${namespace}/configmaps`), configMap('new', {}))),
+  // Of a namespace that is not bound to oarlock:run-inputs: an administrator decides, except on the embedded server.
+  api('stores', true, get(core('namespaces/elsewhere/secrets/of-elsewhere')), {
+    may: false,
+    reason: 'an administrator allows it in each namespace with Stacks',
+  }),
   api('stores', true, applyObject(leases('oarlock-system', '/oarlock-stores'), lease('oarlock-stores'))),
   api('stores', false, create(leases('oarlock-system'), lease('oarlock-other'))),
   api('stores', false, applyObject(leases('oarlock-system', '/oarlock-controller'), lease('oarlock-controller'))),
@@ -441,15 +482,23 @@ export const objectRows: readonly Row[] = [
   api('w1', false, create(leases(namespace), lease('w1'))),
   api('w1', true, get(own('workerpools/edge'))),
   api('w1', false, get(own('workerpools/private')), noReadPolicies),
-  // Secrets
-  api('w1', true, get(core(`namespaces/${namespace}/secrets/web-input`))),
-  api('w1', false, get(core(`namespaces/${namespace}/secrets/db-input`)), noReadPolicies),
-  api('w1', false, get(core(`namespaces/${namespace}/secrets`))),
-  api('w1', false, get(core('namespaces/oarlock-system/secrets'))),
-  api('w1', false, get(core('namespaces/other/secrets/web-input'))),
-  api('w1', true, patch(core(`namespaces/${namespace}/secrets/web-outputs`), { data: { a: 'eA==' } })),
-  api('w1', true, remove(core(`namespaces/${namespace}/secrets/web-outputs`))),
-  api('w1', false, patch(core(`namespaces/${namespace}/secrets/db-outputs`), { data: { a: 'eA==' } }), noLookup),
+  // Secrets and ConfigMaps: the stores hand out what its Runs reference
+  ...['secrets', 'configmaps'].flatMap(plural =>
+    [namespace, 'other', 'oarlock-system', 'oarlock-workers'].flatMap(in_ => [
+      api('w1', false, get(core(`namespaces/${in_}/${plural}`))),
+      api('w1', false, get(core(`namespaces/${in_}/${plural}?watch=true&timeoutSeconds=1`))),
+      api('w1', false, get(core(`namespaces/${in_}/${plural}/web-input`))),
+    ]),
+  ),
+  ...['web-input', 'web-outputs', 'db-input', 'done-input'].map(name =>
+    api('w1', false, get(core(`namespaces/${namespace}/secrets/${name}`))),
+  ),
+  api('w1', false, get(core(`namespaces/${namespace}/configmaps/web-config`))),
+  api('w1', false, get(core('secrets'))),
+  api('w1', false, get(core('configmaps'))),
+  api('w1', false, patch(core(`namespaces/${namespace}/secrets/web-outputs`), { data: { a: 'eA==' } })),
+  api('w1', false, remove(core(`namespaces/${namespace}/secrets/web-outputs`))),
+  api('w1', false, patch(core(`namespaces/${namespace}/secrets/db-outputs`), { data: { a: 'eA==' } })),
   api('w1', false, patch(core(`namespaces/${namespace}/secrets/web-input`), { data: { a: 'eA==' } })),
   api('w1', false, remove(core(`namespaces/${namespace}/secrets/web-input`))),
   api('w1', false, create(core(`namespaces/${namespace}/secrets`), secret('new'))),

@@ -13,12 +13,17 @@ export const isReady = (stack: Stack): boolean => isUpToDate(stack) && isConditi
 
 /** Creates, changes and awaits Stacks of one namespace. */
 export class StackFixture {
-  readonly client: Client
+  readonly #client: Client | (() => Client)
   readonly namespace: string
 
-  constructor(client: Client, namespace = 'default') {
-    this.client = client
+  /** A function is called when the client is needed. */
+  constructor(client: Client | (() => Client), namespace = 'default') {
+    this.#client = client
     this.namespace = namespace
+  }
+
+  get client(): Client {
+    return typeof this.#client === 'function' ? this.#client() : this.#client
   }
 
   get stacks() {

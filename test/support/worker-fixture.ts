@@ -3,6 +3,7 @@ import { oarlockResources, type Run, systemNamespace } from '../../src/api/index
 import { makeAuthorizer } from '../../src/app/api-server/authorize.ts'
 import { workerFacts } from '../../src/app/api-server/worker-facts.ts'
 import { AccessReviewer } from '../../src/app/delegated-auth/access-reviewer.ts'
+import { createRunInputs } from '../../src/app/stores/run-inputs.ts'
 import { authorizeLog, authorizeState, type StoreFacts } from '../../src/app/stores/store-access.ts'
 import { poolGroup, workersGroup, workerUserName } from '../../src/app/worker-identity.ts'
 import { type Client, createClient, installKinds, namespaceResource } from '../../src/kubernetes/client/index.ts'
@@ -47,6 +48,10 @@ export async function startWorkerFixture(
     store: states,
     authorize: request => authorizeState(storeFacts(), request),
     isLockAbandoned: async () => isLockAbandoned,
+    // The client is created after the server.
+    get inputs() {
+      return createRunInputs({ client: started.client as Client, onError: () => {} })
+    },
   })
   const logHandler = createLogHandler({ store: logs, authorize: request => authorizeLog(storeFacts(), request) })
   const server = await startServer({

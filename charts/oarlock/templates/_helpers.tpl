@@ -68,7 +68,7 @@ oarlock-{{ . }}.oarlock-system.svc
   "resources" ($values.resources | default dict)
   "env" ($values.extraEnv | default list)
   "securityContext" (include "oarlock.containerSecurity" .root | fromYaml)
-  "volumeMounts" (list (dict "name" "home" "mountPath" "/home/oarlock") (dict "name" "tmp" "mountPath" "/tmp"))
+  "volumeMounts" (concat (list (dict "name" "home" "mountPath" "/home/oarlock") (dict "name" "tmp" "mountPath" "/tmp")) ($values.extraVolumeMounts | default list))
 -}}
 {{- /* Process 1 of the Pod reaps the processes that engines leave; a worker does not. */ -}}
 {{- $pod := dict
@@ -77,9 +77,43 @@ oarlock-{{ . }}.oarlock-system.svc
   "enableServiceLinks" false
   "securityContext" (include "oarlock.podSecurity" .root | fromYaml)
   "containers" (list $container)
-  "volumes" (list (dict "name" "home" "emptyDir" dict) (dict "name" "tmp" "emptyDir" dict))
+  "volumes" (concat (list (dict "name" "home" "emptyDir" dict) (dict "name" "tmp" "emptyDir" dict)) ($values.extraVolumes | default list))
 -}}
 {{- with $values.serviceAccountName }}{{- $_ := set $pod "serviceAccountName" . -}}{{- end -}}
 {{- $pod = mergeOverwrite $pod (include "oarlock.scheduling" . | fromYaml) ($values.podSpec | default dict | deepCopy) -}}
 {{- toYaml $pod -}}
+{{- end }}
+
+{{- /* As podWorkerBindings (src/app/manifests/worker-roles.ts). Arguments: root, namespace, name, allRuns. */ -}}
+{{- define "oarlock.podWorkerBindings" }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: "oarlock:pod-worker:{{ .namespace }}:{{ .name }}"
+  labels: {{- include "oarlock.labels" .root | nindent 4 }}
+roleRef: { apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "oarlock:pod-worker" }
+subjects: [{ kind: ServiceAccount, namespace: {{ .namespace }}, name: {{ .name }} }]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ ternary "ClusterRoleBinding" "RoleBinding" .allRuns }}
+metadata:
+  {{- if .allRuns }}
+  name: "oarlock:pod-worker-runs:{{ .namespace }}:{{ .name }}"
+  {{- else }}
+  name: {{ .name }}-runs
+  namespace: {{ .namespace }}
+  {{- end }}
+  labels: {{- include "oarlock.labels" .root | nindent 4 }}
+roleRef: { apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "oarlock:pod-worker-runs" }
+subjects: [{ kind: ServiceAccount, namespace: {{ .namespace }}, name: {{ .name }} }]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: oarlock-worker-lease-{{ .namespace }}-{{ .name }}
+  namespace: oarlock-system
+  labels: {{- include "oarlock.labels" .root | nindent 4 }}
+roleRef: { apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "oarlock:pod-worker-lease" }
+subjects: [{ kind: ServiceAccount, namespace: {{ .namespace }}, name: {{ .name }} }]
 {{- end }}

@@ -1,18 +1,10 @@
-import {
-  apiGroup,
-  isStartRequested,
-  labels,
-  outputsSecretName,
-  outputsSecretType,
-  systemNamespace,
-  type Worker,
-  workerResource,
-} from '../../api/index.ts'
+import { apiGroup, isStartRequested, labels, systemNamespace, type Worker, workerResource } from '../../api/index.ts'
 import { alreadyExists, equalJson, type KubeObject } from '../../kubernetes/object/index.ts'
 import type { AdmissionPlugin, AdmissionRequest, DeletionPlugin } from '../../kubernetes/server/index.ts'
 import { namespaceProblem } from '../namespace-deletion.ts'
-import { hasJoined, poolOf, workerOf } from '../worker-identity.ts'
+import { hasJoined, podOf, poolOf, workerOf } from '../worker-identity.ts'
 import { isInUse, mayApplyNamespace, mayApplySecret } from './authorize-manifests.ts'
+import { podLeaseProblem, podWorkerProblem } from './pod-worker-admission.ts'
 import type { WorkerFacts } from './worker-facts.ts'
 
 /** A Worker that a controller created to request this worker has only the label of its pool: the worker adds those that it joined with. */
@@ -20,6 +12,8 @@ const isRequest = (worker: KubeObject | undefined): boolean => worker !== undefi
 
 const withAll = (labels: Readonly<Record<string, string>> = {}, joinedWith: Readonly<Record<string, string>> | undefined) =>
   joinedWith && { ...labels, ...joinedWith }
+
+const podSpecOf = (worker: KubeObject | undefined) => (worker as Worker | undefined)?.spec?.pod
 
 const isStart = (worker: KubeObject | undefined) => (worker as { spec?: { start?: unknown } } | undefined)?.spec?.start === true
 
@@ -54,7 +48,12 @@ export function workerAdmission(facts: WorkerFacts): ReadonlyMap<string, Admissi
     if (!isDryRun) facts.recordRegistration(worker, metadata.uid)
     return undefined
   }
-  const ownWorker = byWorker((worker, object, oldObject, { user, isDryRun }) => {
+  const ownWorker = byWorker((worker, object, oldObject, request) => {
+    const { user, isDryRun } = request
+    const own = podOf(user)
+    if (own) return podWorkerProblem(request, own, object, oldObject)
+    if (!equalJson(podSpecOf(object), podSpecOf(oldObject)) || podSpecOf(oldObject) !== undefined)
+      return 'a worker that joined is no Pod that a controller created, and cannot write the Worker of one'
     if (isStart(object) && !isStart(oldObject)) return `worker ${worker} cannot request the start of a worker`
     const problem = ownName(worker, object)
     if (problem !== undefined) return problem
@@ -78,20 +77,18 @@ export function workerAdmission(facts: WorkerFacts): ReadonlyMap<string, Admissi
     return `worker ${worker} must have the labels that it joined with: ${JSON.stringify(expected)}`
   })
   // The manifests engine may apply Leases in other namespaces.
-  const ownLease = byWorker((worker, object, _, { user, namespace }) =>
-    hasJoined(user) || namespace === systemNamespace ? ownName(worker, object) : undefined,
-  )
-  const ownSecret = byWorker((worker, object, oldObject, { user, namespace }) => {
-    const { type } = object as KubeObject & { type?: unknown }
-    const isOutputs = facts.someRun(
-      worker,
-      ({ metadata, spec }) => metadata.namespace === namespace && outputsSecretName(spec.stackRef.name) === object.metadata.name,
-    )
-    // The server would put a token of any ServiceAccount of the namespace into a Secret of another type.
-    if (isOutputs && type === outputsSecretType) return undefined
-    if (!hasJoined(user) && mayApplySecret(worker, object, oldObject, facts)) return undefined
-    return `worker ${worker} can only write Secrets of type ${outputsSecretType} with the outputs of its own Runs`
+  const ownLease = byWorker((worker, object, oldObject, request) => {
+    const { user, namespace } = request
+    const own = podOf(user)
+    if (own) return podLeaseProblem(request, own, object, oldObject)
+    return hasJoined(user) || namespace === systemNamespace ? ownName(worker, object) : undefined
   })
+  // The server would put a token of any ServiceAccount of the namespace into a Secret of some types.
+  const appliedSecret = byWorker((worker, object, oldObject, { user }) =>
+    !hasJoined(user) && mayApplySecret(worker, object, oldObject, facts)
+      ? undefined
+      : `worker ${worker} can only write Secrets that a Stack of its own Runs has created`,
+  )
   const approvalOf = (namespace: KubeObject | undefined) => namespace?.metadata.labels?.[labels.approval]
   const appliedNamespace = byWorker((worker, object, oldObject, { user }) => {
     // It decides about Stacks of other authors, too.
@@ -118,7 +115,7 @@ export function workerAdmission(facts: WorkerFacts): ReadonlyMap<string, Admissi
   return new Map<string, AdmissionPlugin>([
     [`workers.${apiGroup}`, ownWorker],
     ['leases.coordination.k8s.io', ownLease],
-    ['secrets', ownSecret],
+    ['secrets', appliedSecret],
     ['namespaces', appliedNamespace],
     ['customresourcedefinitions.apiextensions.k8s.io', foreignDefinition],
   ])

@@ -1,20 +1,21 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
-import { systemNamespace } from '../../api/index.ts'
+import { defaults, systemNamespace } from '../../api/index.ts'
 import type { AccessOptions, Client } from '../../kubernetes/client/index.ts'
 import type { Log } from '../../kubernetes/controller/index.ts'
+import { formatDuration } from '../../kubernetes/object/index.ts'
 import { makeDirectories } from '../../kubernetes/util/index.ts'
 import { type Address, formatAddress } from '../address.ts'
 import { AppStartError } from '../app-start-error.ts'
 import { lockRoleDirectory } from '../data-directory.ts'
 import { authenticateByTokenReview } from '../delegated-auth/authenticate-by-token-review.ts'
-import { controllerLeaseName, keepPublishing, type Publication, readEndpoint } from '../discovery/index.ts'
+import { controllerLeaseName, keepPublishing, type Publication } from '../discovery/index.ts'
 import { startEndpoints } from '../endpoints/endpoints.ts'
 import { makeRegistry } from '../endpoints/metrics.ts'
 import { createMetricsHandler } from '../endpoints/metrics-endpoint.ts'
 import { createQueueHandler } from '../endpoints/queue-endpoint.ts'
 import { openStatusToken, recordStatusUrl } from '../endpoints/status-access.ts'
-import { createPodCredential } from '../join/index.ts'
+import { type ExternalMetricsOptions, startExternalMetrics } from '../external-metrics/index.ts'
 import { type RoleListenerOptions, startTlsListener } from '../listener/tls-listener.ts'
 import { makeControllers } from './controllers.ts'
 import { ensureDefaultPool } from './default-pool.ts'
@@ -32,6 +33,8 @@ export type ControllerProcessOptions = {
   healthAddress: Address
   /** Where the leader serves `/queue` over TLS, and the directory of its certificate. */
   queue: RoleListenerOptions & { dataDir: string }
+  /** Where `external.metrics.k8s.io` is served for kube-apiserver. Default: it is not served. */
+  externalMetrics?: Pick<ExternalMetricsOptions, 'listen' | 'certificate'> | undefined
   /** `install`: installs missing CRDs. `upgrade`: also replaces older ones. `check`: changes nothing. */
   crds: 'install' | 'upgrade' | 'check'
   /** Creates the WorkerPool `default`, unless it exists. Default: true. */
@@ -39,6 +42,8 @@ export type ControllerProcessOptions = {
   maxRunning?: number | undefined
   approvalTimeoutMs?: number | undefined
   leaseDurationMs?: number | undefined
+  /** Lease of worker Pods. Default 10,000. */
+  workerLeaseMs?: number | undefined
   version: string
   log: Log
   /** Called when another process leads, or when this process could not renew its Lease in time: it must exit. */
@@ -48,6 +53,8 @@ export type ControllerProcessOptions = {
 export type ControllerProcess = {
   readonly httpUrl: string
   readonly identity: string
+  /** Undefined until external metrics are served. */
+  externalMetricsUrl(): string | undefined
   /** Resolves when this process leads. */
   readonly whenLeader: Promise<void>
   /** The identity of the process that leads; undefined if it is not known. */
@@ -91,12 +98,8 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
   const stores = new StoresClient({ client, access })
   const controllers = makeControllers({
     client,
-    podWorkers: {
-      // The join service tells the worker where the API server and the stores are.
-      environment: async () => ({ OARLOCK_SERVER: (await joinEndpoint(client)).url }),
-      credentialOf: async (pool, worker, leaderClient) =>
-        await createPodCredential(leaderClient, (await joinEndpoint(client)).caCertificate, { pool, worker }),
-    },
+    // A worker Pod is in the cluster of this API server, and finds the stores there.
+    podWorkers: { environment: { OARLOCK_LEASE_DURATION: formatDuration(options.workerLeaseMs ?? defaults.leaseDurationMs) } },
     checkState: stores.checkState,
     readPendingOperations: stores.readPendingOperations,
     stateCheckRate: { intervalMs: stateCheckIntervalMs, perSecond: stateChecksPerSecond },
@@ -130,10 +133,11 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
       name: 'create the default pool',
       start: async () => await ensureDefaultPool(manager.leaderClient),
     })
+  const authenticate = authenticateByTokenReview(client)
   const queue = await startTlsListener({
     ...options.queue,
     role: 'queue',
-    authenticate: authenticateByTokenReview(client),
+    authenticate,
     mounts: [
       { prefix: '/queue', handler: createQueueHandler(client, controllers.dispatch.queue) },
       { prefix: '/metrics', handler: createMetricsHandler(client, registry) },
@@ -166,12 +170,16 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
     version: options.version,
     log,
   })
+  const { dataDir } = options.queue
+  const externalMetrics =
+    options.externalMetrics && startExternalMetrics({ ...options.externalMetrics, client, manager, dataDir, authenticate, log })
   const removeStatusUrl = recordStatusUrl(options.queue.dataDir, `http://${formatAddress(listener.address)}`)
   // Not awaited: a kind that cannot be listed must not hide the health endpoints, which report it.
   manager.start().catch((error: unknown) => log.error({ err: error }, 'failed to start the controllers'))
   return {
     httpUrl: `http://${formatAddress(listener.address)}`,
     identity,
+    externalMetricsUrl: () => externalMetrics?.url,
     whenLeader: manager.whenLeader,
     leader: () => manager.leader,
     notReady: () => manager.readyz().reasons,
@@ -181,19 +189,13 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
       removeStatusUrl()
       await listener.close()
       await queue.close()
+      await externalMetrics?.close()
       await stores.close()
     },
   }
 }
 
 const aborted = (signal: AbortSignal) => new Promise<void>(resolve => signal.addEventListener('abort', () => resolve(), { once: true }))
-
-/** Where worker Pods join. Read for each Pod: the join service may start after the controllers, and move. */
-async function joinEndpoint(client: Client): Promise<{ url: string; caCertificate: string }> {
-  const join = await readEndpoint(client, 'join')
-  if (join?.caCertificate !== undefined) return { url: join.url, caCertificate: join.caCertificate }
-  throw new Error('no join service has published its address: start "oarlock join-service"')
-}
 
 /** Installs or checks the CRDs and the namespaces. */
 export async function prepareServer({ client, crds, log }: Pick<ControllerProcessOptions, 'client' | 'crds' | 'log'>): Promise<void> {

@@ -1,14 +1,14 @@
 import { oarlockResources, systemNamespace, workersNamespace } from '../../api/index.ts'
 import { type Client, crdResource, installKinds, namespaceResource } from '../../kubernetes/client/index.ts'
 import { AppStartError } from '../app-start-error.ts'
-import { applyManifests, oarlockManifests } from '../manifests/index.ts'
+import { applyManifests, type ManifestsOptions, oarlockManifests } from '../manifests/index.ts'
 
 /**
  * The revision of Oarlock's CRDs, and of the roles and policies that are installed with them: a number that every change raises
  * (`install.test.ts` has the digest that belongs to it). It is in an annotation of each CRD, so that a controller finds out whether a
  * server has what it needs.
  */
-export const crdRevision = 31
+export const crdRevision = 37
 export const crdRevisionAnnotation = 'oarlock.dev/crd-revision'
 
 /** The CRDs of Oarlock in a server, as seen by this version. */
@@ -91,12 +91,12 @@ async function recordRevision(client: Client): Promise<void> {
 }
 
 /** Everything that {@link installOarlock} applies to a server with or without admission policies, to print it, in the order in which it is applied. */
-export function installationObjects({ policies }: { policies: boolean }): readonly object[] {
+export function installationObjects(options: ManifestsOptions): readonly object[] {
   const annotations = { [crdRevisionAnnotation]: String(crdRevision) }
   const namespaces = [systemNamespace, workersNamespace].map(name => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } }))
   const crds = oarlockResources.map(resource => {
     const crd = resource.toCrd()
     return { ...crd, metadata: { ...crd.metadata, annotations } }
   })
-  return [...namespaces, ...crds, ...oarlockManifests({ policies })]
+  return [...namespaces, ...crds, ...oarlockManifests(options)]
 }

@@ -10,9 +10,11 @@ import type { Client } from '../../kubernetes/client/index.ts'
 import { ExpiringCache } from './expiring-cache.ts'
 import { accessReviewResource, type ReviewedUser } from './review-resources.ts'
 
-/** A request for a resource of Oarlock. Without a namespace it is for all namespaces, without a name for every object. */
+/** A request for a resource. Without a namespace it is for all namespaces, without a name for every object. */
 export type AccessAttributes = {
   readonly verb: string
+  /** Default: Oarlock's. */
+  readonly group?: string
   readonly resource: string
   readonly subresource?: string | undefined
   readonly namespace?: string | undefined
@@ -62,9 +64,10 @@ export class AccessReviewer {
 }
 
 /** The message of kube-apiserver's 403. */
-export function forbiddenMessage(user: ReviewedUser, { verb, resource, subresource, namespace, name }: AccessAttributes): string {
-  const object = `${resource}.${apiGroup}${name ? ` ${JSON.stringify(name)}` : ''}`
+export function forbiddenMessage(user: ReviewedUser, attributes: AccessAttributes): string {
+  const { verb, group = apiGroup, resource, subresource, namespace, name } = attributes
+  const object = `${resource}.${group}${name ? ` ${JSON.stringify(name)}` : ''}`
   const kind = JSON.stringify(subresource ? `${resource}/${subresource}` : resource)
   const where = namespace === undefined ? 'at the cluster scope' : `in the namespace ${JSON.stringify(namespace)}`
-  return `${object} is forbidden: User ${JSON.stringify(user.name)} cannot ${verb} resource ${kind} in API group ${JSON.stringify(apiGroup)} ${where}`
+  return `${object} is forbidden: User ${JSON.stringify(user.name)} cannot ${verb} resource ${kind} in API group ${JSON.stringify(group)} ${where}`
 }

@@ -15,7 +15,6 @@ export { type IssueCredential, type JoinResponse, JoinService, type JoinServiceO
 export { parseJoinToken } from './join-token.ts'
 export { looksLikeJoinToken } from './looks-like-join-token.ts'
 export { createJoinToken, listJoinTokens, revokeJoinToken, revokeWorker } from './manage-tokens.ts'
-export { createPodCredential } from './pod-credentials.ts'
 export { serverTokenIssuer } from './server-token-issuer.ts'
 export { serviceAccountIssuer } from './service-account-issuer.ts'
 export { credentialLabels } from './worker-labels.ts'

@@ -4,7 +4,7 @@ import { type Client, type SecretBody, secretResource } from '../../kubernetes/c
 import { isReason, type KubeObject, nameErrors, rfc3339 } from '../../kubernetes/object/index.ts'
 import { ClientLimiter, type ClientLimits, LimitExceededError, networkOf } from '../../kubernetes/util/index.ts'
 import type { Endpoint } from '../discovery/index.ts'
-import { reservedNameError, workerOf } from '../worker-identity.ts'
+import { podOf, reservedNameError, workerOf } from '../worker-identity.ts'
 import {
   credentialExpiresAtMs,
   endedAtAnnotation,
@@ -167,8 +167,8 @@ export class JoinService {
 
   /** Issues a new credential to a worker that has joined; `user` is the user of the current credential. */
   async renew(user: { name: string; groups: readonly string[] } | undefined): Promise<JoinResponse | JoinRejection> {
-    const worker = workerOf(user)
-    if (worker === undefined) return { code: 401, message: 'only a worker can renew its credential, while it is valid' }
+    const worker = podOf(user) ? undefined : workerOf(user)
+    if (worker === undefined) return { code: 401, message: 'only a worker that joined can renew its credential, while it is valid' }
     return await orTooMany(() => this.#joins.run(`worker ${worker}`, () => this.#renewOf(worker)))
   }
 

@@ -49,11 +49,25 @@ export type ListenerLimits = {
   unreadBodyMs?: number
 }
 
+/** A certificate that others keep, and the authority of clients that kube-apiserver sends requests for. */
+export type TlsSource = {
+  /** PEM. */
+  current(): { certificate: string; key: string; clientCa: string }
+  /** Calls `listener` after each change. Returns a function that ends it. */
+  subscribe(listener: () => void): () => void
+  /** The user of a request on a connection whose client certificate was verified with `clientCa`. Default: requests need a bearer token. */
+  userOf(request: IncomingMessage): ReviewedUser | undefined
+}
+
 export type TlsListenerOptions = {
   /** For messages: `state and log stores`. */
   role: string
+  /** For messages. */
+  listenOption?: string
   /** Holds the certificate authority and the serving certificate in `pki/`, which are created if they are missing. */
   dataDir: string
+  /** Replaces the certificates in `dataDir`, and authenticates by client certificates too. */
+  source?: TlsSource | undefined
   listen: Address
   /** Additional host names and IP addresses for the certificate. */
   names: readonly string[]
@@ -83,15 +97,19 @@ export type TlsListener = {
  * @throws {AppStartError} if the address or the data directory cannot be used.
  */
 export async function startTlsListener(options: TlsListenerOptions): Promise<TlsListener> {
-  const { role, dataDir, listen, names, certificateFiles, onError } = options
-  const tls = certificateFiles ? readFiles(certificateFiles) : await createCertificates(dataDir, listen.host, names)
+  const { role, listenOption = '--listen', dataDir, listen, names, certificateFiles, source, onError } = options
+  const tls = source ? undefined : certificateFiles ? readFiles(certificateFiles) : await createCertificates(dataDir, listen.host, names)
   const { createServer } = process.getBuiltinModule('node:https')
   const onReviewError = atMostEvery(logIntervalMs, onError)
   const { handshakeMs = 10_000, unreadBodyMs = 60_000 } = options.limits ?? {}
   const limiter = new ConnectionLimiter({ ...connectionLimits().server, ...options.limits?.connections })
   const fairness = new Fairness()
-  const tlsOptions = { cert: tls.certificate, key: tls.key, minVersion: 'TLSv1.2', handshakeTimeout: handshakeMs } as const
-  const server = createServer(tlsOptions, (request, response) => {
+  const contextOf = ({ certificate, key, clientCa }: { certificate: string; key: string; clientCa?: string }) =>
+    ({ cert: certificate, key, minVersion: 'TLSv1.2', ...(clientCa !== undefined && { ca: clientCa }) }) as const
+  const context = contextOf(source?.current() ?? tls!)
+  // A client without a certificate may still have a token: what it sent is checked for each request.
+  const clientCertificates = { requestCert: source !== undefined, rejectUnauthorized: false }
+  const server = createServer({ ...context, ...clientCertificates, handshakeTimeout: handshakeMs }, (request, response) => {
     response.on('error', () => {})
     const bodyTimer = setTimeout(() => request.complete || request.socket.destroy(), unreadBodyMs).unref()
     response.once('close', () => {
@@ -121,17 +139,24 @@ export async function startTlsListener(options: TlsListenerOptions): Promise<Tls
   lingerOnClose(server)
   server.on('tlsClientError', (_error, socket) => socket.destroy())
   server.on('clientError', (_error, socket) => socket.destroy())
-  const certificateTimer = certificateFiles ? undefined : setInterval(() => void renew(), renewCheckMs).unref()
+  const certificateTimer = certificateFiles || source ? undefined : setInterval(() => void renew(), renewCheckMs).unref()
   const renew = async () => {
     try {
-      const { certificate, key } = await createCertificates(dataDir, listen.host, names)
-      server.setSecureContext({ cert: certificate, key, minVersion: 'TLSv1.2' })
+      server.setSecureContext(contextOf(await createCertificates(dataDir, listen.host, names)))
     } catch (error) {
       onError(error)
     }
   }
+  let clientCa = context.ca
+  const unsubscribe = source?.subscribe(() => {
+    const changed = contextOf(source.current())
+    server.setSecureContext(changed)
+    // Clients on these connections were verified with the authority before.
+    if (changed.ca !== clientCa) server.closeAllConnections()
+    clientCa = changed.ca
+  })
   await new Promise<void>((resolve, reject) => {
-    server.once('error', error => reject(listenError(role, '--listen', `${listen.host}:${listen.port}`, error)))
+    server.once('error', error => reject(listenError(role, listenOption, `${listen.host}:${listen.port}`, error)))
     server.listen(listen.port, listen.host, resolve)
   })
   // Such as EMFILE while connections are accepted: an 'error' event without a listener would end the process.
@@ -139,9 +164,10 @@ export async function startTlsListener(options: TlsListenerOptions): Promise<Tls
   const { port } = server.address() as AddressInfo
   return {
     url: urlOf('https', { host: listen.host, port }),
-    caCertificate: tls.ca,
+    caCertificate: tls?.ca,
     close: () => {
       clearInterval(certificateTimer)
+      unsubscribe?.()
       return closeServer(server)
     },
   }
@@ -197,7 +223,8 @@ async function serve(
   const isBearer = scheme.toLowerCase() === 'bearer' && token !== ''
   let user: Awaited<ReturnType<TokenAuthenticator>>
   try {
-    user = isBearer ? await options.authenticate(token, request.socket.remoteAddress) : undefined
+    user = options.source?.userOf(request)
+    user ??= isBearer ? await options.authenticate(token, request.socket.remoteAddress) : undefined
   } catch (error) {
     response.setHeader('Retry-After', '1')
     if (error instanceof LimitExceededError) return sendText(response, 429, error.message)

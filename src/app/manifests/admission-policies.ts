@@ -1,5 +1,6 @@
-import { apiGroup, labels, outputsSecretName, outputsSecretType, systemNamespace, workersNamespace } from '../../api/index.ts'
+import { apiGroup, labels, systemNamespace, workerResource, workersNamespace } from '../../api/index.ts'
 import { ownRightsPrefixes, reservedWorkerNames, workerAccountPrefix, workerAccountsGroup } from '../worker-identity.ts'
+import { isPodWorker, podWorkerPolicies } from './pod-worker-policies.ts'
 import { manifestsOf, ownKinds, type Policy, subresource, text } from './policy.ts'
 import type { Manifest } from './rule.ts'
 import { userPolicies } from './user-policies.ts'
@@ -7,6 +8,8 @@ import { labelRight, registrationRight } from './worker-roles.ts'
 
 /** Requests of workers. Their user is a ServiceAccount, so its name is that of the worker. */
 const byWorker = { 'by-worker': `${text(workerAccountsGroup)} in request.userInfo.groups` }
+/** Also those in Pods, whose user is the ServiceAccount of all of them. */
+const byAnyWorker = { 'by-worker': `(${byWorker['by-worker']}) || (${isPodWorker})` }
 const worker = { worker: `request.userInfo.username.substring(${workerAccountPrefix.length})` }
 const own = {
   own: `!(variables.worker in ${JSON.stringify(reservedWorkerNames)}) && (request.operation == "DELETE" ? oldObject : object).metadata.name == variables.worker`,
@@ -60,6 +63,10 @@ const ownWorker: Policy = {
       expression:
         'request.operation == "DELETE" || !object.spec.?start.orValue(false) || (oldObject != null && oldObject.spec.?start.orValue(false))',
       message: 'only the controller can request the start of a worker',
+    },
+    {
+      expression: 'request.operation == "DELETE" || (!has(object.spec.pod) && (oldObject == null || !has(oldObject.spec.pod)))',
+      message: 'a worker that joined is no Pod that a controller created, and cannot write the Worker of one',
     },
     {
       expression: '!variables.isUpdate || object.spec.pool == oldObject.spec.pool',
@@ -118,35 +125,20 @@ const ownRuns: Policy = {
     { expression: `${subresource} == "status"`, message: 'a worker can only write the status of a Run' },
     {
       // Of the old object: the assignment that the request found.
-      expression: `${subresource} != "status" || oldObject.spec.?workerName.orValue("") == variables.worker`,
+      expression: `${subresource} != "status" || (oldObject.spec.?workerName.orValue("") == variables.worker && !has(oldObject.spec.workerPod))`,
       message: 'the Run is not assigned to this worker',
     },
   ],
 }
 
-const outputsSuffix = outputsSecretName('')
-
-const ownOutputs: Policy = {
-  name: 'oarlock-worker-outputs',
+/** Oarlock grants workers nothing on Secrets. An administrator may grant more on a namespace, for the engine `manifests`: a token would be in a Secret of some types. */
+const noSecrets: Policy = {
+  name: 'oarlock-worker-secrets',
   ...{ group: '', version: 'v1' },
   resources: ['secrets'],
   operations: ['CREATE', 'UPDATE', 'DELETE'],
-  conditions: byWorker,
-  variables: {
-    secret: 'request.operation == "DELETE" ? oldObject : object',
-    stack: `variables.secret.metadata.name.endsWith(${text(outputsSuffix)}) ? variables.secret.metadata.name.substring(0, size(variables.secret.metadata.name) - ${outputsSuffix.length}) : ""`,
-  },
-  validations: [
-    {
-      // The server would put the token of a ServiceAccount into a Secret of another type.
-      expression: `variables.secret.?type.orValue("") == ${text(outputsSecretType)} && (oldObject == null || oldObject.?type.orValue("") == ${text(outputsSecretType)})`,
-      message: `a worker can only write Secrets of type ${outputsSecretType}`,
-    },
-    {
-      expression: `variables.stack != "" && variables.secret.metadata.?ownerReferences.orValue([]).exists(owner, owner.kind == "Stack" && owner.apiVersion.startsWith(${text(`${apiGroup}/`)}) && owner.name == variables.stack)`,
-      message: `a Secret with outputs must be named <stack>${outputsSuffix} and be owned by that Stack`,
-    },
-  ],
+  conditions: byAnyWorker,
+  validations: [{ expression: 'false', message: 'a worker cannot write Secrets: the stores write the outputs of Stacks' }],
 }
 
 /** Oarlock grants workers nothing on these kinds; an administrator may, for the engine `manifests`. */
@@ -155,7 +147,7 @@ const ownRights: Policy = {
   ...{ group: 'rbac.authorization.k8s.io', version: 'v1' },
   resources: ['roles', 'rolebindings', 'clusterroles', 'clusterrolebindings'],
   operations: ['CREATE', 'UPDATE', 'DELETE'],
-  conditions: byWorker,
+  conditions: byAnyWorker,
   variables: { name: '(request.operation == "DELETE" ? oldObject : object).metadata.name' },
   validations: [
     {
@@ -170,4 +162,6 @@ const ownRights: Policy = {
  * writes only, and one object at a time: what it cannot tell is in docs/kubernetes.md.
  */
 export const admissionPolicies = (): readonly Manifest[] =>
-  [ownWorker, ownLease, ownRuns, ownOutputs, ownRights, ...userPolicies()].flatMap(manifestsOf)
+  [ownWorker, ownLease, ownRuns, noSecrets, ownRights, ...podWorkerPolicies(workerFields()), ...userPolicies()].flatMap(manifestsOf)
+
+const workerFields = (): string[] => Object.keys(workerResource.schema.properties?.spec?.properties ?? {})

@@ -1,4 +1,4 @@
-import { systemNamespace, workersNamespace } from '../../api/index.ts'
+import { podAccountName, systemNamespace, workersNamespace } from '../../api/index.ts'
 import { type EndpointRole, endpointName, endpointRoles } from '../discovery/index.ts'
 import { type ComponentName, componentAccount } from '../worker-identity.ts'
 import {
@@ -50,9 +50,10 @@ const components: readonly Component[] = [
       onOwn(['stacks/recovery'], ['get']),
       // The inputs of Stacks: changes are detected by the versions of what they reference.
       onCore(['secrets', 'configmaps', 'namespaces'], reads),
-      // Workers of pools in mode Pod, and the Secret with the join token of each.
-      onCore(['pods'], [...reads, 'create', 'delete']),
-      onCore(['secrets'], ['create']),
+      // Workers of pools in mode Pod. Busy ones are not evicted, and get no Runs on cordoned nodes.
+      onCore(['pods'], [...reads, 'create', 'delete', 'patch']),
+      onCore(['nodes'], reads),
+      on(['policy'], ['poddisruptionbudgets'], ['create']),
       onCore(['events'], ['create', 'patch']),
       on(['apiextensions.k8s.io'], ['customresourcedefinitions'], ['get']),
       ...reviews,
@@ -105,9 +106,30 @@ const readEndpoints = boundRole(
   [group('system:authenticated')],
 )
 
+/**
+ * What the stores hand out to the workers of Runs, and the outputs that they store. Not bound in the cluster: an administrator binds it in each
+ * namespace with Stacks. The roles of earlier versions, which allowed that to every worker, had another name: a binding of one grants nothing any more.
+ */
+export const runInputsRole = 'oarlock:run-inputs'
+
+const runInputs = clusterRole(runInputsRole, [
+  onCore(['secrets'], ['get', ...writes]),
+  onCore(['configmaps'], ['get']),
+  // For the owner reference of outputs Secrets, where the server checks it.
+  onOwn(['stacks/finalizers'], ['update']),
+])
+
+/** For the embedded server, on which every namespace has been allowed always: the stores of `oarlock up` are administrators. */
+export const runInputsEverywhere: Manifest = clusterRoleBinding(runInputsRole, runInputsRole, [
+  account(systemNamespace, componentAccount('stores')),
+])
+
 /** ServiceAccounts, roles and bindings of the processes of an installation whose roles run apart. */
 export const componentRoles: readonly Manifest[] = [
+  // Of worker Pods: their rights are in worker-roles.ts.
+  { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: podAccountName, namespace: systemNamespace } },
   ...readEndpoints,
+  runInputs,
   ...components.flatMap(({ name, cluster, system, workers }) => {
     const own = componentAccount(name)
     const subjects = [account(systemNamespace, own)]

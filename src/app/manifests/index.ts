@@ -7,11 +7,15 @@
  * | `user-roles.ts` | users: `view`, `edit` and `admin` by aggregation |
  * | `component-roles.ts` | the processes of an installation: controller, stores, join service, pool |
  * | `worker-roles.ts` | workers, with one ServiceAccount each |
+ * | `external-metrics.ts` | controllers that serve `external.metrics.k8s.io` |
  * | `admission-policies.ts` | what RBAC cannot: fields, and objects by whose they are |
  *
  * Out of scope: states, plans and logs, which are no objects (`../stores/store-access.ts`); the embedded server (`../api-server/`).
  */
 
-export { applyManifests, applyObjects, deleteObjects, oarlockManifests } from './manifests.ts'
-export { missingRights } from './missing-rights.ts'
-export { rightsOfWorker } from './worker-roles.ts'
+export { compareManifests, type ManifestDifferences } from './compare-manifests.ts'
+export { runInputsRole } from './component-roles.ts'
+export { externalMetricsManifests } from './external-metrics.ts'
+export { applyManifests, applyObjects, deleteObjects, type ManifestsOptions, oarlockManifests, retiredObjects } from './manifests.ts'
+export { isAllowed, missingAccountRights, missingRights } from './missing-rights.ts'
+export { podWorkerBindings, rightsOfWorker } from './worker-roles.ts'

@@ -1,7 +1,8 @@
 import type { Client } from '../../kubernetes/client/index.ts'
 import { isReason, type NewObject } from '../../kubernetes/object/index.ts'
 import { admissionPolicies } from './admission-policies.ts'
-import { componentRoles } from './component-roles.ts'
+import { componentRoles, runInputsEverywhere } from './component-roles.ts'
+import { externalMetricsManifests } from './external-metrics.ts'
 import type { Manifest } from './rule.ts'
 import { userRoles } from './user-roles.ts'
 import { workerRoles } from './worker-roles.ts'
@@ -9,10 +10,29 @@ import { workerRoles } from './worker-roles.ts'
 /**
  * All objects, without namespaces and CRDs.
  * @param options.policies for a server without Oarlock's authorizer. Without policies, RBAC would grant workers more than they need.
+ * @param options.externalMetrics for controllers with `--external-metrics`. Default: false.
  */
-export function oarlockManifests({ policies }: { policies: boolean }): readonly Manifest[] {
-  return [...(policies ? admissionPolicies() : []), ...userRoles, ...componentRoles, ...(policies ? workerRoles : [])]
+export function oarlockManifests({ policies, externalMetrics = false }: ManifestsOptions): readonly Manifest[] {
+  const optional = externalMetrics ? externalMetricsManifests : []
+  return [
+    ...(policies ? admissionPolicies() : []),
+    ...userRoles,
+    ...componentRoles,
+    ...(policies ? workerRoles : [runInputsEverywhere]),
+    ...optional,
+  ]
 }
+
+export type ManifestsOptions = { policies: boolean; externalMetrics?: boolean | undefined }
+
+/** Of earlier versions: they would allow workers to read every Secret of some namespaces. */
+export const retiredObjects: readonly Manifest[] = [
+  { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name: 'oarlock:worker-inputs' } },
+  ...['ValidatingAdmissionPolicy', 'ValidatingAdmissionPolicyBinding'].map(kind => ({
+    ...{ apiVersion: 'admissionregistration.k8s.io/v1', kind },
+    metadata: { name: 'oarlock-worker-outputs' },
+  })),
+]
 
 /**
  * Applies all objects that the server supports: the embedded server serves no policies, and its authorizer restricts workers instead.
@@ -22,7 +42,8 @@ export async function applyManifests(client: Client): Promise<void> {
   const hasPolicies = await servesPolicies(client)
   // First: they restrict what the roles grant.
   if (hasPolicies) await applyObjects(client, admissionPolicies())
-  await applyObjects(client, [...userRoles, ...componentRoles, ...(hasPolicies ? workerRoles : [])])
+  await applyObjects(client, [...userRoles, ...componentRoles, ...(hasPolicies ? workerRoles : [runInputsEverywhere])])
+  if (hasPolicies) await deleteObjects(client, retiredObjects)
 }
 
 /** Applies objects in no particular order. */

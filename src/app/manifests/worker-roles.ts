@@ -1,27 +1,52 @@
-import { systemNamespace, workersNamespace } from '../../api/index.ts'
+import { podAccountName, systemNamespace, workersNamespace } from '../../api/index.ts'
 import { workerAccountsGroup } from '../worker-identity.ts'
-import { account, boundRole, clusterRole, clusterRoleBinding, group, type Manifest, on, onCore, onOwn, reads, writes } from './rule.ts'
+import { account, boundRole, clusterRole, clusterRoleBinding, group, type Manifest, on, onOwn, reads, roleBinding, writes } from './rule.ts'
 
 const workers = [group(workerAccountsGroup)]
+
+const podWorkerRole = 'oarlock:pod-worker'
+const podWorkerRunsRole = 'oarlock:pod-worker-runs'
+const podWorkerLeaseRole = 'oarlock:pod-worker-lease'
 
 /**
  * What every worker may do on a server without Oarlock's authorizer. RBAC cannot select objects by whose they are: the policies do
  * (admission-policies.ts), so these bindings are installed only together with them.
  */
 export const workerRoles: readonly Manifest[] = [
+  clusterRole(podWorkerRole, [onOwn(['workers'], [...reads, 'patch', 'delete']), onOwn(['workers/status'], ['patch'])]),
+  clusterRole(podWorkerRunsRole, [onOwn(['runs'], reads), onOwn(['runs/status'], ['patch'])]),
+  clusterRole(podWorkerLeaseRole, [on(['coordination.k8s.io'], ['leases'], ['create', 'patch', 'delete'])]),
+  ...podWorkerBindings(systemNamespace),
   clusterRole('oarlock:worker', [
     onOwn(['runs', 'workers'], reads),
     onOwn(['workerpools'], ['get']),
     onOwn(['workers'], writes),
     onOwn(['workers/status', 'runs/status'], ['update', 'patch']),
-    // For the owner reference of outputs Secrets, where the server checks it.
-    onOwn(['stacks/finalizers'], ['update']),
   ]),
   clusterRoleBinding('oarlock:worker', 'oarlock:worker', workers),
   ...boundRole(systemNamespace, 'oarlock-worker', [on(['coordination.k8s.io'], ['leases'], ['get', ...writes])], workers),
-  // Not bound: an administrator binds it in the namespaces whose Stacks may be executed by workers that joined.
-  clusterRole('oarlock:worker-inputs', [onCore(['secrets'], ['get', ...writes]), onCore(['configmaps'], ['get'])]),
 ]
+
+/**
+ * What worker Pods may do, of which the policies leave them their own (pod-worker-policies.ts).
+ * @param namespace of the Pods. @param accountName of the Pods: isPodAccountName (api/names.ts).
+ * @param runs `all`: of every namespace; `own`: of the namespace of the Pods. Default: all for those in `oarlock-system`.
+ */
+export function podWorkerBindings(
+  namespace: string,
+  accountName: string = podAccountName,
+  runs: 'all' | 'own' = namespace === systemNamespace ? 'all' : 'own',
+): Manifest[] {
+  const subjects = [account(namespace, accountName)]
+  const id = `${namespace}:${accountName}`
+  return [
+    clusterRoleBinding(`${podWorkerRole}:${id}`, podWorkerRole, subjects),
+    runs === 'all'
+      ? clusterRoleBinding(`${podWorkerRunsRole}:${id}`, podWorkerRunsRole, subjects)
+      : roleBinding(namespace, `${accountName}-runs`, podWorkerRunsRole, subjects),
+    roleBinding(systemNamespace, `oarlock-worker-lease-${namespace}-${accountName}`, podWorkerLeaseRole, subjects),
+  ]
+}
 
 /** A worker that joined, with the object that its rights are deleted with. */
 export type JoinedWorker = {

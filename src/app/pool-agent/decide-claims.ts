@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { hasRegistered, isStartRequested, type Worker } from '../../api/index.ts'
+import { hasRegistered, isHostRequested, type Worker } from '../../api/index.ts'
 
 export type ClaimsInput = {
   /** Workers of any pool and phase. */
@@ -27,7 +27,7 @@ export type ClaimsDecision = {
  * another worker.
  */
 export function decideClaims({ workers, pools, agent, active, maxWorkers, isDraining }: ClaimsInput): ClaimsDecision {
-  const requests = workers.filter(isStartRequested)
+  const requests = workers.filter(isHostRequested)
   const isOwn = (worker: Worker) => worker.status?.phase === 'Starting' && worker.status.agent === agent
   const fail = requests.filter(worker => isOwn(worker) && !active.has(worker.metadata.name))
   const room = isDraining ? 0 : Math.max(0, maxWorkers - active.size)

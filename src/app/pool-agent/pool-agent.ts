@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { isStartRequested, systemNamespace, type Worker, type WorkerPool, workerPoolResource, workerResource } from '../../api/index.ts'
+import { isHostRequested, systemNamespace, type Worker, type WorkerPool, workerPoolResource, workerResource } from '../../api/index.ts'
 import { decideOrphans, type ExitFailure, type OrphanSince } from '../../controllers/dispatch/index.ts'
 import { type Client, leaseResource } from '../../kubernetes/client/index.ts'
 import { coerceError, type Informer, type Log, type Manager } from '../../kubernetes/controller/index.ts'
@@ -53,7 +53,7 @@ export class PoolAgent {
       updated: () => this.#wake(),
       deleted: worker => {
         // A registered worker watches its own object, and drains.
-        if (isStartRequested(worker)) processes.stop(worker.metadata.name, { force: false })
+        if (isHostRequested(worker)) processes.stop(worker.metadata.name, { force: false })
         this.#wake()
       },
     })
@@ -224,7 +224,7 @@ export class PoolAgent {
 export const agentCaches = (manager: Manager, pools: Iterable<string>) => ({
   workers: manager.informer(workerResource, {
     labelSelector: `oarlock.dev/pool in (${[...pools].join(', ')})`,
-    indexes: { requested: worker => (isStartRequested(worker) ? ['yes'] : []) },
+    indexes: { requested: worker => (isHostRequested(worker) ? ['yes'] : []) },
   }),
   pools: manager.informer(workerPoolResource),
 })

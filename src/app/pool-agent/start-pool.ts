@@ -7,7 +7,7 @@ import { countUnsavedStates } from '../../execution/worker/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { type Log, Manager } from '../../kubernetes/controller/index.ts'
 import { type Address, formatAddress } from '../address.ts'
-import { prepareRoleDirectory } from '../data-directory.ts'
+import { checkSandboxBinds, prepareRoleDirectory } from '../data-directory.ts'
 import { makeRegistry } from '../endpoints/metrics.ts'
 import { hasToken, openStatusToken } from '../endpoints/status-access.ts'
 import { registerUnsavedStates } from '../endpoints/unsaved-states-metric.ts'
@@ -63,6 +63,7 @@ const joinTokenTtlMs = 10 * 60_000
  */
 export function startPool(options: PoolRoleOptions): PoolRole {
   const { client, joinEndpoint, dataDir, pools, maxWorkers, labels, launcher, allowPaths, healthAddress, log, nowMs = Date.now } = options
+  checkSandboxBinds(dataDir)
   prepareRoleDirectory(dataDir, 'pool', log)
   const host = hostname()
   const identity = openAgentIdentity(dataDir, host)

@@ -14,7 +14,7 @@ import type { IsLockAbandoned, StateAccess, StateAccessRequest } from '../../sto
 import { type AccessAttributes, type AccessReviewer, forbiddenMessage } from '../delegated-auth/access-reviewer.ts'
 import type { ReviewedUser } from '../delegated-auth/review-resources.ts'
 import { lastVersionWithinMs } from '../last-version.ts'
-import { workerOf } from '../worker-identity.ts'
+import { isWorkerOfRun, workerOf } from '../worker-identity.ts'
 
 /** The data that decides about access to states and logs. What the caches do not have yet is requested from the server. */
 export type StoreFacts = {
@@ -27,16 +27,16 @@ export type StoreFacts = {
   nowMs(): number
 }
 
-/** The Run, if it is assigned to the worker. A Run never changes its Worker, Stack and epoch, so a cached match is final. */
+/** The Run, if it is assigned to the worker that the user is. A Run never changes its Worker, Stack and epoch, so a cached match is final. */
 async function findRunOfWorker(
   facts: StoreFacts,
-  worker: string,
+  user: ReviewedUser,
   { namespace, runName }: { namespace: string; runName: string },
 ): Promise<Run | undefined> {
   const cached = facts.cachedRun(namespace, runName)
-  if (cached?.spec.workerName === worker) return cached
+  if (cached && isWorkerOfRun(user, cached)) return cached
   const run = await facts.client.resource(runResource).getOrUndefined(runName, { namespace })
-  return run?.spec.workerName === worker ? run : undefined
+  return run && isWorkerOfRun(user, run) ? run : undefined
 }
 
 /**
@@ -61,8 +61,8 @@ export async function authorizeState(facts: StoreFacts, request: StateAccessRequ
   const { user, namespace, stack: stackName, runName, epoch, basicPassword, subresource = 'state', verbs = [] } = request
   const worker = workerOf(user)
   if (runName !== undefined) {
-    if (worker === undefined) return denied(user ? 403 : 401, 'only the worker of a Run can use its paths')
-    const run = await findRunOfWorker(facts, worker, { namespace, runName })
+    if (!user || worker === undefined) return denied(user ? 403 : 401, 'only the worker of a Run can use its paths')
+    const run = await findRunOfWorker(facts, user, { namespace, runName })
     if (!run) return denied(403, `Run ${namespace}/${runName} is not assigned to worker ${worker}`)
     if (run.spec.stackRef.name !== stackName)
       return denied(403, `Run ${namespace}/${runName} belongs to Stack ${run.spec.stackRef.name}, not to ${stackName}`)
@@ -124,7 +124,7 @@ export async function authorizeLog(facts: StoreFacts, { user, namespace, run: ru
   const worker = workerOf(user)
   if (worker !== undefined) {
     if (verb === 'read') return denied(403, 'a worker can write logs but not read them')
-    const run = await findRunOfWorker(facts, worker, { namespace, runName })
+    const run = await findRunOfWorker(facts, user, { namespace, runName })
     return run ? { allowed: true } : denied(403, `Run ${namespace}/${runName} is not assigned to worker ${worker}`)
   }
   const run = facts.cachedRun(namespace, runName) ?? (await facts.client.resource(runResource).getOrUndefined(runName, { namespace }))

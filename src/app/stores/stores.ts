@@ -19,6 +19,7 @@ import { brokenLocksCounter, openJournalsGauge, rejectedWritesCounter, unreadabl
 import { toAppStartError } from '../to-app-start-error.ts'
 import { createBackupHandlers, logBackupPath, stateBackupPath } from './backup-handler.ts'
 import { openGenerationStore } from './generation-store.ts'
+import { createRunInputs } from './run-inputs.ts'
 import { readStateKey } from './state-key.ts'
 import { authorizeLog, authorizeState, lockAbandonedCheck, orUnavailable, type StoreFacts } from './store-access.ts'
 import { lockIdOf } from './stores-lease.ts'
@@ -41,7 +42,7 @@ export type Stores = {
 export type StoreHandlers = { readonly state: StateHandler; readonly log: LogHandler }
 
 export type StoreHandlersOptions = {
-  /** Needs to read Runs, Stacks and Workers, and to create SubjectAccessReviews. */
+  /** Needs to read Runs, Stacks and Workers, to create SubjectAccessReviews, and what `run-inputs.ts` needs. */
   client: Client
   /** Caches, which save a request each. Default: every object is requested from the API server. */
   cachedRun?(namespace: string, name: string): Run | undefined
@@ -107,7 +108,7 @@ export async function openStores({ dataDir, log }: { dataDir: string; log: Log }
 }
 
 /**
- * Serves `/state/` and `/logs/`, and copies of both for backups. Requests are authenticated by the caller: by the API server on whose address they are served,
+ * Serves `/state/`, with the inputs of Runs (`run-inputs.ts`), and `/logs/`, and copies of both for backups. Requests are authenticated by the caller: by the API server on whose address they are served,
  * or by `authenticateByTokenReview` on another one. They are authorized here (`store-access.ts`).
  */
 export function createStoreHandlers(stores: Stores, options: StoreHandlersOptions): StoreHandlers {
@@ -136,6 +137,10 @@ export function createStoreHandlers(stores: Stores, options: StoreHandlersOption
       store: state,
       authorize: request => orUnavailable(authorizeState(facts, request), onAccessError),
       isLockAbandoned: lockAbandonedCheck(client),
+      inputs: createRunInputs({
+        client,
+        onError: error => log.warn({ err: error }, 'the API server did not return the inputs of a Run'),
+      }),
       onError: error => log.error({ err: error }, 'request to the state store failed'),
       onLockBroken: () => locksBroken?.inc(),
       onWriteRejected: reason => writesRejected?.inc({ reason }),

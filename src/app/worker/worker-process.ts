@@ -5,6 +5,7 @@
  */
 import { defaults, mergePolicies, poolPolicy, type RunPolicy, type WorkerPool, workerPoolResource } from '../../api/index.ts'
 import {
+  type PodSettings,
   prepareWorkerDirectories,
   runWorker,
   type WorkerHealth,
@@ -49,9 +50,11 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
   try {
     const settings = workerOptionsFromEnv(env, overrides)
     prepareWorkerDirectories(settings)
-    const access = looksLikeJoinToken(settings.token)
-      ? await joinPool(settings, overrides.name ?? env.OARLOCK_WORKER_NAME, log)
-      : accessFromSettings(settings, log)
+    const access = settings.pod
+      ? await podAccess(settings, settings.pod)
+      : looksLikeJoinToken(settings.token)
+        ? await joinPool(settings, overrides.name ?? env.OARLOCK_WORKER_NAME, log)
+        : accessFromSettings(settings, log)
     const { server, caCertificate, token } = access
     if (caCertificate !== undefined) disableBundledRootCertificates()
     // A worker has few concurrent requests, and each further connection costs a TLS handshake before its first Run.
@@ -73,6 +76,7 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
         ...settings,
         ...access,
         ...lifecycle,
+        podUid: settings.pod?.uid,
         client,
         version,
         log,
@@ -101,8 +105,19 @@ function exitCodeOf(error: unknown): number | undefined {
   if (error instanceof WorkerOptionError) return workerExitCodes.invalidSetting
   const isRejected = isReason(error, 'Unauthorized', 'Forbidden') || (error as { isRejected?: unknown }).isRejected === true
   if (isRejected) return workerExitCodes.accessDenied
-  const isUnreachable = error instanceof StatusError || error instanceof ConnectionError || (error as Error).name === 'JoinError'
+  const isUnreachable =
+    error instanceof StatusError || error instanceof ConnectionError || ['JoinError', 'StoresNotFoundError'].includes((error as Error).name)
   return isUnreachable ? workerExitCodes.notRegistered : undefined
+}
+
+/** A worker Pod: the kubelet renews its token, and the stores may be elsewhere than the API server. */
+async function podAccess(settings: WorkerSettings, { tokenFile, findsStores }: PodSettings): Promise<WorkerAccess> {
+  const { PodToken, findStores } = await import('./pod-access.ts')
+  const token = new PodToken(tokenFile, settings.token)
+  const access = { ...settings, token: token.get, close: () => undefined }
+  if (!findsStores) return access
+  const { url, caCertificate } = await findStores(settings)
+  return { ...access, storeUrl: url, storeCaCertificate: caCertificate }
 }
 
 /** A worker that `oarlock up` starts renews its credential; another token, which a user gives it, is kept. */

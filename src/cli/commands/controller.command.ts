@@ -11,6 +11,12 @@ export const declare: DeclareCommand = (program, exitWith) => {
   const command = roleOptions(program.command('controller'), { dataName: 'mirrors of git repositories, and a certificate authority' })
   listenOptions(command, { what: 'the queue, which the leader serves', port: 7470, ownCertificate: true })
     .option('--health-address <host:port>', 'address of /livez, /readyz, /metrics and the status page', '127.0.0.1:7467')
+    .option('--external-metrics <host:port>', 'address of external.metrics.k8s.io, for HorizontalPodAutoscalers (default: not served)')
+    .addOption(
+      new Option('--external-metrics-tls <mode>', 'who writes its certificate; CertManager: not the controllers')
+        .choices(['Own', 'CertManager'])
+        .default('Own'),
+    )
     .option('--allow-path <dir>', 'directory that Stacks may use with source.path and file:// repositories, repeatable', collect, [])
     .option('--no-default-pool', 'do not create the WorkerPool default if it does not exist')
     .option('--max-running <n>', 'maximum concurrent Runs over all pools', positiveInteger)
@@ -20,6 +26,12 @@ export const declare: DeclareCommand = (program, exitWith) => {
       'time after which another process leads if the leader does not renew, from 3s to 10m',
       durationBetween('3s', '10m'),
       '15s',
+    )
+    .option(
+      '--worker-lease-duration <duration>',
+      'Lease of worker Pods, which stop 4s before its end if the API server does not answer (10s to 5m)',
+      durationBetween('10s', '5m'),
+      '60s',
     )
     .addOption(
       new Option('--crds <mode>', 'install missing CRDs; check: change nothing; upgrade: also replace older ones')

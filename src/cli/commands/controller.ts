@@ -14,6 +14,9 @@ export type ControllerOptions = RoleOptions &
     maxRunning?: number
     approvalTimeout: string
     leaseDuration: string
+    workerLeaseDuration: string
+    externalMetrics?: string
+    externalMetricsTls: 'Own' | 'CertManager'
     crds: 'check' | 'install' | 'upgrade'
   }
 
@@ -35,7 +38,12 @@ export async function controller(options: ControllerOptions): Promise<number> {
         advertiseUrl: options.advertiseUrl,
         certificateFiles: certificateFiles(options, 'controller'),
       },
+      externalMetrics:
+        options.externalMetrics === undefined
+          ? undefined
+          : { listen: parseAddress(options.externalMetrics), certificate: options.externalMetricsTls },
       leaseDurationMs: parseDuration(options.leaseDuration),
+      workerLeaseMs: parseDuration(options.workerLeaseDuration),
       version: packageVersion(),
       onLeadershipLost: () => fail(new Error('lost leadership: another process leads, or the Lease could not be renewed in time')),
     })

@@ -2,7 +2,7 @@ import { accessOptions, type DeclareCommand, dataOption, outputOption } from '..
 
 export const declare: DeclareCommand = (program, exitWith) => {
   accessOptions(program.command('doctor'))
-    .description('check which engines and tools are installed and what is missing')
+    .description('check this machine or, with --kubeconfig, a cluster')
     .addOption(dataOption())
     .addOption(outputOption(['json', 'yaml']))
     .action(async options => exitWith(await (await import('./doctor.ts')).doctor(options)))

@@ -14,18 +14,35 @@ import {
 import { type AccessOptions, dataDirectory, findKubeconfig, withClient } from '../access.ts'
 import { formatError } from '../cli-error.ts'
 import { outPaint, print } from '../console.ts'
+import { type Finding, findingLines } from '../doctor/finding.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { serialize } from '../output/print-objects.ts'
 import { enforceablePolicies } from './enforceable-policies.ts'
 
-/** `ok`: works. `missing`: required only by its users. `broken`: Oarlock does not work without it. */
-export type DoctorFinding = { what: string; state: 'ok' | 'missing' | 'broken'; detail: string; fix?: string }
-
 const minNodeMajor = 24
 
-/** `oarlock doctor`: checks what this machine has of what Oarlock can use. The exit code is 1 only if something is broken. */
+/**
+ * `oarlock doctor`: checks what this machine has of what Oarlock can use; with `--kubeconfig` or `--context`, what the cluster has of what Oarlock
+ * needs. The exit code is 1 only if there is a problem.
+ */
 export async function doctor(options: AccessOptions & { data?: string; output?: string }): Promise<number> {
-  const findings = [
+  const isCluster = options.kubeconfig !== undefined || options.context !== undefined
+  const findings = await (isCluster ? clusterReport(options) : machineReport(options))
+  if (options.output === 'json' || options.output === 'yaml') print(await serialize(findings, options.output))
+  else for (const line of findings.flatMap(finding => findingLines(finding, outPaint(), process.stdout.columns))) print(line)
+  return findings.some(({ state }) => state === 'problem') ? exitCodes.failed : exitCodes.done
+}
+
+async function clusterReport(options: AccessOptions): Promise<Finding[]> {
+  const [{ readClusterFacts }, { clusterFindings }] = await Promise.all([
+    import('../doctor/cluster-facts.ts'),
+    import('../doctor/cluster-findings.ts'),
+  ])
+  return await withClient(options, async client => clusterFindings(await readClusterFacts(client)))
+}
+
+async function machineReport(options: AccessOptions & { data?: string }): Promise<Finding[]> {
+  return [
     node(),
     ...(await engines()),
     await program('git', ['--version'], 'sources from git repositories'),
@@ -41,69 +58,60 @@ export async function doctor(options: AccessOptions & { data?: string; output?: 
     data(options.data),
     await server(options),
   ]
-  if (options.output === 'json' || options.output === 'yaml') print(await serialize(findings, options.output))
-  else for (const line of findings.flatMap(findingLines)) print(line)
-  return findings.some(({ state }) => state === 'broken') ? exitCodes.failed : exitCodes.done
 }
 
-function findingLines({ what, state, detail, fix }: DoctorFinding): string[] {
-  const paint = outPaint()
-  const mark = state === 'ok' ? paint('green', '✓') : state === 'missing' ? paint('yellow', '–') : paint('red', '✗')
-  return [`${mark} ${what.padEnd(16)} ${detail}`, ...(fix ? [`  ${' '.repeat(16)} ${paint('dim', fix)}`] : [])]
-}
-
-function node(): DoctorFinding {
+function node(): Finding {
   const isNew = Number(process.versions.node.split('.')[0]) >= minNodeMajor
   return {
     what: 'node',
-    state: isNew ? 'ok' : 'broken',
+    state: isNew ? 'ok' : 'problem',
     detail: process.version,
     ...(!isNew && { fix: `Oarlock needs Node ${minNodeMajor} or newer` }),
   }
 }
 
-async function engines(): Promise<DoctorFinding[]> {
+async function engines(): Promise<Finding[]> {
   const detected = await detectEngines(process.env)
   return Object.entries(detected).map(([name, found]) =>
     found.found
       ? { what: `engine ${name}`, state: 'ok', detail: [found.version, found.path].filter(Boolean).join('  ') }
       : {
           what: `engine ${name}`,
-          state: 'missing',
+          state: 'warning',
           detail: `not found (${found.reasons.join(', ')})`,
           fix: found.howToInstall,
         },
   )
 }
 
-async function program(name: string, args: string[], purpose: string): Promise<DoctorFinding> {
+async function program(name: string, args: string[], purpose: string): Promise<Finding> {
   try {
     const { stdout } = await promisify(execFile)(name, args, { timeout: 10_000 })
     return { what: name, state: 'ok', detail: stdout.trim().split('\n')[0] ?? '' }
   } catch {
-    return { what: name, state: 'missing', detail: 'not found', fix: `required for ${purpose}; install it with your package manager` }
+    return { what: name, state: 'warning', detail: 'not found', fix: `required for ${purpose}; install it with your package manager` }
   }
 }
 
-async function sandbox(): Promise<DoctorFinding> {
+async function sandbox(): Promise<Finding> {
   const what = 'sandbox'
   const found = await probeIsolation('Sandbox')
   if (found.available) {
     const { bwrap, account } = found.sandbox!
     return { what, state: 'ok', detail: `isolation level Sandbox, with ${bwrap}${account ? `, as uid ${account.uid}` : ''}` }
   }
-  return { what, state: 'missing', detail: found.reason, fix: 'required for Stacks with spec.isolation.level Sandbox' }
+  return { what, state: 'warning', detail: found.reason, fix: 'required for Stacks with spec.isolation.level Sandbox' }
 }
 
-async function sandboxNetwork(): Promise<DoctorFinding> {
+async function sandboxNetwork(): Promise<Finding> {
   const what = 'sandbox network'
   const found = await probeIsolation('Sandbox')
   const problem = found.available ? privateNetworkProblem(found.sandbox?.slirp4netns) : 'level Sandbox is not available'
   if (problem === undefined) return { what, state: 'ok', detail: 'network Private, with slirp4netns' }
-  return { what, state: 'missing', detail: problem, fix: 'required for Stacks with level Sandbox, unless spec.isolation.network is None' }
+  return { what, state: 'warning', detail: problem, fix: 'required for Stacks with level Sandbox, unless spec.isolation.network is None' }
 }
 
-function limits(): DoctorFinding {
+function limits(): Finding {
   const what = 'limits'
   const parent = findDelegatedCgroup()
   const enforced = ['memory', 'pids', 'cpu'].filter(controller => parent?.controllers.has(controller as 'cpu'))
@@ -111,13 +119,13 @@ function limits(): DoctorFinding {
   const where = parent ? `cgroup v2 ${parent.path} has ${enforced.join(', ') || 'no controllers'}` : 'no writable cgroup v2'
   return {
     what,
-    state: 'missing',
+    state: 'warning',
     detail: `${where}; the worker monitors memory and pids, cpu is not limited`,
     fix: 'delegate a cgroup and set OARLOCK_CGROUP to its path (docs/isolation.md)',
   }
 }
 
-function processTracking(): DoctorFinding {
+function processTracking(): Finding {
   const what = 'process tracking'
   const cgroup = findDelegatedCgroup()
   if (cgroup) return { what, state: 'ok', detail: `level Process kills leftover processes in the cgroup of their Run below ${cgroup.path}` }
@@ -125,13 +133,13 @@ function processTracking(): DoctorFinding {
     return { what, state: 'ok', detail: 'level Process finds leftover processes by their environment and a resource limit' }
   return {
     what,
-    state: 'missing',
+    state: 'warning',
     detail: 'level Process finds leftover processes by their environment only: not those that cleared it',
     fix: 'install util-linux (prlimit), or delegate a cgroup (docs/isolation.md)',
   }
 }
 
-function data(option: string | undefined): DoctorFinding {
+function data(option: string | undefined): Finding {
   const directory = dataDirectory(option)
   let existing = directory
   while (!existsSync(existing) && dirname(existing) !== existing) existing = dirname(existing)
@@ -141,14 +149,14 @@ function data(option: string | undefined): DoctorFinding {
   } catch {
     return {
       what: 'data directory',
-      state: 'broken',
+      state: 'problem',
       detail: `${directory} is not writable`,
       fix: 'choose another directory with --data or OARLOCK_DATA',
     }
   }
 }
 
-async function server(options: AccessOptions): Promise<DoctorFinding> {
+async function server(options: AccessOptions): Promise<Finding> {
   const kubeconfig = findKubeconfig(options.kubeconfig)
   try {
     return await withClient(options, async client => {
@@ -158,6 +166,6 @@ async function server(options: AccessOptions): Promise<DoctorFinding> {
     })
   } catch (error) {
     const { message, hint } = formatError(error)
-    return { what: 'API server', state: 'missing', detail: message, fix: hint }
+    return { what: 'API server', state: 'warning', detail: message, fix: hint }
   }
 }

@@ -1,5 +1,5 @@
 import type { IsolationLevel, Network } from '../../api/index.ts'
-import type { DoctorFinding } from './doctor.ts'
+import type { Finding } from '../doctor/finding.ts'
 
 export type Machine = {
   /** Isolation levels that its workers support. */
@@ -11,12 +11,12 @@ export type Machine = {
 }
 
 /** What a worker on this machine can enforce of what Tenants and WorkerPools require (docs/isolation.md, "Required isolation"). */
-export function enforceablePolicies({ levels, networks, limitsCpu }: Machine): DoctorFinding {
+export function enforceablePolicies({ levels, networks, limitsCpu }: Machine): Finding {
   const limits = limitsCpu ? 'cpu, memory, pids, disk' : 'memory, pids, disk, not cpu'
   const detail = `minimumIsolation ${levels.join(', ')}; allowedNetworks ${networks?.join(', ') ?? 'none'}; maxResources ${limits}`
   const isComplete = networks?.includes('Private') === true && limitsCpu
   const fix = networks
     ? 'for the rest see above; Runs that require it are assigned to other workers, except that cpu is not limited'
     : 'Runs of a Tenant or WorkerPool with minimumIsolation Sandbox are assigned to other workers; see above'
-  return { what: 'enforceable', state: isComplete ? 'ok' : 'missing', detail, ...(!isComplete && { fix }) }
+  return { what: 'enforceable', state: isComplete ? 'ok' : 'warning', detail, ...(!isComplete && { fix }) }
 }

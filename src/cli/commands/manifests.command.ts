@@ -12,6 +12,7 @@ export const declare: DeclareCommand = program => {
     .command('manifests')
     .description('print CRDs, roles and admission policies as YAML')
     .option('--no-policies', 'omit the admission policies and the roles of workers, for the embedded server, which has an authorizer')
+    .option('--external-metrics', 'also print what "oarlock controller --external-metrics" needs: roles and an APIService')
     .addHelpText('after', notes)
     .action(async options => await (await import('./manifests.ts')).manifests(options))
 }

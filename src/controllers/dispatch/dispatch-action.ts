@@ -1,6 +1,6 @@
-import type { RunPolicy, RunSpec, Subject, Tenant, TenantStatus, WorkerPool, WorkerPoolStatus } from '../../api/index.ts'
+import type { RunPolicy, RunSpec, Subject, Tenant, TenantStatus, WorkerPod, WorkerPool, WorkerPoolStatus } from '../../api/index.ts'
 import { type ObjectVersion, versionOf } from './object-version.ts'
-import type { ScaleReason, StartFailure } from './pool/index.ts'
+import type { ScaleReason, StartFailure, WorkerPurpose, WorkerReport } from './pool/index.ts'
 
 /**
  * What the shell has to do. An action that writes names the {@link ObjectVersion} that it was decided from, and its outcome is reported as
@@ -12,6 +12,10 @@ export type DispatchAction =
       readonly kind: 'AssignRun'
       readonly object: ObjectVersion
       readonly worker: string
+      /** Undefined: it is no Pod that this controller created. */
+      readonly workerPod: WorkerPod | undefined
+      /** Written into the spec of the Worker before: the trust domain of its first Run. */
+      readonly record: { readonly object: ObjectVersion; readonly trustDomain: string } | undefined
       readonly pool: string
       readonly atMs: number
       /** Time since the creation of the Run. */
@@ -43,6 +47,8 @@ export type DispatchAction =
       readonly kind: 'StartWorkers'
       readonly pool: WorkerPool
       readonly workers: readonly string[]
+      /** By name of the worker. */
+      readonly purposes: ReadonlyMap<string, WorkerPurpose>
       readonly reason: ScaleReason
       /**
        * The new value of the pool's `status.started`, which is written before any worker is started. A controller that crashes after it, or
@@ -50,7 +56,12 @@ export type DispatchAction =
        */
       readonly claim: number | undefined
     }
-  | { readonly kind: 'StopProcess'; readonly worker: string; readonly force: boolean; readonly reason: 'StartTimeout' | 'NoWorkerObject' }
+  | {
+      readonly kind: 'StopProcess'
+      readonly worker: string
+      readonly force: boolean
+      readonly reason: 'StartTimeout' | 'NoWorkerObject' | 'NotNeeded'
+    }
   | {
       readonly kind: 'ReportStartFailure'
       readonly pool: WorkerPool | undefined
@@ -70,6 +81,8 @@ export type DispatchAction =
     }
   /** Deletes the Worker of a lost worker, after its Runs are Lost. */
   | { readonly kind: 'DeleteWorker'; readonly object: ObjectVersion }
+  /** In place of that, for a worker whose Pod has ended: both are deleted later (`pool/pods/decide-worker-pods.ts`). */
+  | { readonly kind: 'FailWorker'; readonly object: ObjectVersion; readonly status: WorkerReport }
   // Statuses
   | { readonly kind: 'PatchPoolStatus'; readonly pool: WorkerPool; readonly status: WorkerPoolStatus }
   | { readonly kind: 'PatchTenantStatus'; readonly tenant: Tenant; readonly status: TenantStatus }

@@ -8,6 +8,7 @@ import {
   type RunPolicy,
   type RunSpec,
   type Worker,
+  type WorkerPod,
 } from '../../api/index.ts'
 import { rfc3339 } from '../../kubernetes/object/index.ts'
 import { AcceptanceCheck } from './acceptance-check.ts'
@@ -16,8 +17,8 @@ import type { DispatchEvent, Now } from './dispatch-event.ts'
 import { FailureDetector } from './failure-detection/index.ts'
 import { type ObjectVersion, objectIdOf, versionOf } from './object-version.ts'
 import { PendingWrites } from './pending-writes.ts'
-import { Scheduler } from './placement/index.ts'
-import { decideOrphans, type OrphanSince, type PoolsDecision, StartTracker } from './pool/index.ts'
+import { Scheduler, trustDomainToRecord } from './placement/index.ts'
+import { decideOrphans, failedStatus, type OrphanSince, type PoolsDecision, StartTracker, type WorkerReport } from './pool/index.ts'
 import { type ClaimsNames, PoolAutoscaler } from './pool-autoscaler.ts'
 import type { RunQueueOptions } from './queue/index.ts'
 import { decideRunCleanup } from './run-cleanup.ts'
@@ -49,6 +50,7 @@ export type NewRun = { readonly namespace: string; readonly name: string; readon
 export type Placement = {
   readonly object: ObjectVersion
   readonly worker: string
+  readonly workerPod: WorkerPod | undefined
   readonly atMs: number
   readonly finalizers: readonly string[]
   readonly policy: RunPolicy
@@ -80,6 +82,8 @@ export class DispatchCore {
   readonly #workerTemplates = new WorkerTemplateCache()
   /** The registered ones. */
   readonly #workers = new Map<string, Worker>()
+  /** What the registered Workers show whose Pod has ended. */
+  readonly #exits = new Map<string, WorkerReport>()
   readonly #settings = new Settings()
   readonly #autoscaler: PoolAutoscaler
   /** Ids of Runs whose finalizer is being removed. */
@@ -104,6 +108,7 @@ export class DispatchCore {
     this.#runs = new RunTracker({
       queue: this.#scheduler.queue,
       policiesFor: (namespace, pool) => this.#settings.policiesFor(namespace, pool),
+      ownerOf: (namespace, pool) => ({ pool: this.#settings.pools.get(pool), tenant: this.#settings.tenantRefOf(namespace) }),
       workerCreatedMs: name => {
         const worker = this.#workers.get(name)
         return worker && Date.parse(worker.metadata.creationTimestamp)
@@ -161,8 +166,8 @@ export class DispatchCore {
         this.#autoscaler.processObserved(event.process.name)
         return this.#starts.processObserved(event.process, wallMs)
       case 'WorkerExited':
-        this.#failures.processExited(event.worker)
-        if (event.failure?.crash) this.#runs.workerCrashed(event.worker, event.failure.crash)
+        this.#failures.processExited(event.worker, event.failure?.isGone)
+        this.#workerExited(event)
         // A Run that ends its worker before the first report must not delay the starts of the pool.
         if (this.#runs.hasActive(event.worker)) this.#starts.startedRun(event.worker)
         this.#starts.exited(event.worker, event.exitCode, event.failure, wallMs)
@@ -186,7 +191,7 @@ export class DispatchCore {
     if (isStartRequested(worker)) this.#failures.workerDeleted(name, monotonicMs)
     else this.#failures.workerChanged(versionOf('Worker', worker), monotonicMs)
     if (!hasRegistered(worker)) {
-      if (this.#workers.delete(name)) this.#scheduler.inventory.delete(name)
+      if (this.#workers.delete(name)) this.#forgetWorker(name)
       return true
     }
     const isNew = !this.#workers.has(name)
@@ -201,11 +206,22 @@ export class DispatchCore {
     const { name } = worker.metadata
     this.#workers.delete(name)
     this.#failures.workerDeleted(name, monotonicMs)
-    this.#scheduler.inventory.delete(name)
     this.#workerTemplates.workerDeleted(worker, wallMs)
     this.#starts.removed(name)
-    this.#runs.workerDeleted(name)
+    this.#forgetWorker(name)
     return true
+  }
+
+  #forgetWorker(name: string): void {
+    this.#exits.delete(name)
+    this.#scheduler.inventory.delete(name)
+    this.#runs.workerDeleted(name)
+  }
+
+  #workerExited({ worker, exitCode, failure }: DispatchEvent & { kind: 'WorkerExited' }): void {
+    if (!failure) return
+    this.#runs.workerEnded(worker, failure)
+    if (this.#workers.get(worker)?.spec.pod) this.#exits.set(worker, failedStatus(failure, exitCode))
   }
 
   #writeSettled({ object, outcome }: DispatchEvent & { kind: 'WriteSettled' }, { wallMs, monotonicMs }: Now): boolean {
@@ -245,7 +261,7 @@ export class DispatchCore {
     this.#runs.expect(record, worker, wallMs)
     this.#writes.begin(record.object)
     const policy = this.#policyOf(namespace, spec.pool)
-    return { object: record.object, worker, atMs: wallMs, finalizers: [assignedFinalizer], policy, tenant }
+    return { object: record.object, worker, workerPod: this.#podOf(worker), atMs: wallMs, finalizers: [assignedFinalizer], policy, tenant }
   }
 
   /** @param random 0 ≤ x < 1; for the names of workers, and for sampling large pools. */
@@ -297,7 +313,7 @@ export class DispatchCore {
       // Its Runs end first. After a crash between the two, the next leader finds the Worker without a Lease, and declares it lost again.
       if ([...this.#runs.activeOn(name)].some(({ lostWith }) => lostWith !== undefined)) continue
       if (!worker) this.#failures.removed(name, monotonicMs)
-      else if (!this.#writes.has(worker)) add({ kind: 'DeleteWorker', object: worker })
+      else if (!this.#writes.has(worker)) add(removalOf(worker, this.#exits.get(name)))
     }
     return requeueAfterMs
   }
@@ -307,6 +323,7 @@ export class DispatchCore {
       runs: this.#runs,
       isPending: this.#isPending,
       leaseDurationOf: (worker: string) => this.#failures.durationOf(worker),
+      describeWorker: (name: string) => describeWorker(name, this.#workers.get(name)),
       nowMs,
     }
     for (const action of decideRunCleanup(input)) {
@@ -339,8 +356,21 @@ export class DispatchCore {
       const all = [...new Set([...finalizers, assignedFinalizer])]
       const [queuedMs, policy] = [Math.max(0, nowMs - createdMs), this.#policyOf(namespace, pool)]
       const tenant = this.#settings.tenantRefOf(namespace)
-      add({ kind: 'AssignRun', object, worker, pool, atMs: nowMs, queuedMs, finalizers: all, policy, tenant })
+      const workerPod = this.#podOf(worker)
+      const record = this.#recordOf(worker, run)
+      add({ kind: 'AssignRun', object, worker, workerPod, record, pool, atMs: nowMs, queuedMs, finalizers: all, policy, tenant })
     }
+  }
+
+  #recordOf(name: string, run: RunRecord) {
+    const worker = this.#workers.get(name)
+    const trustDomain = worker && trustDomainToRecord(run.request.requirements, worker)
+    return worker && trustDomain !== undefined ? { object: versionOf('Worker', worker), trustDomain } : undefined
+  }
+
+  #podOf(worker: string): WorkerPod | undefined {
+    const pod = this.#workers.get(worker)?.spec.pod
+    return pod && { namespace: pod.namespace, ...(pod.uid !== undefined && { uid: pod.uid }) }
   }
 
   #applySettings(): void {
@@ -462,3 +492,11 @@ export class DispatchCore {
     return this.#failures.isSuspect(worker.metadata.name) ? { ...worker, spec: { ...worker.spec, drain: true } } : worker
   }
 }
+
+/** A worker that was a Pod remains until its log is removed too; any other is deleted. */
+function removalOf(object: ObjectVersion, status: WorkerReport | undefined): DispatchAction {
+  return status ? { kind: 'FailWorker', object, status } : { kind: 'DeleteWorker', object }
+}
+
+const describeWorker = (name: string, worker: Worker | undefined) =>
+  worker?.spec.pod ? `worker ${name} (Pod ${worker.spec.pod.namespace}/${name})` : `worker ${name}`

@@ -3,7 +3,8 @@ import type { DispatchAction } from './dispatch-action.ts'
 import type { WriteOutcome } from './dispatch-event.ts'
 import { type ObjectVersion, versionOf } from './object-version.ts'
 import type { WorkerInventory } from './placement/index.ts'
-import { decidePools, type PoolsDecision, type StartTracker } from './pool/index.ts'
+import { isDividedByTrustDomain, makeRoom, nextDomainMs, planPods } from './plan-pods.ts'
+import { decidePools, type PlannedWorkers, type PoolsDecision, type StartTracker } from './pool/index.ts'
 import { demandOf } from './pool-demand.ts'
 import type { RunQueue } from './queue/index.ts'
 
@@ -40,23 +41,57 @@ export class PoolAutoscaler {
     const { queue, inventory, workers: registered, workerTemplates, isPending, nowMs, random } = input
     const pools = [...input.pools.values()]
     const demand = demandOf({ queue, inventory, pools, workerTemplates })
+    const podsOf = (pool: WorkerPool) => {
+      const { name } = pool.metadata
+      return { queue, inventory, pool, starts: this.#starts.states.get(name), template: workerTemplates.get(name), nowMs }
+    }
+    const plans = new Map<string, PlannedWorkers>()
+    for (const pool of pools) {
+      if (pool.spec.mode !== 'Pod' || !isDividedByTrustDomain(podsOf(pool))) continue
+      const { name } = pool.metadata
+      const { queued = 0, startable = 0 } = demand.get(name) ?? {}
+      const plan = planPods({ ...podsOf(pool), count: pool.spec.max ?? 4 })
+      plans.set(name, plan)
+      demand.set(name, { queued, startable, needed: plan.needs.length })
+    }
     const decision = decidePools({ demand, inventory, pools, starts: this.#starts.states, nowMs })
     const actions: DispatchAction[] = []
     for (const { pool: name, count, reason } of decision.start) {
       const pool = input.pools.get(name)!
       const isNumbered = this.#claimsNames[pool.spec.mode] === true
       if (isNumbered && isPending(versionOf('WorkerPool', pool))) continue
-      const { workers, claim } = this.#starts.start(pool, count, isNumbered, nowMs, random)
+      const plan = plans.get(name) ?? (pool.spec.mode === 'Pod' ? planPods({ ...podsOf(pool), count }) : undefined)
+      // A Pod in the namespace of a Stack is created for a Run; others may be created for the minimum of the pool.
+      const allowed = pool.spec.podNamespace === 'Stack' ? Math.min(count, plan?.needs.length ?? 0) : count
+      if (allowed === 0) continue
+      const { workers, claim, purposes } = this.#starts.start(pool, allowed, isNumbered, nowMs, random, plan?.needs)
       if (claim !== undefined) this.#claims.set(name, workers)
-      actions.push({ kind: 'StartWorkers', pool, workers, reason, claim })
+      actions.push({ kind: 'StartWorkers', pool, workers, purposes, reason, claim })
     }
-    for (const { worker: name, pool, reason } of decision.drain) {
+    const drains = [...decision.drain]
+    for (const [name, { needs, unused }] of plans) {
+      const pool = input.pools.get(name)!
+      const { workers } = inventory.count(name)
+      const starts = this.#starts.states.get(name)
+      const started = actions.flatMap(action => (action.kind === 'StartWorkers' && action.pool === pool ? action.workers : [])).length
+      const room = (pool.spec.max ?? 4) - workers - (starts?.starting.length ?? 0)
+      if (room > 0 || needs.length <= started) continue
+      const { drain, withdraw } = makeRoom({ inventory, pool, starts }, unused, needs.length - started)
+      for (const worker of drain) drains.push({ worker, pool: name, reason: 'TrustDomain' })
+      for (const worker of withdraw) {
+        this.#starts.removed(worker)
+        actions.push({ kind: 'StopProcess', worker, force: false, reason: 'NotNeeded' })
+      }
+    }
+    for (const { worker: name, pool, reason } of drains) {
       const worker = registered.get(name)
       if (!worker || worker.spec.drain) continue
       const object = versionOf('Worker', worker)
       if (!isPending(object)) actions.push({ kind: 'DrainWorker', object, pool, reason })
     }
-    return { actions, decision }
+    const backoffMs = Math.min(...[...plans.keys()].map(name => nextDomainMs(this.#starts.states.get(name), nowMs) - nowMs))
+    const requeueAfterMs = Math.min(decision.requeueAfterMs ?? Number.POSITIVE_INFINITY, Math.max(1, backoffMs))
+    return { actions, decision: requeueAfterMs === Number.POSITIVE_INFINITY ? decision : { ...decision, requeueAfterMs } }
   }
 
   /** Another leader has claimed the same number and created the Pod: it exists, whatever becomes of the claim. */

@@ -32,7 +32,7 @@ export function demandOf({ queue, pools, inventory, workerTemplates }: PoolDeman
  * Reports whether one more Worker of the pool could run a Run with these requirements, judging by its present Workers, or by the template if it
  * has none. A pool is not scaled up for Runs that its Workers cannot run.
  */
-function wouldNewWorkerFit(requirements: Requirements, inventory: WorkerInventory, template: Worker | undefined): boolean {
+export function wouldNewWorkerFit(requirements: Requirements, inventory: WorkerInventory, template: Worker | undefined): boolean {
   if (requirements.violation !== undefined) return false
   const mayFit = (worker: Worker, engines: Engines) =>
     !hasReportedCapabilities(worker, requirements) || unmetRequirement(requirements, worker, engines) === undefined

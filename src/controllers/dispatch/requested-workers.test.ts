@@ -101,3 +101,12 @@ test('a registered worker that fails gets no further Run, and is lost when its L
   const lost = decide(12).find(action => action.kind === 'ConfirmLoss')
   deepEqual([lost?.worker, lost?.lease], [name, { uid: 'l', resourceVersion: '1' }])
 })
+
+test('a Run that a worker Pod gets records which Pod that is', () => {
+  const { observe, decide, request } = setUp()
+  const made = worker(request(), { phase: 'Ready' })
+  const pod = { namespace: 'oarlock-system', serviceAccountName: 'oarlock-worker', uid: 'a-1' }
+  observe({ kind: 'WorkerChanged', worker: { ...made, spec: { ...made.spec, pod } } })
+  const assignment = decide(1).find(action => action.kind === 'AssignRun')
+  deepEqual(assignment?.workerPod, { namespace: 'oarlock-system', uid: 'a-1' })
+})

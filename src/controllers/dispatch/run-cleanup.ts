@@ -12,6 +12,8 @@ export type RunCleanupInput = {
   readonly isPending: (run: ObjectVersion) => boolean
   /** How long the Lease of a worker may remain unchanged. */
   readonly leaseDurationOf: (worker: string) => number
+  /** The worker in a message, with its Pod if it is one. */
+  readonly describeWorker: (worker: string) => string
   readonly nowMs: number
 }
 
@@ -29,13 +31,12 @@ export function* decideRunCleanup(input: RunCleanupInput): Generator<DispatchAct
 }
 
 /** For each reason for which a Run has to be cleaned up, the first that applies. */
-function cleanupOf(run: RunRecord, { runs, leaseDurationOf, nowMs }: RunCleanupInput): DispatchAction | undefined {
-  const { object, worker, subject, lostWith, crash } = run
+function cleanupOf(run: RunRecord, { runs, leaseDurationOf, describeWorker, nowMs }: RunCleanupInput): DispatchAction | undefined {
+  const { object, worker, subject, lostWith, lossCause } = run
   if (lostWith !== undefined) {
-    const message = `worker ${lostWith} did not renew its Lease for ${leaseDurationOf(lostWith) / 1_000} s and was declared lost`
-    return crash
-      ? end(run, 'Lost', crash.reason, `${crash.message} while it executed only this Run`, nowMs)
-      : end(run, 'Lost', 'WorkerLost', message, nowMs)
+    const name = describeWorker(lostWith)
+    const message = `${name} did not renew its Lease for ${leaseDurationOf(lostWith) / 1_000} s and was declared lost`
+    return end(run, 'Lost', lossCause?.reason ?? 'WorkerLost', lossCause?.message ?? message, nowMs)
   }
   if (run.isCanceled) {
     return worker === undefined ? end(run, 'Canceled', 'Canceled', 'canceled before it was assigned to a worker', nowMs) : undefined

@@ -10,7 +10,6 @@ import {
 } from '../../api/index.ts'
 import { objectKey } from '../../kubernetes/object/index.ts'
 import { type ObjectVersion, versionOf } from './object-version.ts'
-import type { ExitFailure } from './pool/index.ts'
 import { type Requested, type RunRequest, requestOf } from './queue/index.ts'
 
 /** What is kept of a Run that has not ended. The Run itself may be large, as it has the files of inline sources; the informer packs it. */
@@ -44,8 +43,8 @@ export type RunRecord = {
   isSubjectMissing: boolean
   /** The lost worker that it was assigned to; it ends as Lost. */
   lostWith: string | undefined
-  /** Its worker has crashed while it was the only Run there. */
-  crash: ExitFailure['crash']
+  /** Why its worker has ended, as far as it is known; its reason if it is lost. */
+  lossCause: { readonly reason: string; readonly message: string } | undefined
   /** Wall time of the last report of its position; -Infinity before the first. */
   reportedAtMs: number
 }
@@ -64,7 +63,7 @@ export function makeRunRecord(run: Run): RunRecord {
     loadedOn: undefined,
     isSubjectMissing: false,
     lostWith: undefined,
-    crash: undefined,
+    lossCause: undefined,
     reportedAtMs: Number.NEGATIVE_INFINITY,
   }
 }
@@ -89,11 +88,17 @@ export function updateRunRecord(record: RunRecord, run: Run): void {
 }
 
 function requestedOf({ spec: { pool, stack, policy } }: Run): Requested {
-  const { engine, placement, resources, isolation } = stack
+  const { engine, placement, resources, isolation, serviceAccountName } = stack
   return {
     pool,
     ...(policy && { policy }),
-    stack: { engine, ...(placement && { placement }), ...(resources && { resources }), ...(isolation && { isolation }) },
+    stack: {
+      engine,
+      ...(placement && { placement }),
+      ...(resources && { resources }),
+      ...(isolation && { isolation }),
+      ...(serviceAccountName !== undefined && { serviceAccountName }),
+    },
   }
 }
 

@@ -2,7 +2,8 @@ import { isEnded, type PolicySource, type Run, type Subject, subjectOf } from '.
 import { objectKey } from '../../kubernetes/object/index.ts'
 import { isUnaccepted } from './acceptance.ts'
 import type { ObjectVersion } from './object-version.ts'
-import { type RunQueue, withPolicies } from './queue/index.ts'
+import type { ExitFailure } from './pool/index.ts'
+import { type RunOwner, type RunQueue, withPolicies } from './queue/index.ts'
 import { makeRunRecord, type RunRecord, updateRunRecord } from './run-record.ts'
 import { type TerminatingRun, TerminatingRuns } from './terminating-runs.ts'
 import { type WorkerLoad, withRun } from './worker-load.ts'
@@ -11,6 +12,8 @@ export type RunTrackerOptions = {
   readonly queue: RunQueue
   /** What the Tenant of the namespace and the pool require; undefined: not known yet. Default: nothing. */
   readonly policiesFor?: (namespace: string, pool: string) => readonly PolicySource[] | undefined
+  /** What else decides about the place of a Run. Default: nothing. */
+  readonly ownerOf?: (namespace: string, pool: string) => RunOwner
   /** When the present Worker of this name was created, in milliseconds; undefined if there is none. */
   readonly workerCreatedMs: (worker: string) => number | undefined
   /** Called when the load of a Worker has changed. */
@@ -137,8 +140,10 @@ export class RunTracker {
   /** Updates the request of a Run without a Worker. */
   applyPolicies(record: RunRecord): void {
     const { request, requested } = record
-    const { policiesFor } = this.#options
-    if (policiesFor) record.request = withPolicies(request, requested, policiesFor(request.namespace, requested.pool))
+    const { policiesFor, ownerOf } = this.#options
+    const { namespace } = request
+    if (policiesFor)
+      record.request = withPolicies(request, requested, policiesFor(namespace, requested.pool), ownerOf?.(namespace, requested.pool))
   }
 
   /** Records that the Run is assigned to a Worker; the assignment is being written. The queue and the inventory have recorded it already. */
@@ -261,12 +266,18 @@ export class RunTracker {
   }
 
   /**
-   * The worker has crashed. If exactly one Run was assigned to it, that Run is the probable cause, which is recorded when it is lost. With several, none is:
-   * a hostile Run could otherwise stall the Stacks of its neighbors.
+   * The worker has ended. If it has crashed and exactly one Run was assigned to it, that Run is the probable cause, which is recorded when it is lost. With
+   * several, none is: a hostile Run could otherwise stall the Stacks of its neighbors.
    */
-  workerCrashed(worker: string, crash: NonNullable<RunRecord['crash']>): void {
-    const [run, ...others] = this.activeOn(worker)
-    if (run && others.length === 0 && (this.#load.get(worker)?.active ?? 1) === 1) run.crash = crash
+  workerEnded(worker: string, { crash, loss, isGone, message }: ExitFailure): void {
+    const runs = [...this.activeOn(worker)]
+    const isSole = runs.length === 1 && (this.#load.get(worker)?.active ?? 1) === 1
+    for (const run of runs) {
+      if (loss) run.lossCause = loss
+      else if (crash && isSole) run.lossCause = { ...crash, message: `${crash.message} while it executed only this Run` }
+      else if (crash) run.lossCause = { reason: 'WorkerLost', message: `${crash.message} while it executed several Runs` }
+      else if (isGone) run.lossCause = { reason: 'WorkerLost', message }
+    }
   }
 
   #activate(record: RunRecord, worker: string, nowMs: number): void {

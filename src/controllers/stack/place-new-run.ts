@@ -9,6 +9,7 @@ export type PlaceNewRun = (run: { readonly namespace: string; readonly name: str
 export type RunPlacement = {
   readonly finalizers: readonly string[]
   readonly workerName: string
+  readonly workerPod?: RunSpec['workerPod']
   readonly assignedAt: string
   readonly policy: RunPolicy
   readonly tenant?: RunSpec['tenant']

@@ -137,21 +137,87 @@ test('retries a retryable error with backoff and another error at the interval',
   })
 })
 
+test('Stacks of one git ref share their lookups, whatever their directories and intervals are', async () => {
+  const { cache, clock, pending, resolved, nextTick, resolveOldest } = harness()
+  const a = stackWith({ ...git, interval: '30s' }, 'a')
+  const b = stackWith({ git: { ...git.git, directory: 'b' }, interval: '50s' }, 'b')
+  const others = [
+    { ...stackWith(git, 'other-namespace'), metadata: { ...a.metadata, uid: 'x', namespace: 'other' } },
+    stackWith({ git: { ...git.git, secretRef: { name: 's' } } }, 'other-credentials'),
+    stackWith({ git: { ...git.git, branch: 'next' } }, 'other-branch'),
+  ]
+  for (const stack of [a, b, ...others]) cache.get(stack, undefined)
+  await nextTick()
+  assert.equal(pending.length, 4)
+  await resolveOldest('c1')
+  assert.deepEqual(resolved, ['a', 'b'])
+  clock.nowMs = 30_000
+  cache.get(a, undefined)
+  await nextTick()
+  assert.equal(pending.length, 4)
+  for (let rest = 0; rest < 3; rest++) await resolveOldest('of others')
+  resolved.length = 0
+  await resolveOldest('c2')
+  assert.deepEqual(resolved, ['a', 'b'].reverse())
+  clock.nowMs = 50_000
+  assert.deepEqual(cache.get(b, undefined), { revision: 'c2', recheckAfterMs: 30_000 })
+  // An unchanged revision of another Stack causes no reconcile.
+  clock.nowMs = 60_000
+  cache.get(a, undefined)
+  resolved.length = 0
+  await resolveOldest('c2')
+  assert.deepEqual(resolved, ['a'])
+  assert.deepEqual(cache.get(b, undefined), { revision: 'c2', recheckAfterMs: 50_000 })
+})
+
+test('what is due joins a lookup in progress; a request does not, and its result is not replaced by an older one', async () => {
+  const { cache, clock, pending, nextTick, resolveOldest } = harness()
+  const [a, b, c] = ['a', 'b', 'c'].map(uid => stackWith({ ...git, interval: '30s' }, uid)) as [Stack, Stack, Stack]
+  for (const stack of [a, b, c]) cache.get(stack, undefined)
+  await resolveOldest('c1')
+  clock.nowMs = 30_000
+  for (const stack of [a, b]) cache.get(stack, undefined)
+  await nextTick()
+  cache.get(c, 'apply:1')
+  await nextTick()
+  assert.equal(pending.length, 2, 'one of a and b, one of the request')
+  pending.reverse()
+  await resolveOldest('pushed just now')
+  await resolveOldest('c1')
+  assert.equal(cache.get(c, 'apply:1').revision, 'pushed just now')
+  assert.equal(cache.get(a, undefined).revision, 'c1')
+  assert.equal(cache.get(b, undefined).revision, 'c1')
+  assert.equal(pending.length, 0)
+})
+
+test('a deleted Stack gets no revision of the others', async () => {
+  const { cache, resolved, resolveOldest } = harness()
+  for (const uid of ['a', 'b']) cache.get(stackWith(git, uid), undefined)
+  await resolveOldest('c1')
+  cache.delete('b')
+  resolved.length = 0
+  cache.get(stackWith(git, 'a'), 'apply:1')
+  await resolveOldest('c2')
+  assert.deepEqual(resolved, ['a'])
+})
+
 test('limits concurrent lookups, and inline sources do not queue behind them', async () => {
   const { cache, pending, nextTick, resolveOldest } = harness(1)
   cache.get(stackWith(git, 'a'), undefined)
-  cache.get(stackWith(git, 'b'), undefined)
+  cache.get(stackWith({ git: { ...git.git, branch: 'b' } }, 'b'), undefined)
   cache.get(stackWith({ inline: { files: { x: 'x' } } }, 'c'), undefined)
   await nextTick()
   assert.deepEqual(
     pending.map(({ name }) => name),
-    ['a', 'c'],
+    ['c', 'a'],
   )
-  await resolveOldest('r')
-  assert.deepEqual(
-    pending.map(({ name }) => name),
-    ['c', 'b'],
-  )
+  for (const rest of [['a'], ['b']]) {
+    await resolveOldest('r')
+    assert.deepEqual(
+      pending.map(({ name }) => name),
+      rest,
+    )
+  }
 })
 
 test('reports the attempts of an error that persists, until a lookup succeeds', async () => {

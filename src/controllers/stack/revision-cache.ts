@@ -5,6 +5,7 @@ import { exponentialDelayMs } from '../../kubernetes/util/index.ts'
 import type { RevisionError, StackInput } from './decision.ts'
 import { usesCurrentSource } from './destruction.ts'
 import { isPersistent } from './persistent-failure.ts'
+import { lookupKey, type RevisionLookup, RevisionLookups } from './revision-lookups.ts'
 
 export type RevisionCacheOptions = {
   resolve(stack: Stack): Promise<string>
@@ -16,9 +17,15 @@ export type RevisionCacheOptions = {
 }
 
 type CachedRevision = {
+  /** As it was at the last call. */
+  stack: Stack
+  /** Of {@link lookupKey}. */
+  key: string | undefined
   source: string
   revision: StackInput['revision']
   resolvedAtMs: number
+  /** Of the lookup whose result this is. */
+  order: number
   failures: number
   failingSinceMs: number
   isResolving: boolean
@@ -35,16 +42,18 @@ const retryBackoff = { minMs: 5_000, maxMs: 300_000 }
 
 /**
  * Caches the revision of each Stack's source and resolves it again at its interval. A slow repository does not block a
- * reconcile: its result triggers another one.
+ * reconcile: its result triggers another one. Of the Stacks of one git ref, one looks it up for all.
  */
 export class RevisionCache {
   readonly #options: RevisionCacheOptions
   readonly #entries = new Map<string, CachedRevision>()
-  readonly #queue: (() => void)[] = []
-  #active = 0
+  /** Entries of the same key: Stacks of one git ref. */
+  readonly #groups = new Map<string, Set<CachedRevision>>()
+  readonly #lookups: RevisionLookups
 
   constructor(options: RevisionCacheOptions) {
     this.#options = options
+    this.#lookups = new RevisionLookups(stack => options.resolve(stack), options.maxConcurrent ?? 8)
   }
 
   /**
@@ -57,10 +66,14 @@ export class RevisionCache {
     const isForDestruction = usesCurrentSource(stack)
     let entry = this.#entries.get(uid)
     if (entry?.source !== source) {
+      this.delete(uid)
       entry = {
+        stack,
+        key: lookupKey(stack),
         source,
         revision: undefined,
         resolvedAtMs: 0,
+        order: 0,
         failures: 0,
         failingSinceMs: 0,
         isResolving: false,
@@ -69,10 +82,11 @@ export class RevisionCache {
         request,
         isForDestruction,
       }
-      this.#entries.set(uid, entry)
-      this.#startLookup(stack, entry)
+      this.#add(uid, entry)
+      this.#startLookup(entry, { mustBegin: true })
       return { revision: entry.revision }
     }
+    entry.stack = stack
     const isMutable = stack.spec.source.inline === undefined && stack.spec.source.git?.commit === undefined
     const isRequested = (request !== undefined && request !== entry.request) || (isForDestruction && !entry.isForDestruction)
     entry.isForDestruction = isForDestruction
@@ -80,14 +94,14 @@ export class RevisionCache {
       entry.request = request ?? entry.request
       entry.revision = undefined
       if (entry.isResolving) entry.isOutdated = true
-      else this.#startLookup(stack, entry)
+      else this.#startLookup(entry, { mustBegin: true })
     }
     if (entry.isResolving) return { revision: entry.revision }
     const intervalMs = this.#intervalMs(stack, entry, isMutable)
     if (intervalMs === undefined) return { revision: entry.revision }
     const recheckAfterMs = entry.resolvedAtMs + intervalMs - this.#options.nowMs()
     if (recheckAfterMs > 0) return { revision: entry.revision, recheckAfterMs }
-    this.#startLookup(stack, entry)
+    this.#startLookup(entry, { mustBegin: false })
     return { revision: entry.revision }
   }
 
@@ -102,7 +116,21 @@ export class RevisionCache {
 
   /** Removes the entry of a deleted Stack. */
   delete(uid: string): void {
+    const entry = this.#entries.get(uid)
+    if (!entry) return
     this.#entries.delete(uid)
+    if (entry.key === undefined) return
+    const group = this.#groups.get(entry.key)
+    group?.delete(entry)
+    if (group?.size === 0) this.#groups.delete(entry.key)
+  }
+
+  #add(uid: string, entry: CachedRevision): void {
+    this.#entries.set(uid, entry)
+    if (entry.key === undefined) return
+    const group = this.#groups.get(entry.key)
+    if (group) group.add(entry)
+    else this.#groups.set(entry.key, new Set([entry]))
   }
 
   #intervalMs(stack: Stack, { revision, failures }: CachedRevision, isMutable: boolean): number | undefined {
@@ -113,21 +141,19 @@ export class RevisionCache {
     return exponentialDelayMs(failures, retryBackoff)
   }
 
-  #startLookup(stack: Stack, entry: CachedRevision): void {
+  #startLookup(entry: CachedRevision, options: { mustBegin: boolean }): void {
     entry.isResolving = true
-    entry.lookup = this.#resolve(stack, entry)
+    entry.lookup = this.#resolve(entry, options)
   }
 
-  async #resolve(stack: Stack, entry: CachedRevision): Promise<void> {
-    const { maxConcurrent = 8, nowMs, onResolved } = this.#options
-    // Inline sources need no network, so they do not queue behind slow repositories.
-    const isQueued = stack.spec.source.inline === undefined
-    if (isQueued && this.#active >= maxConcurrent) await new Promise<void>(start => this.#queue.push(start))
-    if (isQueued) this.#active++
+  async #resolve(entry: CachedRevision, options: { mustBegin: boolean }): Promise<void> {
+    const { nowMs, onResolved } = this.#options
+    const { uid } = entry.stack.metadata
     const previous = JSON.stringify(entry.revision)
     try {
-      entry.revision = await this.#lookUp(stack, entry)
-      entry.failures = 0
+      const { revision, order } = await this.#lookUp(entry, options)
+      this.#record(entry, revision, order)
+      this.#shareWithGroup(entry, revision, order)
     } catch (thrown) {
       const lastMs = nowMs()
       if (entry.failures++ === 0) entry.failingSinceMs = lastMs
@@ -135,27 +161,41 @@ export class RevisionCache {
       const attempts = { count: entry.failures, sinceMs: entry.failingSinceMs, lastMs }
       const nextMs = lastMs + exponentialDelayMs(entry.failures, retryBackoff)
       entry.revision = { error: error.retryable ? { ...error, nextMs, ...(isPersistent(attempts) && { attempts }) } : error }
-    }
-    if (isQueued) {
-      this.#active--
-      this.#queue.shift()?.()
+      entry.resolvedAtMs = lastMs
     }
     entry.isResolving = false
-    entry.resolvedAtMs = nowMs()
     // Also with an unchanged revision: the reconcile schedules the next lookup.
-    if (this.#entries.get(stack.metadata.uid) === entry || JSON.stringify(entry.revision) !== previous) onResolved(stack)
+    if (this.#entries.get(uid) === entry || JSON.stringify(entry.revision) !== previous) onResolved(entry.stack)
+  }
+
+  #record(entry: CachedRevision, revision: string, order: number): void {
+    entry.revision = revision
+    entry.failures = 0
+    entry.order = order
+    entry.resolvedAtMs = this.#options.nowMs()
+  }
+
+  /** The others get the result as their own, unless theirs is of a later lookup or they are looking up themselves. */
+  #shareWithGroup({ key }: CachedRevision, revision: string, order: number): void {
+    for (const other of (key !== undefined && this.#groups.get(key)) || []) {
+      if (other.isResolving || other.order >= order) continue
+      const isChanged = other.revision !== revision
+      this.#record(other, revision, order)
+      if (isChanged) this.#options.onResolved(other.stack)
+    }
   }
 
   /** Repeats a lookup during which a Run was requested, whatever its result: what the user has pushed may be newer. */
-  async #lookUp(stack: Stack, entry: CachedRevision): Promise<string> {
+  async #lookUp(entry: CachedRevision, options: { mustBegin: boolean }): Promise<{ revision: string; order: number }> {
     entry.isOutdated = false
+    const lookup: RevisionLookup = this.#lookups.start(entry.stack, options)
     try {
-      const revision = await this.#options.resolve(stack)
-      if (!entry.isOutdated) return revision
+      const revision = await lookup.result
+      if (!entry.isOutdated) return { revision, order: lookup.order }
     } catch (error) {
       if (!entry.isOutdated) throw error
     }
-    return await this.#lookUp(stack, entry)
+    return await this.#lookUp(entry, { mustBegin: true })
   }
 }
 

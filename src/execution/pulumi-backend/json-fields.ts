@@ -1,6 +1,5 @@
 import { isJsonObject } from '../../kubernetes/object/index.ts'
 import { HttpError } from '../../stores/http/index.ts'
-import type { PulumiConfigValue } from './pulumi-backend.ts'
 import { badRequest } from './route-request.ts'
 
 const maxEntries = 10_000
@@ -31,18 +30,6 @@ export function textMap(value: unknown, what: string): Record<string, string> {
   if (entries.length > maxEntries) throw badRequest(`${what} must have at most ${maxEntries} entries`)
   for (const [, each] of entries) if (typeof each !== 'string') throw badRequest(`${what} must be an object of texts`)
   return Object.fromEntries(entries) as Record<string, string>
-}
-
-/** `{"key":{"string":"…","secret":true,"object":false}}` @throws {HttpError} 400 */
-export function configMap(value: unknown): Record<string, PulumiConfigValue> {
-  const entries = Object.entries(toObject(value ?? {}, 'config'))
-  if (entries.length > maxEntries) throw badRequest(`config must have at most ${maxEntries} entries`)
-  return Object.fromEntries(
-    entries.map(([key, each]) => {
-      const { string, secret, object } = toObject(each, 'a value of config')
-      return [key, { text: typeof string === 'string' ? string : '', isSecret: secret === true, isObject: object === true }]
-    }),
-  )
 }
 
 /** Values in base64; Go sends null for an empty one. @throws {HttpError} 400, 413 above 10,000 values */

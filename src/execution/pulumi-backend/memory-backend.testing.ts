@@ -1,12 +1,5 @@
 import type { RawJournalEntry } from '../../stores/pulumi/index.ts'
-import {
-  type PulumiBackend,
-  PulumiBackendError,
-  type PulumiStackId,
-  type PulumiUpdate,
-  type PulumiUpdateDetails,
-  type RefusedWrite,
-} from './pulumi-backend.ts'
+import { type PulumiBackend, PulumiBackendError, type PulumiStackId, type PulumiUpdate, type RefusedWrite } from './pulumi-backend.ts'
 import type { PulumiEvent } from './pulumi-event.ts'
 import { stackKey } from './update-registry.ts'
 
@@ -20,7 +13,6 @@ export class MemoryBackend implements PulumiBackend {
   /** The calls that change something, as `name detail`. */
   readonly calls: string[] = []
   readonly started: PulumiUpdate[] = []
-  readonly #details = new Map<string, PulumiUpdateDetails>()
   /** Awaited before each call that changes something: to delay it or to reject it. */
   before: (call: string) => Promise<void> | void = () => {}
   /** Base and journal to a deployment; by default the base. */
@@ -108,8 +100,7 @@ export class MemoryBackend implements PulumiBackend {
 
   async listUpdates(_id: PulumiStackId, { page, pageSize }: { page: number; pageSize: number }) {
     const records = this.started.map((update, i) => ({
-      ...{ kind: update.kind, version: i + 1, startSeconds: 1, endSeconds: 2, message: '' },
-      ...{ environment: {}, config: {}, ...this.#details.get(update.id), result: 'succeeded' as const },
+      ...{ kind: update.kind, version: i + 1, startSeconds: 1, endSeconds: 2, environment: {}, result: 'succeeded' as const },
     }))
     return records.reverse().slice((page - 1) * pageSize, page * pageSize)
   }
@@ -127,10 +118,6 @@ export class MemoryBackend implements PulumiBackend {
         throw new PulumiBackendError('Invalid', 'the value was not encrypted here')
       return Buffer.from(each.subarray(prefix.length)).reverse()
     })
-  }
-
-  describeUpdate({ id }: PulumiUpdate, details: PulumiUpdateDetails): void {
-    this.#details.set(id, details)
   }
 
   async startUpdate(update: PulumiUpdate, tags: Readonly<Record<string, string>> | undefined) {

@@ -6,9 +6,6 @@ export type PulumiStackId = { readonly organization: string; readonly project: s
 
 export type PulumiUpdateKind = 'update' | 'preview' | 'refresh' | 'destroy'
 
-/** A value of the configuration. A secret is encrypted; `isObject`: the text is JSON. */
-export type PulumiConfigValue = { readonly text: string; readonly isSecret: boolean; readonly isObject: boolean }
-
 /** One operation of the CLI on a stack, from its start to its completion. Without what only a history of updates has. */
 export type PulumiUpdate = {
   readonly id: string
@@ -22,13 +19,6 @@ export type PulumiUpdate = {
   readonly cliVersion: string | undefined
   /** The CLI sends journal entries; otherwise it sends whole checkpoints. */
   readonly isJournaled: boolean
-}
-
-/** For a history of updates: its message, what the CLI reports about where it runs (commit, author, CI system), and its configuration. */
-export type PulumiUpdateDetails = {
-  readonly message: string
-  readonly environment: Readonly<Record<string, string>>
-  readonly config: Readonly<Record<string, PulumiConfigValue>>
 }
 
 /** What arrived after the update lost its right to write. It is kept as an orphan: it may name resources that exist. */
@@ -60,12 +50,14 @@ export type PulumiStackFilter = {
   readonly tagValue?: string | undefined
 }
 
-/** An update in the history of a stack. */
-export type PulumiUpdateRecord = PulumiUpdateDetails & {
+/** An update in the history of a stack, without its configuration. */
+export type PulumiUpdateRecord = {
   readonly kind: PulumiUpdateKind | 'import' | 'rename'
   readonly version: number
   readonly startSeconds: number
   readonly endSeconds: number
+  /** What the CLI reported about where it runs: commit, author, CI system. */
+  readonly environment: Readonly<Record<string, string>>
   readonly result: 'not-started' | 'in-progress' | 'succeeded' | 'failed'
   readonly resourceChanges?: Readonly<Record<string, number>> | undefined
   readonly resourceCount?: number | undefined
@@ -147,11 +139,6 @@ export interface PulumiBackend {
   /** Also called for other stacks, whose outputs a StackReference reads. */
   decrypt(stack: PulumiStackId, ciphertexts: readonly Uint8Array[]): Promise<readonly Uint8Array[]>
 
-  /**
-   * An update or a preview is announced, and may start later. For a backend with a history of updates: the handler keeps nothing of the details, which
-   * can be large.
-   */
-  describeUpdate?(update: PulumiUpdate, details: PulumiUpdateDetails): void
   /**
    * An update or a preview starts; `Conflict` if the stack is locked. At most one update of a stack is active in a handler.
    * @returns the number of the version that the update creates.

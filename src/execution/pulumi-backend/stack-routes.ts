@@ -1,6 +1,6 @@
 import { sliceMembers } from '../../stores/pulumi/index.ts'
 import { textField, textMap, toObject } from './json-fields.ts'
-import type { PulumiConfigValue, PulumiUpdateRecord } from './pulumi-backend.ts'
+import type { PulumiUpdateRecord } from './pulumi-backend.ts'
 import { badRequest, conflict, notFound, ok, type RouteRequest, type Routes, requireUnfenced } from './route-request.ts'
 import { defineRoute, stackOf } from './router.ts'
 import { stackKey, TrackedUpdate } from './update-registry.ts'
@@ -141,12 +141,26 @@ function requireLocalConfig(config: unknown): void {
 const pageNumber = (text: string | null, otherwise: number): number =>
   text !== null && /^[1-9]\d{0,8}$/.test(text) ? Number(text) : otherwise
 
-function toUpdateInfo(record: PulumiUpdateRecord): Record<string, unknown> {
-  const { kind, version, startSeconds, endSeconds, message, environment, config, result, resourceChanges, resourceCount } = record
-  return {
-    ...{ kind, version, startTime: startSeconds, endTime: endSeconds, message, environment, result, resourceChanges, resourceCount },
-    config: Object.fromEntries(Object.entries(config).map(([key, value]) => [key, toConfigValue(value)])),
-  }
-}
-
-const toConfigValue = ({ text, isSecret, isObject }: PulumiConfigValue) => ({ string: text, secret: isSecret, object: isObject })
+const toUpdateInfo = ({
+  kind,
+  version,
+  startSeconds,
+  endSeconds,
+  environment,
+  result,
+  resourceChanges,
+  resourceCount,
+}: PulumiUpdateRecord) => ({
+  ...{
+    kind,
+    version,
+    startTime: startSeconds,
+    endTime: endSeconds,
+    message: '',
+    environment,
+    config: {},
+    result,
+    resourceChanges,
+    resourceCount,
+  },
+})

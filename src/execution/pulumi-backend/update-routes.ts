@@ -1,6 +1,6 @@
 import { HttpError } from '../../stores/http/index.ts'
 import { isJournalTested, journalVersion } from './cli-version.ts'
-import { configMap, countField, textField, textMap, toObject } from './json-fields.ts'
+import { countField, textField, textMap, toObject } from './json-fields.ts'
 import type { PulumiUpdateKind, PulumiUpdateStatus } from './pulumi-backend.ts'
 import { parsePulumiEvent } from './pulumi-event.ts'
 import {
@@ -88,19 +88,12 @@ async function createUpdate({ context, stack, cliVersion, withBody }: RouteReque
   return await withBody(async ({ value }) => {
     const body = toObject(value)
     const options = toObject(body.options ?? {}, 'options')
-    const metadata = toObject(body.metadata ?? {}, 'metadata')
-    const details = {
-      message: textField(metadata, 'message', 1_048_576),
-      environment: textMap(metadata.environment, 'environment'),
-      config: configMap(body.config),
-    }
     const isPreview = kind === 'preview' || options.dryRun === true
     if (!isPreview) requireUnfenced(context)
     const update = { id: context.createId(), stack, kind, isPreview, number: 0, cliVersion, isJournaled: false }
     if (!(await context.backend.readStack(stack))) throw notFound('there is no such stack')
     if (!context.updates.add(new TrackedUpdate(update, context.createToken())))
       throw new HttpError(429, 'TooManyUpdates', 'too many updates are running')
-    context.backend.describeUpdate?.(update, details)
     return ok({ updateID: update.id, requiredPolicies: [], messages: [] })
   })
 }

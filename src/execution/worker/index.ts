@@ -17,13 +17,14 @@ export { defaultLeaseTimings, type LeaseTimings } from './lease/lease-timings.ts
 export type { RunLog } from './run/run-log.ts'
 export { runWorker } from './run-worker.ts'
 export type { RunWorkerOptions } from './run-worker-options.ts'
+export { sandboxBindsError } from './sandbox-binds.ts'
 export { workerSignals } from './signals.ts'
 export { countUnsavedStates } from './supervisor/index.ts'
 export type { WarmCacheOptions, WarmResult } from './warm-cache.ts'
 export { capabilitiesFromEnv, engineVersions, type WorkerCapabilities } from './worker-capabilities.ts'
 export { defaultWorkerDirectory, prepareWorkerDirectories } from './worker-directories.ts'
 export { WorkerOptionError } from './worker-option-error.ts'
-export { type WorkerOverrides, type WorkerSettings, workerOptionsFromEnv } from './worker-options.ts'
+export { type PodSettings, type WorkerOverrides, type WorkerSettings, workerOptionsFromEnv } from './worker-options.ts'
 
 /** Loaded on demand: a worker does not need it. */
 export const warmCache = async (options: WarmCacheOptions): Promise<WarmResult> => (await import('./warm-cache.ts')).warmCache(options)

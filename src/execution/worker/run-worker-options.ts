@@ -21,6 +21,10 @@ export type RunWorkerOptions = {
   capabilities?: WorkerCapabilities
   /** The uid of the Worker with which a controller requested this process; it takes over that Worker. Default: it creates its own. */
   workerUid?: string | undefined
+  /** The UID of the Pod that this process runs in, if a controller created it. Default: it is no such Pod. */
+  podUid?: string | undefined
+  /** The worker reads Runs of this namespace only. Default: of all. */
+  runNamespace?: string | undefined
   client: Client
   /** Base URL of the state and log stores, such as `https://127.0.0.1:7466`. */
   storeUrl: string

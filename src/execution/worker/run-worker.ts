@@ -105,6 +105,7 @@ class WorkerProcess {
       worker: this.#supervisor.worker,
       capabilities: options.capabilities ?? noCapabilities,
       workerUid: options.workerUid,
+      podUid: options.podUid,
       onRegistered: () => this.#store.prewarm(),
       onRenewed: atMs => this.#onRenewed(atMs),
       onLeaseLost: () => this.#onLeaseLost(),
@@ -226,8 +227,8 @@ class WorkerProcess {
         // Dispatch assigns no Run to a worker that drains, or that has executed its Runs. One assigned just before is found here.
         if (!this.#mayHaveMore() || hasChecked) return
         hasChecked = true
-        const { client, name } = this.#options
-        for (const run of await listAssignedRuns(client, name)) this.#onRun(run)
+        const { client, name, runNamespace } = this.#options
+        for (const run of await listAssignedRuns(client, name, runNamespace)) this.#onRun(run)
         continue
       }
       hasChecked = false
@@ -387,9 +388,9 @@ class WorkerProcess {
   }
 
   #watchRuns(): Promise<void> {
-    const { client, name, log } = this.#options
+    const { client, name, runNamespace, log } = this.#options
     return watchAssignedRuns({
-      ...{ client, name, signal: this.#stopWatches.signal },
+      ...{ client, name, namespace: runNamespace, signal: this.#stopWatches.signal },
       onReplace: runs => {
         const uids = new Set(runs.map(run => run.metadata.uid))
         this.#assignments.retain(uids)

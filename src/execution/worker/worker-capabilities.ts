@@ -1,5 +1,5 @@
-import { isolationLevels, labels, networks, type WorkerStatus } from '../../api/index.ts'
-import { labelErrors, parseQuantity } from '../../kubernetes/object/index.ts'
+import { checkWorkerLabels, isolationLevels, networks, parsePairs as parseAnyPairs, type WorkerStatus } from '../../api/index.ts'
+import { parseQuantity } from '../../kubernetes/object/index.ts'
 import type { Detection } from '../engine/index.ts'
 import { WorkerOptionError } from './worker-option-error.ts'
 
@@ -30,13 +30,10 @@ export function capabilitiesFromEnv(
   labelOptions: readonly string[] = [],
 ): WorkerCapabilities {
   const own = { ...parsePairs('OARLOCK_LABELS', env.OARLOCK_LABELS?.split(',')), ...parsePairs('--label', labelOptions) }
-  if (own[labels.pool] !== undefined) throw new WorkerOptionError(`label ${labels.pool} must not be set; use --pool`)
-  const [error] = labelErrors(own, 'labels')
-  if (error) throw new WorkerOptionError(`label ${error.field}: ${error.message}`)
   const cpu = checkQuantity('OARLOCK_CPU', env.OARLOCK_CPU)
   const memory = checkQuantity('OARLOCK_MEMORY', env.OARLOCK_MEMORY)
   return {
-    labels: own,
+    labels: orOptionError(() => checkWorkerLabels(own)),
     engines: env.OARLOCK_ENGINES === undefined ? undefined : parsePairs('OARLOCK_ENGINES', env.OARLOCK_ENGINES.split(',')),
     isolation: parseList('OARLOCK_ISOLATION_LEVELS', env.OARLOCK_ISOLATION_LEVELS, isolationLevels),
     networks: parseList('OARLOCK_NETWORKS', env.OARLOCK_NETWORKS, networks),
@@ -44,15 +41,16 @@ export function capabilitiesFromEnv(
   }
 }
 
-/** `key=value` words. */
-export function parsePairs(name: string, words: readonly string[] = []): Record<string, string> {
-  return Object.fromEntries(
-    words.filter(Boolean).map(word => {
-      const at = word.indexOf('=')
-      if (at <= 0) throw new WorkerOptionError(`${name} contains ${JSON.stringify(word)}; it must be key=value pairs separated by commas`)
-      return [word.slice(0, at).trim(), word.slice(at + 1).trim()]
-    }),
-  )
+/** @throws {WorkerOptionError} if a word is no `key=value`. */
+export const parsePairs = (name: string, words: readonly string[] = []): Record<string, string> =>
+  orOptionError(() => parseAnyPairs(name, words))
+
+function orOptionError<Value>(parse: () => Value): Value {
+  try {
+    return parse()
+  } catch (error) {
+    throw new WorkerOptionError((error as TypeError).message)
+  }
 }
 
 /** Undefined if the variable is not set or empty. */

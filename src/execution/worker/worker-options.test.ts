@@ -49,6 +49,16 @@ test('reads what is set, and uses defaults for the rest', () => {
   assert.match(plain.name, /^[a-z0-9][a-z0-9-]*-\d+-[a-z0-9]+$/)
 })
 
+test('a worker Pod uses the API server of the cluster and looks for the stores, unless its environment names them', () => {
+  const pod = { OARLOCK_POD_UID: 'u1', OARLOCK_TOKEN_FILE: import.meta.filename, KUBERNETES_SERVICE_HOST: 'fd00::1' }
+  const found = workerOptionsFromEnv(pod)
+  assert.equal(found.server, 'https://[fd00::1]:443')
+  assert.deepEqual(found.pod, { uid: 'u1', tokenFile: import.meta.filename, findsStores: true })
+  const named = workerOptionsFromEnv({ ...pod, OARLOCK_SERVER: 'https://api:7466' })
+  assert.deepEqual([named.server, named.storeUrl, named.pod?.findsStores], ['https://api:7466', 'https://api:7466', false])
+  assert.equal(workerOptionsFromEnv({ ...env, KUBERNETES_SERVICE_HOST: '10.0.0.1' }).server, 'https://127.0.0.1:7466')
+})
+
 for (const [variables, overrides, message] of [
   [{ OARLOCK_SERVER: '' }, {}, /^OARLOCK_SERVER is not set; it must be the address of the API server/],
   [{ OARLOCK_SERVER: 'unix://api.sock' }, {}, /^OARLOCK_SERVER: URL "unix:\/\/api\.sock" must be unix:\/\/ and an absolute path/],
@@ -56,8 +66,19 @@ for (const [variables, overrides, message] of [
   [{ OARLOCK_TOKEN: undefined }, {}, /^OARLOCK_TOKEN is not set; .* OARLOCK_TOKEN_FILE/],
   [{ OARLOCK_TOKEN_FILE: '/dev/null', OARLOCK_TOKEN: undefined }, {}, /^OARLOCK_TOKEN_FILE: token file "\/dev\/null" is empty$/],
   [{}, { tokenFile: '/dev/null' }, /^--token-file: token file "\/dev\/null" is empty$/],
+  [{ OARLOCK_POD_UID: 'u1' }, {}, /^OARLOCK_TOKEN_FILE is not set; with OARLOCK_POD_UID it must be the file of the token of the Pod$/],
   [{ OARLOCK_CA_FILE: '/no/such' }, {}, /^OARLOCK_CA_FILE "\/no\/such" cannot be read/],
   [{ OARLOCK_ALLOW_PATHS: 'a' }, {}, /^OARLOCK_ALLOW_PATHS contains "a"; it must be absolute/],
+  [
+    { OARLOCK_SANDBOX_BINDS: '/opt/tools:/srv', OARLOCK_RUNS_DIR: '/srv/oarlock/runs' },
+    {},
+    /^OARLOCK_SANDBOX_BINDS contains "\/srv", which has OARLOCK_RUNS_DIR \/srv\/oarlock\/runs in it; /,
+  ],
+  [
+    { OARLOCK_SANDBOX_BINDS: '/srv/cache/', OARLOCK_CACHE_DIR: '/srv/cache' },
+    {},
+    /^OARLOCK_SANDBOX_BINDS contains "\/srv\/cache\/", which has OARLOCK_CACHE_DIR/,
+  ],
   [{ OARLOCK_DRAIN_GRACE: 'soon' }, {}, /^OARLOCK_DRAIN_GRACE: duration "soon" must be/],
   [{ OARLOCK_LEASE_DURATION: '9s' }, {}, /^OARLOCK_LEASE_DURATION "9s" must be from 10s to 5m/],
   [{ OARLOCK_LEASE_DURATION: '301s' }, {}, /^OARLOCK_LEASE_DURATION "301s" must be from 10s to 5m/],

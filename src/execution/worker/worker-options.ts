@@ -6,6 +6,7 @@ import { formatDuration, nameErrors, parseDuration, parseQuantity, quantityValue
 import { isUnixUrl, parseServerAddress } from '../../kubernetes/util/index.ts'
 import { parseEngineEnvironment } from './engine-environment.ts'
 import { type LeaseTimings, leaseTimingsOf } from './lease/lease-timings.ts'
+import { sandboxBindsError } from './sandbox-binds.ts'
 import { capabilitiesFromEnv, type WorkerCapabilities } from './worker-capabilities.ts'
 import { defaultWorkerDirectory } from './worker-directories.ts'
 import { WorkerOptionError } from './worker-option-error.ts'
@@ -23,6 +24,10 @@ export type WorkerSettings = {
   capabilities: WorkerCapabilities
   /** The uid of the Worker that requested this process; undefined: none did. */
   workerUid: string | undefined
+  /** The Pod of this process, if a controller created it; undefined: it did not. */
+  pod: PodSettings | undefined
+  /** The worker reads Runs of this namespace only; undefined: of all. */
+  runNamespace: string | undefined
   /** The worker exits after this long without a Run; undefined: never. */
   idleTimeoutMs: number | undefined
   recycleAfterRuns: number | undefined
@@ -57,6 +62,15 @@ export type WorkerSettings = {
   lease: LeaseTimings
 }
 
+/** Of a worker Pod, whose ServiceAccount token is its credential. */
+export type PodSettings = {
+  readonly uid: string
+  /** The kubelet replaces its content before the token expires. */
+  readonly tokenFile: string
+  /** The stores are where they have published their address, and not at {@link WorkerSettings.storeUrl}. */
+  readonly findsStores: boolean
+}
+
 /** Command-line options; they override the environment. */
 export type WorkerOverrides = {
   name?: string
@@ -73,7 +87,7 @@ export type WorkerOverrides = {
 
 /**
  * Reads the environment of a worker: OARLOCK_SERVER, OARLOCK_CA_FILE, OARLOCK_TOKEN or OARLOCK_TOKEN_FILE, OARLOCK_TOKEN_TTL and OARLOCK_LEASE_DURATION (set by `oarlock up`), OARLOCK_STORE_URL,
- * OARLOCK_STORE_CA_FILE, OARLOCK_WORKER_NAME, OARLOCK_WORKER_UID (set by `oarlock pool`), OARLOCK_POOL, OARLOCK_POOL_SETTINGS (`complete`, set by drivers), OARLOCK_LIFECYCLE, OARLOCK_SLOTS,
+ * OARLOCK_STORE_CA_FILE, OARLOCK_POD_UID (set by the controller; then OARLOCK_SERVER is by default that of the cluster), OARLOCK_RUN_NAMESPACE, OARLOCK_WORKER_NAME, OARLOCK_WORKER_UID (set by `oarlock pool`), OARLOCK_POOL, OARLOCK_POOL_SETTINGS (`complete`, set by drivers), OARLOCK_LIFECYCLE, OARLOCK_SLOTS,
  * OARLOCK_HEALTH_ADDRESS (HOST:PORT), OARLOCK_RUNS_DIR, OARLOCK_CACHE_DIR, OARLOCK_GIT_CACHE_SIZE, OARLOCK_PROVIDER_CACHE_SIZE and OARLOCK_DEPENDENCY_CACHE_SIZE (such as `10Gi`),
  * OARLOCK_ALLOW_PATHS and OARLOCK_SANDBOX_BINDS (separated as in PATH), OARLOCK_ENGINE_ENVIRONMENT (separated by commas), {@link policyFromEnv},
  * OARLOCK_DRAIN_GRACE and OARLOCK_IDLE_TIMEOUT (such as `10m`), OARLOCK_RECYCLE_AFTER_RUNS, OARLOCK_RECYCLE_ABOVE_MEMORY (such as
@@ -83,12 +97,17 @@ export type WorkerOverrides = {
 export function workerOptionsFromEnv(env: Readonly<Record<string, string | undefined>>, overrides: WorkerOverrides = {}): WorkerSettings {
   const server =
     overrides.server ??
+    clusterServer(env) ??
     requireVariable(env, 'OARLOCK_SERVER', 'the address of the API server, such as https://127.0.0.1:7466; or use --server')
   const name = overrides.name ?? env.OARLOCK_WORKER_NAME ?? defaultName()
   const [error] = nameErrors(name, 'dns1123Subdomain')
   if (error) throw new WorkerOptionError(`--name ${JSON.stringify(name)}: ${error}`)
   const base = defaultWorkerDirectory()
   const caCertificate = readOptional('OARLOCK_CA_FILE', env.OARLOCK_CA_FILE)
+  const runsDir = env.OARLOCK_RUNS_DIR || join(base, 'runs')
+  const cacheDir = env.OARLOCK_CACHE_DIR || join(base, 'cache')
+  const bindsError = sandboxBindsError(env, { OARLOCK_RUNS_DIR: runsDir, OARLOCK_CACHE_DIR: cacheDir })
+  if (bindsError !== undefined) throw new WorkerOptionError(bindsError)
   return {
     name,
     pool: overrides.pool ?? env.OARLOCK_POOL ?? defaults.pool,
@@ -96,6 +115,8 @@ export function workerOptionsFromEnv(env: Readonly<Record<string, string | undef
     lifecycle: overrides.once ? 'OneShot' : parseLifecycle(env.OARLOCK_LIFECYCLE),
     capabilities: capabilitiesFromEnv(env, overrides.label),
     workerUid: env.OARLOCK_WORKER_UID || undefined,
+    pod: podSettings(env),
+    runNamespace: env.OARLOCK_RUN_NAMESPACE || undefined,
     slots: overrides.slots ?? parseCount('OARLOCK_SLOTS', env.OARLOCK_SLOTS, 64),
     idleTimeoutMs: parseOptionalDuration('OARLOCK_IDLE_TIMEOUT', overrides.idleTimeout ?? env.OARLOCK_IDLE_TIMEOUT),
     recycleAfterRuns: parseCount('OARLOCK_RECYCLE_AFTER_RUNS', env.OARLOCK_RECYCLE_AFTER_RUNS, 1_000_000),
@@ -107,8 +128,8 @@ export function workerOptionsFromEnv(env: Readonly<Record<string, string | undef
     healthAddress: overrides.healthAddress ?? (env.OARLOCK_HEALTH_ADDRESS || undefined),
     storeUrl: parseUrl('OARLOCK_STORE_URL', env.OARLOCK_STORE_URL || server),
     storeCaCertificate: readOptional('OARLOCK_STORE_CA_FILE', env.OARLOCK_STORE_CA_FILE) ?? caCertificate,
-    runsDir: env.OARLOCK_RUNS_DIR || join(base, 'runs'),
-    cacheDir: env.OARLOCK_CACHE_DIR || join(base, 'cache'),
+    runsDir,
+    cacheDir,
     gitCacheBytes: parseBytes('OARLOCK_GIT_CACHE_SIZE', env.OARLOCK_GIT_CACHE_SIZE),
     ...cacheSizes(env),
     allowPaths: pathList(env, 'OARLOCK_ALLOW_PATHS'),
@@ -118,6 +139,21 @@ export function workerOptionsFromEnv(env: Readonly<Record<string, string | undef
     drainGraceMs: parseOptionalDuration('OARLOCK_DRAIN_GRACE', env.OARLOCK_DRAIN_GRACE),
     lease: leaseTimingsOf(parseLeaseDuration('OARLOCK_LEASE_DURATION', env.OARLOCK_LEASE_DURATION)),
   }
+}
+
+function podSettings(env: Readonly<Record<string, string | undefined>>): PodSettings | undefined {
+  const { OARLOCK_POD_UID: uid, OARLOCK_TOKEN_FILE: tokenFile, OARLOCK_SERVER: server, OARLOCK_STORE_URL: storeUrl } = env
+  if (!uid) return undefined
+  if (!tokenFile)
+    throw new WorkerOptionError('OARLOCK_TOKEN_FILE is not set; with OARLOCK_POD_UID it must be the file of the token of the Pod')
+  return { uid, tokenFile, findsStores: !server && !storeUrl }
+}
+
+/** The API server of the cluster that the Pod runs in, if no other is named. The kubelet sets these variables. */
+function clusterServer(env: Readonly<Record<string, string | undefined>>): string | undefined {
+  const { OARLOCK_POD_UID: uid, OARLOCK_SERVER: server, KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port = '443' } = env
+  if (!uid || server || !host) return undefined
+  return `https://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
 /** Also of `oarlock cache warm`, which evicts what is beyond them. */

@@ -9,10 +9,17 @@ const watchWorkerAfterMs = 1_000
 
 /** Watches the Runs that are assigned to a worker, until `signal` is aborted. A reassigned Run is delivered as removed. */
 export async function watchAssignedRuns(
-  options: WorkerWatchOptions & { onReplace(runs: Run[]): void; onRun(run: Run): void; onRemoved(run: Run): void },
+  options: WorkerWatchOptions & {
+    /** Default: all. */
+    namespace?: string | undefined
+    onReplace(runs: Run[]): void
+    onRun(run: Run): void
+    onRemoved(run: Run): void
+  },
 ): Promise<void> {
-  const { client, name, signal, onReplace, onRun, onRemoved, onError } = options
+  const { client, name, namespace, signal, onReplace, onRun, onRemoved, onError } = options
   await listWatch(client, runResource, {
+    namespace,
     fieldSelector: `spec.workerName=${name}`,
     signal,
     onReplace,
@@ -45,8 +52,8 @@ export async function watchOwnWorker(
 }
 
 /** The Runs that are assigned to a worker, for an assignment that the watch has not delivered yet; empty if the server does not respond. */
-export async function listAssignedRuns(client: Client, name: string): Promise<readonly Run[]> {
-  const listing = client.resource(runResource).listAll({ fieldSelector: `spec.workerName=${name}` })
+export async function listAssignedRuns(client: Client, name: string, namespace?: string): Promise<readonly Run[]> {
+  const listing = client.resource(runResource).listAll({ namespace, fieldSelector: `spec.workerName=${name}` })
   return await listing.then(
     ({ items }) => items,
     () => [],

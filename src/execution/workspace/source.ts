@@ -1,5 +1,5 @@
 import { mkdir } from 'node:fs/promises'
-import type { StackSource } from '../../api/index.ts'
+import type { gitSecretKeys, StackSource } from '../../api/index.ts'
 import { checkoutGit, gitRevision } from './git-source.ts'
 import { inlineRevision, writeInline } from './inline-source.ts'
 import { copyPath, pathRevision } from './path-source.ts'
@@ -41,10 +41,16 @@ export async function fetchSource(
 
 /**
  * Reads the credentials from the `data` (base64) of the Secret named in `spec.source.git.secretRef`.
+ * @param keys of the whole Secret, for the message. Default: those of `data`.
  * @throws {SourceError} SourceAuthFailed when the Secret has none of the known keys.
  */
-export function gitCredentials(data: Readonly<Record<string, string>>, secret: string): GitCredentials {
-  const read = (key: string) => (data[key] === undefined ? undefined : Buffer.from(data[key], 'base64').toString('utf8'))
+export function gitCredentials(
+  data: Readonly<Record<string, string>>,
+  secret: string,
+  keys: readonly string[] = Object.keys(data),
+): GitCredentials {
+  const read = (key: (typeof gitSecretKeys)[number]) =>
+    data[key] === undefined ? undefined : Buffer.from(data[key], 'base64').toString('utf8')
   const credentials: GitCredentials = {
     username: read('username')?.trim(),
     password: read('password')?.replace(/\r?\n$/, ''),
@@ -52,8 +58,7 @@ export function gitCredentials(data: Readonly<Record<string, string>>, secret: s
     knownHosts: read('known_hosts'),
   }
   if (credentials.password === undefined && credentials.sshPrivateKey === undefined) {
-    const keys = Object.keys(data).join(', ') || 'none'
-    const message = `Secret ${secret} has keys ${keys}; it needs username and password (https), or ssh-privatekey and known_hosts (ssh)`
+    const message = `Secret ${secret} has keys ${keys.join(', ') || 'none'}; it needs username and password (https), or ssh-privatekey and known_hosts (ssh)`
     throw new SourceError('SourceAuthFailed', 'spec.source.git.secretRef', message)
   }
   return credentials

@@ -1,7 +1,7 @@
 /**
  * @module server: the embedded Kubernetes API server, the library `oarlock/server`. Start reading at `start-server.ts`.
  * In: a data directory and an address. Out: a server that kubectl, client-go and our own client cannot distinguish from
- * kube-apiserver for the kinds it serves. It serves one machine and runs no pods.
+ * kube-apiserver for the kinds it serves. It serves one machine; Pods run on the kubelets that join it.
  *
  * The path of a request: http/ (route, body, authentication) → rest/ (verbs) → registry/ (the rules of each kind) → storage/
  * (durable commits). Committed changes go to clients through watch/ and wire/. lifecycle/ is the background work: finalization of
@@ -15,7 +15,7 @@
  * | composition | `start-server.ts` |
  * | transport | http/ |
  * | endpoints and background work | review/ (access reviews, token requests), discovery/ (API groups, OpenAPI), lifecycle/ |
- * | verbs | rest/ (create, get, list, watch, update, patch, delete) |
+ * | verbs | rest/ (create, get, list, watch, update, patch, delete), kubelet/ (logs and streams of Pods) |
  * | delivery | watch/ (open watches), wire/ (JSON, YAML, Tables) |
  * | rules | registry/ (kinds), quota/ (ResourceQuota), auth/ (authentication, RBAC), audit/ (audit log) |
  * | data | storage/ (tables, commits, backup) |
@@ -32,6 +32,8 @@ export {
   adminsGroup,
   type DeletionPlugin,
   issueClientCertificate,
+  issueKubeletCertificates,
+  type KubeletCertificates,
   readCertificates as readServingCertificates,
   type User,
 } from './auth/index.ts'

@@ -11,9 +11,12 @@ import {
   type DeletionPlugin,
   type IssueTokenOptions,
   kubeconfigText,
+  NodeAuthorizer,
+  nodeRestriction,
   openIdDocument,
   Rbac,
   readCertificates,
+  readKubeletClient,
   ServiceAccountTokens,
   SigningKey,
   Tokens,
@@ -23,6 +26,7 @@ import { Discovery, kubernetesVersion } from './discovery/index.ts'
 import { Fairness, type FairnessLimits } from './fairness/index.ts'
 import {
   backupMount,
+  type HandlerOptions,
   keyRotationMount,
   type Listener,
   type LocalConnection,
@@ -30,7 +34,10 @@ import {
   type Mount,
   makeHandler,
   makeListener,
+  mayUpgrade,
+  upgradeConnection,
 } from './http/index.ts'
+import { KubeletProxy, StreamLimiter } from './kubelet/index.ts'
 import { advertiseAddress, kubernetesServiceNames, Lifecycle } from './lifecycle/index.ts'
 import { countConnections, listenOn, urlHost } from './listen.ts'
 import { RequestMetrics, ServerMetrics, type ServerStats } from './metrics/index.ts'
@@ -150,7 +157,8 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     audit = options.audit && openAudit(options.audit, text => yaml().parse(text), log)
     const registry = new Registry(store)
     const rbac = new Rbac(store)
-    const authorization = new Authorization(rbac, options.authorize)
+    const authorization = new Authorization(rbac, new NodeAuthorizer(store), options.authorize)
+    const nodes = nodeRestriction(store)
     const quotas = new Quotas(store)
     const services: Services = { store, registry, quotas, watches, pages: new PagedLists(), maxWatchBufferBytes }
     const serviceAccounts = new ServiceAccountTokens(
@@ -223,14 +231,15 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
         onInternalError: error => log.error({ err: error }, 'the rotation of the encryption key failed'),
       }),
     ]
-    const handler = makeHandler({
+    const handlerOptions: HandlerOptions = {
       services,
       discovery: new Discovery(registry),
       tokens,
       authorize: authorization.authorize,
       reviews: new Reviews({ store, authorization, tokens, serviceAccounts }),
-      admissionPlugins: withCustom(rbacAdmissionPlugins(rbac, authorization), options.admissionPlugins),
-      deletionPlugins: options.deletionPlugins ?? new Map(),
+      kubelets: new KubeletProxy({ store, credentials: () => readKubeletClient(pkiDir, store.nowMs), streams: new StreamLimiter() }),
+      admissionPlugins: inOrder(rbacAdmissionPlugins(rbac, authorization), nodes.admission, options.admissionPlugins),
+      deletionPlugins: inOrder(nodes.deletion, options.deletionPlugins),
       openId: path => openIdDocument(path, serviceAccounts, url),
       mounts: allMounts,
       fairness,
@@ -241,11 +250,13 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       auditor: audit?.auditor,
       onInternalError: (error, request) =>
         log.error({ err: error, method: request.method, url: request.url?.split('?')[0] }, 'a request failed'),
-    })
+    }
+    const handler = makeHandler(handlerOptions)
     listener = makeListener({
       connections: limiter,
       tls: certificates,
       handler,
+      upgrades: { accept: mayUpgrade, serve: (...request) => upgradeConnection(handlerOptions, ...request) },
       nodeHttpPrefixes: allMounts.map(mount => mount.prefix),
       onTlsError: error => log.debug({ err: error }, 'a TLS handshake failed'),
       onServerError: error => log.error({ err: error, reason: openFilesError(error) }, 'failed to accept a connection'),
@@ -339,13 +350,15 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
   }
 }
 
-type AdmissionPlugins = ReadonlyMap<string, AdmissionPlugin>
+type Plugin = (...request: never[]) => string | undefined
 
-/** A custom plugin replaces none: it is called for what the one of the server accepts. */
-function withCustom(own: AdmissionPlugins, custom: AdmissionPlugins = new Map()): AdmissionPlugins {
-  const both = (table: string, plugin: AdmissionPlugin): AdmissionPlugin => {
-    const first = own.get(table)
-    return first ? (...request) => first(...request) ?? plugin(...request) : plugin
-  }
-  return new Map([...own, ...[...custom].map(([table, plugin]) => [table, both(table, plugin)] as const)])
+/** Calls the plugins of each table in order, until one rejects: a custom plugin replaces none, it is called for what the server accepts. */
+function inOrder<P extends Plugin>(...maps: (ReadonlyMap<string, P> | undefined)[]): ReadonlyMap<string, P> {
+  const all = new Map<string, P>()
+  for (const map of maps)
+    for (const [table, plugin] of map ?? []) {
+      const first = all.get(table)
+      all.set(table, first ? (((...request) => first(...request) ?? plugin(...request)) as P) : plugin)
+    }
+  return all
 }

@@ -4,6 +4,7 @@
  * Input: content with a Run's epoch, or with a user's lock id. Output: an acknowledgement when it is on disk (invariant 5), or a rejection
  * whose content is stored as an orphaned version (invariant 3).
  * With the versions it keeps plans, and what the last Apply used, for the destruction; `state-facts.ts` has what the controllers ask for.
+ * `run-inputs.ts` has what a worker gets for its Run besides states: Secrets, ConfigMaps and outputs, from where `inputs` finds them.
  * `state-handler.ts` serves workers and is a Terraform HTTP backend; `StateClient`, `streamStateFile` and `recoverState` are the worker's side.
  * Out of scope: authentication and authorization (`authorize` is passed in), and whether a Run has abandoned its lock (`isLockAbandoned` is
  * passed in, invariant 4).
@@ -15,6 +16,14 @@ export type { OrphanReason } from './decide-write.ts'
 export { describeHolder, isSameHolder, type LockHolder, type LockInfo, type RunHolder, type UserHolder } from './lock-holder.ts'
 export { type IsLockAbandoned, openStateStore, type StateStore, type StateStoreOptions, type TokenRotation } from './open-state-store.ts'
 export { keptStatePath, type RecoverStateOptions, type RecoverStateResult, recoverState } from './recover-state.ts'
+export {
+  type AuthorizedRun,
+  type InputObject,
+  type RunInputObjects,
+  RunInputsError,
+  type RunInputsSource,
+  type StackOutputsData,
+} from './run-inputs.ts'
 export { type CallOptions, type ClientVersion, StateClient, type StateClientOptions } from './state-client.ts'
 export { LockedError, StaleEpochError, StateClientError } from './state-client-error.ts'
 export type { StateFacts } from './state-facts.ts'

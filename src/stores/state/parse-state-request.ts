@@ -18,6 +18,8 @@ const runResources = [
   'configuration',
   'encrypt',
   'decrypt',
+  'inputs',
+  'outputs',
 ] as const
 export type RunResource = (typeof runResources)[number] | 'plan' | 'journal' | 'complete'
 
@@ -34,6 +36,8 @@ export type RunTarget = {
   digest: string
   /** With `journal` and `complete`: the number of the update in the Run. With `pulumi`: that of the update whose checkpoint it is. Otherwise 0. */
   update: number
+  /** With `outputs`: the other Stack whose outputs they are; empty for those of the Run's own, and for other resources. */
+  outputsOf: string
   /** Version of the Pulumi CLI, for messages. */
   cliVersion: string
 }
@@ -142,7 +146,7 @@ export function parseTarget(req: IncomingMessage): StateTarget {
       if (typeof cliVersion !== 'string' || !/^[\w.+-]{0,64}$/.test(cliVersion))
         throw new HttpError(400, 'BadRequest', 'the header Oarlock-Pulumi-Version must have at most 64 characters of A-Z a-z 0-9 . _ + -')
       return {
-        ...{ kind: 'run', namespace, stack, runName, digest: '', cliVersion },
+        ...{ kind: 'run', namespace, stack, runName, digest: '', outputsOf: '', cliVersion },
         update: update === undefined ? 0 : parseWholeNumber('the header Oarlock-Update', update),
         ...target,
         epoch: parseWholeNumber('the header Oarlock-Epoch', epoch),
@@ -213,6 +217,10 @@ export function parseValues(bytes: Buffer): Buffer[] {
 
 /** What follows the name of a Run. @throws {HttpError} 400 */
 function parseRunPath([resource, argument, ...more]: readonly string[]): (Pick<RunTarget, 'resource'> & Partial<RunTarget>) | undefined {
+  if (resource === 'outputs' && argument !== undefined && more.length === 0) {
+    checkName('stack', argument, 'dns1123Subdomain')
+    return { resource, outputsOf: argument }
+  }
   const plain = runResources.find(name => name === resource)
   if (plain) return argument === undefined ? { resource: plain } : undefined
   if (argument === undefined) return undefined

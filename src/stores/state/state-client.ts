@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { jitteredDelayMs, parseServerAddress } from '../../kubernetes/util/index.ts'
 import { type HttpResponse, HttpSender } from '../http/index.ts'
 import type { LockHolder } from './lock-holder.ts'
+import { type RunInputObjects, runInputsErrorStatus, type StackOutputsData } from './run-inputs.ts'
 import { LockedError, StaleEpochError, StateClientError } from './state-client-error.ts'
 import type { NewestPulumi } from './state-types.ts'
 
@@ -25,6 +26,7 @@ export type StateClientOptions = {
 }
 
 export type CallOptions = { deadlineMs?: number; signal?: AbortSignal }
+type Method = 'GET' | 'PUT' | 'POST' | 'DELETE'
 type Content = { bytes: Uint8Array; sequence?: number; headers?: Record<string, string> }
 export type ClientVersion = { version: number; epoch: number; bytes: Buffer }
 
@@ -170,6 +172,31 @@ export class StateClient {
     return status === 404 ? undefined : body
   }
 
+  /**
+   * What this Run references. Other codes: 403 `InputsNotAllowed`, 409 `OutputsSecretTaken` (its outputs could not be stored), 413 `InputsTooLarge`.
+   */
+  async getInputs(options?: CallOptions): Promise<RunInputObjects> {
+    const { body } = await this.#call('GET', '/inputs', undefined, options)
+    return JSON.parse(body.toString()) as RunInputObjects
+  }
+
+  /** The outputs of a Stack that this Run references; undefined if it has none. */
+  async getOutputs(stack: string, options?: CallOptions): Promise<StackOutputsData | undefined> {
+    const { body } = await this.#call('GET', `/outputs/${encodeURIComponent(stack)}`, undefined, options)
+    const outputs = JSON.parse(body.toString()) as Partial<StackOutputsData>
+    return outputs.data && { ...outputs, data: outputs.data }
+  }
+
+  /** Stores the outputs of the Run's Stack. Other codes: 409 `OutputsSecretTaken`, 422 `OutputsRejected`. */
+  async putOutputs(outputs: StackOutputsData, options?: CallOptions): Promise<void> {
+    await this.#call('PUT', '/outputs', { bytes: Buffer.from(JSON.stringify(outputs)) }, options)
+  }
+
+  /** Deletes the outputs of the Run's Stack. Idempotent. */
+  async deleteOutputs(options?: CallOptions): Promise<void> {
+    await this.#call('DELETE', '/outputs', undefined, options)
+  }
+
   /** Closes its own connections. Active calls fail. */
   async close(): Promise<void> {
     this.#sender.destroy()
@@ -205,13 +232,7 @@ export class StateClient {
   }
 
   async #call(
-    ...[method, path, content, options = {}, acceptedStatuses = []]: [
-      'GET' | 'PUT' | 'POST',
-      string,
-      Content | undefined,
-      CallOptions?,
-      number[]?,
-    ]
+    ...[method, path, content, options = {}, acceptedStatuses = []]: [Method, string, Content | undefined, CallOptions?, number[]?]
   ): Promise<HttpResponse> {
     const { deadlineMs = this.#options.deadlineMs ?? 60_000, signal } = options
     const endMs = performance.now() + deadlineMs
@@ -235,7 +256,7 @@ export class StateClient {
   }
 
   async #attempt(
-    ...[method, path, content, signal]: ['GET' | 'PUT' | 'POST', string, Content | undefined, AbortSignal | undefined]
+    ...[method, path, content, signal]: [Method, string, Content | undefined, AbortSignal | undefined]
   ): Promise<HttpResponse> {
     const { token, epoch, attemptMs = 15_000 } = this.#options
     return await this.#sender.send({
@@ -274,10 +295,18 @@ function toError(method: string, path: string, { status, body }: HttpResponse): 
   if (code === 'StaleEpoch') return new StaleEpochError(message, content.orphan)
   if (code === 'Locked' || code === 'NotLockHolder') return new LockedError(status, message, content.holder, content.orphan)
   // For users: the conditions of the Stack show it.
-  if (code === 'StateMissing' || code === 'StateRegressed' || code === 'JournalUnreadable' || code === 'StateFull')
+  if (
+    code === 'StateMissing' ||
+    code === 'StateRegressed' ||
+    code === 'JournalUnreadable' ||
+    code === 'StateFull' ||
+    isRunInputsError(code)
+  )
     return new StateClientError(status, code, message)
   return new StateClientError(status, code, text)
 }
+
+const isRunInputsError = (code: string) => code !== 'Unavailable' && Object.hasOwn(runInputsErrorStatus, code)
 
 let lastSequence = 0
 

@@ -17,6 +17,8 @@ import {
   type RunTarget,
 } from './parse-state-request.ts'
 import { requiredAccess } from './required-access.ts'
+import type { RunInputsSource } from './run-inputs.ts'
+import { isRunInputs, serveRunInputs } from './serve-run-inputs.ts'
 import { accessDenied, lockRejected, notLockHolder, sendKept, sendVersion, sendWriteResult, toHttpError } from './state-responses.ts'
 import type { StateWriteResult, VersionKind } from './state-types.ts'
 
@@ -59,6 +61,8 @@ export type StateHandlerOptions = {
   store: StateStore
   authorize(request: StateAccessRequest): Promise<StateAccess>
   isLockAbandoned: IsLockAbandoned
+  /** Default: there are no inputs, and their paths get 404. */
+  inputs?: RunInputsSource | undefined
   /** Default: a new one. */
   limiter?: RequestLimiter | undefined
   /** A request whose body is idle for this long gets 408. Default 30,000. */
@@ -104,7 +108,7 @@ const maxSecretsBytes = 16 * 1024 * 1024
 /**
  * Serves the store at `/state/<namespace>/<stack>`: the Terraform HTTP backend (GET, POST, DELETE, LOCK, UNLOCK), and `/lock`, `/token`,
  * `/fence`, `/accept`, `/check`, `/decrypt`, `/versions[/N]`, `/orphans[/N]`, `/plan/<digest>`, `/diff/<runName>` and `DELETE /data?uid=` for users; `/run/<runName>/{state,incomplete,inventory,lock,unlock,plan/<digest>,diff,configuration}`,
- * and for Pulumi `/run/<runName>/{pulumi,pulumi-version,refused-pulumi,refused-journal,journal/<update>,journal/<update>/complete,encrypt,decrypt}`, with the header
+ * `/run/<runName>/{inputs,outputs,outputs/<stack>}` (`serve-run-inputs.ts`), and for Pulumi `/run/<runName>/{pulumi,pulumi-version,refused-pulumi,refused-journal,journal/<update>,journal/<update>/complete,encrypt,decrypt}`, with the header
  * `Oarlock-Epoch` for workers. Never rejects, and never responds 500 to a client error. Errors are `{error:{code,message}}`; a held lock is 423.
  */
 export function createStateHandler(options: StateHandlerOptions): StateHandler {
@@ -188,6 +192,10 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
     const { method, res, body, stackUid } = exchange
     const { resource, runName, epoch, sequence } = target
     const holder = { kind: 'Run' as const, runName, epoch }
+    if (isRunInputs(target)) {
+      if (options.inputs === undefined) throw new HttpError(404, 'NotFound', 'these stores do not serve the inputs of Runs')
+      return await serveRunInputs(target, exchange, { source: options.inputs, fence: uid => store.fence(uid) })
+    }
     switch (`${method} ${resource}`) {
       case 'GET state':
       case 'GET inventory':

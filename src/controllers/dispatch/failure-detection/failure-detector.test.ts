@@ -201,6 +201,43 @@ describe('suspects', () => {
   })
 })
 
+describe('a worker whose processes have all ended', () => {
+  const goneDetector = () => {
+    const detector = new FailureDetector(10_000)
+    detector.leaseChanged({ ...leaseOf('w', '1'), durationMs: 60_000 }, 0)
+    detector.workerChanged(workerOf('w'), 0)
+    assert.deepEqual(detector.decide(0).expired, [])
+    assert.equal(detector.processExited('w', true), true)
+    return detector
+  }
+  test('is lost before its Lease expires', () => {
+    const detector = goneDetector()
+    assert.deepEqual(detector.decide(1).expired, [{ worker: 'w', lease: { uid: 'l', resourceVersion: '1' } }])
+    assert.deepEqual(detector.decide(2).expired, [], 'it is being confirmed')
+    detector.lossSettled('w', 'Lost', 3)
+    assert.deepEqual(
+      [...detector.lost()].map(({ name }) => name),
+      ['w'],
+    )
+  })
+  test('is confirmed again after half a second, if its last renewal was not seen yet', () => {
+    const detector = goneDetector()
+    detector.decide(1)
+    detector.lossSettled('w', 'Renewed', 2)
+    assert.deepEqual([detector.decide(2).expired, detector.decide(2).requeueAfterMs], [[], 500])
+    detector.leaseChanged({ ...leaseOf('w', '2'), durationMs: 60_000 }, 100)
+    assert.deepEqual(detector.decide(502).expired, [{ worker: 'w', lease: { uid: 'l', resourceVersion: '2' } }])
+  })
+  test('may be known to be gone only after its process had exited', () => {
+    const detector = new FailureDetector(10_000)
+    detector.workerChanged(workerOf('w'), 0)
+    detector.processExited('w')
+    assert.equal(detector.processExited('w', true), true)
+    assert.equal(detector.processExited('w', true), false)
+    assert.deepEqual(detector.decide(1).expired, [{ worker: 'w', lease: undefined }])
+  })
+})
+
 describe('the loss of a worker', () => {
   const expiredDetector = () => {
     const detector = new FailureDetector(10_000)

@@ -21,6 +21,8 @@ type ObservedWorker = {
   durationMs: number
   /** Its process has ended: it is a suspect immediately, and lost when its Lease has expired. */
   hasExited: boolean
+  /** So have all processes that it started: its Lease need not expire. */
+  isGone: boolean
   /** `Confirming`: the server is being asked. `Lost`: confirmed, and what it leaves is being removed. */
   state: 'Observed' | 'Confirming' | 'Lost'
 }
@@ -96,10 +98,11 @@ export class FailureDetector {
     return this.#refresh(name, observed, nowMs)
   }
 
-  processExited(name: string): boolean {
+  /** @param isGone whether all processes that it started have ended too. */
+  processExited(name: string, isGone = false): boolean {
     const observed = this.#workers.get(name)
-    if (!observed?.worker || observed.hasExited) return false
-    observed.hasExited = true
+    if (!observed?.worker || (observed.hasExited && (observed.isGone || !isGone))) return false
+    Object.assign(observed, { hasExited: true, isGone })
     this.#flagged.add(name)
     this.#checkSoon()
     return true
@@ -110,7 +113,7 @@ export class FailureDetector {
     if (observed?.state !== 'Confirming') return false
     observed.state = outcome === 'Lost' ? 'Lost' : 'Observed'
     if (outcome !== 'Lost' && !observed.hasExited) this.#flagged.delete(name)
-    if (outcome === 'Failed') this.#retryAtMs.set(name, nowMs + retryAfterMs)
+    if (outcome === 'Failed' || (outcome === 'Renewed' && observed.isGone)) this.#retryAtMs.set(name, nowMs + retryAfterMs)
     // The new renewal comes with the watch. Until then its time counts from the moment at which the server reported it.
     if (outcome === 'Renewed') this.#observer.restart(name, nowMs)
     this.#checkSoon()
@@ -164,7 +167,7 @@ export class FailureDetector {
     this.#expireAtMs = Number.POSITIVE_INFINITY
     for (const { worker: name, sinceMs } of this.#observer.bySilence()) {
       const observed = this.#workers.get(name)!
-      if (observed.state !== 'Observed') continue
+      if (observed.state !== 'Observed' || observed.isGone) continue
       const { durationMs } = observed
       const expireAtMs = Math.max(sinceMs + durationMs, this.#retryAtMs.get(name) ?? Number.NEGATIVE_INFINITY)
       if (nowMs < sinceMs + durationMs / 2) {
@@ -175,13 +178,14 @@ export class FailureDetector {
       }
       suspects.add(name)
       if (nowMs < expireAtMs) this.#expireAtMs = Math.min(this.#expireAtMs, expireAtMs)
-      else {
-        observed.state = 'Confirming'
-        this.#flagged.add(name)
-        this.#retryAtMs.delete(name)
-        const { lease } = observed
-        expired.push({ worker: name, lease: lease && { uid: lease.uid, resourceVersion: lease.resourceVersion } })
-      }
+      else expired.push(this.#expire(name, observed))
+    }
+    for (const name of this.#flagged) {
+      const observed = this.#workers.get(name)
+      if (!observed?.isGone || observed.state !== 'Observed') continue
+      const retryAtMs = this.#retryAtMs.get(name) ?? Number.NEGATIVE_INFINITY
+      if (nowMs < retryAtMs) this.#expireAtMs = Math.min(this.#expireAtMs, retryAtMs)
+      else expired.push(this.#expire(name, observed))
     }
     this.#checkAtMs = Math.min(this.#checkAtMs, this.#expireAtMs)
     const changed = this.#suspects.symmetricDifference(suspects)
@@ -191,10 +195,19 @@ export class FailureDetector {
 
   // ---- bookkeeping
 
+  #expire(name: string, observed: ObservedWorker): ExpiredWorker {
+    observed.state = 'Confirming'
+    this.#flagged.add(name)
+    this.#retryAtMs.delete(name)
+    const { lease } = observed
+    return { worker: name, lease: lease && { uid: lease.uid, resourceVersion: lease.resourceVersion } }
+  }
+
   #observed(name: string): ObservedWorker {
     let observed = this.#workers.get(name)
     if (!observed) {
-      observed = { lease: undefined, worker: undefined, hasRuns: false, durationMs: this.#durationMs, hasExited: false, state: 'Observed' }
+      const initial = { lease: undefined, worker: undefined, hasRuns: false, hasExited: false, isGone: false }
+      observed = { ...initial, durationMs: this.#durationMs, state: 'Observed' }
       this.#workers.set(name, observed)
     }
     return observed
@@ -206,7 +219,7 @@ export class FailureDetector {
     if (!worker && !hasRuns && !lease?.isOfWorker) {
       // A Lease of another component, such as that of leader election, is kept here in case a Worker of its name registers.
       if (!lease) this.#workers.delete(name)
-      Object.assign(observed, { state: 'Observed', hasExited: false })
+      Object.assign(observed, { state: 'Observed', hasExited: false, isGone: false })
       this.#flagged.delete(name)
       this.#observer.forget(name)
       this.#retryAtMs.delete(name)
@@ -228,6 +241,7 @@ export class FailureDetector {
   #restart(name: string, observed: ObservedWorker, nowMs: number): void {
     observed.state = 'Observed'
     observed.hasExited = false
+    observed.isGone = false
     this.#flagged.delete(name)
     this.#observer.restart(name, nowMs)
     this.#checkSoon()

@@ -9,4 +9,5 @@
 export { type Candidate, chooseWorker, failureDomainLabel, sample, sampleSize } from './choose-worker.ts'
 export { type Engines, enginesOf, formatMemory, unmetRequirement } from './match-worker.ts'
 export { type Assignment, type ScheduleOptions, Scheduler, starvedAfterMs, starvedEvery } from './scheduler.ts'
+export { anyTrustDomain, trustDomainToRecord } from './trust-domain.ts'
 export { type PoolWorkerCounts, WorkerInventory } from './worker-inventory.ts'

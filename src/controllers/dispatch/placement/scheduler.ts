@@ -56,7 +56,7 @@ export class Scheduler {
       return undefined
     const { fifo } = queue.put(request)
     const isBlocked = fifo.tenantQueue.account.queued > 1 || queue.limitReached(fifo) !== undefined
-    const worker = isBlocked ? undefined : inventory.assign(requirements, cacheKeys, random)
+    const worker = isBlocked ? undefined : inventory.assign(requirements, cacheKeys, random, true)
     if (worker === undefined) queue.remove(key)
     else this.#start({ key, namespace, pool, concurrencyKey: concurrency?.key, sinceMs: nowMs })
     return worker

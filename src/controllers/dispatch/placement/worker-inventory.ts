@@ -4,6 +4,7 @@ import type { Requirements } from '../queue/index.ts'
 import { freeSlots, isExhausted, isSchedulable, noLoad, type WorkerLoad, type WorkerLoads, withRun } from '../worker-load.ts'
 import { type Candidate, chooseWorker, domainOf, sample, sampleSize } from './choose-worker.ts'
 import { type Engines, unmetRequirement } from './match-worker.ts'
+import { isInTrustDomain, trustDomainToRecord } from './trust-domain.ts'
 
 type InventoryWorker = Candidate & {
   worker: Worker
@@ -131,11 +132,13 @@ export class WorkerInventory {
   /**
    * Assigns a slot of the best Worker that fits. Returns its name; undefined if none fits.
    * @param random 0 ≤ x < 1; for sampling large pools.
+   * @param isWithoutRecord excludes Workers in which the trust domain of their first Run has to be recorded before.
    */
-  assign(requirements: Requirements, cacheKeys: readonly string[], random: () => number): string | undefined {
+  assign(requirements: Requirements, cacheKeys: readonly string[], random: () => number, isWithoutRecord = false): string | undefined {
     const pool = this.#pools.get(requirements.pool)
     if (!pool || pool.free.length === 0) return undefined
-    const doesFit = (candidate: InventoryWorker) => fits(requirements, candidate, pool.engines)
+    const doesFit = (candidate: InventoryWorker) =>
+      fits(requirements, candidate, pool.engines) && !(isWithoutRecord && trustDomainToRecord(requirements, candidate.worker) !== undefined)
     let candidates = sample(pool.free, random).filter(doesFit)
     // If no Worker of the sample fits, another one still may.
     if (candidates.length === 0 && pool.free.length > sampleSize) candidates = pool.free.filter(doesFit)
@@ -157,6 +160,7 @@ export class WorkerInventory {
       if (
         !candidate.isSchedulable ||
         !isReusable(candidate.worker) ||
+        !isInTrustDomain(requirements, candidate.worker) ||
         unmetRequirement(requirements, candidate.worker, engines) !== undefined
       )
         continue
@@ -190,7 +194,10 @@ export class WorkerInventory {
     const name = nameOf(candidate)
     pool.members.delete(name)
     subtractCounts(pool, candidate)
-    this.#add(worker, withRun(load, 1, requirements))
+    // It counts before it is recorded; if the worker is observed meanwhile, the server refuses another.
+    const trustDomain = trustDomainToRecord(requirements, worker)
+    const assumed = trustDomain === undefined ? worker : { ...worker, spec: { ...worker.spec, trustDomain } }
+    this.#add(assumed, withRun(load, 1, requirements))
     return name
   }
 
@@ -280,6 +287,7 @@ function fits(requirements: Requirements, { worker, cpuMillis, memoryBytes }: In
   return (
     requirements.cpuMillis <= cpuMillis &&
     requirements.memoryBytes <= memoryBytes &&
+    isInTrustDomain(requirements, worker) &&
     unmetRequirement(requirements, worker, engines) === undefined
   )
 }

@@ -9,6 +9,8 @@ export type PoolDemand = {
   readonly queued: number
   /** Queued Runs that more workers of this pool would let start; Runs blocked by a limit are not counted. */
   readonly startable: number
+  /** Workers that these Runs need in addition, because those that are idle or starting are dedicated to others. Default: as many as are missing. */
+  readonly needed?: number
 }
 
 export type PoolsInput = {
@@ -34,8 +36,11 @@ export type PoolStatusCounts = {
   readonly desired: number
 }
 
-/** `Queue`: Runs are queued. `Minimum`: `min` or the schedule requires the workers. `Idle`: they are surplus. `PoolDeleted`: their pool was deleted. */
-export type ScaleReason = 'Queue' | 'Minimum' | 'Idle' | 'PoolDeleted'
+/**
+ * `Queue`: Runs are queued. `Minimum`: `min` or the schedule requires the workers. `Idle`: they are surplus. `PoolDeleted`: their pool was deleted.
+ * `TrustDomain`: they make room for Runs of another trust domain.
+ */
+export type ScaleReason = 'Queue' | 'Minimum' | 'Idle' | 'PoolDeleted' | 'TrustDomain'
 
 export type PoolsDecision = {
   /** Workers to start now. */
@@ -54,6 +59,7 @@ export type PoolSizeInput = {
   readonly spec: Pick<WorkerPoolSpec, 'slots' | 'max'>
   /** As in {@link PoolDemand}. */
   readonly startable: number
+  readonly needed?: number | undefined
   /** Registered workers. */
   readonly workers: number
   readonly busy: number
@@ -81,13 +87,13 @@ export type PoolSize = {
  *
  * @returns the desired number of workers, and how many to start now.
  */
-export function decidePoolSize({ spec, startable, workers, busy, idle, min, state, nowMs }: PoolSizeInput): PoolSize {
+export function decidePoolSize({ spec, startable, needed: extra = 0, workers, busy, idle, min, state, nowMs }: PoolSizeInput): PoolSize {
   const { slots = 1, max = 4 } = spec
   const needed = busy + Math.ceil(startable / slots)
   const desired = Math.max(Math.min(needed, max), Math.min(min, max))
   const starting = state?.starting.length ?? 0
   const surplus = busy + idle + starting - desired
-  const missing = Math.min(-surplus, max - workers - starting)
+  const missing = Math.min(Math.max(-surplus, extra), max - workers - starting)
   const isInBackoff = state !== undefined && nowMs < state.notBeforeMs
   // After a failed start a single worker probes whether starting works again.
   const isProbing = state !== undefined && state.failures > 0
@@ -138,7 +144,7 @@ export function decidePools({ demand, inventory, pools, starts, nowMs }: PoolsIn
   for (const pool of pools) {
     const { name } = pool.metadata
     const { mode } = pool.spec
-    const { queued, startable } = demand.get(name) ?? { queued: 0, startable: 0 }
+    const { queued, startable, needed } = demand.get(name) ?? { queued: 0, startable: 0 }
     deletedPools.delete(name)
     const minimum = warmMinimum(pool.spec, nowMs)
     if (minimum.errors.length > 0) errors.set(name, minimum.errors.join('; '))
@@ -146,7 +152,7 @@ export function decidePools({ demand, inventory, pools, starts, nowMs }: PoolsIn
     const { workers, busy, idle } = inventory.count(name)
     const state = starts.get(name)
     const starting = state?.starting.length ?? 0
-    const size = decidePoolSize({ spec: pool.spec, startable, workers, busy, idle, min: minimum.min, state, nowMs })
+    const size = decidePoolSize({ spec: pool.spec, startable, needed, workers, busy, idle, min: minimum.min, state, nowMs })
     const { desired, surplus } = size
     statusCounts.set(name, { queued, busy, starting, workers, desired })
 
@@ -166,6 +172,6 @@ export function idleTimeoutMs({ spec }: { readonly spec: Pick<WorkerPoolSpec, 'i
 }
 
 /** A worker without `idleSince` has been idle since its creation. The worker's own clock is good enough: it affects cost, not correctness. */
-function idleSinceMs({ metadata, status }: Worker): number {
+export function idleSinceMs({ metadata, status }: Worker): number {
   return Date.parse(status?.idleSince ?? metadata.creationTimestamp)
 }

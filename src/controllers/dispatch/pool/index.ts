@@ -12,6 +12,7 @@ export { decideOrphans, type OrphanSince } from './decide-orphans.ts'
 export {
   decidePoolSize,
   decidePools,
+  idleSinceMs,
   idleTimeoutMs,
   type PoolDemand,
   type PoolSize,
@@ -21,11 +22,22 @@ export {
   type PoolsInput,
   type ScaleReason,
 } from './decide-pools.ts'
-export { PodPool, type PodWorkerOptions } from './pods/index.ts'
-export { type DriverListener, type DriverWorker, type ExitFailure, type PoolDriver, StartError } from './pool-driver.ts'
+export { type PlannedWorkers, planWorkers } from './plan-workers.ts'
+export { addDisruptionController, PodPool, type PodWorkerOptions } from './pods/index.ts'
+export {
+  type DriverListener,
+  type DriverWorker,
+  type ExitFailure,
+  type LossReason,
+  type PoolDriver,
+  StartError,
+  type WorkerExit,
+  type WorkerPurpose,
+} from './pool-driver.ts'
 export { RequestedPool } from './requested-pool.ts'
 export {
   currentFailure,
+  domainFailure,
   initialStartState,
   type StartFailure,
   type StartFailureReason,
@@ -40,3 +52,4 @@ export {
 export { type StartPlan, StartTracker } from './start-tracker.ts'
 export { crashOf } from './worker-crash.ts'
 export { workerEnvironment } from './worker-environment.ts'
+export { failedStatus, type WorkerReport } from './worker-report.ts'

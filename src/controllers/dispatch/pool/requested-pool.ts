@@ -1,4 +1,4 @@
-import { crashReasons, hasRegistered, isStartRequested, labels, type Worker, type WorkerPool, workerResource } from '../../../api/index.ts'
+import { crashReasons, hasRegistered, isHostRequested, labels, type Worker, type WorkerPool, workerResource } from '../../../api/index.ts'
 import { coerceError, type Informer, type Log, type Manager } from '../../../kubernetes/controller/index.ts'
 import { isReason, type StatusError } from '../../../kubernetes/object/index.ts'
 import { decideRequestGarbage } from './decide-request-garbage.ts'
@@ -25,20 +25,20 @@ export class RequestedPool implements PoolDriver {
   constructor(dependencies: RequestedPoolDependencies) {
     this.#dependencies = dependencies
     this.#workers = dependencies.manager.informer(workerResource, {
-      indexes: { requested: worker => (isStartRequested(worker) ? ['yes'] : []) },
+      indexes: { requested: worker => (isHostRequested(worker) ? ['yes'] : []) },
     })
     this.#workers.onChange({
       // Another leader may have requested it.
       added: worker => {
-        if (isStartRequested(worker) && worker.status?.phase !== 'Failed') this.#listener?.observed(driverWorkerOf(worker))
+        if (isHostRequested(worker) && worker.status?.phase !== 'Failed') this.#listener?.observed(driverWorkerOf(worker))
       },
       updated: (old, worker) => {
-        if (!worker.spec.start || old.status?.phase === worker.status?.phase) return
+        if (!worker.spec.start || worker.spec.pod || old.status?.phase === worker.status?.phase) return
         if (worker.status?.phase === 'Failed') this.#listener?.exited(worker.metadata.name, worker.status.exitCode, failureOf(worker))
         else this.#listener?.observed({ ...driverWorkerOf(worker), isReleased: hasRegistered(worker) })
       },
       deleted: worker => {
-        if (worker.spec.start) this.#listener?.observed({ ...driverWorkerOf(worker), isReleased: true })
+        if (worker.spec.start && !worker.spec.pod) this.#listener?.observed({ ...driverWorkerOf(worker), isReleased: true })
       },
     })
   }
@@ -73,7 +73,7 @@ export class RequestedPool implements PoolDriver {
   /** Withdraws a request; the host stops the process, if there is one. Has no effect on a worker that has registered. */
   stop(workerName: string): void {
     const worker = this.#workers.get(workerName)
-    if (worker && isStartRequested(worker)) this.#delete(worker)
+    if (worker && isHostRequested(worker)) this.#delete(worker)
   }
 
   /** Deletes failed requests, whose failure the pool reports by now, and reports those that no host claims. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
   currentFailure,
+  domainFailure,
   initialStartState,
   nextTimeoutMs,
   type StartFailure,
@@ -86,4 +87,15 @@ test('a worker is proven without a Run after one minute', () => {
   assert.equal(nextTimeoutMs(registered), 62_000)
   assert.equal(withTimeouts(registered, 61_999).state, registered)
   assert.deepEqual(withTimeouts(registered, 62_000).state, initialStartState)
+})
+
+test('a failed start of a Pod for one trust domain delays only that one, until one of its Pods has registered', () => {
+  const start = (state: typeof initialStartState, name: string, nowMs: number) => withStarted(state, name, nowMs, 'shop/deploy')
+  let state = withFailed(start(initialStartState, 'w1', 0), 'w1', crash, 0)
+  assert.deepEqual([state.failures, state.notBeforeMs, currentFailure(state)], [0, 0, undefined])
+  assert.deepEqual(domainFailure(state, 'shop/deploy'), { failures: 1, notBeforeMs: 1_000, lastFailure: crash })
+  assert.equal(domainFailure(state, 'shop/other'), undefined)
+  state = withFailed(start(state, 'w2', 1_000), 'w2', crash, 1_000)
+  assert.equal(domainFailure(state, 'shop/deploy')?.notBeforeMs, 3_000)
+  assert.equal(domainFailure(withRegistered(start(state, 'w3', 3_000), 'w3', 4_000), 'shop/deploy'), undefined)
 })

@@ -4,7 +4,7 @@ import { exponentialDelayMs } from '../../../kubernetes/util/index.ts'
  * Why a worker failed to start; the reason of the pool's condition `Ready`.
  * `CreateFailed`: its process or Pod could not be created. `QuotaExceeded`: a ResourceQuota allows no more Pods. `ImagePullFailed`,
  * `ContainerConfigError`, `Unschedulable`: its Pod exists and does not run, or no host has claimed it. `CredentialRejected`: the server rejected its credential.
- * `CrashedOnStartup`: it exited before it started a Run. `Evicted`: its Pod was evicted. `RegistrationFailed`: it did not register in time.
+ * `CrashedOnStartup`: it exited before it started a Run. `Evicted`, `Preempted`, `NodeLost`, `PodDeleted`: its Pod was ended by others. `RegistrationFailed`: it did not register in time.
  */
 export type StartFailureReason =
   | 'CreateFailed'
@@ -15,14 +15,25 @@ export type StartFailureReason =
   | 'CredentialRejected'
   | 'CrashedOnStartup'
   | 'Evicted'
+  | 'Preempted'
+  | 'NodeLost'
+  | 'PodDeleted'
   | 'RegistrationFailed'
 
 export type StartFailure = { readonly reason: StartFailureReason; readonly message: string }
 
+export type StartingWorker = {
+  readonly name: string
+  readonly sinceMs: number
+  readonly failure?: StartFailure
+  /** As in the spec of its Worker. */
+  readonly trustDomain?: string | undefined
+}
+
 /** Starting workers of one pool, and the backoff after failures. */
 export type StartState = {
   /** Started and not registered. They count as workers, so that a slow start does not cause another one. */
-  readonly starting: readonly { readonly name: string; readonly sinceMs: number; readonly failure?: StartFailure }[]
+  readonly starting: readonly StartingWorker[]
   /** Registered recently, without a Run so far. If one of these exits, the next worker would probably fail as well. */
   readonly unproven: readonly { readonly name: string; readonly sinceMs: number }[]
   /** Failed attempts since the last worker that was proven. */
@@ -31,7 +42,11 @@ export type StartState = {
   readonly notBeforeMs: number
   /** Why the last attempt failed; undefined if none has failed. */
   readonly lastFailure: StartFailure | undefined
+  /** By trust domain: the same for Pods that are created for one. What a Stack names wrong must not delay the others of the pool. */
+  readonly domains: ReadonlyMap<string, DomainFailures>
 }
+
+export type DomainFailures = Pick<StartState, 'failures' | 'notBeforeMs'> & { readonly lastFailure: StartFailure }
 
 /** Default time for a worker to register after its start; later its start counts as failed. */
 export const registerWithinMs = 30_000
@@ -41,31 +56,44 @@ const provenAfterMs = 60_000
 
 const backoff = { minMs: 1_000, maxMs: 60_000 }
 
-export const initialStartState: StartState = { starting: [], unproven: [], failures: 0, notBeforeMs: 0, lastFailure: undefined }
+export const initialStartState: StartState = {
+  starting: [],
+  unproven: [],
+  failures: 0,
+  notBeforeMs: 0,
+  lastFailure: undefined,
+  domains: new Map(),
+}
 
-export function withStarted(state: StartState, name: string, nowMs: number): StartState {
-  return { ...state, starting: [...state.starting, { name, sinceMs: nowMs }] }
+export function withStarted(state: StartState, name: string, nowMs: number, trustDomain?: string): StartState {
+  return { ...state, starting: [...state.starting, { name, sinceMs: nowMs, ...(trustDomain !== undefined && { trustDomain }) }] }
 }
 
 /** A worker has registered. Its pool leaves the backoff only when the worker is proven, see {@link withProven}. */
 export function withRegistered(state: StartState, name: string, nowMs: number): StartState {
-  if (!includesName(state.starting, name)) return state
-  return { ...state, starting: without(state.starting, name), unproven: [...state.unproven, { name, sinceMs: nowMs }] }
+  const one = state.starting.find(starting => starting.name === name)
+  if (!one) return state
+  const domains = new Map(state.domains)
+  if (one.trustDomain !== undefined) domains.delete(one.trustDomain)
+  return { ...state, domains, starting: without(state.starting, name), unproven: [...state.unproven, { name, sinceMs: nowMs }] }
 }
 
 /** A worker has started a Run, or ended normally: starting workers works, so the backoff is reset. */
 export function withProven(state: StartState, name: string): StartState {
   if (!includesName(state.unproven, name)) return state
-  return { ...initialStartState, starting: state.starting, unproven: without(state.unproven, name) }
+  return { ...initialStartState, domains: state.domains, starting: state.starting, unproven: without(state.unproven, name) }
 }
 
 /** A worker failed to start, or exited before its first Run. Unknown names are ignored: that worker was proven or has timed out. */
 export function withFailed(state: StartState, name: string, failure: StartFailure, nowMs: number): StartState {
   if (!includesName(state.starting, name) && !includesName(state.unproven, name)) return state
+  const domain = state.starting.find(starting => starting.name === name)?.trustDomain
+  if (domain !== undefined) return withDomainFailed(state, name, domain, failure, nowMs)
   // Workers that were started together and fail together are one attempt.
   const isSameAttempt = nowMs < state.notBeforeMs
   const failures = isSameAttempt ? state.failures : state.failures + 1
   return {
+    ...state,
     starting: without(state.starting, name),
     unproven: without(state.unproven, name),
     failures,
@@ -74,14 +102,23 @@ export function withFailed(state: StartState, name: string, failure: StartFailur
   }
 }
 
+function withDomainFailed(state: StartState, name: string, domain: string, lastFailure: StartFailure, nowMs: number): StartState {
+  const failures = (state.domains.get(domain)?.failures ?? 0) + 1
+  const notBeforeMs = nowMs + exponentialDelayMs(failures, backoff)
+  // A domain that has been without failures for as long as its backoff starts again.
+  const recent = [...state.domains].filter(([, { notBeforeMs: untilMs }]) => nowMs < untilMs + backoff.maxMs)
+  const domains = new Map(recent).set(domain, { failures, notBeforeMs, lastFailure })
+  return { ...state, domains, starting: without(state.starting, name) }
+}
+
 /** The start of a worker is failing but may still succeed, for example when a registry is unavailable. Undefined: it no longer fails. */
 export function withStartFailing(state: StartState, name: string, failure: StartFailure | undefined): StartState {
   const one = state.starting.find(starting => starting.name === name)
   if (!one || (one.failure?.reason === failure?.reason && one.failure?.message === failure?.message)) return state
-  const { sinceMs } = one
+  const { failure: _, ...others } = one
   return {
     ...state,
-    starting: state.starting.map(other => (other === one ? { name, sinceMs, ...(failure && { failure }) } : other)),
+    starting: state.starting.map(other => (other === one ? { ...others, ...(failure && { failure }) } : other)),
   }
 }
 
@@ -128,6 +165,10 @@ export function nextTimeoutMs(state: StartState, withinMs: number = registerWith
 
 const includesName = (some: readonly { name: string }[], name: string) => some.some(one => one.name === name)
 const without = <One extends { name: string }>(some: readonly One[], name: string) => some.filter(one => one.name !== name)
+
+/** Why Pods of this trust domain fail to start; undefined if they do not. */
+export const domainFailure = (state: StartState | undefined, domain: string | undefined): DomainFailures | undefined =>
+  domain === undefined ? undefined : state?.domains.get(domain)
 
 /** The failure to report for a pool: that of a worker that is starting, else that of the last attempt. */
 export function currentFailure({ starting, failures, lastFailure }: StartState): StartFailure | undefined {

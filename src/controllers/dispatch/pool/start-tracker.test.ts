@@ -18,14 +18,14 @@ function setUp(spec: Partial<WorkerPool['spec']> = {}) {
 
 test('child processes get a random name and count as starting immediately', () => {
   const { tracker, pool, starting } = setUp()
-  deepEqual(tracker.start(pool, 1, false, epochMs, half), { workers: ['pool-80000000'], claim: undefined })
+  deepEqual(tracker.start(pool, 1, false, epochMs, half), { workers: ['pool-80000000'], purposes: new Map(), claim: undefined })
   deepEqual(starting(), ['pool-80000000'])
 })
 
 test('workers that are objects get the next numbers of their pool, which have to be claimed', () => {
   const { tracker, pool, starting } = setUp({ mode: 'Pod' })
   const numbered = { ...pool, status: { started: 7 } }
-  deepEqual(tracker.start(numbered, 2, true, epochMs, half), { workers: ['pool-uid-p-8', 'pool-uid-p-9'], claim: 9 })
+  deepEqual(tracker.start(numbered, 2, true, epochMs, half), { workers: ['pool-uid-p-8', 'pool-uid-p-9'], purposes: new Map(), claim: 9 })
   deepEqual(starting(), ['pool-uid-p-8', 'pool-uid-p-9'])
 })
 

@@ -1,7 +1,8 @@
 import type { WorkerPool } from '../../../api/index.ts'
 import { parseDuration } from '../../../kubernetes/object/index.ts'
-import type { DriverWorker, ExitFailure } from './pool-driver.ts'
+import type { DriverWorker, ExitFailure, WorkerPurpose } from './pool-driver.ts'
 import {
+  domainFailure,
   initialStartState,
   nextTimeoutMs,
   registerWithinMs,
@@ -28,7 +29,12 @@ const exitCodeReasons: Readonly<Record<number, StartFailureReason>> = {
 }
 
 /** The names of workers to start. `claim` is the new value of the pool's `status.started`; undefined if the names are random. */
-export type StartPlan = { readonly workers: readonly string[]; readonly claim: number | undefined }
+export type StartPlan = {
+  readonly workers: readonly string[]
+  readonly claim: number | undefined
+  /** By name of the worker: for which Run it is started; none for those that the minimum of the pool requires. */
+  readonly purposes: ReadonlyMap<string, WorkerPurpose>
+}
 
 /**
  * Keeps the {@link StartState} of each pool, and the processes and Pods that drivers have started. A process that this controller did not start, such as
@@ -59,7 +65,7 @@ export class StartTracker {
   // ---- observations; each returns true if a state has changed
 
   processObserved(process: DriverWorker, nowMs: number): boolean {
-    const { name, pool, startedMs = nowMs, failure } = process
+    const { name, pool, startedMs = nowMs, failure, trustDomain } = process
     const isKnown = this.#processes.has(name)
     if (process.isReleased) {
       this.#processes.delete(name)
@@ -68,7 +74,7 @@ export class StartTracker {
     this.#processes.set(name, process)
     if (isKnown) return this.#change(pool, state => withStartFailing(state, name, failure))
     if (this.#isRegistered(name) || !this.#pools.has(pool)) return false
-    return this.#change(pool, state => withStartFailing(withStarted(state, name, startedMs), name, failure))
+    return this.#change(pool, state => withStartFailing(withStarted(state, name, startedMs, trustDomain), name, failure))
   }
 
   registered(pool: string, worker: string, nowMs: number): boolean {
@@ -114,16 +120,27 @@ export class StartTracker {
 
   /**
    * Plans the start of `count` workers, which count as starting from now on.
+   * @param runs for which they are started, in order.
    * @param isNumbered whether their names are numbers that have to be claimed (`PoolDriver.claimsNames`); else they are random.
    */
-  start(pool: WorkerPool, count: number, isNumbered: boolean, nowMs: number, random: () => number): StartPlan {
+  start(
+    pool: WorkerPool,
+    count: number,
+    isNumbered: boolean,
+    nowMs: number,
+    random: () => number,
+    runs: readonly WorkerPurpose[] = [],
+  ): StartPlan {
     const { name } = pool.metadata
     const workers = Array.from({ length: count }, (_, index) => (isNumbered ? numberedName(pool, index + 1) : randomName(name, random)))
-    for (const worker of workers) {
+    const purposes = new Map<string, WorkerPurpose>()
+    for (const [index, worker] of workers.entries()) {
+      const purpose = runs[index]
+      if (purpose) purposes.set(worker, purpose)
       this.#processes.set(worker, { name: worker, pool: name })
-      this.#change(name, state => withStarted(state, worker, nowMs))
+      this.#change(name, state => withStarted(state, worker, nowMs, purpose?.trustDomain))
     }
-    return { workers, claim: isNumbered ? (pool.status?.started ?? 0) + count : undefined }
+    return { workers, purposes, claim: isNumbered ? (pool.status?.started ?? 0) + count : undefined }
   }
 
   /** Fails the starts of workers that have not registered in time. Returns their names: they may hang forever and would keep their memory or node. */
@@ -171,10 +188,13 @@ export class StartTracker {
   }
 
   #fail(pool: string, worker: string, failure: StartFailure, nowMs: number): void {
-    if (this.#change(pool, state => withFailed(state, worker, failure, nowMs))) this.#report(pool, this.#states.get(pool)!)
+    const domain = this.#states.get(pool)?.starting.find(({ name }) => name === worker)?.trustDomain
+    if (!this.#change(pool, state => withFailed(state, worker, failure, nowMs))) return
+    const state = this.#states.get(pool)!
+    this.#report(pool, domainFailure(state, domain) ?? state)
   }
 
-  #report(pool: string, { failures, lastFailure }: StartState): void {
+  #report(pool: string, { failures, lastFailure }: Pick<StartState, 'failures' | 'lastFailure'>): void {
     if (lastFailure) this.#failures.push({ pool, failures, failure: lastFailure })
   }
 }

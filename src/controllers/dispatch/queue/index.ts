@@ -6,7 +6,8 @@
  * Not done here: which Worker gets a Run (`placement/`), and reporting the queue (`status/`).
  */
 export { UsageScale } from './decayed-usage.ts'
-export { countStartable } from './demand.ts'
+export { countStartable, startableInOrder } from './demand.ts'
+export { type PodPlace, podPlaceOf, type RunOwner } from './pod-place.ts'
 export { type PreviewEntry, previewQueueOrder, type QueuePreview } from './preview.ts'
 export { classRank } from './priority-class.ts'
 export type { EquivalenceClass, FifoQueue, RunQueueEntry, TenantAccount } from './queue-tree.ts'

@@ -1,5 +1,6 @@
 import { applyPolicy, defaults, type PolicySource, type Run, type RunSpec } from '../../../api/index.ts'
 import { objectKey, parseQuantity, quantityMillis, quantityValue } from '../../../kubernetes/object/index.ts'
+import { type PodPlace, podPlaceOf, type RunOwner } from './pod-place.ts'
 import { classRank } from './priority-class.ts'
 
 /** What a Run requires of its Worker. */
@@ -16,13 +17,17 @@ export type Requirements = {
   readonly cpuMillis: number
   /** 0: no requirement. */
   readonly memoryBytes: number
+  /** Only Workers of this trust domain may execute it. Undefined: those of any Run that does not require a domain. */
+  readonly trustDomain: string | undefined
+  /** Where the Pod of its Worker has to be; undefined: where the pool says. */
+  readonly pod: PodPlace | undefined
   /** Why no Worker may execute the Run: it lacks what its Tenant or its WorkerPool requires. */
   readonly violation: string | undefined
 }
 
 /** What of a Run its requirements follow from. */
 export type Requested = Pick<RunSpec, 'pool' | 'policy'> & {
-  readonly stack: Pick<RunSpec['stack'], 'engine' | 'placement' | 'resources' | 'isolation'>
+  readonly stack: Pick<RunSpec['stack'], 'engine' | 'placement' | 'resources' | 'isolation' | 'serviceAccountName'>
 }
 
 /** A queued Run, as far as its order depends on it. */
@@ -63,15 +68,30 @@ export function requirementsOf({ pool, policy, stack }: Requested, policies: rea
     network: level === 'Sandbox' && network === 'Private' ? network : undefined,
     cpuMillis: resources.cpu === undefined ? 0 : quantityMillis(parseQuantity(resources.cpu)),
     memoryBytes: resources.memory === undefined ? 0 : quantityValue(parseQuantity(resources.memory)),
+    trustDomain: undefined,
+    pod: undefined,
     violation: violations.map(({ field, message }) => `${field}: ${message}`).join('; ') || undefined,
   }
 }
 
-/** The request under other policies; undefined: they are not known, so that no Worker may execute the Run. */
-export function withPolicies(request: RunRequest, requested: Requested, policies: readonly PolicySource[] | undefined): RunRequest {
+/** The request under other policies and in its pool; undefined policies: they are not known, so that no Worker may execute the Run. */
+export function withPolicies(
+  request: RunRequest,
+  requested: Requested,
+  policies: readonly PolicySource[] | undefined,
+  owner: RunOwner = { pool: undefined, tenant: undefined },
+): RunRequest {
+  const { namespace } = request
   const known = requirementsOf(requested, policies)
-  const violation = `the labels of namespace ${request.namespace}, by which Tenants select it, are not known yet`
-  const requirements = policies ? known : { ...known, violation }
+  const { isolation } = known
+  const { violation: placeViolation, ...place } = podPlaceOf({
+    ...owner,
+    namespace,
+    isolation,
+    requested: requested.stack.serviceAccountName,
+  })
+  const unknown = policies ? undefined : `the labels of namespace ${namespace}, by which Tenants select it, are not known yet`
+  const requirements = { ...known, ...place, violation: unknown ?? known.violation ?? placeViolation }
   return { ...request, requirements, equivalenceKey: equivalenceKeyOf(requirements) }
 }
 
@@ -95,11 +115,11 @@ export function requestOf(run: Run, policies: readonly PolicySource[] = []): Run
 }
 
 function equivalenceKeyOf(requirements: Requirements): string {
-  const { pool, engine, engineVersion, labels, isolation, network, cpuMillis, memoryBytes, violation } = requirements
+  const { pool, engine, engineVersion, labels, isolation, network, cpuMillis, memoryBytes, trustDomain, violation } = requirements
   const labelPairs = Object.entries(labels)
     .map(([key, value]) => `${key}=${value}`)
     .sort()
-  return [pool, engine, engineVersion, isolation, network, cpuMillis, memoryBytes, violation, ...labelPairs].join('\n')
+  return [pool, engine, engineVersion, isolation, network, cpuMillis, memoryBytes, trustDomain, violation, ...labelPairs].join('\n')
 }
 
 /** Reports whether `b` has the same place in the queue as `a`. `order` is ignored: its first value is kept. */

@@ -1,7 +1,7 @@
 import type { Registry } from 'prom-client'
 import { defaults } from '../../../api/index.ts'
 import { type Log, type Manager, silentLog } from '../../../kubernetes/controller/index.ts'
-import { PodPool, type PodWorkerOptions, type PoolDriver, RequestedPool } from '../pool/index.ts'
+import { addDisruptionController, PodPool, type PodWorkerOptions, type PoolDriver, RequestedPool } from '../pool/index.ts'
 import type { QueueReport, QueueReportOptions } from '../status/index.ts'
 import { Dispatcher } from './dispatcher.ts'
 import type { ReadPendingOperations } from './execute-actions.ts'
@@ -46,6 +46,7 @@ export function addDispatchController(manager: Manager, options: DispatchOptions
   const log = parent.child({ module: 'dispatch' })
   const poolOf = (name: string) => dispatcher.caches.pools.get(name)
   const podPool = podWorkers && new PodPool({ manager, log, poolOf, nowMs, workers: podWorkers })
+  if (podWorkers) addDisruptionController(manager, { monotonicMs })
   const poolDriver = options.poolDriver ?? new RequestedPool({ manager, log, nowMs })
   const poolDrivers = { Process: poolDriver, ...(podPool && { Pod: podPool }) }
   const claimsNames = { Process: poolDriver.claimsNames, Pod: podPool?.claimsNames }

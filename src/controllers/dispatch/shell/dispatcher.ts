@@ -29,6 +29,7 @@ export type DispatcherOptions = {
 export type NewRunPlacement = {
   readonly finalizers: readonly string[]
   readonly workerName: string
+  readonly workerPod?: RunSpec['workerPod']
   readonly assignedAt: string
   readonly policy: RunPolicy
   readonly tenant?: RunSpec['tenant']
@@ -93,18 +94,28 @@ export class Dispatcher {
     const onRunEnded = (run: Run) => this.#metrics.runEnded(run, core.tenantOf(run))
     this.#core = core
     const subscriptions = observeObjects({ caches: this.caches, core, observe, onRunEnded })
-    for (const driver of this.#drivers) for (const process of driver.running()) observe({ kind: 'ProcessObserved', process })
+    for (const driver of this.#drivers) {
+      for (const process of driver.running()) observe({ kind: 'ProcessObserved', process })
+      for (const exit of driver.ended?.() ?? []) observe({ kind: 'WorkerExited', ...exit })
+    }
     this.#observe = observe
     this.#place = run => {
       try {
         const placement = core.placeNewRun(run, this.#now(), this.#options.random)
         if (!placement) return undefined
-        const { object, worker, atMs, finalizers, policy, tenant } = placement
+        const { object, worker, workerPod, atMs, finalizers, policy, tenant } = placement
         const settle = (isCreated: boolean) => {
           observe({ kind: 'CreationSettled', run: object })
           if (isCreated) this.#metrics.runAssigned(run.spec.pool, 0)
         }
-        return { finalizers, workerName: worker, assignedAt: rfc3339(atMs), policy, ...(tenant && { tenant }), settle }
+        const assignment = {
+          workerName: worker,
+          ...(workerPod && { workerPod }),
+          assignedAt: rfc3339(atMs),
+          policy,
+          ...(tenant && { tenant }),
+        }
+        return { finalizers, ...assignment, settle }
       } catch (thrown) {
         failure ??= { thrown }
         wake()

@@ -94,6 +94,8 @@ export class ActionExecutor {
         return await this.#confirmLoss(action)
       case 'DeleteWorker':
         return await this.#write(action.object, () => this.#deleteWorker(action))
+      case 'FailWorker':
+        return await this.#write(action.object, () => this.#failWorker(action))
       case 'PatchPoolStatus': {
         const { pool, status } = action
         const handle = this.#client.resource(workerPoolResource)
@@ -132,10 +134,21 @@ export class ActionExecutor {
 
   // ---- Runs
 
-  async #assign({ object, worker, pool, atMs, queuedMs, finalizers, policy, tenant }: Action<'AssignRun'>): Promise<void> {
-    const patch = { metadata: { finalizers }, spec: { workerName: worker, assignedAt: rfc3339(atMs), policy, ...(tenant && { tenant }) } }
-    const outcome = await this.#write(object, () => this.#patchRun(object, patch))
+  async #assign(action: Action<'AssignRun'>): Promise<void> {
+    const { object, worker, workerPod, record, pool, atMs, queuedMs, finalizers, policy, tenant } = action
+    const assigned = { workerName: worker, ...(workerPod && { workerPod }), assignedAt: rfc3339(atMs), policy }
+    const patch = { metadata: { finalizers }, spec: { ...assigned, ...(tenant && { tenant }) } }
+    const outcome = await this.#write(object, async () => {
+      // First: from the moment at which the Run may start, no Run of another trust domain may be assigned to the worker.
+      if (record) await this.#recordTrustDomain(record)
+      await this.#patchRun(object, patch)
+    })
     if (outcome === 'Written') this.#options.metrics.runAssigned(pool, queuedMs / 1_000)
+  }
+
+  /** Without a version: the server refuses a second trust domain, and accepts the same one again. */
+  async #recordTrustDomain({ object: { name, uid }, trustDomain }: NonNullable<Action<'AssignRun'>['record']>): Promise<void> {
+    await this.#client.resource(workerResource).patch(name, { metadata: { uid }, spec: { trustDomain } }, { type: 'merge' })
   }
 
   async #patchRunStatus({ object, status, isWarning, interrupted }: Action<'PatchRunStatus'>): Promise<void> {
@@ -181,7 +194,7 @@ export class ActionExecutor {
 
   // ---- workers
 
-  async #start({ pool, workers, reason, claim }: Action<'StartWorkers'>): Promise<void> {
+  async #start({ pool, workers, purposes, reason, claim }: Action<'StartWorkers'>): Promise<void> {
     const { metrics, poolDrivers } = this.#options
     const { name, resourceVersion } = pool.metadata
     const { mode } = pool.spec
@@ -195,7 +208,7 @@ export class ActionExecutor {
       try {
         const driver = mode === 'External' ? undefined : poolDrivers[mode]
         if (!driver) throw new Error(`this controller does not start workers of mode ${mode}`)
-        await driver.start(pool, worker)
+        await driver.start(pool, worker, purposes.get(worker))
       } catch (thrown) {
         const message = `failed to start worker ${worker}: ${coerceError(thrown).message}`
         const failure = thrown instanceof StartError ? thrown.failure : ({ reason: 'CreateFailed', message } as const)
@@ -253,6 +266,10 @@ export class ActionExecutor {
       if (!isReason(error, 'NotFound')) throw error
     }
     return true
+  }
+
+  async #failWorker({ object: { name, resourceVersion }, status }: Action<'FailWorker'>): Promise<void> {
+    await this.#client.resource(workerResource).patchStatus(name, { status }, { resourceVersion })
   }
 
   async #deleteWorker({ object }: Action<'DeleteWorker'>): Promise<void> {

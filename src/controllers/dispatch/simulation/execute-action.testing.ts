@@ -30,14 +30,16 @@ export function executeAction(action: DispatchAction, { simulation, server, work
   }
   switch (action.kind) {
     case 'AssignRun': {
-      const { object, worker: workerName, atMs, finalizers, policy, tenant } = action
+      const { object, worker: workerName, workerPod, atMs, finalizers, policy, tenant } = action
       const key = nameOf(object)
       write(object, () => {
         invariants.checkAssignment(key)
+        const { record } = action
+        if (record) server.changeWorker(record.object.name, { trustDomain: record.trustDomain })
         const assigned = ({ metadata, spec, ...rest }: Run): Run => ({
           ...rest,
           metadata: { ...metadata, finalizers: [...finalizers] },
-          spec: { ...spec, workerName, assignedAt: rfc3339(atMs), policy, ...(tenant && { tenant }) },
+          spec: { ...spec, workerName, ...(workerPod && { workerPod }), assignedAt: rfc3339(atMs), policy, ...(tenant && { tenant }) },
         })
         server.changeRun(key, assigned)
         workers.accept(key, workerName)
@@ -64,13 +66,13 @@ export function executeAction(action: DispatchAction, { simulation, server, work
       write(action.object, () => server.removeRun(nameOf(action.object)))
       return
     case 'StartWorkers': {
-      const { pool, workers: names, claim } = action
+      const { pool, workers: names, purposes, claim } = action
       const { name } = pool.metadata
       const start = () => {
         for (const worker of names) {
-          workers.startProcess(worker, name)
+          workers.startProcess(worker, pool, purposes.get(worker)?.trustDomain)
           // The watch of Pods reports those of another leader.
-          const process = { name: worker, pool: name, startedMs: simulation.nowMs }
+          const process = { name: worker, pool: name, startedMs: simulation.nowMs, trustDomain: purposes.get(worker)?.trustDomain }
           if (!isLeading) simulation.observe({ kind: 'ProcessObserved', process })
         }
         invariants.checkPoolMaximum(name, pool.spec.max ?? 4)
@@ -85,7 +87,11 @@ export function executeAction(action: DispatchAction, { simulation, server, work
       return
     }
     case 'StopProcess':
-      if (workers.hasProcess(action.worker)) workers.exit(action.worker)
+      if (action.reason === 'NotNeeded') {
+        workers.withdraw(action.worker)
+        // The watch of Pods reports that it is being deleted.
+        reply({ kind: 'ProcessObserved', process: { name: action.worker, pool: '', isReleased: true } })
+      } else if (workers.hasProcess(action.worker)) workers.exit(action.worker)
       return
     case 'DrainWorker': {
       const { name } = action.object
@@ -103,6 +109,7 @@ export function executeAction(action: DispatchAction, { simulation, server, work
       return
     }
     case 'DeleteWorker':
+    case 'FailWorker':
       write(action.object, () => workers.remove(action.object.name))
       return
     case 'PatchPoolStatus':

@@ -15,6 +15,7 @@ import { DispatchCore } from '../dispatch-core.ts'
 import type { DispatchEvent, Now } from '../dispatch-event.ts'
 import { epochMs, testPool, testRun, testTenant, testWorker } from '../objects.testing.ts'
 import { failureDomainLabel } from '../placement/index.ts'
+import type { LossReason } from '../pool/index.ts'
 import { executeAction } from './execute-action.testing.ts'
 import { formatAction, formatAssignments } from './format-action.testing.ts'
 import { Invariants } from './invariants.testing.ts'
@@ -25,14 +26,14 @@ import { Simulation } from './simulation.testing.ts'
 /**
  * Plays transcripts of dispatch on virtual time: the core, and in place of the shell a simulated API server, pool driver and workers.
  *
- * `runs COUNT ns=a duration=60s class=Drift priority=1 key=aws limit=2 pool=p engine=e memory=1Gi label=k:v`, `worker NAME slots=1
- * zone=z label=k:v caches=…`, `workers COUNT`, `tenant NAME namespaces=a,b weight=2 max=3`, `pool NAME mode=External max=4 limit=2 min=1 startup=1s`,
+ * `runs COUNT ns=a duration=60s class=Drift priority=1 key=aws limit=2 pool=p engine=e memory=1Gi label=k:v level=Pod sa=NAME`, `worker NAME slots=1
+ * zone=z label=k:v caches=…`, `workers COUNT`, `tenant NAME namespaces=a,b weight=2 max=3`, `pool NAME mode=External max=4 limit=2 min=1 startup=1s lifecycle=Warm slots=2 pods=Stack`,
  * `place COUNT` (Runs with the options of `runs`, which the Stack controller has placed before it creates them), `quiet on` (starts are not printed), `advance 5m`, `show COUNT` (queue positions and pending reasons), `shares` (slot time by tenant since the
  * previous `shares`).
  *
  * Failures: `lease 10s` (workers renew every 2 s from now on, and everything that dispatch does is printed), `pause NAME` and `resume NAME` (a
  * worker, which stops renewing and working), `stuck NAME` (it renews and
- * starts no Runs), `exit NAME crash=WorkerCrashed` (its process), `hold KIND` (actions of this kind, or the creations of placed Runs, CreateRun, are not executed until `send` executes them, at
+ * starts no Runs), `exit NAME crash=WorkerCrashed loss=Evicted` (its process), `hold KIND` (actions of this kind, or the creations of placed Runs, CreateRun, are not executed until `send` executes them, at
  * the version that they were decided from), `refuse CREATIONS` (the server refuses so many creations), `crash` (the leader; what it has begun remains held), `lead` (a new leader knows only the objects), `cancel RUN`, `delete RUN`, `status` (phases of all Runs).
  */
 export const createScenario = (): TranscriptPlayer => new Scenario()
@@ -125,7 +126,7 @@ class Scenario implements TranscriptPlayer {
         this.#workers.block(first)
         break
       case 'exit':
-        this.#workers.exit(first, options.crash as CrashReason | undefined)
+        this.#workers.exit(first, options as { crash?: CrashReason; loss?: LossReason })
         break
       case 'hold':
         if (first === 'CreateRun') this.#heldCreations ??= []
@@ -265,19 +266,22 @@ class Scenario implements TranscriptPlayer {
     this.#server.createTenant(tenant)
   }
 
-  #addPool(name: string, { mode = 'External', max, min, limit, startup }: Record<string, string>): void {
+  #addPool(name: string, { mode = 'External', max, min, limit, startup, lifecycle, slots, pods }: Record<string, string>): void {
     if (startup) this.#workers.startupMs.set(name, parseDuration(startup))
     const pool = testPool(name, {
       mode: mode as WorkerPool['spec']['mode'],
       ...(max && { max: Number(max) }),
       ...(min && { min: Number(min) }),
       ...(limit && { limits: { maxRunning: Number(limit) } }),
+      ...(lifecycle && { lifecycle: lifecycle as 'Warm' }),
+      ...(slots && { slots: Number(slots) }),
+      ...(pods && { podNamespace: pods as 'Stack' }),
     })
     this.#server.applyPool(pool)
   }
 
   *#newRuns(count: number, options: Record<string, string>): Generator<Run> {
-    const { ns = 'a', duration = '60s', priority, key, limit, pool, memory, label, cache, digest } = options
+    const { ns = 'a', duration = '60s', priority, key, limit, pool, memory, label, cache, digest, level, sa } = options
     for (let i = 0; i < count; i++) {
       const number = (this.#numbers.get(ns) ?? 0) + 1
       this.#numbers.set(ns, number)
@@ -292,6 +296,8 @@ class Scenario implements TranscriptPlayer {
           ...(cache && { source: { path: { path: cache } } }),
           ...(key && { concurrencyKey: key, concurrencyLimit: Number(limit ?? 1) }),
           ...(memory && { resources: { memory } }),
+          ...(level && { isolation: { level: level as 'Pod' } }),
+          ...(sa && { serviceAccountName: sa }),
           ...(label && { placement: { workerLabels: pair(label) } }),
         },
       })

@@ -1,7 +1,8 @@
-import { type CrashReason, isEnded, type RunPhase, type Worker } from '../../../api/index.ts'
+import { type CrashReason, isEnded, type RunPhase, type Worker, type WorkerPool } from '../../../api/index.ts'
 import { rfc3339 } from '../../../kubernetes/object/index.ts'
 import type { DispatchEvent } from '../dispatch-event.ts'
 import { testWorker } from '../objects.testing.ts'
+import type { LossReason } from '../pool/index.ts'
 import type { SimulatedApiServer } from './simulated-api-server.testing.ts'
 import type { Simulation } from './simulation.testing.ts'
 
@@ -17,7 +18,12 @@ type SimulatedWorker = {
 }
 
 /** Started processes that have not ended; `registersAtMs` is undefined once they have registered. */
-type SimulatedProcess = { readonly pool: string; readonly startedMs: number; registersAtMs: number | undefined }
+type SimulatedProcess = {
+  readonly pool: WorkerPool
+  readonly startedMs: number
+  readonly trustDomain: string | undefined
+  registersAtMs: number | undefined
+}
 
 /** Workers that execute Runs, and the processes that the driver of a pool has started for them. */
 export class SimulatedWorkers {
@@ -96,13 +102,14 @@ export class SimulatedWorkers {
 
   // ---- processes
 
-  startProcess(name: string, pool: string): void {
+  startProcess(name: string, pool: WorkerPool, trustDomain: string | undefined): void {
     const startedMs = this.#simulation.nowMs
-    this.#processes.set(name, { pool, startedMs, registersAtMs: startedMs + (this.startupMs.get(pool) ?? 1_000) })
+    const registersAtMs = startedMs + (this.startupMs.get(pool.metadata.name) ?? 1_000)
+    this.#processes.set(name, { pool, startedMs, trustDomain, registersAtMs })
   }
 
   countProcesses(pool: string): number {
-    return [...this.#processes.values()].filter(process => process.pool === pool).length
+    return [...this.#processes.values()].filter(process => process.pool.metadata.name === pool).length
   }
 
   hasProcess(name: string): boolean {
@@ -111,20 +118,30 @@ export class SimulatedWorkers {
 
   /** What a new leader learns from the driver. */
   *listProcesses(): Generator<DispatchEvent> {
-    for (const [name, { pool, startedMs }] of this.#processes) yield { kind: 'ProcessObserved', process: { name, pool, startedMs } }
+    for (const [name, { pool, startedMs, trustDomain }] of this.#processes)
+      yield { kind: 'ProcessObserved', process: { name, pool: pool.metadata.name, startedMs, trustDomain } }
   }
 
   /** The process of a worker ends; its Worker and Lease remain. */
-  exit(name: string, reason?: CrashReason): void {
+  exit(name: string, { crash, loss }: { crash?: CrashReason; loss?: LossReason } = {}): void {
     this.#processes.delete(name)
     const worker = this.#workers.get(name)
     if (worker) {
       worker.isPaused = true
       worker.runs.clear()
     }
-    const message = `worker ${name} was ended by SIGSEGV`
-    const failure = reason && { message, crash: { reason, message } }
+    const message = loss ? `Pod workers/${name}: ${loss}` : `worker ${name} was ended by SIGSEGV`
+    const failure = (crash || loss) && {
+      message,
+      ...(crash && { crash: { reason: crash, message } }),
+      ...(loss && { loss: { reason: loss, message } }),
+    }
     this.#simulation.observe({ kind: 'WorkerExited', worker: name, exitCode: undefined, failure })
+  }
+
+  /** A process that has not registered is stopped. */
+  withdraw(name: string): void {
+    if (this.#processes.get(name)?.registersAtMs !== undefined) this.#processes.delete(name)
   }
 
   /** The worker deregisters, and its process ends. */
@@ -156,7 +173,13 @@ export class SimulatedWorkers {
     for (const [name, process] of this.#processes) {
       if (process.registersAtMs === undefined || process.registersAtMs > this.#simulation.nowMs) continue
       process.registersAtMs = undefined
-      this.register(testWorker(name, { pool: process.pool, slots: 1, lifecycle: 'OneShot' }))
+      const { metadata, spec } = process.pool
+      const { slots = 1, lifecycle = 'OneShot' } = spec
+      const worker = testWorker(name, { pool: metadata.name, slots, lifecycle, status: { isolation: ['Process', 'Pod'] } })
+      const { trustDomain } = process
+      const pod = { namespace: 'workers', serviceAccountName: 'default' }
+      const own = { ...(spec.mode === 'Pod' && { pod }), ...(trustDomain !== undefined && { trustDomain }) }
+      this.register({ ...worker, spec: { ...worker.spec, ...own } })
     }
   }
 

@@ -1,6 +1,6 @@
 import type { Worker, WorkerPool } from '../../../api/index.ts'
 import { enginesOf, formatMemory, unmetRequirement } from '../placement/index.ts'
-import type { StartState } from '../pool/index.ts'
+import { domainFailure, type StartState } from '../pool/index.ts'
 import type { FifoQueue, Requirements, RunQueue } from '../queue/index.ts'
 
 /** Why a Run is pending: its `status.reason`, documented in docs/queue.md. */
@@ -66,7 +66,8 @@ export class PendingReasons {
     const mismatch =
       ready.length > 0 ? mismatchReason(requirements, ready, workers) : template && templateMismatchReason(requirements, template)
     if (mismatch) return mismatch
-    const reason = withCordoned(capacityReason(pool, workers.length + starting, state, nowMs), workers)
+    const failure = startFailureReason(pool.metadata.name, requirements, state)
+    const reason = withCordoned(failure ?? capacityReason(pool, workers.length + starting, state, nowMs), workers)
     const resources = formatResources(requirements)
     if (resources === '' || !ready.some(({ status }) => status?.capacity)) return reason
     return { ...reason, message: `${reason.message}; this Run needs a slot with ${resources} free` }
@@ -137,6 +138,14 @@ function withCordoned(pending: PendingReason, workers: readonly Worker[]): Pendi
 
 function formatResources({ cpuMillis, memoryBytes }: Requirements): string {
   return [cpuMillis > 0 && `cpu ${cpuMillis}m`, memoryBytes > 0 && `memory ${formatMemory(memoryBytes)}`].filter(Boolean).join(' and ')
+}
+
+/** Pods for this Run, or all that are starting, fail at the moment; some may still succeed. */
+function startFailureReason(pool: string, { trustDomain }: Requirements, state: StartState | undefined): PendingReason | undefined {
+  const present = state?.starting.filter(({ trustDomain: own }) => own === undefined || own === trustDomain) ?? []
+  const isFailing = present.length > 0 && present.every(({ failure }) => failure !== undefined)
+  const failure = isFailing ? present[0]?.failure : domainFailure(state, trustDomain)?.lastFailure
+  return failure && { reason: 'WorkerStartFailed', message: `workers of pool ${pool} do not start: ${failure.message}` }
 }
 
 function capacityReason(pool: WorkerPool, workers: number, state: StartState | undefined, nowMs: number): PendingReason {

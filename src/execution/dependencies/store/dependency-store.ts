@@ -1,32 +1,15 @@
-import { lstat, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { rfc3339 } from '../../../kubernetes/object/index.ts'
-import { bootId, ifMissing, makeDirectories, RootDirectory, sha256, UnexpectedFileError } from '../../../kubernetes/util/index.ts'
+import { ifMissing, makeDirectories, RootDirectory, sha256, UnexpectedFileError } from '../../../kubernetes/util/index.ts'
 import { isInUse, type Release, removeTree, takeEntry, temporaryName, touch, useLocked } from '../../workspace/index.ts'
 import { DependencyError, toStoreError } from '../dependency-error.ts'
 import { evictDependencies } from './evict-dependencies.ts'
 import { tryInstallLock } from './install-lock.ts'
-import {
-  adoptTree,
-  type CheckLink,
-  copyForeignTree,
-  manifestDigestOf,
-  manifestText,
-  readTree,
-  type StoredFiles,
-  stampsOf,
-} from './store-files.ts'
-import {
-  manifestName,
-  parseTreeRecord,
-  producedName,
-  recordName,
-  sealName,
-  type TreePlace,
-  type TreeRecord,
-  treesName,
-} from './tree-record.ts'
+import { adoptTree, type CheckLink, copyForeignTree, manifestDigestOf, manifestText, readTree, type StoredFiles } from './store-files.ts'
+import { manifestName, producedName, recordName, type TreePlace, type TreeRecord, treesName } from './tree-record.ts'
+import { TreeSeals } from './tree-seals.ts'
 
 export type DependencyStoreOptions = {
   /** Of the worker, shared by all processes and trust domains. */
@@ -85,7 +68,7 @@ export class DependencyStore {
   readonly #directory: string
   readonly #domain: string
   readonly #maxBytes: number
-  readonly #recheckMs: number
+  readonly #seals: TreeSeals
 
   constructor({ directory, domain, maxBytes = defaultBytes, recheckMs = defaultRecheckMs }: DependencyStoreOptions) {
     if (!/^[A-Za-z0-9][\w.-]{0,200}$/.test(domain))
@@ -93,7 +76,7 @@ export class DependencyStore {
     this.#directory = directory
     this.#domain = domain
     this.#maxBytes = maxBytes
-    this.#recheckMs = recheckMs
+    this.#seals = new TreeSeals({ recheckMs, replaceFile: (path, text) => this.#replaceFile(path, text) })
   }
 
   /**
@@ -201,7 +184,7 @@ export class DependencyStore {
     const release = await takeEntry(path)
     if (!release) return undefined
     try {
-      const found = await this.#verify(path, digest, isThorough)
+      const found = await this.#seals.verify(path, digest, isThorough)
       if (typeof found !== 'string') {
         await touch(path)
         return { path, record: found, release }
@@ -295,7 +278,7 @@ export class DependencyStore {
     }
     await writeFile(join(staged, manifestName), text, { mode: 0o600 })
     await writeFile(join(staged, recordName), JSON.stringify(record, undefined, 2), { mode: 0o600 })
-    await this.#seal(staged)
+    await this.#seals.seal(staged)
     return record
   }
 
@@ -312,39 +295,6 @@ export class DependencyStore {
       await writeFile(copy, content, { flag: 'wx', mode: (await files.isExecutable(path)) ? 0o755 : 0o644 })
     }
     return await readTree(root, producedName)
-  }
-
-  /** The record of an intact tree, or what is wrong with it. */
-  async #verify(entry: string, digest: string, isThorough: boolean): Promise<TreeRecord | string> {
-    const text = await readFile(join(entry, recordName), 'utf8').catch(() => '')
-    const record = parseTreeRecord(text, digest)
-    if (!record) return 'its record is missing or not valid'
-    const seal = await readFile(join(entry, sealName), 'utf8').catch(() => '')
-    if (!isThorough && (await this.#isSealed(entry, seal))) return record
-    const problem = await findDamage(entry, record)
-    if (problem !== undefined) return problem
-    await this.#seal(entry)
-    return record
-  }
-
-  /** Comparing takes a third of the time in which a Run gets a tree: 40 Runs that start together do it once. */
-  async #isSealed(entry: string, seal: string): Promise<boolean> {
-    const path = join(entry, sealName)
-    const ageMs = Date.now() - ((await stat(path).catch(ifMissing(undefined)))?.mtimeMs ?? 0)
-    if (seal.startsWith(`${bootId() ?? ''} `) && ageMs >= 0 && ageMs < this.#recheckMs) return true
-    if (seal !== (await this.#sealOf(entry))) return false
-    await touch(path)
-    return true
-  }
-
-  async #seal(entry: string): Promise<void> {
-    await this.#replaceFile(join(entry, sealName), await this.#sealOf(entry))
-  }
-
-  /** Files may be damaged when the machine did not shut down: a seal is valid until it restarts. */
-  async #sealOf(entry: string): Promise<string> {
-    const { size, mtimeMs } = await lstat(join(entry, manifestName)).catch(ifMissing({ size: 0, mtimeMs: 0 }))
-    return `${bootId() ?? ''} ${size} ${mtimeMs} ${await stampsOf(entry, [treesName, producedName])}\n`
   }
 
   /** The caller has the install lock. A Run that uses the tree keeps its files: they are removed when this process has ended. */
@@ -417,24 +367,3 @@ const formatSeconds = (ms: number) => `${Math.max(0, Math.round(ms / 1_000))} s`
 
 /** Programs see the trees only where they are mounted. */
 const makePrivateDirectories = (path: string) => makeDirectories(path, 0o700)
-
-/** The first file that is not as it was stored. */
-async function findDamage(entry: string, record: TreeRecord): Promise<string | undefined> {
-  try {
-    const stored = await readFile(join(entry, manifestName), 'utf8')
-    if (manifestDigestOf(stored) !== record.manifestDigest) return 'its list of files has changed'
-    const lines: string[] = []
-    for (const index of record.trees.keys())
-      lines.push(...(await readTree(join(entry, treesName, `${index}`), `${treesName}/${index}`)).lines)
-    if (record.produced.length > 0) lines.push(...(await readTree(join(entry, producedName), producedName)).lines)
-    if (manifestDigestOf(manifestText(lines)) === record.manifestDigest) return undefined
-    const expected = new Set(stored.split('\n'))
-    const actual = new Set(lines)
-    const changed = lines.find(line => !expected.has(line)) ?? [...expected].find(line => line !== '' && !actual.has(line))
-    return `it has changed: ${JSON.parse(/"(?:[^"\\]|\\.)*"/.exec(changed ?? '""')![0])}`
-  } catch (error) {
-    // Too many open files, for one, are no damage.
-    if (toStoreError(error, entry) instanceof DependencyError) throw error
-    return `it cannot be read: ${(error as Error).message}`
-  }
-}

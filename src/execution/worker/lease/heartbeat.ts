@@ -22,6 +22,8 @@ export type HeartbeatOptions = {
   capabilities: WorkerCapabilities
   /** The uid of the Worker that requested this process. Undefined: the worker creates its own. */
   workerUid?: string | undefined
+  /** The UID of the Pod that this process runs in, if a controller created it. */
+  podUid?: string | undefined
   version: string | undefined
   timings: LeaseTimings
   /** The identity of this process for the supervisor. */
@@ -72,7 +74,7 @@ export class Heartbeat {
    * @throws {RegistrationError} if the name is taken or the API server rejects the request.
    */
   async start(): Promise<void> {
-    const { client, name, pool, once, slots, version, timings, capabilities, workerUid } = this.#options
+    const { client, name, pool, once, slots, version, timings, capabilities, workerUid, podUid } = this.#options
     const sentAtMs = bootMs()
     this.#registration = await register(client, {
       name,
@@ -82,6 +84,7 @@ export class Heartbeat {
       labels: capabilities.labels,
       leaseDurationMs: timings.durationMs,
       workerUid,
+      podUid,
     })
     Atomics.store(this.#times, sharedClockSlots.renewedAtMs, BigInt(Math.floor(sentAtMs)))
     this.#options.onRenewed(sentAtMs)
@@ -109,6 +112,8 @@ export class Heartbeat {
       pid: process.pid,
       version,
       runs: [],
+      // Why its Pod did not start before.
+      ...(workerUid !== undefined && { reason: null, message: null }),
       ...known,
     })
   }

@@ -22,10 +22,17 @@ export type RegistrationRequest = Pick<Worker['spec'], 'pool' | 'slots' | 'lifec
   readonly leaseDurationMs: number
   /** The uid of the Worker with which a controller requested the start of this process. Undefined: the worker creates its own. */
   readonly workerUid?: string | undefined
+  /** The UID of the Pod that this process runs in, if a controller created it. Undefined: it is no such Pod. */
+  readonly podUid?: string | undefined
 }
 
 /** The objects that a registration created. Renewal and deletion apply to these, not to later objects of the same name. */
-export type Registration = { readonly leaseUid: string; readonly workerUid: string }
+export type Registration = {
+  readonly leaseUid: string
+  readonly workerUid: string
+  /** The Worker owns the Lease: the garbage collector deletes it with the Worker. */
+  readonly isLeaseOwned?: boolean
+}
 
 /**
  * Creates the Lease, and creates the Worker or takes over the one that requested this process. No Run is assigned before the worker has reported
@@ -33,12 +40,13 @@ export type Registration = { readonly leaseUid: string; readonly workerUid: stri
  * @throws {RegistrationError} if the name is taken, the request was withdrawn, or the API server rejects the request.
  */
 export async function register(client: Client, request: RegistrationRequest): Promise<Registration> {
-  const { name, pool, leaseDurationMs, workerUid } = request
+  const { name, pool, leaseDurationMs, workerUid, podUid } = request
   const [lease, worker] = await Promise.allSettled([
     client.resource(leaseResource).create({
-      metadata: { name, namespace: systemNamespace, labels: { [labels.pool]: pool } },
+      metadata: { name, namespace: systemNamespace, labels: { [labels.pool]: pool }, ...ownerOfLease(request) },
       spec: {
-        holderIdentity: name,
+        // Of a Pod its UID: then no later Pod of this name can renew the Lease.
+        holderIdentity: podUid ?? name,
         leaseDurationSeconds: Math.ceil(leaseDurationMs / 1_000),
         acquireTime: rfc3339Micro(Date.now()),
         renewTime: rfc3339Micro(Date.now()),
@@ -47,11 +55,18 @@ export async function register(client: Client, request: RegistrationRequest): Pr
     workerUid === undefined ? createWorker(client, request) : takeOverWorker(client, request, workerUid),
   ])
   if (lease.status === 'fulfilled' && worker.status === 'fulfilled')
-    return { leaseUid: lease.value.metadata.uid, workerUid: worker.value.metadata.uid }
+    return { leaseUid: lease.value.metadata.uid, workerUid: worker.value.metadata.uid, isLeaseOwned: podUid !== undefined }
   // Without its Worker the Lease would keep others from using the name until it expires.
   if (lease.status === 'fulfilled') await deleteLease(client, name, lease.value.metadata.uid).catch(() => {})
   const error = [lease, worker].find(each => each.status === 'rejected')?.reason
   throw new RegistrationError(registrationMessage(client, request, error), { cause: error })
+}
+
+/** Where Pods run there is a garbage collector, which saves a write. */
+function ownerOfLease({ name, workerUid, podUid }: RegistrationRequest) {
+  if (workerUid === undefined || podUid === undefined) return {}
+  const { apiVersion, kind } = workerResource
+  return { ownerReferences: [{ apiVersion, kind, name, uid: workerUid }] }
 }
 
 async function createWorker(client: Client, { name, pool, slots, lifecycle, labels: own }: RegistrationRequest): Promise<Worker> {
@@ -62,8 +77,12 @@ async function createWorker(client: Client, { name, pool, slots, lifecycle, labe
 }
 
 /** The uid is a precondition: a Worker that was deleted and requested again is not this process. Nothing is written if nothing differs. */
-async function takeOverWorker(client: Client, { name, slots, lifecycle, labels }: RegistrationRequest, uid: string): Promise<Worker> {
-  return await client.resource(workerResource).patch(name, { metadata: { uid, labels }, spec: { slots, lifecycle } }, { type: 'merge' })
+async function takeOverWorker(client: Client, request: RegistrationRequest, uid: string): Promise<Worker> {
+  const { name, slots, lifecycle, labels, podUid } = request
+  // The controller has created the Worker of a Pod with all the rest, which the worker cannot change.
+  const patch =
+    podUid === undefined ? { metadata: { uid, labels }, spec: { slots, lifecycle } } : { metadata: { uid }, spec: { pod: { uid: podUid } } }
+  return await client.resource(workerResource).patch(name, patch as object, { type: 'merge' })
 }
 
 function registrationMessage(client: Client, { name, workerUid }: RegistrationRequest, error: unknown): string {
@@ -85,7 +104,7 @@ export async function patchWorkerStatus(client: Client, name: string, status: Wo
 }
 
 /**
- * Deletes the Lease, then the Worker, with which its credential ends. A Run that is assigned in between is lost with the Worker, as one
+ * Deletes the Lease, unless the Worker owns it, then the Worker, with which its credential ends. A Run that is assigned in between is lost with the Worker, as one
  * that is assigned just before; none is assigned to a worker that drains. An object that no longer exists is no error.
  * `keepsWorker`: a Run of the worker has not ended. A new worker cannot register with this name before that Run is Lost, and so cannot
  * execute it a second time.
@@ -93,13 +112,13 @@ export async function patchWorkerStatus(client: Client, name: string, status: Wo
 export async function deregister(
   client: Client,
   name: string,
-  { leaseUid, workerUid }: Registration,
+  { leaseUid, workerUid, isLeaseOwned = false }: Registration,
   { signal, onError, keepsWorker = false }: { signal?: AbortSignal; onError(error: unknown): void; keepsWorker?: boolean },
 ): Promise<void> {
   const ignoreMissing = (error: unknown): void => {
     if (!isReason(error, 'NotFound', 'Conflict')) onError(error)
   }
-  await deleteLease(client, name, leaseUid, signal).catch(ignoreMissing)
+  if (keepsWorker || !isLeaseOwned) await deleteLease(client, name, leaseUid, signal).catch(ignoreMissing)
   if (keepsWorker) return
   await client
     .resource(workerResource)

@@ -33,13 +33,13 @@ test('inputs are those that were applied, except for secret values that still ex
     env: { MODE: 'present', KEY: 'new-key' },
     secretEnvNames: ['KEY'],
     secrets: ['new', 'new-key'],
-    gitSecret: { password: 'p' },
+    gitSecret: { name: 'git', keys: ['password'], data: { password: 'p' } },
   })
   const merged = mergeInputs(applied, present)
   deepEqual(merged.variables, { region: 'north', password: 'new', token: 'kept' })
   deepEqual(merged.env, { MODE: 'applied', KEY: 'new-key', GONE: 'gone-key' })
   deepEqual([merged.sensitiveNames, merged.secretEnvNames], [applied.sensitiveNames, applied.secretEnvNames])
-  deepEqual([merged.kubeconfig, merged.gitSecret], ['token: old-token', { password: 'p' }])
+  deepEqual([merged.kubeconfig, merged.gitSecret], ['token: old-token', present.gitSecret])
   // All of them are masked, also those that are not used any more (invariant 9).
   deepEqual([...merged.secrets].sort(), ['gone-key', 'kept', 'new', 'new-key', 'old', 'old-key', 'old-token'])
 })

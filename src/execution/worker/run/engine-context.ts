@@ -32,7 +32,7 @@ export type EngineContextOptions = {
   showProgram(path: string): void
   atEnd(release: () => Promise<void>): void
   pendingOperations: EngineContext['pendingOperations']
-  state: Pick<StateClient, 'readInventory' | 'writeInventory'> & PulumiStateClient
+  state: Pick<StateClient, 'readInventory' | 'writeInventory' | 'getOutputs'> & PulumiStateClient
   stateFile: RunStateFile
   programs: RunPrograms
   reporter: Pick<RunReporter, 'reportProgress'>
@@ -77,7 +77,7 @@ export function createEngineContext(options: EngineContextOptions): EngineContex
     contentStore: options.contentStore,
     providerUsage: options.providerUsage,
     dependencies: options.dependencies,
-    readStackOutputs: other => readStackOutputs(client, run, other, stopper.signal, secrets => log.addSecrets(secrets)),
+    readStackOutputs: other => readStackOutputs(state, other, stopper.signal, secrets => log.addSecrets(secrets)),
     showProgram: options.showProgram,
     atEnd: options.atEnd,
     inventory: {

@@ -69,6 +69,9 @@ function createExecution({
     writeInventory: async () => {},
     putDiff: async () => {},
     putConfiguration: async () => {},
+    getInputs: async () => ({ secrets: [], configMaps: [], outputs: [] }),
+    putOutputs: async () => {},
+    deleteOutputs: async () => {},
   } as unknown as RunStateClient
   Object.assign(state, ownState)
   const supervised = {

@@ -185,7 +185,7 @@ class RunExecution {
     const killing = this.#killLeftovers()
     killing.catch(() => {})
     // Awaited even if the others fail: a scan for processes of the Stack must not find those of its next Run.
-    const reading = readRunInputs({ client, run, state: this.#state, signal, log })
+    const reading = readRunInputs({ run, state: this.#state, signal, log })
     const [configured, known] = await Promise.all([reading, spec.engine === 'pulumi' ? undefined : this.#state.read({ signal })]).finally(
       () => killing,
     )
@@ -234,7 +234,7 @@ class RunExecution {
     if (isMutating(type)) stateFile.startStreaming()
     try {
       const result = await planAndApply({
-        ...{ client, run, engine, context, stopper, log, configuration },
+        ...{ run, engine, context, stopper, log, configuration },
         state: this.#state,
         reporter: this.#reporter,
         isolation: isolation.effective,

@@ -23,6 +23,10 @@ export type RunStateClient = Pick<
   | 'putConfiguration'
   | 'readInventory'
   | 'writeInventory'
+  | 'getInputs'
+  | 'getOutputs'
+  | 'putOutputs'
+  | 'deleteOutputs'
   | 'close'
 > &
   PulumiStateClient

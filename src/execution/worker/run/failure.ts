@@ -8,7 +8,6 @@ import type { EngineError } from '../../engine/index.ts'
 import { formatMebibytes, SourceError, SpawnError } from '../../workspace/index.ts'
 import { AppliedSourceError } from './applied-configuration.ts'
 import { InputError } from './input-error.ts'
-import { InputsAccessError } from './inputs-access.ts'
 import { OutputsError } from './outputs.ts'
 import type { StopCause } from './stop-cause.ts'
 import { UnsavedStateError } from './unsaved-state-error.ts'
@@ -101,6 +100,14 @@ function formatOutOfMemory({ used, limit, raise }: Extract<StopCause, { kind: 'O
   return `${exceeded}; raise spec.resources.memory to ${formatMebibytes(Math.max(used, limit) * 1.5)} or more, or set spec.resources.autoRaise.memory`
 }
 
+/** By the code of the stores: why a Run does not get its inputs, or its outputs cannot be stored. */
+const inputFailures = {
+  InputsNotAllowed: { reason: 'WorkerInputsNotAllowed', retryable: true },
+  InputsTooLarge: { reason: 'InvalidSpec', retryable: false },
+  OutputsSecretTaken: { reason: 'OutputsSecretTaken', retryable: false },
+  OutputsRejected: { reason: 'RequestRejected', retryable: true },
+} as const
+
 /** The result of a Run whose work failed with `error`. The caller masks the message. */
 export function failureOf(error: unknown): Failure {
   if (error instanceof UnsavedStateError) return { ...failureOf(error.cause), message: error.message }
@@ -109,15 +116,13 @@ export function failureOf(error: unknown): Failure {
   }
   // Retried when a user has decided what happens to the state.
   if (error instanceof StateClientError && isStateError(error.code)) return failed(error.code, error.message, false)
+  if (error instanceof StateClientError && error.code in inputFailures) {
+    const { reason, retryable } = inputFailures[error.code as keyof typeof inputFailures]
+    return failed(reason, error.message, retryable)
+  }
   if (error instanceof StateClientError) return failed('StateUnavailable', `the state store is unavailable: ${error.message}`, true)
   if (error instanceof SpawnError) return failed(error.reason, error.message, error.reason === 'SpawnFailed')
-  if (
-    error instanceof SourceError ||
-    error instanceof AppliedSourceError ||
-    error instanceof InputError ||
-    error instanceof OutputsError ||
-    error instanceof InputsAccessError
-  ) {
+  if (error instanceof SourceError || error instanceof AppliedSourceError || error instanceof InputError || error instanceof OutputsError) {
     return failed(error.reason, error.message, error.retryable)
   }
   if (error instanceof StatusError) return failed('RequestRejected', `${error.message} (${error.reason})`, true)

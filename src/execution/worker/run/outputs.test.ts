@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { Run } from '../../../api/index.ts'
-import type { Client } from '../../../kubernetes/client/index.ts'
 import { stringsIn } from './inputs.ts'
-import { markSecretOutputs, type Outputs, type OutputsSecret, outputsData, outputsDigest, publicOutputs, writeOutputs } from './outputs.ts'
+import { markSecretOutputs, type Outputs, outputsData, outputsDigest, publicOutputs } from './outputs.ts'
 
 const outputs: Outputs = { url: { value: 'http://x', sensitive: false }, key: { value: { a: ['s3cret', 7, null, true] }, sensitive: true } }
 
 test('stores each output as JSON text under its name', () => {
-  assert.equal(Buffer.from(outputsData(outputs).key!, 'base64').toString(), '{"a":["s3cret",7,null,true]}')
+  assert.equal(Buffer.from(outputsData(outputs).data.key!, 'base64').toString(), '{"a":["s3cret",7,null,true]}')
+  assert.deepEqual([outputsData(outputs).sensitive, outputsData(outputs, 'shop/dev').pulumiStack], [['key'], 'shop/dev'])
   assert.deepEqual(publicOutputs(outputs), { url: 'http://x' })
 })
 
@@ -52,23 +51,4 @@ test('the digest ignores the order of keys and covers every value, including sen
         assert.notEqual(of(entries), of(entries.map(entry => (entry[0] === name ? [name, ['another', entry[1]]] : entry))))
     }),
   )
-})
-
-test('writes the Secret only if it does not hold the outputs already', async () => {
-  const run = { metadata: { name: 'web-1', namespace: 'shop' }, spec: { stackRef: { name: 'web', uid: 'u1' } } } as Run
-  const calls: string[] = []
-  let stored: OutputsSecret
-  const write = async (verb: string, secret: object) => {
-    calls.push(verb)
-    stored = secret as OutputsSecret
-  }
-  const secrets = { create: (secret: object) => write('create', secret), update: (secret: object) => write('update', secret) }
-  const client = { resource: () => secrets } as unknown as Client
-  const outputsOf = (zone: string, sensitive: boolean) => ({ zone: { value: zone, sensitive } })
-  await writeOutputs(client, run, outputsOf('a', false), undefined)
-  await writeOutputs(client, run, outputsOf('a', false), stored)
-  assert.deepEqual(calls, ['create'])
-  await writeOutputs(client, run, outputsOf('b', false), stored)
-  await writeOutputs(client, run, outputsOf('b', true), stored)
-  assert.deepEqual(calls, ['create', 'update', 'update'])
 })

@@ -1,19 +1,10 @@
 import { join } from 'node:path'
 import { oarlockCommand, type Run, type RunStatus } from '../../../api/index.ts'
-import type { Client } from '../../../kubernetes/client/index.ts'
 import type { StateClient } from '../../../stores/state/index.ts'
 import { type ApplyResult, type Engine, type EngineContext, EngineError, maxPlanBytes, type PlanResult } from '../../engine/index.ts'
 import { formatPlan } from './format-run.ts'
 import { stringsIn } from './inputs.ts'
-import {
-  deleteOutputs,
-  markSecretOutputs,
-  type OutputsSecret,
-  outputsDigest,
-  publicOutputs,
-  readOutputsSecret,
-  writeOutputs,
-} from './outputs.ts'
+import { markSecretOutputs, outputsData, outputsDigest, publicOutputs } from './outputs.ts'
 import type { RunLog } from './run-log.ts'
 import type { RunReporter } from './run-reporter.ts'
 import type { RunResult } from './run-result.ts'
@@ -22,11 +13,10 @@ import { isExceededLimit, RunStoppedError } from './stop-cause.ts'
 import { storedDiff } from './stored-diff.ts'
 
 export type PlanAndApplyOptions = {
-  client: Client
   run: Run
   engine: Pick<Engine, 'plan' | 'readPlan' | 'readOutputs' | 'apply'>
   context: EngineContext
-  state: Pick<StateClient, 'getPlan' | 'putPlan' | 'putDiff' | 'putConfiguration'>
+  state: Pick<StateClient, 'getPlan' | 'putPlan' | 'putDiff' | 'putConfiguration' | 'putOutputs' | 'deleteOutputs'>
   /** What the Run applies, for its destruction; undefined for a Run that applies nothing. */
   configuration: Buffer | undefined
   reporter: Pick<RunReporter, 'reportPhaseSoon'>
@@ -69,15 +59,15 @@ export async function planAndApply(options: PlanAndApplyOptions): Promise<RunRes
     // Where plans need approval, no Apply follows one without changes: it publishes what an imported state has.
     const isFinal = !plan.hasChanges && planMode === undefined && !runOptions?.targets && run.spec.stack.approval === 'Manual'
     if (!isFinal) return { phase: 'Succeeded', ...summary, changed: plan.hasChanges, message }
-    const [found] = await Promise.all([readOutputsSecret(options.client, run, stopper.signal), keepConfiguration(options)])
+    await keepConfiguration(options)
     const present = { ...(await engine.readOutputs(context)), changed: false }
-    return { phase: 'Succeeded', ...summary, ...(await saveOutputs(options, present, found)), message }
+    return { phase: 'Succeeded', ...summary, ...(await saveOutputs(options, present)), message }
   }
-  const [outputsSecret] = await Promise.all([readOutputsSecret(options.client, run, stopper.signal), keepConfiguration(options)])
+  await keepConfiguration(options)
   if (plan.hasChanges) report({ phase: 'Applying', ...summary })
   const result = await engine.apply(context, plan)
   if (isExceededLimit(stopper.cause)) stopper.signal.throwIfAborted()
-  return { phase: 'Succeeded', ...summary, ...(await saveOutputs(options, result, outputsSecret)), message: formatPlan(run, plan, '') }
+  return { phase: 'Succeeded', ...summary, ...(await saveOutputs(options, result)), message: formatPlan(run, plan, '') }
 }
 
 /** Before anything is applied: what exists then can be destroyed with it, even if the Run fails. */
@@ -108,19 +98,15 @@ async function readApprovedPlan(
   return plan
 }
 
-async function saveOutputs(
-  { client, run, log }: PlanAndApplyOptions,
-  result: ApplyResult,
-  secret: OutputsSecret,
-): Promise<Partial<RunStatus>> {
+async function saveOutputs({ run, state, stopper, log }: PlanAndApplyOptions, result: ApplyResult): Promise<Partial<RunStatus>> {
   const { resources, changed } = result
   log.addSecrets(Object.values(result.outputs).flatMap(({ value, sensitive }) => (sensitive ? stringsIn(value) : [])))
   const { outputs, marked } = markSecretOutputs(result.outputs, log.mask)
   if (marked.length > 0) log.append(`outputs that contain the value of a Secret are stored as sensitive: ${marked.join(', ')}`)
   if (run.spec.type === 'Destroy') {
-    await deleteOutputs(client, run)
+    await state.deleteOutputs({ signal: stopper.writeSignal })
     return { changed, resources }
   }
-  await writeOutputs(client, run, outputs, secret, result.pulumiStack)
+  await state.putOutputs(outputsData(outputs, result.pulumiStack), { signal: stopper.writeSignal })
   return { changed, resources, outputs: publicOutputs(outputs), outputsDigest: outputsDigest(outputs) }
 }

@@ -1,36 +1,27 @@
-import { outputsSecretName, outputsSecretType, type Run } from '../../../api/index.ts'
-import { type Client, secretResource } from '../../../kubernetes/client/index.ts'
 import type { Json } from '../../../kubernetes/object/index.ts'
+import type { StateClient } from '../../../stores/state/index.ts'
 import type { StackOutputs } from '../../engine/index.ts'
-import { isSecretOutput, stringsIn } from './inputs.ts'
-import { explainForbidden } from './inputs-access.ts'
-import { pulumiStackAnnotation } from './outputs.ts'
+import { stringsIn } from './inputs.ts'
 
 /**
- * The outputs of a Stack in the namespace of the Run, from its Secret; undefined if it has none.
+ * The outputs of a Stack in the namespace of the Run; undefined if it has none.
  * @param onSecrets gets the sensitive values before they are returned, for the masker (invariant 9).
- * @throws {InputsAccessError}
  */
 export async function readStackOutputs(
-  client: Client,
-  run: Run,
+  state: Pick<StateClient, 'getOutputs'>,
   stack: string,
   signal: AbortSignal,
   onSecrets: (secrets: string[]) => void,
 ): Promise<StackOutputs | undefined> {
-  const { namespace = 'default' } = run.metadata
-  const found = await explainForbidden(
-    client.resource(secretResource).getOrUndefined(outputsSecretName(stack), { namespace, signal }),
-    namespace,
-  )
-  if (found?.type !== outputsSecretType) return undefined
-  const isSensitive = isSecretOutput(found)
+  const found = await state.getOutputs(stack, { signal })
+  if (found === undefined) return undefined
+  const { data, sensitive: names, pulumiStack } = found
   const outputs: StackOutputs['outputs'] = {}
-  for (const [name, base64] of Object.entries(found.data ?? {})) {
+  for (const [name, base64] of Object.entries(data)) {
     const value = JSON.parse(Buffer.from(base64, 'base64').toString('utf8')) as Json
-    outputs[name] = { value, sensitive: isSensitive(name) }
-    if (isSensitive(name)) onSecrets(stringsIn(value))
+    const sensitive = names?.includes(name) ?? true
+    outputs[name] = { value, sensitive }
+    if (sensitive) onSecrets(stringsIn(value))
   }
-  const pulumiStack = found.metadata.annotations?.[pulumiStackAnnotation]
   return { outputs, ...(pulumiStack !== undefined && { pulumiStack }) }
 }

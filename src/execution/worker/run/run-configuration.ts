@@ -1,5 +1,4 @@
 import type { Run } from '../../../api/index.ts'
-import type { Client } from '../../../kubernetes/client/index.ts'
 import type { StateClient } from '../../../stores/state/index.ts'
 import { fetchSource, gitCredentials, type RunDirectory, SourceError, type SourceOptions, writeArchive } from '../../workspace/index.ts'
 import {
@@ -10,26 +9,26 @@ import {
   mergeInputs,
   readAppliedConfiguration,
 } from './applied-configuration.ts'
-import { type RunInputs, readInputs } from './inputs.ts'
+import { type RunInputs, resolveInputs } from './inputs.ts'
 import type { RunLog } from './run-log.ts'
 
 export type RunConfigurationOptions = {
-  client: Client
   run: Run
-  state: Pick<StateClient, 'getConfiguration'>
+  state: Pick<StateClient, 'getConfiguration' | 'getInputs'>
   signal: AbortSignal
   log: Pick<RunLog, 'append'>
 }
 
 /** The inputs of a Run, and what was applied last if it destroys that. @throws {InputError} */
-export async function readRunInputs({ client, run, state, signal, log }: RunConfigurationOptions): Promise<{
+export async function readRunInputs({ run, state, signal, log }: RunConfigurationOptions): Promise<{
   inputs: RunInputs
   applied: AppliedConfiguration | undefined
 }> {
   const applied = await readAppliedConfiguration(run, state, signal)
-  if (!applied) return { inputs: await readInputs(client, run, signal), applied }
+  const objects = await state.getInputs({ signal })
+  if (!applied) return { inputs: resolveInputs(run, objects), applied }
   log.append(`uses the source and inputs that Run ${applied.runName} applied`)
-  const present = await readInputs(client, run, signal, error => log.append(`uses the value that was applied: ${error.message}`))
+  const present = resolveInputs(run, objects, error => log.append(`uses the value that was applied: ${error.message}`))
   return { inputs: mergeInputs(applied.inputs, present), applied }
 }
 
@@ -46,7 +45,7 @@ export async function fetchRunSource(
   }
   const { source, revision } = applied ? appliedSource(applied, run) : { source: run.spec.stack.source, revision: run.spec.revision }
   const secret = `${run.metadata.namespace}/${source.git?.secretRef?.name}`
-  const credentials = inputs.gitSecret && gitCredentials(inputs.gitSecret, secret)
+  const credentials = inputs.gitSecret && gitCredentials(inputs.gitSecret.data, secret, inputs.gitSecret.keys)
   try {
     return (await fetchSource(source, revision, directory.work, { ...options, ...(credentials && { credentials }) })).directory
   } catch (error) {

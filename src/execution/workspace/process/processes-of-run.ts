@@ -49,19 +49,24 @@ type Identity = { variable: string; value: string; mark: Partial<ProcessMark> }
 const runIdentity = (uid: string): Identity => ({ variable: runUidVariable, value: uid, mark: runMark(uid) })
 const stackIdentity = (uid: string): Identity => ({ variable: mutatedStackVariable, value: uid, mark: stackMark(uid) })
 
-function findProcesses(identity: Identity): number[] {
+/** `others`: processes that a scan just before has found not to be of this identity. They are skipped; those that this scan finds are added. */
+function findProcesses(identity: Identity, others = new Set<string>()): number[] {
   if (process.platform !== 'linux') return []
   const found: number[] = []
   for (const entry of readdirSync('/proc')) {
     const pid = Number(entry)
-    if (!Number.isInteger(pid) || pid <= 1 || pid === process.pid) continue
-    if (hasIdentity(entry, identity)) found.push(pid)
+    if (!Number.isInteger(pid) || pid <= 1 || pid === process.pid || others.has(entry)) continue
+    const environment = readEnvironment(entry)
+    if (isIdentified(entry, environment, identity)) found.push(pid)
+    // An environment that is empty may be that of a program which is being started.
+    else if (environment === undefined || environment.length > 0) others.add(entry)
   }
   return found
 }
 
-function hasIdentity(pid: string, { variable, value, mark }: Identity): boolean {
-  const environment = readEnvironment(pid)
+const hasIdentity = (pid: string, identity: Identity): boolean => isIdentified(pid, readEnvironment(pid), identity)
+
+function isIdentified(pid: string, environment: Buffer | undefined, { variable, value, mark }: Identity): boolean {
   if (environment === undefined) return false
   const at = environment.indexOf(`${variable}=${value}\0`)
   const hasVariable = at === 0 || (at > 0 && environment[at - 1] === 0)
@@ -111,13 +116,15 @@ export async function killStackWriters(stackUid: string, timeoutMs = 10_000): Pr
   throw new Error(`processes ${remaining.join(', ')} of an earlier run of the stack did not end within ${timeoutMs} ms`)
 }
 
-/** `isClean`: two scans in a row found none. */
+/** `isClean`: two scans in a row found none; the second one reads only processes that are new, because the environments of a few hundred take a while. */
 async function killProcesses(identity: Identity, timeoutMs: number): Promise<{ killed: number; isClean: boolean }> {
   const killed = new Set<number>()
   const deadline = performance.now() + timeoutMs
   let cleanScans = 0
+  let others = new Set<string>()
   while (cleanScans < 2 && performance.now() < deadline) {
-    const pids = findProcesses(identity).filter(pid => !isZombie(pid))
+    const pids = findProcesses(identity, others).filter(pid => !isZombie(pid))
+    if (pids.length > 0) others = new Set()
     cleanScans = pids.length === 0 ? cleanScans + 1 : 0
     for (const pid of pids) {
       try {

@@ -1,3 +1,4 @@
+import { type NodeAuthorizer, nodeNameOf } from './node/index.ts'
 import type { PolicyRule, Rbac } from './rbac/index.ts'
 import { type Attributes, type AuthorizerPlugin, adminsGroup, type User } from './user.ts'
 
@@ -5,15 +6,18 @@ import { type Attributes, type AuthorizerPlugin, adminsGroup, type User } from '
 export type AuthorizationReview = { readonly allowed: boolean; readonly denied: boolean; readonly reason: string }
 
 /**
- * Authorizes requests: first the authorizer of the embedding program, if it decides, then `system:masters`, then RBAC. It runs for every
+ * Authorizes requests: first the authorizer of the embedding program, if it decides, then `system:masters`, then the
+ * rights of kubelets, then RBAC. It runs for every
  * request; for an administrator it costs one lookup of the groups.
  */
 export class Authorization {
   readonly #plugin: AuthorizerPlugin | undefined
   readonly #rbac: Rbac
+  readonly #nodes: NodeAuthorizer
 
-  constructor(rbac: Rbac, own?: AuthorizerPlugin) {
+  constructor(rbac: Rbac, nodes: NodeAuthorizer, own?: AuthorizerPlugin) {
     this.#rbac = rbac
+    this.#nodes = nodes
     this.#plugin = own
   }
 
@@ -21,7 +25,7 @@ export class Authorization {
   readonly authorize = (attributes: Attributes): true | string => {
     const own = this.#plugin?.(attributes)
     if (own !== undefined) return own
-    if (attributes.user.groups.includes(adminsGroup)) return true
+    if (attributes.user.groups.includes(adminsGroup) || this.#nodes.allows(attributes)) return true
     const decision = this.#rbac.decide(attributes)
     return decision.allowed || decision.reason
   }
@@ -29,14 +33,14 @@ export class Authorization {
   explain(attributes: Attributes): AuthorizationReview {
     const own = this.#plugin?.(attributes)
     if (own !== undefined) return { allowed: own === true, denied: own !== true, reason: own === true ? '' : own }
-    if (attributes.user.groups.includes(adminsGroup)) return { allowed: true, denied: false, reason: '' }
+    if (attributes.user.groups.includes(adminsGroup) || this.#nodes.allows(attributes)) return { allowed: true, denied: false, reason: '' }
     const { allowed, reason } = this.#rbac.decide(attributes)
     return { allowed, denied: false, reason }
   }
 
-  /** The rules of a user in a namespace. They are incomplete if the embedding program has an authorizer. */
+  /** The rules of a user in a namespace. They are incomplete if the embedding program has an authorizer, and for kubelets. */
   rulesFor(user: User, namespace: string): { rules: readonly PolicyRule[]; error: string; isIncomplete: boolean } {
-    const isIncomplete = this.#plugin !== undefined && !user.groups.includes(adminsGroup)
+    const isIncomplete = (this.#plugin !== undefined || nodeNameOf(user) !== undefined) && !user.groups.includes(adminsGroup)
     return { ...this.#rbac.rulesFor(user, namespace), isIncomplete }
   }
 }

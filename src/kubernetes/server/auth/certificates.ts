@@ -13,7 +13,7 @@ const renewBeforeMs = 30 * dayMs
 const clockSkewMs = 60 * 60 * 1_000
 
 /** PEM. */
-type Pair = { certificate: string; key: string }
+export type Pair = { certificate: string; key: string }
 export type ServingCertificates = Pair & { ca: string }
 
 /**
@@ -40,7 +40,7 @@ export async function readCertificates(
   ) {
     return { ca: ca.certificate, ...serving }
   }
-  const made = await issue([['CN', 'oarlock']], { serves: names }, servingValidityMs, ca, nowMs)
+  const made = await issueCertificate([['CN', 'oarlock']], { serves: names }, servingValidityMs, ca, nowMs)
   writeSecretFile(join(pkiDir, 'serving.key'), made.key)
   writeSecretFile(join(pkiDir, 'serving.crt'), made.certificate)
   return { ca: ca.certificate, ...made }
@@ -54,21 +54,22 @@ export async function issueClientCertificate(
 ): Promise<Pair> {
   const ca = readAuthority(pkiDir)
   if (!ca) throw new Error(`no certificate authority in ${pkiDir}: start the server once to create it`)
-  return issue([['CN', user.name], ...user.groups.map(group => ['O', group] as const)], 'client', user.ttlMs, ca, nowMs)
+  return issueCertificate([['CN', user.name], ...user.groups.map(group => ['O', group] as const)], 'client', user.ttlMs, ca, nowMs)
 }
 
-async function createAuthority(pkiDir: string, nowMs: number): Promise<Pair> {
+/** @param name of its files, and in its subject. */
+export async function createAuthority(pkiDir: string, nowMs: number, name = 'ca'): Promise<Pair> {
   const { publicKey, privateKey } = createKeys()
-  const subject = [['CN', `oarlock-ca-${randomBytes(4).toString('hex')}`]] as const
+  const subject = [['CN', `oarlock-${name}-${randomBytes(4).toString('hex')}`]] as const
   const life = { notBeforeMs: nowMs - clockSkewMs, notAfterMs: nowMs + caValidityMs }
   const certificate = await signCertificate({ subject, publicKey, ...life, use: 'ca' }, { key: privateKey })
   const key = pemOf(privateKey)
-  writeSecretFile(join(pkiDir, 'ca.key'), key)
-  writeSecretFile(join(pkiDir, 'ca.crt'), certificate)
+  writeSecretFile(join(pkiDir, `${name}.key`), key)
+  writeSecretFile(join(pkiDir, `${name}.crt`), certificate)
   return { certificate, key }
 }
 
-async function issue(
+export async function issueCertificate(
   subject: CertificateRequest['subject'],
   use: CertificateRequest['use'],
   lifeMs: number,
@@ -90,7 +91,7 @@ function pemOf(key: KeyObject): string {
   return key.export({ type: 'pkcs8', format: 'pem' }).toString()
 }
 
-function readPair(pkiDir: string, name: string): Pair | undefined {
+export function readPair(pkiDir: string, name: string): Pair | undefined {
   const certificate = readIfExists(join(pkiDir, `${name}.crt`))
   const key = readIfExists(join(pkiDir, `${name}.key`))
   return certificate !== undefined && key !== undefined ? { certificate, key } : undefined
@@ -100,8 +101,8 @@ function readPair(pkiDir: string, name: string): Pair | undefined {
  * The certificate authority; undefined if there is none. Its key alone is what an interrupted first start leaves, because it is written first.
  * @throws {ServerStartError} DataCorrupt.
  */
-function readAuthority(pkiDir: string): Pair | undefined {
-  const path = (end: string) => join(pkiDir, `ca.${end}`)
+export function readAuthority(pkiDir: string, name = 'ca'): Pair | undefined {
+  const path = (end: string) => join(pkiDir, `${name}.${end}`)
   const certificate = readIfExists(path('crt'))
   const key = readIfExists(path('key'))
   if (certificate === undefined) return undefined
@@ -119,7 +120,7 @@ function damaged(path: string, problem: string, other: string): ServerStartError
   )
 }
 
-function isPair({ certificate, key }: Pair): boolean {
+export function isPair({ certificate, key }: Pair): boolean {
   const privateKey = parseKey(key)
   return privateKey !== undefined && parse(certificate)?.checkPrivateKey(privateKey) === true
 }
@@ -140,12 +141,12 @@ function parse(pem: string): X509Certificate | undefined {
   }
 }
 
-function isValid(pem: string, nowMs: number): boolean {
+export function isValid(pem: string, nowMs: number): boolean {
   const certificate = parse(pem)
   return certificate !== undefined && Date.parse(certificate.validTo) - renewBeforeMs > nowMs
 }
 
-function isSignedBy(pem: string, caPem: string): boolean {
+export function isSignedBy(pem: string, caPem: string): boolean {
   const ca = parse(caPem)
   const certificate = parse(pem)
   return ca !== undefined && certificate?.verify(ca.publicKey) === true

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { type Kind, type Registry, scaleKindFor, tokenRequestKind } from '../registry/index.ts'
+import { type Kind, type Registry, type Subresource, scaleKindFor, subresourcesOf } from '../registry/index.ts'
 import { sortedGroups } from './group-order.ts'
 
 type ApiResource = {
@@ -15,26 +15,13 @@ type ApiResource = {
   storageVersionHash?: string
 }
 
-const subresourceVerbs = ['get', 'patch', 'update']
-
-function subresourcesOf(kind: Kind): string[] {
-  const isNamespace = kind.plural === 'namespaces' && kind.group === ''
-  const names = [
-    ...(isNamespace ? ['finalize'] : []),
-    ...(kind.scale ? ['scale'] : []),
-    ...(kind.hasStatus ? ['status'] : []),
-    ...(kind.storageName === 'serviceaccounts' ? ['token'] : []),
-  ]
-  return kind.isCustom ? names.reverse() : names
-}
-
-function verbsOfSubresource(subresource: string): readonly string[] {
-  return subresource === 'finalize' ? ['update'] : subresource === 'token' ? ['create'] : subresourceVerbs
+function shownSubresources(kind: Kind): Subresource[] {
+  return kind.isCustom ? subresourcesOf(kind).reverse() : subresourcesOf(kind)
 }
 
 /** The kind of a subresource; undefined if it is the kind of its resource. */
-function kindOfSubresource(kind: Kind, subresource: string): Kind | undefined {
-  return subresource === 'scale' ? scaleKindFor(kind) : subresource === 'token' ? tokenRequestKind : undefined
+function kindOfSubresource(kind: Kind, { name, kind: other }: Subresource) {
+  return name === 'scale' ? scaleKindFor(kind) : other
 }
 
 function sortedByPlural(kinds: Iterable<Kind>): Kind[] {
@@ -48,8 +35,13 @@ function verbsOf(kind: Kind): readonly string[] {
 
 const customVerbs = ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch'] as const
 
+/** Whether the kind of a subresource is not in the group and version of the document. */
+function isOtherGroup(kind: Kind, subresource: Subresource): boolean {
+  return kind.isCustom || (kindOfSubresource(kind, subresource)?.group ?? '') !== ''
+}
+
 /** For its own kinds Kubernetes leaves group and version empty: they are those of the document. */
-function responseKind({ group, version, kind, isCustom }: Kind, isOther = isCustom) {
+function responseKind({ group, version, kind }: Pick<Kind, 'group' | 'version' | 'kind'>, isOther: boolean) {
   return isOther ? { group, version, kind } : { group: '', version: '', kind }
 }
 
@@ -73,11 +65,12 @@ export function resourceList(groupVersion: string, kinds: Iterable<Kind>): objec
       ...(categories.length > 0 && { categories }),
       ...(!kind.isVirtual && { storageVersionHash: storageVersionHash(kind) }),
     })
-    for (const subresource of subresourcesOf(kind)) {
-      const verbs = verbsOfSubresource(subresource)
+    for (const subresource of shownSubresources(kind)) {
+      const { name, verbs } = subresource
       const other = kindOfSubresource(kind, subresource)
-      const shown = other ? { group: other.group, version: other.version, kind: other.kind } : { kind: kind.kind }
-      resources.push({ name: `${plural}/${subresource}`, singularName: '', namespaced, ...shown, verbs })
+      const shown =
+        other && other.group !== '' ? { group: other.group, version: other.version, kind: other.kind } : { kind: (other ?? kind).kind }
+      resources.push({ name: `${plural}/${name}`, singularName: '', namespaced, ...shown, verbs })
     }
   }
   return { kind: 'APIResourceList', apiVersion: 'v1', groupVersion, resources }
@@ -111,20 +104,17 @@ export function aggregatedDiscovery(registry: Registry, isCore: boolean): object
         version,
         resources: sortedByPlural(kinds.values()).map(kind => ({
           resource: kind.plural,
-          responseKind: responseKind(kind),
+          responseKind: responseKind(kind, kind.isCustom),
           scope: kind.namespaced ? 'Namespaced' : 'Cluster',
           singularResource: kind.singular,
           verbs: verbsOf(kind),
           ...(kind.shortNames.length > 0 && { shortNames: kind.shortNames }),
           ...(kind.categories.length > 0 && { categories: kind.categories }),
-          ...(subresourcesOf(kind).length > 0 && {
-            subresources: subresourcesOf(kind).map(subresource => ({
-              subresource,
-              responseKind: responseKind(
-                kindOfSubresource(kind, subresource) ?? kind,
-                kindOfSubresource(kind, subresource) !== undefined || kind.isCustom,
-              ),
-              verbs: verbsOfSubresource(subresource),
+          ...(shownSubresources(kind).length > 0 && {
+            subresources: shownSubresources(kind).map(subresource => ({
+              subresource: subresource.name,
+              responseKind: responseKind(kindOfSubresource(kind, subresource) ?? kind, isOtherGroup(kind, subresource)),
+              verbs: subresource.verbs,
             })),
           }),
         })),

@@ -16,6 +16,7 @@ const builtInGroups = [
   'apiextensions.k8s.io',
   'scheduling.k8s.io',
   'coordination.k8s.io',
+  'node.k8s.io',
   'discovery.k8s.io',
 ]
 const positions = new Map(builtInGroups.map((group, index) => [group, index]))

@@ -3,6 +3,7 @@ import type { Auditor } from '../audit/index.ts'
 import type { AdmissionPlugin, Authorizer, DeletionPlugin, OpenIdDocument, Tokens, User } from '../auth/index.ts'
 import type { Discovery } from '../discovery/index.ts'
 import type { Fairness } from '../fairness/index.ts'
+import type { KubeletProxy } from '../kubelet/index.ts'
 import type { RequestMetrics, ServerMetrics } from '../metrics/index.ts'
 import type { Services } from '../rest/index.ts'
 import type { Reviews } from '../review/index.ts'
@@ -16,6 +17,7 @@ export type HandlerOptions = {
   tokens: Tokens
   authorize: Authorizer
   reviews: Reviews
+  kubelets: KubeletProxy
   /** By table. */
   admissionPlugins: ReadonlyMap<string, AdmissionPlugin>
   /** By table. */

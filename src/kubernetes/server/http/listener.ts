@@ -1,6 +1,7 @@
 import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { atMostEvery, ConnectionLimiter, lingerOnClose, sendContinue } from '../../util/index.ts'
 import { answerClientError } from './client-error.ts'
 import type { Handler } from './handler-types.ts'
@@ -12,6 +13,8 @@ export type ListenerOptions = {
   /** PEM. */
   tls: { certificate: string; key: string; ca: string }
   handler: Handler
+  /** Requests to upgrade a connection: which are considered, and what serves them. Default: none, they are served without an upgrade. */
+  upgrades?: { accept: (request: IncomingMessage) => boolean; serve: (request: IncomingMessage, socket: Socket, head: Buffer) => void }
   /** Prefixes of paths whose handlers need node:http's objects. */
   nodeHttpPrefixes: readonly string[]
   onTlsError: (error: Error) => void
@@ -46,7 +49,7 @@ const logIntervalMs = 10_000
  * and the same limits.
  */
 export function makeListener(options: ListenerOptions): Listener {
-  const { tls, handler, nodeHttpPrefixes, onTlsError, connections: limiter = new ConnectionLimiter() } = options
+  const { tls, handler, upgrades, nodeHttpPrefixes, onTlsError, connections: limiter = new ConnectionLimiter() } = options
   const sendBuffers = new SendBufferLimiter(options.sendBufferLimits)
   const onRequest = (request: IncomingMessage, response: ServerResponse) => handler(request, response)
   const httpOptions = {
@@ -56,6 +59,7 @@ export function makeListener(options: ListenerOptions): Listener {
     headersTimeout: headersTimeoutMs,
     requestTimeout: requestTimeoutMs,
     maxHeaderSize: maxHeaderBytes,
+    shouldUpgradeCallback: (request: IncomingMessage) => upgrades?.accept(request) ?? false,
   }
   const server = createServer(
     {
@@ -75,6 +79,8 @@ export function makeListener(options: ListenerOptions): Listener {
   const servers = [server, plainServer]
   const usesNodeHttp = (url: string) => nodeHttpPrefixes.some(prefix => url.startsWith(prefix))
   const connections = new Set<Http1Connection>()
+  /** Connections that were upgraded: no server counts them. */
+  const upgraded = new Set<Duplex>()
   let http2: Promise<Http2> | undefined
   let isStopping = false
 
@@ -86,6 +92,11 @@ export function makeListener(options: ListenerOptions): Listener {
     limiter.limit(each)
     sendContinue(each)
     lingerOnClose(each)
+    each.on('upgrade', (request, socket, head) => {
+      upgraded.add(socket)
+      socket.once('close', () => upgraded.delete(socket))
+      upgrades?.serve(request, socket as Socket, head)
+    })
     each.once('listening', () => each.on('error', onServerError))
   }
   server.on('secureConnection', socket => {
@@ -149,6 +160,7 @@ export function makeListener(options: ListenerOptions): Listener {
       clearInterval(sweep)
       clearInterval(sendBufferSweep)
       for (const connection of connections) connection.stop()
+      for (const socket of upgraded) socket.destroy()
       const opened = await http2
       opened?.stop()
       closeIdle()

@@ -1,5 +1,5 @@
 import { notFound, StatusError } from '../../object/index.ts'
-import type { Kind, Verb } from '../registry/index.ts'
+import { type Kind, subresourcesOf, type Verb } from '../registry/index.ts'
 import { methodNotAllowed, readBoolean, type Services, type Target } from '../rest/index.ts'
 import type { Reply, Representation } from '../wire/index.ts'
 import type { ResourceRequest } from './handler-options.ts'
@@ -26,9 +26,10 @@ export function resolveTarget(services: Services, { route, query, request }: Res
   if (kind.namespaced !== (namespace !== '')) checkAllNamespaces(kind, name, verb)
   if (verb && !kind.verbs.includes(verb)) throw methodNotAllowed()
   if (kind.deprecationWarning) response.appendHeader('Warning', `299 - ${JSON.stringify(kind.deprecationWarning)}`)
-  if (subresource && !hasSubresource(kind, subresource)) throw kind.isCustom ? notFound(kind, name) : noSuchResource()
+  const found = subresource === '' ? undefined : subresourcesOf(kind).find(each => each.name === subresource)
+  if (subresource && !found) throw kind.isCustom ? notFound(kind, name) : noSuchResource()
   if (!verb && kind.isCustom) throw methodNotSupported(kind)
-  if (!verb || (subresource && !verbsOf(subresource).includes(verb))) throw methodNotAllowed()
+  if (!verb || (found && !found.verbs.includes(verb))) throw methodNotAllowed()
   const table = services.store.table(kind.storageName)
   return { verb, kind, table, namespace, name, subresource: subresource as Target['subresource'] }
 }
@@ -37,17 +38,6 @@ export function resolveTarget(services: Services, { route, query, request }: Res
 function checkAllNamespaces(kind: Kind, name: string, verb: Verb | undefined): void {
   if (kind.isVirtual || !kind.namespaced || name !== '') throw noSuchResource()
   if (verb !== 'list' && verb !== 'watch') throw methodNotAllowed()
-}
-
-function verbsOf(subresource: string): readonly Verb[] {
-  return subresource === 'finalize' ? ['update'] : subresource === 'token' ? ['create'] : ['get', 'update', 'patch']
-}
-
-function hasSubresource(kind: Kind, subresource: string): boolean {
-  if (subresource === 'status') return kind.hasStatus
-  if (subresource === 'scale') return kind.scale !== undefined
-  if (subresource === 'token') return kind.storageName === 'serviceaccounts'
-  return subresource === 'finalize' && kind.plural === 'namespaces' && kind.group === ''
 }
 
 function verbOf(method: string, name: string, subresource: string, query: URLSearchParams | undefined): Verb | undefined {

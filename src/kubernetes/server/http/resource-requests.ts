@@ -5,6 +5,7 @@ import { negotiate, type Reply } from '../wire/index.ts'
 import type { HandlerOptions, ResourceRequest } from './handler-options.ts'
 import type { HttpRequest } from './handler-types.ts'
 import { forbidden, NoSuchPath } from './not-served.ts'
+import { podStreamOf, servePodStream } from './pod-streams.ts'
 import { maxBodyBytes } from './read-body.ts'
 import { readCallBody } from './read-call-body.ts'
 import { authorizationVerb, selectedName } from './request-info.ts'
@@ -49,6 +50,8 @@ async function serve(options: HandlerOptions, flow: Flow, resourceRequest: Resou
     target.send(response)
     return
   }
+  const stream = podStreamOf(resourceRequest.route)
+  if (stream) return await servePodStream(options, resourceRequest, stream, attributes, response)
   const call = await readCall(options, resourceRequest, target, attributes, response)
   // A call does all its computation before its first await.
   const startMs = performance.now()
@@ -64,7 +67,7 @@ async function serve(options: HandlerOptions, flow: Flow, resourceRequest: Resou
 }
 
 /** What the authorizer decides on. */
-function attributesOf({ route, query, user, request }: ResourceRequest): Attributes {
+export function attributesOf({ route, query, user, request }: ResourceRequest): Attributes {
   const { group, plural, namespace, name, subresource } = route
   const verb = authorizationVerb(request.method ?? 'GET', name, query)
   return {
@@ -81,7 +84,7 @@ function attributesOf({ route, query, user, request }: ResourceRequest): Attribu
 }
 
 /** @throws {StatusError} Forbidden. */
-function authorizeResource(authorize: Authorizer, attributes: Attributes): void {
+export function authorizeResource(authorize: Authorizer, attributes: Attributes): void {
   const allowed = authorize(attributes)
   if (allowed !== true) throw forbidden(attributes, allowed)
 }

@@ -42,7 +42,7 @@ export async function withRequestMetrics(
   }
 }
 
-const subresources = new Set(['status', 'scale', 'finalize', 'token'])
+const subresources = new Set(['attach', 'exec', 'finalize', 'log', 'portforward', 'scale', 'status', 'token'])
 
 /** The rejections that a caller without any right can get. */
 const codesWithoutRights = new Set([401, 403, 404, 405, 429])

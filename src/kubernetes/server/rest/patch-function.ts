@@ -1,8 +1,7 @@
-import { applyJsonPatch, applyMergePatch, badRequest, isJsonObject, type Json } from '../../object/index.ts'
+import { applyJsonPatch, applyMergePatch, applyStrategicPatch, badRequest, isJsonObject, type Json } from '../../object/index.ts'
 import { parseJson, unsupportedMediaType } from './body.ts'
 import type { Call } from './call.ts'
 import { checkMerged, checkSize } from './check-size.ts'
-import { applyStrategicPatch } from './strategic-merge.ts'
 
 const patchTypes = [
   'application/json-patch+json',

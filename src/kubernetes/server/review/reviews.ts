@@ -1,7 +1,7 @@
 import { rfc3339 } from '../../object/index.ts'
 import type { Authorization, ServiceAccountTokens, Tokens } from '../auth/index.ts'
 import { type Kind, tokenRequestKind } from '../registry/index.ts'
-import { type Call, type Decoded, decodeBody, methodNotAllowed, readWriteOptions, sendObject, withKind } from '../rest/index.ts'
+import { admit, type Call, type Decoded, decodeBody, methodNotAllowed, readWriteOptions, sendObject, withKind } from '../rest/index.ts'
 import type { Store } from '../storage/index.ts'
 import { reviewAccess, reviewRules } from './access-review.ts'
 import { checkReviewSize } from './check-review-size.ts'
@@ -26,7 +26,11 @@ export class Reviews {
 
   /** Handles the subresource `token` of a ServiceAccount. */
   createToken(call: Call): void {
-    respond(call, tokenRequestKind, decoded => requestToken(call, decoded, this.#services))
+    respond(call, tokenRequestKind, decoded => {
+      const metadata = { ...decoded.object.metadata, name: call.target.name }
+      admit(call, { ...decoded.object, metadata }, undefined, { dryRun: false })
+      return requestToken(call, decoded, this.#services)
+    })
   }
 
   #evaluate(call: Call, decoded: Decoded): Record<string, unknown> {

@@ -1,19 +1,25 @@
-import { labels, type WorkerPool } from '../../../../api/index.ts'
-import { type Client, secretResource } from '../../../../kubernetes/client/index.ts'
+import { hasRegistered, isStartRequested, labels, type Worker, type WorkerPool, workerResource } from '../../../../api/index.ts'
 import { coerceError, type Informer, type Log, type Manager } from '../../../../kubernetes/controller/index.ts'
 import { isReason, type StatusError } from '../../../../kubernetes/object/index.ts'
-import { type DriverListener, type DriverWorker, type PoolDriver, StartError } from '../pool-driver.ts'
+import {
+  type DriverListener,
+  type DriverWorker,
+  type ExitFailure,
+  type PoolDriver,
+  StartError,
+  type WorkerExit,
+  type WorkerPurpose,
+} from '../pool-driver.ts'
 import type { StartFailureReason } from '../start-state.ts'
-import { decidePodGarbage } from './decide-pod-garbage.ts'
-import { makeWorkerPod, podNamespace, workerContainer } from './make-pod.ts'
+import { failedStatus, type WorkerReport } from '../worker-report.ts'
+import { decideWorkerPods } from './decide-worker-pods.ts'
+import { makeWorker, makeWorkerPod, workerContainer } from './make-pod.ts'
 import { type Pod, type PodBody, podResource } from './pod.ts'
 import { workerPodState } from './worker-pod-state.ts'
 
 export type PodWorkerOptions = {
-  /** The addresses that a worker needs, such as OARLOCK_SERVER. Called for each Pod: they may change. */
-  environment(): Promise<Readonly<Record<string, string>>>
-  /** Creates the token that a worker registers with, stored in a Secret that its Pod owns. Default: the Pod's service account is the credential. */
-  readonly credentialOf?: (pool: WorkerPool, workerName: string, client: Client) => Promise<string>
+  /** The addresses that a worker needs, such as OARLOCK_SERVER. Empty: those of the cluster that its Pod runs in. */
+  readonly environment: Readonly<Record<string, string>>
 }
 
 export type PodPoolDependencies = {
@@ -24,21 +30,36 @@ export type PodPoolDependencies = {
   readonly workers: PodWorkerOptions
 }
 
-/** Creates Pods from the pool's template, watches them until they end, and deletes them some time later. */
+/**
+ * Creates for each worker a Worker and then its Pod, from the pool's template; watches the Pods until they end, and deletes both some time later. The
+ * Worker owns the Pod. A Worker without a Pod, which a process leaves that ends between the two, gets it later.
+ */
 export class PodPool implements PoolDriver {
   readonly claimsNames = true
   readonly #dependencies: PodPoolDependencies
   readonly #pods: Informer<PodBody>
+  readonly #workers: Informer<{ spec: Worker['spec']; status?: Worker['status'] }>
+  /** Workers that are being created, or whose status or Pod is being written. */
+  readonly #writing = new Set<string>()
+  /** Workers whose Pod was deleted before they registered. */
+  readonly #deleted = new Map<string, ExitFailure>()
   #listener: DriverListener | undefined
 
   constructor(dependencies: PodPoolDependencies) {
     this.#dependencies = dependencies
-    this.#pods = dependencies.manager.informer(podResource, { labelSelector: labels.pool })
+    const { manager } = dependencies
+    this.#workers = manager.informer(workerResource, { indexes: { pod: ({ spec }) => (spec?.pod ? ['yes'] : []) } })
+    this.#pods = manager.informer(podResource, { labelSelector: labels.pool })
     this.#pods.onChange({
       added: pod => this.#notify(pod),
       updated: (_, pod) => this.#notify(pod),
-      deleted: pod => {
-        if (this.#stateOf(pod).state !== 'ended') this.#listener?.exited(pod.metadata.name, undefined)
+      deleted: pod => this.#onPodDeleted(pod),
+    })
+    this.#workers.onChange({
+      deleted: worker => {
+        const { name } = worker.metadata
+        this.#deleted.delete(name)
+        if (worker.spec.pod && !this.#podOf(worker)) this.#listener?.observed({ ...driverWorkerOf(worker), isReleased: true })
       },
     })
   }
@@ -47,41 +68,59 @@ export class PodPool implements PoolDriver {
     this.#listener = listener
   }
 
-  async start(pool: WorkerPool, workerName: string): Promise<void> {
-    const { manager, workers } = this.#dependencies
-    const { environment, credentialOf } = workers
-    if (!pool.spec.template) {
-      throw new StartError({ reason: 'CreateFailed', message: `pool ${pool.metadata.name} has mode Pod and no spec.template` })
-    }
-    const plan = makeWorkerPod({ pool, workerName, environment: await environment(), hasCredential: credentialOf !== undefined })
-    // First: a Pod that waits for the Secret of a credential that cannot be issued would never start.
-    const credential = await credentialOf?.(pool, workerName, manager.leaderClient)
-    const pods = manager.leaderClient.resource(podResource)
-    let pod: Pod
+  async start(pool: WorkerPool, workerName: string, purpose?: WorkerPurpose): Promise<void> {
+    const { name } = pool.metadata
+    if (!pool.spec.template) throw new StartError({ reason: 'CreateFailed', message: `pool ${name} has mode Pod and no spec.template` })
+    this.#writing.add(workerName)
     try {
-      pod = await pods.create(plan as Parameters<typeof pods.create>[0])
-    } catch (error) {
-      // The name was claimed, so this controller created the Pod: before a crash, or by a request whose response was lost.
-      if (!isReason(error, 'AlreadyExists')) throw startErrorOf(workerName, error)
-      pod = await pods.get(workerName, { namespace: podNamespace(pool) })
+      const worker = await this.#createWorker(pool, workerName, purpose)
+      await this.#createPod(pool, worker)
+    } finally {
+      this.#writing.delete(workerName)
     }
-    this.#pods.applyLocal(pod)
-    if (credential !== undefined) await this.#createCredentialSecret(pod, credential)
   }
 
+  /** Pods that have not ended, and Workers that have no Pod yet. */
   running(): readonly DriverWorker[] {
-    return this.#pods.list().flatMap(pod => this.#runningWorker(pod) ?? [])
+    const pods = this.#pods.list().flatMap(pod => this.#runningWorker(pod) ?? [])
+    const requests = this.#ownWorkers().filter(worker => isStartRequested(worker) && worker.status?.phase !== 'Failed')
+    return [...pods, ...requests.filter(worker => !this.#podOf(worker)).map(driverWorkerOf)]
   }
 
+  ended(): readonly WorkerExit[] {
+    return this.#pods.list().flatMap(pod => {
+      const state = this.#stateOf(pod)
+      return state.state === 'ended' ? [{ worker: pod.metadata.name, exitCode: state.exitCode, failure: state.failure }] : []
+    })
+  }
+
+  /** Withdraws a Worker that has not registered, and with it its Pod; without a Worker deletes the Pod. */
   stop(workerName: string): void {
-    for (const pod of this.#pods.list()) if (pod.metadata.name === workerName) this.#delete(pod)
+    const worker = this.#workers.get(workerName)
+    if (worker?.spec.pod && isStartRequested(worker)) this.#deleteWorker(worker)
+    else if (!worker) for (const pod of this.#pods.list()) if (pod.metadata.name === workerName) this.#deletePod(pod)
   }
 
   collectGarbage(nowMs: number): number | undefined {
     const pods = this.#pods.list().map(pod => ({ pod, state: this.#stateOf(pod) }))
-    const { remove, requeueAfterMs } = decidePodGarbage(pods, nowMs)
-    for (const pod of remove) this.#delete(pod)
+    const decision = decideWorkerPods({ workers: this.#ownWorkers(), pods, deleted: this.#deleted, nowMs })
+    const { create, report, remove, removePods, requeueAfterMs } = decision
+    for (const worker of create) this.#write(worker, 'failed to create the Pod of a worker', () => this.#createMissingPod(worker))
+    for (const { worker, status } of report)
+      this.#write(worker, 'failed to report the start of a worker', () => this.#patchStatus(worker, status))
+    for (const worker of remove) this.#deleteWorker(worker)
+    for (const pod of removePods) this.#deletePod(pod)
     return requeueAfterMs
+  }
+
+  // ---- observations
+
+  #ownWorkers(): readonly Worker[] {
+    return this.#workers.byIndex('pod', 'yes')
+  }
+
+  #podOf({ metadata: { name }, spec }: Worker): Pod | undefined {
+    return spec.pod && this.#pods.get(`${spec.pod.namespace}/${name}`)
   }
 
   #stateOf(pod: Pod) {
@@ -98,6 +137,19 @@ export class PodPool implements PoolDriver {
     }
   }
 
+  #onPodDeleted(pod: Pod): void {
+    const { name, namespace } = pod.metadata
+    const state = this.#stateOf(pod)
+    if (state.state === 'ended') return
+    const known = state.state === 'terminating' ? state.failure : undefined
+    const cause = { reason: 'PodDeleted', message: `Pod ${namespace}/${name} was deleted` } as const
+    const failure = known ?? { ...cause, loss: cause }
+    const worker = this.#workers.get(name)
+    // It would be created again: the number of a worker is used once.
+    if (worker && !hasRegistered(worker)) this.#deleted.set(name, failure)
+    this.#listener?.exited(name, undefined, failure)
+  }
+
   /** Undefined if the Pod has ended. */
   #runningWorker(pod: Pod): DriverWorker | undefined {
     const state = this.#stateOf(pod)
@@ -105,24 +157,86 @@ export class PodPool implements PoolDriver {
     const { name, labels: own, creationTimestamp } = pod.metadata
     const failure = state.state === 'starting' ? state.failure : undefined
     const isReleased = state.state === 'terminating'
-    return { name, pool: own?.[labels.pool] ?? '', startedMs: Date.parse(creationTimestamp), failure, isReleased }
+    const trustDomain = this.#workers.get(name)?.spec.trustDomain
+    return { name, pool: own?.[labels.pool] ?? '', startedMs: Date.parse(creationTimestamp), failure, trustDomain, isReleased }
   }
 
-  async #createCredentialSecret({ apiVersion, kind, metadata }: Pod, token: string): Promise<void> {
-    const { name, namespace, uid } = metadata
-    const secrets = this.#dependencies.manager.leaderClient.resource(secretResource)
+  // ---- writes
+
+  async #createWorker(pool: WorkerPool, workerName: string, purpose: WorkerPurpose | undefined): Promise<Worker> {
+    const workers = this.#dependencies.manager.leaderClient.resource(workerResource)
+    let worker: Worker
     try {
-      await secrets.create({
-        metadata: { name, namespace, ownerReferences: [{ apiVersion, kind, name, uid }] },
-        type: 'oarlock.dev/worker-token',
-        stringData: { token },
-      })
+      worker = await workers.create(makeWorker(pool, workerName, purpose))
     } catch (error) {
-      if (!isReason(error, 'AlreadyExists')) throw error
+      // The name was claimed, so this controller created the Worker: by a request whose response was lost.
+      if (!isReason(error, 'AlreadyExists')) throw startErrorOf(`Worker ${workerName}`, error)
+      worker = await workers.get(workerName)
+    }
+    this.#workers.applyLocal(worker)
+    return worker
+  }
+
+  async #createPod(pool: WorkerPool, worker: Worker): Promise<void> {
+    const { environment } = this.#dependencies.workers
+    const { name } = worker.metadata
+    try {
+      this.#pods.applyLocal(await this.#createOrGetPod(worker, makeWorkerPod({ pool, worker, environment })))
+    } catch (thrown) {
+      // It remains for some time and shows the reason; it would get its Pod later otherwise.
+      const error = startErrorOf(`Pod ${worker.spec.pod?.namespace}/${name}`, thrown)
+      const failure = error instanceof StartError ? error.failure : { reason: 'CreateFailed' as const, message: error.message }
+      await this.#patchStatus(worker, failedStatus(failure, undefined))
+      throw error
     }
   }
 
-  #delete({ metadata }: Pod): void {
+  async #createOrGetPod(worker: Worker, plan: ReturnType<typeof makeWorkerPod>): Promise<Pod> {
+    const pods = this.#dependencies.manager.leaderClient.resource(podResource)
+    try {
+      return await pods.create(plan as Parameters<typeof pods.create>[0])
+    } catch (error) {
+      if (!isReason(error, 'AlreadyExists')) throw error
+      const { name, namespace } = plan.metadata
+      const pod = await pods.get(name, { namespace })
+      // By a request whose response was lost. A Pod that a user has created would act for the worker.
+      if (pod.metadata.ownerReferences?.some(({ uid }) => uid === worker.metadata.uid)) return pod
+      const message = `Pod ${namespace}/${name} exists, and this controller has not created it: delete it`
+      throw new StartError({ reason: 'CreateFailed', message }, { cause: error })
+    }
+  }
+
+  async #createMissingPod(worker: Worker): Promise<void> {
+    const pool = this.#dependencies.poolOf(worker.spec.pool)
+    // Without its pool the Worker is deleted: that owns it.
+    if (pool) await this.#createPod(pool, worker)
+  }
+
+  async #patchStatus({ metadata: { name, resourceVersion } }: Worker, status: WorkerReport): Promise<void> {
+    const workers = this.#dependencies.manager.leaderClient.resource(workerResource)
+    this.#workers.applyLocal(await workers.patchStatus(name, { status }, { resourceVersion }))
+  }
+
+  /** One write of a Worker at a time. What fails is decided again. */
+  #write({ metadata: { name } }: Worker, problem: string, write: () => Promise<unknown>): void {
+    if (this.#writing.has(name)) return
+    this.#writing.add(name)
+    write()
+      .catch((thrown: unknown) => {
+        if (!isReason(thrown, 'NotFound', 'Conflict')) this.#dependencies.log.warn({ err: coerceError(thrown), worker: name }, problem)
+      })
+      .finally(() => this.#writing.delete(name))
+  }
+
+  /** A Worker that has changed since is not deleted: it may have registered. */
+  #deleteWorker(worker: Worker): void {
+    const { name, uid, resourceVersion } = worker.metadata
+    this.#write(worker, 'failed to delete the Worker of a Pod', () =>
+      this.#dependencies.manager.leaderClient.resource(workerResource).delete(name, { preconditions: { uid, resourceVersion } }),
+    )
+  }
+
+  #deletePod({ metadata }: Pod): void {
     const { name, namespace, uid, resourceVersion } = metadata
     // A Pod that has changed since is decided again: it may have registered or ended.
     this.#dependencies.manager.leaderClient
@@ -135,10 +249,18 @@ export class PodPool implements PoolDriver {
   }
 }
 
+const driverWorkerOf = ({ metadata: { name, creationTimestamp }, spec: { pool, trustDomain } }: Worker): DriverWorker => ({
+  name,
+  pool,
+  trustDomain,
+  startedMs: Date.parse(creationTimestamp),
+})
+
 /** kube-apiserver rejects a Pod that exceeds a ResourceQuota with Forbidden; only the message distinguishes it from other errors. */
-function startErrorOf(workerName: string, error: unknown): unknown {
-  if (!isReason(error, 'Forbidden', 'Invalid', 'NotFound', 'BadRequest')) return error
-  const { message } = error as StatusError
+function startErrorOf(object: string, thrown: unknown): Error {
+  const error = coerceError(thrown)
+  if (error instanceof StartError || !isReason(thrown, 'Forbidden', 'Invalid', 'NotFound', 'BadRequest')) return error
+  const { message } = thrown as StatusError
   const reason: StartFailureReason = /exceeded quota/.test(message) ? 'QuotaExceeded' : 'CreateFailed'
-  return new StartError({ reason, message: `pod of worker ${workerName}: ${message}` }, { cause: error })
+  return new StartError({ reason, message: `${object}: ${message}` }, { cause: error })
 }

@@ -23,17 +23,17 @@ for (const [name, status, expected] of [
   [
     'ImagePullBackOff',
     { phase: 'Pending', containerStatuses: waiting('ImagePullBackOff', 'Back-off pulling image "nope:1"') },
-    ['starting', 'ImagePullFailed: pod w-1: ImagePullBackOff: Back-off pulling image "nope:1"'],
+    ['starting', 'ImagePullFailed: Pod ns/w-1: ImagePullBackOff: Back-off pulling image "nope:1"'],
   ],
   [
     'the image of an init container',
     { phase: 'Pending', initContainerStatuses: waiting('ErrImagePull', 'not found') },
-    ['starting', 'ImagePullFailed: pod w-1: ErrImagePull: not found'],
+    ['starting', 'ImagePullFailed: Pod ns/w-1: ErrImagePull: not found'],
   ],
   [
     'a missing Secret',
     { phase: 'Pending', containerStatuses: waiting('CreateContainerConfigError', 'secret "x" not found') },
-    ['starting', 'ContainerConfigError: pod w-1: CreateContainerConfigError: secret "x" not found'],
+    ['starting', 'ContainerConfigError: Pod ns/w-1: CreateContainerConfigError: secret "x" not found'],
   ],
   [
     'no node with enough resources',
@@ -41,7 +41,7 @@ for (const [name, status, expected] of [
       phase: 'Pending',
       conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/3 nodes are available' }],
     },
-    ['starting', 'Unschedulable: pod w-1: Unschedulable: 0/3 nodes are available'],
+    ['starting', 'Unschedulable: Pod ns/w-1: Unschedulable: 0/3 nodes are available'],
   ],
   ['running', { phase: 'Running', containerStatuses: [{ name: 'worker', state: { running: {} } }] }, ['running']],
   [
@@ -52,17 +52,35 @@ for (const [name, status, expected] of [
   [
     'crashed',
     { phase: 'Failed', containerStatuses: [{ name: 'worker', state: { terminated: { exitCode: 137, reason: 'OOMKilled' } } }] },
-    ['ended', 137, 'CrashedOnStartup: pod w-1 exited with code 137: OOMKilled'],
+    ['ended', 137, 'CrashedOnStartup: Pod ns/w-1 exited with code 137: OOMKilled'],
   ],
   [
     'evicted by the kubelet',
     { phase: 'Failed', reason: 'Evicted', message: 'The node was low on resource: memory.' },
-    ['ended', undefined, 'Evicted: pod w-1: Evicted: The node was low on resource: memory.'],
+    ['ended', undefined, 'Evicted: Pod ns/w-1: Evicted: The node was low on resource: memory.'],
   ],
   [
     'preempted',
     { phase: 'Failed', conditions: [{ type: 'DisruptionTarget', status: 'True', reason: 'PreemptionByScheduler', message: 'preempting' }] },
-    ['ended', undefined, 'Evicted: pod w-1: PreemptionByScheduler: preempting'],
+    ['ended', undefined, 'Preempted: Pod ns/w-1: PreemptionByScheduler: preempting'],
+  ],
+  [
+    'evicted through the Eviction API',
+    { phase: 'Failed', conditions: [{ type: 'DisruptionTarget', status: 'True', reason: 'EvictionByEvictionAPI', message: 'evicting' }] },
+    ['ended', undefined, 'Evicted: Pod ns/w-1: EvictionByEvictionAPI: evicting'],
+  ],
+  [
+    'its node was deleted',
+    {
+      phase: 'Failed',
+      conditions: [{ type: 'DisruptionTarget', status: 'True', reason: 'DeletionByPodGC', message: 'node no longer exists' }],
+    },
+    ['ended', undefined, 'NodeLost: Pod ns/w-1: DeletionByPodGC: node no longer exists'],
+  ],
+  [
+    'its machine shuts down',
+    { phase: 'Failed', reason: 'Terminated', message: 'Pod was terminated in response to imminent node shutdown.' },
+    ['ended', undefined, 'NodeLost: Pod ns/w-1: Terminated: Pod was terminated in response to imminent node shutdown.'],
   ],
   [
     'the exit code of a sidecar is ignored',
@@ -73,7 +91,7 @@ for (const [name, status, expected] of [
         { name: 'worker', state: { terminated: { exitCode: 3 } } },
       ],
     },
-    ['ended', 3, 'CrashedOnStartup: pod w-1 exited with code 3: no reason given'],
+    ['ended', 3, 'CrashedOnStartup: Pod ns/w-1 exited with code 3: no reason given'],
   ],
 ] as [string, PodBody['status'], unknown[]][]) {
   test(`a Pod: ${name}`, () => deepEqual(describeState(status), expected))
@@ -97,6 +115,29 @@ for (const [name, terminated, metadata, expected] of [
     deepEqual(state.state === 'ended' && state.failure?.crash?.reason, expected)
   })
 }
+
+test('a Pod that a taint deletes is evicted; it is lost with its node if that has not been ready before', () => {
+  const deletedWith = (ready: 'True' | 'False') =>
+    describeState(
+      {
+        phase: 'Running',
+        conditions: [
+          { type: 'Ready', status: ready },
+          { type: 'ContainersReady', status: 'True' },
+          {
+            type: 'DisruptionTarget',
+            status: 'True',
+            reason: 'DeletionByTaintManager',
+            message: 'Taint manager: deleting due to NoExecute taint',
+          },
+        ],
+      },
+      { deletionTimestamp: '2026-06-01T10:00:00Z' },
+    )
+  const cause = 'Pod ns/w-1: DeletionByTaintManager: Taint manager: deleting due to NoExecute taint'
+  deepEqual(deletedWith('True'), ['terminating', `Evicted: ${cause}`])
+  deepEqual(deletedWith('False'), ['terminating', `NodeLost: ${cause}`])
+})
 
 test('a worker whose Pod is evicted has not crashed', () => {
   const containerStatuses = [{ name: 'worker', state: { terminated: { exitCode: 137, reason: 'OOMKilled' } } }]

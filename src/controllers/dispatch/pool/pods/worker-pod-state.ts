@@ -1,12 +1,13 @@
-import type { ExitFailure } from '../pool-driver.ts'
+import type { ExitFailure, LossReason } from '../pool-driver.ts'
 import type { StartFailure } from '../start-state.ts'
 import { crashOf } from '../worker-crash.ts'
 import type { ContainerState, Pod } from './pod.ts'
 
-/** `terminating`: it is being deleted and may still run. `ended`: all its containers have stopped. */
+/** `terminating`: it is being deleted and may still run; with the cause, if it is none of Oarlock's. `ended`: all its containers have stopped. */
 export type WorkerPodState =
   | { readonly state: 'starting'; readonly failure: StartFailure | undefined }
-  | { readonly state: 'running' | 'terminating' }
+  | { readonly state: 'running' }
+  | { readonly state: 'terminating'; readonly failure: ExitFailure | undefined }
   | { readonly state: 'ended'; readonly exitCode: number | undefined; readonly failure: ExitFailure | undefined; readonly endedMs: number }
 
 /** Reasons of the kubelet's image manager: k8s.io/kubernetes/pkg/kubelet/images/types.go. */
@@ -35,42 +36,70 @@ export function workerPodState({ metadata, status = {} }: Pod, container: string
     return {
       state: 'ended',
       exitCode: phase === 'Succeeded' ? 0 : terminated?.exitCode,
-      failure: phase === 'Succeeded' ? undefined : failureOf(metadata, status, terminated),
+      failure:
+        phase === 'Succeeded'
+          ? undefined
+          : { ...failureOf(metadata, status, terminated), ...(haveEnded(containerStatuses) && { isGone: true }) },
       endedMs: Number.isNaN(endedMs) ? Date.parse(metadata.creationTimestamp) : endedMs,
     }
   }
-  if (metadata.deletionTimestamp) return { state: 'terminating' }
+  if (metadata.deletionTimestamp) return { state: 'terminating', failure: disruptionOf(metadata, status) }
   if (main?.running) return { state: 'running' }
   const waiting = [...initContainerStatuses, ...containerStatuses].map(({ state }) => state?.waiting).find(isStartFailure)
   if (waiting) {
     const reason = imageReasons.has(waiting.reason ?? '') ? 'ImagePullFailed' : 'ContainerConfigError'
-    return { state: 'starting', failure: { reason, message: `pod ${metadata.name}: ${formatReason(waiting)}` } }
+    return { state: 'starting', failure: { reason, message: `${podOf(metadata)}: ${formatReason(waiting)}` } }
   }
   const scheduled = conditions.find(({ type }) => type === 'PodScheduled')
   if (scheduled?.status === 'False') {
-    return { state: 'starting', failure: { reason: 'Unschedulable', message: `pod ${metadata.name}: ${formatReason(scheduled)}` } }
+    return { state: 'starting', failure: { reason: 'Unschedulable', message: `${podOf(metadata)}: ${formatReason(scheduled)}` } }
   }
   return { state: 'starting', failure: undefined }
 }
 
+/** Whether the kubelet has reported the end of all containers. Others set phase Failed too, when the node does not report. */
+const haveEnded = (statuses: readonly { state?: ContainerState }[]) =>
+  statuses.length > 0 && statuses.every(({ state }) => state?.terminated !== undefined)
+
 const isStartFailure = (waiting: ContainerState['waiting']) =>
   waiting !== undefined && (imageReasons.has(waiting.reason ?? '') || containerReasons.has(waiting.reason ?? ''))
 
-function failureOf(
-  { name: pod, deletionTimestamp }: Pod['metadata'],
-  status: NonNullable<Pod['status']>,
-  terminated: ContainerState['terminated'],
-): ExitFailure {
-  const isDeleted = deletionTimestamp !== undefined
-  // Evicted by the kubelet, by a taint or by preemption: https://kubernetes.io/docs/concepts/workloads/pods/disruptions/
-  const disrupted = status.conditions?.find(({ type, status }) => type === 'DisruptionTarget' && status === 'True')
-  if (status.reason === 'Evicted' || disrupted) return { reason: 'Evicted', message: `pod ${pod}: ${formatReason(disrupted ?? status)}` }
-  if (!terminated) return { reason: 'CrashedOnStartup', message: `pod ${pod} failed: ${formatReason(status)}` }
+function failureOf(metadata: Pod['metadata'], status: NonNullable<Pod['status']>, terminated: ContainerState['terminated']): ExitFailure {
+  const disruption = disruptionOf(metadata, status)
+  if (disruption) return disruption
+  if (!terminated) return { reason: 'CrashedOnStartup', message: `${podOf(metadata)} failed: ${formatReason(status)}` }
   const { exitCode, reason } = terminated
-  const message = `pod ${pod} exited with code ${exitCode}: ${formatReason(terminated)}`
-  const crash = crashOf({ exitCode, signal: undefined, isStopped: isDeleted, hasOomKill: reason === 'OOMKilled' })
+  const message = `${podOf(metadata)} exited with code ${exitCode}: ${formatReason(terminated)}`
+  const isStopped = metadata.deletionTimestamp !== undefined
+  const crash = crashOf({ exitCode, signal: undefined, isStopped, hasOomKill: reason === 'OOMKilled' })
   return { reason: 'CrashedOnStartup', message, ...(crash && { crash: { reason: crash, message } }) }
 }
+
+/**
+ * Who ended the Pod, if it was a kubelet, the scheduler, a taint or a user of the Eviction API; undefined if not.
+ * https://kubernetes.io/docs/concepts/workloads/pods/disruptions/
+ */
+function disruptionOf(metadata: Pod['metadata'], status: NonNullable<Pod['status']>): ExitFailure | undefined {
+  const target = status.conditions?.find(({ type, status }) => type === 'DisruptionTarget' && status === 'True')
+  const reason = lossReasonOf(status, target?.reason)
+  if (reason === undefined) return undefined
+  // The kubelet reports which resource is short; the condition only that it was the kubelet.
+  const message = `${podOf(metadata)}: ${formatReason(status.reason === undefined ? (target ?? status) : status)}`
+  return { reason, message, loss: { reason, message } }
+}
+
+function lossReasonOf({ reason, conditions = [] }: NonNullable<Pod['status']>, disruption: string | undefined): LossReason | undefined {
+  const isTrue = (type: string) => conditions.find(condition => condition.type === type)?.status === 'True'
+  if (reason === 'Evicted') return 'Evicted'
+  // Of the node controller, and of a kubelet whose machine shuts down.
+  if (reason === 'NodeLost' || reason === 'NodeShutdown' || reason === 'Terminated' || disruption === 'DeletionByPodGC') return 'NodeLost'
+  if (disruption === 'PreemptionByScheduler' || reason === 'Preempting') return 'Preempted'
+  // The node controller sets Ready of the Pods of an unreachable node to False; a kubelet would change ContainersReady, too.
+  if (disruption === 'DeletionByTaintManager' && !isTrue('Ready') && isTrue('ContainersReady')) return 'NodeLost'
+  return disruption === undefined ? undefined : 'Evicted'
+}
+
+const podOf = ({ namespace, name }: Pod['metadata']) => `Pod ${namespace}/${name}`
 
 const maxMessage = 500
 

@@ -149,6 +149,14 @@ export const bootstrapClusterRoles: readonly BootstrapClusterRole[] = [
     rules: [paths(...health, '/version', '/version/', '/openapi', '/openapi/*', '/api', '/api/*', '/apis', '/apis/*')],
   },
   {
+    name: 'system:kubelet-api-admin',
+    rules: [
+      on(reads, [''], ['nodes']),
+      on(['proxy'], [''], ['nodes']),
+      on(['*'], [''], ['nodes/log', 'nodes/metrics', 'nodes/proxy', 'nodes/stats']),
+    ],
+  },
+  {
     name: 'system:monitoring',
     rules: [
       paths('/metrics', '/metrics/slis', ...health.flatMap(path => [path, `${path}/*`]), '/flagz', '/statusz'),
@@ -165,11 +173,16 @@ export const bootstrapClusterRoles: readonly BootstrapClusterRole[] = [
 
 const groups = (...names: string[]): Subject[] => names.map(name => ({ kind: 'Group', apiGroup: rbacGroup, name }))
 
+/** As whom the server asks kubelets for logs and streams. */
+export const kubeletClientUser = 'kube-apiserver-kubelet-client'
+
 /** Each binds the ClusterRole of its own name. */
 export const bootstrapClusterRoleBindings: readonly BootstrapClusterRoleBinding[] = [
   { name: 'cluster-admin', subjects: groups('system:masters') },
   { name: 'system:basic-user', subjects: groups('system:authenticated') },
   { name: 'system:discovery', subjects: groups('system:authenticated') },
+  // A kubelet asks the server what the server may do.
+  { name: 'system:kubelet-api-admin', subjects: [{ kind: 'User', apiGroup: rbacGroup, name: kubeletClientUser }] },
   { name: 'system:monitoring', subjects: groups('system:monitoring') },
   { name: 'system:public-info-viewer', subjects: groups('system:authenticated', 'system:unauthenticated') },
   { name: 'system:service-account-issuer-discovery', subjects: groups('system:serviceaccounts') },

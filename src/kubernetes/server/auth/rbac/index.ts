@@ -10,6 +10,7 @@ export {
   bootstrapClusterRoleBindings,
   bootstrapClusterRoles,
   bootstrapLabels,
+  kubeletClientUser,
 } from './bootstrap-policy.ts'
 export { checkEscalation } from './escalation.ts'
 export { type PolicyRule, uncoveredRules } from './policy-rule.ts'

@@ -20,6 +20,7 @@ import { podKinds } from './pods.ts'
 import { policyKinds } from './policy.ts'
 import { rbacKinds } from './rbac.ts'
 import { reviewKinds } from './reviews.ts'
+import { runtimeClassKinds } from './runtime-class.ts'
 import { schedulingKinds } from './scheduling.ts'
 import { serviceAccountKinds } from './service-account.ts'
 import { serviceKinds } from './services.ts'
@@ -47,6 +48,7 @@ export const kindDeclarations: readonly KindDeclaration[] = [
   ...policyKinds,
   ...schedulingKinds,
   ...storageKinds,
+  ...runtimeClassKinds,
   ...definitionKinds,
 ]
 

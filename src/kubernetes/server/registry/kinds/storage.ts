@@ -2,6 +2,7 @@ import { equalJson, invalidValue } from '../../../object/index.ts'
 import { ageColumn, column, nameColumn } from '../printer-columns.ts'
 import { storageClassWarnings } from '../warnings/index.ts'
 import { textAt, valueAtPath } from './column-values.ts'
+import { csiKinds } from './csi.ts'
 import type { KindDeclaration } from './kind-declaration.ts'
 
 /** Immutable fields of a StorageClass: volumes were provisioned with them. */
@@ -48,4 +49,5 @@ export const storageKinds: readonly KindDeclaration[] = [
         .filter(field => oldObject && !equalJson(object[field], oldObject[field]))
         .map(field => invalidValue(field, object[field] ?? null, 'field is immutable')),
   },
+  ...csiKinds,
 ]

@@ -2,6 +2,7 @@ import { appsRules } from './apps-rules.ts'
 import { autoscalingRules } from './autoscaling-rules.ts'
 import { batchRules } from './batch-rules.ts'
 import { containerRules } from './container-rules.ts'
+import { csiRules } from './csi-rules.ts'
 import { discoveryRules } from './discovery-rules.ts'
 import { networkingRules } from './networking-rules.ts'
 import { podRules } from './pod-rules.ts'
@@ -29,6 +30,7 @@ const tables: readonly RuleTable[] = [
   policyRules,
   priorityClassRules,
   storageClassRules,
+  csiRules,
   discoveryRules,
 ]
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Json, StructuralSchema } from '../../object/index.ts'
+import type { Json, StructuralSchema } from './index.ts'
 import { applyStrategicPatch } from './strategic-merge.ts'
 
 const schema: StructuralSchema = {

@@ -1,4 +1,7 @@
-import { badRequest, cloneJson, getOwn, isJsonObject, type Json, type StructuralSchema, setOwn, stableJson } from '../../object/index.ts'
+import { cloneJson, getOwn, isJsonObject, setOwn, stableJson } from './json.ts'
+import type { Json } from './object.ts'
+import { badRequest } from './status-error.ts'
+import type { StructuralSchema } from './structural-schema.ts'
 
 type JsonMap = { [key: string]: Json }
 

@@ -1,0 +1,238 @@
+/** What `oarlock doctor` reads of a cluster. Nothing here decides whether it is good (`cluster-findings.ts`). */
+import { request } from 'node:https'
+import { systemNamespace, type WorkerPool, workerPoolResource, workersNamespace } from '../../api/index.ts'
+import { clusterChecks, discovery, installation, joinTokens, type ManifestDifferences } from '../../app/index.ts'
+import { type Client, leaseResource, namespaceResource } from '../../kubernetes/client/index.ts'
+import { describeResource, isReason, type KubeObject } from '../../kubernetes/object/index.ts'
+
+/** A fact, or why it is not known. */
+export type Known<T> = { readonly value: T } | { readonly unknown: string }
+
+export type LeaseFact = {
+  readonly name: string
+  readonly namespace: string
+  readonly holder: string
+  readonly renewedAtMs: number
+  readonly durationMs: number
+}
+export type EndpointFact = { readonly role: string; readonly url: string | undefined; readonly unreachable: string | undefined }
+export type PoolFact = { readonly name: string; readonly reason: string; readonly message: string }
+export type ComponentFact = { readonly name: string; readonly missing: readonly string[] }
+type CrdFact = { readonly kind: 'current' | 'newer' | 'older' | 'missing'; readonly text: string }
+
+export type ClusterFacts = {
+  readonly server: string
+  readonly version: Known<string>
+  /** Clock of the server minus that of this machine, and by how much this may be wrong. */
+  readonly clock: Known<{ readonly aheadMs: number; readonly uncertainMs: number; readonly serverNowMs: number }>
+  readonly crds: Known<CrdFact>
+  readonly servesPolicies: Known<boolean>
+  readonly manifests: Known<ManifestDifferences & { readonly retired: readonly string[] }>
+  /** What the user lacks to install. */
+  readonly installerLacks: Known<readonly string[]>
+  readonly components: Known<readonly ComponentFact[]>
+  readonly storageClasses: Known<readonly { readonly name: string; readonly isDefault: boolean }[]>
+  readonly claims: Known<readonly { readonly name: string; readonly phase: string }[]>
+  /** The value of the label that enforces a Pod Security Standard; undefined without one, the namespace missing: no entry. */
+  readonly podSecurity: Known<ReadonlyMap<string, string | undefined>>
+  readonly endpoints: Known<readonly EndpointFact[]>
+  readonly leader: Known<LeaseFact | undefined>
+  readonly nodeLeases: Known<readonly LeaseFact[]>
+  readonly workerLeases: Known<readonly LeaseFact[]>
+  /** The bindings of worker Pods in namespaces of their own. */
+  readonly podBindings: Known<{ readonly namespaces: readonly string[]; readonly missing: readonly string[] }>
+  readonly pools: Known<readonly PoolFact[]>
+  readonly joinTokens: Known<readonly { readonly id: string; readonly pool: string; readonly expiresAtMs: number }[]>
+}
+
+const requestTimeoutMs = 5_000
+const core = (kind: string, plural: string, scope: 'Cluster' | 'Namespaced') =>
+  describeResource<object>({ group: '', version: 'v1', kind, plural, scope })
+const claimResource = core('PersistentVolumeClaim', 'persistentvolumeclaims', 'Namespaced')
+const classResource = describeResource<object>({
+  group: 'storage.k8s.io',
+  version: 'v1',
+  kind: 'StorageClass',
+  plural: 'storageclasses',
+  scope: 'Cluster',
+})
+
+/** Reads all facts at the same time. What the user may not read, or the server does not serve, is unknown with the reason. */
+export async function readClusterFacts(client: Client): Promise<ClusterFacts> {
+  const checks = await clusterChecks()
+  const { describeCrdState, readCrdState } = await installation()
+  const version = await known(() => readVersion(client))
+  const servesPolicies = await known(() => serves(client))
+  const policies = 'value' in servesPolicies && servesPolicies.value
+  const names = ['controller', 'stores', 'join-service', 'pool'] as const
+  const [crds, manifests, installerLacks, components, storageClasses, claims, podSecurity] = await Promise.all([
+    known(async () => {
+      const state = await readCrdState(client)
+      return { kind: state.kind, text: describeCrdState(state) }
+    }),
+    known(async () => {
+      const { oarlockManifests, retiredObjects, compareManifests } = checks
+      const [differences, { missing: absent }] = await Promise.all([
+        compareManifests(client, oarlockManifests({ policies })),
+        compareManifests(client, retiredObjects),
+      ])
+      const retired = retiredObjects.map(({ kind, metadata: { name } }) => `${kind}/${name}`).filter(name => !absent.includes(name))
+      return { ...differences, retired }
+    }),
+    known(() => lackOfInstaller(client, policies)),
+    known(() => Promise.all(names.map(async name => ({ name, missing: await checks.missingAccountRights(client, name) })))),
+    known(async () =>
+      (await client.resource(classResource).list()).items.map(({ metadata: { name, annotations } }) => ({
+        name,
+        isDefault: annotations?.['storageclass.kubernetes.io/is-default-class'] === 'true',
+      })),
+    ),
+    known(async () =>
+      (await client.resource(claimResource).list({ namespace: systemNamespace })).items.map(claim => ({
+        name: claim.metadata.name,
+        phase: String((claim as KubeObject<{ status?: { phase?: string } }>).status?.phase ?? 'Pending'),
+      })),
+    ),
+    known(() => readPodSecurity(client)),
+  ])
+  const [endpoints, leader, nodeLeases, workerLeases, podBindings, pools, tokens] = await Promise.all([
+    known(() => readEndpoints(client)),
+    known(async () => (await leasesIn(client, systemNamespace)).find(({ name }) => name === 'oarlock-controller')),
+    known(() => leasesIn(client, 'kube-node-lease')),
+    known(async () => (await leasesIn(client, systemNamespace)).filter(({ name }) => !name.startsWith('oarlock-'))),
+    known(() => readPodBindings(client)),
+    known(() => readPools(client)),
+    known(async () => await (await joinTokens()).listJoinTokens(client)),
+  ])
+  return {
+    ...{ server: client.server, servesPolicies, crds, manifests, installerLacks, components, storageClasses, claims, podSecurity },
+    ...{ endpoints, leader, nodeLeases, workerLeases, podBindings, pools, joinTokens: tokens },
+    version: 'value' in version ? { value: version.value.gitVersion } : version,
+    clock: 'value' in version ? { value: version.value } : version,
+  }
+}
+
+async function known<T>(read: () => Promise<T>): Promise<Known<T>> {
+  try {
+    return { value: await read() }
+  } catch (error) {
+    if (isReason(error, 'Forbidden')) return { unknown: 'this user may not read it' }
+    if (isReason(error, 'NotFound')) return { unknown: 'the server does not serve it' }
+    return { unknown: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+/** The Date header has whole seconds: the middle of the second that it names is compared with the middle of the request. */
+async function readVersion(client: Client): Promise<{ gitVersion: string; aheadMs: number; uncertainMs: number; serverNowMs: number }> {
+  const sentMs = Date.now()
+  const response = await client.request({ method: 'GET', path: '/version', timeoutMs: requestTimeoutMs })
+  const receivedMs = Date.now()
+  const { gitVersion = '' } = (await response.json()) as { gitVersion?: string }
+  const date = Date.parse(String(response.headers.date ?? ''))
+  const serverNowMs = Number.isNaN(date) ? receivedMs : date + 500
+  return { gitVersion, aheadMs: serverNowMs - (sentMs + receivedMs) / 2, uncertainMs: 500 + (receivedMs - sentMs) / 2, serverNowMs }
+}
+
+async function serves(client: Client): Promise<boolean> {
+  try {
+    await client.discover('admissionregistration.k8s.io/v1', 'ValidatingAdmissionPolicy')
+    return true
+  } catch (error) {
+    if (isReason(error, 'NotFound')) return false
+    throw error
+  }
+}
+
+/** What `oarlock manifests | kubectl apply` and the chart write; an administrator may grant what he does not hold with `escalate` and `bind`. */
+async function lackOfInstaller(client: Client, policies: boolean): Promise<string[]> {
+  const { isAllowed } = await clusterChecks()
+  const rbac = 'rbac.authorization.k8s.io'
+  const needed = [
+    { group: 'apiextensions.k8s.io', resource: 'customresourcedefinitions' },
+    { group: '', resource: 'namespaces' },
+    { group: '', resource: 'serviceaccounts', namespace: systemNamespace },
+    ...['clusterroles', 'clusterrolebindings'].map(resource => ({ group: rbac, resource })),
+    ...['roles', 'rolebindings'].map(resource => ({ group: rbac, resource, namespace: systemNamespace })),
+    ...(policies
+      ? ['validatingadmissionpolicies', 'validatingadmissionpolicybindings'].map(resource => ({
+          group: 'admissionregistration.k8s.io',
+          resource,
+        }))
+      : []),
+  ].flatMap(right => ['create', 'patch'].map(verb => ({ verb, ...right })))
+  const escalations = ['escalate', 'bind'].map(verb => ({ verb, group: rbac, resource: 'clusterroles' }))
+  const all = [...needed, ...escalations]
+  const allowed = await Promise.all(all.map(right => isAllowed(client, right)))
+  return all.filter((_, index) => !allowed[index]).map(({ verb, group, resource }) => `${verb} ${resource}${group ? `.${group}` : ''}`)
+}
+
+async function readPodSecurity(client: Client): Promise<ReadonlyMap<string, string | undefined>> {
+  const namespaces = client.resource(namespaceResource)
+  const found = await Promise.all([systemNamespace, workersNamespace].map(name => namespaces.getOrUndefined(name)))
+  const label = 'pod-security.kubernetes.io/enforce'
+  return new Map(found.flatMap(namespace => (namespace ? [[namespace.metadata.name, namespace.metadata.labels?.[label]] as const] : [])))
+}
+
+async function readEndpoints(client: Client): Promise<EndpointFact[]> {
+  const { endpointRoles, readEndpoint } = await discovery()
+  return await Promise.all(
+    endpointRoles.map(async role => {
+      const endpoint = await readEndpoint(client, role)
+      return { role, url: endpoint?.url, unreachable: endpoint && (await unreachable(endpoint.url, endpoint.caCertificate)) }
+    }),
+  )
+}
+
+/** Why there is no HTTPS response from this machine; any status is one. No credential is sent. */
+async function unreachable(url: string, ca: string | undefined): Promise<string | undefined> {
+  return await new Promise(resolve => {
+    const sent = request(url, { ...(ca && { ca }), agent: false, timeout: requestTimeoutMs }, response => {
+      response.destroy()
+      resolve(undefined)
+    })
+    sent.on('timeout', () => sent.destroy(new Error(`no response within ${requestTimeoutMs / 1_000} s`)))
+    sent.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message))
+    sent.end()
+  })
+}
+
+async function leasesIn(client: Client, namespace: string): Promise<LeaseFact[]> {
+  const { items } = await client.resource(leaseResource).list({ namespace })
+  return items.flatMap(({ metadata: { name }, spec }) =>
+    spec?.renewTime && spec.holderIdentity
+      ? [
+          {
+            name,
+            namespace,
+            holder: spec.holderIdentity,
+            renewedAtMs: Date.parse(spec.renewTime),
+            durationMs: (spec.leaseDurationSeconds ?? 0) * 1_000,
+          },
+        ]
+      : [],
+  )
+}
+
+async function readPodBindings(client: Client): Promise<{ namespaces: string[]; missing: string[] }> {
+  const { compareManifests, podWorkerBindings } = await clusterChecks()
+  const { items } = await client.resource(workerPoolResource).list()
+  const pools = items.filter(({ spec }) => spec.mode === 'Pod' && spec.namespace !== undefined && spec.namespace !== systemNamespace)
+  const bindings = pools.flatMap(({ spec }) => podWorkerBindings(spec.namespace!, accountOf(spec.template), 'all'))
+  const { missing } = await compareManifests(client, bindings)
+  return { namespaces: [...new Set(pools.map(({ spec }) => spec.namespace!))].sort(), missing: [...new Set(missing)] }
+}
+
+const accountOf = (template: unknown): string | undefined =>
+  (template as { spec?: { serviceAccountName?: string } } | undefined)?.spec?.serviceAccountName
+
+async function readPools(client: Client): Promise<PoolFact[]> {
+  const { items } = await client.resource(workerPoolResource).list()
+  return items.map(({ metadata: { name }, status }: WorkerPool) => {
+    const ready = status?.conditions?.find(({ type }) => type === 'Ready')
+    return {
+      name,
+      reason: ready?.status === 'False' ? (ready.reason ?? 'NotReady') : '',
+      message: ready?.status === 'False' ? (ready.message ?? '') : '',
+    }
+  })
+}

@@ -1,0 +1,168 @@
+/**
+ * Worker Pods that do not start, or end before their Run, on a real cluster: a kubelet, a scheduler, a garbage collector. With the memory limit of a container, the
+ * Eviction API, an image that does not exist and a quota.
+ */
+import { deepEqual, equal, match } from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { type Run, runResource, type WorkerPool, type WorkerPoolSpec, workerPoolResource, workerResource } from '../src/api/index.ts'
+import type { Client } from '../src/kubernetes/client/index.ts'
+import { describeResource, findCondition } from '../src/kubernetes/object/index.ts'
+import { InstalledChart, installedChartMissing } from './cluster/installed-chart.ts'
+import { eventually } from './support/eventually.ts'
+import { isReady, StackFixture } from './support/stacks.ts'
+
+const skip = installedChartMissing() ?? false
+/** On two slow cores, where other tests run at the same time. */
+const waitMs = 240_000
+
+type Pod = { spec: { serviceAccountName?: string }; status?: { phase?: string } }
+const core = { group: '', version: 'v1', scope: 'Namespaced' } as const
+const podResource = describeResource<Pod>({ ...core, kind: 'Pod', plural: 'pods' })
+const quotaResource = describeResource<{ spec: object; status?: { hard?: object } }>({
+  ...core,
+  kind: 'ResourceQuota',
+  plural: 'resourcequotas',
+})
+
+let chart: InstalledChart
+let client: Client
+let stacks: StackFixture
+
+before(async () => {
+  if (skip) return
+  const resources = { requests: { cpu: '10m', memory: '64Mi' }, limits: { memory: '448Mi' } }
+  chart = await InstalledChart.start({
+    controllers: { replicas: 1 },
+    workerAccounts: [{ namespace: 'shop', name: 'oarlock-worker-deploy' }],
+    pools: { default: { spec: { max: 2, idleTimeout: '5s' }, resources } },
+  })
+  client = chart.cluster.client
+  stacks = new StackFixture(client, 'shop')
+})
+after(async () => await chart?.close())
+
+/** A pool with the template of the chart, changed. */
+async function makePool(
+  name: string,
+  spec: Partial<WorkerPoolSpec>,
+  change: (container: object) => object = container => container,
+): Promise<WorkerPool> {
+  const pools = client.resource(workerPoolResource)
+  const { template } = (await pools.get('default')).spec
+  const [worker, ...others] = template!.spec.containers as object[]
+  const changed = { ...template!, spec: { ...template!.spec, containers: [change(worker!), ...others] } }
+  return await pools.create({ metadata: { name }, spec: { mode: 'Pod', max: 2, template: changed, ...spec } })
+}
+
+const runWith = (stack: string, isWanted: (run: Run) => boolean, what: string): Promise<Run> =>
+  eventually(async () => (await stacks.runsOf(stack)).find(isWanted), what, waitMs)
+
+const running = (stack: string) => runWith(stack, ({ status }) => status?.phase === 'Applying', `a Run of ${stack} to apply`)
+
+/** Holds memory in many processes that are smaller than the worker, so that the kernel ends that. */
+const holdMemory = 'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do (head -c 40M /dev/zero | tail -c 40M | sleep 600) & done; wait'
+
+test('OOMKilled: the Run is Lost with that reason, and names the Pod', { skip, timeout: 900_000 }, async () => {
+  await stacks.create('memory', {
+    engine: 'command',
+    source: { inline: { files: { a: '' } } },
+    command: { apply: ['sh', '-c', holdMemory] },
+    retry: { max: '1h' },
+  })
+  const { spec, status } = await runWith('memory', run => ['Lost', 'Failed'].includes(run.status?.phase ?? ''), 'the Run to end')
+  deepEqual([status?.phase, status?.reason], ['Lost', 'WorkerOutOfMemory'])
+  match(status?.message ?? '', new RegExp(`Pod oarlock-system/${spec.workerName} exited with code 137: OOMKilled`))
+  // Its Runs end first.
+  const { status: shown } = await eventually(
+    async () => await client.resource(workerResource).get(spec.workerName!),
+    worker => worker.status?.phase === 'Failed',
+    waitMs,
+  )
+  deepEqual([shown?.reason, shown?.exitCode], ['WorkerOutOfMemory', 137])
+  await stacks.patch('memory', { spec: { suspend: true } })
+  // Its Pod remains with its log, until its Worker is deleted.
+  await client.resource(workerResource).delete(spec.workerName!)
+  await eventually(
+    async () => (await client.resource(podResource).getOrUndefined(spec.workerName!, { namespace: 'oarlock-system' })) === undefined,
+    'the garbage collector to delete the Pod',
+    waitMs,
+  )
+})
+
+const resource = (seconds: number) =>
+  `resource "terraform_data" "x" {\n  input = ${seconds}\n  provisioner "local-exec" {\n    command = "sleep ${seconds}"\n  }\n}\n`
+
+test('evicted: the Run is Lost with that reason, its state is unlocked, and the next Run succeeds', {
+  skip,
+  timeout: 900_000,
+}, async () => {
+  await stacks.create('evicted', { engine: 'opentofu', source: { inline: { files: { 'main.tf': resource(600) } } } })
+  const { metadata, spec } = await running('evicted')
+  const eviction = JSON.stringify({
+    apiVersion: 'policy/v1',
+    kind: 'Eviction',
+    metadata: { name: spec.workerName, namespace: 'oarlock-system' },
+    // Shorter than the worker needs to interrupt the engine: it is killed.
+    deleteOptions: { gracePeriodSeconds: 1 },
+  })
+  // It protects busy workers from evictions; the kubelet and taints do not ask it.
+  await chart.kubectl('delete', 'poddisruptionbudgets', '--all', '-n', 'oarlock-system')
+  await chart.createRaw(`/api/v1/namespaces/oarlock-system/pods/${spec.workerName}/eviction`, eviction)
+  const isLost = (run: Run) => run.metadata.name === metadata.name && run.status?.phase === 'Lost'
+  const { status } = await runWith('evicted', isLost, 'the Run to be Lost')
+  equal(status?.reason, 'Evicted')
+  match(status?.message ?? '', new RegExp(`Pod oarlock-system/${spec.workerName}: EvictionByEvictionAPI`))
+  await stacks.patch('evicted', { spec: { source: { inline: { files: { 'main.tf': resource(0) } } } } })
+  await stacks.until('evicted', 'to be Ready', isReady, waitMs)
+})
+
+test('an image that does not exist: pool, Worker and Run name the Pod, and a canceled Run needs none', {
+  skip,
+  timeout: 900_000,
+}, async () => {
+  await makePool('images', {}, container => ({ ...container, image: 'localhost/oarlock:none' }))
+  await stacks.create('images', {
+    engine: 'command',
+    pool: 'images',
+    source: { inline: { files: { a: '' } } },
+    command: { apply: ['true'] },
+  })
+  const run = await runWith('images', ({ status }) => status?.reason === 'WorkerStartFailed', 'the Run to give the reason')
+  match(run.status?.message ?? '', /workers of pool images do not start: Pod oarlock-system\/images-\S+: ErrImageNeverPull/)
+  const { items } = await client.resource(workerResource).listAll()
+  const worker = items.find(({ spec }) => spec.pool === 'images')
+  deepEqual([worker?.status?.phase, worker?.status?.reason, worker?.spec.run], ['Pending', 'ImagePullFailed', `shop/${run.metadata.name}`])
+  const { status } = await client.resource(workerPoolResource).get('images')
+  equal(findCondition(status?.conditions, 'Ready')?.reason, 'ImagePullFailed')
+  match(await chart.kubectl('describe', 'run', run.metadata.name, '-n', 'shop'), /ErrImageNeverPull/)
+  await client.resource(runResource).patch(run.metadata.name, { spec: { cancel: true } }, { type: 'merge', namespace: 'shop' })
+  await client.resource(workerPoolResource).delete('images')
+  const ofPool = async () =>
+    (await client.resource(podResource).listAll({ namespace: 'oarlock-system', labelSelector: 'oarlock.dev/pool=images' })).items
+  await eventually(async () => (await ofPool()).length === 0, 'the Pod to be deleted with its pool', waitMs)
+})
+
+test('a Pod in the namespace of its Stack, which a quota forbids at first', { skip, timeout: 900_000 }, async () => {
+  const quotas = client.resource(quotaResource)
+  await quotas.create({ metadata: { name: 'none', namespace: 'shop' }, spec: { hard: { pods: '0' } } })
+  await eventually(async () => (await quotas.get('none', { namespace: 'shop' })).status?.hard, 'the quota to be in effect', waitMs)
+  await chart.apply({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'oarlock-worker-deploy', namespace: 'shop' } })
+  await makePool('stacks', { podNamespace: 'Stack' })
+  const spec = { engine: 'command', pool: 'stacks', serviceAccountName: 'oarlock-worker-deploy' } as const
+  await stacks.create('own', { ...spec, source: { inline: { files: { a: '' } } }, command: { apply: ['sleep', '5'] } })
+  const run = await runWith('own', ({ status }) => status?.reason === 'WorkerStartFailed', 'the Run to give the reason')
+  match(run.status?.message ?? '', /Pod shop\/stacks-\S+: .*exceeded quota: none/)
+  // Only Pods of this namespace are delayed: the pool can start others.
+  const { status } = await client.resource(workerPoolResource).get('stacks')
+  equal(findCondition(status?.conditions, 'Ready')?.status, 'True')
+  await quotas.delete('none', { namespace: 'shop' })
+  const { spec: assigned } = await running('own')
+  const pod = await client.resource(podResource).get(assigned.workerName!, { namespace: 'shop' })
+  equal(pod.spec.serviceAccountName, 'oarlock-worker-deploy')
+  await stacks.until('own', 'to be Ready', isReady, waitMs)
+  await eventually(
+    async () => (await client.resource(podResource).listAll({ namespace: 'shop' })).items.length === 0,
+    'the Pod to be deleted with its Worker',
+    waitMs,
+  )
+})
