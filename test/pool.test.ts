@@ -69,7 +69,7 @@ describe('oarlock pool', () => {
     equal(worker.metadata.labels?.site, 'west')
     ok(worker.status?.host && worker.status.agent?.startsWith(worker.status.host), JSON.stringify(worker.status))
     const { stdout } = await runOarlock(['get', 'workers', '--kubeconfig', fixture.kubeconfig])
-    match(stdout, new RegExp(`${worker.metadata.name} +one +Busy +\\S+ +default/first-\\S+ +${worker.status.host}`))
+    match(stdout, new RegExp(`${worker.metadata.name} +one +Busy +\\S+ +\\S+ +default/first-\\S+ +${worker.status.host}`))
     stop('first')
     await stacks.untilReady('first')
     await eventually(async () => (await workersOf('one')).length === 0, 'the one-shot worker to end')

@@ -99,8 +99,9 @@ describe('worker Pods', () => {
   test('a worker registers with the token of its Pod, brings a Stack with a Secret to Ready, and needs no credential of its own', async () => {
     const { items: before } = await admin.resource(secretResource).listAll()
     await admin.resource(secretResource).create({ metadata: { name: 'login', namespace: 'shop' }, stringData: { password: 'of-web' } })
+    const checked = join(dataDir, 'checked')
     await stacks.create('web', {
-      ...shellStack('test "$password" = of-web && sleep 1'),
+      ...shellStack(`test "$password" = of-web && until [ -e ${checked} ]; do sleep 0.1; done`),
       pool: 'pods',
       placement: { workerLabels: { gpu: 'a100' } },
       env: [{ name: 'password', secretKeyRef: { name: 'login', key: 'password' } }],
@@ -114,6 +115,7 @@ describe('worker Pods', () => {
     deepEqual(spec.pod, { namespace: systemNamespace, serviceAccountName: 'oarlock-worker', uid })
     equal(metadata.labels?.gpu, 'a100')
     equal((await admin.resource(leaseResource).get(name, { namespace: systemNamespace })).spec?.holderIdentity, uid)
+    writeFileSync(checked, '')
     await stacks.untilReady('web')
     equal(await exited, 0)
     const { items } = await admin.resource(secretResource).listAll()

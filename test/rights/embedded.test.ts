@@ -149,10 +149,10 @@ test('oarlock logs and oarlock state work for users who are no administrators, a
     text += Buffer.from(bytes).toString()
   })
   match(text, /^hello\n/)
-  const missing = { ...run!, metadata: { ...run!.metadata, name: 'missing-1' } }
+  const absent = { ...run!, metadata: { ...run!.metadata, name: 'absent-1' } }
   await rejects(
-    streamLog(viewer, missing, { follow: true }, () => {}),
-    /^CliError: run\/missing-1 has no log$/,
+    streamLog(viewer, absent, { follow: true }, () => {}),
+    /^CliError: run\/absent-1 has no log$/,
   )
   await owner.request({ method: 'POST', path: `/state/${namespace}/db`, body: '{"version":4}' })
   equal(await new StateApi(owner, namespace, 'db').read(), '{"version":4}')

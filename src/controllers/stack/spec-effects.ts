@@ -61,6 +61,7 @@ export const specEffects: Readonly<Record<string, SpecEffect>> = {
   'resources.disk': 'execution',
   'resources.autoRaise.memory': 'execution',
   pool: 'execution',
+  serviceAccountName: 'execution',
   'placement.workerLabels': 'execution',
   'placement.engineVersion': 'execution',
   priorityClass: 'execution',

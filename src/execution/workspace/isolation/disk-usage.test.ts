@@ -58,14 +58,16 @@ test('files that vanish while they are counted are no problem', { skip }, async 
   const root = makeDirectory(t)
   const churn = 'while :; do mkdir -p a/b/c/d; for i in 1 2 3 4 5 6 7 8; do : > a/b/c/$i; done; ln -s / a/b/c/x; mv a z; rm -rf z; done'
   const child = spawn('sh', ['-c', churn], { cwd: root, stdio: 'ignore' })
-  t.after(async () => {
+  try {
+    for (let i = 0; i < 500; i++) {
+      const { bytes, problem } = await measureDisk({ root, processes: [child.pid!], maxBytes: 2 ** 40 })
+      assert.equal(problem, undefined)
+      assert.ok(bytes < mebibyte, `${bytes}`)
+      await new Promise(resolve => setImmediate(resolve))
+    }
+  } finally {
+    // Before the directory is removed.
     child.kill('SIGKILL')
     await new Promise(resolve => child.once('exit', resolve))
-  })
-  for (let i = 0; i < 500; i++) {
-    const { bytes, problem } = await measureDisk({ root, processes: [child.pid!], maxBytes: 2 ** 40 })
-    assert.equal(problem, undefined)
-    assert.ok(bytes < mebibyte, `${bytes}`)
-    await new Promise(resolve => setImmediate(resolve))
   }
 })
