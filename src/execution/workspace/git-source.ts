@@ -1,14 +1,15 @@
-import { lstat, readdir, readFile, readlink, stat } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { lstat, open, readdir, readFile, readlink, rename, rm, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { withCachedCommit } from './git-cache.ts'
 import { type Git, withIsolatedGit } from './git-command.ts'
 import { gitError } from './git-error.ts'
 import { type GitUrl, parseGitUrl, redactUrl, remoteOf } from './git-url.ts'
 import { allowedDirectory, escapingSymlinkError } from './path-source.ts'
-import { removeTree } from './run-directory.ts'
 import { SourceError } from './source-error.ts'
 import { type GitSource, maxSourceBytes, maxSourceFiles, type SourceOptions } from './source-options.ts'
 import { resolveInside } from './symlinks.ts'
+import { temporaryName } from './temporary-name.ts'
 
 /** The commit that the source refers to now. Runs `ls-remote` and fetches nothing. */
 export async function gitRevision(source: GitSource, options: SourceOptions): Promise<string> {
@@ -53,24 +54,44 @@ export async function checkoutGit(source: GitSource, commit: string, directory: 
 }
 
 async function checkOut(git: Git, repository: string, source: GitSource, commit: string, directory: string, options: SourceOptions) {
-  await checkSize(git, repository, commit, options.maxBytes ?? maxSourceBytes)
-  const indexFile = `${directory}.index-${process.pid}`
+  const indexFile = await checkedIndex(git, repository, source, commit, options.maxBytes ?? maxSourceBytes)
+  const write = await git(
+    [`--git-dir=${repository}`, `--work-tree=${directory}`, 'checkout-index', '--all', '--force', `--prefix=${directory}/`],
+    { indexFile },
+  )
+  if (write.exitCode !== 0) {
+    throw new SourceError('SourceUnavailable', 'spec.source.git', `commit ${commit} could not be checked out: ${write.stderr.at(-1) ?? ''}`)
+  }
+}
+
+/**
+ * The index of the commit, which is kept with it: of all Runs that need the commit, the first one lists its trees. It exists only if the commit is
+ * below the limit.
+ * @throws {SourceError} InvalidSource
+ */
+async function checkedIndex(git: Git, repository: string, source: GitSource, commit: string, maxBytes: number): Promise<string> {
+  const indexFile = join(repository, `index-below-${maxBytes}`)
+  if (existsSync(indexFile)) return indexFile
+  await checkSize(git, repository, commit, maxBytes)
+  const temporary = join(repository, temporaryName(globalThis.crypto.randomUUID()))
   try {
-    const read = await git([`--git-dir=${repository}`, 'read-tree', commit], { indexFile })
+    const read = await git([`--git-dir=${repository}`, 'read-tree', commit], { indexFile: temporary })
     if (read.exitCode !== 0) throw gitError(read, 'spec.source.git', redactUrl(source.url), `commit ${commit}`)
-    const write = await git(
-      [`--git-dir=${repository}`, `--work-tree=${directory}`, 'checkout-index', '--all', '--force', `--prefix=${directory}/`],
-      { indexFile },
-    )
-    if (write.exitCode !== 0) {
-      throw new SourceError(
-        'SourceUnavailable',
-        'spec.source.git',
-        `commit ${commit} could not be checked out: ${write.stderr.at(-1) ?? ''}`,
-      )
-    }
+    await syncFile(temporary)
+    await rename(temporary, indexFile)
+    return indexFile
   } finally {
-    await removeTree(indexFile)
+    await rm(temporary, { force: true })
+  }
+}
+
+/** After a crash of the machine the file is there completely, or not at all. Git does not do that for an index. */
+async function syncFile(path: string): Promise<void> {
+  const file = await open(path, 'r+')
+  try {
+    await file.sync()
+  } finally {
+    await file.close()
   }
 }
 

@@ -284,6 +284,8 @@ test('git: a small repository with large files is rejected before anything is wr
   assert.deepEqual(readdirSync(to), [])
   await fetch(5_000_001)
   assert.equal(lstatSync(join(to, 'zeros')).size, 5_000_000)
+  rmSync(join(to, 'zeros'))
+  await rejected(fetch(5_000_000), 'InvalidSource', /the repository has more than 5000000 bytes/)
 })
 
 test('git: a tree that contains itself many times is rejected without listing all of it', { timeout: 60_000 }, async () => {

@@ -91,6 +91,12 @@ function isNoSuchProcess(error: unknown): boolean {
 }
 
 function hasLiveMember(processGroupId: number): boolean {
+  const leader = readStat(processGroupId)
+  if (leader && Number(leader[2]) === processGroupId) {
+    if (isRunning(leader)) return true
+    // The kernel ends the init process of a PID namespace after all others in it, and no other process can join its group.
+    if (isNamespaceInit(processGroupId)) return false
+  }
   for (const entry of readdirSync('/proc')) {
     if (entry.charCodeAt(0) > 57) continue
     const fields = readStat(entry)
