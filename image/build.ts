@@ -20,12 +20,14 @@ const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 const oarlockConfig = {
   Entrypoint: ['/opt/oarlock/bin/oarlock'],
   Cmd: ['--help'],
-  Labels: {
-    'org.opencontainers.image.title': 'Oarlock',
-    'org.opencontainers.image.version': version,
-    'org.opencontainers.image.licenses': 'Apache-2.0',
-  },
 }
+const oarlockLabels = {
+  'org.opencontainers.image.title': 'Oarlock',
+  'org.opencontainers.image.version': version,
+  'org.opencontainers.image.licenses': 'Apache-2.0',
+}
+/** Names of the programs of engines in the image, such as `tofu`; empty for the base image. */
+const enginesLabel = 'dev.oarlock.engines'
 
 const help = `Usage: node image/build.ts [options]
 
@@ -103,7 +105,9 @@ async function build(): Promise<void> {
       config: {
         User: `${userId}:${userId}`,
         WorkingDir: '/home/oarlock',
-        ...(operator === undefined ? oarlockConfig : { Entrypoint: ['/usr/local/bin/node', '/opt/operator/main.mjs'] }),
+        ...(operator === undefined
+          ? { ...oarlockConfig, Labels: { ...oarlockLabels, [enginesLabel]: engines.map(({ name }) => name).join(' ') } }
+          : { Entrypoint: ['/usr/local/bin/node', '/opt/operator/main.mjs'] }),
         Env: ['PATH=/opt/oarlock/bin:/usr/local/bin:/usr/bin:/bin', 'HOME=/home/oarlock'],
       },
     })
