@@ -1,6 +1,6 @@
 /** Stores with a certificate that another authority has issued, such as cert-manager: controllers, workers and commands must trust it. */
 import { equal, match } from 'node:assert/strict'
-import { copyFileSync, readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { type StackSpec, workerPoolResource } from '../src/api/index.ts'
@@ -44,7 +44,7 @@ for (const [name, isPublished] of [
   test(`an authority ${name} is trusted by controllers, workers and commands`, async () => {
     // Others than its own are those of the system, to which NODE_EXTRA_CA_CERTS adds one.
     const trust = join(base, `trust-${isPublished}.crt`)
-    copyFileSync(join(issued, 'pki', 'ca.crt'), trust)
+    writeFileSync(trust, file('ca.crt'), { mode: 0o644 })
     const env = isPublished ? {} : { NODE_EXTRA_CA_CERTS: trust }
     const start = async (role: string, account: string, args: string[], environment: NodeJS.ProcessEnv = {}) => {
       const kubeconfig = roles.file(role, 'kubeconfig', await accountKubeconfig(client, account, ca))
