@@ -1,6 +1,6 @@
 /**
  * Builds the OCI image of Oarlock, one for all roles, as an archive: no Docker daemon and no root is needed. See docs/image.md.
- * `node image/build.ts [--output FILE] [--name NAME:TAG] [--architecture amd64|arm64] [--node FILE] [--engine NAME=FILE]... [--operator FILE]`
+ * `node image/build.ts [--output FILE] [--name NAME:TAG] [--architecture amd64|arm64] [--node FILE] [--engine NAME=FILE]... [--packages FILE] [--operator FILE]`
  */
 import { execFileSync } from 'node:child_process'
 import { chmodSync, copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { bundleOperator } from './bundle-operator.ts'
-import { type Architecture, architectures, unpackDebian } from './debian-packages.ts'
+import { type Architecture, architectures, packageLock, unpackDebian } from './debian-packages.ts'
 import { type Layer, writeOciArchive } from './oci-archive.ts'
 
 /** Also in charts/oarlock: `runAsUser`. The image has no compile cache of Node.js: V8 writes other bytes each time, and the digest would differ. */
@@ -20,12 +20,14 @@ const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 const oarlockConfig = {
   Entrypoint: ['/opt/oarlock/bin/oarlock'],
   Cmd: ['--help'],
-  Labels: {
-    'org.opencontainers.image.title': 'Oarlock',
-    'org.opencontainers.image.version': version,
-    'org.opencontainers.image.licenses': 'Apache-2.0',
-  },
 }
+const oarlockLabels = {
+  'org.opencontainers.image.title': 'Oarlock',
+  'org.opencontainers.image.version': version,
+  'org.opencontainers.image.licenses': 'Apache-2.0',
+}
+/** Names of the programs of engines in the image, such as `tofu`; empty for the base image. */
+const enginesLabel = 'dev.oarlock.engines'
 
 const help = `Usage: node image/build.ts [options]
 
@@ -36,6 +38,7 @@ Builds the OCI image of Oarlock as an archive, for "ctr images import", "podman 
   --architecture ARCH    ${architectures.join(' or ')} (default: that of this machine)
   --node FILE            program of Node.js for the architecture (default: that of the checkout)
   --engine NAME=FILE     program of an engine, which becomes /usr/local/bin/NAME; can be repeated
+  --packages FILE        Debian packages, as image/lock-packages.ts has locked them (default: image/packages.lock.json)
   --operator FILE        entry point of an operator built on oarlock/controller, which is bundled and replaces Oarlock in the image
   --help                 this text
 `
@@ -47,6 +50,7 @@ const { values } = parseArgs({
     architecture: { type: 'string', default: process.arch === 'x64' ? 'amd64' : process.arch },
     node: { type: 'string' },
     engine: { type: 'string', multiple: true, default: [] },
+    packages: { type: 'string', default: packageLock },
     operator: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
@@ -64,6 +68,7 @@ async function build(): Promise<void> {
   if (!values.node && !isOwn)
     fail(`--architecture is ${architecture}, which is not that of this machine: set --node to a program of Node.js for it`)
   const engines = values.engine.map(parseEngine)
+  if (!existsSync(values.packages)) fail(`--packages: ${values.packages} does not exist; image/lock-packages.ts writes it`)
   const { operator } = values
   if (operator !== undefined && values.name === undefined) fail('--name is missing: an image with --operator is not that of Oarlock')
   const name = values.name ?? `localhost/oarlock:${version}`
@@ -77,9 +82,9 @@ async function build(): Promise<void> {
       layers.push({ description, directory })
       return directory
     }
-    const system = addLayer('Debian packages (image/packages.lock.json)')
+    const system = addLayer('Debian packages (packages.lock.json)')
     progress('Debian packages')
-    await unpackDebian(system, architecture, join(cache, 'image-packages'))
+    await unpackDebian(system, architecture, values.packages, join(cache, 'image-packages'))
     addAccounts(system)
     progress('Node.js')
     addProgram(addLayer('Node.js'), 'node', values.node ?? join(root, 'node_modules', 'node', 'bin', 'node'))
@@ -103,7 +108,9 @@ async function build(): Promise<void> {
       config: {
         User: `${userId}:${userId}`,
         WorkingDir: '/home/oarlock',
-        ...(operator === undefined ? oarlockConfig : { Entrypoint: ['/usr/local/bin/node', '/opt/operator/main.mjs'] }),
+        ...(operator === undefined
+          ? { ...oarlockConfig, Labels: { ...oarlockLabels, [enginesLabel]: engines.map(({ name }) => name).join(' ') } }
+          : { Entrypoint: ['/usr/local/bin/node', '/opt/operator/main.mjs'] }),
         Env: ['PATH=/opt/oarlock/bin:/usr/local/bin:/usr/bin:/bin', 'HOME=/home/oarlock'],
       },
     })

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, globSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 
 export const architectures = ['amd64', 'arm64'] as const
 export type Architecture = (typeof architectures)[number]
@@ -12,15 +13,15 @@ export type PackageLock = {
   packages: Partial<Record<Architecture, LockedPackage[]>>
 }
 
-export const readPackageLock = (): PackageLock =>
-  JSON.parse(readFileSync(new URL('packages.lock.json', import.meta.url), 'utf8')) as PackageLock
+/** Of the packages of every image. */
+export const packageLock = fileURLToPath(new URL('packages.lock.json', import.meta.url))
 
 /**
  * Unpacks the locked packages into `root`; scripts of packages do not run. Writes the bundle of certificate authorities, which a script would.
- * @param cacheDirectory keeps the downloaded packages.
+ * @param lockFile `packageLock`, or a lock file with more packages. @param cacheDirectory keeps the downloaded packages.
  */
-export async function unpackDebian(root: string, architecture: Architecture, cacheDirectory: string): Promise<void> {
-  const { lockedAt, packages: all } = readPackageLock()
+export async function unpackDebian(root: string, architecture: Architecture, lockFile: string, cacheDirectory: string): Promise<void> {
+  const { lockedAt, packages: all } = JSON.parse(readFileSync(lockFile, 'utf8')) as PackageLock
   const packages = all[architecture] ?? []
   mkdirSync(cacheDirectory, { recursive: true })
   // The directories of the merged /usr have to exist before files are unpacked below /lib and /bin.

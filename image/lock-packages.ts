@@ -1,20 +1,28 @@
 /**
  * Writes image/packages.lock.json: the Debian packages of the image, with what they depend on, their versions and SHA-256, for each architecture.
  * `node image/lock-packages.ts`; needs gpgv, xz and dpkg. Run it to get the security updates of Debian, and commit the result.
+ * `node image/lock-packages.ts FILE.json` adds the packages that FILE.json lists, and writes FILE.lock.json for "image/build.ts --packages".
  */
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { architectures, type LockedPackage, type PackageLock } from './debian-packages.ts'
+import { fileURLToPath } from 'node:url'
+import { architectures, type LockedPackage, type PackageLock, packageLock } from './debian-packages.ts'
 
-type IndexEntry = LockedPackage & { readonly depends: readonly string[] }
+type IndexEntry = LockedPackage & { readonly depends: readonly string[]; readonly provides: readonly string[] }
 const keyring = '/usr/share/keyrings/debian-archive-keyring.gpg'
-const configuration = JSON.parse(readFileSync(new URL('packages.json', import.meta.url), 'utf8')) as {
-  suite: string
-  packages: string[]
-  without: Record<string, string>
+type Configuration = { suite: string; packages: string[]; without: Record<string, string> }
+const readConfiguration = (path: string) => JSON.parse(readFileSync(path, 'utf8')) as Partial<Configuration>
+const own = readConfiguration(fileURLToPath(new URL('packages.json', import.meta.url))) as Configuration
+const [added] = process.argv.slice(2)
+const more = added === undefined ? {} : readConfiguration(added)
+const configuration: Configuration = {
+  suite: own.suite,
+  packages: [...own.packages, ...(more.packages ?? [])],
+  // What is added may need what Oarlock does not, such as perl.
+  without: Object.fromEntries(Object.entries({ ...own.without, ...more.without }).filter(([name]) => !more.packages?.includes(name))),
 }
 const archives = (suite: string) => [
   { base: 'https://deb.debian.org/debian', suite },
@@ -30,10 +38,10 @@ for (const architecture of architectures) {
       const other = index.get(entry.name)
       if (!other || isNewer(entry.version, other.version)) index.set(entry.name, entry)
     }
-  lock.packages[architecture] = closure(index).map(({ depends: _, ...locked }) => locked)
+  lock.packages[architecture] = closure(index).map(({ depends: _, provides: __, ...locked }) => locked)
   console.log(`${architecture}: ${lock.packages[architecture].length} packages`)
 }
-writeFileSync(new URL('packages.lock.json', import.meta.url), `${JSON.stringify(lock, null, 2)}\n`)
+writeFileSync(added === undefined ? packageLock : added.replace(/(\.json)?$/, '.lock.json'), `${JSON.stringify(lock, null, 2)}\n`)
 
 /** The entries of one archive; its index is verified by the signature of Debian. */
 async function readIndex({ base, suite }: { base: string; suite: string }, architecture: string): Promise<IndexEntry[]> {
@@ -71,7 +79,8 @@ function parseEntry(paragraph: string, base: string): IndexEntry | undefined {
     .split(',')
     .map(each => each.split('|')[0]?.trim().split(/[ :(]/)[0] ?? '')
     .filter(Boolean)
-  return { name, version, url: `${base}/${filename}`, sha256, depends }
+  const provides = (fields.get('Provides') ?? '').split(',').map(each => each.trim().split(/[ :(]/)[0] ?? '')
+  return { name, version, url: `${base}/${filename}`, sha256, depends, provides }
 }
 
 function closure(index: ReadonlyMap<string, IndexEntry>): IndexEntry[] {
@@ -79,15 +88,21 @@ function closure(index: ReadonlyMap<string, IndexEntry>): IndexEntry[] {
   const pending = [...configuration.packages]
   for (let name = pending.pop(); name !== undefined; name = pending.pop()) {
     if (found.has(name) || Object.hasOwn(configuration.without, name)) continue
-    const entry = index.get(name)
-    if (!entry)
-      throw new Error(
-        `package ${name} is not in Debian ${configuration.suite}; if it is virtual, name it in "without" of image/packages.json`,
-      )
-    found.set(name, entry)
+    const entry = index.get(name) ?? onlyProvider(index, name)
+    found.set(entry.name, entry)
     pending.push(...entry.depends)
   }
   return [...found.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
+}
+
+/** Of a virtual package. @throws {Error} if there are several, of which someone has to choose. */
+function onlyProvider(index: ReadonlyMap<string, IndexEntry>, name: string): IndexEntry {
+  const [first, ...others] = [...index.values()].filter(({ provides }) => provides.includes(name))
+  if (first && others.length === 0) return first
+  const providers = first ? `; it is provided by ${[first, ...others].map(each => each.name).join(', ')}` : ''
+  throw new Error(
+    `package ${name} is not in Debian ${configuration.suite}${providers}: list a package for it in "packages", and ${name} in "without"`,
+  )
 }
 
 function isNewer(version: string, other: string): boolean {

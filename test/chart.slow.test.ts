@@ -1,32 +1,24 @@
+/**
+ * The life of an installation by the chart on a real cluster: installation, Stacks, `helm test`, upgrade, rollback, removal and the next installation.
+ * NetworkPolicies are enforced, and allow Oarlock only.
+ */
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
-import { execFile } from 'node:child_process'
-import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { homedir, tmpdir } from 'node:os'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { promisify } from 'node:util'
-import { stringify } from 'yaml'
 import { crdRevision, crdRevisionAnnotation } from '../src/app/controllers/install.ts'
+import { createCertificates } from '../src/app/listener/tls-listener.ts'
 import { Cluster } from './cluster/cluster.ts'
-import { buildOarlockImage, imageMissing } from './cluster/oarlock-image.ts'
+import { helmMissing, Installation, waitTimeout } from './cluster/installation.ts'
+import { NetworkPolicyEnforcer } from './cluster/network-policies.ts'
+import { buildOarlockImage, imageMissing, oarlockImage } from './cluster/oarlock-image.ts'
 import { clusterMissing } from './cluster/programs.ts'
+import { eventually } from './support/eventually.ts'
 
-const run = promisify(execFile)
 const chart = join(import.meta.dirname, '..', 'charts/oarlock')
-const clients = process.env.OARLOCK_CLIENTS_DIR ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'oarlock', 'clients')
-const helmProgram = join(clients, 'helm')
-const helmMissing = existsSync(helmProgram) ? undefined : 'helm not found: run scripts/build-clients.sh (needs Go)'
-const skip = clusterMissing() ?? imageMissing() ?? helmMissing ?? false
-/** On two slow cores, where other tests run at the same time. */
-const waitTimeout = '300s'
+const skip = clusterMissing() ?? imageMissing() ?? helmMissing() ?? false
+const waitMs = 240_000
 
-const system = {
-  apiVersion: 'v1',
-  kind: 'Namespace',
-  metadata: { name: 'oarlock-system', labels: { 'pod-security.kubernetes.io/enforce': 'restricted' } },
-}
-const shop = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } }
 /** For Stacks of engine manifests: what workers may write is up to an administrator. */
 const workersEdit = {
   apiVersion: 'rbac.authorization.k8s.io/v1',
@@ -35,20 +27,6 @@ const workersEdit = {
   roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'edit' },
   subjects: [{ kind: 'ServiceAccount', name: 'oarlock-worker', namespace: 'oarlock-system' }],
 }
-
-const volume = (name: string, claim: string, path: string) => ({
-  apiVersion: 'v1',
-  kind: 'PersistentVolume',
-  metadata: { name },
-  spec: {
-    capacity: { storage: '10Gi' },
-    accessModes: ['ReadWriteOnce'],
-    persistentVolumeReclaimPolicy: 'Retain',
-    storageClassName: '',
-    hostPath: { path },
-    claimRef: { namespace: 'oarlock-system', name: claim },
-  },
-})
 
 const stack = (name: string, spec: object, files: Record<string, string>) => ({
   apiVersion: 'oarlock.dev/v1alpha1',
@@ -65,46 +43,35 @@ const stacks = [
   stack('manifests', { engine: 'manifests' }, { 'config.yaml': configMap }),
   stack('warm', { engine: 'opentofu', pool: 'edge' }, { 'main.tf': main(1) }),
 ]
+const volume = { volume: { storageClass: '' } }
 const values = {
   image: { pullPolicy: 'Never' },
-  stores: { volume: { storageClass: '' } },
-  joinService: { volume: { storageClass: '' } },
+  stores: volume,
+  joinService: volume,
   workerNamespaces: ['shop'],
   pools: { default: { spec: { lifecycle: 'OneShot', min: 0, max: 3, idleTimeout: '5s' } } },
   warmWorkers: { edge: { replicas: 1, slots: 2 } },
+  networkPolicies: { clients: [], monitoring: [] },
 }
 
 test('the chart installs Oarlock in a real cluster, upgrades, rolls back, and keeps CRDs and states when it is uninstalled', {
   skip,
   timeout: 1_800_000,
 }, async () => {
-  const image = buildOarlockImage()
-  const volumes = mkdtempSync(join(tmpdir(), 'oarlock-volumes-'))
-  const cluster = await Cluster.start({ nodes: 2, images: [image] })
+  const cluster = await Cluster.start({ nodes: 2, images: [buildOarlockImage()] })
+  const installation = new Installation(cluster)
+  const enforcer = await NetworkPolicyEnforcer.start(cluster)
   try {
-    await exercise(cluster, volumes)
+    await exercise(installation)
   } finally {
-    await cluster.close()
-    rmSync(volumes, { recursive: true, force: true })
+    await enforcer.close().finally(() => cluster.close())
+    installation.remove()
   }
 })
 
-async function exercise({ kubeconfig }: Cluster, volumes: string): Promise<void> {
-  const env = { ...process.env, KUBECONFIG: kubeconfig }
-  const kubectl = async (...args: string[]) => (await run('kubectl', args, { env, maxBuffer: 2 ** 26 })).stdout
-  const apply = async (objects: readonly object[]) => {
-    const child = run('kubectl', ['apply', '-f', '-'], { env })
-    child.child.stdin?.end(objects.map(object => `---\n${stringify(object)}`).join(''))
-    await child
-  }
-  const helm = async (...args: string[]) => {
-    try {
-      return (await run(helmProgram, [...args, '--namespace=oarlock-system'], { env })).stdout
-    } catch (error) {
-      const pods = await kubectl('get', 'pods', '-A', '-o', 'wide')
-      throw new Error(`helm ${args.join(' ')}: ${(error as { stderr?: string }).stderr}\n${pods}`, { cause: error })
-    }
-  }
+async function exercise(installation: Installation): Promise<void> {
+  const kubectl = installation.kubectl.bind(installation)
+  const helm = installation.helm.bind(installation)
   const allReady = async (why: string) => {
     try {
       await kubectl('wait', '--for=condition=Ready', 'stacks', '--all', '-n', 'shop', `--timeout=${waitTimeout}`)
@@ -112,57 +79,46 @@ async function exercise({ kubeconfig }: Cluster, volumes: string): Promise<void>
       throw new Error(`${why}: ${await kubectl('get', 'stacks,runs,workers,pods', '-A', '-o', 'wide')}`, { cause: error })
     }
   }
-  const valuesFile = join(volumes, 'values.yaml')
-  writeFileSync(valuesFile, stringify(values))
-  for (const name of ['stores', 'join']) {
-    mkdirSync(join(volumes, name))
-    chownSync(join(volumes, name), 65532, 65532)
-  }
-  await apply([system, shop, volume('stores', 'data-oarlock-stores-0', join(volumes, 'stores'))])
-  await apply([volume('join', 'oarlock-join-service', join(volumes, 'join'))])
-
-  const flags = [`--values=${valuesFile}`, '--wait', `--timeout=${waitTimeout}`]
+  await installation.prepare({ labels: { 'pod-security.kubernetes.io/enforce': 'restricted' } })
+  const flags = [`--values=${installation.valuesFile('values', values)}`, '--wait', `--timeout=${waitTimeout}`]
   await helm('install', 'oarlock', chart, ...flags)
-  await apply([workersEdit, ...stacks])
+  await installation.apply([workersEdit, ...stacks])
   await allReady('after the installation')
   match(await kubectl('get', 'configmap', 'made', '-n', 'shop', '-o', 'jsonpath={.data.a}'), /^b$/)
   await helm('test', 'oarlock', `--timeout=${waitTimeout}`)
 
-  // Scale to zero: one-shot workers end with their Run.
-  const runningWorkers = async () =>
-    await kubectl(
-      'get',
-      'pods',
-      '-n',
-      'oarlock-system',
-      '-l',
-      'oarlock.dev/pool=default',
-      '--field-selector=status.phase=Running',
-      '-o',
-      'name',
-    )
-  for (let i = 0; (await runningWorkers()) !== '' && i < 120; i++) await sleep(500)
-  equal(await runningWorkers(), '')
+  // Another Pod reaches none of the roles; one with the label of workers does, and needs a token.
+  const [worker, stranger] = await Promise.all([connects(installation, 'worker'), connects(installation, 'stranger')])
+  deepEqual(worker, { stores: true, 'join-service': true })
+  deepEqual(stranger, { stores: false, 'join-service': false })
 
-  // An installation with older CRDs and another setting.
-  const revision = async () =>
-    await kubectl(
-      'get',
-      'crd',
-      'stacks.oarlock.dev',
-      '-o',
-      `jsonpath={.metadata.annotations.${crdRevisionAnnotation.replaceAll('.', '\\.')}}`,
-    )
-  const token = await kubectl('get', 'secret', 'oarlock-join-edge', '-n', 'oarlock-system', '-o', 'jsonpath={.data.token}')
-  await kubectl('annotate', 'crd', 'stacks.oarlock.dev', '--overwrite', `${crdRevisionAnnotation}=${crdRevision - 1}`)
-  await helm('upgrade', 'oarlock', chart, ...flags, '--set=controllers.approvalTimeout=12h')
+  // Scale to zero: one-shot workers end with their Run.
+  const poolPods = ['pods', '-n', 'oarlock-system', '-l', 'oarlock.dev/pool=default', '--field-selector=status.phase=Running']
+  await eventually(async () => (await kubectl('get', ...poolPods, '-o', 'name')) === '', 'no worker of the pool to run', 60_000)
+
+  // An installation with older CRDs, another setting, and a certificate of cert-manager.
+  const annotation = crdRevisionAnnotation.replaceAll('.', '\\.')
+  const revision = async () => await kubectl('get', 'crd', 'stacks.oarlock.dev', '-o', `jsonpath={.metadata.annotations.${annotation}}`)
+  const setOlder = async () =>
+    await kubectl('annotate', 'crd', 'stacks.oarlock.dev', '--overwrite', `${crdRevisionAnnotation}=${crdRevision - 1}`)
+  const joinToken = async () => await kubectl('get', 'secret', 'oarlock-join-edge', '-n', 'oarlock-system', '-o', 'jsonpath={.data.token}')
+  const storesCa = async () =>
+    await kubectl('get', 'configmap', 'oarlock-endpoint-stores', '-n', 'oarlock-system', '-o', 'jsonpath={.data.ca\\.crt}')
+  const token = await joinToken()
+  const ownCa = await storesCa()
+  await setOlder()
+  const issuedCa = await playCertManager(installation)
+  const certManager = '--set=stores.certificate.mode=CertManager,stores.certificate.issuerRef.name=internal'
+  await helm('upgrade', 'oarlock', chart, ...flags, '--set=controllers.approvalTimeout=12h', certManager)
   equal(await revision(), String(crdRevision))
-  equal(await kubectl('get', 'secret', 'oarlock-join-edge', '-n', 'oarlock-system', '-o', 'jsonpath={.data.token}'), token)
-  await apply([stack('tofu', { engine: 'opentofu' }, { 'main.tf': main(2) })])
+  equal(await joinToken(), token)
+  equal(await storesCa(), issuedCa)
+  await installation.apply([stack('tofu', { engine: 'opentofu' }, { 'main.tf': main(2) })])
   const applied = async () => await kubectl('get', 'secret', 'tofu-outputs', '-n', 'shop', '-o', 'jsonpath={.data.x}')
-  for (let i = 0; (await applied()) !== Buffer.from('2').toString('base64') && i < 240; i++) await sleep(500)
-  equal(Buffer.from(await applied(), 'base64').toString(), '2')
+  const isApplied = async () => Buffer.from(await applied(), 'base64').toString() === '2'
+  await eventually(isApplied, 'the change to be applied, with stores that another authority has certified', waitMs)
   await helm('rollback', 'oarlock', '1', '--wait', `--timeout=${waitTimeout}`)
+  equal(await storesCa(), ownCa)
   await allReady('after the rollback')
 
   await helm('uninstall', 'oarlock', '--wait', `--timeout=${waitTimeout}`)
@@ -170,10 +126,75 @@ async function exercise({ kubeconfig }: Cluster, volumes: string): Promise<void>
   equal(crds.filter(name => name.endsWith('.oarlock.dev')).length, 5)
   const claims = await kubectl('get', 'pvc', '-n', 'oarlock-system', '-o', 'name')
   deepEqual(claims.trim().split('\n').sort(), ['persistentvolumeclaim/data-oarlock-stores-0', 'persistentvolumeclaim/oarlock-join-service'])
-  ok(readdirSync(join(volumes, 'stores', 'stores', 'state')).includes('state.db'))
+  ok(readdirSync(join(installation.directory, 'stores', 'stores', 'state')).includes('state.db'))
   equal((await kubectl('get', 'stacks', '-n', 'shop', '-o', 'name')).trim().split('\n').length, stacks.length)
 
-  // The same states again.
+  // The same states again. CRDs that an earlier version has left are upgraded.
+  await setOlder()
   await helm('install', 'oarlock', chart, ...flags)
+  equal(await revision(), String(crdRevision))
   await allReady('after the second installation')
+}
+
+/** Which roles a Pod with that component reaches, within 5 s each. */
+async function connects(installation: Installation, component: string): Promise<Record<string, boolean>> {
+  const ports = { stores: 7468, 'join-service': 7469 }
+  const script = `const reached = {}
+for (const [role, port] of Object.entries(${JSON.stringify(ports)})) {
+  const socket = require("net").connect(port, "oarlock-" + role + ".oarlock-system.svc")
+  const done = isReached => { reached[role] ??= isReached; socket.destroy(); if (Object.keys(reached).length === ${Object.keys(ports).length}) console.log(JSON.stringify(reached)) }
+  socket.on("connect", () => done(true)).on("error", error => { if (error.code === "ENOTFOUND") throw error; done(false) })
+  setTimeout(() => done(false), 5000).unref()
+}`
+  const name = `connects-${component}`
+  await installation.apply([
+    {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name, namespace: 'shop', labels: { 'app.kubernetes.io/component': component } },
+      spec: {
+        restartPolicy: 'Never',
+        // The enforcer sees a Pod some time after it runs.
+        containers: [
+          { name: 'a', image: oarlockImage, imagePullPolicy: 'Never', command: ['sh', '-c', 'sleep 3; exec node -e "$0"', script] },
+        ],
+      },
+    },
+  ])
+  const ended = '--for=jsonpath={.status.containerStatuses[0].state.terminated}'
+  await installation.kubectl('wait', ended, `pod/${name}`, '-n', 'shop', `--timeout=${waitTimeout}`)
+  const log = await installation.kubectl('logs', name, '-n', 'shop')
+  try {
+    return JSON.parse(log) as Record<string, boolean>
+  } catch (error) {
+    throw new Error(`${name}: ${log}`, { cause: error })
+  }
+}
+
+/** The kind Certificate, and the Secret that cert-manager would write for it, of an issuer with an authority of its own. @returns its authority. */
+async function playCertManager(installation: Installation): Promise<string> {
+  const any = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true }
+  const schema = { openAPIV3Schema: { type: 'object', properties: { spec: any } } }
+  await installation.apply([
+    {
+      apiVersion: 'apiextensions.k8s.io/v1',
+      kind: 'CustomResourceDefinition',
+      metadata: { name: 'certificates.cert-manager.io', annotations: { 'api-approved.kubernetes.io': 'unapproved, for a test' } },
+      spec: {
+        group: 'cert-manager.io',
+        scope: 'Namespaced',
+        names: { plural: 'certificates', singular: 'certificate', kind: 'Certificate', listKind: 'CertificateList' },
+        versions: [{ name: 'v1', served: true, storage: true, schema }],
+      },
+    },
+  ])
+  await installation.kubectl('wait', '--for=condition=Established', 'crd/certificates.cert-manager.io', '--timeout=60s')
+  const directory = join(installation.directory, 'issued')
+  await createCertificates(directory, 'oarlock-stores.oarlock-system.svc', [])
+  const files = { 'tls.crt': 'serving.crt', 'tls.key': 'serving.key', 'ca.crt': 'ca.crt' }
+  const read = (name: string) => readFileSync(join(directory, 'pki', name), 'utf8')
+  const stringData = Object.fromEntries(Object.entries(files).map(([key, name]) => [key, read(name)]))
+  const metadata = { name: 'oarlock-stores-tls', namespace: 'oarlock-system' }
+  await installation.apply([{ apiVersion: 'v1', kind: 'Secret', metadata, type: 'kubernetes.io/tls', stringData }])
+  return read('ca.crt')
 }

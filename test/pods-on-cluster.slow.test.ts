@@ -1,6 +1,6 @@
 /**
- * Worker Pods that do not start, or end before their Run, on a real cluster: a kubelet, a scheduler, a garbage collector. With the memory limit of a container, the
- * Eviction API, an image that does not exist and a quota.
+ * Worker Pods on a real cluster: kubelets, a scheduler, a garbage collector. What a program in one may do, Pods that do not start, and Pods that end
+ * before their Run: by the memory limit of a container, the Eviction API, a Pod of higher priority, and a node that is gone.
  */
 import { deepEqual, equal, match } from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -8,6 +8,8 @@ import { type Run, runResource, type WorkerPool, type WorkerPoolSpec, workerPool
 import type { Client } from '../src/kubernetes/client/index.ts'
 import { describeResource, findCondition } from '../src/kubernetes/object/index.ts'
 import { InstalledChart, installedChartMissing } from './cluster/installed-chart.ts'
+import { oarlockImage } from './cluster/oarlock-image.ts'
+import { attack } from './cluster/pod-attack.ts'
 import { eventually } from './support/eventually.ts'
 import { isReady, StackFixture } from './support/stacks.ts'
 
@@ -15,7 +17,7 @@ const skip = installedChartMissing() ?? false
 /** On two slow cores, where other tests run at the same time. */
 const waitMs = 240_000
 
-type Pod = { spec: { serviceAccountName?: string }; status?: { phase?: string } }
+type Pod = { spec: { serviceAccountName?: string; nodeName?: string }; status?: { phase?: string } }
 const core = { group: '', version: 'v1', scope: 'Namespaced' } as const
 const podResource = describeResource<Pod>({ ...core, kind: 'Pod', plural: 'pods' })
 const quotaResource = describeResource<{ spec: object; status?: { hard?: object } }>({
@@ -31,26 +33,28 @@ let stacks: StackFixture
 before(async () => {
   if (skip) return
   const resources = { requests: { cpu: '10m', memory: '64Mi' }, limits: { memory: '448Mi' } }
-  chart = await InstalledChart.start({
-    controllers: { replicas: 1 },
+  const values = {
+    // Short, so that a node that is gone is dealt with soon.
+    controllers: { replicas: 1, workerLeaseDuration: '20s' },
     workerAccounts: [{ namespace: 'shop', name: 'oarlock-worker-deploy' }],
     pools: { default: { spec: { max: 2, idleTimeout: '5s' }, resources } },
-  })
+  }
+  chart = await InstalledChart.start(values, [], 2)
   client = chart.cluster.client
   stacks = new StackFixture(client, 'shop')
 })
 after(async () => await chart?.close())
 
-/** A pool with the template of the chart, changed. */
+/** A pool with the template of the chart, whose worker and PodSpec are changed. */
 async function makePool(
   name: string,
   spec: Partial<WorkerPoolSpec>,
-  change: (container: object) => object = container => container,
+  { worker: ownContainer = {}, pod = {} }: { worker?: object; pod?: object } = {},
 ): Promise<WorkerPool> {
   const pools = client.resource(workerPoolResource)
   const { template } = (await pools.get('default')).spec
   const [worker, ...others] = template!.spec.containers as object[]
-  const changed = { ...template!, spec: { ...template!.spec, containers: [change(worker!), ...others] } }
+  const changed = { ...template!, spec: { ...template!.spec, ...pod, containers: [{ ...worker, ...ownContainer }, ...others] } }
   return await pools.create({ metadata: { name }, spec: { mode: 'Pod', max: 2, template: changed, ...spec } })
 }
 
@@ -58,6 +62,32 @@ const runWith = (stack: string, isWanted: (run: Run) => boolean, what: string): 
   eventually(async () => (await stacks.runsOf(stack)).find(isWanted), what, waitMs)
 
 const running = (stack: string) => runWith(stack, ({ status }) => status?.phase === 'Applying', `a Run of ${stack} to apply`)
+
+test('a program in a worker Pod gets the Secret of its Stack, and nothing else with the token of its worker', {
+  skip,
+  timeout: 900_000,
+}, async () => {
+  const login = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'login', namespace: 'shop' }, stringData: { password: 'of-web' } }
+  await chart.apply(login)
+  await stacks.create('attack', {
+    engine: 'command',
+    source: { inline: { files: { 'attack.js': `(${attack})()` } } },
+    command: { apply: ['node', 'attack.js'] },
+    isolation: { level: 'Pod' },
+    env: [{ name: 'password', secretKeyRef: { name: 'login', key: 'password' } }],
+  })
+  await stacks.until('attack', 'to be Ready', isReady, waitMs)
+  const output = async (name: string) => {
+    const text = await chart.kubectl('get', 'secret', 'attack-outputs', '-n', 'shop', '-o', `jsonpath={.data.${name}}`)
+    return JSON.parse(Buffer.from(text, 'base64').toString())
+  }
+  equal(await output('password'), true)
+  const { 'own status': ownStatus, ...others } = (await output('codes')) as Record<string, number>
+  equal(ownStatus, 200)
+  deepEqual([...new Set(Object.values(others))], [403], JSON.stringify(others))
+  const secrets = await chart.kubectl('get', 'secrets', '-A', '-o', 'jsonpath={range .items[*]}{.type}{"\\n"}{end}')
+  equal(secrets.includes('oarlock.dev/worker'), false, secrets)
+})
 
 /** Holds memory in many processes that are smaller than the worker, so that the kernel ends that. */
 const holdMemory = 'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do (head -c 40M /dev/zero | tail -c 40M | sleep 600) & done; wait'
@@ -89,6 +119,7 @@ test('OOMKilled: the Run is Lost with that reason, and names the Pod', { skip, t
   )
 })
 
+const trivial = { source: { inline: { files: { a: '' } } }, command: { apply: ['true'] } }
 const resource = (seconds: number) =>
   `resource "terraform_data" "x" {\n  input = ${seconds}\n  provisioner "local-exec" {\n    command = "sleep ${seconds}"\n  }\n}\n`
 
@@ -120,7 +151,7 @@ test('an image that does not exist: pool, Worker and Run name the Pod, and a can
   skip,
   timeout: 900_000,
 }, async () => {
-  await makePool('images', {}, container => ({ ...container, image: 'localhost/oarlock:none' }))
+  await makePool('images', {}, { worker: { image: 'localhost/oarlock:none' } })
   await stacks.create('images', {
     engine: 'command',
     pool: 'images',
@@ -165,4 +196,76 @@ test('a Pod in the namespace of its Stack, which a quota forbids at first', { sk
     'the Pod to be deleted with its Worker',
     waitMs,
   )
+})
+
+test('a Pod that no node can run: pool and Run say why, and its capacity returns with a canceled Run', {
+  skip,
+  timeout: 900_000,
+}, async () => {
+  await makePool('nowhere', { max: 1 }, { pod: { nodeSelector: { zone: 'moon' } } })
+  await stacks.create('nowhere', { engine: 'command', pool: 'nowhere', ...trivial })
+  const run = await runWith('nowhere', ({ status }) => status?.reason === 'WorkerStartFailed', 'the Run to give the reason')
+  match(run.status?.message ?? '', /Pod oarlock-system\/nowhere-\S+: Unschedulable: .*didn't match Pod's node affinity\/selector/)
+  const pool = async () => (await client.resource(workerPoolResource).get('nowhere')).status
+  equal(findCondition((await pool())?.conditions, 'Ready')?.reason, 'Unschedulable')
+  await client.resource(runResource).patch(run.metadata.name, { spec: { cancel: true } }, { type: 'merge', namespace: 'shop' })
+  await stacks.patch('nowhere', { spec: { suspend: true } })
+  const isFree = async () => {
+    const { items } = await client.resource(podResource).listAll({ namespace: 'oarlock-system', labelSelector: 'oarlock.dev/pool=nowhere' })
+    return items.length === 0 && (await pool())?.starting === 0
+  }
+  await eventually(isFree, 'the Pod to be withdrawn', waitMs)
+})
+
+test('preempted by a Pod of higher priority: the Run is Lost with that reason, and the next one succeeds', {
+  skip,
+  timeout: 900_000,
+}, async () => {
+  const pod = { nodeSelector: { 'kubernetes.io/hostname': 'n2' }, terminationGracePeriodSeconds: 1 }
+  await makePool('low', {}, { worker: { resources: { requests: { cpu: '1500m' } } }, pod })
+  await stacks.create('preempted', { engine: 'opentofu', pool: 'low', source: { inline: { files: { 'main.tf': resource(600) } } } })
+  const { metadata, spec } = await running('preempted')
+  const high = { apiVersion: 'scheduling.k8s.io/v1', kind: 'PriorityClass', metadata: { name: 'high' }, value: 1_000_000 }
+  const container = { name: 'a', image: oarlockImage, imagePullPolicy: 'Never', command: ['sleep', '600'] }
+  const other = {
+    ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'other', namespace: 'shop' } },
+    spec: {
+      ...{ priorityClassName: 'high', nodeSelector: pod.nodeSelector, terminationGracePeriodSeconds: 0 },
+      containers: [{ ...container, resources: { requests: { cpu: '1' } } }],
+    },
+  }
+  await chart.apply(high)
+  await chart.apply(other)
+  const isLost = (run: Run) => run.metadata.name === metadata.name && run.status?.phase === 'Lost'
+  const { status } = await runWith('preempted', isLost, 'the Run to be Lost')
+  equal(status?.reason, 'Preempted')
+  match(status?.message ?? '', new RegExp(`Pod oarlock-system/${spec.workerName}: PreemptionByScheduler`))
+  await stacks.patch('preempted', { spec: { source: { inline: { files: { 'main.tf': resource(0) } } } } })
+  await chart.kubectl('delete', 'pod', 'other', '-n', 'shop')
+  await stacks.until('preempted', 'to be Ready', isReady, waitMs)
+})
+
+// Last: the node does not come back.
+test('a node that is gone: the Run is Lost when its Lease has expired, and the next one continues from its state on another node', {
+  skip,
+  timeout: 900_000,
+}, async () => {
+  await chart.kubectl('cordon', 'n1')
+  const files = (seconds: number) => ({ 'main.tf': `resource "terraform_data" "first" {\n  input = 1\n}\n${resource(seconds)}` })
+  await stacks.create('gone', { engine: 'opentofu', source: { inline: { files: files(600) } } })
+  const { metadata, spec } = await running('gone')
+  const pod = await client.resource(podResource).get(spec.workerName!, { namespace: 'oarlock-system' })
+  equal(pod.spec.nodeName, 'n2')
+  await chart.kubectl('uncordon', 'n1')
+  await chart.cluster.nodes[1]!.stop()
+  await chart.kubectl('delete', 'node', 'n2')
+  const isLost = (run: Run) => run.metadata.name === metadata.name && run.status?.phase === 'Lost'
+  const { status } = await runWith('gone', isLost, 'the Run to be Lost')
+  match(status?.reason ?? '', /^(NodeLost|WorkerLost)$/)
+  match(status?.message ?? '', new RegExp(spec.workerName!))
+  await stacks.patch('gone', { spec: { source: { inline: { files: files(0) } } } })
+  await stacks.until('gone', 'to be Ready', isReady, waitMs)
+  // The garbage collector of Pods removes what the node cannot confirm, and Oarlock the Worker.
+  const isRemoved = async () => (await client.resource(workerResource).getOrUndefined(spec.workerName!)) === undefined
+  await eventually(isRemoved, 'the lost Worker to be deleted', waitMs)
 })

@@ -27,6 +27,10 @@ export function listenOptions(
   return command
     .option('--tls-cert-file <file>', 'PEM certificate (default: issued by its own CA)')
     .option('--tls-private-key-file <file>', 'PEM key of --tls-cert-file')
+    .option(
+      '--tls-ca-file <file>',
+      'PEM authorities of --tls-cert-file, which clients find with the address (default: those of the system)',
+    )
 }
 
 function httpsUrl(text: string): string {
@@ -41,15 +45,16 @@ export type RoleListenOptions = {
   advertiseUrl?: string
   tlsCertFile?: string
   tlsPrivateKeyFile?: string
+  tlsCaFile?: string
 }
 
-/** The files of `--tls-cert-file` and `--tls-private-key-file`. @throws {CliError} usage, if only one is given. */
+/** The files of `--tls-cert-file`, `--tls-private-key-file` and `--tls-ca-file`. @throws {CliError} usage, if one that is needed is missing. */
 export function certificateFiles(
-  { tlsCertFile, tlsPrivateKeyFile }: RoleListenOptions,
+  { tlsCertFile, tlsPrivateKeyFile, tlsCaFile }: RoleListenOptions,
   command: string,
-): { certificate: string; key: string } | undefined {
-  if (tlsCertFile === undefined && tlsPrivateKeyFile === undefined) return undefined
+): { certificate: string; key: string; ca: string | undefined } | undefined {
+  if (tlsCertFile === undefined && tlsPrivateKeyFile === undefined && tlsCaFile === undefined) return undefined
   if (tlsCertFile === undefined || tlsPrivateKeyFile === undefined)
     throw usageError('--tls-cert-file and --tls-private-key-file must be given together', `oarlock ${command} --help`)
-  return { certificate: tlsCertFile, key: tlsPrivateKeyFile }
+  return { certificate: tlsCertFile, key: tlsPrivateKeyFile, ca: tlsCaFile }
 }

@@ -99,6 +99,13 @@ export class ClusterNode {
     this.#ctr('images', 'import', '--digests=false', archive)
   }
 
+  /** Runs a program of this machine in the namespaces of the node. */
+  execute(program: string, args: readonly string[], input = ''): string {
+    const [enter = '', ...rest] = [...this.#namespaces, program, ...args]
+    const env = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` }
+    return execFileSync(enter, rest, { encoding: 'utf8', input, env })
+  }
+
   /** Host processes of the containers, with their Pods. */
   containers(): { id: string; pid: number }[] {
     const lines = this.#ctr('tasks', 'list').trim().split('\n').slice(1)

@@ -70,6 +70,7 @@ export async function checkExecution(fixture: Fixture): Promise<void> {
   const log = { info: () => {}, warn: () => {} }
   const working = runWorker({
     ...{ name: workerName, pool: 'edge', once: false, client: workerClient, storeUrl: storesUrl, caCertificate, log },
+    storeCaCertificate: caCertificate,
     token: tokens[workerName] ?? '',
     lease: { ...defaultLeaseTimings, renewMs: 1_000 },
     ...{ runsDir: join(directory, 'runs'), cacheDir: join(directory, 'cache'), allowPaths: [], signal: drain.signal },

@@ -26,6 +26,7 @@ const print = (fields: object, message: string): void => console.error(`${name}:
 const log = process.env.OARLOCK_TEST_VERBOSE ? { info: print, warn: print } : { info: () => {}, warn: () => {} }
 const { exitCode } = await runWorker({
   ...{ name, pool: 'default', once: true, client, storeUrl: server, caCertificate, token, runsDir, cacheDir, allowPaths: [], log, lease },
+  storeCaCertificate: caCertificate,
   signal: new AbortController().signal,
 })
 await client.close()

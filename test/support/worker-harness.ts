@@ -105,6 +105,7 @@ export function createWorkerHarness(): WorkerHarness {
           once: true,
           storeUrl: server.url,
           caCertificate: server.caCertificate,
+          storeCaCertificate: server.caCertificate,
           cacheDir: join(directory, 'cache'),
           allowPaths: [],
           log: { info: log, warn: log },

@@ -134,6 +134,7 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
       start: async () => await ensureDefaultPool(manager.leaderClient),
     })
   const authenticate = authenticateByTokenReview(client)
+  let publication: Publication | undefined
   const queue = await startTlsListener({
     ...options.queue,
     role: 'queue',
@@ -143,9 +144,9 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
       { prefix: '/metrics', handler: createMetricsHandler(client, registry) },
     ],
     notReady: () => [],
+    onCaChange: caCertificate => publication?.replace({ url: options.queue.advertiseUrl ?? queue.url, caCertificate }),
     onError: error => log.error({ err: error }, 'request for the queue failed'),
   })
-  let publication: Publication | undefined
   manager.addReadinessCheck(() => (isStopping ? ['the controller is shutting down'] : (publication?.notReady() ?? [])))
   manager.add({
     name: 'publish the address of the queue',

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { eventually } from '../../../test/support/eventually.ts'
 import { oarlockResources } from '../../api/index.ts'
 import { type Client, crdResource, createClient } from '../../kubernetes/client/index.ts'
 import { silentLog } from '../../kubernetes/controller/index.ts'
@@ -84,6 +85,23 @@ test('upgradeCrds replaces older CRDs, and changes no roles', async () => {
   await upgradeCrds(client)
   deepEqual(await readCrdState(client), { kind: 'current' })
   deepEqual(await readRole(), role)
+})
+
+test('upgradeCrds changes no CRD if the server rejects one of them', async () => {
+  const crds = client.resource(crdResource)
+  const name = 'tenants.oarlock.dev'
+  const { metadata, ...own } = await crds.get(name)
+  await crds.delete(name)
+  await eventually(async () => (await crds.getOrUndefined(name)) === undefined, 'it to be deleted')
+  // Of someone else: its scope cannot be changed.
+  await crds.create({ metadata: { name }, spec: { ...own.spec, scope: 'Namespaced' } } as never)
+  const revision = async () => (await crds.listAll()).items.map(each => [each.metadata.name, each.metadata.resourceVersion])
+  const before = await revision()
+  await rejects(upgradeCrds(client), /tenants\.oarlock\.dev.*scope/)
+  deepEqual(await revision(), before)
+  await crds.delete(name)
+  await eventually(async () => (await crds.getOrUndefined(name)) === undefined, 'it to be deleted')
+  await upgradeCrds(client)
 })
 
 test('one newer CRD suffices: its installation by a newer version may have been interrupted', async () => {

@@ -48,8 +48,13 @@ export function describeCrdState(state: CrdState): string {
   }
 }
 
-/** Installs or upgrades the CRDs only, and waits until the server serves them. */
+/**
+ * Installs or upgrades the CRDs only, and waits until the server serves them. Nothing is changed unless the server accepts all of them.
+ * @throws {StatusError} if it rejects one.
+ */
 export async function upgradeCrds(client: Client): Promise<void> {
+  const crds = client.resource(crdResource)
+  await Promise.all(oarlockResources.map(kind => crds.apply(kind.toCrd(), { force: true, dryRun: true })))
   await installKinds(client, oarlockResources)
   await recordRevision(client)
 }

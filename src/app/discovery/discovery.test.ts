@@ -53,6 +53,20 @@ test('an address that another process has replaced stays', async () => {
   await second.withdraw()
 })
 
+test('a certificate authority that was renewed replaces the published one', async () => {
+  await using api = await installed()
+  const { client } = api
+  const publication = await publish(client, 'stores', 'https://own', 3_600_000)
+  try {
+    publication.replace({ url: 'https://own', caCertificate: 'renewed' })
+    await eventually(async () => (await readEndpoint(client, 'stores'))?.caCertificate === 'renewed', 'it to be published')
+    await eventually(() => publication.notReady().length === 0, 'it to be ready')
+  } finally {
+    await publication.withdraw()
+  }
+  equal(await readEndpoint(client, 'stores'), undefined)
+})
+
 test('a role is not ready when its address is overwritten or deleted, and publishes it again', async () => {
   await using api = await installed()
   const { client } = api

@@ -13,6 +13,8 @@ const withdrawTimeoutMs = 2_000
 /** The publication of an address. `notReady` has a reason while the address is not published. */
 export type Publication = {
   notReady(): HealthReason[]
+  /** Publishes another address or certificate authority of the same process. */
+  replace(endpoint: Endpoint): void
   /** Ends the attempts to publish; a published address stays. */
   stop(): void
   /** Also removes the published address, unless another process has replaced it. Never rejects. */
@@ -35,10 +37,11 @@ export type PublicationOptions = {
  * installed Oarlock. Then it watches the entry, and publishes again what was deleted or overwritten.
  */
 export function keepPublishing(options: PublicationOptions): Publication {
-  const { client, role, endpoint, log, republishMs = 30_000, mayPublish = () => true } = options
+  const { client, role, log, republishMs = 30_000, mayPublish = () => true } = options
   const stopping = new AbortController()
   const { signal } = stopping
-  const expected = entryOf(endpoint)
+  let { endpoint } = options
+  let expected = entryOf(endpoint)
   let reason: HealthReason | undefined = 'its address is not published yet'
   let rejection: HealthReason | undefined
   let publishedAtMs = Number.NEGATIVE_INFINITY
@@ -112,6 +115,11 @@ export function keepPublishing(options: PublicationOptions): Publication {
   }
   return {
     notReady: () => [reason, rejection].filter(text => text !== undefined),
+    replace: next => {
+      endpoint = next
+      expected = entryOf(next)
+      void lastAttempt.then(() => publishIn(0))
+    },
     stop,
     withdraw: async () => {
       stop()

@@ -43,6 +43,7 @@ export async function startPublishedListener(options: PublishedListenerOptions):
     authenticate: authenticateByTokenReview(client),
     mounts: [...options.mounts, { prefix: '/metrics', handler: createMetricsHandler(client, registry) }],
     notReady: () => [...(options.readyz?.().publicReasons ?? []), ...publicationReasons().map(publicReason)],
+    onCaChange: caCertificate => publication?.replace({ url: advertiseUrl ?? listener.url, caCertificate }),
     onError: error => log.error({ err: error }, `request to the ${role} failed`),
   })
   const url = advertiseUrl ?? listener.url

@@ -4,8 +4,6 @@
  * In: an address, a data directory for certificates, routes. Out: a listener that authenticates requests by bearer tokens.
  * Out of scope: authorization, which is up to each route.
  */
-import { X509Certificate } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -24,18 +22,18 @@ import {
   sendContinue,
 } from '../../kubernetes/util/index.ts'
 import { type Address, urlOf } from '../address.ts'
-import { AppStartError } from '../app-start-error.ts'
 import type { TokenAuthenticator } from '../delegated-auth/authenticate-by-token-review.ts'
 import type { ReviewedUser } from '../delegated-auth/review-resources.ts'
 import type { Mount } from '../mount.ts'
 import { listenError, toAppStartError } from '../to-app-start-error.ts'
+import { type CertificateFiles, readCertificateFiles, watchCertificateFiles } from './certificate-files.ts'
 
 /** Where a role serves others. */
 export type RoleListenerOptions = {
   listen: Address
   /** Additional host names and IP addresses for the certificate. */
   names: readonly string[]
-  certificateFiles?: { certificate: string; key: string } | undefined
+  certificateFiles?: CertificateFiles | undefined
   /** The URL at which others reach this role. Default: that of the listener. */
   advertiseUrl?: string | undefined
 }
@@ -47,6 +45,8 @@ export type ListenerLimits = {
   handshakeMs?: number
   /** Time for the body of a request without a valid token. Default 60,000. */
   unreadBodyMs?: number
+  /** Time between two reads of `certificateFiles`. Default 60,000. */
+  certificateCheckMs?: number
 }
 
 /** A certificate that others keep, and the authority of clients that kube-apiserver sends requests for. */
@@ -71,13 +71,15 @@ export type TlsListenerOptions = {
   listen: Address
   /** Additional host names and IP addresses for the certificate. */
   names: readonly string[]
-  /** PEM files of a certificate from elsewhere; then none is created. */
-  certificateFiles?: { certificate: string; key: string } | undefined
+  /** A certificate from elsewhere; then none is created. Its files are read again every minute: who issued it renews it. */
+  certificateFiles?: CertificateFiles | undefined
   /** The user of a bearer token; undefined if it is invalid. A rejection means that the token could not be reviewed. */
   authenticate: TokenAuthenticator
   mounts: readonly Mount[]
   /** The reasons why the role is not ready; empty if it is. Served without authentication as /readyz (`publicReason`); /livez and /healthz are always ok. */
   notReady(): readonly string[]
+  /** Called when the authority in `certificateFiles` was replaced. */
+  onCaChange?(caCertificate: string | undefined): void
   /** Records requests of authenticated users. Default: none are recorded. */
   audit?: Pick<PathAudit, 'begin'> | undefined
   onError(error: unknown): void
@@ -86,7 +88,7 @@ export type TlsListenerOptions = {
 
 export type TlsListener = {
   readonly url: string
-  /** PEM of the certificate authority; undefined if the certificate came from files. */
+  /** PEM of the certificate authority; undefined for those of the system. A new one is reported to `onCaChange`. */
   readonly caCertificate: string | undefined
   close(): Promise<void>
 }
@@ -98,10 +100,11 @@ export type TlsListener = {
  */
 export async function startTlsListener(options: TlsListenerOptions): Promise<TlsListener> {
   const { role, listenOption = '--listen', dataDir, listen, names, certificateFiles, source, onError } = options
-  const tls = source ? undefined : certificateFiles ? readFiles(certificateFiles) : await createCertificates(dataDir, listen.host, names)
+  const fromFiles = source || !certificateFiles ? undefined : readCertificateFiles(certificateFiles)
+  const tls = source ? undefined : (fromFiles ?? (await createCertificates(dataDir, listen.host, names)))
   const { createServer } = process.getBuiltinModule('node:https')
   const onReviewError = atMostEvery(logIntervalMs, onError)
-  const { handshakeMs = 10_000, unreadBodyMs = 60_000 } = options.limits ?? {}
+  const { handshakeMs = 10_000, unreadBodyMs = 60_000, certificateCheckMs = 60_000 } = options.limits ?? {}
   const limiter = new ConnectionLimiter({ ...connectionLimits().server, ...options.limits?.connections })
   const fairness = new Fairness()
   const contextOf = ({ certificate, key, clientCa }: { certificate: string; key: string; clientCa?: string }) =>
@@ -147,6 +150,18 @@ export async function startTlsListener(options: TlsListenerOptions): Promise<Tls
       onError(error)
     }
   }
+  let caCertificate = tls?.ca
+  const endWatch =
+    fromFiles &&
+    watchCertificateFiles(certificateFiles!, {
+      ...{ current: fromFiles, intervalMs: certificateCheckMs, onError: atMostEvery(fileErrorIntervalMs, onError) },
+      onChange: next => {
+        server.setSecureContext(contextOf(next))
+        if (next.ca === caCertificate) return
+        caCertificate = next.ca
+        options.onCaChange?.(next.ca)
+      },
+    })
   let clientCa = context.ca
   const unsubscribe = source?.subscribe(() => {
     const changed = contextOf(source.current())
@@ -164,9 +179,12 @@ export async function startTlsListener(options: TlsListenerOptions): Promise<Tls
   const { port } = server.address() as AddressInfo
   return {
     url: urlOf('https', { host: listen.host, port }),
-    caCertificate: tls?.ca,
+    get caCertificate() {
+      return caCertificate
+    },
     close: () => {
       clearInterval(certificateTimer)
+      endWatch?.()
       unsubscribe?.()
       return closeServer(server)
     },
@@ -177,6 +195,8 @@ export async function startTlsListener(options: TlsListenerOptions): Promise<Tls
 const logIntervalMs = 10_000
 
 const renewCheckMs = 12 * 3_600_000
+/** A line per hour for files that stay wrong. */
+const fileErrorIntervalMs = 3_600_000
 
 /** The certificate authority and the serving certificate of a role, in `pki/` of its data directory; created if they are missing or expire soon. */
 export async function createCertificates(dataDir: string, host: string, names: readonly string[]) {
@@ -187,23 +207,6 @@ export async function createCertificates(dataDir: string, host: string, names: r
   } catch (error) {
     throw toAppStartError(error, { dataDir, listen: '' })
   }
-}
-
-function readFiles({ certificate, key }: { certificate: string; key: string }): { certificate: string; key: string; ca: undefined } {
-  const read = (flag: string, path: string) => {
-    try {
-      return readFileSync(path, 'utf8')
-    } catch (error) {
-      throw new AppStartError('Listen', `failed to read ${flag} ${path} (${(error as NodeJS.ErrnoException).code})`, undefined, error)
-    }
-  }
-  const files = { certificate: read('--tls-cert-file', certificate), key: read('--tls-private-key-file', key), ca: undefined }
-  try {
-    new X509Certificate(files.certificate)
-  } catch (error) {
-    throw new AppStartError('Listen', `--tls-cert-file ${certificate} must be a PEM certificate`, undefined, error)
-  }
-  return files
 }
 
 async function serve(

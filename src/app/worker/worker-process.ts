@@ -56,7 +56,7 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
         ? await joinPool(settings, overrides.name ?? env.OARLOCK_WORKER_NAME, log)
         : accessFromSettings(settings, log)
     const { server, caCertificate, token } = access
-    if (caCertificate !== undefined) disableBundledRootCertificates()
+    if (caCertificate !== undefined && access.storeCaCertificate !== undefined) disableBundledRootCertificates()
     // A worker has few concurrent requests, and each further connection costs a TLS handshake before its first Run.
     const client = await createClient({
       cluster: { server, caCertificate, token },

@@ -28,8 +28,8 @@ export type RunWorkerOptions = {
   client: Client
   /** Base URL of the state and log stores, such as `https://127.0.0.1:7466`. */
   storeUrl: string
-  /** PEM of the certificate authority of the stores. Default: `caCertificate`. */
-  storeCaCertificate?: string | undefined
+  /** PEM of the certificate authority of the stores; undefined for those of the system. */
+  storeCaCertificate: string | undefined
   caCertificate: string | undefined
   /** Credential for the API and both stores; a function if it changes, as a short-lived one does. */
   token: string | (() => string)
@@ -85,7 +85,7 @@ export const defaultParts: WorkerParts = {
 
 /** The settings of the worker that its executions get. */
 export function executionSettings(options: RunWorkerOptions) {
-  const { name, caCertificate, storeCaCertificate = caCertificate, sandboxBinds = [], engineEnvironment = [], policy = {} } = options
+  const { name, storeCaCertificate, sandboxBinds = [], engineEnvironment = [], policy = {} } = options
   return { ...options, workerName: name, caCertificate: storeCaCertificate, sandboxBinds, engineEnvironment, policy }
 }
 

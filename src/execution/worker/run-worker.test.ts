@@ -72,6 +72,7 @@ function start(t: TestContext, options: Partial<RunWorkerOptions> = {}, registra
   const done = runWorker(
     {
       ...{ name, client, pool: 'default', once: false, storeUrl: 'http://127.0.0.1:1', caCertificate: undefined, token: 'token' },
+      storeCaCertificate: undefined,
       ...{ runsDir: '/nonexistent', cacheDir: '/nonexistent', allowPaths: [], log: { info: log, warn: log }, signal: drain.signal },
       capabilities: { labels: {}, engines: {}, capacity: undefined, isolation: ['Process'] },
       openLog: () => {

@@ -111,7 +111,7 @@ class WorkerProcess {
       onLeaseLost: () => this.#onLeaseLost(),
       onError: error => this.#onHeartbeatError(error),
     })
-    this.#store = new StoreConnections(options.storeUrl, options.storeCaCertificate ?? caCertificate)
+    this.#store = new StoreConnections(options.storeUrl, options.storeCaCertificate)
     this.#statusReporter = new WorkerStatusReporter(
       () => this.#activity(),
       status => this.#heartbeat.reportStatus(status),

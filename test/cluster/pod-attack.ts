@@ -1,12 +1,8 @@
-/** The chart on a real cluster: a Run in a worker Pod, whose program attacks with the token that the kubelet has given to its worker. */
-import { deepEqual, equal } from 'node:assert/strict'
-import { test } from 'node:test'
-import { InstalledChart, installedChartMissing } from './cluster/installed-chart.ts'
-
-const skip = installedChartMissing() ?? false
-
-/** Runs in the Pod. Writes what each request is answered with to the outputs of the Stack. */
-function attack(): void {
+/**
+ * A program of a Run in a worker Pod, which attacks with the token that the kubelet has given to its worker. Its text is the source of a Stack: it
+ * imports nothing. It writes what each request is answered with to the outputs of the Stack.
+ */
+export function attack(): void {
   const { readFileSync, writeFileSync } = process.getBuiltinModule('node:fs')
   const { request } = process.getBuiltinModule('node:https')
   const { hostname } = process.getBuiltinModule('node:os')
@@ -52,42 +48,3 @@ function attack(): void {
   }
   void sendAll()
 }
-
-test('a worker Pod of the chart executes a Run with its own token, which gives a program in it nothing else', {
-  skip,
-  timeout: 1_500_000,
-}, async () => {
-  const installed = await InstalledChart.start({ pools: { default: { spec: { lifecycle: 'OneShot', min: 0, max: 2 } } } })
-  try {
-    const { kubectl, apply } = { kubectl: installed.kubectl.bind(installed), apply: installed.apply.bind(installed) }
-    const login = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'login', namespace: 'shop' }, stringData: { password: 'of-web' } }
-    const spec = {
-      engine: 'command',
-      source: { inline: { files: { 'attack.js': `(${attack})()` } } },
-      command: { apply: ['node', 'attack.js'] },
-      isolation: { level: 'Pod' },
-      env: [{ name: 'password', secretKeyRef: { name: 'login', key: 'password' } }],
-    }
-    await apply(login, { apiVersion: 'oarlock.dev/v1alpha1', kind: 'Stack', metadata: { name: 'web', namespace: 'shop' }, spec })
-    try {
-      await kubectl('wait', '--for=condition=Ready', 'stack/web', '-n', 'shop', '--timeout=400s')
-    } catch (error) {
-      const state = await kubectl('get', 'stacks,runs,workers,pods', '-A', '-o', 'wide')
-      const logs = await kubectl('logs', '-n', 'oarlock-system', '-l', 'app.kubernetes.io/component=worker', '--tail=30').catch(String)
-      const controllers = await kubectl('logs', '-n', 'oarlock-system', '-l', 'app.kubernetes.io/component=controller', '--tail=30')
-      throw new Error(`${state}\n${logs}\n${controllers}`, { cause: error })
-    }
-    const output = async (name: string) => {
-      const text = await kubectl('get', 'secret', 'web-outputs', '-n', 'shop', '-o', `jsonpath={.data.${name}}`)
-      return JSON.parse(Buffer.from(text, 'base64').toString())
-    }
-    equal(await output('password'), true)
-    const { 'own status': ownStatus, ...others } = (await output('codes')) as Record<string, number>
-    equal(ownStatus, 200)
-    deepEqual([...new Set(Object.values(others))], [403], JSON.stringify(others))
-    const secrets = await kubectl('get', 'secrets', '-A', '-o', 'jsonpath={range .items[*]}{.type}{"\\n"}{end}')
-    equal(secrets.includes('oarlock.dev/worker'), false, secrets)
-  } finally {
-    await installed.close()
-  }
-})
