@@ -3,10 +3,11 @@
  * disk and memory, what a Run that exceeds its memory limit does to the others, and what is left afterwards. With `PULUMI_BIN` also with engine
  * pulumi and the real CLI.
  */
+import { execFile } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { parseArgs } from 'node:util'
+import { parseArgs, promisify } from 'node:util'
 import type { Run, Stack, StackSpec } from '../src/api/index.ts'
 import { probeIsolation } from '../src/execution/workspace/index.ts'
 import { Fleet, megabytesOf } from './installs/fleet.ts'
@@ -52,7 +53,7 @@ export async function bench(args: string[]): Promise<Bench> {
   }
   return {
     title: `${stacks} Stacks of one npm project after a change in git, pool of ${pool}`,
-    about: `One oarlock up; level ${options.level}, network ${options.network}. Packages: @pulumi/pulumi, @pulumi/aws, @pulumi/kubernetes and a local one. Each install has an empty npm cache, as every Run has. Memory in MB of 10^6 bytes.`,
+    about: `One oarlock up; level ${options.level}, network ${options.network}. Packages: @pulumi/pulumi, @pulumi/aws, @pulumi/kubernetes and a local one. Each install has an empty npm cache, as every Run has. A workspace is ready when its program starts. Memory in MB of 10^6 bytes.`,
     rows,
     failed: rows.some(row => row['is met'] === 'no'),
   }
@@ -99,16 +100,15 @@ async function measure(engine: Engine, options: Options): Promise<Row[]> {
     })
     const names = Array.from({ length: stackCount }, (_, index) => `app-${index}`)
 
-    /** A commit that changes the packages of all Stacks, until the last program has started. */
+    /** A commit that changes the packages of all Stacks, until the last workspace is ready: its program starts, and loads nothing. */
     const measureChange = async (lifecycle: 'OneShot' | 'Warm') => {
       const change = project.commit('start', { isShared: true })
       const stacks = await fleet.untilApplied('default', change.commit, stackCount)
       const readySeconds = (Math.max(...stacks.map(startedMs)) - change.atMs) / 1_000
       const runs = await fleet.runsOf('default', change.commit)
       addInstalls(add, lifecycle, runs, stackCount)
-      add(`${lifecycle}: from the push until the programs of all ${stackCount} Stacks have started, s`, readySeconds)
-      const installSeconds = Math.max(...runs.map(({ status }) => status?.dependencies?.installSeconds ?? 0))
-      return { commit: change.commit, readySeconds, installSeconds }
+      add(`${lifecycle}: from the push until the workspaces of all ${stackCount} Stacks are ready, s`, readySeconds)
+      return { commit: change.commit, readySeconds }
     }
 
     // The store has the packages of the commit before the change.
@@ -139,15 +139,21 @@ async function measure(engine: Engine, options: Options): Promise<Row[]> {
         started.push(startedMs(stack!))
       }
       const aloneSeconds = (Math.max(...started) - createdMs) / 1_000
-      const allSeconds = (aloneSeconds * stackCount) / options.installs
-      add(
-        `the same with an install for each Stack, s (${options.installs} measured in ${aloneSeconds.toFixed(1)} s, pool of ${pool})`,
-        allSeconds,
-      )
-      for (const [lifecycle, { readySeconds, installSeconds }] of Object.entries({ OneShot: oneShot, Warm: warm })) {
-        const [inPool, inTurn] = [allSeconds / readySeconds, (installSeconds * stackCount) / readySeconds]
-        add(`${lifecycle}: ratio to an install for each Stack`, inPool, 'at least 20', inPool >= 20)
-        add(`${lifecycle}: ratio to ${stackCount} installs one after another (${(installSeconds * stackCount).toFixed(0)} s)`, inTurn)
+      const oneAfterAnother = await plainInstalls(project, join(directory, 'plain'), { count: options.installs, concurrent: 1, path })
+      const concurrent = await plainInstalls(project, join(directory, 'plain'), { count: pool, concurrent: pool, path })
+      const times = (seconds: number, count: number) => (seconds * stackCount) / count
+      const baselines = [
+        [`${stackCount} installs by npm, ${pool} at a time`, concurrent, pool, 20],
+        [`${stackCount} installs by npm, one after another`, oneAfterAnother, options.installs, undefined],
+        [`${stackCount} Stacks that share nothing, in the same pool`, aloneSeconds, options.installs, undefined],
+      ] as const
+      for (const [what, seconds, count] of baselines)
+        add(`${what}, s (${count} measured in ${seconds.toFixed(1)} s)`, times(seconds, count))
+      for (const [lifecycle, { readySeconds }] of Object.entries({ OneShot: oneShot, Warm: warm })) {
+        for (const [what, seconds, count, bar] of baselines) {
+          const ratio = times(seconds, count) / readySeconds
+          add(`${lifecycle}: ratio to ${what}`, ratio, bar === undefined ? '' : `at least ${bar}`, ratio >= (bar ?? 0))
+        }
       }
       addMemory(add, 'one install', use)
 
@@ -203,6 +209,28 @@ async function measure(engine: Engine, options: Options): Promise<Row[]> {
     await oarlock.stop()
     rmSync(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 })
   }
+}
+
+/**
+ * Installs of the project by npm itself, as an operator without shared packages executes them, each with an empty cache in a directory of its own.
+ * Resolves with the seconds that all took.
+ */
+async function plainInstalls(
+  project: Project,
+  directory: string,
+  { count, concurrent, path }: { count: number; concurrent: number; path: readonly string[] },
+): Promise<number> {
+  const workspaces = Array.from({ length: count }, (_, index) => join(directory, `${index}`))
+  for (const workspace of workspaces) project.cloneTo(join(workspace, 'project'))
+  const startedMs = performance.now()
+  const install = async (workspace: string) => {
+    const env = { PATH: path.join(':'), HOME: workspace, npm_config_cache: join(workspace, 'cache') }
+    await promisify(execFile)('npm', ['ci', '--no-audit', '--no-fund', '--no-update-notifier'], { cwd: join(workspace, 'project'), env })
+  }
+  for (let index = 0; index < count; index += concurrent) await Promise.all(workspaces.slice(index, index + concurrent).map(install))
+  const seconds = (performance.now() - startedMs) / 1_000
+  rmSync(directory, { recursive: true, force: true })
+  return seconds
 }
 
 type Add = (what: string, value: number, bar?: string, isMet?: boolean) => void

@@ -66,6 +66,50 @@ describe('oarlock cache warm', { skip }, () => {
     deepEqual([run?.status?.dependencies?.source, run?.status?.dependencies?.digest], ['Cached', items[0].digest])
   })
 
+  test('fetches the packages of a Stack with its variables, and its next Run has them', async () => {
+    const stacks = new StackFixture(up.client)
+    const apply = ['node', '-e', 'console.log(require("shared"))']
+    await stacks.create('own', {
+      ...{ engine: 'command', source: { inline: { files } }, command: { apply, installDependencies: true } },
+      // A setting of npm is part of the digest.
+      env: [{ name: 'npm_config_install_strategy', value: 'nested' }],
+    })
+    await stacks.until('own', 'Ready', isReady, 120_000)
+    const [first] = await stacks.runsOf('own')
+    equal((await runOarlock(['cache', 'prune', '--data', dataDir, '--max-size', '0'])).code, 0)
+
+    const env = { KUBECONFIG: up.kubeconfig }
+    const warmed = await runOarlock(['cache', 'warm', 'stack/own', '-n', 'default', '--data', dataDir, '-o', 'json'], { env })
+    equal(warmed.code, 0, warmed.text)
+    const { engine, domain, items } = JSON.parse(warmed.stdout)
+    deepEqual([engine, domain, items.map(({ kind }: { kind: string }) => kind)], ['command', 'process-namespace-default', ['Dependencies']])
+    await stacks.patch('own', { spec: { variables: { changed: 'true' } } })
+    await stacks.until(
+      'own',
+      'applied again',
+      each => isReady(each) && each.status?.observedGeneration === each.metadata.generation,
+      120_000,
+    )
+    const second = (await stacks.runsOf('own')).at(-1)
+    deepEqual([second?.status?.dependencies?.source, second?.status?.dependencies?.digest], ['Cached', first?.status?.dependencies?.digest])
+  })
+
+  test('rejects a Stack that has had no Run, and options that a Stack has itself', async () => {
+    const env = { KUBECONFIG: up.kubeconfig }
+    await new StackFixture(up.client).create('idle', {
+      engine: 'command',
+      source: { inline: { files } },
+      command: { apply: ['true'] },
+      suspend: true,
+    })
+    const idle = await runOarlock(['cache', 'warm', 'stack/idle', '-n', 'default', '--data', dataDir], { env })
+    equal(idle.code, 1, idle.text)
+    match(idle.text, /Stack default\/idle has had no Run yet.*oarlock plan idle -n default/s)
+    const named = await runOarlock(['cache', 'warm', 'stack/idle', '--domain', 'namespace-a', '--data', dataDir], { env })
+    equal(named.code, 2, named.text)
+    match(named.text, /--domain is for a directory/)
+  })
+
   test('evicts down to the size that the environment names, as workers with it do', async () => {
     const list = async (): Promise<{ domain: string; bytes: number }[]> =>
       JSON.parse((await runOarlock(['cache', 'list', '--data', dataDir, '-o', 'json'])).stdout).items

@@ -127,6 +127,10 @@ export class Project {
     return this.#repository.url
   }
 
+  cloneTo(directory: string): void {
+    execFileSync('git', ['clone', '--quiet', this.url, directory], { stdio: 'pipe' })
+  }
+
   /** `isShared`: the local package changes, and with it the digest of the packages. */
   commit(phase: Phase, { isShared = false } = {}): { atMs: number; commit: string } {
     this.#commits++

@@ -1,10 +1,12 @@
 import { existsSync } from 'node:fs'
-import { join, resolve } from 'node:path'
-import type { EngineName } from '../../api/index.ts'
+import { delimiter, join, resolve } from 'node:path'
+import { type EngineName, runResource, stackResource } from '../../api/index.ts'
 import { type CacheEntry, listCache, type PruneLimits, pruneCache } from '../../execution/cache/index.ts'
+import type { WarmSource, WarmStack } from '../../execution/worker/index.ts'
+import { secretResource } from '../../kubernetes/client/index.ts'
 import { formatDuration, parseDuration, rfc3339 } from '../../kubernetes/object/index.ts'
 import { formatBytes } from '../../kubernetes/util/index.ts'
-import { dataDirectory } from '../access.ts'
+import { type AccessOptions, dataDirectory, namespaceOf, withClient } from '../access.ts'
 import { CliError, usageError } from '../cli-error.ts'
 import { note, print } from '../console.ts'
 import { countOf } from '../count-of.ts'
@@ -13,7 +15,7 @@ import { serialize } from '../output/print-objects.ts'
 import { renderTable } from '../output/table.ts'
 
 type Options = { data?: string; cacheDir?: string; domain?: string; output?: 'json' | 'yaml' }
-type WarmOptions = Omit<Options, 'domain'> & { domain: string; directory?: string; engine?: EngineName; engineEnvironment?: string[] }
+type WarmOptions = Options & AccessOptions & { directory?: string; engine?: EngineName; engineEnvironment?: string[]; allowPath?: string[] }
 type PruneOptions = Options & { olderThan?: string; maxSize?: number; dryRun?: boolean }
 
 /** `oarlock cache list` */
@@ -64,32 +66,27 @@ export async function prune(options: PruneOptions): Promise<void> {
   }
 }
 
-/** `oarlock cache warm`: the cache directory is the first that exists. */
-export async function warm(source: string, options: WarmOptions): Promise<void> {
-  const { domain, directory, engine, engineEnvironment = [], output } = options
+/** `oarlock cache warm`, for a directory or for a Stack: the cache directory is the first that exists. */
+export async function warm(target: string, options: WarmOptions): Promise<void> {
+  const { engineEnvironment = [], output } = options
   const cacheDir = await directoryToFill(options)
   const startedMs = Date.now()
   const abort = new AbortController()
   const stop = (signal: NodeJS.Signals) => abort.abort(new CliError(`interrupted by ${signal}`, { exitCode: exitCodes.interrupted }))
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stop)
   const { warmCache } = await import('../../execution/worker/index.ts')
+  const { OARLOCK_ALLOW_PATHS = '', OARLOCK_SANDBOX_BINDS = '' } = process.env
+  const stack = /^stacks?\/([^/]+)$/.exec(target)?.[1]
   const result = await warmCache({
-    ...{
-      source: resolve(source),
-      directory,
-      engine,
-      domain,
-      cacheDir,
-      engineEnvironment,
-      env: process.env,
-      signal: abort.signal,
-      log: note,
-    },
-    sandboxBinds: (process.env.OARLOCK_SANDBOX_BINDS ?? '').split(':').filter(Boolean),
+    subject: stack === undefined ? sourceOf(target, options) : await readStackToWarm(stack, options),
+    ...{ cacheDir, engineEnvironment, env: process.env, signal: abort.signal, log: note },
+    allowPaths: options.allowPath?.map(path => resolve(path)) ?? OARLOCK_ALLOW_PATHS.split(delimiter).filter(Boolean),
+    sandboxBinds: OARLOCK_SANDBOX_BINDS.split(':').filter(Boolean),
   }).catch(error => {
     if (abort.signal.aborted) throw abort.signal.reason
     throw isExpected(error) ? new CliError(error.message, { exitCode: exitCodes.failed, cause: error }) : error
   })
+  const { domain } = result
   // What is in the cache already was used too.
   const used = inDomain(await read(cacheDir, () => listCache(cacheDir)), undefined).filter(
     entry => entry.usedAtMs >= startedMs - 1_000 && isOfDomain(entry, domain),
@@ -100,6 +97,38 @@ export async function warm(source: string, options: WarmOptions): Promise<void> 
   }
   if (used.length > 0) for (const line of tableOf(used)) print(line)
   note(`${cacheDir}: ${summaryOf(used)} for Runs of ${domain}`)
+}
+
+function sourceOf(source: string, { domain, directory, engine }: WarmOptions): WarmSource {
+  if (domain === undefined)
+    throw usageError(
+      '--domain is required for a directory',
+      'name the trust domain of its Runs, such as namespace-team-a, or warm stack/NAME',
+    )
+  return { source: resolve(source), directory, engine, domain }
+}
+
+/** With the rights of the user. @throws {CliError} if the Stack had no Run yet, so that its trust domain is unknown. */
+async function readStackToWarm(name: string, options: WarmOptions): Promise<WarmStack> {
+  for (const option of ['domain', 'directory', 'engine'] as const)
+    if (options[option] !== undefined) throw usageError(`--${option} is for a directory`, `stack/${name} has its own`)
+  const { secretsToWarm } = await import('../../execution/worker/index.ts')
+  return await withClient(options, async client => {
+    const namespace = namespaceOf(client, options)
+    const stack = await client.resource(stackResource).get(name, { namespace })
+    const { items } = await client.resource(runResource).listAll({ namespace })
+    const [assigned] = items
+      .filter(({ spec }) => spec.stackRef.uid === stack.metadata.uid && spec.workerName !== undefined)
+      .sort((a, b) => b.spec.epoch - a.spec.epoch)
+    if (!assigned)
+      throw new CliError(`Stack ${namespace}/${name} has had no Run yet, so the trust domain of its Runs is unknown`, {
+        exitCode: exitCodes.failed,
+        hint: `fetch its packages with its first plan: oarlock plan ${name} -n ${namespace}`,
+      })
+    const secrets = await Promise.all((await secretsToWarm(stack)).map(each => client.resource(secretResource).get(each, { namespace })))
+    const inputs = secrets.map(({ metadata, data = {} }) => ({ name: metadata.name, keys: Object.keys(data), data }))
+    return { stack, assigned, secrets: inputs }
+  })
 }
 
 /** A directory that an option or the environment names may be created: workers use it later. */

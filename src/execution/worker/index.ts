@@ -8,6 +8,7 @@
  * supervisor enforces it if the worker cannot. When a Run ends, its processes have exited and its directory is removed (invariants 1, 9, 10).
  * Not here: which Run is executed by which worker, and when (`controllers/`); how an engine works (`engine/`).
  */
+import type { Stack } from '../../api/index.ts'
 import type { WarmCacheOptions, WarmResult } from './warm-cache.ts'
 
 export type { WorkerHealth } from './decide-health.ts'
@@ -21,6 +22,7 @@ export { sandboxBindsError } from './sandbox-binds.ts'
 export { workerSignals } from './signals.ts'
 export { countUnsavedStates } from './supervisor/index.ts'
 export type { WarmCacheOptions, WarmResult } from './warm-cache.ts'
+export type { WarmSource, WarmStack } from './warm-run.ts'
 export { capabilitiesFromEnv, engineVersions, type WorkerCapabilities } from './worker-capabilities.ts'
 export { defaultWorkerDirectory, prepareWorkerDirectories } from './worker-directories.ts'
 export { WorkerOptionError } from './worker-option-error.ts'
@@ -28,6 +30,7 @@ export { type PodSettings, type WorkerOverrides, type WorkerSettings, workerOpti
 
 /** Loaded on demand: a worker does not need it. */
 export const warmCache = async (options: WarmCacheOptions): Promise<WarmResult> => (await import('./warm-cache.ts')).warmCache(options)
+export const secretsToWarm = async (stack: Stack): Promise<string[]> => (await import('./warm-run.ts')).secretsToWarm(stack)
 
 /** Hollow workers, to measure the capacity of a server. Loaded on demand: a real worker does not need them. */
 export const hollowWorkers = () => import('./hollow/index.ts')

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import type { EngineName, Run } from '../../api/index.ts'
+import type { EngineName } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { ifMissing } from '../../kubernetes/util/index.ts'
 import { type InstalledDependencies, installDependencies } from '../dependencies/index.ts'
@@ -19,22 +19,19 @@ import {
 import { selectEngineEnvironment } from './engine-environment.ts'
 import { createDependencyHost } from './run/dependency-host.ts'
 import { contentStoreOf, createIsolation, runCacheDir } from './run/isolation.ts'
+import { trustDomainOf } from './run/trust-domain.ts'
+import { runOfSource, runOfStack, type WarmSource, type WarmStack } from './warm-run.ts'
 import { prepareWorkerDirectories } from './worker-directories.ts'
 import { WorkerOptionError } from './worker-option-error.ts'
 import { cacheSizes } from './worker-options.ts'
 
 export type WarmCacheOptions = {
-  /** The root of a source, absolute. */
-  source: string
-  /** Of the project in the source. Default: its root. */
-  directory?: string | undefined
-  /** Default: by the files of the project. */
-  engine?: EngineName | undefined
-  /** As `oarlock cache list` prints it: `namespace-NAME` or `tenant-UID`, with `process-` before it for Runs without a sandbox. */
-  domain: string
+  subject: WarmSource | WarmStack
   cacheDir: string
   /** Names and patterns of variables that Runs of the worker get (`spec.engineEnvironment` of the WorkerPool). */
   engineEnvironment: readonly string[]
+  /** Directories that the source of a Stack may be read from. */
+  allowPaths: readonly string[]
   sandboxBinds: readonly string[]
   env: Readonly<Record<string, string | undefined>>
   signal: AbortSignal
@@ -42,17 +39,18 @@ export type WarmCacheOptions = {
 }
 
 /** `installed`: undefined if the project has no packages. */
-export type WarmResult = { engine: EngineName | undefined; installed: InstalledDependencies | undefined }
+export type WarmResult = { engine: EngineName | undefined; domain: string; installed: InstalledDependencies | undefined }
 
 /**
- * Puts what Runs of a trust domain need for a source into the stores of this host, as the first Run would: packages, providers, plugins. It has
- * neither a Stack nor a server, so what depends on values of a Stack (`spec.env`, Secrets) is not what its Runs look for.
- * @throws {WorkerOptionError} {DependencyError} {EngineError} {SourceError}
+ * Puts what Runs need into the stores of this host, as the first Run would: packages, providers, plugins. For a source it has neither a Stack nor
+ * a server, so what depends on values of a Stack (`spec.env`, Secrets) is not what its Runs look for.
+ * @throws {WorkerOptionError} {DependencyError} {EngineError} {SourceError} {InputError}
  */
 export async function warmCache(options: WarmCacheOptions): Promise<WarmResult> {
-  const { source, cacheDir, env, log, signal } = options
+  const { subject, cacheDir, env, log, signal } = options
   const sizes = cacheSizes(env)
-  const run = runOf(options)
+  const warming = 'stack' in subject ? runOfStack(subject) : runOfSource(subject)
+  const { run, credentials } = warming
   const runsDir = join(cacheDir, 'warm')
   prepareWorkerDirectories({ runsDir, cacheDir })
   await removeAbandoned(runsDir)
@@ -63,14 +61,13 @@ export async function warmCache(options: WarmCacheOptions): Promise<WarmResult> 
   try {
     const isolation = await createIsolation({ run, directory, contentStore, sandboxBinds: options.sandboxBinds, onExceeded: () => {} })
     releases.push(() => isolation.close())
-    const path = { path: { path: source } }
-    const sources = { allowPaths: [source], signal, cacheDir }
-    await fetchSource(path, await resolveRevision(path, sources), directory.work, sources)
-    const project = resolve(directory.work, options.directory ?? '.')
-    if (project !== directory.work && !project.startsWith(`${directory.work}/`))
-      throw new WorkerOptionError(`--directory ${options.directory} is outside of the source; name a directory in ${source}`)
-    if (!existsSync(project)) throw new WorkerOptionError(`the source has no directory ${options.directory}`)
+    const allowPaths = 'stack' in subject ? options.allowPaths : [subject.source]
+    const sources = { allowPaths, signal, cacheDir, ...(credentials && { credentials }) }
+    const { source } = run.spec.stack
+    const fetched = await fetchSource(source, await resolveRevision(source, sources), directory.work, sources)
+    const project = 'stack' in subject ? fetched.directory : projectOf(directory.work, subject)
     const environment = selectEngineEnvironment(env, options.engineEnvironment)
+    const isOfStack = (name: string) => warming.env[name] !== undefined
     let installed: InstalledDependencies | undefined
     const context: EngineContext = {
       spec: run.spec.stack,
@@ -78,7 +75,9 @@ export async function warmCache(options: WarmCacheOptions): Promise<WarmResult> 
       ...{ epoch: 0, runName: run.metadata.name, isDestroy: false, directory: project, sourceDigest: '', sourceRoot: directory.work },
       ...{ scratch: directory.scratch, inputs: directory.inputs, private: directory.private, files: directory.files },
       ...{ statePath: undefined, pulumiState: unavailable<EngineContext['pulumiState']>() },
-      ...{ env: environment.env, credentialNames: environment.selected, workerEnvNames: Object.keys(environment.env) },
+      env: { ...environment.env, ...warming.env },
+      credentialNames: [...environment.selected.filter(name => !isOfStack(name)), ...warming.credentialNames],
+      workerEnvNames: Object.keys(environment.env).filter(name => !isOfStack(name)),
       ...{ variables: {}, sensitiveNames: [], signal, log, progress: () => {}, client: unavailable<Client>() },
       run: createProcessRunner({ runUid: run.metadata.uid, ...directory, wrapCommand: isolation.wrapCommand }),
       ...{ cacheDir: runCacheDir(run, cacheDir), contentStore, providerUsage: new ProviderUsage() },
@@ -92,11 +91,12 @@ export async function warmCache(options: WarmCacheOptions): Promise<WarmResult> 
       atEnd: release => void releases.push(release),
       inventory: unavailable<EngineContext['inventory']>(),
     }
-    const engine = options.engine ?? (await engineOf(project, env))
+    const engine = 'stack' in subject ? run.spec.stack.engine : (subject.engine ?? (await engineOf(project, env)))
     const { warm } = engine === undefined ? {} : await loadEngine(engine)
     if (warm) await warm(context)
-    else await installDependencies(context, { directory: project })
-    return { engine, installed }
+    else if (!('stack' in subject) || run.spec.stack.command?.installDependencies)
+      await installDependencies(context, { directory: project, installEnvironment: run.spec.stack.command?.installEnvironment ?? [] })
+    return { engine, domain: trustDomainOf(run), installed }
   } finally {
     await killRunProcesses(run.metadata.uid)
     for (const release of releases.reverse()) await release()
@@ -123,26 +123,13 @@ async function engineOf(project: string, env: WarmCacheOptions['env']): Promise<
   return found.opentofu?.found ? 'opentofu' : 'terraform'
 }
 
-/** A Run as the dispatcher would assign it, of no Stack. */
-function runOf({ domain, source, engine }: WarmCacheOptions): Run {
-  const [, isProcess, kind, owner] = /^(process-)?(namespace|tenant)-([A-Za-z0-9][\w.-]*)$/.exec(domain) ?? []
-  if (owner === undefined) {
-    throw new WorkerOptionError(
-      `--domain must be namespace-NAME or tenant-UID, with "process-" before it for Runs without a sandbox, got ${JSON.stringify(domain)}`,
-    )
-  }
-  const isolation = isProcess ? ({ level: 'Process' } as const) : ({ level: 'Sandbox', network: 'Private' } as const)
-  const uid = globalThis.crypto.randomUUID()
-  return {
-    apiVersion: 'oarlock.dev/v1alpha1',
-    kind: 'Run',
-    metadata: { name: `cache-warm-${uid.slice(0, 8)}`, namespace: kind === 'namespace' ? owner : 'cache-warm', uid },
-    spec: {
-      ...{ type: 'Plan', epoch: 0, stackRef: { name: 'cache-warm', uid, generation: 1 } },
-      stack: { engine: engine ?? 'command', source: { path: { path: source } }, state: 'External', isolation },
-      ...(kind === 'tenant' && { tenant: { name: owner, uid: owner } }),
-    },
-  } as Run
+/** @throws {WorkerOptionError} if it is none in the source. */
+function projectOf(work: string, { source, directory = '.' }: WarmSource): string {
+  const project = resolve(work, directory)
+  if (project !== work && !project.startsWith(`${work}/`))
+    throw new WorkerOptionError(`--directory ${directory} is outside of the source; name a directory in ${source}`)
+  if (!existsSync(project)) throw new WorkerOptionError(`the source has no directory ${directory}`)
+  return project
 }
 
 /** What only a Run of a Stack has. */

@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import {
   defaults,
   dependencyCacheKey,
@@ -10,7 +9,7 @@ import {
 } from '../../../api/index.ts'
 import { parseDuration, rfc3339 } from '../../../kubernetes/object/index.ts'
 import { truncateText } from '../../../kubernetes/util/index.ts'
-import { StaleEpochError, StateClient } from '../../../stores/state/index.ts'
+import { StaleEpochError } from '../../../stores/state/index.ts'
 import { interruptTargetOf, loadEngine, ProviderUsage } from '../../engine/index.ts'
 import {
   type ContentStore,
@@ -21,7 +20,6 @@ import {
   machineOomKills,
   type RunDirectory,
   type RunIsolation,
-  type RunUsage,
 } from '../../workspace/index.ts'
 import { type EngineEnvironment, selectEngineEnvironment } from '../engine-environment.ts'
 import { isWorkersInterrupt } from '../lease/decide-fence.ts'
@@ -40,12 +38,14 @@ import { planAndApply } from './plan-and-apply.ts'
 import { configurationToKeep, fetchRunSource, readRunInputs } from './run-configuration.ts'
 import { RunPrograms } from './run-programs.ts'
 import { RunReporter } from './run-reporter.ts'
-import type { RunResult } from './run-result.ts'
+import { type RunResult, usageStatus } from './run-result.ts'
 import { RunStateFile } from './run-state-file.ts'
 import { RunStopper } from './run-stopper.ts'
 import { salvageTarget } from './salvage-target.ts'
+import { openState, statePathOf } from './state-of-run.ts'
 import { canceledBy, forbidsWrites, RunStoppedError, type StopCause } from './stop-cause.ts'
 import { trustDomainOf } from './trust-domain.ts'
+import { unlessAborted } from './unless-aborted.ts'
 
 /** While the Lease is valid no worker takes over: time for the supervisor to save the last state as the newest, not as an orphan. */
 const abandonTimeoutMs = 5_000
@@ -55,7 +55,7 @@ const unlockDeadlineMs = 5_000
 
 /**
  * Executes one Run from Preparing to its result. Before `done` resolves with `reported`, every process it started has exited, the state is
- * saved, the lock is released and the directory removed; with `abandoned` the supervisor does that.
+ * saved, the lock is released and the directory removed; with `abandoned` the supervisor does that. More than 400 lines: the steps of a Run in their order.
  */
 export function executeRun(options: ExecuteOptions): Execution {
   const execution = new RunExecution(options)
@@ -334,7 +334,7 @@ class RunExecution {
       await this.#stopper.killAll()
       if (this.#directory) await killRunProcesses(run.metadata.uid)
       for (const release of this.#releases.splice(0)) await release()
-      const usage = this.#isolation && roundUsage(this.#isolation.usage())
+      const usage = this.#isolation && usageStatus(this.#isolation.usage())
       await this.#isolation?.close()
       if (forbidsWrites(this.#stopper.cause) || writeSignal.aborted) return await this.#abandon()
       log.append(formatResult(result))
@@ -398,41 +398,6 @@ class RunExecution {
     await Promise.all([this.#supervised?.abandon(abandonTimeoutMs), this.#options.log.close().catch(() => {})])
     return 'abandoned'
   }
-}
-
-function openState({ storeUrl, storeAgent, token, run }: ExecuteOptions): StateClient {
-  return new StateClient({
-    baseUrl: storeUrl,
-    agent: storeAgent,
-    token,
-    namespace: run.metadata.namespace ?? 'default',
-    stack: run.spec.stackRef.name,
-    runName: run.metadata.name,
-    epoch: run.spec.epoch,
-  })
-}
-
-/** Undefined for `state: External`, where the user's own backend keeps it, and for engine pulumi, whose CLI writes to the store. */
-function statePathOf({ spec }: Run, directory: RunDirectory): string | undefined {
-  return spec.stack.state === 'External' || spec.stack.engine === 'pulumi' ? undefined : join(directory.scratch, 'terraform.tfstate')
-}
-
-/** Resolves as `work` does. @throws the reason of `signal` as soon as it is aborted. */
-async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted()
-  const aborted = Promise.withResolvers<never>()
-  const onAbort = () => aborted.reject(signal.reason)
-  signal.addEventListener('abort', onAbort, { once: true })
-  try {
-    return await Promise.race([work, aborted.promise])
-  } finally {
-    signal.removeEventListener('abort', onAbort)
-  }
-}
-
-function roundUsage({ cpuSeconds, peakMemoryBytes, peakPids, peakDiskBytes }: RunUsage): NonNullable<RunResult['usage']> {
-  const seconds = Math.round(cpuSeconds * 1_000) / 1_000
-  return { cpuSeconds: seconds, peakMemoryBytes, peakPids, ...(peakDiskBytes > 0 && { peakDiskBytes }) }
 }
 
 const currentToken = (token: string | (() => string)): string => (typeof token === 'string' ? token : token())
