@@ -80,6 +80,33 @@ test('the chart has external metrics only if they are enabled, and scales a Depl
   match(JSON.stringify(behavior), /"scaleUp":.*"tolerance":"0".*"scaleDown":.*"tolerance":"0"/)
 })
 
+test('Prometheus verifies stores and join service by the authorities that they publish', { skip }, () => {
+  const monitoring = ['--api-versions', 'monitoring.coreos.com/v1', '--set', 'monitoring.serviceMonitor.enabled=true']
+  const verified = (...args: string[]) =>
+    Object.fromEntries(
+      template(...monitoring, ...args)
+        .objects.filter(({ kind }) => kind === 'ServiceMonitor')
+        .map(({ metadata, spec }) => [metadata.name, (spec as { endpoints: { tlsConfig: object }[] }).endpoints[0]?.tlsConfig]),
+    )
+  const by = (role: string, service: string) => ({
+    ca: { configMap: { name: `oarlock-endpoint-${role}`, key: 'ca.crt' } },
+    serverName: `oarlock-${service}.oarlock-system.svc`,
+  })
+  const unverified = { insecureSkipVerify: true }
+  const joinService = by('join', 'join-service')
+  deepEqual(verified(), {
+    'oarlock-stores': by('stores', 'stores'),
+    'oarlock-join-service': joinService,
+    'oarlock-controller': unverified,
+  })
+  // The authority of an issuer may be in no ConfigMap.
+  deepEqual(verified('--set', 'stores.certificate.mode=CertManager,stores.certificate.issuerRef.name=a'), {
+    'oarlock-stores': unverified,
+    'oarlock-join-service': joinService,
+    'oarlock-controller': unverified,
+  })
+})
+
 test('deploy/kustomize is the chart with its default values (update it with node scripts/generate-kustomize.ts HELM)', { skip }, () => {
   const directory = join(root, 'deploy/kustomize')
   const outdated = [...kustomizeFiles(helm)].filter(([name, text]) => readFileSync(join(directory, name), 'utf8') !== text)
