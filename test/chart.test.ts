@@ -39,7 +39,7 @@ test('the generated files of the chart are up to date (update them with node scr
     outdated.map(([path]) => path),
     [],
   )
-  const present = globSync(['crds/*', 'templates/generated/*', 'files/*'], { cwd: chart })
+  const present = globSync(['crds/*', 'templates/generated/*', 'files/*', 'values.schema.json'], { cwd: chart })
   deepEqual(present.sort(), [...expected.keys()].sort())
 })
 
@@ -139,6 +139,15 @@ for (const [name, args, message] of [
     'external metrics of cert-manager without an issuer',
     ['--set', 'externalMetrics.enabled=true,externalMetrics.certificate.mode=CertManager'],
     /externalMetrics\.certificate\.issuerRef\.name is missing/,
+  ],
+  ['a pool with an invalid value', ['--set', 'pools.default.spec.max=-1'], /pools\/default\/spec\/max/],
+  ['a pool with an unknown field', ['--set', 'pools.default.spec.maximum=3'], /additional properties 'maximum' not allowed/],
+  ['a pool of another mode', ['--set', 'pools.default.spec.mode=Process'], /pools\/default\/spec\/mode': value must be 'Pod'/],
+  ['a schedule without its end', ['--set', 'pools.default.spec.schedule[0].from=07:00'], /missing properties 'to', 'min'/],
+  [
+    'Secrets of Oarlock itself for Runs',
+    ['--set', 'workerNamespaces={oarlock-system}'],
+    /workerNamespaces has oarlock-system, whose Secrets/,
   ],
   ['an address without TLS', ['--set', 'stores.advertiseUrl=http://stores'], /stores\/advertiseUrl/],
   ['a ServiceMonitor without its kind', ['--set', 'monitoring.serviceMonitor.enabled=true'], /install the Prometheus operator first/],
