@@ -1,22 +1,63 @@
-import { equal, match } from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { deepEqual, equal, match } from 'node:assert/strict'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { buildOarlockImage, imageDigest, imageMissing, tofuEngine } from '../test/cluster/oarlock-image.ts'
 
+const root = join(import.meta.dirname, '..')
 const folder = mkdtempSync(join(tmpdir(), 'oarlock-image-test-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
 
-test('a build with another umask and another temporary directory has the digest of the image that other tests use', {
+test('a build with another umask, in another checkout and another temporary directory, has the digest of the image that other tests use', {
   skip: imageMissing() ?? false,
   timeout: 900_000,
 }, () => {
+  const checkout = join(folder, 'checkout')
+  mkdirSync(checkout)
+  // Tracked files and new ones, as they are.
+  execFileSync(
+    'sh',
+    ['-c', 'git ls-files -co --exclude-standard -z | tar -c --null --files-from=- --ignore-failed-read | tar -x -C "$0"', checkout],
+    {
+      cwd: root,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    },
+  )
+  symlinkSync(join(root, 'node_modules'), join(checkout, 'node_modules'))
   const command = `umask 077 && exec "$0" image/build.ts --output "${folder}/image.tar" --engine ${tofuEngine}`
   const env = { ...process.env, TMPDIR: folder, SOURCE_DATE_EPOCH: '0' }
-  const output = execFileSync('sh', ['-c', command, process.execPath], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], env })
+  const output = execFileSync('sh', ['-c', command, process.execPath], {
+    ...{ encoding: 'utf8', cwd: checkout, env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   const digest = /sha256:[0-9a-f]{64}/.exec(output)?.[0] ?? ''
   match(digest, /^sha256:/)
-  equal(digest, imageDigest(buildOarlockImage()))
+  const archive = buildOarlockImage()
+  equal(digest, imageDigest(archive))
+
+  const read = (path: string) => execFileSync('tar', ['-xOf', archive, `./${path}`], { encoding: 'utf8', maxBuffer: 2 ** 26 })
+  const blob = (name: string) => JSON.parse(read(`blobs/${name.replace(':', '/')}`))
+  const { config } = blob(blob(digest).config.digest)
+  deepEqual([config.User, config.Labels['dev.oarlock.engines']], ['65532:65532', 'tofu'])
 })
+
+for (const [name, args, message] of [
+  ['an engine without a file', ['--engine', 'tofu'], /--engine is "tofu", expected NAME=FILE/],
+  ['an engine that does not exist', ['--engine', 'tofu=/nonexistent'], /--engine tofu: \/nonexistent does not exist/],
+  [
+    'packages that were not locked',
+    ['--packages', '/nonexistent'],
+    /--packages: \/nonexistent does not exist; image\/lock-packages\.ts writes it/,
+  ],
+  ['an unknown architecture', ['--architecture', 'm68k'], /--architecture is "m68k", allowed: amd64, arm64/],
+] as const)
+  test(`a build rejects ${name}`, () => {
+    const { status, stderr } = spawnSync(process.execPath, ['image/build.ts', ...args, '--output', join(folder, 'rejected.tar')], {
+      cwd: root,
+      encoding: 'utf8',
+    })
+    equal(status, 2)
+    match(stderr, message)
+  })

@@ -1,12 +1,13 @@
 /**
- * Writes what the Helm chart has from elsewhere: CRDs, roles and policies from src/, alerts and dashboard from monitoring/.
+ * Writes what the Helm chart has from elsewhere: CRDs, roles and policies from src/, alerts and dashboard from monitoring/, and into values.schema.json
+ * the schema of WorkerPools.
  * `node scripts/generate-chart.ts`; test/chart.test.ts compares.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { stringify } from 'yaml'
-import { systemNamespace } from '../src/api/index.ts'
+import { systemNamespace, workerPoolResource } from '../src/api/index.ts'
 import { installationObjects } from '../src/app/controllers/install.ts'
 import { externalMetricsManifests } from '../src/app/manifests/index.ts'
 
@@ -29,7 +30,40 @@ export function chartFiles(): Map<string, string> {
   files.set('templates/generated/external-metrics.yaml', `{{- if .Values.externalMetrics.enabled }}\n${externalMetrics}{{- end }}\n`)
   for (const name of ['alerts.yaml', 'grafana-dashboard.json'])
     files.set(`files/${name}`, readFileSync(join(root, 'monitoring', name), 'utf8'))
+  files.set('values.schema.json', `${JSON.stringify(valuesSchema(), null, 2)}\n`)
   return files
+}
+
+/** Path of the schema of the values, of which only the definitions of `spec` of a WorkerPool are generated. */
+const valuesSchemaPath = join(root, 'charts/oarlock/values.schema.json')
+
+function valuesSchema(): object {
+  const schema = JSON.parse(readFileSync(valuesSchemaPath, 'utf8'))
+  const spec = jsonSchemaOf(workerPoolResource.schema.properties?.spec as Schema)
+  const inMode = (mode: string) => ({
+    type: 'object',
+    properties: { ...spec.properties, mode: { enum: [mode] } },
+    additionalProperties: false,
+  })
+  return { ...schema, definitions: { poolSpec: inMode('Pod'), warmWorkersSpec: inMode('External') } }
+}
+
+type Schema = { properties?: Record<string, Schema>; items?: Schema; additionalProperties?: Schema | boolean; [keyword: string]: unknown }
+
+const sharedKeywords = ['type', 'enum', 'pattern', 'minimum', 'maximum', 'minLength', 'maxLength', 'minItems', 'maxItems', 'required']
+
+/** What JSON Schema has of a structural schema. Unknown fields are rejected, which kube-apiserver removes with a warning. */
+function jsonSchemaOf(schema: Schema): Schema {
+  const { properties, items, additionalProperties } = schema
+  const result: Schema = Object.fromEntries(sharedKeywords.filter(name => schema[name] !== undefined).map(name => [name, schema[name]]))
+  if (schema['x-kubernetes-int-or-string']) result.type = ['integer', 'string']
+  if (items) result.items = jsonSchemaOf(items)
+  if (typeof additionalProperties === 'object') result.additionalProperties = jsonSchemaOf(additionalProperties)
+  if (properties) {
+    result.properties = Object.fromEntries(Object.entries(properties).map(([name, each]) => [name, jsonSchemaOf(each)]))
+    if (!schema['x-kubernetes-preserve-unknown-fields']) result.additionalProperties = false
+  }
+  return result
 }
 
 const serialize = (objects: readonly object[]) =>

@@ -88,9 +88,9 @@ async function exercise(installation: Installation): Promise<void> {
   await helm('test', 'oarlock', `--timeout=${waitTimeout}`)
 
   // Another Pod reaches none of the roles; one with the label of workers does, and needs a token.
-  const [worker, stranger] = await Promise.all([connects(installation, 'worker'), connects(installation, 'stranger')])
+  const [worker, other] = await Promise.all([connects(installation, 'worker'), connects(installation, 'web')])
   deepEqual(worker, { stores: true, 'join-service': true })
-  deepEqual(stranger, { stores: false, 'join-service': false })
+  deepEqual(other, { stores: false, 'join-service': false })
 
   // Scale to zero: one-shot workers end with their Run.
   const poolPods = ['pods', '-n', 'oarlock-system', '-l', 'oarlock.dev/pool=default', '--field-selector=status.phase=Running']

@@ -39,7 +39,7 @@ test('the generated files of the chart are up to date (update them with node scr
     outdated.map(([path]) => path),
     [],
   )
-  const present = globSync(['crds/*', 'templates/generated/*', 'files/*'], { cwd: chart })
+  const present = globSync(['crds/*', 'templates/generated/*', 'files/*', 'values.schema.json'], { cwd: chart })
   deepEqual(present.sort(), [...expected.keys()].sort())
 })
 
@@ -80,6 +80,33 @@ test('the chart has external metrics only if they are enabled, and scales a Depl
   match(JSON.stringify(behavior), /"scaleUp":.*"tolerance":"0".*"scaleDown":.*"tolerance":"0"/)
 })
 
+test('Prometheus verifies stores and join service by the authorities that they publish', { skip }, () => {
+  const monitoring = ['--api-versions', 'monitoring.coreos.com/v1', '--set', 'monitoring.serviceMonitor.enabled=true']
+  const verified = (...args: string[]) =>
+    Object.fromEntries(
+      template(...monitoring, ...args)
+        .objects.filter(({ kind }) => kind === 'ServiceMonitor')
+        .map(({ metadata, spec }) => [metadata.name, (spec as { endpoints: { tlsConfig: object }[] }).endpoints[0]?.tlsConfig]),
+    )
+  const by = (role: string, service: string) => ({
+    ca: { configMap: { name: `oarlock-endpoint-${role}`, key: 'ca.crt' } },
+    serverName: `oarlock-${service}.oarlock-system.svc`,
+  })
+  const unverified = { insecureSkipVerify: true }
+  const joinService = by('join', 'join-service')
+  deepEqual(verified(), {
+    'oarlock-stores': by('stores', 'stores'),
+    'oarlock-join-service': joinService,
+    'oarlock-controller': unverified,
+  })
+  // The authority of an issuer may be in no ConfigMap.
+  deepEqual(verified('--set', 'stores.certificate.mode=CertManager,stores.certificate.issuerRef.name=a'), {
+    'oarlock-stores': unverified,
+    'oarlock-join-service': joinService,
+    'oarlock-controller': unverified,
+  })
+})
+
 test('deploy/kustomize is the chart with its default values (update it with node scripts/generate-kustomize.ts HELM)', { skip }, () => {
   const directory = join(root, 'deploy/kustomize')
   const outdated = [...kustomizeFiles(helm)].filter(([name, text]) => readFileSync(join(directory, name), 'utf8') !== text)
@@ -112,6 +139,15 @@ for (const [name, args, message] of [
     'external metrics of cert-manager without an issuer',
     ['--set', 'externalMetrics.enabled=true,externalMetrics.certificate.mode=CertManager'],
     /externalMetrics\.certificate\.issuerRef\.name is missing/,
+  ],
+  ['a pool with an invalid value', ['--set', 'pools.default.spec.max=-1'], /pools\/default\/spec\/max/],
+  ['a pool with an unknown field', ['--set', 'pools.default.spec.maximum=3'], /additional properties 'maximum' not allowed/],
+  ['a pool of another mode', ['--set', 'pools.default.spec.mode=Process'], /pools\/default\/spec\/mode': value must be 'Pod'/],
+  ['a schedule without its end', ['--set', 'pools.default.spec.schedule[0].from=07:00'], /missing properties 'to', 'min'/],
+  [
+    'Secrets of Oarlock itself for Runs',
+    ['--set', 'workerNamespaces={oarlock-system}'],
+    /workerNamespaces has oarlock-system, whose Secrets/,
   ],
   ['an address without TLS', ['--set', 'stores.advertiseUrl=http://stores'], /stores\/advertiseUrl/],
   ['a ServiceMonitor without its kind', ['--set', 'monitoring.serviceMonitor.enabled=true'], /install the Prometheus operator first/],

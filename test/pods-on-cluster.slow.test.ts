@@ -198,7 +198,7 @@ test('a Pod in the namespace of its Stack, which a quota forbids at first', { sk
   )
 })
 
-test('a Pod that no node can run: pool and Run say why, and its capacity returns with a canceled Run', {
+test('a Pod that no node can run: pool and Run report it, and its capacity returns with a canceled Run', {
   skip,
   timeout: 900_000,
 }, async () => {

@@ -35,8 +35,13 @@ for (const { mode, podName, labelsOfPod, host } of [
     try {
       await nodes.create({ metadata: { name: 'n1' } })
       const spec = { nodeName: 'n1', containers: [{ name: 'worker', image: 'i' }] }
-      await pods.create({ metadata: { name: podName, namespace, labels: labelsOfPod }, spec })
-      await workers.create({ metadata: { name: 'w1' }, spec: { pool: 'p', slots: 1, lifecycle: 'Warm' } })
+      const own = mode === 'Pod' ? { pod: { namespace, serviceAccountName: 'oarlock-worker' } } : {}
+      const { metadata } = await workers.create({ metadata: { name: 'w1' }, spec: { pool: 'p', slots: 1, lifecycle: 'Warm', ...own } })
+      const owner = { apiVersion: 'oarlock.dev/v1alpha1', kind: 'Worker', name: 'w1', uid: metadata.uid, controller: true }
+      const ownerReferences = mode === 'Pod' ? [owner] : []
+      await pods.create({ metadata: { name: podName, namespace, labels: labelsOfPod, ownerReferences }, spec })
+      // Of a user, with the name and the labels of the worker.
+      await pods.create({ metadata: { name: podName, namespace: 'shop', labels: labelsOfPod }, spec })
       await workers.patchStatus('w1', { status: { phase: 'Ready', host } })
       const stack = { engine: 'command' as const, source: { inline: { files: { a: '' } } }, command: { apply: ['true'] } }
       await runs.create({
@@ -53,6 +58,11 @@ for (const { mode, podName, labelsOfPod, host } of [
       const budget = await eventually(() => client.resource(budgetResource).getOrUndefined('oarlock-busy-p', { namespace }), 'the budget')
       deepEqual(budget.spec?.selector, { matchLabels: { ...labelsOfPod, 'oarlock.dev/busy': 'true' } })
       equal(budget.metadata.ownerReferences?.[0]?.uid, pool.metadata.uid)
+      deepEqual(
+        (await client.resource(budgetResource).listAll()).items.map(each => each.metadata.namespace),
+        [namespace],
+      )
+      equal((await pods.get(podName, { namespace: 'shop' })).metadata.labels?.[labels.busy], undefined)
 
       await nodes.patch('n1', { spec: { unschedulable: true } }, { type: 'merge' })
       await eventually(isCordoned, 'the worker to be cordoned')

@@ -11,6 +11,7 @@ import {
 import { controller, type Manager, watching } from '../../../../kubernetes/controller/index.ts'
 import { describeResource, isReason, type JsonObject, type KubeObject, objectKey } from '../../../../kubernetes/object/index.ts'
 import { busyWorkersBudget, decideDisruption } from './decide-disruption.ts'
+import { isWorkerPod } from './is-worker-pod.ts'
 import { type Pod, type PodBody, podResource } from './pod.ts'
 
 const nodeResource = describeResource<{ spec?: JsonObject }>({ group: '', version: 'v1', kind: 'Node', plural: 'nodes', scope: 'Cluster' })
@@ -64,6 +65,11 @@ export function addDisruptionController(manager: Manager, { monotonicMs }: Disru
       ? workers.get(pod.metadata.name)
       : workers.byIndex('host', pod.metadata.name).find(({ spec }) => spec.pool === pod.metadata.labels?.[labels.poolDeployment])
 
+  /** Pods of Deployments are in `oarlock-system`, where only administrators create any. */
+  const isOwn = (pod: Pod) =>
+    poolLabelOf(pod) !== labels.pool ||
+    isWorkerPod(pod, { worker: workers.get(pod.metadata.name), pool: pools.get(pod.metadata.labels?.[labels.pool] ?? '') })
+
   async function ensureBudget(pod: Pod): Promise<void> {
     const poolLabel = poolLabelOf(pod)
     const { namespace = '' } = pod.metadata
@@ -97,7 +103,7 @@ export function addDisruptionController(manager: Manager, { monotonicMs }: Disru
     backoff: { maxDelayMs: 30_000 },
     reconcile: async ({ key, client }) => {
       const pod: Pod | undefined = podCaches.map(pods => pods.get(key)).find(found => found !== undefined)
-      if (!pod || isEnding(pod)) {
+      if (!pod || isEnding(pod) || !isOwn(pod)) {
         idleSinceMs.delete(key)
         return
       }

@@ -1,7 +1,7 @@
 import { deepEqual, equal, rejects } from 'node:assert/strict'
 import { test } from 'node:test'
 import { eventually } from '../../../../../test/support/eventually.ts'
-import { oarlockResources, workerPoolResource, workerResource } from '../../../../api/index.ts'
+import { labels, oarlockResources, workerPoolResource, workerResource } from '../../../../api/index.ts'
 import { namespaceResource } from '../../../../kubernetes/client/index.ts'
 import { Manager, silentLog } from '../../../../kubernetes/controller/index.ts'
 import { startTestServer } from '../../../../kubernetes/testing/index.ts'
@@ -48,5 +48,45 @@ test('after a crash between the two, the next leader creates the Pod of the Work
   driver.collectGarbage(Date.now())
   driver.collectGarbage(Date.now())
   await eventually(() => api.client.resource(podResource).getOrUndefined('w1', { namespace }), 'the Pod')
+  await manager.stop()
+})
+
+test('Pods to which a user gave the name and the labels of a worker are neither workers nor the end of one', async () => {
+  await using api = await startTestServer({ kinds: oarlockResources })
+  const template = { spec: { containers: [{ name: 'worker', image: 'example/oarlock' }] } }
+  const pool = await api.client.resource(workerPoolResource).create({ metadata: { name: 'pods' }, spec: { mode: 'Pod', template } })
+  const namespace = podNamespace(pool)
+  for (const name of [namespace, 'shop']) await api.client.resource(namespaceResource).apply({ metadata: { name } }, { force: true })
+  const manager = new Manager({ client: api.client, log: silentLog })
+  const driver = new PodPool({ manager, log: silentLog, poolOf: () => pool, nowMs: Date.now, workers: { environment: {} } })
+  const reported: string[] = []
+  driver.listen({
+    observed: ({ name, isReleased }) => void reported.push(`${name} ${isReleased ? 'released' : 'runs'}`),
+    exited: (name, exitCode) => void reported.push(`${name} exited with ${exitCode}`),
+  })
+  await manager.start()
+  const pods = api.client.resource(podResource)
+  await driver.start(pool, 'w1')
+  const { uid } = (await api.client.resource(workerResource).get('w1')).metadata
+  const owner = { apiVersion: 'oarlock.dev/v1alpha1', kind: 'Worker', name: 'w1', uid, controller: true }
+  const terminated = { exitCode: 1, reason: 'Error', finishedAt: new Date().toISOString() }
+  const failed = { phase: 'Failed', containerStatuses: [{ name: 'worker', image: 'a', imageID: '', state: { terminated } }] }
+  for (const [name, ownerReferences] of [
+    ['w1', [owner]],
+    ['w2', [{ ...owner, name: 'w2', uid: 'none' }]],
+    ['w3', []],
+  ] as const) {
+    const metadata = { name, namespace: 'shop', labels: { [labels.pool]: 'pods' }, ownerReferences: [...ownerReferences] }
+    await pods.create({ metadata, spec: template.spec } as Parameters<typeof pods.create>[0])
+  }
+  for (const name of ['w1', 'w3']) {
+    await pods.patchStatus(name, { status: failed } as never, { namespace: 'shop' })
+    await pods.delete(name, { namespace: 'shop', gracePeriodSeconds: 0 })
+  }
+  // After the events of these.
+  await pods.patchStatus('w1', { status: failed } as never, { namespace })
+  await eventually(() => reported.includes('w1 exited with 1'), 'the end of its own Pod')
+  deepEqual([...new Set(reported)], ['w1 runs', 'w1 exited with 1'])
+  deepEqual(driver.running(), [])
   await manager.stop()
 })

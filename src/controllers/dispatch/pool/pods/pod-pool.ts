@@ -13,6 +13,7 @@ import {
 import type { StartFailureReason } from '../start-state.ts'
 import { failedStatus, type WorkerReport } from '../worker-report.ts'
 import { decideWorkerPods } from './decide-worker-pods.ts'
+import { isWorkerPod } from './is-worker-pod.ts'
 import { makeWorker, makeWorkerPod, workerContainer } from './make-pod.ts'
 import { type Pod, type PodBody, podResource } from './pod.ts'
 import { workerPodState } from './worker-pod-state.ts'
@@ -51,9 +52,9 @@ export class PodPool implements PoolDriver {
     this.#workers = manager.informer(workerResource, { indexes: { pod: ({ spec }) => (spec?.pod ? ['yes'] : []) } })
     this.#pods = manager.informer(podResource, { labelSelector: labels.pool })
     this.#pods.onChange({
-      added: pod => this.#notify(pod),
-      updated: (_, pod) => this.#notify(pod),
-      deleted: pod => this.#onPodDeleted(pod),
+      added: pod => this.#isOwn(pod) && this.#notify(pod),
+      updated: (_, pod) => this.#isOwn(pod) && this.#notify(pod),
+      deleted: pod => this.#isOwn(pod) && this.#onPodDeleted(pod),
     })
     this.#workers.onChange({
       deleted: worker => {
@@ -82,13 +83,13 @@ export class PodPool implements PoolDriver {
 
   /** Pods that have not ended, and Workers that have no Pod yet. */
   running(): readonly DriverWorker[] {
-    const pods = this.#pods.list().flatMap(pod => this.#runningWorker(pod) ?? [])
+    const pods = this.#ownPods().flatMap(pod => this.#runningWorker(pod) ?? [])
     const requests = this.#ownWorkers().filter(worker => isStartRequested(worker) && worker.status?.phase !== 'Failed')
     return [...pods, ...requests.filter(worker => !this.#podOf(worker)).map(driverWorkerOf)]
   }
 
   ended(): readonly WorkerExit[] {
-    return this.#pods.list().flatMap(pod => {
+    return this.#ownPods().flatMap(pod => {
       const state = this.#stateOf(pod)
       return state.state === 'ended' ? [{ worker: pod.metadata.name, exitCode: state.exitCode, failure: state.failure }] : []
     })
@@ -98,11 +99,11 @@ export class PodPool implements PoolDriver {
   stop(workerName: string): void {
     const worker = this.#workers.get(workerName)
     if (worker?.spec.pod && isStartRequested(worker)) this.#deleteWorker(worker)
-    else if (!worker) for (const pod of this.#pods.list()) if (pod.metadata.name === workerName) this.#deletePod(pod)
+    else if (!worker) for (const pod of this.#ownPods()) if (pod.metadata.name === workerName) this.#deletePod(pod)
   }
 
   collectGarbage(nowMs: number): number | undefined {
-    const pods = this.#pods.list().map(pod => ({ pod, state: this.#stateOf(pod) }))
+    const pods = this.#ownPods().map(pod => ({ pod, state: this.#stateOf(pod) }))
     const decision = decideWorkerPods({ workers: this.#ownWorkers(), pods, deleted: this.#deleted, nowMs })
     const { create, report, remove, removePods, requeueAfterMs } = decision
     for (const worker of create) this.#write(worker, 'failed to create the Pod of a worker', () => this.#createMissingPod(worker))
@@ -119,8 +120,18 @@ export class PodPool implements PoolDriver {
     return this.#workers.byIndex('pod', 'yes')
   }
 
+  #ownPods(): readonly Pod[] {
+    return this.#pods.list().filter(pod => this.#isOwn(pod))
+  }
+
+  #isOwn(pod: Pod): boolean {
+    const pool = this.#dependencies.poolOf(pod.metadata.labels?.[labels.pool] ?? '')
+    return isWorkerPod(pod, { worker: this.#workers.get(pod.metadata.name), pool })
+  }
+
   #podOf({ metadata: { name }, spec }: Worker): Pod | undefined {
-    return spec.pod && this.#pods.get(`${spec.pod.namespace}/${name}`)
+    const pod = spec.pod && this.#pods.get(`${spec.pod.namespace}/${name}`)
+    return pod && this.#isOwn(pod) ? pod : undefined
   }
 
   #stateOf(pod: Pod) {
