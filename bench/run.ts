@@ -29,6 +29,7 @@ const benches: Record<string, () => Promise<{ bench(args: string[]): Promise<Ben
   'worker-start': () => import('./worker-start.ts'),
   'kyma-curves': () => import('./kyma-curves.ts'),
   kill: () => import('./faults/kill.ts'),
+  pods: () => import('./pods.ts'),
   kwok: () => import('./kwok.ts'),
   'cluster-kills': () => import('./faults/cluster-kills.ts'),
   pause: () => import('./faults/pause.ts'),
