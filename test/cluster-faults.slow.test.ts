@@ -13,6 +13,8 @@ import { eventually } from './support/eventually.ts'
 const skip = clusterMissing() ?? imageMissing() ?? helmMissing() ?? false
 /** Short, so that the API server can be away for longer. */
 const leaseSeconds = 30
+/** Of each fault; `npm run test:slow` has a shorter one for tests that have none. */
+const timeout = 900_000
 const noFault = { again: 0, lost: 0, runs: 1 }
 
 test('worker Pods finish their Runs whatever happens around them', { skip, timeout: 1_800_000 }, async t => {
@@ -24,14 +26,14 @@ test('worker Pods finish their Runs whatever happens around them', { skip, timeo
     await faults.install(oarlockImage, { values: { controllers: { workerLeaseDuration: `${leaseSeconds}s` } } })
 
     for (const what of ['worker', 'leader', 'kubelet'] as const)
-      await t.test(`SIGKILL of the ${what} loses no acknowledged resource and no lock`, async t => {
+      await t.test(`SIGKILL of the ${what} loses no acknowledged resource and no lock`, { timeout }, async t => {
         const { counts, recoveredMs, readyMs } = await faults.trial(what, 1, what)
         t.diagnostic(`dealt with after ${recoveredMs} ms, Ready after ${readyMs} ms, ${counts.runs} Runs`)
         deepEqual({ ...counts, runs: what === 'worker' ? 2 : counts.runs }, what === 'worker' ? { again: 0, lost: 0, runs: 2 } : noFault)
         deepEqual(installation.locks(), [])
       })
 
-    await t.test('a Pod that is deleted, and a restart of the controllers, let the Run finish', async () => {
+    await t.test('a Pod that is deleted, and a restart of the controllers, let the Run finish', { timeout }, async () => {
       const chain = { resources: 12, seconds: 1 }
       await faults.applyStack('deleted', 1, chain)
       await faults.applyStack('restarted', 1, chain)
@@ -48,7 +50,7 @@ test('worker Pods finish their Runs whatever happens around them', { skip, timeo
       deepEqual(installation.locks(), [])
     })
 
-    await t.test('kubectl drain waits for the Run, and an idle Warm worker moves', async () => {
+    await t.test('kubectl drain waits for the Run, and an idle Warm worker moves', { timeout }, async () => {
       const { template, namespace } = (await cluster.client.resource(workerPoolResource).get('default')).spec
       // Everything of the test is on n1.
       await kubectl('cordon', 'n2')
@@ -99,6 +101,7 @@ test('worker Pods finish their Runs whatever happens around them', { skip, timeo
     for (const seconds of [3, leaseSeconds + 5])
       await t.test(
         `a restart of the API server that takes ${seconds} s ${seconds < leaseSeconds ? 'interrupts no Run' : 'loses nothing'}`,
+        { timeout },
         async t => {
           const [name, chain] = [`api-${seconds}`, { resources: 40, seconds: 1 }]
           await faults.applyStack(name, 1, chain)

@@ -111,7 +111,11 @@ describe('worker Pods', () => {
     const { name, uid } = pod.metadata
     const run = await stacks.untilRun('web', 'the start', ({ status }) => status?.phase === 'Applying', 60_000)
     deepEqual([run.spec.workerName, run.spec.workerPod], [name, { namespace: systemNamespace, uid }])
-    const { spec, metadata } = await admin.resource(workerResource).get(name)
+    // It registers with its Lease, and writes its Worker 2 s later.
+    const { spec, metadata } = await eventually(async () => {
+      const worker = await admin.resource(workerResource).get(name)
+      return worker.status?.phase === 'Busy' && worker
+    }, 'the status of the worker')
     deepEqual(spec.pod, { namespace: systemNamespace, serviceAccountName: 'oarlock-worker', uid })
     equal(metadata.labels?.gpu, 'a100')
     equal((await admin.resource(leaseResource).get(name, { namespace: systemNamespace })).spec?.holderIdentity, uid)

@@ -25,6 +25,7 @@ export {
   workPhases,
 } from './duration-distribution.ts'
 export { expectedStateVersion, isStateError, pendingImport, type StateErrorReason } from './expected-state-version.ts'
+export { type LeaseRegistration, registeredBy, registrationOf } from './lease-registration.ts'
 export { mayHaveResources, mayLeaveResources } from './may-have-resources.ts'
 export {
   type ApprovalPolicy,

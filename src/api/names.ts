@@ -59,6 +59,8 @@ export const annotations = {
   acceptedRestore: 'oarlock.dev/accepted-restore',
   /** On a Stack: the lineage of a state of existing resources that a user has stored, after `pending:` until it is stored. Deleting the Stack destroys them, also before its first Run. */
   importedState: 'oarlock.dev/imported-state',
+  /** On the Lease of a worker Pod: the status that the worker registers with, as JSON (`lease-registration.ts`). */
+  workerStatus: 'oarlock.dev/worker-status',
   /** On a Namespace: `true` lets the embedded server delete it although Stacks in it have resources. */
   forceDelete: 'oarlock.dev/force-delete',
 } as const

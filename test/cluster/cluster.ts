@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { writeOciArchive } from '../../image/oci-archive.ts'
 import { type Client, createClient } from '../../src/kubernetes/client/index.ts'
 import { describeResource } from '../../src/kubernetes/object/index.ts'
-import { ControlPlane } from './control-plane.ts'
+import { type Audit, ControlPlane } from './control-plane.ts'
 import { ClusterNetwork } from './network.ts'
 import { ClusterNode, pauseImage } from './node.ts'
 import { built } from './programs.ts'
@@ -17,12 +17,14 @@ const nodeResource = describeResource<{ status?: { conditions?: NodeCondition[] 
 })
 
 export type ClusterOptions = {
-  /** Default: 1. */
+  /** Default: 1. With 0 none can be added. */
   readonly nodes?: number
   /** OCI archives that each node gets. */
   readonly images?: readonly string[]
   /** How long a node may not report before it is NotReady. Default: 40 s, as kube-controller-manager. */
   readonly monitorGraceSeconds?: number
+  /** Whether kube-apiserver records its requests in {@link ControlPlane.auditLog}: `Writes` without reads. Default: not. */
+  readonly audit?: Audit | undefined
 }
 
 /**
@@ -47,17 +49,17 @@ export class Cluster {
     this.#images = parts.images
   }
 
-  static async start({ nodes = 1, images = [], monitorGraceSeconds = 40 }: ClusterOptions = {}): Promise<Cluster> {
+  static async start({ nodes = 1, images = [], monitorGraceSeconds = 40, audit }: ClusterOptions = {}): Promise<Cluster> {
     const id = randomBytes(2).toString('hex')
     const directory = mkdtempSync(join(tmpdir(), 'oarlock-cluster-'))
     const network = new ClusterNetwork(id)
     let cluster: Cluster | undefined
     let controlPlane: ControlPlane | undefined
     try {
-      controlPlane = await ControlPlane.start(join(directory, 'control-plane'), network, { monitorGraceSeconds })
+      controlPlane = await ControlPlane.start(join(directory, 'control-plane'), network, { monitorGraceSeconds, audit })
       const client = await createClient({ kubeconfig: join(directory, 'control-plane', 'admin.kubeconfig') })
-      const pause = await writePauseImage(directory)
-      cluster = new Cluster({ directory, network, controlPlane, client, images: [pause, ...images] })
+      const pause = nodes > 0 ? [await writePauseImage(directory)] : []
+      cluster = new Cluster({ directory, network, controlPlane, client, images: [...pause, ...images] })
       for (let number = 1; number <= nodes; number++) await cluster.addNode()
       return cluster
     } catch (error) {

@@ -8,6 +8,9 @@ import { built, Program } from './programs.ts'
 const serviceSubnet = '10.96.0.0/16'
 export const dnsAddress = '10.96.0.10'
 
+export type Audit = 'All' | 'Writes'
+type ControlPlaneOptions = { readonly monitorGraceSeconds: number; readonly audit?: Audit | undefined }
+
 /** etcd, kube-apiserver, kube-controller-manager and kube-scheduler, with the certificates that they and the nodes use. */
 export class ControlPlane {
   readonly url: string
@@ -22,7 +25,7 @@ export class ControlPlane {
   }
 
   /** @param options.monitorGraceSeconds how long a node may not report before it is NotReady. */
-  static async start(directory: string, network: ClusterNetwork, options: { monitorGraceSeconds: number }): Promise<ControlPlane> {
+  static async start(directory: string, network: ClusterNetwork, options: ControlPlaneOptions): Promise<ControlPlane> {
     mkdirSync(directory, { recursive: true })
     const it = new ControlPlane(directory, network)
     try {
@@ -62,7 +65,12 @@ export class ControlPlane {
     for (const program of [...this.#programs.values()].reverse()) await program.stop(2_000)
   }
 
-  async #start(network: ClusterNetwork, { monitorGraceSeconds }: { monitorGraceSeconds: number }): Promise<void> {
+  /** One JSON object in each line, of each request that has ended; see `ClusterOptions.audit`. */
+  get auditLog(): string {
+    return join(this.#directory, 'audit.log')
+  }
+
+  async #start(network: ClusterNetwork, { monitorGraceSeconds, audit }: ControlPlaneOptions): Promise<void> {
     const [directory, authority] = [this.#directory, this.#authority]
     const file = (name: string) => join(directory, name)
     this.#run('etcd', network, [
@@ -104,6 +112,7 @@ export class ControlPlane {
       '--enable-aggregator-routing=true',
       '--kubelet-preferred-address-types=InternalIP',
       '--profiling=false',
+      ...(audit ? [`--audit-policy-file=${this.#auditPolicy(audit)}`, `--audit-log-path=${this.auditLog}`] : []),
     ])
     const admin = this.kubeconfig('admin', 'system:masters')
     await server.ready(() => isReady(admin))
@@ -119,6 +128,17 @@ export class ControlPlane {
       '--horizontal-pod-autoscaler-downscale-stabilization=10s',
     ])
     this.#run('kube-scheduler', network, [`--kubeconfig=${this.kubeconfig('system:kube-scheduler')}`, '--leader-elect=false'])
+  }
+
+  #auditPolicy(audit: Audit): string {
+    const verbs = audit === 'Writes' ? { verbs: ['create', 'update', 'patch', 'delete', 'deletecollection'] } : {}
+    const path = join(this.#directory, 'audit-policy.json')
+    const rules = [{ level: 'Metadata', ...verbs }, { level: 'None' }]
+    writeFileSync(
+      path,
+      JSON.stringify({ apiVersion: 'audit.k8s.io/v1', kind: 'Policy', omitStages: ['RequestReceived', 'ResponseStarted'], rules }),
+    )
+    return path
   }
 
   #run(name: string, network: ClusterNetwork, args: readonly string[]): Program {

@@ -9,7 +9,8 @@ const directory = process.env.OARLOCK_PEER_DIR ?? join(process.env.XDG_CACHE_HOM
 
 /** Built by scripts/build-peers.sh. */
 export const built = (name: string): string => join(directory, name)
-const builtPrograms = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kubelet', 'kube-proxy', 'coredns', 'pause']
+const controlPlanePrograms = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler']
+const nodePrograms = ['kubelet', 'kube-proxy', 'coredns', 'pause']
 /** From packages of the distribution: containerd, runc, containernetworking-plugins, nftables, iproute2, util-linux, openssl. */
 const installedPrograms = ['containerd', 'ctr', 'runc', 'nft', 'ip', 'nsenter', 'unshare', 'openssl']
 export const cniDirectory = ['/usr/lib/cni', '/opt/cni/bin'].find(path => existsSync(join(path, 'bridge')))
@@ -17,11 +18,17 @@ export const cniDirectory = ['/usr/lib/cni', '/opt/cni/bin'].find(path => exists
 /** Also in test/allowed-skips.mjs. */
 const namespacesDenied = 'no network and mount namespaces may be created'
 
-/** The reason why a cluster cannot be started on this machine; undefined if it can. */
-export function clusterMissing(): string | undefined {
+/** The reason why a cluster cannot be started on this machine, with `others` from the same directory; undefined if it can. Without nodes it needs fewer programs. */
+export function clusterMissing({
+  hasNodes = true,
+  others = [],
+}: {
+  hasNodes?: boolean
+  others?: readonly string[]
+} = {}): string | undefined {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'a cluster needs root on Linux'
   if (spawnSync('unshare', ['--net', '--mount', 'true']).status !== 0) return namespacesDenied
-  const missingBuilt = builtPrograms.filter(name => !existsSync(built(name)))
+  const missingBuilt = [...controlPlanePrograms, ...(hasNodes ? nodePrograms : []), ...others].filter(name => !existsSync(built(name)))
   if (missingBuilt.length > 0) return `${missingBuilt.join(', ')} not found in ${directory}: run scripts/build-peers.sh (needs Go)`
   const path = `${process.env.PATH}:/usr/sbin:/sbin`.split(':')
   const missing = installedPrograms.filter(name => !path.some(each => existsSync(join(each, name))))

@@ -75,7 +75,7 @@ export type WorkerParts = {
 }
 
 export type SupervisorPart = Pick<SupervisorClient, 'worker' | 'ready' | 'pid' | 'supervise' | 'renewed' | 'renewCredential' | 'close'>
-export type HeartbeatPart = Pick<Heartbeat, 'renewedAtMs' | 'start' | 'reportStatus' | 'useSupervisor' | 'deregister'>
+export type HeartbeatPart = Pick<Heartbeat, 'renewedAtMs' | 'start' | 'isStatusInLease' | 'reportStatus' | 'useSupervisor' | 'deregister'>
 
 export const defaultParts: WorkerParts = {
   createSupervisor: options => new SupervisorClient(options),

@@ -52,6 +52,7 @@ function start(t: TestContext, options: Partial<RunWorkerOptions> = {}, registra
           if (registrationError) throw registrationError
           lease.renewedAtMs = bootMs()
         },
+        isStatusInLease: false,
         reportStatus: async ({ phase, reason }) => void calls.push([`status ${phase}`, reason].filter(Boolean).join(' ')),
         useSupervisor: () => {},
         deregister: async ({ keepsWorker = false } = {}) => void calls.push(keepsWorker ? 'deregister, keeps the Worker' : 'deregister'),

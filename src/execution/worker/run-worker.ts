@@ -137,6 +137,8 @@ class WorkerProcess {
     void this.#capabilities.detectEngines()
     void this.#capabilities.detectDependencies()
     this.#markIdle()
+    // A quick Run ends before.
+    if (this.#heartbeat.isStatusInLease) this.#statusReporter.schedule()
     const unsubscribe = this.#subscribeToSignals()
     const watchingWorker = this.#watchWorker()
     try {

@@ -52,7 +52,10 @@ export function addDispatchController(manager: Manager, options: DispatchOptions
   const claimsNames = { Process: poolDriver.claimsNames, Pod: podPool?.claimsNames }
   const core = { claimsNames, maxRunning: options.maxRunning, halfLifeMs: options.fairShareHalfLifeMs, leaseDurationMs }
   const dispatcher: Dispatcher = new Dispatcher(
-    { manager, poolDrivers, core, readPendingOperations, log, nowMs, monotonicMs, random },
+    {
+      ...{ manager, poolDrivers, core, readPendingOperations, log, nowMs, monotonicMs, random },
+      registered: worker => podPool?.registered(worker) ?? worker,
+    },
     core => (registry ? registerMetrics(registry, dispatchGauges(core)) : noMetrics),
   )
   manager.add(dispatcher)

@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import type { Run, RunPolicy, RunSpec } from '../../../api/index.ts'
+import type { Run, RunPolicy, RunSpec, Worker } from '../../../api/index.ts'
 import { coerceError, EventRecorder, type Log, type Manager } from '../../../kubernetes/controller/index.ts'
 import { rfc3339 } from '../../../kubernetes/object/index.ts'
 import { DispatchCore, type DispatchCoreOptions, type NewRun } from '../dispatch-core.ts'
@@ -16,6 +16,8 @@ export type DispatcherOptions = {
   /** By pool mode. */
   readonly poolDrivers: { readonly Process: PoolDriver; readonly Pod?: PoolDriver }
   readonly core: DispatchCoreOptions
+  /** The Worker, registered also if only its Lease registers it. */
+  readonly registered: (worker: Worker) => Worker
   readonly readPendingOperations?: ReadPendingOperations | undefined
   readonly log: Log
   /** Wall clock in milliseconds. */
@@ -93,7 +95,7 @@ export class Dispatcher {
     const executor = new ActionExecutor({ manager, poolDrivers, events, metrics: this.#metrics, readPendingOperations, log, observe })
     const onRunEnded = (run: Run) => this.#metrics.runEnded(run, core.tenantOf(run))
     this.#core = core
-    const subscriptions = observeObjects({ caches: this.caches, core, observe, onRunEnded })
+    const subscriptions = observeObjects({ caches: this.caches, registered: this.#options.registered, core, observe, onRunEnded })
     for (const driver of this.#drivers) {
       for (const process of driver.running()) observe({ kind: 'ProcessObserved', process })
       for (const exit of driver.ended?.() ?? []) observe({ kind: 'WorkerExited', ...exit })

@@ -49,6 +49,7 @@ export function addCaches(manager: Manager): Caches {
 
 export type ObserveObjectsOptions = {
   readonly caches: Caches
+  readonly registered: (worker: Worker) => Worker
   readonly core: Pick<DispatchCore, 'hasRun'>
   readonly observe: (event: DispatchEvent) => void
   readonly onRunEnded: (run: Run) => void
@@ -58,17 +59,18 @@ export type ObserveObjectsOptions = {
  * Reports every object that exists, and then every change. Settings come before Workers, and Workers before Runs, because Runs are counted by them.
  * @returns functions that cancel the subscriptions.
  */
-export function observeObjects({ caches, core, observe, onRunEnded }: ObserveObjectsOptions): (() => void)[] {
+export function observeObjects({ caches, registered, core, observe, onRunEnded }: ObserveObjectsOptions): (() => void)[] {
+  const observeWorker = (worker: Worker): DispatchEvent => ({ kind: 'WorkerChanged', worker: registered(worker) })
   /** Passes changes on without unpacking the previous version of an object. */
   const report = <Body>(
     informer: Informer<Body>,
-    changed: (object: KubeObject<Body>, isInitial: boolean) => DispatchEvent | undefined,
+    changed: (object: KubeObject<Body>, added: 'Initial' | 'Later' | undefined) => DispatchEvent | undefined,
     deleted: (object: KubeObject<Body>) => DispatchEvent,
   ) =>
     informer.onChange({
       changed: change => {
-        const event =
-          change.type === 'deleted' ? deleted(change.object) : changed(change.object, change.type === 'added' && change.isInitial)
+        const added = change.type !== 'added' ? undefined : change.isInitial ? 'Initial' : 'Later'
+        const event = change.type === 'deleted' ? deleted(change.object) : changed(change.object, added)
         if (event) observe(event)
       },
     })
@@ -93,19 +95,21 @@ export function observeObjects({ caches, core, observe, onRunEnded }: ObserveObj
       stack => subjectChanged(stack),
       ({ metadata: { namespace = '', name, uid } }) => ({ kind: 'SubjectDeleted', subject: { kind: 'Stack', namespace, name, uid } }),
     ),
-    report(
-      caches.workers,
-      worker => ({ kind: 'WorkerChanged', worker }),
-      worker => ({ kind: 'WorkerDeleted', worker }),
-    ),
+    report(caches.workers, observeWorker, worker => ({ kind: 'WorkerDeleted', worker })),
     report(
       caches.leases,
-      lease => ({ kind: 'LeaseChanged', lease: workerLeaseOf(lease) }),
+      (lease, added) => {
+        const worker = added && caches.workers.get(lease.metadata.name)
+        // Its Lease may be all that it has registered with.
+        if (worker && registered(worker) !== worker) observe(observeWorker(worker))
+        return { kind: 'LeaseChanged', lease: workerLeaseOf(lease) }
+      },
       ({ metadata }) => ({ kind: 'LeaseDeleted', worker: metadata.name }),
     ),
     report(
       caches.runs,
-      (run, isInitial) => {
+      (run, added) => {
+        const isInitial = added === 'Initial'
         if (!isInitial && isEnded(run) && core.hasRun(objectKey(run))) onRunEnded(run)
         return { kind: 'RunChanged', run, isInitial }
       },

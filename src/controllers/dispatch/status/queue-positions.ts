@@ -8,8 +8,11 @@ const reportIntervalMs = 1_000
 const maxWritesPerReport = 20
 /** Runs that have been queued for less time get no report: one that is placed immediately costs no write but its assignment. */
 const reportAfterMs = 2_000
-/** Of each Run at most one report is written in this time. */
-const reportAgainAfterMs = 5_000
+/** Of each Run at most one report is written in this time: if its reason has changed, and if only its position has. */
+const reasonAgainAfterMs = 5_000
+const positionAgainAfterMs = 30_000
+/** A Run that has moved up among the reported ones gets no report if it is placed in this time: in a queue that moves fast, most would be outdated. */
+const movedUpAfterMs = 10_000
 /** Of each pool, this many of the first Runs and this many of the blocked Runs are reported. */
 const maxReportedPerPool = 100
 
@@ -27,6 +30,8 @@ export type QueuePositionsInput = {
 /** Reports the pending reason and the approximate queue position of queued Runs. */
 export class QueuePositions {
   #reportedAtMs = Number.NEGATIVE_INFINITY
+  /** By key of the Runs that are reported: when their first report is due. */
+  #dueMs: ReadonlyMap<string, number> = new Map()
 
   /** @returns the actions, and the milliseconds until the next report is due; Infinity while the queue is empty. */
   decide(input: QueuePositionsInput): { readonly actions: readonly DispatchAction[]; readonly requeueAfterMs: number } {
@@ -35,7 +40,7 @@ export class QueuePositions {
     const sinceMs = nowMs - this.#reportedAtMs
     if (sinceMs >= 0 && sinceMs < reportIntervalMs) return { actions: [], requeueAfterMs: reportIntervalMs - sinceMs }
     this.#reportedAtMs = nowMs
-    const changes = changesOf(input)
+    const changes = this.#changesOf(input)
     // Changed reasons are more urgent than changed positions.
     changes.sort((a, b) => Number(b.isReasonChanged) - Number(a.isReasonChanged))
     const actions = changes.slice(0, Math.min(maxWritesPerReport, limit)).map(({ run, status }): DispatchAction => {
@@ -44,24 +49,34 @@ export class QueuePositions {
     })
     return { actions, requeueAfterMs: reportIntervalMs }
   }
+
+  #changesOf({ queue, reasons, runOf, isPending, nowMs }: QueuePositionsInput) {
+    const pools = new Set([...queue.equivalenceClasses()].map(({ requirements }) => requirements.pool))
+    const pendingReasons = reasons()
+    const dueMs = new Map<string, number>()
+    const changes = [...pools].flatMap(pool => {
+      const { ordered, blocked } = previewQueueOrder(queue, pool, maxReportedPerPool, nowMs)
+      return [...ordered, ...blocked].flatMap(previewed => {
+        const { request, fifo } = previewed.entry
+        const due = this.#dueMs.get(request.key) ?? firstReportMs(request.sinceMs, nowMs)
+        dueMs.set(request.key, due)
+        const run = runOf(request.key)
+        if (!run || nowMs < due || isPending(run)) return []
+        const status = statusOf(previewed, pendingReasons.of(fifo))
+        const isReasonChanged = run.reason !== status.reason || run.message !== status.message
+        const hasMoved = (run.queuePosition ?? null) !== status.queuePosition
+        if (nowMs - run.reportedAtMs < (isReasonChanged ? reasonAgainAfterMs : positionAgainAfterMs)) return []
+        return isReasonChanged || hasMoved ? [{ run, status, isReasonChanged }] : []
+      })
+    })
+    this.#dueMs = dueMs
+    return changes
+  }
 }
 
-function changesOf({ queue, reasons, runOf, isPending, nowMs }: QueuePositionsInput) {
-  const pools = new Set([...queue.equivalenceClasses()].map(({ requirements }) => requirements.pool))
-  const pendingReasons = reasons()
-  return [...pools].flatMap(pool => {
-    const { ordered, blocked } = previewQueueOrder(queue, pool, maxReportedPerPool, nowMs)
-    return [...ordered, ...blocked].flatMap(previewed => {
-      const { request, fifo } = previewed.entry
-      const run = runOf(request.key)
-      if (!run || nowMs - request.sinceMs < reportAfterMs || nowMs - run.reportedAtMs < reportAgainAfterMs || isPending(run)) return []
-      const status = statusOf(previewed, pendingReasons.of(fifo))
-      const isReasonChanged = run.reason !== status.reason || run.message !== status.message
-      const hasMoved = (run.queuePosition ?? null) !== status.queuePosition
-      return isReasonChanged || hasMoved ? [{ run, status, isReasonChanged }] : []
-    })
-  })
-}
+/** Of a Run that has just been queued, or of one that has moved up. */
+const firstReportMs = (sinceMs: number, nowMs: number): number =>
+  nowMs - sinceMs <= reportAfterMs ? sinceMs + reportAfterMs : nowMs + movedUpAfterMs
 
 function statusOf({ position }: PreviewEntry, { reason, message }: PendingReason): RunStatusPatch & { queuePosition: number | null } {
   return { phase: 'Queued', reason, message, queuePosition: position === undefined ? null : roundPosition(position) }

@@ -8,7 +8,7 @@ import { bootMs, type WorkerIdentity } from '../supervisor/index.ts'
 import type { WorkerCapabilities } from '../worker-capabilities.ts'
 import { type FromHeartbeat, type HeartbeatData, sharedClockSlots, type ToHeartbeat } from './heartbeat-protocol.ts'
 import type { LeaseTimings } from './lease-timings.ts'
-import { deregister, patchWorkerStatus, type Registration, register, type WorkerStatusPatch } from './registration.ts'
+import { deregister, patchWorkerStatus, type Registration, recordPod, register, type WorkerStatusPatch } from './registration.ts'
 
 export type HeartbeatOptions = {
   client: Client
@@ -54,6 +54,8 @@ export class Heartbeat {
   /** Shared with the thread, see {@link sharedClockSlots}. */
   readonly #times = new BigInt64Array(new SharedArrayBuffer(16))
   #registration: Registration | undefined
+  /** The status that is only in the Lease yet. */
+  #statusInLease: WorkerStatusPatch | undefined
   #thread: Thread | undefined
   #supervisorSocket: string | undefined
   #progressTimer: NodeJS.Timeout | undefined
@@ -75,6 +77,17 @@ export class Heartbeat {
    */
   async start(): Promise<void> {
     const { client, name, pool, once, slots, version, timings, capabilities, workerUid, podUid } = this.#options
+    const { engines, capacity, isolation, networks } = capabilities
+    const status: WorkerStatusPatch = {
+      ...{ phase: 'Ready', idleSince: rfc3339(Date.now()), host: hostname(), pid: process.pid, version, runs: [] },
+      // Why its Pod did not start before.
+      ...(workerUid !== undefined && { reason: null, message: null }),
+      ...(engines && { engines }),
+      ...(capacity && { capacity }),
+      ...(isolation && { isolation }),
+      ...(networks && { networks }),
+    }
+    this.#statusInLease = once && podUid !== undefined && workerUid !== undefined ? status : undefined
     const sentAtMs = bootMs()
     this.#registration = await register(client, {
       name,
@@ -85,6 +98,7 @@ export class Heartbeat {
       leaseDurationMs: timings.durationMs,
       workerUid,
       podUid,
+      statusInLease: this.#statusInLease,
     })
     Atomics.store(this.#times, sharedClockSlots.renewedAtMs, BigInt(Math.floor(sentAtMs)))
     this.#options.onRenewed(sentAtMs)
@@ -98,30 +112,22 @@ export class Heartbeat {
     }, progressIntervalMs)
     // Delayed in favor of the first Run, which may arrive at any moment; the first renewal is not due yet.
     setTimeout(() => this.#isStopped || this.#startThread(), timings.renewMs / 4).unref()
-    const { engines, capacity, isolation, networks } = capabilities
-    const known = {
-      ...(engines && { engines }),
-      ...(capacity && { capacity }),
-      ...(isolation && { isolation }),
-      ...(networks && { networks }),
-    }
-    await this.reportStatus({
-      phase: 'Ready',
-      idleSince: rfc3339(Date.now()),
-      host: hostname(),
-      pid: process.pid,
-      version,
-      runs: [],
-      // Why its Pod did not start before.
-      ...(workerUid !== undefined && { reason: null, message: null }),
-      ...known,
-    })
+    if (!this.#statusInLease) await this.reportStatus(status)
+  }
+
+  /** Whether the status of its registration is in the Lease only: the Worker gets it with the first report. */
+  get isStatusInLease(): boolean {
+    return this.#statusInLease !== undefined
   }
 
   /** Sets the Worker's status. */
   async reportStatus(status: WorkerStatusPatch): Promise<void> {
+    const { client, name, workerUid, podUid } = this.#options
+    const registered = this.#statusInLease
+    if (registered && workerUid !== undefined && podUid !== undefined) await recordPod(client, name, workerUid, podUid)
     // Bounded: where packets are dropped, a fenced worker must not wait for its last report.
-    await patchWorkerStatus(this.#options.client, this.#options.name, status, AbortSignal.timeout(statusTimeoutMs))
+    await patchWorkerStatus(client, name, { ...registered, ...status }, AbortSignal.timeout(statusTimeoutMs))
+    this.#statusInLease = undefined
   }
 
   /** The thread reports each renewal to the supervisor that listens at this path. */

@@ -1,4 +1,4 @@
-import { labels, systemNamespace, type Worker, type WorkerStatus, workerResource } from '../../../api/index.ts'
+import { annotations, labels, systemNamespace, type Worker, type WorkerStatus, workerResource } from '../../../api/index.ts'
 import { type Client, leaseResource } from '../../../kubernetes/client/index.ts'
 import { isReason, rfc3339Micro } from '../../../kubernetes/object/index.ts'
 
@@ -24,6 +24,11 @@ export type RegistrationRequest = Pick<Worker['spec'], 'pool' | 'slots' | 'lifec
   readonly workerUid?: string | undefined
   /** The UID of the Pod that this process runs in, if a controller created it. Undefined: it is no such Pod. */
   readonly podUid?: string | undefined
+  /**
+   * The status that a worker Pod registers with by its Lease alone, which saves two writes if its Run is quick. Undefined: it takes over its Worker, and
+   * reports its status afterwards.
+   */
+  readonly statusInLease?: WorkerStatusPatch | undefined
 }
 
 /** The objects that a registration created. Renewal and deletion apply to these, not to later objects of the same name. */
@@ -36,14 +41,14 @@ export type Registration = {
 
 /**
  * Creates the Lease, and creates the Worker or takes over the one that requested this process. No Run is assigned before the worker has reported
- * Ready. Of two processes that were started for one request only the first gets the Lease.
+ * Ready, or has registered with a Lease that has its status. Of two processes that were started for one request only the first gets the Lease.
  * @throws {RegistrationError} if the name is taken, the request was withdrawn, or the API server rejects the request.
  */
 export async function register(client: Client, request: RegistrationRequest): Promise<Registration> {
   const { name, pool, leaseDurationMs, workerUid, podUid } = request
   const [lease, worker] = await Promise.allSettled([
     client.resource(leaseResource).create({
-      metadata: { name, namespace: systemNamespace, labels: { [labels.pool]: pool }, ...ownerOfLease(request) },
+      metadata: { name, namespace: systemNamespace, labels: { [labels.pool]: pool }, ...ownerOfLease(request), ...statusOfLease(request) },
       spec: {
         // Of a Pod its UID: then no later Pod of this name can renew the Lease.
         holderIdentity: podUid ?? name,
@@ -52,7 +57,11 @@ export async function register(client: Client, request: RegistrationRequest): Pr
         renewTime: rfc3339Micro(Date.now()),
       },
     }),
-    workerUid === undefined ? createWorker(client, request) : takeOverWorker(client, request, workerUid),
+    workerUid === undefined
+      ? createWorker(client, request)
+      : request.statusInLease
+        ? getWorker(client, name, workerUid)
+        : takeOverWorker(client, request, workerUid),
   ])
   if (lease.status === 'fulfilled' && worker.status === 'fulfilled')
     return { leaseUid: lease.value.metadata.uid, workerUid: worker.value.metadata.uid, isLeaseOwned: podUid !== undefined }
@@ -69,6 +78,17 @@ function ownerOfLease({ name, workerUid, podUid }: RegistrationRequest) {
   return { ownerReferences: [{ apiVersion, kind, name, uid: workerUid }] }
 }
 
+function statusOfLease({ statusInLease }: RegistrationRequest) {
+  return statusInLease ? { annotations: { [annotations.workerStatus]: JSON.stringify(statusInLease) } } : {}
+}
+
+/** A Worker that was deleted, or requested again, is not this process. */
+async function getWorker(client: Client, name: string, uid: string): Promise<Worker> {
+  const worker = await client.resource(workerResource).get(name)
+  if (worker.metadata.uid !== uid) throw new Error(`its uid is ${worker.metadata.uid} and not ${uid}`)
+  return worker
+}
+
 async function createWorker(client: Client, { name, pool, slots, lifecycle, labels: own }: RegistrationRequest): Promise<Worker> {
   return await client.resource(workerResource).create({
     metadata: { name, labels: { ...own, [labels.pool]: pool } },
@@ -79,9 +99,13 @@ async function createWorker(client: Client, { name, pool, slots, lifecycle, labe
 /** The uid is a precondition: a Worker that was deleted and requested again is not this process. Nothing is written if nothing differs. */
 async function takeOverWorker(client: Client, request: RegistrationRequest, uid: string): Promise<Worker> {
   const { name, slots, lifecycle, labels, podUid } = request
-  // The controller has created the Worker of a Pod with all the rest, which the worker cannot change.
-  const patch =
-    podUid === undefined ? { metadata: { uid, labels }, spec: { slots, lifecycle } } : { metadata: { uid }, spec: { pod: { uid: podUid } } }
+  if (podUid !== undefined) return await recordPod(client, name, uid, podUid)
+  return await client.resource(workerResource).patch(name, { metadata: { uid, labels }, spec: { slots, lifecycle } }, { type: 'merge' })
+}
+
+/** The controller has created the Worker of a Pod with all the rest, which the worker cannot change. */
+export async function recordPod(client: Client, name: string, workerUid: string, podUid: string): Promise<Worker> {
+  const patch = { metadata: { uid: workerUid }, spec: { pod: { uid: podUid } } }
   return await client.resource(workerResource).patch(name, patch as object, { type: 'merge' })
 }
 

@@ -1,8 +1,9 @@
 import { deepEqual, equal, rejects } from 'node:assert/strict'
 import { test } from 'node:test'
+import { setTimeout } from 'node:timers/promises'
 import { eventually } from '../../../../../test/support/eventually.ts'
-import { labels, oarlockResources, workerPoolResource, workerResource } from '../../../../api/index.ts'
-import { namespaceResource } from '../../../../kubernetes/client/index.ts'
+import { annotations, labels, oarlockResources, workerPoolResource, workerResource } from '../../../../api/index.ts'
+import { leaseResource, namespaceResource } from '../../../../kubernetes/client/index.ts'
 import { Manager, silentLog } from '../../../../kubernetes/controller/index.ts'
 import { startTestServer } from '../../../../kubernetes/testing/index.ts'
 import { makeWorker, podNamespace } from './make-pod.ts'
@@ -88,5 +89,48 @@ test('Pods to which a user gave the name and the labels of a worker are neither 
   await eventually(() => reported.includes('w1 exited with 1'), 'the end of its own Pod')
   deepEqual([...new Set(reported)], ['w1 runs', 'w1 exited with 1'])
   deepEqual(driver.running(), [])
+  await manager.stop()
+})
+
+test('a Worker that the Lease of its Pod has registered remains registered when the Lease is deleted, and the end of the Pod is no failed start', async () => {
+  await using api = await startTestServer({ kinds: oarlockResources })
+  const template = { spec: { containers: [{ name: 'worker', image: 'example/oarlock' }] } }
+  const pool = await api.client.resource(workerPoolResource).create({ metadata: { name: 'pods' }, spec: { mode: 'Pod', template } })
+  const namespace = podNamespace(pool)
+  await api.client.resource(namespaceResource).apply({ metadata: { name: namespace } }, { force: true })
+  const manager = new Manager({ client: api.client, log: silentLog })
+  const driver = new PodPool({ manager, log: silentLog, poolOf: () => pool, nowMs: Date.now, workers: { environment: {} } })
+  await manager.start()
+  await driver.start(pool, 'w1')
+  const workers = api.client.resource(workerResource)
+  const worker = await workers.get('w1')
+  equal(driver.registered(worker), worker)
+
+  const { apiVersion, kind, metadata } = worker
+  const leases = api.client.resource(leaseResource)
+  const pods = api.client.resource(podResource)
+  const register = (holderIdentity: string) =>
+    leases.create({
+      metadata: {
+        ...{ name: 'w1', namespace, ownerReferences: [{ apiVersion, kind, name: 'w1', uid: metadata.uid }] },
+        annotations: { [annotations.workerStatus]: '{"isolation":["Pod"]}' },
+      },
+      spec: { holderIdentity },
+    })
+  await register('another Pod')
+  await setTimeout(200)
+  equal(driver.registered(worker), worker)
+  await leases.delete('w1', { namespace })
+  const podUid = (await pods.get('w1', { namespace })).metadata.uid
+  const lease = await register(podUid)
+  await eventually(() => driver.registered(worker).status?.phase === 'Ready', 'the registration')
+  await leases.delete('w1', { namespace, preconditions: { uid: lease.metadata.uid } })
+  const terminated = { exitCode: 1, startedAt: lease.metadata.creationTimestamp, finishedAt: lease.metadata.creationTimestamp }
+  const status = { phase: 'Failed', containerStatuses: [{ name: 'worker', state: { terminated } }] }
+  await pods.patchStatus('w1', { status } as never, { namespace })
+  await eventually(() => driver.ended().length === 1, 'the end of the Pod')
+  driver.collectGarbage(Date.now())
+  const { spec, status: registered } = driver.registered(await workers.get('w1'))
+  deepEqual([spec.pod?.uid, registered?.phase, registered?.isolation], [podUid, 'Ready', ['Pod']])
   await manager.stop()
 })

@@ -1,4 +1,13 @@
-import { hasRegistered, isStartRequested, labels, type Worker, type WorkerPool, workerResource } from '../../../../api/index.ts'
+import {
+  hasRegistered,
+  isStartRequested,
+  labels,
+  systemNamespace,
+  type Worker,
+  type WorkerPool,
+  workerResource,
+} from '../../../../api/index.ts'
+import { leaseResource } from '../../../../kubernetes/client/index.ts'
 import { coerceError, type Informer, type Log, type Manager } from '../../../../kubernetes/controller/index.ts'
 import { isReason, type StatusError } from '../../../../kubernetes/object/index.ts'
 import {
@@ -14,6 +23,7 @@ import type { StartFailureReason } from '../start-state.ts'
 import { failedStatus, type WorkerReport } from '../worker-report.ts'
 import { decideWorkerPods } from './decide-worker-pods.ts'
 import { isWorkerPod } from './is-worker-pod.ts'
+import { LeaseRegistrations } from './lease-registrations.ts'
 import { makeWorker, makeWorkerPod, workerContainer } from './make-pod.ts'
 import { type Pod, type PodBody, podResource } from './pod.ts'
 import { workerPodState } from './worker-pod-state.ts'
@@ -40,6 +50,7 @@ export class PodPool implements PoolDriver {
   readonly #dependencies: PodPoolDependencies
   readonly #pods: Informer<PodBody>
   readonly #workers: Informer<{ spec: Worker['spec']; status?: Worker['status'] }>
+  readonly #registrations: LeaseRegistrations
   /** Workers that are being created, or whose status or Pod is being written. */
   readonly #writing = new Set<string>()
   /** Workers whose Pod was deleted before they registered. */
@@ -50,6 +61,7 @@ export class PodPool implements PoolDriver {
     this.#dependencies = dependencies
     const { manager } = dependencies
     this.#workers = manager.informer(workerResource, { indexes: { pod: ({ spec }) => (spec?.pod ? ['yes'] : []) } })
+    this.#registrations = new LeaseRegistrations(manager.informer(leaseResource, { namespace: systemNamespace }), this.#workers)
     this.#pods = manager.informer(podResource, { labelSelector: labels.pool })
     this.#pods.onChange({
       added: pod => this.#isOwn(pod) && this.#notify(pod),
@@ -98,7 +110,7 @@ export class PodPool implements PoolDriver {
   /** Withdraws a Worker that has not registered, and with it its Pod; without a Worker deletes the Pod. */
   stop(workerName: string): void {
     const worker = this.#workers.get(workerName)
-    if (worker?.spec.pod && isStartRequested(worker)) this.#deleteWorker(worker)
+    if (worker?.spec.pod && isStartRequested(this.registered(worker))) this.#deleteWorker(worker)
     else if (!worker) for (const pod of this.#ownPods()) if (pod.metadata.name === workerName) this.#deletePod(pod)
   }
 
@@ -114,10 +126,15 @@ export class PodPool implements PoolDriver {
     return requeueAfterMs
   }
 
+  /** The Worker, registered also if only its Lease registers it. */
+  registered(worker: Worker): Worker {
+    return this.#registrations.of(worker, () => this.#podOf(worker)?.metadata.uid)
+  }
+
   // ---- observations
 
   #ownWorkers(): readonly Worker[] {
-    return this.#workers.byIndex('pod', 'yes')
+    return this.#workers.byIndex('pod', 'yes').map(worker => this.registered(worker))
   }
 
   #ownPods(): readonly Pod[] {
@@ -157,7 +174,7 @@ export class PodPool implements PoolDriver {
     const failure = known ?? { ...cause, loss: cause }
     const worker = this.#workers.get(name)
     // It would be created again: the number of a worker is used once.
-    if (worker && !hasRegistered(worker)) this.#deleted.set(name, failure)
+    if (worker && !hasRegistered(this.registered(worker))) this.#deleted.set(name, failure)
     this.#listener?.exited(name, undefined, failure)
   }
 
