@@ -40,7 +40,7 @@ const viewable = resources({
   policy: 'poddisruptionbudgets(status)',
 })
 const editable = resources({
-  '': 'configmaps events persistentvolumeclaims pods replicationcontrollers(scale) secrets serviceaccounts services',
+  '': 'configmaps events persistentvolumeclaims pods(attach,exec,portforward) replicationcontrollers(scale) secrets serviceaccounts services',
   apps: 'daemonsets deployments(scale) replicasets(scale) statefulsets(scale)',
   autoscaling: 'horizontalpodautoscalers',
   batch: 'cronjobs jobs',
@@ -50,7 +50,11 @@ const editable = resources({
   policy: 'poddisruptionbudgets',
   'rbac.authorization.k8s.io': 'roles rolebindings',
 })
-const alsoReadable = resources({ '': 'secrets', 'coordination.k8s.io': 'leases', 'rbac.authorization.k8s.io': 'roles rolebindings' })
+const alsoReadable = resources({
+  '': 'secrets pods(attach,exec,portforward)',
+  'coordination.k8s.io': 'leases',
+  'rbac.authorization.k8s.io': 'roles rolebindings',
+})
 const onlyCreatable = resources({ '': 'pods/eviction serviceaccounts/token', 'authorization.k8s.io': 'localsubjectaccessreviews' })
 onlyCreatable.add(' pods/eviction').add(' serviceaccounts/token')
 
