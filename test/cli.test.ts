@@ -239,6 +239,9 @@ describe('with a server', () => {
     const applied = await oarlock(['apply', '-f', '-'], { input: stack('hello', echo('ahoy')) })
     deepEqual([applied.code, applied.stdout], [0, 'stack.oarlock.dev/hello created\n'], applied.stderr)
     equal((await oarlock(['apply', '-f', '-'], { input: stack('hello', echo('ahoy')) })).stdout, 'stack.oarlock.dev/hello unchanged\n')
+    const dryRun = async (text: string) => (await oarlock(['apply', '--dry-run', '-f', '-'], { input: stack('hello', echo(text)) })).stdout
+    equal(await dryRun('goodbye'), 'stack.oarlock.dev/hello configured (dry run)\n')
+    equal(await dryRun('ahoy'), 'stack.oarlock.dev/hello unchanged (dry run)\n')
 
     const run = await oarlock(['run', 'hello', '--wait', '--timeout', '60s'])
     equal(run.code, 0, run.stderr)

@@ -24,9 +24,12 @@ export async function applyManifest(client: Client, { object }: Manifest, option
   return { resource, object: after, outcome }
 }
 
-/** Whether the apply changed nothing. A controller may have written the status in the meantime, which does not count. */
+/**
+ * Whether the apply changed nothing. A controller may have written the status in the meantime, which does not count. A dry run keeps the
+ * resourceVersion, whatever it would change.
+ */
 function isUnchanged(before: KubeObject, after: KubeObject): boolean {
-  return before.metadata.resourceVersion === after.metadata.resourceVersion || equalJson(applicable(before), applicable(after))
+  return equalJson(applicable(before), applicable(after))
 }
 
 function applicable(object: KubeObject): unknown {

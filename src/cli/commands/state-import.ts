@@ -61,8 +61,6 @@ type Source = { content: string; lineage: string; secretsHint?: string | undefin
 async function readSource({ spec, metadata }: Stack, options: Options): Promise<Source> {
   const { force = false, pulumiStack } = options
   const isPulumi = stateKindOf({ spec }) === 'pulumi'
-  if (pulumiStack !== undefined && !(isPulumi && isBackendUrl(options.from)))
-    throw usageError('--pulumi-stack is for backends of Pulumi', 'name one with --from, such as s3://BUCKET')
   if (isPulumi && isBackendUrl(options.from)) {
     const backend = { url: options.from, name: pulumiStack, stack: spec.pulumi?.stack ?? metadata.name }
     const { content } = preparePulumiImport(await readPulumiUrl(backend), options.from)
@@ -70,8 +68,10 @@ async function readSource({ spec, metadata }: Stack, options: Options): Promise<
   }
   const from = options.from.startsWith('file://') ? fileURLToPath(options.from) : options.from
   const isDirectory = statSync(from, { throwIfNoEntry: false })?.isDirectory() === true
+  if (pulumiStack !== undefined && !(isPulumi && isDirectory))
+    throw usageError('--pulumi-stack is for backends of Pulumi', 'name one with --from, such as s3://BUCKET or a directory')
   if (isPulumi) {
-    const { text, file } = isDirectory ? readPulumiBackend(resolve(from), force) : { text: readPulumiFile(from), file: from }
+    const { text, file } = isDirectory ? readPulumiBackend(resolve(from), force, pulumiStack) : { text: readPulumiFile(from), file: from }
     const { content, secretsHint } = preparePulumiImport(text, file)
     return { content, lineage: lineageOf(summarizeState(content)), secretsHint }
   }

@@ -49,10 +49,10 @@ function parse(text: string, from: string): PulumiStateFile {
 const howToExport = 'a state of Pulumi is what "pulumi stack export" prints, or a file in .pulumi/stacks of a file or bucket backend'
 
 /**
- * The state in the directory of a file backend: that of its only stack.
- * @throws {CliError} without a stack, with several, and if the stack is locked, unless `force`.
+ * The state in the directory of a file backend: that of `stack` (`PROJECT/STACK`, or `STACK` of a backend without projects), or of its only one.
+ * @throws {CliError} without such a stack, without a name if there are several, and if the stack is locked, unless `force`.
  */
-export function readPulumiBackend(directory: string, force: boolean): { text: string; file: string } {
+export function readPulumiBackend(directory: string, force: boolean, stack?: string): { text: string; file: string } {
   const root = [join(directory, '.pulumi'), directory].find(candidate => existsSync(join(candidate, 'stacks')))
   if (root === undefined) throw usageError(`${directory} has no .pulumi/stacks`, 'name the directory of a file backend, or a file')
   // Stacks of projects are in a directory each, those of older backends are not.
@@ -60,10 +60,13 @@ export function readPulumiBackend(directory: string, force: boolean): { text: st
     .map(file => join(root, file))
     .filter(file => !file.includes('.json.bak'))
     .sort()
-  const [file, ...others] = files
-  if (file === undefined) throw usageError(`${root} has no stacks`, 'check the directory')
-  if (others.length > 0) throw usageError(`${root} has ${files.length} stacks`, `name one of: ${files.slice(0, 10).join(', ')}`)
-  const name = relative(join(root, 'stacks'), file).replace(/\.json(\.gz|\.zst)?$/, '')
+  const nameOf = (file: string) => relative(join(root, 'stacks'), file).replace(/\.json(\.gz|\.zst)?$/, '')
+  if (files.length === 0) throw usageError(`${root} has no stacks`, 'check the directory')
+  const names = files.slice(0, 10).map(nameOf).join(', ')
+  const [file, ...others] = stack === undefined ? files : files.filter(each => nameOf(each) === stack)
+  if (file === undefined) throw usageError(`${root} has no stack ${stack}`, `name one of its stacks with --pulumi-stack: ${names}`)
+  if (others.length > 0) throw usageError(`${root} has ${files.length} stacks`, `name one of them with --pulumi-stack: ${names}`)
+  const name = nameOf(file)
   const locks = globSync([`locks/organization/${name}/*.json`, `locks/${name}/*.json`], { cwd: root })
   if (locks.length > 0 && !force)
     throw rejected(

@@ -82,7 +82,7 @@ async function parseObject(fileName: string, text: string): Promise<Record<strin
   try {
     document = fileName.endsWith('.json') ? JSON.parse(text) : parse(text, { maxAliasCount: 100 })
   } catch (error) {
-    throw invalid(`${fileName} cannot be parsed: ${(error as Error).message.split('\n')[0]}`)
+    throw invalid(`${fileName} cannot be parsed: ${(error as Error).message.split('\n')[0]?.replace(/:$/, '')}`)
   }
   if (!isJsonObject(document)) throw invalid(`${fileName} must be an object with name and runtime`)
   return document
