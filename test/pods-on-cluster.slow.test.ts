@@ -234,7 +234,7 @@ test('a Pod that no node can run: pool and Run report it, and its capacity retur
   skip,
   timeout: 900_000,
 }, async () => {
-  await makePool('nowhere', { max: 1 }, { pod: { nodeSelector: { zone: 'moon' } } })
+  await makePool('nowhere', { max: 1, idleTimeout: '5s' }, { pod: { nodeSelector: { zone: 'moon' } } })
   await stacks.create('nowhere', { engine: 'command', pool: 'nowhere', ...trivial })
   const run = await runWith('nowhere', ({ status }) => status?.reason === 'WorkerStartFailed', 'the Run to give the reason')
   match(run.status?.message ?? '', /Pod oarlock-system\/nowhere-\S+: Unschedulable: .*didn't match Pod's node affinity\/selector/)
