@@ -59,8 +59,7 @@ export class InstalledChart {
   }
 
   async close(): Promise<void> {
-    await this.cluster.close()
-    this.#installation.remove()
+    await this.cluster.close().finally(() => this.#installation.remove())
   }
 
   async #send(args: string[], input: string): Promise<void> {
