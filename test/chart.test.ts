@@ -80,6 +80,20 @@ test('the chart has external metrics only if they are enabled, and scales a Depl
   match(JSON.stringify(behavior), /"scaleUp":.*"tolerance":"0".*"scaleDown":.*"tolerance":"0"/)
 })
 
+test('without peers a NetworkPolicy allows only Oarlock and, for external metrics, kube-apiserver', { skip }, () => {
+  type Rule = { from?: object[]; ports: { port: number }[] }
+  const closed = ['--set-json', 'networkPolicies={"clients":[],"monitoring":[]}']
+  const rulesOf = (...args: string[]) =>
+    template(...closed, ...args)
+      .objects.filter(({ kind }) => kind === 'NetworkPolicy')
+      .flatMap(({ spec }) => (spec as { ingress: Rule[] }).ingress)
+  const open = (rules: readonly Rule[]) =>
+    rules.filter(({ from }) => from === undefined || from.length === 0).flatMap(({ ports }) => ports.map(({ port }) => port))
+  equal(rulesOf().length, 3)
+  deepEqual(open(rulesOf()), [])
+  deepEqual(open(rulesOf('--set', 'externalMetrics.enabled=true')), [7472])
+})
+
 test('Prometheus verifies stores and join service by the authorities that they publish', { skip }, () => {
   const monitoring = ['--api-versions', 'monitoring.coreos.com/v1', '--set', 'monitoring.serviceMonitor.enabled=true']
   const verified = (...args: string[]) =>

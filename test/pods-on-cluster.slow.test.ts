@@ -4,10 +4,18 @@
  */
 import { deepEqual, equal, match } from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { type Run, runResource, type WorkerPool, type WorkerPoolSpec, workerPoolResource, workerResource } from '../src/api/index.ts'
+import {
+  labels,
+  type Run,
+  runResource,
+  type WorkerPool,
+  type WorkerPoolSpec,
+  workerPoolResource,
+  workerResource,
+} from '../src/api/index.ts'
 import type { Client } from '../src/kubernetes/client/index.ts'
 import { describeResource, findCondition } from '../src/kubernetes/object/index.ts'
-import { InstalledChart, installedChartMissing } from './cluster/installed-chart.ts'
+import { InstalledChart, installedChartMissing, storageless } from './cluster/installed-chart.ts'
 import { oarlockImage } from './cluster/oarlock-image.ts'
 import { attack } from './cluster/pod-attack.ts'
 import { eventually } from './support/eventually.ts'
@@ -33,9 +41,13 @@ let stacks: StackFixture
 before(async () => {
   if (skip) return
   const resources = { requests: { cpu: '10m', memory: '64Mi' }, limits: { memory: '448Mi' } }
+  // Not on the node that is lost.
+  const nodeSelector = { 'kubernetes.io/hostname': 'n1' }
   const values = {
     // Short, so that a node that is gone is dealt with soon.
-    controllers: { replicas: 1, workerLeaseDuration: '20s' },
+    controllers: { replicas: 1, workerLeaseDuration: '20s', nodeSelector },
+    stores: { ...storageless, nodeSelector },
+    joinService: { ...storageless, nodeSelector },
     workerAccounts: [{ namespace: 'shop', name: 'oarlock-worker-deploy' }],
     pools: { default: { spec: { max: 2, idleTimeout: '5s' }, resources } },
   }
@@ -147,6 +159,26 @@ test('evicted: the Run is Lost with that reason, its state is unlocked, and the 
   await stacks.until('evicted', 'to be Ready', isReady, waitMs)
 })
 
+test('a Pod of a user with the name and the labels of a busy worker does not end its Run', { skip, timeout: 900_000 }, async () => {
+  await stacks.create('copied', { engine: 'opentofu', source: { inline: { files: { 'main.tf': resource(20) } } } })
+  const { spec } = await running('copied')
+  const { uid } = (await client.resource(workerResource).get(spec.workerName!)).metadata
+  const owner = { apiVersion: 'oarlock.dev/v1alpha1', kind: 'Worker', name: spec.workerName!, uid, controller: true }
+  const metadata = { name: spec.workerName!, namespace: 'shop', labels: { [labels.pool]: 'default' }, ownerReferences: [owner] }
+  const container = { name: 'worker', image: oarlockImage, imagePullPolicy: 'Never', command: ['false'] }
+  await chart.apply({ apiVersion: 'v1', kind: 'Pod', metadata, spec: { restartPolicy: 'Never', containers: [container] } })
+  const phaseOfCopy = async () => (await client.resource(podResource).get(spec.workerName!, { namespace: 'shop' })).status?.phase
+  await eventually(async () => (await phaseOfCopy()) === 'Failed', 'the other Pod to fail', waitMs)
+  deepEqual(
+    (await stacks.runsOf('copied')).map(({ status }) => status?.phase),
+    ['Applying'],
+  )
+  await stacks.until('copied', 'to be Ready', isReady, waitMs)
+  equal((await stacks.runsOf('copied')).length, 1)
+  // The garbage collector deletes it with the Worker.
+  await chart.kubectl('wait', '--for=delete', `pod/${spec.workerName}`, '-n', 'shop', '--timeout=120s')
+})
+
 test('an image that does not exist: pool, Worker and Run name the Pod, and a canceled Run needs none', {
   skip,
   timeout: 900_000,
@@ -202,7 +234,7 @@ test('a Pod that no node can run: pool and Run report it, and its capacity retur
   skip,
   timeout: 900_000,
 }, async () => {
-  await makePool('nowhere', { max: 1 }, { pod: { nodeSelector: { zone: 'moon' } } })
+  await makePool('nowhere', { max: 1, idleTimeout: '5s' }, { pod: { nodeSelector: { zone: 'moon' } } })
   await stacks.create('nowhere', { engine: 'command', pool: 'nowhere', ...trivial })
   const run = await runWith('nowhere', ({ status }) => status?.reason === 'WorkerStartFailed', 'the Run to give the reason')
   match(run.status?.message ?? '', /Pod oarlock-system\/nowhere-\S+: Unschedulable: .*didn't match Pod's node affinity\/selector/)

@@ -15,6 +15,9 @@ const waitTimeout = '400s'
 /** The reason why the chart cannot be installed in a cluster on this machine; undefined if it can. */
 export const installedChartMissing = (): string | undefined => clusterMissing() ?? imageMissing() ?? helmMissing()
 
+/** Values of stores and join service in a cluster without storage classes. */
+export const storageless = { volume: { storageClass: '' } }
+
 /** A cluster with the chart, and a namespace `shop` for Stacks. */
 export class InstalledChart {
   readonly cluster: Cluster
@@ -56,8 +59,7 @@ export class InstalledChart {
   }
 
   async close(): Promise<void> {
-    await this.cluster.close()
-    this.#installation.remove()
+    await this.cluster.close().finally(() => this.#installation.remove())
   }
 
   async #send(args: string[], input: string): Promise<void> {
@@ -68,8 +70,7 @@ export class InstalledChart {
   }
 
   async #install(values: object): Promise<void> {
-    const volume = { volume: { storageClass: '' } }
-    const own = { image: { pullPolicy: 'Never' }, stores: volume, joinService: volume, workerNamespaces: ['shop'] }
+    const own = { image: { pullPolicy: 'Never' }, stores: storageless, joinService: storageless, workerNamespaces: ['shop'] }
     await this.#installation.prepare({ labels: { 'pod-security.kubernetes.io/enforce': 'restricted' } })
     const file = this.#installation.valuesFile('values', { ...own, ...values })
     await this.#installation.helm('install', 'oarlock', chart, `--values=${file}`, '--wait', `--timeout=${waitTimeout}`)

@@ -69,6 +69,7 @@ export class PoolAutoscaler {
       actions.push({ kind: 'StartWorkers', pool, workers, purposes, reason, claim })
     }
     const drains = [...decision.drain]
+    const withdrawn = [...decision.withdraw]
     for (const [name, { needs, unused }] of plans) {
       const pool = input.pools.get(name)!
       const { workers } = inventory.count(name)
@@ -78,10 +79,11 @@ export class PoolAutoscaler {
       if (room > 0 || needs.length <= started) continue
       const { drain, withdraw } = makeRoom({ inventory, pool, starts }, unused, needs.length - started)
       for (const worker of drain) drains.push({ worker, pool: name, reason: 'TrustDomain' })
-      for (const worker of withdraw) {
-        this.#starts.removed(worker)
-        actions.push({ kind: 'StopProcess', worker, force: false, reason: 'NotNeeded' })
-      }
+      withdrawn.push(...withdraw)
+    }
+    for (const worker of new Set(withdrawn)) {
+      this.#starts.removed(worker)
+      actions.push({ kind: 'StopProcess', worker, force: false, reason: 'NotNeeded' })
     }
     for (const { worker: name, pool, reason } of drains) {
       const worker = registered.get(name)

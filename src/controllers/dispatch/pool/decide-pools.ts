@@ -47,6 +47,8 @@ export type PoolsDecision = {
   readonly start: readonly { readonly pool: string; readonly count: number; readonly reason: ScaleReason }[]
   /** Surplus idle workers. */
   readonly drain: readonly { readonly worker: string; readonly pool: string; readonly reason: ScaleReason }[]
+  /** Surplus workers whose start fails, which may therefore never become idle. */
+  readonly withdraw: readonly string[]
   readonly pools: ReadonlyMap<string, PoolStatusCounts>
   /** Errors in the spec, by pool. */
   readonly errors: ReadonlyMap<string, string>
@@ -115,12 +117,14 @@ const deletedPoolGraceMs = 60_000
  * window of its schedule. The result is an absolute number: existing workers are never multiplied by a factor, as a HorizontalPodAutoscaler does.
  *
  * Starting workers count, so that a slow start does not cause a second one for the same Run. Scaling up is immediate. Scaling down drains only
- * workers that have been idle for `idleTimeout`, the longest idle first; busy workers are never drained (invariant 8). Workers of mode External are
- * started by the owner of the machine, and are drained here only if `idleTimeout` is set.
+ * workers that have been idle for `idleTimeout`, the longest idle first, and withdraws those whose start fails for that long, so that they do not use up
+ * `max`; busy workers are never drained (invariant 8). Workers of mode External are started by the owner of the machine, and are drained here only if
+ * `idleTimeout` is set.
  */
 export function decidePools({ demand, inventory, pools, starts, nowMs }: PoolsInput): PoolsDecision {
   const start: PoolsDecision['start'][number][] = []
   const drain: PoolsDecision['drain'][number][] = []
+  const withdraw: string[] = []
   const statusCounts = new Map<string, PoolStatusCounts>()
   const errors = new Map<string, string>()
   const deletedPools = new Set(inventory.pools())
@@ -140,6 +144,14 @@ export function decidePools({ demand, inventory, pools, starts, nowMs }: PoolsIn
       else requeueAfter(sinceMs + idleTimeoutMs - nowMs)
     }
   }
+  /** Withdraws at most `count` workers that have been failing to start for the idle timeout. Returns how many. */
+  const withdrawFailing = (state: StartState | undefined, count: number, timeoutMs: number): number => {
+    const failing = (state?.starting ?? []).filter(({ failure }) => failure !== undefined).slice(0, Math.max(0, count))
+    const due = failing.filter(({ sinceMs }) => nowMs >= sinceMs + timeoutMs)
+    for (const { sinceMs } of failing) if (nowMs < sinceMs + timeoutMs) requeueAfter(sinceMs + timeoutMs - nowMs)
+    withdraw.push(...due.map(({ name }) => name))
+    return due.length
+  }
 
   for (const pool of pools) {
     const { name } = pool.metadata
@@ -156,14 +168,15 @@ export function decidePools({ demand, inventory, pools, starts, nowMs }: PoolsIn
     const { desired, surplus } = size
     statusCounts.set(name, { queued, busy, starting, workers, desired })
 
-    if (mode !== 'External' || pool.spec.idleTimeout !== undefined) drainIdle(name, surplus, idleTimeoutMs(pool), 'Idle')
+    const withdrawn = withdrawFailing(state, surplus, idleTimeoutMs(pool))
+    if (mode !== 'External' || pool.spec.idleTimeout !== undefined) drainIdle(name, surplus - withdrawn, idleTimeoutMs(pool), 'Idle')
     if (mode === 'External') continue
 
     if (size.requeueAfterMs !== undefined) requeueAfter(size.requeueAfterMs)
     if (size.start > 0) start.push({ pool: name, count: size.start, reason: size.reason })
   }
   for (const pool of deletedPools) drainIdle(pool, inventory.count(pool).idle, deletedPoolGraceMs, 'PoolDeleted')
-  return { start, drain, pools: statusCounts, errors, ...(requeueAfterMs < Number.POSITIVE_INFINITY && { requeueAfterMs }) }
+  return { start, drain, withdraw, pools: statusCounts, errors, ...(requeueAfterMs < Number.POSITIVE_INFINITY && { requeueAfterMs }) }
 }
 
 /** How long a surplus worker remains idle before it is drained. */
