@@ -1,12 +1,20 @@
 /**
  * A queue of Runs in Pods on nodes that kwok simulates: etcd, kube-apiserver, scheduler, controller manager and `oarlock controller` are real, and for each
- * Pod that kwok reports as running, this process acts as its worker. `--nodes N` (default 2000), `--runs N` (default 5000), `--max N` workers (default 100).
+ * Pod that kwok reports as running, this process acts as its worker. `--nodes N` (default 2000), `--runs N` (default 5000), `--max N` workers (default 200).
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Run, runResource, stackResource, systemNamespace, workerPoolResource, workerResource } from '../src/api/index.ts'
+import {
+  type Run,
+  runResource,
+  stackFinalizer,
+  stackResource,
+  systemNamespace,
+  workerPoolResource,
+  workerResource,
+} from '../src/api/index.ts'
 import { installOarlock } from '../src/app/controllers/install.ts'
 import { type Client, namespaceResource } from '../src/kubernetes/client/index.ts'
 import { Manager, silentLog } from '../src/kubernetes/controller/index.ts'
@@ -30,7 +38,7 @@ export async function bench(args: string[]): Promise<Bench> {
   const [nodes, runs, max] = [
     ['nodes', '2000'],
     ['runs', '5000'],
-    ['max', '100'],
+    ['max', '200'],
   ].map(([name, value]) => Number(argument(args, name as string, value as string))) as [number, number, number]
   const base = mkdtempSync(join(tmpdir(), 'oarlock-kwok-'))
   const cluster = await Cluster.start({ nodes: 0, monitorGraceSeconds: 86_400, audit: 'Writes' })
@@ -125,7 +133,10 @@ async function createStacks(client: Client, count: number): Promise<void> {
 async function resumeStacks(client: Client, count: number): Promise<void> {
   const stacks = client.resource(stackResource)
   await eventually(
-    async () => (await stacks.listAll({ namespace })).items.every(({ status }) => status?.observedGeneration === 1),
+    async () =>
+      (await stacks.listAll({ namespace })).items.every(
+        ({ metadata, status }) => status?.observedGeneration === 1 && metadata.finalizers?.includes(stackFinalizer),
+      ),
     'all Stacks to be observed',
     600_000,
   )

@@ -61,10 +61,10 @@ export async function idleLoad(args: string[]): Promise<Bench> {
     }
     const empty = await observe()
 
-    // As many Runs as a kube-apiserver on two cores can take.
-    const runSeconds = Math.ceil(count / 30)
+    const rate = Number(argument(args, 'rate', '30'))
+    const runSeconds = Math.ceil(count / rate)
     const { ended } = startHollow([
-      ...['--kubeconfig', cluster.kubeconfig, '--workers', '30', '--stacks', String(count), '--runs-per-second', '30'],
+      ...['--kubeconfig', cluster.kubeconfig, '--workers', '50', '--stacks', String(count), '--runs-per-second', String(rate)],
       ...['--duration', `${runSeconds}s`, '--keep', '--connections', '2', '-o', 'json'],
     ])
     await ended

@@ -163,7 +163,7 @@ const status = Type.Object({
   desired: Type.Optional(count('Desired number of workers: busy + ceil(queued / slots), at least min and at most max.')),
   started: Type.Optional(
     count(
-      'Sequence number of the newest worker that is a Pod or was requested of another host. It is part of its name and is never reused.',
+      'The highest number that was claimed for a worker that is a Pod or is requested of another host. It is part of its name and is never used again; in a long queue numbers are claimed in advance.',
     ),
   ),
 })

@@ -1,5 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { readlinkSync } from 'node:fs'
+import { killWithUs } from '../support/kill-with-us.ts'
 
 /**
  * The network of a cluster: a namespace for the control plane with a bridge, to which the namespaces of the nodes and this machine are connected.
@@ -68,7 +69,7 @@ export class ClusterNetwork {
   }
 
   #addNamespace(): string {
-    const holder = spawn('unshare', ['--net', 'sleep', 'infinity'], { stdio: 'ignore' })
+    const holder = killWithUs(spawn('unshare', ['--net', 'sleep', 'infinity'], { stdio: 'ignore' }))
     this.#holders.push(holder)
     const namespace = String(holder.pid)
     const own = readlinkSync('/proc/self/ns/net')

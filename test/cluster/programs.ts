@@ -4,6 +4,7 @@ import { closeSync, existsSync, openSync, readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { killWithUs } from '../support/kill-with-us.ts'
 
 const directory = process.env.OARLOCK_PEER_DIR ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'oarlock', 'peer')
 
@@ -53,7 +54,7 @@ export class Program {
     this.#start = () => {
       const log = openSync(logFile, 'a')
       const PATH = `${process.env.PATH}:/usr/sbin:/sbin`
-      const child = spawn(program, args, { stdio: ['ignore', log, log], env: { ...process.env, PATH, ...env } })
+      const child = killWithUs(spawn(program, args, { stdio: ['ignore', log, log], env: { ...process.env, PATH, ...env } }))
       closeSync(log)
       child.on('error', () => {})
       return child

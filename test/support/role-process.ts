@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { installOarlock } from '../../src/app/controllers/install.ts'
 import { type Client, createClient } from '../../src/kubernetes/client/index.ts'
 import { eventually } from './eventually.ts'
+import { killWithUs } from './kill-with-us.ts'
 
 const launcher = join(import.meta.dirname, '..', '..', 'bin', 'oarlock.js')
 
@@ -55,13 +56,15 @@ export class RoleProcesses {
   async start(name: string, args: readonly string[], ready: RegExp, env: NodeJS.ProcessEnv = {}, openFiles?: number): Promise<RoleProcess> {
     const { path, uid } = this.directory(name)
     const limit = openFiles === undefined ? '' : `ulimit -n ${openFiles} && `
-    const child = spawn('sh', ['-c', `${limit}exec "$0" "$@"`, process.execPath, launcher, ...args], {
-      cwd: path,
-      stdio: ['ignore', 'pipe', 'pipe'],
-      // The directory of each role is its home too: what it caches or creates there is its own.
-      env: { PATH: process.env.PATH, HOME: path, TMPDIR: path, NO_COLOR: '1', NODE_COMPILE_CACHE: join(path, 'compile-cache'), ...env },
-      ...(uid !== undefined && { uid, gid: uid }),
-    })
+    const child = killWithUs(
+      spawn('sh', ['-c', `${limit}exec "$0" "$@"`, process.execPath, launcher, ...args], {
+        cwd: path,
+        stdio: ['ignore', 'pipe', 'pipe'],
+        // The directory of each role is its home too: what it caches or creates there is its own.
+        env: { PATH: process.env.PATH, HOME: path, TMPDIR: path, NO_COLOR: '1', NODE_COMPILE_CACHE: join(path, 'compile-cache'), ...env },
+        ...(uid !== undefined && { uid, gid: uid }),
+      }),
+    )
     let text = ''
     for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', chunk => (text += chunk))
     const role: RoleProcess = {

@@ -64,7 +64,8 @@ export class PoolAutoscaler {
       // A Pod in the namespace of a Stack is created for a Run; others may be created for the minimum of the pool.
       const allowed = pool.spec.podNamespace === 'Stack' ? Math.min(count, plan?.needs.length ?? 0) : count
       if (allowed === 0) continue
-      const { workers, claim, purposes } = this.#starts.start(pool, allowed, isNumbered, nowMs, random, plan?.needs)
+      const waiting = Math.max(0, (demand.get(name)?.startable ?? 0) - allowed)
+      const { workers, claim, purposes } = this.#starts.start(pool, allowed, isNumbered, nowMs, random, plan?.needs, waiting)
       if (claim !== undefined) this.#claims.set(name, workers)
       actions.push({ kind: 'StartWorkers', pool, workers, purposes, reason, claim })
     }
@@ -108,8 +109,10 @@ export class PoolAutoscaler {
 
   /** A write of the pool has ended. Workers that it did not claim were not started. */
   writeSettled(pool: string, outcome: WriteOutcome, nowMs: number): void {
-    const claimed = this.#claims.get(pool) ?? []
+    const claimed = this.#claims.get(pool)
+    if (!claimed) return
     this.#claims.delete(pool)
+    this.#starts.claimSettled(pool, outcome === 'Written')
     if (outcome !== 'Written') for (const worker of claimed) this.#starts.startFailed(pool, worker, undefined, nowMs)
   }
 }

@@ -117,3 +117,29 @@ test('the present failure of a start is part of its state until it succeeds; a p
   tracker.processObserved({ ...process, isReleased: true }, epochMs)
   deepEqual([...tracker.processes()], [])
 })
+
+test('in a long queue numbers are claimed in advance, and used when the claim is written', () => {
+  const { tracker, pool } = setUp({ mode: 'Pod' })
+  const start = (started: number, waiting: number) => {
+    const { workers, claim } = tracker.start({ ...pool, status: { started } }, 2, true, epochMs, half, [], waiting)
+    return [workers.map(name => name.split('-').at(-1)), claim]
+  }
+  deepEqual(start(0, 16), [['1', '2'], 18])
+  tracker.claimSettled('pool', true)
+  deepEqual(start(18, 14), [['3', '4'], undefined])
+  for (let number = 5; number < 18; number += 2) deepEqual(start(18, 9), [[`${number}`, `${number + 1}`], undefined])
+  deepEqual(start(18, 9), [['19', '20'], 20])
+  // The claim is rejected: another leader has claimed.
+  tracker.claimSettled('pool', false)
+  deepEqual(start(90, 500), [['91', '92'], 156])
+  // Not used before it is written.
+  deepEqual(start(90, 500), [['91', '92'], 156])
+})
+
+test('numbers that were claimed for a pool are not used for another one of its name', () => {
+  const { tracker, pool } = setUp({ mode: 'Pod' })
+  tracker.start(pool, 1, true, epochMs, half, [], 20)
+  tracker.claimSettled('pool', true)
+  const other = { ...pool, metadata: { ...pool.metadata, uid: 'other' } }
+  deepEqual(tracker.start(other, 1, true, epochMs, half).workers, ['pool-other-1'])
+})

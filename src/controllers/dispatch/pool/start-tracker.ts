@@ -28,6 +28,10 @@ const exitCodeReasons: Readonly<Record<number, StartFailureReason>> = {
   5: 'CredentialRejected',
 }
 
+/** While at least this many Runs wait, so many numbers are claimed in advance: in a long queue each worker that ends would cost a claim. */
+const minClaimedAhead = 16
+const maxClaimedAhead = 64
+
 /** The names of workers to start. `claim` is the new value of the pool's `status.started`; undefined if the names are random. */
 export type StartPlan = {
   readonly workers: readonly string[]
@@ -46,6 +50,8 @@ export class StartTracker {
   readonly #states = new Map<string, StartState>()
   readonly #processes = new Map<string, DriverWorker>()
   #failures: { pool: string; failures: number; failure: StartFailure }[] = []
+  /** By pool: the numbers that this controller has claimed and not used, from `next` to `last`; `isClaimed` once that has been written. */
+  readonly #ahead = new Map<string, { readonly uid: string; next: number; readonly last: number; isClaimed: boolean }>()
 
   constructor(pools: ReadonlyMap<string, WorkerPool>, isRegistered: (worker: string) => boolean) {
     this.#pools = pools
@@ -112,8 +118,16 @@ export class StartTracker {
     this.startedRun(worker)
   }
 
+  /** The write of a claim has ended. */
+  claimSettled(pool: string, isWritten: boolean): void {
+    const ahead = this.#ahead.get(pool)
+    if (isWritten && ahead) ahead.isClaimed = true
+    else this.#ahead.delete(pool)
+  }
+
   poolDeleted(pool: string): void {
     this.#states.delete(pool)
+    this.#ahead.delete(pool)
   }
 
   // ---- decisions
@@ -122,6 +136,7 @@ export class StartTracker {
    * Plans the start of `count` workers, which count as starting from now on.
    * @param runs for which they are started, in order.
    * @param isNumbered whether their names are numbers that have to be claimed (`PoolDriver.claimsNames`); else they are random.
+   * @param waiting how many more Runs wait for a worker.
    */
   start(
     pool: WorkerPool,
@@ -130,9 +145,13 @@ export class StartTracker {
     nowMs: number,
     random: () => number,
     runs: readonly WorkerPurpose[] = [],
+    waiting = 0,
   ): StartPlan {
     const { name } = pool.metadata
-    const workers = Array.from({ length: count }, (_, index) => (isNumbered ? numberedName(pool, index + 1) : randomName(name, random)))
+    const numbers = isNumbered ? this.#numbers(pool, count, waiting) : undefined
+    const workers = Array.from({ length: count }, (_, index) =>
+      numbers ? numberedName(pool, numbers.first + index) : randomName(name, random),
+    )
     const purposes = new Map<string, WorkerPurpose>()
     for (const [index, worker] of workers.entries()) {
       const purpose = runs[index]
@@ -140,7 +159,20 @@ export class StartTracker {
       this.#processes.set(worker, { name: worker, pool: name })
       this.#change(name, state => withStarted(state, worker, nowMs, purpose?.trustDomain))
     }
-    return { workers, purposes, claim: isNumbered ? (pool.status?.started ?? 0) + count : undefined }
+    return { workers, purposes, claim: numbers?.claim }
+  }
+
+  #numbers({ metadata: { name, uid }, status }: WorkerPool, count: number, waiting: number): { first: number; claim: number | undefined } {
+    const ahead = this.#ahead.get(name)
+    if (ahead?.isClaimed && ahead.uid === uid && ahead.next + count - 1 <= ahead.last) {
+      const first = ahead.next
+      ahead.next += count
+      return { first, claim: undefined }
+    }
+    const started = status?.started ?? 0
+    const last = started + count + (waiting < minClaimedAhead ? 0 : Math.min(waiting, maxClaimedAhead))
+    this.#ahead.set(name, { uid, next: started + count + 1, last, isClaimed: false })
+    return { first: started + 1, claim: last }
   }
 
   /** Fails the starts of workers that have not registered in time. Returns their names: they may hang forever and would keep their memory or node. */
@@ -205,6 +237,6 @@ function randomName(pool: string, random: () => number): string {
 }
 
 /** Five characters of the UID distinguish the workers of a pool from those of a deleted pool of the same name. */
-function numberedName({ metadata, status }: WorkerPool, offset: number): string {
-  return `${metadata.name.slice(0, 45)}-${metadata.uid.slice(0, 5)}-${(status?.started ?? 0) + offset}`
+function numberedName({ metadata }: WorkerPool, number: number): string {
+  return `${metadata.name.slice(0, 45)}-${metadata.uid.slice(0, 5)}-${number}`
 }

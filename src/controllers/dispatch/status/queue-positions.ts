@@ -8,9 +8,9 @@ const reportIntervalMs = 1_000
 const maxWritesPerReport = 20
 /** Runs that have been queued for less time get no report: one that is placed immediately costs no write but its assignment. */
 const reportAfterMs = 2_000
-/** Of each Run at most one report is written in this time: if its reason has changed, and if only its position has. */
+/** Of each Run at most one report is written in this time: if its reason has changed, and if only its message, which has counts, or its position has. */
 const reasonAgainAfterMs = 5_000
-const positionAgainAfterMs = 30_000
+const detailsAgainAfterMs = 30_000
 /** A Run that has moved up among the reported ones gets no report if it is placed in this time: in a queue that moves fast, most would be outdated. */
 const movedUpAfterMs = 10_000
 /** Of each pool, this many of the first Runs and this many of the blocked Runs are reported. */
@@ -63,10 +63,10 @@ export class QueuePositions {
         const run = runOf(request.key)
         if (!run || nowMs < due || isPending(run)) return []
         const status = statusOf(previewed, pendingReasons.of(fifo))
-        const isReasonChanged = run.reason !== status.reason || run.message !== status.message
-        const hasMoved = (run.queuePosition ?? null) !== status.queuePosition
-        if (nowMs - run.reportedAtMs < (isReasonChanged ? reasonAgainAfterMs : positionAgainAfterMs)) return []
-        return isReasonChanged || hasMoved ? [{ run, status, isReasonChanged }] : []
+        const isReasonChanged = run.reason !== status.reason
+        const areDetailsChanged = run.message !== status.message || (run.queuePosition ?? null) !== status.queuePosition
+        if (nowMs - run.reportedAtMs < (isReasonChanged ? reasonAgainAfterMs : detailsAgainAfterMs)) return []
+        return isReasonChanged || areDetailsChanged ? [{ run, status, isReasonChanged }] : []
       })
     })
     this.#dueMs = dueMs
