@@ -2,7 +2,7 @@
  * Worker Pods on a real cluster: kubelets, a scheduler, a garbage collector. What a program in one may do, Pods that do not start, and Pods that end
  * before their Run: by the memory limit of a container, the Eviction API, a Pod of higher priority, and a node that is gone.
  */
-import { deepEqual, equal, match } from 'node:assert/strict'
+import { deepEqual, equal, match, notEqual, rejects } from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import {
   labels,
@@ -32,6 +32,9 @@ const quotaResource = describeResource<{ spec: object; status?: { hard?: object 
   ...core,
   kind: 'ResourceQuota',
   plural: 'resourcequotas',
+})
+const budgetResource = describeResource<{ spec: object }>({
+  ...{ group: 'policy', version: 'v1', kind: 'PodDisruptionBudget', plural: 'poddisruptionbudgets', scope: 'Namespaced' },
 })
 
 let chart: InstalledChart
@@ -141,16 +144,29 @@ test('evicted: the Run is Lost with that reason, its state is unlocked, and the 
 }, async () => {
   await stacks.create('evicted', { engine: 'opentofu', source: { inline: { files: { 'main.tf': resource(600) } } } })
   const { metadata, spec } = await running('evicted')
-  const eviction = JSON.stringify({
-    apiVersion: 'policy/v1',
-    kind: 'Eviction',
-    metadata: { name: spec.workerName, namespace: 'oarlock-system' },
+  const eviction = {
+    ...{ apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: spec.workerName, namespace: 'oarlock-system' } },
     // Shorter than the worker needs to interrupt the engine: it is killed.
     deleteOptions: { gracePeriodSeconds: 1 },
-  })
-  // It protects busy workers from evictions; the kubelet and taints do not ask it.
-  await chart.kubectl('delete', 'poddisruptionbudgets', '--all', '-n', 'oarlock-system')
-  await chart.createRaw(`/api/v1/namespaces/oarlock-system/pods/${spec.workerName}/eviction`, eviction)
+  }
+  const path = `/api/v1/namespaces/oarlock-system/pods/${spec.workerName}/eviction`
+  const evict = async () => await client.request({ method: 'POST', path, body: eviction })
+  const budgets = client.resource(budgetResource)
+  const key = ['oarlock-busy-default', { namespace: 'oarlock-system' }] as const
+  const { uid } = (await budgets.get(...key)).metadata
+  await rejects(evict(), /disruption budget/)
+  await budgets.delete(...key)
+  const replaced = await eventually(() => budgets.getOrUndefined(...key), 'the deleted budget to be created again', waitMs)
+  notEqual(replaced.metadata.uid, uid)
+  // As by the kubelet and by taints, which do not ask it: before it is created again.
+  const isEvicted = async () => {
+    await budgets.delete(...key).catch(() => {})
+    return await evict().then(
+      () => true,
+      () => false,
+    )
+  }
+  await eventually(isEvicted, 'the eviction without a budget', waitMs)
   const isLost = (run: Run) => run.metadata.name === metadata.name && run.status?.phase === 'Lost'
   const { status } = await runWith('evicted', isLost, 'the Run to be Lost')
   equal(status?.reason, 'Evicted')

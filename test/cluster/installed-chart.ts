@@ -53,11 +53,6 @@ export class InstalledChart {
     await this.#send(['apply', '--server-side', '-f', '-'], objects.map(object => `---\n${stringify(object)}`).join(''))
   }
 
-  /** Sends an object to a path that is no resource of its own, such as the subresource `eviction` of a Pod. */
-  async createRaw(path: string, body: string): Promise<void> {
-    await this.#send(['create', `--raw=${path}`, '-f', '-'], body)
-  }
-
   async close(): Promise<void> {
     await this.cluster.close().finally(() => this.#installation.remove())
   }

@@ -8,7 +8,7 @@ import { applyManifests, type ManifestsOptions, oarlockManifests } from '../mani
  * (`install.test.ts` has the digest that belongs to it). It is in an annotation of each CRD, so that a controller finds out whether a
  * server has what it needs.
  */
-export const crdRevision = 37
+export const crdRevision = 38
 export const crdRevisionAnnotation = 'oarlock.dev/crd-revision'
 
 /** The CRDs of Oarlock in a server, as seen by this version. */

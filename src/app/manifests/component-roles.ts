@@ -53,7 +53,7 @@ const components: readonly Component[] = [
       // Workers of pools in mode Pod. Busy ones are not evicted, and get no Runs on cordoned nodes.
       onCore(['pods'], [...reads, 'create', 'delete', 'patch']),
       onCore(['nodes'], reads),
-      on(['policy'], ['poddisruptionbudgets'], ['create']),
+      on(['policy'], ['poddisruptionbudgets'], [...reads, 'create', 'update']),
       onCore(['events'], ['create', 'patch']),
       on(['apiextensions.k8s.io'], ['customresourcedefinitions'], ['get']),
       ...reviews,

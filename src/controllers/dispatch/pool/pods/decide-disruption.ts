@@ -66,17 +66,3 @@ const cordonPatch = (cordon: true | null) => ({
   metadata: { annotations: { [cordonedWithNode]: cordon && 'true' } },
   spec: { cordon },
 })
-
-/**
- * The PodDisruptionBudget of a pool in a namespace: no busy worker may be evicted. The number is higher than that of any pool, because a percentage
- * or `maxUnavailable` needs an owner with a size. The pool owns it, so it is deleted with the pool.
- */
-export const busyWorkersBudget = (pool: { readonly name: string; readonly uid: string }, namespace: string, poolLabel: string) => ({
-  metadata: {
-    name: `oarlock-busy-${pool.name}`,
-    namespace,
-    labels: { [labels.pool]: pool.name, 'app.kubernetes.io/managed-by': 'oarlock' },
-    ownerReferences: [{ apiVersion: 'oarlock.dev/v1alpha1', kind: 'WorkerPool', name: pool.name, uid: pool.uid }],
-  },
-  spec: { minAvailable: 1_000_000, selector: { matchLabels: { [poolLabel]: pool.name, [labels.busy]: 'true' } } },
-})

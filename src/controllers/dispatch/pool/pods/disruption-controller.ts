@@ -10,14 +10,13 @@ import {
 } from '../../../../api/index.ts'
 import { controller, type Manager, watching } from '../../../../kubernetes/controller/index.ts'
 import { describeResource, isReason, type JsonObject, type KubeObject, objectKey } from '../../../../kubernetes/object/index.ts'
-import { busyWorkersBudget, decideDisruption } from './decide-disruption.ts'
+import { budgetController } from './budget-controller.ts'
+import { budgetName } from './busy-workers-budget.ts'
+import { decideDisruption } from './decide-disruption.ts'
 import { isWorkerPod } from './is-worker-pod.ts'
 import { type Pod, type PodBody, podResource } from './pod.ts'
 
 const nodeResource = describeResource<{ spec?: JsonObject }>({ group: '', version: 'v1', kind: 'Node', plural: 'nodes', scope: 'Cluster' })
-const budgetResource = describeResource<{ spec?: JsonObject }>({
-  ...{ group: 'policy', version: 'v1', kind: 'PodDisruptionBudget', plural: 'poddisruptionbudgets', scope: 'Namespaced' },
-})
 
 export type DisruptionOptions = {
   /** Monotonic clock in milliseconds. */
@@ -25,16 +24,18 @@ export type DisruptionOptions = {
 }
 
 /**
- * Adds the controller that protects busy workers from evictions: it marks their Pods, creates a PodDisruptionBudget for each pool and namespace, and
- * has workers on cordoned nodes take no more Runs. Pods are those of pools in mode Pod, and those of Deployments whose workers join.
+ * Adds the controllers that protect busy workers from evictions: one marks their Pods and has workers on cordoned nodes take no more Runs, the other
+ * keeps a PodDisruptionBudget for each pool and namespace (`budget-controller.ts`). Pods are those of pools in mode Pod, and those of Deployments whose workers join.
  */
 export function addDisruptionController(manager: Manager, { monotonicMs }: DisruptionOptions): void {
-  const byNameAndNode = {
+  const indexes = {
     name: ({ metadata }: Pod) => [metadata.name],
     node: ({ spec }: Pod) => (typeof spec?.nodeName === 'string' ? [spec.nodeName] : []),
+    pool: (pod: Pod) => [poolNameOf(pod)],
+    budget: (pod: Pod) => [budgetKeyOf(pod)],
   }
-  const poolPods = { labelSelector: labels.pool, indexes: byNameAndNode }
-  const deploymentPods = { labelSelector: labels.poolDeployment, namespace: systemNamespace, indexes: byNameAndNode }
+  const poolPods = { labelSelector: labels.pool, indexes }
+  const deploymentPods = { labelSelector: labels.poolDeployment, namespace: systemNamespace, indexes }
   const podCaches = [manager.informer(podResource, poolPods), manager.informer(podResource, deploymentPods)]
   const workers = manager.informer(workerResource, { indexes: { host: ({ status }) => (status?.host ? [status.host] : []) } })
   const runs = manager.informer(runResource, {
@@ -53,37 +54,18 @@ export function addDisruptionController(manager: Manager, { monotonicMs }: Disru
 
   /** By key of the Pod: since when its worker has no Run. */
   const idleSinceMs = new Map<string, number>()
-  /** By name of the pool and namespace: the UID of the pool that the budget is for. */
-  const budgets = new Map<string, string>()
 
   const podsBy = (index: 'name' | 'node', value: string) => podCaches.flatMap(pods => pods.byIndex(index, value).map(objectKey))
   const podsOfWorker = (name: string) => podsBy('name', workers.get(name)?.status?.host ?? name).concat(podsBy('name', name))
-  const poolLabelOf = (pod: Pod) => (pod.metadata.labels?.[labels.pool] ? labels.pool : labels.poolDeployment)
   /** In mode Pod both have one name. A worker of a Deployment reports the name of its Pod as that of its host. */
   const workerOf = (pod: Pod): Worker | undefined =>
     poolLabelOf(pod) === labels.pool
       ? workers.get(pod.metadata.name)
-      : workers.byIndex('host', pod.metadata.name).find(({ spec }) => spec.pool === pod.metadata.labels?.[labels.poolDeployment])
+      : workers.byIndex('host', pod.metadata.name).find(({ spec }) => spec.pool === poolNameOf(pod))
 
   /** Pods of Deployments are in `oarlock-system`, where only administrators create any. */
   const isOwn = (pod: Pod) =>
-    poolLabelOf(pod) !== labels.pool ||
-    isWorkerPod(pod, { worker: workers.get(pod.metadata.name), pool: pools.get(pod.metadata.labels?.[labels.pool] ?? '') })
-
-  async function ensureBudget(pod: Pod): Promise<void> {
-    const poolLabel = poolLabelOf(pod)
-    const { namespace = '' } = pod.metadata
-    const pool = pools.get(pod.metadata.labels?.[poolLabel] ?? '')
-    if (!pool) return
-    const { name, uid } = pool.metadata
-    if (budgets.get(`${name}/${namespace}`) === uid) return
-    try {
-      await manager.leaderClient.resource(budgetResource).create(busyWorkersBudget({ name, uid }, namespace, poolLabel))
-    } catch (error) {
-      if (!isReason(error, 'AlreadyExists')) throw error
-    }
-    budgets.set(`${name}/${namespace}`, uid)
-  }
+    poolLabelOf(pod) !== labels.pool || isWorkerPod(pod, { worker: workers.get(pod.metadata.name), pool: pools.get(poolNameOf(pod)) })
 
   const disruption = controller({
     name: 'disruption',
@@ -133,12 +115,17 @@ export function addDisruptionController(manager: Manager, { monotonicMs }: Disru
         // What has changed since, or ended, causes another reconcile.
         if (!isReason(error, 'NotFound', 'Conflict')) throw error
       }
-      await ensureBudget(pod)
       return { requeueAfterMs }
     },
   })
   manager.add(disruption)
+  const isProtected = (pod: Pod) => !isEnding(pod) && isOwn(pod)
+  manager.add(budgetController({ podSelections: [poolPods, deploymentPods], podCaches, pools, isProtected, poolLabelOf, budgetKeyOf }))
 }
+
+const poolLabelOf = ({ metadata }: Pod) => (metadata.labels?.[labels.pool] ? labels.pool : labels.poolDeployment)
+const poolNameOf = (pod: Pod) => pod.metadata.labels?.[poolLabelOf(pod)] ?? ''
+const budgetKeyOf = (pod: Pod) => objectKey({ metadata: { namespace: pod.metadata.namespace, name: budgetName(poolNameOf(pod)) } })
 
 const assignmentOf = (run: Pick<Run, 'spec' | 'status'>) => (isEnded(run) ? undefined : run.spec?.workerName)
 
