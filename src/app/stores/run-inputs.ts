@@ -33,7 +33,7 @@ export function createRunInputs({ client, onError, maxBytes = 8 * 1024 * 1024 }:
     try {
       return await requests()
     } catch (error) {
-      if (!(error instanceof Error) || error.name === 'RunInputsError' || error.name === 'HttpError') throw error
+      if (!(error instanceof Error) || error instanceof RunInputsError || error.name === 'HttpError') throw error
       if (isReason(error, 'Forbidden')) throw inputsNotAllowed(namespace, error)
       onError(error)
       throw new RunInputsError('Unavailable', 'the API server did not return the inputs of the Run; retry later', { cause: error })
@@ -48,7 +48,7 @@ export function createRunInputs({ client, onError, maxBytes = 8 * 1024 * 1024 }:
     }
     const run = await client.resource(runResource).getOrUndefined(runName, { namespace })
     if (!run || isEnded(run) || run.spec.stackRef.uid !== stackUid)
-      throw new RunInputsError('RunEnded', `Run ${namespace}/${runName} has ended: its inputs are closed`)
+      throw new RunInputsError('RunEnded', `run ${namespace}/${runName} has ended: its inputs are no longer served`)
     return run
   }
 
