@@ -1,9 +1,10 @@
 /** A Go program of engine pulumi with the real CLI, which PULUMI_BIN names, its language host next to it, and modules of the Go proxy. */
 import { deepEqual, doesNotMatch, equal } from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { before, describe, test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
 import { GitRepository } from './support/git-repository.ts'
 import { useOarlock } from './support/oarlock-fixture.ts'
 import { skipWithout } from './support/run-program.ts'
@@ -38,12 +39,12 @@ func main() {
 `
 
 describe('go programs of engine pulumi', { skip }, () => {
-  const up = useOarlock({ env: { PATH: `${dirname(pulumi ?? '')}:${process.env.PATH}` } })
+  const directory = mkdtempSync(join(tmpdir(), 'oarlock-test-'))
+  const up = useOarlock({ args: ['--allow-path', directory], env: { PATH: `${dirname(pulumi ?? '')}:${process.env.PATH}` } })
   const { stacks } = up
   let repository: GitRepository
   before(() => {
-    // In the data directory, which `oarlock up` may read.
-    repository = new GitRepository(join(up.dataDir, 'program'))
+    repository = new GitRepository(join(directory, 'program'))
     const files = {
       'Pulumi.yaml': 'name: shop\nruntime: go\n',
       'go.mod': 'module example.com/shop\n\ngo 1.25\n\nrequire github.com/pulumi/pulumi/sdk/v3 v3.260.0\n',
@@ -53,6 +54,7 @@ describe('go programs of engine pulumi', { skip }, () => {
     execFileSync('go', ['mod', 'tidy'], { cwd: repository.path, stdio: 'pipe' })
     repository.commit({})
   })
+  after(() => rmSync(directory, { recursive: true }))
 
   test('a program is compiled with the modules that were downloaded for it, previewed, updated and destroyed', {
     timeout: 1_200_000,

@@ -17,7 +17,7 @@ for (const [name, printed, want] of [
     "load language plugin scala: no language plugin 'pulumi-language-scala' found in the workspace or on your $PATH",
     [
       ...['EngineNotFound', false],
-      'the language host of scala programs was not found: pulumi-language-scala is neither next to /opt/pulumi nor on the PATH of the Run; Pulumi does not include it; install it on the worker, next to the CLI or on the PATH, or correct runtime in Pulumi.yaml',
+      'the language host of scala programs was not found: pulumi-language-scala is not on the PATH of the Run; Pulumi does not include it; install it on the worker, in a directory of the PATH, or correct runtime in Pulumi.yaml',
     ],
   ],
   [
@@ -25,7 +25,15 @@ for (const [name, printed, want] of [
     'error resolving type of resource b: internal error loading package "foo": rpc error: code = Unknown desc = could not find latest version for provider foo: Get "https://api.github.com/": dial tcp: lookup api.github.com: no such host',
     [
       ...['InitFailed', true],
-      'the plugin pulumi-resource-foo is not on the worker and cannot be downloaded: error resolving type of resource b: internal error loading package "foo": rpc error: code = Unknown desc = could not find latest version for provider foo: Get "https://api.github.com/": dial tcp: lookup api.github.com: no such host; install it next to /opt/pulumi or on the PATH, or allow the worker to reach the plugin\'s server',
+      'the plugin pulumi-resource-foo is not on the worker and cannot be downloaded: error resolving type of resource b: internal error loading package "foo": rpc error: code = Unknown desc = could not find latest version for provider foo: Get "https://api.github.com/": dial tcp: lookup api.github.com: no such host; install it in a directory of the PATH of the Run, or allow the worker to reach the plugin\'s server',
+    ],
+  ],
+  [
+    'the provider of dynamic resources is missing',
+    'pulumi:providers:pulumi-nodejs default: could not find latest version for provider pulumi-nodejs: no such host',
+    [
+      ...['InitFailed', true],
+      'the plugin pulumi-resource-pulumi-nodejs is not on the worker and cannot be downloaded: pulumi:providers:pulumi-nodejs default: could not find latest version for provider pulumi-nodejs: no such host; install the complete release of Pulumi on the worker, which has it next to the CLI',
     ],
   ],
   [
@@ -33,7 +41,7 @@ for (const [name, printed, want] of [
     "no resource plugin 'pulumi-resource-aws' found in the workspace at version v7.1.0 or on your $PATH",
     [
       ...['InitFailed', true],
-      "the plugin pulumi-resource-aws v7.1.0 is not on the worker and cannot be downloaded: no resource plugin 'pulumi-resource-aws' found in the workspace at version v7.1.0 or on your $PATH; install it next to /opt/pulumi or on the PATH, or allow the worker to reach the plugin's server",
+      "the plugin pulumi-resource-aws v7.1.0 is not on the worker and cannot be downloaded: no resource plugin 'pulumi-resource-aws' found in the workspace at version v7.1.0 or on your $PATH; install it in a directory of the PATH of the Run, or allow the worker to reach the plugin's server",
     ],
   ],
   [

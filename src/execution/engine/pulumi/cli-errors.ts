@@ -3,6 +3,9 @@ import type { EngineErrorReason } from '../engine-error.ts'
 
 /** Languages whose hosts are in the archive of each release, next to the CLI. */
 const bundledLanguages: readonly string[] = ['nodejs', 'bun', 'python', 'go', 'dotnet', 'java', 'yaml']
+/** Providers of dynamic resources, in the same place. The CLI looks for every other one on the PATH. */
+const bundledProviders: readonly string[] = ['pulumi-nodejs', 'pulumi-python']
+const completeRelease = 'install the complete release of Pulumi on the worker, which has it next to the CLI'
 const passphraseVariables = 'PULUMI_CONFIG_PASSPHRASE with spec.env of the Stack (secretKeyRef)'
 
 /** A line of stderr that is part of an error message: without colours, and without the label of its severity. Undefined: it is about something else. */
@@ -26,10 +29,12 @@ export function explainCliError(message: string, binary: string): ExplainedError
   const host = /no language plugin 'pulumi-language-([\w.-]+)' found|the ([\w.-]+) language plugin is bundled with Pulumi/.exec(message)
   if (host) {
     const language = host[1] ?? host[2] ?? ''
-    const remedy = bundledLanguages.includes(language)
-      ? 'install the complete release of Pulumi on the worker, which has it next to the CLI'
-      : `Pulumi does not include it; install it on the worker, next to the CLI or on the PATH, or correct runtime in Pulumi.yaml`
-    const text = `the language host of ${language} programs was not found: pulumi-language-${language} is neither next to ${binary} nor on the PATH of the Run; ${remedy}`
+    const isBundled = bundledLanguages.includes(language)
+    const where = isBundled ? `neither next to ${binary} nor on the PATH of the Run` : 'not on the PATH of the Run'
+    const remedy = isBundled
+      ? completeRelease
+      : 'Pulumi does not include it; install it on the worker, in a directory of the PATH, or correct runtime in Pulumi.yaml'
+    const text = `the language host of ${language} programs was not found: pulumi-language-${language} is ${where}; ${remedy}`
     return { reason: 'EngineNotFound', message: text, isRetryable: false }
   }
   const plugin =
@@ -41,7 +46,10 @@ export function explainCliError(message: string, binary: string): ExplainedError
     const file = kind === 'analyzer' ? `pulumi-analyzer-${name}` : `pulumi-resource-${name}`
     // What the download failed with, and nothing of what the CLI suggests.
     const detail = message.split(/, (?:install the plugin|please)/)[0] ?? ''
-    const text = `the plugin ${file}${version && ` ${version}`} is not on the worker and cannot be downloaded: ${detail}; install it next to ${binary} or on the PATH, or allow the worker to reach the plugin's server`
+    const remedy = bundledProviders.includes(name)
+      ? completeRelease
+      : "install it in a directory of the PATH of the Run, or allow the worker to reach the plugin's server"
+    const text = `the plugin ${file}${version && ` ${version}`} is not on the worker and cannot be downloaded: ${detail}; ${remedy}`
     // A typing error in the name and a server that is not reached look the same.
     return { reason: 'InitFailed', message: text, isRetryable: true }
   }

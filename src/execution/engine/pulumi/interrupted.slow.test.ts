@@ -27,7 +27,7 @@ async function createStack(t: TestContext, program: (root: string) => string) {
   const pendingOperations: EngineContext['pendingOperations'] = list => {
     operations = list.map(({ type, urn }) => `${type} ${urn.split('::').at(-1)}`)
   }
-  const env = { PATH: process.env.PATH ?? '', HOME: '/nonexistent' }
+  const env = { PATH: `${dirname(pulumi ?? '')}:${process.env.PATH ?? ''}`, HOME: '/nonexistent' }
   const start = async (settings: StackSpec['pulumi'], more: Partial<EngineContext> = {}) => {
     const spec = { engine: 'pulumi' as const, ...(settings && { pulumi: settings }) }
     const context = await nextRun({ pulumiState: state, env, pendingOperations, spec, ...more })
