@@ -47,18 +47,16 @@ export function imageDigest(archive: string): string {
   return JSON.parse(index).manifests[0].digest
 }
 
-/** One build at a time: tests that wait for it find the archive. */
+/** One build at a time: tests that wait for it find the archive. An archive that exists waits for no build of another checkout. */
 function build(checkout: string, archive: string, name: string): void {
   mkdirSync(images, { recursive: true })
-  // Without waiting for the build of another checkout.
-  if (existsSync(archive)) return utimesSync(archive, new Date(), new Date())
   const command = [process.execPath, 'image/build.ts', '--output', archive, '--name', name, '--engine', tofuEngine]
-  const { status, stderr } = spawnSync('flock', [join(images, 'lock'), 'sh', '-c', '[ -e "$0" ] || exec "$@"', archive, ...command], {
-    cwd: checkout,
-    encoding: 'utf8',
-    env: { ...process.env, SOURCE_DATE_EPOCH: '0' },
-  })
-  if (status !== 0) throw new Error(`image/build.ts exited with ${status}:\n${stderr}`)
+  const locked = [join(images, 'lock'), 'sh', '-c', '[ -e "$0" ] || exec "$@"', archive, ...command]
+  const env = { ...process.env, SOURCE_DATE_EPOCH: '0' }
+  if (!existsSync(archive)) {
+    const { status, stderr } = spawnSync('flock', locked, { cwd: checkout, encoding: 'utf8', env })
+    if (status !== 0) throw new Error(`image/build.ts exited with ${status}:\n${stderr}`)
+  }
   utimesSync(archive, new Date(), new Date())
   removeOldest(images, '.tar', keptImages)
 }
