@@ -48,7 +48,7 @@ export function createRunInputs({ client, onError, maxBytes = 8 * 1024 * 1024 }:
     }
     const run = await client.resource(runResource).getOrUndefined(runName, { namespace })
     if (!run || isEnded(run) || run.spec.stackRef.uid !== stackUid)
-      throw new RunInputsError('RunEnded', `Run ${namespace}/${runName} has ended: its inputs are closed`)
+      throw new RunInputsError('RunEnded', `Run ${namespace}/${runName} has ended: its inputs are no longer served`)
     return run
   }
 
