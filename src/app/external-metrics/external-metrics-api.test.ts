@@ -1,7 +1,7 @@
 /** The API of a controller process, with the certificates and headers that kube-apiserver sends. test/autoscaling.slow.test.ts has a real one. */
 import { deepEqual, equal, match, notEqual } from 'node:assert/strict'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -195,6 +195,19 @@ test('the APIService of another adapter is not changed, and that of Oarlock trus
   const trusted = await eventually(caBundle, each => each !== '' && each !== ca)
   notEqual(trusted, ca)
   await eventually(async () => (await send(queued, { as: frontProxy, headers: admin, ca: trusted })).code === 200, 'the new certificate')
+})
+
+test('a renewal that fails once does not make the process not ready, because a valid certificate is served', async () => {
+  // The working directory of a renewal, which cannot be created: the failed one removes the file.
+  const obstacle = join(directory, 'data', 'external-metrics')
+  writeFileSync(obstacle, '')
+  await secrets().patch(servingSecretName, { metadata: { annotations: { changed: 'true' } } } as object, {
+    type: 'merge',
+    namespace: systemNamespace,
+  })
+  await eventually(() => !existsSync(obstacle), 'the renewal to fail')
+  await new Promise(resolve => setImmediate(resolve))
+  deepEqual(controller.notReady(), [])
 })
 
 test('after the front proxy CA was replaced, certificates of the one before are rejected', async () => {

@@ -10,7 +10,10 @@
  * | `discovery-documents.ts` | what clients discover |
  * | `external-metrics-handler.ts` | paths, permissions, errors |
  * | `front-proxy-identity.ts` | which user a request of kube-apiserver is for |
- * | `serving-certificate.ts` | the certificate that all processes share, and its authority in the APIService |
+ * | `front-proxy.ts` | the settings by which a front proxy is recognized, as they change |
+ * | `serving-certificate.ts` | the certificate that all processes share |
+ * | `ca-bundle.ts` | its authority in the APIService |
+ * | `retried-task.ts` | when a failed renewal, or a listener that did not open, is retried |
  *
  * Out of scope: how many workers a pool needs (`controllers/dispatch/pool/`).
  */

@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemNamespace } from '../../api/index.ts'
@@ -19,6 +20,15 @@ export function certificateOf(secret: KubeObject<SecretBody> | undefined): Servi
   }
   const [certificate, key] = [text('tls.crt'), text('tls.key')]
   return certificate === undefined || key === undefined ? undefined : { certificate, key, ca: text('ca.crt') }
+}
+
+/** Whether clients no longer accept it: also if it cannot be parsed. */
+export function isExpired({ certificate }: ServingCertificate, nowMs: number): boolean {
+  try {
+    return new X509Certificate(certificate).validToDate.getTime() <= nowMs
+  } catch {
+    return true
+  }
 }
 
 /**

@@ -13,7 +13,8 @@ import { type CaBundle, keepCaBundle } from './ca-bundle.ts'
 import { createExternalMetricsHandler } from './external-metrics-handler.ts'
 import { watchFrontProxy } from './front-proxy.ts'
 import { type CertificateMode, servingSecretName } from './names.ts'
-import { certificateOf, renewServingSecret, type ServingCertificate } from './serving-certificate.ts'
+import { RetriedTask } from './retried-task.ts'
+import { certificateOf, isExpired, renewServingSecret, type ServingCertificate } from './serving-certificate.ts'
 
 export type ExternalMetricsOptions = {
   client: Client
@@ -48,9 +49,7 @@ export function startExternalMetrics(options: ExternalMetricsOptions): ExternalM
   }
   let certificate: ServingCertificate | undefined
   let listener: TlsListener | undefined
-  let opening: Promise<void> | undefined
   let caBundle: CaBundle | undefined
-  let failure: HealthReason | undefined
   const frontProxy = watchFrontProxy(client, { signal, onChange, log })
 
   const pools = manager.informer(workerPoolResource)
@@ -59,17 +58,15 @@ export function startExternalMetrics(options: ExternalMetricsOptions): ExternalM
     pools: () => {
       // Without a leader the statuses may be old; an HPA that gets an error keeps its replicas.
       if (!pools.hasSynced || manager.leader === undefined)
-        throw new StatusError(
-          'ServiceUnavailable',
-          pools.hasSynced ? 'no controller leads yet' : 'the cache of workerpools is not filled yet',
-        )
+        throw new StatusError('ServiceUnavailable', pools.hasSynced ? 'no leader elected yet' : 'workerpool cache not synced')
       return pools.list()
     },
     nowMs: Date.now,
   })
 
-  const open = async () => {
-    try {
+  const opening = new RetriedTask({
+    work: async () => {
+      if (listener || !certificate) return
       listener = await startTlsListener({
         ...{ role: 'external metrics', listenOption: '--external-metrics', dataDir: options.dataDir, listen, names: [], authenticate },
         source: {
@@ -84,60 +81,46 @@ export function startExternalMetrics(options: ExternalMetricsOptions): ExternalM
         notReady: () => [],
         onError: error => log.error({ err: error }, 'request for external metrics failed'),
       })
-      failure = undefined
-    } catch (error) {
-      opening = undefined
-      failure = { reason: 'external metrics cannot be served', detail: coerceError(error) }
-      log.error({ err: coerceError(error) }, 'failed to serve external metrics, retrying')
-      retry(update)
-    }
-  }
-  const retry = (work: () => void) => {
-    setTimeout(() => signal.aborted || work(), retryMs).unref()
-  }
-  const update = () => {
-    if (signal.aborted) return
-    if (!certificate) return
-    opening ??= open()
-    onChange()
-    caBundle?.set(certificate.ca)
-  }
+    },
+    onError: err => log.error({ err }, 'failed to serve external metrics, retrying'),
+    ...{ retryMs, signal },
+  })
 
   let found: KubeObject<SecretBody> | undefined
-  let renewing = Promise.resolve()
-  const renew = () => {
-    renewing = renewing.then(async () => {
-      if (signal.aborted) return
-      try {
-        await renewServingSecret(client, found, join(options.dataDir, 'external-metrics'))
-      } catch (error) {
-        failure = { reason: 'the certificate of external metrics cannot be renewed', detail: coerceError(error) }
-        log.warn({ err: coerceError(error), secret: servingSecretName }, 'failed to renew the certificate of external metrics, retrying')
-        retry(renew)
-      }
-    })
-  }
+  const renewal = new RetriedTask({
+    work: async () => await renewServingSecret(client, found, join(options.dataDir, 'external-metrics')),
+    onError: err => log.warn({ err, secret: servingSecretName }, 'failed to renew the certificate of external metrics, retrying'),
+    ...{ retryMs, signal },
+  })
   watchObject(client, secretResource, {
     ...{ namespace: systemNamespace, name: servingSecretName, signal },
     onChange: secret => {
       found = secret
-      if (mode === 'Own') renew()
+      if (mode === 'Own') renewal.request()
       const next = certificateOf(secret)
       // While the Secret is missing, the last certificate is served: kube-apiserver still trusts it.
       if (!next) return
       certificate = next
-      failure = undefined
-      update()
+      opening.request()
+      onChange()
+      caBundle?.set(next.ca)
     },
     onError: (error, retryInMs) => log.warn({ err: coerceError(error), retryInMs }, `failed to watch Secret ${servingSecretName}`),
   })
-  const renewTimer = setInterval(() => mode === 'Own' && renew(), renewCheckMs).unref()
+  const renewTimer = setInterval(() => mode === 'Own' && renewal.request(), renewCheckMs).unref()
 
-  manager.addReadinessCheck(() => {
+  const notServed = (): HealthReason | undefined => {
+    if (opening.failure) return { reason: 'external metrics cannot be served', detail: opening.failure }
+    // While a valid certificate is served, a failed renewal is only logged.
+    if (listener && certificate && !isExpired(certificate, Date.now())) return undefined
+    if (renewal.failure) return { reason: 'the certificate of external metrics cannot be renewed', detail: renewal.failure }
+    if (listener) return 'the certificate of external metrics has expired or is damaged'
     const waiting = mode === 'Own' ? 'is not issued yet' : `is not in Secret ${systemNamespace}/${servingSecretName} yet`
-    const reasons = failure === undefined ? [] : [failure]
-    if (!listener && failure === undefined) reasons.push(`the certificate of external metrics ${waiting}`)
-    return [...reasons, ...frontProxy.notReady()]
+    return `the certificate of external metrics ${waiting}`
+  }
+  manager.addReadinessCheck(() => {
+    const reason = notServed()
+    return [...(reason === undefined ? [] : [reason]), ...frontProxy.notReady()]
   })
   manager.add({
     name: 'keep the CA of the APIService',
@@ -156,7 +139,7 @@ export function startExternalMetrics(options: ExternalMetricsOptions): ExternalM
     close: async () => {
       stopping.abort()
       clearInterval(renewTimer)
-      await Promise.all([renewing, opening])
+      await Promise.all([renewal.idle, opening.idle])
       await listener?.close()
     },
   }
