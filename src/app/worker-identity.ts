@@ -72,7 +72,7 @@ export const podWorkerMessages = {
   token: `a token of a ServiceAccount ${podAccountName} acts for a worker only if it is bound to a Pod`,
   create: 'the controller creates the Worker of a Pod',
   own: 'a worker can only write its own Worker, from the Pod that the controller created for it',
-  fields: 'of its Worker a worker Pod can only write the status, and the UID of the Pod once',
+  fields: 'a worker Pod can only write the status of its Worker and set its Pod UID once',
   lease: `a worker can only write the Lease with its own name in ${systemNamespace}, with the UID of its Pod as holderIdentity`,
 } as const
 

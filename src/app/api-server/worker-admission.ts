@@ -53,7 +53,7 @@ export function workerAdmission(facts: WorkerFacts): ReadonlyMap<string, Admissi
     const own = podOf(user)
     if (own) return podWorkerProblem(request, own, object, oldObject)
     if (!equalJson(podSpecOf(object), podSpecOf(oldObject)) || podSpecOf(oldObject) !== undefined)
-      return 'a worker that joined is no Pod that a controller created, and cannot write the Worker of one'
+      return 'a worker that joined with a token cannot write the Worker of a Pod'
     if (isStart(object) && !isStart(oldObject)) return `worker ${worker} cannot request the start of a worker`
     const problem = ownName(worker, object)
     if (problem !== undefined) return problem

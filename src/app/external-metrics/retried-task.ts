@@ -30,7 +30,7 @@ export class RetriedTask {
     return this.#failure
   }
 
-  /** Resolves when no call runs; at once while it only waits for a retry. */
+  /** Resolves when no call runs; immediately while it only waits for a retry. */
   get idle(): Promise<void> {
     return this.#running ?? Promise.resolve()
   }

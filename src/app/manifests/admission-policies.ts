@@ -66,7 +66,7 @@ const ownWorker: Policy = {
     },
     {
       expression: 'request.operation == "DELETE" || (!has(object.spec.pod) && (oldObject == null || !has(oldObject.spec.pod)))',
-      message: 'a worker that joined is no Pod that a controller created, and cannot write the Worker of one',
+      message: 'a worker that joined with a token cannot write the Worker of a Pod',
     },
     {
       expression: '!variables.isUpdate || object.spec.pool == oldObject.spec.pool',

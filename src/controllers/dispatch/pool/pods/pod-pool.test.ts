@@ -25,7 +25,7 @@ test('a Worker owns its Pod, and a Pod that another user has created in its plac
   equal((await pods.get('w1', { namespace })).metadata.ownerReferences?.[0]?.uid, (await workers.get('w1')).metadata.uid)
 
   await pods.create({ metadata: { name: 'w2', namespace }, spec: template.spec } as Parameters<typeof pods.create>[0])
-  await rejects(driver.start(pool, 'w2'), /Pod oarlock-system\/w2 exists, and this controller has not created it: delete it/)
+  await rejects(driver.start(pool, 'w2'), /Pod oarlock-system\/w2 already exists and is not owned by its worker: delete it/)
   const { status } = await workers.get('w2')
   deepEqual([status?.phase, status?.reason], ['Failed', 'CreateFailed'])
   await manager.stop()

@@ -229,7 +229,7 @@ export class PodPool implements PoolDriver {
       const pod = await pods.get(name, { namespace })
       // By a request whose response was lost. A Pod that a user has created would act for the worker.
       if (pod.metadata.ownerReferences?.some(({ uid }) => uid === worker.metadata.uid)) return pod
-      const message = `Pod ${namespace}/${name} exists, and this controller has not created it: delete it`
+      const message = `Pod ${namespace}/${name} already exists and is not owned by its worker: delete it`
       throw new StartError({ reason: 'CreateFailed', message }, { cause: error })
     }
   }
