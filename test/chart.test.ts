@@ -1,4 +1,4 @@
-import { deepEqual, equal, match } from 'node:assert/strict'
+import { deepEqual, doesNotMatch, equal, match } from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -171,6 +171,25 @@ for (const [name, args, message] of [
     equal(status, 1)
     match(stderr, message)
   })
+
+test('helm test runs with an account that may read no Secrets, and verifies certificates', { skip }, () => {
+  const { objects } = template()
+  const found = (kind: string, name: string) => objects.find(object => object.kind === kind && object.metadata.name === name)
+  const { spec } = found('Pod', 'oarlock-test') as unknown as { spec: { serviceAccountName: string; containers: { args: string[] }[] } }
+  equal(spec.serviceAccountName, 'oarlock-test')
+  doesNotMatch(JSON.stringify(spec.containers), /rejectUnauthorized/)
+  const { rules } = found('ClusterRole', 'oarlock:test') as unknown as { rules: { resources: string[]; verbs: string[] }[] }
+  deepEqual(
+    rules.map(({ resources, verbs }) => [resources, verbs]),
+    [
+      [['customresourcedefinitions'], ['get']],
+      [
+        ['workerpools', 'runs'],
+        ['get', 'list'],
+      ],
+    ],
+  )
+})
 
 test('every container of the chart meets the Pod Security Standard restricted', { skip }, () => {
   const { objects } = template('--set', 'warmWorkers.edge.replicas=2')

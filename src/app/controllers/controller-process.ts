@@ -19,7 +19,7 @@ import { type ExternalMetricsOptions, startExternalMetrics } from '../external-m
 import { type RoleListenerOptions, startTlsListener } from '../listener/tls-listener.ts'
 import { makeControllers } from './controllers.ts'
 import { ensureDefaultPool } from './default-pool.ts'
-import { crdRevision, describeCrdState, installOarlock, readCrdState } from './install.ts'
+import { crdRevision, describeCrdState, installOarlock, needsPolicies, readCrdState } from './install.ts'
 import { StoresClient } from './stores-client.ts'
 
 export type ControllerProcessOptions = {
@@ -198,7 +198,7 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
 
 const aborted = (signal: AbortSignal) => new Promise<void>(resolve => signal.addEventListener('abort', () => resolve(), { once: true }))
 
-/** Installs or checks the CRDs and the namespaces. */
+/** Installs the CRDs, namespaces, roles and policies, or checks the CRDs. Only with `upgrade` roles and policies that are older than the CRDs are replaced. */
 export async function prepareServer({ client, crds, log }: Pick<ControllerProcessOptions, 'client' | 'crds' | 'log'>): Promise<void> {
   const state = await readCrdState(client)
   const isAllowed = crds === 'upgrade' || (crds === 'install' && state.kind === 'missing')
@@ -212,5 +212,7 @@ export async function prepareServer({ client, crds, log }: Pick<ControllerProces
   }
   if (state.kind === 'newer') log.info({ revision: state.revision, own: crdRevision }, 'the server has newer CRDs')
   // Newer CRDs are kept: this process may be the old one of a rolling update.
-  if (state.kind === 'missing' || state.kind === 'older') await installOarlock(client)
+  if (state.kind === 'missing' || state.kind === 'older') return await installOarlock(client)
+  // After "oarlock crds upgrade" only the CRDs are of this revision.
+  if (crds === 'upgrade' && state.kind === 'current' && (await needsPolicies(client))) await installOarlock(client)
 }

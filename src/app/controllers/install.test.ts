@@ -8,11 +8,21 @@ import { eventually } from '../../../test/support/eventually.ts'
 import { oarlockResources } from '../../api/index.ts'
 import { type Client, crdResource, createClient } from '../../kubernetes/client/index.ts'
 import { silentLog } from '../../kubernetes/controller/index.ts'
+import { describeResource } from '../../kubernetes/object/index.ts'
 import { type ApiServer, startServer } from '../../kubernetes/server/index.ts'
 import { AppStartError } from '../app-start-error.ts'
 import { oarlockManifests } from '../manifests/index.ts'
 import { prepareServer, startControllerProcess } from './controller-process.ts'
-import { crdRevision, crdRevisionAnnotation, describeCrdState, installOarlock, readCrdState, upgradeCrds } from './install.ts'
+import {
+  crdRevision,
+  crdRevisionAnnotation,
+  describeCrdState,
+  installOarlock,
+  needsPolicies,
+  policyRevisionAnnotation,
+  readCrdState,
+  upgradeCrds,
+} from './install.ts'
 
 const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-install-'))
 let server: ApiServer
@@ -85,6 +95,36 @@ test('upgradeCrds replaces older CRDs, and changes no roles', async () => {
   await upgradeCrds(client)
   deepEqual(await readCrdState(client), { kind: 'current' })
   deepEqual(await readRole(), role)
+})
+
+test('a controller that may upgrade installs the roles and policies that upgradeCrds left out', async () => {
+  const clusterRoles = describeResource<{ rules?: object[] | null }>({
+    ...{ group: 'rbac.authorization.k8s.io', version: 'v1', kind: 'ClusterRole', plural: 'clusterroles', scope: 'Cluster' },
+  })
+  const roles = client.resource(clusterRoles)
+  const annotations = { [policyRevisionAnnotation]: String(crdRevision - 1) }
+  await roles.patch('oarlock:controller', { metadata: { annotations }, rules: [] }, { type: 'merge' })
+  await setRevision(String(crdRevision - 1), 'stacks.oarlock.dev')
+  await upgradeCrds(client)
+  deepEqual([(await readCrdState(client)).kind, await needsPolicies(client)], ['current', true])
+  for (const [crds, isInstalled] of [
+    ['check', false],
+    ['install', false],
+    ['upgrade', true],
+  ] as const) {
+    await prepareServer({ client, crds, log: silentLog })
+    const { rules } = await roles.get('oarlock:controller')
+    deepEqual([(rules ?? []).length > 0, await needsPolicies(client)], [isInstalled, !isInstalled], crds)
+  }
+})
+
+test('roles and policies of a newer version are kept', async () => {
+  const patch = { metadata: { annotations: { [policyRevisionAnnotation]: String(crdRevision + 1) } } }
+  await client.request({
+    ...{ method: 'PATCH', path: '/apis/rbac.authorization.k8s.io/v1/clusterroles/oarlock:controller', body: patch },
+    headers: { 'content-type': 'application/merge-patch+json' },
+  })
+  equal(await needsPolicies(client), false)
 })
 
 test('upgradeCrds changes no CRD if the server rejects one of them', async () => {

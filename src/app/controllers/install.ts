@@ -1,15 +1,23 @@
 import { oarlockResources, systemNamespace, workersNamespace } from '../../api/index.ts'
 import { type Client, crdResource, installKinds, namespaceResource } from '../../kubernetes/client/index.ts'
+import { describeResource } from '../../kubernetes/object/index.ts'
 import { AppStartError } from '../app-start-error.ts'
 import { applyManifests, type ManifestsOptions, oarlockManifests } from '../manifests/index.ts'
 
 /**
- * The revision of Oarlock's CRDs, and of the roles and policies that are installed with them: a number that every change raises
- * (`install.test.ts` has the digest that belongs to it). It is in an annotation of each CRD, so that a controller finds out whether a
- * server has what it needs.
+ * The revision of Oarlock's CRDs, roles and policies: a number that every change raises (`install.test.ts` has the digest that belongs to it).
+ * It is recorded in two places, because CRDs can be upgraded alone ({@link upgradeCrds}): in an annotation of each CRD, so that a controller finds out
+ * whether a server has what it needs, and for roles and policies in one of the ClusterRole `oarlock:controller`.
  */
 export const crdRevision = 38
 export const crdRevisionAnnotation = 'oarlock.dev/crd-revision'
+export const policyRevisionAnnotation = 'oarlock.dev/policy-revision'
+
+const annotatedRole = 'oarlock:controller'
+
+const clusterRoleResource = describeResource<object>({
+  ...{ group: 'rbac.authorization.k8s.io', version: 'v1', kind: 'ClusterRole', plural: 'clusterroles', scope: 'Cluster' },
+})
 
 /** The CRDs of Oarlock in a server, as seen by this version. */
 export type CrdState =
@@ -34,6 +42,15 @@ export async function readCrdState(client: Client): Promise<CrdState> {
   return oldest === crdRevision ? { kind: 'current' } : { kind: 'older', revision: oldest }
 }
 
+/**
+ * Whether a server lacks roles and policies of this revision; false for newer ones.
+ * @throws {StatusError} Forbidden if the user may not read ClusterRoles.
+ */
+export async function needsPolicies(client: Client): Promise<boolean> {
+  const role = await client.resource(clusterRoleResource).getOrUndefined(annotatedRole)
+  return (Number(role?.metadata.annotations?.[policyRevisionAnnotation] ?? 0) || 0) < crdRevision
+}
+
 /** What a server has, as the predicate of a sentence: `has CRDs of revision 3`. */
 export function describeCrdState(state: CrdState): string {
   switch (state.kind) {
@@ -49,14 +66,14 @@ export function describeCrdState(state: CrdState): string {
 }
 
 /**
- * Installs or upgrades the CRDs only, and waits until the server serves them. Nothing is changed unless the server accepts all of them.
+ * Installs or upgrades the CRDs only, without roles and policies, and waits until the server serves them. Nothing is changed unless the server accepts all of them.
  * @throws {StatusError} if it rejects one.
  */
 export async function upgradeCrds(client: Client): Promise<void> {
   const crds = client.resource(crdResource)
   await Promise.all(oarlockResources.map(kind => crds.apply(kind.toCrd(), { force: true, dryRun: true })))
   await installKinds(client, oarlockResources)
-  await recordRevision(client)
+  await recordCrdRevision(client)
 }
 
 /**
@@ -82,10 +99,12 @@ export async function installOarlock(client: Client): Promise<void> {
   ])
   await applyManifests(client)
   // Last: an installation that was interrupted before its policies were applied must not count as complete.
-  await recordRevision(client)
+  const annotations = { [policyRevisionAnnotation]: String(crdRevision) }
+  await client.resource(clusterRoleResource).patch(annotatedRole, { metadata: { annotations } } as object, { type: 'merge' })
+  await recordCrdRevision(client)
 }
 
-async function recordRevision(client: Client): Promise<void> {
+async function recordCrdRevision(client: Client): Promise<void> {
   const crds = client.resource(crdResource)
   const annotations = { [crdRevisionAnnotation]: String(crdRevision) }
   await Promise.all(
@@ -103,5 +122,10 @@ export function installationObjects(options: ManifestsOptions): readonly object[
     const crd = resource.toCrd()
     return { ...crd, metadata: { ...crd.metadata, annotations } }
   })
-  return [...namespaces, ...crds, ...oarlockManifests(options)]
+  const manifests = oarlockManifests(options).map(manifest => {
+    const { kind, metadata } = manifest
+    if (kind !== 'ClusterRole' || metadata.name !== annotatedRole) return manifest
+    return { ...manifest, metadata: { ...metadata, annotations: { [policyRevisionAnnotation]: String(crdRevision) } } }
+  })
+  return [...namespaces, ...crds, ...manifests]
 }

@@ -21,7 +21,8 @@ const requestLimits = { concurrent: 64, concurrentPerClient: 16, waitingPerClien
 
 /**
  * The API for kube-apiserver's aggregation layer. Every user may discover it, as every API of a cluster; reading a metric needs the permission to
- * `list` it, which kube-apiserver has checked too: it is checked again because requests can also come from elsewhere.
+ * `list` it, which kube-apiserver has checked too: it is checked again because requests can also come from elsewhere. The namespace decides only who may
+ * read: the metrics are those of all WorkerPools, which are cluster-scoped.
  */
 export function createExternalMetricsHandler({ access, pools, nowMs }: ExternalMetricsHandlerOptions): MountHandler {
   const limiter = new ClientLimiter(requestLimits)

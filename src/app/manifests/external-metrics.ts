@@ -5,7 +5,6 @@ import { account, boundRole, clusterRole, clusterRoleBinding, type Manifest, on,
 
 const name = 'oarlock:external-metrics'
 const controller = account(systemNamespace, componentAccount('controller'))
-const labels = { 'rbac.authorization.k8s.io/aggregate-to-view': 'true' }
 
 /**
  * What controllers need to serve `external.metrics.k8s.io`, and who may read it. Not part of every installation: a cluster has one APIService of
@@ -21,8 +20,9 @@ export const externalMetricsManifests: readonly Manifest[] = [
     [{ ...onCore(['secrets'], ['patch']), resourceNames: [servingSecretName] }],
     [controller],
   ),
-  // The HPA controller has a role of Kubernetes; this one is for users, such as those of kubectl get --raw.
-  clusterRole('oarlock:external-metrics-reader', [on([group], ['*'], ['get', 'list'])], labels),
+  // The HPA controller has a role of Kubernetes; this one is for users, such as those of kubectl get --raw. Not aggregated into `view`: WorkerPools belong to
+  // the cluster, so who may read a metric in one namespace reads those of all pools.
+  clusterRole('oarlock:external-metrics-reader', [on([group], ['*'], ['get', 'list'])]),
   {
     apiVersion: 'apiregistration.k8s.io/v1',
     kind: 'APIService',
