@@ -369,4 +369,9 @@ command: { apply: [sh, -c, 'echo started; exec sleep 300'] }`
     const states = Object.fromEntries(JSON.parse(stdout).map(({ what, state }: { what: string; state: string }) => [what, state]))
     deepEqual([code, states.node, states['engine manifests'], states['API server']], [0, 'ok', 'ok', 'ok'])
   })
+
+  test('doctor --kubeconfig finds nothing to repair in oarlock up', async () => {
+    const { code, stdout } = await oarlock(['doctor', '--kubeconfig', join(dataDir, 'kubeconfig'), '-o', 'json'])
+    deepEqual([code, JSON.parse(stdout).filter(({ state }: { state: string }) => state !== 'ok')], [0, []])
+  })
 })

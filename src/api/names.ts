@@ -81,6 +81,8 @@ export const stackFinalizer = 'oarlock.dev/finalizer'
 /** The values of omitted fields, used by the schemas and by the code that reads them. */
 export const defaults = {
   pool: 'default',
+  /** Workers of a pool. */
+  poolMax: 4,
   timeout: '1h',
   retryLimit: 5,
   retryInitial: '5s',

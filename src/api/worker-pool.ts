@@ -58,7 +58,7 @@ const spec = Type.Object(
     min: Type.Optional(
       Type.Integer({ minimum: 0, default: 0, description: 'Minimum number of workers, kept even when no Run is queued.' }),
     ),
-    max: Type.Optional(Type.Integer({ minimum: 0, default: 4, description: 'Maximum number of workers.' })),
+    max: Type.Optional(Type.Integer({ minimum: 0, default: defaults.poolMax, description: 'Maximum number of workers.' })),
     limits: Type.Optional(
       Type.Object(
         {

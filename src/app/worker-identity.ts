@@ -16,9 +16,9 @@ export const workerUserName = (workerName: string) => `${workerUserPrefix}${work
 export const workerAccountsGroup = `system:serviceaccounts:${workersNamespace}`
 export const workerAccountPrefix = `system:serviceaccount:${workersNamespace}:`
 
-const podAccountPattern = new RegExp(`^system:serviceaccount:([^:]+):${podAccountName}(?:-[^:]*)?$`)
-/** The same in CEL, which has the syntax of RE2. */
+/** The users of worker Pods, in a syntax that RegExp and CEL (RE2) have in common. */
 export const podUserPattern = `^system:serviceaccount:[^:]+:${podAccountName}(-[^:]*)?$`
+const podAccountPattern = new RegExp(podUserPattern)
 
 const podExtra = 'authentication.kubernetes.io/'
 /** What kube-apiserver adds to the user of a token that is bound to a Pod. */
@@ -60,7 +60,8 @@ export type PodUser = { readonly name: string; readonly namespace: string; reado
 
 /** The Pod that the token of a worker Pod is bound to. Undefined for every other user, and for a token of such a ServiceAccount without a Pod. */
 export function podOf(user: HasName | undefined): PodUser | undefined {
-  const namespace = user && podAccountPattern.exec(user.name)?.[1]
+  if (!user || !podAccountPattern.test(user.name)) return undefined
+  const namespace = user.name.split(':')[2]
   if (!namespace || namespace === workersNamespace || !user.groups.includes(`system:serviceaccounts:${namespace}`)) return undefined
   const [name, ...moreNames] = user.extra?.[podExtraKeys.name] ?? []
   const [uid, ...moreUids] = user.extra?.[podExtraKeys.uid] ?? []

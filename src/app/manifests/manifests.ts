@@ -14,14 +14,14 @@ import { workerRoles } from './worker-roles.ts'
  */
 export function oarlockManifests({ policies, externalMetrics = false }: ManifestsOptions): readonly Manifest[] {
   const optional = externalMetrics ? externalMetricsManifests : []
-  return [
-    ...(policies ? admissionPolicies() : []),
-    ...userRoles,
-    ...componentRoles,
-    ...(policies ? workerRoles : [runInputsEverywhere]),
-    ...optional,
-  ]
+  return [...(policies ? admissionPolicies() : []), ...rolesAndBindings(policies), ...optional]
 }
+
+const rolesAndBindings = (policies: boolean): readonly Manifest[] => [
+  ...userRoles,
+  ...componentRoles,
+  ...(policies ? workerRoles : [runInputsEverywhere]),
+]
 
 export type ManifestsOptions = { policies: boolean; externalMetrics?: boolean | undefined }
 
@@ -42,7 +42,7 @@ export async function applyManifests(client: Client): Promise<void> {
   const hasPolicies = await servesPolicies(client)
   // First: they restrict what the roles grant.
   if (hasPolicies) await applyObjects(client, admissionPolicies())
-  await applyObjects(client, [...userRoles, ...componentRoles, ...(hasPolicies ? workerRoles : [runInputsEverywhere])])
+  await applyObjects(client, rolesAndBindings(hasPolicies))
   if (hasPolicies) await deleteObjects(client, retiredObjects)
 }
 
@@ -68,7 +68,8 @@ export async function deleteObjects(client: Client, manifests: readonly Manifest
   )
 }
 
-async function servesPolicies(client: Client): Promise<boolean> {
+/** Whether the server has ValidatingAdmissionPolicies: Kubernetes does, the embedded server does not. */
+export async function servesPolicies(client: Client): Promise<boolean> {
   try {
     await client.discover('admissionregistration.k8s.io/v1', 'ValidatingAdmissionPolicy')
     return true

@@ -1,6 +1,6 @@
 /** What `oarlock doctor` reads of a cluster. Nothing here decides whether it is good (`cluster-findings.ts`). */
 import { request } from 'node:https'
-import { systemNamespace, type WorkerPool, workerPoolResource, workersNamespace } from '../../api/index.ts'
+import { apiGroup, systemNamespace, type WorkerPool, workerPoolResource, workersNamespace } from '../../api/index.ts'
 import { clusterChecks, discovery, installation, joinTokens, type ManifestDifferences } from '../../app/index.ts'
 import { type Client, leaseResource, namespaceResource } from '../../kubernetes/client/index.ts'
 import { describeResource, isReason, type KubeObject } from '../../kubernetes/object/index.ts'
@@ -22,8 +22,12 @@ type CrdFact = { readonly kind: 'current' | 'newer' | 'older' | 'missing'; reado
 
 export type ClusterFacts = {
   readonly server: string
+  /** Oarlock's own API server: its authorizer restricts workers in place of policies. */
+  readonly isEmbedded: boolean
+  /** `oarlock up`: one process serves objects, states and joins, and runs the controllers. */
+  readonly servesRoles: boolean
   readonly version: Known<string>
-  /** Clock of the server minus that of this machine, and by how much this may be wrong. */
+  /** Not known without a `Date` header. Clock of the server minus that of this machine, and by how much this may be wrong. */
   readonly clock: Known<{ readonly aheadMs: number; readonly uncertainMs: number; readonly serverNowMs: number }>
   readonly crds: Known<CrdFact>
   readonly servesPolicies: Known<boolean>
@@ -62,7 +66,9 @@ export async function readClusterFacts(client: Client): Promise<ClusterFacts> {
   const checks = await clusterChecks()
   const { describeCrdState, readCrdState } = await installation()
   const version = await known(() => readVersion(client))
-  const servesPolicies = await known(() => serves(client))
+  const isEmbedded = 'value' in version && version.value.gitVersion.includes('+oarlock')
+  const servesRoles = isEmbedded && (await servesJoins(client))
+  const servesPolicies = await known(() => checks.servesPolicies(client))
   const policies = 'value' in servesPolicies && servesPolicies.value
   const names = ['controller', 'stores', 'join-service', 'pool'] as const
   const [crds, manifests, installerLacks, components, storageClasses, claims, podSecurity] = await Promise.all([
@@ -73,13 +79,13 @@ export async function readClusterFacts(client: Client): Promise<ClusterFacts> {
     known(async () => {
       const { oarlockManifests, retiredObjects, compareManifests } = checks
       const [differences, { missing: absent }] = await Promise.all([
-        compareManifests(client, oarlockManifests({ policies })),
+        compareManifests(client, oarlockManifests({ policies, externalMetrics: await servesExternalMetrics(client) })),
         compareManifests(client, retiredObjects),
       ])
       const retired = retiredObjects.map(({ kind, metadata: { name } }) => `${kind}/${name}`).filter(name => !absent.includes(name))
       return { ...differences, retired }
     }),
-    known(() => lackOfInstaller(client, policies)),
+    known(() => lackOfInstaller(client, checks.oarlockManifests({ policies }))),
     known(() => Promise.all(names.map(async name => ({ name, missing: await checks.missingAccountRights(client, name) })))),
     known(async () =>
       (await client.resource(classResource).list()).items.map(({ metadata: { name, annotations } }) => ({
@@ -105,10 +111,22 @@ export async function readClusterFacts(client: Client): Promise<ClusterFacts> {
     known(async () => await (await joinTokens()).listJoinTokens(client)),
   ])
   return {
-    ...{ server: client.server, servesPolicies, crds, manifests, installerLacks, components, storageClasses, claims, podSecurity },
+    ...{
+      server: client.server,
+      isEmbedded,
+      servesRoles,
+      servesPolicies,
+      crds,
+      manifests,
+      installerLacks,
+      components,
+      storageClasses,
+      claims,
+      podSecurity,
+    },
     ...{ endpoints, leader, nodeLeases, workerLeases, podBindings, pools, joinTokens: tokens },
     version: 'value' in version ? { value: version.value.gitVersion } : version,
-    clock: 'value' in version ? { value: version.value } : version,
+    clock: 'value' in version ? version.value.clock : version,
   }
 }
 
@@ -123,48 +141,87 @@ async function known<T>(read: () => Promise<T>): Promise<Known<T>> {
 }
 
 /** The Date header has whole seconds: the middle of the second that it names is compared with the middle of the request. */
-async function readVersion(client: Client): Promise<{ gitVersion: string; aheadMs: number; uncertainMs: number; serverNowMs: number }> {
+async function readVersion(client: Client): Promise<{ gitVersion: string; clock: ClusterFacts['clock'] }> {
   const sentMs = Date.now()
   const response = await client.request({ method: 'GET', path: '/version', timeoutMs: requestTimeoutMs })
   const receivedMs = Date.now()
   const { gitVersion = '' } = (await response.json()) as { gitVersion?: string }
   const date = Date.parse(String(response.headers.date ?? ''))
-  const serverNowMs = Number.isNaN(date) ? receivedMs : date + 500
-  return { gitVersion, aheadMs: serverNowMs - (sentMs + receivedMs) / 2, uncertainMs: 500 + (receivedMs - sentMs) / 2, serverNowMs }
+  if (Number.isNaN(date)) return { gitVersion, clock: { unknown: 'the response of the server has no Date header' } }
+  const serverNowMs = date + 500
+  const clock = { aheadMs: serverNowMs - (sentMs + receivedMs) / 2, uncertainMs: 500 + (receivedMs - sentMs) / 2, serverNowMs }
+  return { gitVersion, clock: { value: clock } }
 }
 
-async function serves(client: Client): Promise<boolean> {
+/** `oarlock up` lets workers join at its own address; `oarlock serve` does not. */
+async function servesJoins(client: Client): Promise<boolean> {
   try {
-    await client.discover('admissionregistration.k8s.io/v1', 'ValidatingAdmissionPolicy')
+    const response = await client.request({ method: 'GET', path: '/join/ca', timeoutMs: requestTimeoutMs })
+    await response.text()
     return true
-  } catch (error) {
-    if (isReason(error, 'NotFound')) return false
-    throw error
+  } catch {
+    return false
   }
 }
 
-/** What `oarlock manifests | kubectl apply` and the chart write; an administrator may grant what he does not hold with `escalate` and `bind`. */
-async function lackOfInstaller(client: Client, policies: boolean): Promise<string[]> {
+/** Whether the APIService is that of Oarlock (`oarlock manifests --external-metrics`), and not of another adapter. */
+async function servesExternalMetrics(client: Client): Promise<boolean> {
+  const { compareManifests, externalMetricsManifests } = await clusterChecks()
+  const services = externalMetricsManifests.flatMap(manifest => {
+    const { service } = (manifest as { spec?: { service?: object } }).spec ?? {}
+    return manifest.kind === 'APIService' ? [{ ...manifest, spec: { service } }] : []
+  })
+  const { missing, changed } = await compareManifests(client, services)
+  return missing.length + changed.length === 0
+}
+
+const rbac = 'rbac.authorization.k8s.io'
+/** What the chart adds to the output of `oarlock manifests`, in `oarlock-system`. Helm stores a release in a Secret. */
+const chartResources = [
+  ...['configmaps', 'persistentvolumeclaims', 'secrets', 'serviceaccounts', 'services'].map(resource => ({ group: '', resource })),
+  ...['deployments', 'statefulsets'].map(resource => ({ group: 'apps', resource })),
+  { group: 'batch', resource: 'jobs' },
+  { group: 'networking.k8s.io', resource: 'networkpolicies' },
+  { group: 'policy', resource: 'poddisruptionbudgets' },
+]
+
+/**
+ * What `oarlock manifests | kubectl apply` and the chart with its default values write; an administrator may grant what he does not hold with
+ * `escalate` and `bind`.
+ */
+async function lackOfInstaller(client: Client, manifests: readonly InstalledManifest[]): Promise<string[]> {
   const { isAllowed } = await clusterChecks()
-  const rbac = 'rbac.authorization.k8s.io'
+  const written = manifests.map(({ apiVersion, kind, metadata: { namespace } }) => ({
+    group: apiVersion.includes('/') ? apiVersion.split('/')[0]! : '',
+    resource: pluralOf(kind),
+    ...(namespace !== undefined && { namespace }),
+  }))
   const needed = [
     { group: 'apiextensions.k8s.io', resource: 'customresourcedefinitions' },
     { group: '', resource: 'namespaces' },
-    { group: '', resource: 'serviceaccounts', namespace: systemNamespace },
-    ...['clusterroles', 'clusterrolebindings'].map(resource => ({ group: rbac, resource })),
-    ...['roles', 'rolebindings'].map(resource => ({ group: rbac, resource, namespace: systemNamespace })),
-    ...(policies
-      ? ['validatingadmissionpolicies', 'validatingadmissionpolicybindings'].map(resource => ({
-          group: 'admissionregistration.k8s.io',
-          resource,
-        }))
-      : []),
+    { group: apiGroup, resource: workerPoolResource.plural },
+    ...chartResources.map(each => ({ ...each, namespace: systemNamespace })),
+    ...written,
   ].flatMap(right => ['create', 'patch'].map(verb => ({ verb, ...right })))
-  const escalations = ['escalate', 'bind'].map(verb => ({ verb, group: rbac, resource: 'clusterroles' }))
-  const all = [...needed, ...escalations]
+  const escalations = [
+    { group: rbac, resource: 'clusterroles' },
+    ...[systemNamespace, workersNamespace].map(namespace => ({ group: rbac, resource: 'roles', namespace })),
+  ].flatMap(right => ['escalate', 'bind'].map(verb => ({ verb, ...right })))
+  const all = [...new Map([...needed, ...escalations].map(right => [JSON.stringify(right), right])).values()]
   const allowed = await Promise.all(all.map(right => isAllowed(client, right)))
-  return all.filter((_, index) => !allowed[index]).map(({ verb, group, resource }) => `${verb} ${resource}${group ? `.${group}` : ''}`)
+  return all
+    .filter((_, index) => !allowed[index])
+    .map(right => {
+      const { verb, group, resource } = right
+      const where = 'namespace' in right ? ` in ${right.namespace}` : ''
+      return `${verb} ${resource}${group ? `.${group}` : ''}${where}`
+    })
 }
+
+type InstalledManifest = { readonly apiVersion: string; readonly kind: string; readonly metadata: { readonly namespace?: string } }
+
+/** Of the kinds that `oarlock manifests` prints. */
+const pluralOf = (kind: string): string => `${kind.toLowerCase().replace(/y$/, 'ie')}s`
 
 async function readPodSecurity(client: Client): Promise<ReadonlyMap<string, string | undefined>> {
   const namespaces = client.resource(namespaceResource)

@@ -10,252 +10,248 @@ const staleNodeMs = 40_000
 const maxNames = 3
 const install = 'oarlock manifests | kubectl apply --server-side -f -, or helm upgrade --install oarlock charts/oarlock'
 
+/** How to install what is missing. */
+function installOf({ isEmbedded, servesRoles }: ClusterFacts): string {
+  if (servesRoles) return 'restart oarlock up: it installs them at its start'
+  return isEmbedded ? 'oarlock manifests --no-policies | kubectl apply --server-side -f -' : install
+}
+
 /** Whether a cluster has what Oarlock needs. Pure: `facts` has the clock of the server. */
 export function clusterFindings(facts: ClusterFacts): Finding[] {
+  // The embedded server installs itself, keeps its data in its data directory, and runs no Pods of Oarlock.
+  const forCluster = facts.isEmbedded ? [] : [installerFinding(facts), storageFinding(facts), podSecurityFinding(facts)]
   return [
     versionFinding(facts),
     clockFinding(facts),
     crdFinding(facts),
     policyFinding(facts),
-    installerFinding(facts),
     accountFinding(facts),
-    storageFinding(facts),
-    podSecurityFinding(facts),
-    ...endpointFindings(facts),
+    ...forCluster,
+    endpointFindings(facts),
     leaderFinding(facts),
     leaseFinding('nodes', facts.nodeLeases, facts, 'check the kubelet and the clock of the node'),
     leaseFinding('workers', facts.workerLeases, facts, 'check the clock and the log of the machine of the worker: oarlock get workers'),
     podBindingsFinding(facts),
-    ...poolFindings(facts),
+    poolFindings(facts),
     tokenFinding(facts),
-  ]
+  ].flat()
 }
 
-const ok = (what: string, detail: string): Finding => ({ what, state: 'ok', detail })
-const bad = (what: string, state: 'warning' | 'problem', detail: string, needed: string, fix: string): Finding => ({
-  what,
-  state,
-  detail,
-  needed,
-  fix,
+/** The findings of one check: what was found, and how to get what is needed. */
+type Report = {
+  ok(detail: string): Finding
+  warning(detail: string, fix: string): Finding
+  problem(detail: string, fix: string): Finding
+}
+
+const reportOf = (what: string, needed: string): Report => ({
+  ok: detail => ({ what, state: 'ok', detail }),
+  warning: (detail, fix) => ({ what, state: 'warning', detail, needed, fix }),
+  problem: (detail, fix) => ({ what, state: 'problem', detail, needed, fix }),
 })
 
-/** The finding for a fact that is not known: a user who may read it has to check. */
-function unknown<T>(what: string, fact: Known<T>, needed: string): Finding | undefined {
-  if ('value' in fact) return undefined
-  return bad(what, 'warning', `not known: ${fact.unknown}`, needed, 'run oarlock doctor as a cluster administrator')
+/** The finding for a fact. One that is not known is a warning: a user who may read it has to check. */
+function whenKnown<T, Result extends Finding | Finding[]>(
+  what: string,
+  needed: string,
+  fact: Known<T>,
+  decide: (value: T, report: Report) => Result,
+): Result | Finding {
+  const report = reportOf(what, needed)
+  if ('value' in fact) return decide(fact.value, report)
+  return report.warning(`not known: ${fact.unknown}`, 'run oarlock doctor as a cluster administrator')
 }
 
-function factOf<T>(fact: Known<T>): T {
-  if ('value' in fact) return fact.value
-  throw new TypeError('the fact is not known')
+function both<A, B>(a: Known<A>, b: Known<B>): Known<readonly [A, B]> {
+  if (!('value' in a)) return a
+  return 'value' in b ? { value: [a.value, b.value] } : b
 }
 
 function versionFinding({ version, server }: ClusterFacts): Finding {
-  const what = 'server version'
-  const needed = `Kubernetes 1.${minMinor} or later, with ValidatingAdmissionPolicies`
-  if (!('value' in version)) return bad(what, 'problem', `${server}: ${version.unknown}`, needed, 'check --kubeconfig and the network')
+  const report = reportOf('server version', `Kubernetes 1.${minMinor} or later, with ValidatingAdmissionPolicies`)
+  if (!('value' in version)) return report.problem(`${server}: ${version.unknown}`, 'check --kubeconfig and the network')
   const [, major, minor] = /^v(\d+)\.(\d+)/.exec(version.value) ?? []
   const isNew = Number(major) > 1 || (Number(major) === 1 && Number(minor) >= minMinor)
-  return isNew
-    ? ok(what, `${version.value}  ${server}`)
-    : bad(what, 'problem', `${version.value || 'unknown'}  ${server}`, needed, 'upgrade the cluster')
+  const detail = `${version.value || 'unknown'}  ${server}`
+  return isNew ? report.ok(detail) : report.problem(detail, 'upgrade the cluster')
 }
 
 function clockFinding({ clock }: ClusterFacts): Finding {
-  const what = 'clock'
   const needed = `at most ${maxSkewMs / 1_000} s between this machine and the API server`
-  const failed = unknown(what, clock, needed)
-  if (failed) return failed
-  const { aheadMs, uncertainMs } = factOf(clock)
-  const skewMs = Math.max(0, Math.abs(aheadMs) - uncertainMs)
-  const text = `the API server is ${formatMs(Math.abs(aheadMs))} ${aheadMs < 0 ? 'behind' : 'ahead of'} this machine (± ${formatMs(uncertainMs)})`
-  return skewMs > maxSkewMs
-    ? bad(what, 'problem', text, needed, 'synchronize both clocks with NTP: timedatectl set-ntp true')
-    : ok(what, text)
+  return whenKnown('clock', needed, clock, ({ aheadMs, uncertainMs }, report) => {
+    const skewMs = Math.max(0, Math.abs(aheadMs) - uncertainMs)
+    const text = `the API server is ${formatMs(Math.abs(aheadMs))} ${aheadMs < 0 ? 'behind' : 'ahead of'} this machine (± ${formatMs(uncertainMs)})`
+    return skewMs > maxSkewMs ? report.problem(text, 'synchronize both clocks with NTP: timedatectl set-ntp true') : report.ok(text)
+  })
 }
 
-function crdFinding({ crds }: ClusterFacts): Finding {
-  const what = 'CRDs'
-  const needed = 'the CRDs of this version of oarlock'
-  const failed = unknown(what, crds, needed)
-  if (failed) return failed
-  const { kind, text } = factOf(crds)
-  const detail = `the server ${text}`
-  if (kind === 'current') return ok(what, detail)
-  if (kind === 'newer') return bad(what, 'warning', detail, needed, 'use the version of oarlock that installed them')
-  return bad(what, 'problem', detail, needed, kind === 'missing' ? install : 'oarlock crds upgrade')
+function crdFinding(facts: ClusterFacts): Finding {
+  return whenKnown('CRDs', 'the CRDs of this version of oarlock', facts.crds, ({ kind, text }, report) => {
+    const detail = `the server ${text}`
+    if (kind === 'current') return report.ok(detail)
+    if (kind === 'newer') return report.warning(detail, 'use the version of oarlock that installed them')
+    return report.problem(detail, kind === 'missing' ? installOf(facts) : 'oarlock crds upgrade')
+  })
 }
 
-function policyFinding({ servesPolicies, manifests }: ClusterFacts): Finding {
-  const what = 'roles, policies'
-  const needed = 'the roles, bindings and ValidatingAdmissionPolicies of this version, unchanged'
-  const failed = unknown(what, servesPolicies, needed) ?? unknown(what, manifests, needed)
-  if (failed) return failed
-  const { missing, changed, retired, total } = factOf(manifests)
-  if (!factOf(servesPolicies)) {
-    const detail = 'the server does not serve admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy'
-    return bad(what, 'problem', detail, needed, 'use Kubernetes 1.30 or later; the embedded server needs none')
-  }
-  if (missing.length + changed.length + retired.length === 0) return ok(what, `${total} objects are installed and current`)
-  const parts = [
-    ...(missing.length > 0 ? [`${missing.length} of ${total} missing: ${some(missing)}`] : []),
-    ...(changed.length > 0 ? [`${changed.length} differ: ${some(changed)}`] : []),
-    ...(retired.length > 0 ? [`of an earlier version: ${some(retired)}`] : []),
-  ]
-  const fix = retired.length > 0 ? `kubectl delete ${retired.join(' ').toLowerCase()}` : install
-  return bad(what, 'problem', parts.join('; '), needed, fix)
+function policyFinding(facts: ClusterFacts): Finding {
+  const { isEmbedded, servesPolicies, manifests } = facts
+  const needed = `the roles${isEmbedded ? ' and bindings' : ', bindings and ValidatingAdmissionPolicies'} of this version, unchanged`
+  return whenKnown('roles, policies', needed, both(servesPolicies, manifests), ([hasPolicies, differences], report) => {
+    const { missing, changed, retired, total } = differences
+    if (!hasPolicies && !isEmbedded) {
+      const detail = 'the server does not serve admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy'
+      return report.problem(detail, 'use Kubernetes 1.30 or later')
+    }
+    if (missing.length + changed.length + retired.length === 0) {
+      const authorizer = isEmbedded ? '; the embedded server needs no policies' : ''
+      return report.ok(`${total} objects are installed and current${authorizer}`)
+    }
+    const parts = [
+      ...(missing.length > 0 ? [`${missing.length} of ${total} missing: ${some(missing)}`] : []),
+      ...(changed.length > 0 ? [`${changed.length} differ: ${some(changed)}`] : []),
+      ...(retired.length > 0 ? [`of an earlier version: ${some(retired)}`] : []),
+    ]
+    return report.problem(parts.join('; '), retired.length > 0 ? `kubectl delete ${retired.join(' ').toLowerCase()}` : installOf(facts))
+  })
 }
 
 function installerFinding({ installerLacks }: ClusterFacts): Finding {
-  const what = 'your rights'
-  const needed = 'to install or upgrade: create and patch what oarlock manifests prints'
-  const failed = unknown(what, installerLacks, needed)
-  if (failed) return failed
-  const lacks = factOf(installerLacks)
-  if (lacks.length === 0) return ok(what, 'you may install and upgrade')
-  return bad(what, 'warning', `you may not: ${some(lacks)}`, needed, 'install as a cluster administrator (ClusterRole cluster-admin)')
+  const needed = 'to install or upgrade: create and patch what oarlock manifests prints and the objects of the chart'
+  return whenKnown('your rights', needed, installerLacks, (lacks, report) =>
+    lacks.length === 0
+      ? report.ok('you may install and upgrade')
+      : report.warning(`you may not: ${some(lacks)}`, 'install as a cluster administrator (ClusterRole cluster-admin)'),
+  )
 }
 
-function accountFinding({ components, podSecurity }: ClusterFacts): Finding {
-  const what = 'accounts'
-  const needed = 'each ServiceAccount of Oarlock has the rights of its role'
-  const failed = unknown(what, components, needed)
-  if (failed) return failed
-  const lacking = factOf(components).filter(({ missing }) => missing.length > 0)
-  if (lacking.length === 0)
-    return ok(
-      what,
-      `${factOf(components)
-        .map(({ name }) => name)
-        .join(', ')} have their rights`,
+function accountFinding(facts: ClusterFacts): Finding {
+  const { components, podSecurity } = facts
+  return whenKnown('accounts', 'each ServiceAccount of Oarlock has the rights of its role', components, (accounts, report) => {
+    const lacking = accounts.filter(({ missing }) => missing.length > 0)
+    if (lacking.length === 0) return report.ok(`${accounts.map(({ name }) => name).join(', ')} have their rights`)
+    const isInstalled = 'value' in podSecurity && podSecurity.value.has('oarlock-system')
+    const texts = lacking.map(
+      ({ name, missing }) => `oarlock-${name} may not ${missing[0]}${missing.length > 1 ? ` and ${missing.length - 1} more` : ''}`,
     )
-  const isInstalled = 'value' in podSecurity && podSecurity.value.has('oarlock-system')
-  const text = lacking.map(
-    ({ name, missing }) => `oarlock-${name} may not ${missing[0]}${missing.length > 1 ? ` and ${missing.length - 1} more` : ''}`,
-  )
-  return bad(what, isInstalled ? 'problem' : 'warning', text.join('; '), needed, install)
+    const fix = installOf(facts)
+    return isInstalled ? report.problem(texts.join('; '), fix) : report.warning(texts.join('; '), fix)
+  })
 }
 
 function storageFinding({ storageClasses, claims }: ClusterFacts): Finding {
-  const what = 'storage'
   const needed = 'a bound volume for the stores, or a default StorageClass for a new one'
-  const failed = unknown(what, claims, needed) ?? unknown(what, storageClasses, needed)
-  if (failed) return failed
-  const unbound = factOf(claims).filter(({ phase }) => phase !== 'Bound')
-  const fix =
-    'install a provisioner and mark its class: kubectl annotate storageclass NAME storageclass.kubernetes.io/is-default-class=true'
-  if (unbound.length > 0) {
-    const detail = unbound.map(({ name, phase }) => `claim oarlock-system/${name} is ${phase}`).join('; ')
-    return bad(what, 'problem', detail, needed, `kubectl describe pvc -n oarlock-system ${unbound[0]!.name}; ${fix}`)
-  }
-  const defaults = factOf(storageClasses).filter(({ isDefault }) => isDefault)
-  if (factOf(claims).length > 0) return ok(what, `${factOf(claims).length} claims in oarlock-system are bound`)
-  if (defaults.length > 0) return ok(what, `default StorageClass ${defaults.map(({ name }) => name).join(', ')}`)
-  return bad(what, 'warning', 'no default StorageClass, and no claim in oarlock-system', needed, fix)
+  return whenKnown('storage', needed, both(claims, storageClasses), ([existing, classes], report) => {
+    const unbound = existing.filter(({ phase }) => phase !== 'Bound')
+    const fix =
+      'install a provisioner and mark its class: kubectl annotate storageclass NAME storageclass.kubernetes.io/is-default-class=true'
+    if (unbound.length > 0) {
+      const detail = unbound.map(({ name, phase }) => `claim oarlock-system/${name} is ${phase}`).join('; ')
+      return report.problem(detail, `kubectl describe pvc -n oarlock-system ${unbound[0]!.name}; ${fix}`)
+    }
+    if (existing.length > 0) return report.ok(`${existing.length} claims in oarlock-system are bound`)
+    const defaults = classes.filter(({ isDefault }) => isDefault)
+    if (defaults.length > 0) return report.ok(`default StorageClass ${defaults.map(({ name }) => name).join(', ')}`)
+    return report.warning('no default StorageClass, and no claim in oarlock-system', fix)
+  })
 }
 
 function podSecurityFinding({ podSecurity }: ClusterFacts): Finding {
-  const what = 'Pod Security'
   const needed = 'label pod-security.kubernetes.io/enforce=restricted on oarlock-system and oarlock-workers'
-  const failed = unknown(what, podSecurity, needed)
-  if (failed) return failed
-  const levels = factOf(podSecurity)
-  if (levels.size === 0) return bad(what, 'warning', 'the namespaces of Oarlock do not exist', needed, install)
-  const text = [...levels].map(([name, level]) => `${name}: ${level ?? 'no label'}`).join(', ')
-  const weak = [...levels].filter(([, level]) => level !== 'restricted').map(([name]) => name)
-  if (weak.length === 0) return ok(what, text)
-  return bad(what, 'warning', text, needed, `kubectl label namespace ${weak.join(' ')} pod-security.kubernetes.io/enforce=restricted`)
+  return whenKnown('Pod Security', needed, podSecurity, (levels, report) => {
+    if (levels.size === 0) return report.warning('the namespaces of Oarlock do not exist', install)
+    const text = [...levels].map(([name, level]) => `${name}: ${level ?? 'no label'}`).join(', ')
+    const weak = [...levels].filter(([, level]) => level !== 'restricted').map(([name]) => name)
+    if (weak.length === 0) return report.ok(text)
+    return report.warning(text, `kubectl label namespace ${weak.join(' ')} pod-security.kubernetes.io/enforce=restricted`)
+  })
 }
 
 const servedBy = { stores: 'oarlock stores', join: 'oarlock join-service', queue: 'oarlock controller' } as Record<string, string>
 
-function endpointFindings({ endpoints }: ClusterFacts): Finding[] {
+function endpointFindings({ endpoints, servesRoles, server, isEmbedded }: ClusterFacts): Finding | Finding[] {
   const needed = 'each role publishes an address that workers and users reach'
-  const failed = unknown('addresses', endpoints, needed)
-  if (failed) return [failed]
-  return factOf(endpoints).map(({ role, url, unreachable }) => {
-    const what = `address ${role}`
-    if (url === undefined) {
-      const fix = `start ${servedBy[role]}: kubectl get pods -n oarlock-system`
-      return bad(what, role === 'stores' ? 'problem' : 'warning', 'not published', needed, fix)
-    }
-    if (unreachable === undefined) return ok(what, url)
-    const fix = 'an address in the cluster is not reached from outside: run oarlock doctor in a Pod, or check Service and NetworkPolicy'
-    return bad(what, 'warning', `${url} is not reached from here: ${unreachable}`, needed, fix)
-  })
+  if (servesRoles) return reportOf('addresses', needed).ok(`the server has all roles: ${server}`)
+  const look = isEmbedded ? '' : ': kubectl get pods -n oarlock-system'
+  return whenKnown('addresses', needed, endpoints, found =>
+    found.map(({ role, url, unreachable }) => {
+      const report = reportOf(`address ${role}`, needed)
+      if (url === undefined) {
+        const fix = `start ${servedBy[role]}${look}`
+        return role === 'stores' ? report.problem('not published', fix) : report.warning('not published', fix)
+      }
+      if (unreachable === undefined) return report.ok(url)
+      const fix = 'an address in the cluster is not reached from outside: run oarlock doctor in a Pod, or check Service and NetworkPolicy'
+      return report.warning(`${url} is not reached from here: ${unreachable}`, fix)
+    }),
+  )
 }
 
-function leaderFinding({ leader, clock }: ClusterFacts): Finding {
+function leaderFinding({ leader, clock, servesRoles, isEmbedded }: ClusterFacts): Finding {
   const what = 'controllers'
   const needed = 'a controller that renews the Lease oarlock-system/oarlock-controller'
-  const failed = unknown(what, leader, needed) ?? unknown(what, clock, needed)
-  if (failed) return failed
-  const lease = factOf(leader)
-  const fix = 'kubectl get pods -n oarlock-system, and the log of oarlock controller'
-  if (!lease) return bad(what, 'problem', 'no controller leads', needed, fix)
-  const ageMs = factOf(clock).serverNowMs - lease.renewedAtMs
-  const text = `${lease.holder} leads, renewed ${formatMs(Math.max(0, ageMs))} ago`
-  return ageMs > lease.durationMs + maxSkewMs ? bad(what, 'problem', text, needed, fix) : ok(what, text)
+  if (servesRoles) return reportOf(what, needed).ok('they run in the process of the server, without a Lease')
+  const fix = isEmbedded
+    ? 'start oarlock controller, and read its log'
+    : 'kubectl get pods -n oarlock-system, and the log of oarlock controller'
+  return whenKnown(what, needed, both(leader, clock), ([lease, { serverNowMs }], report) => {
+    if (!lease) return report.problem('no controller leads', fix)
+    const ageMs = serverNowMs - lease.renewedAtMs
+    const text = `${lease.holder} leads, renewed ${formatMs(Math.max(0, ageMs))} ago`
+    return ageMs > lease.durationMs + maxSkewMs ? report.problem(text, fix) : report.ok(text)
+  })
 }
 
 /** A renewal in the future shows a clock that is ahead; an old one shows a clock that is behind, or that nothing renews. */
 function leaseFinding(what: string, leases: Known<readonly LeaseFact[]>, { clock }: ClusterFacts, fix: string): Finding {
   const needed = `every Lease is renewed in time, by a clock at most ${maxSkewMs / 1_000} s from that of the API server`
-  const failed = unknown(what, leases, needed) ?? unknown(what, clock, needed)
-  if (failed) return failed
-  const { serverNowMs } = factOf(clock)
-  const found = factOf(leases)
-  const ages = found.map(({ name, renewedAtMs, durationMs }) => ({ name, ageMs: serverNowMs - renewedAtMs, durationMs }))
-  // The clock of the server is known to the second.
-  const ahead = ages.filter(({ ageMs }) => ageMs < -maxSkewMs - 1_000)
-  const stale = ages.filter(({ ageMs, durationMs }) => ageMs > Math.max(durationMs, staleNodeMs))
-  if (found.length === 0) return ok(what, 'no Leases')
-  if (ahead.length + stale.length === 0) return ok(what, `${found.length} renew their Leases`)
-  const parts = [
-    ...ahead.map(({ name, ageMs }) => `the clock of ${name} is ${formatMs(-ageMs)} ahead`),
-    ...stale.map(({ name, ageMs }) => `${name} has not renewed for ${formatMs(ageMs)}`),
-  ]
-  return bad(what, ahead.length > 0 ? 'problem' : 'warning', some(parts, '; '), needed, fix)
+  return whenKnown(what, needed, both(leases, clock), ([found, { serverNowMs }], report) => {
+    const ages = found.map(({ name, renewedAtMs, durationMs }) => ({ name, ageMs: serverNowMs - renewedAtMs, durationMs }))
+    // The clock of the server is known to the second.
+    const ahead = ages.filter(({ ageMs }) => ageMs < -maxSkewMs - 1_000)
+    const stale = ages.filter(({ ageMs, durationMs }) => ageMs > Math.max(durationMs, staleNodeMs))
+    if (found.length === 0) return report.ok('no Leases')
+    if (ahead.length + stale.length === 0) return report.ok(`${found.length} renew their Leases`)
+    const parts = [
+      ...ahead.map(({ name, ageMs }) => `the clock of ${name} is ${formatMs(-ageMs)} ahead`),
+      ...stale.map(({ name, ageMs }) => `${name} has not renewed for ${formatMs(ageMs)}`),
+    ]
+    return ahead.length > 0 ? report.problem(some(parts, '; '), fix) : report.warning(some(parts, '; '), fix)
+  })
 }
 
 function podBindingsFinding({ podBindings }: ClusterFacts): Finding {
-  const what = 'worker Pods'
   const needed = 'the bindings of worker Pods in the namespace of each pool'
-  const failed = unknown(what, podBindings, needed)
-  if (failed) return failed
-  const { namespaces, missing } = factOf(podBindings)
-  if (namespaces.length === 0) return ok(what, 'no pool has Pods in a namespace of its own')
-  if (missing.length === 0) return ok(what, `bound in ${some(namespaces)}`)
-  return bad(what, 'problem', `missing: ${some(missing)}`, needed, 'docs/kubernetes.md, "Worker Pods", has the bindings of a namespace')
+  return whenKnown('worker Pods', needed, podBindings, ({ namespaces, missing }, report) => {
+    if (namespaces.length === 0) return report.ok('no pool has Pods in a namespace of its own')
+    if (missing.length === 0) return report.ok(`bound in ${some(namespaces)}`)
+    return report.problem(`missing: ${some(missing)}`, 'docs/kubernetes.md, "Worker Pods", has the bindings of a namespace')
+  })
 }
 
-function poolFindings({ pools }: ClusterFacts): Finding[] {
+function poolFindings({ pools }: ClusterFacts): Finding | Finding[] {
   const needed = 'pools whose workers start'
-  const failed = unknown('pools', pools, needed)
-  if (failed) return [failed]
-  const failing = factOf(pools).filter(({ reason }) => reason !== '')
-  if (failing.length === 0) return [ok('pools', factOf(pools).length === 0 ? 'none' : `${factOf(pools).length} without failures`)]
-  return failing.map(({ name, reason, message }) =>
-    bad(`pool ${name}`, 'problem', `${reason}: ${message}`, needed, `oarlock describe workerpool ${name}`),
-  )
+  return whenKnown('pools', needed, pools, (all, report) => {
+    const failing = all.filter(({ reason }) => reason !== '')
+    if (failing.length === 0) return [report.ok(all.length === 0 ? 'none' : `${all.length} without failures`)]
+    return failing.map(({ name, reason, message }) =>
+      reportOf(`pool ${name}`, needed).problem(`${reason}: ${message}`, `oarlock describe workerpool ${name}`),
+    )
+  })
 }
 
 function tokenFinding({ joinTokens, clock }: ClusterFacts): Finding {
-  const what = 'join tokens'
   const needed = 'tokens that are valid while workers join with them'
-  const failed = unknown(what, joinTokens, needed) ?? unknown(what, clock, needed)
-  if (failed) return failed
-  const tokens = factOf(joinTokens)
-  const { serverNowMs } = factOf(clock)
-  const ending = tokens.filter(({ expiresAtMs }) => expiresAtMs - serverNowMs < expiringMs)
-  if (tokens.length === 0) return ok(what, 'none')
-  if (ending.length === 0) return ok(what, `${tokens.length} valid for more than a day`)
-  const texts = ending.map(({ id, pool, expiresAtMs }) => {
-    const leftMs = expiresAtMs - serverNowMs
-    return `${id} of pool ${pool} ${leftMs > 0 ? `expires in ${formatMs(leftMs)}` : `expired ${formatMs(-leftMs)} ago`}`
+  return whenKnown('join tokens', needed, both(joinTokens, clock), ([tokens, { serverNowMs }], report) => {
+    const ending = tokens.filter(({ expiresAtMs }) => expiresAtMs - serverNowMs < expiringMs)
+    if (tokens.length === 0) return report.ok('none')
+    if (ending.length === 0) return report.ok(`${tokens.length} valid for more than a day`)
+    const texts = ending.map(({ id, pool, expiresAtMs }) => {
+      const leftMs = expiresAtMs - serverNowMs
+      return `${id} of pool ${pool} ${leftMs > 0 ? `expires in ${formatMs(leftMs)}` : `expired ${formatMs(-leftMs)} ago`}`
+    })
+    return report.warning(some(texts, '; '), `oarlock token create --pool ${ending[0]!.pool}`)
   })
-  return bad(what, 'warning', some(texts, '; '), needed, `oarlock token create --pool ${ending[0]!.pool}`)
 }
 
 function some(names: readonly string[], separator = ', '): string {

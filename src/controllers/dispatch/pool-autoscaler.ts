@@ -1,4 +1,4 @@
-import type { Worker, WorkerPool } from '../../api/index.ts'
+import { defaults, type Worker, type WorkerPool } from '../../api/index.ts'
 import type { DispatchAction } from './dispatch-action.ts'
 import type { WriteOutcome } from './dispatch-event.ts'
 import { type ObjectVersion, versionOf } from './object-version.ts'
@@ -50,7 +50,7 @@ export class PoolAutoscaler {
       if (pool.spec.mode !== 'Pod' || !isDividedByTrustDomain(podsOf(pool))) continue
       const { name } = pool.metadata
       const { queued = 0, startable = 0 } = demand.get(name) ?? {}
-      const plan = planPods({ ...podsOf(pool), count: pool.spec.max ?? 4 })
+      const plan = planPods({ ...podsOf(pool), count: pool.spec.max ?? defaults.poolMax })
       plans.set(name, plan)
       demand.set(name, { queued, startable, needed: plan.needs.length })
     }
@@ -76,7 +76,7 @@ export class PoolAutoscaler {
       const { workers } = inventory.count(name)
       const starts = this.#starts.states.get(name)
       const started = actions.flatMap(action => (action.kind === 'StartWorkers' && action.pool === pool ? action.workers : [])).length
-      const room = (pool.spec.max ?? 4) - workers - (starts?.starting.length ?? 0)
+      const room = (pool.spec.max ?? defaults.poolMax) - workers - (starts?.starting.length ?? 0)
       if (room > 0 || needs.length <= started) continue
       const { drain, withdraw } = makeRoom({ inventory, pool, starts }, unused, needs.length - started)
       for (const worker of drain) drains.push({ worker, pool: name, reason: 'TrustDomain' })

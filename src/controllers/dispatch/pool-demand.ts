@@ -1,4 +1,4 @@
-import type { Worker, WorkerPool } from '../../api/index.ts'
+import { defaults, type Worker, type WorkerPool } from '../../api/index.ts'
 import { type Engines, unmetRequirement, type WorkerInventory } from './placement/index.ts'
 import type { PoolDemand } from './pool/index.ts'
 import { countStartable, type Requirements, type RunQueue } from './queue/index.ts'
@@ -18,7 +18,7 @@ export function demandOf({ queue, pools, inventory, workerTemplates }: PoolDeman
   if (classesByPool.size === 0) return demand
   for (const { metadata, spec } of pools) {
     const { name } = metadata
-    const { max = 4, slots = 1 } = spec
+    const { max = defaults.poolMax, slots = 1 } = spec
     const classes = (classesByPool.get(name) ?? []).filter(({ requirements }) =>
       wouldNewWorkerFit(requirements, inventory, workerTemplates.get(name)),
     )

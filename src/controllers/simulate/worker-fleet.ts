@@ -1,4 +1,4 @@
-import type { Worker, WorkerPoolSpec } from '../../api/index.ts'
+import { defaults, type Worker, type WorkerPoolSpec } from '../../api/index.ts'
 import { rfc3339 } from '../../kubernetes/object/index.ts'
 import {
   decidePoolSize,
@@ -47,7 +47,7 @@ export class WorkerFleet {
     this.spec = spec
     this.#inventory = inventory
     this.slots = spec.slots ?? 1
-    this.max = spec.max ?? 4
+    this.max = spec.max ?? defaults.poolMax
     this.#idleTimeoutMs = idleTimeoutMs({ spec })
     this.#createdAt = rfc3339(epochMs)
   }

@@ -90,7 +90,7 @@ export type PoolSize = {
  * @returns the desired number of workers, and how many to start now.
  */
 export function decidePoolSize({ spec, startable, needed: extra = 0, workers, busy, idle, min, state, nowMs }: PoolSizeInput): PoolSize {
-  const { slots = 1, max = 4 } = spec
+  const { slots = 1, max = defaults.poolMax } = spec
   const needed = busy + Math.ceil(startable / slots)
   const desired = Math.max(Math.min(needed, max), Math.min(min, max))
   const starting = state?.starting.length ?? 0

@@ -1,10 +1,11 @@
+import { anyTrustDomain } from '../placement/index.ts'
 import type { RunQueueEntry } from '../queue/index.ts'
 import type { WorkerPurpose } from './pool-driver.ts'
 
 /** A worker that is idle or starting, as far as it decides which Runs it can take. */
 export type UnusedWorker = {
   readonly name: string
-  /** Undefined: not decided yet. `*`: only Runs that require none. */
+  /** Undefined: not decided yet. `anyTrustDomain`: only Runs that require none. */
   readonly trustDomain?: string | undefined
 }
 
@@ -36,7 +37,7 @@ export function planWorkers(entries: Iterable<RunQueueEntry>, workers: readonly 
     const { trustDomain, pod } = request.requirements
     const remaining = free.get(trustDomain) ?? 0
     if (remaining > 0) free.set(trustDomain, remaining - 1)
-    else if (use(trustDomain, trustDomain ?? '*') || (pod === undefined && use(trustDomain, undefined))) continue
+    else if (use(trustDomain, trustDomain ?? anyTrustDomain) || (pod === undefined && use(trustDomain, undefined))) continue
     else {
       needs.push({ run: request.key, trustDomain: pod && trustDomain, pod })
       free.set(trustDomain, (free.get(trustDomain) ?? 0) + slots - 1)

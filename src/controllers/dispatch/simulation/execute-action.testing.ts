@@ -1,4 +1,4 @@
-import type { Run } from '../../../api/index.ts'
+import { defaults, type Run } from '../../../api/index.ts'
 import { rfc3339 } from '../../../kubernetes/object/index.ts'
 import type { DispatchAction } from '../dispatch-action.ts'
 import type { DispatchEvent } from '../dispatch-event.ts'
@@ -75,7 +75,7 @@ export function executeAction(action: DispatchAction, { simulation, server, work
           const process = { name: worker, pool: name, startedMs: simulation.nowMs, trustDomain: purposes.get(worker)?.trustDomain }
           if (!isLeading) simulation.observe({ kind: 'ProcessObserved', process })
         }
-        invariants.checkPoolMaximum(name, pool.spec.max ?? 4)
+        invariants.checkPoolMaximum(name, pool.spec.max ?? defaults.poolMax)
       }
       if (claim === undefined) start()
       else {

@@ -1,4 +1,4 @@
-import type { Worker, WorkerPool } from '../../../api/index.ts'
+import { defaults, type Worker, type WorkerPool } from '../../../api/index.ts'
 import { enginesOf, formatMemory, unmetRequirement } from '../placement/index.ts'
 import { domainFailure, type StartState } from '../pool/index.ts'
 import type { FifoQueue, Requirements, RunQueue } from '../queue/index.ts'
@@ -157,7 +157,7 @@ function capacityReason(pool: WorkerPool, workers: number, state: StartState | u
       message: `no worker of pool ${name} has joined; create a token for one with: oarlock token create --pool ${name}`,
     }
   }
-  const { max = 4 } = pool.spec
+  const { max = defaults.poolMax } = pool.spec
   if (max === 0) return { reason: 'PoolLimit', message: `pool ${name} allows no workers: spec.max is 0` }
   if (state && state.failures > 0 && nowMs < state.notBeforeMs) {
     return { reason: 'WorkerStartFailed', message: `workers of pool ${name} fail to start: ${state.lastFailure?.message}` }

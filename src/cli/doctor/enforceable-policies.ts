@@ -1,5 +1,5 @@
 import type { IsolationLevel, Network } from '../../api/index.ts'
-import type { Finding } from '../doctor/finding.ts'
+import type { Finding } from './finding.ts'
 
 export type Machine = {
   /** Isolation levels that its workers support. */
