@@ -117,7 +117,8 @@ export class ClusterNode {
     const { containerd, kubelet, coredns } = this.#programs
     await Promise.all([kubelet.kill(), coredns.kill(), this.#programs['kube-proxy'].kill()])
     try {
-      for (const { id } of this.containers()) this.#ctr('tasks', 'kill', '--signal=SIGKILL', '--all', id)
+      // One that has just ended must not keep the others.
+      for (const { id } of this.containers()) this.#tryCtr('tasks', 'kill', '--signal=SIGKILL', '--all', id)
       for (let i = 0; i < 50 && this.containers().length > 0; i++) {
         for (const { id } of this.containers()) this.#tryCtr('tasks', 'delete', '--force', id)
       }
