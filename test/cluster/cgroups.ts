@@ -20,17 +20,31 @@ export function createCgroup(name: string): void {
   }
 }
 
-/** Removes a cgroup with those below it, whose processes have ended. */
+/** Removes a cgroup with those below it, and kills what still runs in them. */
 export async function removeCgroup(name: string): Promise<void> {
   for (const hierarchy of cgroupHierarchies()) {
     const directory = join(hierarchy, name)
     // The kernel frees a cgroup some time after its last process has ended.
     for (let attempt = 1; existsSync(directory); attempt++) {
+      killAll(directory)
       try {
         remove(directory)
       } catch (error) {
-        if (attempt === 100) throw error
+        if (attempt === 300) throw error
         await sleep(50)
+      }
+    }
+  }
+}
+
+function killAll(directory: string): void {
+  for (const entry of readdirSync(directory, { withFileTypes: true, recursive: true })) {
+    if (entry.name !== 'cgroup.procs') continue
+    for (const pid of readFileSync(join(entry.parentPath, entry.name), 'utf8').split('\n').filter(Boolean)) {
+      try {
+        process.kill(Number(pid), 'SIGKILL')
+      } catch {
+        // It has ended.
       }
     }
   }
