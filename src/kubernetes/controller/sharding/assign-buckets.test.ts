@@ -1,8 +1,8 @@
 import { deepEqual, equal, ok } from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { assignBuckets, assignLive, noSlot } from './assign-buckets.ts'
-import { bucketCount } from './bucket.ts'
+import { assignBuckets, assignLive } from './assign-buckets.ts'
+import { bucketCount, noSlot } from './bucket.ts'
 
 const none = new Int16Array(bucketCount).fill(noSlot)
 
@@ -29,7 +29,7 @@ const slotSet = fc.uniqueArray(fc.integer({ min: 0, max: 20 }), { minLength: 1, 
 test('over any sequence of memberships no slot exceeds its share, and at most 5 % more buckets move than must', () => {
   fc.assert(
     fc.property(fc.array(slotSet, { minLength: 1, maxLength: 8 }), sequence => {
-      let ring = { homes: none, targets: none }
+      let ring: Parameters<typeof assignLive>[0] & { targets: Int16Array } = { homes: none, targets: none }
       let moved = 0
       let minimum = 0
       for (const slots of sequence) {
@@ -63,7 +63,7 @@ test('one slot that joins or leaves moves only what it gets or had', () => {
 
 test('a rolling restart moves each bucket away and back, never more', () => {
   const slots = [0, 1, 2, 3, 4]
-  let ring = assignLive({ homes: none, targets: none }, slots)
+  let ring: { homes: Int16Array; targets: Int16Array } = assignLive({ homes: none, targets: none }, slots)
   const first = ring.targets
   const moves = new Uint8Array(bucketCount)
   for (const restarted of slots) {

@@ -1,7 +1,4 @@
-import { bucketCount } from './bucket.ts'
-
-/** The owner of a bucket that no slot has. */
-export const noSlot = -1
+import { bucketCount, maxSlots, noSlot } from './bucket.ts'
 
 /** The slot of each bucket, or {@link noSlot}. */
 export type Assignment = ArrayLike<number>
@@ -19,8 +16,17 @@ export function assignBuckets(
 ): Int16Array {
   const next = Int16Array.from(before)
   if (slots.length === 0) return next
-  const load = new Map(slots.map(slot => [slot, 0]))
-  for (const slot of next) if (load.has(slot)) load.set(slot, load.get(slot)! + 1)
+  const counts = new Uint16Array(maxSlots)
+  let unassigned = 0
+  for (let bucket = 0; bucket < bucketCount; bucket++) {
+    const slot = next[bucket]!
+    if (slot >= 0) counts[slot]!++
+    else unassigned++
+  }
+  const load = new Map(slots.map(slot => [slot, counts[slot]!]))
+  const most = Math.ceil(bucketCount / slots.length)
+  const isAssigned = unassigned === 0 && slots.reduce((sum, slot) => sum + counts[slot]!, 0) === bucketCount
+  if (isAssigned && slots.every(slot => counts[slot]! <= most)) return next
   const share = Math.floor(bucketCount / slots.length)
   let larger = bucketCount - share * slots.length
   const room = new Map<number, number>()
@@ -62,16 +68,21 @@ export function assignLive(
   { homes, targets }: { homes: Assignment; targets: Assignment },
   live: readonly number[],
 ): { homes: Int16Array; targets: Int16Array } {
-  if (live.length === 0) return { homes: Int16Array.from(homes), targets: Int16Array.from(targets) }
-  const withHome = new Set(Array.from(homes))
-  if (live.some(slot => !withHome.has(slot))) {
+  const sameHomes = Int16Array.from(homes)
+  if (live.length === 0) return { homes: sameHomes, targets: Int16Array.from(targets) }
+  if (live.some(slot => !sameHomes.includes(slot))) {
     const moved = assignBuckets(targets, live)
     return { homes: moved, targets: moved.slice() }
   }
   const isLive = new Set(live)
-  const isHome = (bucket: number) => isLive.has(homes[bucket]!)
-  const start = Int16Array.from(targets, (slot, bucket) => (isHome(bucket) ? homes[bucket]! : slot))
-  return { homes: Int16Array.from(homes), targets: assignBuckets(start, live, isHome) }
+  const start = Int16Array.from(targets)
+  const isHome = new Uint8Array(bucketCount)
+  for (let bucket = 0; bucket < bucketCount; bucket++) {
+    if (!isLive.has(sameHomes[bucket]!)) continue
+    isHome[bucket] = 1
+    start[bucket] = sameHomes[bucket]!
+  }
+  return { homes: sameHomes, targets: assignBuckets(start, live, bucket => isHome[bucket] === 1) }
 }
 
 /** The score of a slot for a bucket, evenly distributed over 32 bits (the finalizer of MurmurHash3). */

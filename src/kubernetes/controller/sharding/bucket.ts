@@ -3,6 +3,12 @@ import { fnv1a64, formatShardSelector, type ShardRange } from '../../object/inde
 /** Into how many buckets the keys of a sharded controller are divided. */
 export const bucketCount = 1_024
 
+/** Most slots that a ring can have: it stores the slot of a bucket as one character. */
+export const maxSlots = 62
+
+/** In place of the slot of a bucket that none has. */
+export const noSlot = -1
+
 /** Buckets are the top ten bits of a 64-bit hash, so that a bucket is one range of hashes. */
 const bucketBits = 10
 

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os'
-import { maxSlots } from './ring.ts'
+import { maxSlots } from './bucket.ts'
 
 /** How the replicas of an operator share its keys. All replicas of one operator must have the same `name`, `namespace` and durations. */
 export type ShardOptions = {

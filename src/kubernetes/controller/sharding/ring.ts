@@ -1,11 +1,7 @@
-import { noSlot } from './assign-buckets.ts'
-import { bucketCount } from './bucket.ts'
+import { bucketCount, noSlot } from './bucket.ts'
 
 /** The holder of a bucket after the ring was lost: any member may still work on it, until all have acknowledged the new ring. */
 export const unknownSlot = -2
-
-/** Most slots that a ring can have: it stores a bucket's slot as one character. */
-export const maxSlots = 62
 
 /** The member that has a slot. */
 export type RingMember = {

@@ -95,7 +95,7 @@ function memberOf(slot: number, ring: Ring, lease: KubeObject<LeaseBody> | undef
     slot,
     session: lease?.spec?.holderIdentity || undefined,
     isLeaving: parseReport(lease?.metadata.annotations?.[reportAnnotation])?.isLeaving ?? false,
-    renewTime: lease?.spec?.renewTime,
+    renewTime: lease?.spec?.renewTime ?? undefined,
     buckets: bucketsWhere(bucket => holders[bucket] === slot),
     gaining: bucketsWhere(bucket => targets[bucket] === slot && holders[bucket] !== slot),
     losing: bucketsWhere(bucket => holders[bucket] === slot && targets[bucket] !== slot && releasing[bucket] === 1),
