@@ -31,7 +31,7 @@ export { mergeDiff } from './merge-diff.ts'
 export { NotLeaderError } from './not-leader-error.ts'
 export { type Change, type Predicate, predicates } from './predicates.ts'
 export type { ProbeOptions } from './probe-server.ts'
-export { type Reconcile, type ReconcileRequest, type Result, TerminalError } from './reconcile.ts'
+export { type Reconcile, type ReconcileRequest, type Result, type ShardOfKey, TerminalError } from './reconcile.ts'
 export {
   type Buckets,
   bucketCount,
@@ -42,6 +42,7 @@ export {
   NotOwnerError,
   readShards,
   ringLabel,
+  type ShardCounts,
   type ShardMember,
   type ShardOptions,
   type ShardView,

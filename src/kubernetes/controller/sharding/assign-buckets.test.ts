@@ -12,6 +12,8 @@ function loads(assignment: Int16Array): Map<number, number> {
   return counts
 }
 
+const rangesOf = (assignment: Int16Array, slot: number) =>
+  assignment.filter((owner, bucket) => owner === slot && assignment[bucket + 1] !== slot).length
 const movesOf = (before: Int16Array, after: Int16Array) => after.filter((slot, bucket) => slot !== before[bucket]).length
 
 /** The fewest moves that bring each of `slots` to at most its share, by trying which of them keeps how many. */
@@ -40,6 +42,8 @@ test('over any sequence of memberships no slot exceeds its share, and at most 5 
           [...counts].filter(([slot, count]) => !slots.includes(slot) || count > share),
           [],
         )
+        // Each range is about 100 characters of a URL.
+        for (const slot of slots) ok(rangesOf(next.targets, slot) <= 60, `${rangesOf(next.targets, slot)} ranges`)
         moved += movesOf(ring.targets, next.targets)
         minimum += fewestMoves(ring.targets, slots)
         ring = next

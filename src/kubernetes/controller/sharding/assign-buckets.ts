@@ -24,9 +24,10 @@ export function assignBuckets(
     else unassigned++
   }
   const load = new Map(slots.map(slot => [slot, counts[slot]!]))
+  const least = Math.floor(bucketCount / slots.length)
   const most = Math.ceil(bucketCount / slots.length)
   const isAssigned = unassigned === 0 && slots.reduce((sum, slot) => sum + counts[slot]!, 0) === bucketCount
-  if (isAssigned && slots.every(slot => counts[slot]! <= most)) return next
+  if (isAssigned && slots.every(slot => counts[slot]! >= least && counts[slot]! <= most)) return next
   const share = Math.floor(bucketCount / slots.length)
   let larger = bucketCount - share * slots.length
   const room = new Map<number, number>()
@@ -85,9 +86,15 @@ export function assignLive(
   return { homes: sameHomes, targets: assignBuckets(start, live, bucket => isHome[bucket] === 1) }
 }
 
+/**
+ * Adjacent buckets that are scored as one, so that the buckets of a slot are few ranges: with a score for each, a selector of 512 buckets would
+ * be a URL of 23 KB, which servers and proxies refuse.
+ */
+const blockSize = 16
+
 /** The score of a slot for a bucket, evenly distributed over 32 bits (the finalizer of MurmurHash3). */
 function score(slot: number, bucket: number): number {
-  let hash = Math.imul(slot * bucketCount + bucket + 1, 0x9e3779b1)
+  let hash = Math.imul(slot * bucketCount + Math.floor(bucket / blockSize) + 1, 0x9e3779b1)
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
   return (hash ^ (hash >>> 16)) >>> 0

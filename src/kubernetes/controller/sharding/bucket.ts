@@ -18,6 +18,9 @@ const bucketBits = 10
  */
 export const bucketLabel = 'sharding.oarlock.dev/bucket'
 
+/** Name of the index of a sharded cache by bucket. */
+export const bucketIndex = 'sharding.oarlock.dev/bucket'
+
 /** A set of buckets, in rising order. */
 export type Buckets = readonly number[]
 

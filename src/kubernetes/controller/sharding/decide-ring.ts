@@ -28,7 +28,7 @@ export type RingFacts = {
 }
 
 /**
- * The ring that should replace the current one; undefined if nothing is to be changed. Whoever writes it sends the version of the Lease that
+ * The ring that should replace the current one; undefined if nothing is to be changed. The writer sends the version of the Lease that
  * it was decided from, so that of two writers one gets Conflict. It may be decided from old reports: what a member acknowledged stays true
  * for the version of the ring that it names, and a session that has ended never returns.
  *

@@ -8,3 +8,4 @@ export { type Buckets, bucketCount, bucketLabel, bucketLabelSelectorOf, bucketOf
 export { NotOwnerError } from './not-owner-error.ts'
 export type { ShardOptions } from './options.ts'
 export { readShards, ringLabel, type ShardMember, type ShardView } from './shard-view.ts'
+export type { ShardCounts } from './shards.ts'

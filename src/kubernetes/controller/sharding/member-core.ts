@@ -47,10 +47,12 @@ export type MemberOrders = {
   readonly ringUid: string
   readonly version: number
   readonly fence: number
+  /** Whether the ring has this session: until then, nothing is allowed or wanted. */
+  readonly isMember: boolean
   /** 1 for buckets that it may work on while its Lease is valid. */
-  readonly allowed: Uint8Array
+  readonly allowed: Uint8Array<ArrayBuffer>
   /** 1 for buckets that its caches should have. */
-  readonly wanted: Uint8Array
+  readonly wanted: Uint8Array<ArrayBuffer>
 }
 
 type Own = { slot: number; session: string; validUntilMs: number; sentMs: number }
@@ -165,6 +167,7 @@ export class MemberCore {
       ringUid: uid,
       version: ring.version,
       fence: fenceOf(resourceVersion, ring.version),
+      isMember,
       allowed: new Uint8Array(bucketCount),
       wanted: new Uint8Array(bucketCount),
     }

@@ -37,7 +37,7 @@ const defects: { name: string; defect: Defect; want: RegExp }[] = [
   },
   {
     name: 'a member that does not check before each call',
-    defect: { isHeld: () => true },
+    defect: { mayWrite: () => true },
     want: /calls of .* after the next owner's|never stopped/,
   },
   {

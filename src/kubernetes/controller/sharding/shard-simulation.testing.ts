@@ -32,8 +32,8 @@ export type Defect = {
   durations?: { leaseDurationMs: number; renewDeadlineMs: number; recordedSeconds: number }
   /** What the members acknowledge instead of the truth. */
   report?(progress: MemberProgress): MemberProgress
-  /** Whether work may begin or continue, instead of the truth. */
-  isHeld?(tenure: Tenure): boolean
+  /** Whether a call may be sent, instead of the truth. */
+  mayWrite?(tenure: Tenure): boolean
 }
 
 export type SimulationOptions = {
@@ -204,9 +204,10 @@ export class ShardSimulation {
     }
   }
 
-  /** Buckets that no running member owns. */
+  /** Buckets that no running member owns, and on which none is still working. */
   get idle(): number[] {
-    return this.owners.flatMap((owner, bucket) => (owner?.believes(bucket) ? [] : [bucket]))
+    const busy = new Set(this.members.filter(member => member.isRunning).flatMap(member => member.tenures.busy))
+    return this.owners.flatMap((owner, bucket) => (owner?.believes(bucket) || busy.has(bucket) ? [] : [bucket]))
   }
 
   #idleEnds(bucket: number, member: SimulatedMember): void {
@@ -559,7 +560,7 @@ export class SimulatedMember {
     const { defect } = simulation.options
     const tenure = this.tenures.find(bucket)
     if (!tenure) return
-    const isHeld = () => defect?.isHeld?.(tenure) ?? tenure.isHeld()
+    const mayWrite = () => defect?.mayWrite?.(tenure) ?? tenure.mayWrite()
     const end = this.tenures.begin(tenure)
     let callsLeft = 1 + Math.floor(simulation.random() * 3)
     const finish = () => {
@@ -569,7 +570,7 @@ export class SimulatedMember {
     }
     const call = () =>
       this.#run(() => {
-        if (tenure.signal.aborted || !isHeld() || callsLeft-- === 0) {
+        if (!mayWrite() || callsLeft-- === 0) {
           finish()
           return
         }

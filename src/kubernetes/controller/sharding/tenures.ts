@@ -11,8 +11,10 @@ export type Tenure = {
   readonly ringVersion: number
   /** Aborts when the work must end now. */
   readonly signal: AbortSignal
-  /** Whether work may begin, or a write be sent, at this instant; correct even immediately after the process was stopped for a while. */
+  /** Whether work may begin at this instant; correct even immediately after the process was stopped for a while. */
   isHeld(): boolean
+  /** Whether a write may be sent at this instant: also while work ends that began before the bucket had to be given up. */
+  mayWrite(): boolean
 }
 
 type Held = Tenure & { aborting: AbortController; isAllowed: boolean; running: number }
@@ -127,6 +129,8 @@ export class Tenures {
       isAllowed: true,
       running: 0,
       isHeld: () => tenure.isAllowed && this.#isValid(),
+      // Others get the bucket only after its last work has ended, or this process's Lease.
+      mayWrite: () => (tenure.isAllowed || tenure.running > 0) && !aborting.signal.aborted && this.#isValid(),
     }
     return tenure
   }
