@@ -1,4 +1,4 @@
-import { fnv1a64, formatShardSelector, type ShardRange } from '../../object/index.ts'
+import { formatShardSelector, type ShardRange, shardHashHigh } from '../../object/index.ts'
 
 /** Into how many buckets the keys of a sharded controller are divided. */
 export const bucketCount = 1_024
@@ -26,8 +26,7 @@ export type Buckets = readonly number[]
 
 /** The bucket of an object, from 0 to 1,023: the top ten bits of the 64-bit FNV-1a hash of its UID. */
 export function bucketOf(uid: string): number {
-  const [high] = fnv1a64(uid)
-  return high >>> (32 - bucketBits)
+  return shardHashHigh(uid) >>> (32 - bucketBits)
 }
 
 /**
