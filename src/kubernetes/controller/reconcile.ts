@@ -13,6 +13,11 @@ export type ShardOfKey = {
   readonly fence: number
   /** The version of the ring when this process got the bucket. */
   readonly ringVersion: number
+  /**
+   * Whether a call may be sent at this instant. `request.client` checks it before each write; check it before each call to another system. The
+   * signal alone is not enough: when a stopped process continues, its timers have not run yet.
+   */
+  mayWrite(): boolean
 }
 
 /** What a reconcile is called with. */
