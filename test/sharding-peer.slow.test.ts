@@ -14,7 +14,7 @@ const skip = peerMissing()
 for (const shardedListAndWatch of [true, false])
   test(`kube-apiserver ${shardedListAndWatch ? 'with' : 'without'} ShardedListAndWatch: processes that are killed, stopped, cut off and restarted share keys, each with one owner`, {
     skip,
-  }, async () => {
+  }, async context => {
     const peer = await startPeer({ shardedListAndWatch })
     const directory = await mkdtemp(join(tmpdir(), 'oarlock-sharding-peer-'))
     const client = await createClient({ cluster: { server: peer.url, token: peer.tokens.admin, insecureSkipTlsVerify: true } })
@@ -27,8 +27,9 @@ for (const shardedListAndWatch of [true, false])
       const selected = await client.resource(configMapResource).list({ namespace: 'sharded', shardSelector: shardSelectorOf([0, 1, 2]) })
       equal((selected.metadata as { shardInfo?: object }).shardInfo !== undefined, shardedListAndWatch)
       equal(selected.items.length < 60, shardedListAndWatch)
-      const { lines } = await processes.surviveFaults()
+      const { lines, longestIdleMs } = await processes.surviveFaults()
       ok(lines > 1_000, `${lines} calls`)
+      context.diagnostic(`${lines} calls, a key was idle for ${Math.round(longestIdleMs)} ms at most`)
     } finally {
       await processes?.close()
       await client.close()

@@ -1,2 +1,2 @@
-/** Of the ring in `sharding-processes.test.ts`. */
-export const shardedDurations = { leaseDurationMs: 3_000, renewDeadlineMs: 2_000, retryPeriodMs: 400 }
+/** Of the ring of `ShardedProcesses`. */
+export const shardedDurations = { leaseDurationMs: 4_000, renewDeadlineMs: 2_500, retryPeriodMs: 400 }
