@@ -1,14 +1,14 @@
-import { randomUUID } from 'node:crypto'
 import type { Client } from '../client/index.ts'
-import { isReason, type KubeObject, parseKey, type Resource } from '../object/index.ts'
+import { isReason, type KubeObject, type Resource } from '../object/index.ts'
 import { coerceError, type Log } from '../util/log.ts'
 import type { Timers } from '../util/timers.ts'
 import { lowPriority, type RetryRate, WorkQueue } from '../util/work-queue.ts'
 import type { Informer, InformerOptions } from './informer.ts'
+import { identify, LazyReconcileRequest, type OwnCaches } from './lazy-reconcile-request.ts'
 import type { Metrics } from './metrics.ts'
 import { NotLeaderError } from './not-leader-error.ts'
 import type { Predicate } from './predicates.ts'
-import { decideOutcome, isPanic, isTerminal, type Reconcile, type ReconcileRequest, TerminalError } from './reconcile.ts'
+import { decideOutcome, isPanic, isTerminal, type Reconcile, TerminalError } from './reconcile.ts'
 import { schemaViolationOf } from './schema-violation.ts'
 import { type Buckets, bucketIndex } from './sharding/bucket.ts'
 import { NotOwnerError } from './sharding/not-owner-error.ts'
@@ -230,7 +230,7 @@ export class Controller {
             continue
           }
           const endTenure = tenure && shards?.begin(tenure)
-          const startedMs = host.timers.nowMs()
+          const startedMs = slowest ? host.timers.nowMs() : 0
           let isStuck = false
           host.metrics.workers(name, ++active)
           await this.#reconcile(key, queue, host, { log, aborting, own, tenure }, () => {
@@ -241,9 +241,9 @@ export class Controller {
             else this.#stuck--
           })
           host.metrics.workers(name, --active)
-          if (queue.failures(key) === 0) keys?.forget(key)
+          if (keys && queue.failures(key) === 0) keys.forget(key)
           queue.done(key)
-          slowest?.record(key, (host.timers.nowMs() - startedMs) / 1_000, host.timers.nowMs())
+          if (slowest) slowest.record(key, (host.timers.nowMs() - startedMs) / 1_000, host.timers.nowMs())
           endTenure?.()
           if (isStuck) {
             this.#stuck--
@@ -275,8 +275,8 @@ export class Controller {
     const { timeoutMs } = this.#options
     const startedMs = host.timers.nowMs()
     const deadline = timeoutMs === undefined ? undefined : new AbortController()
-    const signals = [aborting, tenure?.signal, deadline?.signal].filter(each => each !== undefined)
-    const signal = signals.length === 1 ? aborting : AbortSignal.any(signals)
+    let signal = deadline ? AbortSignal.any([aborting, deadline.signal]) : aborting
+    if (tenure) signal = AbortSignal.any([signal, tenure.signal])
     const attempt = queue.failures(text)
     const shard = tenure && { tenure, client: host.shardClientOf(parseQueueKey(text).cluster, tenure) }
     const request = new LazyReconcileRequest(text, attempt, signal, log, own, shard)
@@ -386,81 +386,7 @@ export class Controller {
   }
 }
 
-/** Caches of the objects of `for`, by cluster. */
-type OwnCaches = ReadonlyMap<string | undefined, { informer: Informer<unknown>; client: Client }>
-
-/** A class because of its lazy parts: most reconciles log nothing, and a child logger per reconcile would cost more than the queue. */
-class LazyReconcileRequest implements ReconcileRequest {
-  readonly key: string
-  readonly cluster: string | undefined
-  readonly attempt: number
-  readonly signal: AbortSignal
-  readonly client: Client
-  readonly informer: Informer<unknown>
-  readonly shard: ReconcileRequest['shard']
-  readonly #log: Log
-  #child: Log | undefined
-  #reconcileId: string | undefined
-  #object: KubeObject<unknown> | undefined
-  #hasRead = false
-
-  constructor(
-    text: string,
-    attempt: number,
-    signal: AbortSignal,
-    log: Log,
-    own: OwnCaches,
-    shard: { tenure: Tenure; client: Client } | undefined,
-  ) {
-    const { key, cluster } = parseQueueKey(text)
-    const { client, informer } = own.get(cluster) as { informer: Informer<unknown>; client: Client }
-    this.key = key
-    this.cluster = cluster
-    this.attempt = attempt
-    this.signal = signal
-    this.client = shard?.client ?? client
-    this.informer = informer
-    this.shard = shard?.tenure
-    this.#log = log
-    // Now, while the bucket is held: an object that leaves the cache with its bucket must not look deleted.
-    if (shard) void this.object
-  }
-
-  get object(): KubeObject<unknown> | undefined {
-    // Read once, so that a check of it holds for the rest of the reconcile.
-    if (!this.#hasRead) this.#object = this.informer.get(this.key)
-    this.#hasRead = true
-    return this.#object
-  }
-
-  get name(): string {
-    return parseKey(this.key).name
-  }
-
-  get namespace(): string | undefined {
-    return parseKey(this.key).namespace
-  }
-
-  get reconcileId(): string {
-    this.#reconcileId ??= randomUUID()
-    return this.#reconcileId
-  }
-
-  get log(): Log {
-    this.#child ??= this.#log.child({
-      key: this.key,
-      reconcileId: this.reconcileId,
-      ...(this.cluster !== undefined && { cluster: this.cluster }),
-    })
-    return this.#child
-  }
-}
-
 /** The keys of the cached objects in these buckets. */
 function* keysOf(informer: Informer<unknown>, buckets: Buckets): Generator<string> {
   for (const bucket of buckets) yield* informer.indexKeys(bucketIndex, String(bucket))
-}
-
-function identify({ key, cluster, reconcileId, attempt }: LazyReconcileRequest) {
-  return { key, cluster, reconcileId, attempt }
 }
