@@ -496,13 +496,14 @@ export class MemberCore {
   }
 
   /**
-   * After a time in which nothing was heard, others are given their full time again: their renewals may be on the way, and a clock that jumped
-   * must not make them expire. Later is always safe.
+   * A time in which nothing was heard does not count against others: their renewals may be on the way, and a clock that jumped must not make them
+   * expire. Later is always safe.
    */
   #hear(nowMs: number): void {
     if (!this.#isInContact(nowMs)) {
-      for (const seen of this.#seen.values()) seen.seenMs = nowMs
-      for (const slot of this.#missingSinceMs.keys()) this.#missingSinceMs.set(slot, nowMs)
+      const silentMs = nowMs - this.#heardMs
+      for (const seen of this.#seen.values()) seen.seenMs += silentMs
+      for (const [slot, sinceMs] of this.#missingSinceMs) this.#missingSinceMs.set(slot, sinceMs + silentMs)
     }
     this.#heardMs = nowMs
   }
