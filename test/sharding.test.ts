@@ -1,7 +1,15 @@
 import { deepEqual, equal, ok } from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
 import { Registry } from 'prom-client'
-import { configMapResource, createClient, leaseResource, secretResource } from '../src/kubernetes/client/index.ts'
+import {
+  type Client,
+  configMapResource,
+  createClient,
+  leaseResource,
+  type RequestOptions,
+  secretResource,
+  WrappedClient,
+} from '../src/kubernetes/client/index.ts'
 import {
   applyOwned,
   bucketLabel,
@@ -55,7 +63,7 @@ type Member = { manager: Manager; reconciled: Map<string, number>; requests: Rec
 async function start(
   shards: ShardOptions,
   reconcile: (request: ReconcileRequest<unknown>) => Promise<void> = async () => undefined,
-  options: { registry?: Registry } = {},
+  options: { registry?: Registry; client?: Client } = {},
 ): Promise<Member> {
   const manager = new Manager({ client: api.client, log: silentLog, shards, ...options })
   const reconciled = new Map<string, number>()
@@ -239,6 +247,34 @@ test('a replica without a slot is ready, works on nothing, and takes over when a
   managers.delete(one.manager)
   await eventually(() => standby.reconciled.size === boatNames.length, 'all keys')
   ok(standby.requests[0]!.shard!.fence > one.requests[0]!.shard!.fence)
+})
+
+/** A server without KEP-5866 ignores the parameter. */
+class WithoutShardSelector extends WrappedClient {
+  override request(options: RequestOptions) {
+    return super.request(this.#strip(options))
+  }
+
+  override stream(options: RequestOptions) {
+    return super.stream(this.#strip(options))
+  }
+
+  #strip(options: RequestOptions): RequestOptions {
+    const { shardSelector: _, ...query } = options.query ?? {}
+    return { ...options, query }
+  }
+}
+
+test('a server that ignores shardSelector: each member keeps its part only, and each key has one owner', async () => {
+  const boats = await createBoats()
+  const ring = newRing(2)
+  const client = new WithoutShardSelector(api.client)
+  const members = [await start(ring, undefined, { client }), await start(ring, undefined, { client })]
+  await eventually(() => members.every(member => activeOf(member) === 512), 'two halves')
+  await eventually(() => boats.every(boat => members.some(({ reconciled }) => reconciled.has(`default/${boat.metadata.name}`))), 'all keys')
+  const caches = members.map(({ manager }) => manager.informer(boatResource, { sharded: 'root' }))
+  await eventually(() => caches.reduce((sum, { size }) => sum + size, 0) === boats.length, 'each object in one cache')
+  for (const boat of boats) equal(members.filter(({ manager }) => manager.shards?.owns(boat.metadata.uid)).length, 1)
 })
 
 test('a deleted root is reconciled once more by its owner, and by no other member', async () => {
