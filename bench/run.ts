@@ -35,6 +35,7 @@ const benches: Record<string, () => Promise<{ bench(args: string[]): Promise<Ben
   pause: () => import('./faults/pause.ts'),
   failover: () => import('./faults/failover.ts'),
   simulate: () => import('./simulate.ts'),
+  'shard-simulation': () => import('./shard-simulation.ts'),
   soak: () => import('./soak.ts'),
   stall: () => import('./stall.ts'),
   attack: () => import('./attack.ts'),

@@ -6,7 +6,7 @@ import * as controllerExports from '../src/kubernetes/controller/index.ts'
 import { metricsOn } from '../src/kubernetes/controller/metrics.ts'
 import * as testingExports from '../src/kubernetes/testing/index.ts'
 
-const guide = readFileSync('docs/controller-library.md', 'utf8')
+const guide = readFileSync('docs/controller-library.md', 'utf8') + readFileSync('docs/sharding.md', 'utf8')
 /** What the first column of a table names; the tables' other columns may mention anything. */
 const named = new Set(
   [...guide.matchAll(/^\| ([^|]+) \|/gm)].flatMap(([, cell]) => [...(cell as string).matchAll(/`(\w+)`/g)].map(([, name]) => name)),
@@ -17,6 +17,7 @@ for (const { type, file } of [
   { type: 'Selection', file: 'src/kubernetes/controller/selection.ts' },
   { type: 'InformerOptions<Body>', file: 'src/kubernetes/controller/informer.ts' },
   { type: 'ControllerOptions<Body>', file: 'src/kubernetes/controller/controller.ts' },
+  { type: 'ShardOptions', file: 'src/kubernetes/controller/sharding/options.ts' },
   { type: 'ClientOptions', file: 'src/kubernetes/client/client.ts' },
   { type: 'Faults', file: 'src/kubernetes/testing/fault-client.ts' },
 ]) {

@@ -24,11 +24,15 @@ export type Peer = Target & {
   pids: number[]
 }
 
-/**
- * Starts etcd and kube-apiserver on free ports, in a temporary directory. `close` ends both and removes the directory.
- * @param options.fsync true for measurements: etcd syncs every write to disk. Default: false.
- */
-export async function startPeer({ fsync = false }: { fsync?: boolean } = {}): Promise<Peer> {
+export type PeerOptions = {
+  /** True for measurements: etcd syncs every write to disk. Default: false. */
+  fsync?: boolean
+  /** The feature gate of `shardSelector`; default: true. */
+  shardedListAndWatch?: boolean
+}
+
+/** Starts etcd and kube-apiserver on free ports, in a temporary directory. `close` ends both and removes the directory. */
+export async function startPeer({ fsync = false, shardedListAndWatch = true }: PeerOptions = {}): Promise<Peer> {
   const missing = peerMissing()
   if (missing) throw new Error(missing)
   const dir = mkdtempSync(join(tmpdir(), 'oarlock-peer-'))
@@ -95,7 +99,7 @@ export async function startPeer({ fsync = false }: { fsync?: boolean } = {}): Pr
       '--max-mutating-requests-inflight=0',
       '--enable-priority-and-fairness=false',
       // Alpha in 1.36; it only enables `shardSelector`.
-      '--feature-gates=ShardedListAndWatch=true',
+      `--feature-gates=ShardedListAndWatch=${shardedListAndWatch}`,
     ])
     const url = `https://127.0.0.1:${securePort}`
     const pool = createPool(url)

@@ -2,7 +2,6 @@
 import { equal } from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, type TestContext } from 'node:test'
@@ -10,6 +9,7 @@ import { type Run, type RunSpec, runResource, type StackSpec, stackResource, typ
 import { defaultLeaseTimings, type LeaseTimings, type RunWorkerOptions, runWorker } from '../../src/execution/worker/index.ts'
 import { type Client, createClient } from '../../src/kubernetes/client/index.ts'
 import { eventually } from './eventually.ts'
+import { type NetworkProxy, startProxy } from './proxy.ts'
 import { startWorkerFixture, type WorkerFixture } from './worker-fixture.ts'
 
 /** The default timings, since a busy machine may suspend a process for seconds; renewed more often, so that a deleted Lease is noticed. */
@@ -32,7 +32,7 @@ export type WorkerHarness = {
   directory: string
   runsDir: string
   client: Client
-  proxy: Proxy
+  proxy: NetworkProxy
   startWorker(t: TestContext, options?: WorkerOptions): StartedWorker
   /** The UID of the Stack of this name, which is created if it does not exist: without an owner, outputs are garbage-collected. */
   createStack(name: string): Promise<string>
@@ -64,7 +64,7 @@ export function createWorkerHarness(): WorkerHarness {
   const directory = mkdtempSync(join(tmpdir(), 'oarlock-worker-'))
   const runsDir = join(directory, 'runs')
   let fixture: WorkerFixture
-  let proxy: Proxy
+  let proxy: NetworkProxy
   let stackCount = 0
   before(async () => {
     fixture = await startWorkerFixture(directory, { isLockAbandoned: false })
@@ -163,39 +163,4 @@ export function createWorkerHarness(): WorkerHarness {
     newPath: () => join(directory, `path-${randomUUID()}`),
   }
   return harness
-}
-
-/** A network that can be cut: open connections are closed, new ones refused. */
-type Proxy = { port: number; cut(): void; restore(): void; close(): void }
-
-async function startProxy(target: number): Promise<Proxy> {
-  const sockets = new Set<Socket>()
-  let isCut = false
-  const listener: Server = createServer(socket => {
-    if (isCut) return void socket.destroy()
-    const upstream = connect(target, '127.0.0.1')
-    for (const each of [socket, upstream]) {
-      sockets.add(each)
-      each.on('error', () => {})
-      each.on('close', () => {
-        sockets.delete(each)
-        socket.destroy()
-        upstream.destroy()
-      })
-    }
-    socket.pipe(upstream).pipe(socket)
-  })
-  await new Promise<void>(resolve => listener.listen(0, '127.0.0.1', resolve))
-  const cut = (): void => {
-    isCut = true
-    for (const socket of sockets) socket.destroy()
-  }
-  const restore = (): void => {
-    isCut = false
-  }
-  const close = (): void => {
-    cut()
-    listener.close()
-  }
-  return { port: (listener.address() as AddressInfo).port, cut, restore, close }
 }

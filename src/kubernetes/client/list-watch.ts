@@ -45,6 +45,8 @@ export type ListWatchOptions<Body> = {
   onWatching?(): void
   /** Reports an error; the list+watch retries after `retryInMs`. */
   onError?(error: unknown, retryInMs: number): void
+  /** Starts with a watch from this version instead of a list: the caller has everything up to it. */
+  resourceVersion?: string | undefined
   /** Default 800 ms to 30 s. */
   backoff?: Backoff | undefined
   /** How long one watch lasts before it is renewed; default 300,000, minus up to a third at random so that watches do not renew together. */
@@ -95,6 +97,7 @@ class ListWatch<Body> {
     this.#client = client
     this.#resource = resource
     this.#options = options
+    this.#state = { ...initialListWatchState, resourceVersion: options.resourceVersion }
     this.#resourceClient = client.resource(resource, { managedFields: options.managedFields })
     this.#selection = { namespace, labelSelector, fieldSelector, shardSelector }
     this.#clock = options.clock ?? systemClock
@@ -106,7 +109,7 @@ class ListWatch<Body> {
 
   async run(): Promise<void> {
     const { signal } = this.#options
-    let action: 'list' | 'watch' = 'list'
+    let action: 'list' | 'watch' = this.#state.resourceVersion === undefined ? 'list' : 'watch'
     while (!signal.aborted) {
       if (action === 'list' && this.#streaming === 'enabled' && !(await canStreamLists(this.#client, signal))) this.#streaming = 'paused'
       const { input, failure } = action === 'list' && this.#streaming !== 'enabled' ? await this.#list() : await this.#watch()

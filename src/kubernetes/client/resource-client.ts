@@ -40,6 +40,8 @@ export type WriteObserver = {
   written(object: KubeObject<unknown>): void
   /** The object with this key (`namespace/name`) and uid no longer exists. */
   deleted(key: string, uid: string): void
+  /** Returns what to create or apply in place of `object`. */
+  prepare?<Body>(object: NewObject<Body>): NewObject<Body>
 }
 
 /** Reads and writes objects of one kind. All methods throw {@link StatusError}, or ConnectionError without a response. */
@@ -128,8 +130,13 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
   async create(object: NewObject<Body>, options: WriteOptions = {}): Promise<KubeObject<Body>> {
     return this.#write('POST', this.#path(object.metadata.namespace ?? options.namespace), options, {
       query: this.#writeQuery(options),
-      body: this.#complete(object, options),
+      body: this.#complete(this.prepare(object), options),
     })
+  }
+
+  /** What {@link create} and {@link apply} send for an object: a client that wraps another may add labels. */
+  prepare(object: NewObject<Body>): NewObject<Body> {
+    return this.#observer?.prepare?.(object) ?? object
   }
 
   /** Replaces the object; with `metadata.resourceVersion` only if it has not changed since (Conflict otherwise). */
@@ -173,7 +180,7 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
     const { managedFields: _, ...metadata } = object.metadata
     return await this.#write('PATCH', this.#path(namespace ?? options.namespace, name, options.subresource), options, {
       query: { ...this.#writeQuery(options), force: options.force ? true : undefined },
-      body: this.#complete({ ...object, metadata }, options),
+      body: this.#complete(this.prepare({ ...object, metadata }), options),
       // JSON is YAML, and every server version accepts it.
       headers: { 'content-type': 'application/apply-patch+yaml' },
       idempotent: true,

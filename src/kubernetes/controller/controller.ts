@@ -1,15 +1,21 @@
-import { randomUUID } from 'node:crypto'
 import type { Client } from '../client/index.ts'
-import { isReason, type KubeObject, parseKey, type Resource } from '../object/index.ts'
+import { isReason, type KubeObject, type Resource } from '../object/index.ts'
 import { coerceError, type Log } from '../util/log.ts'
 import type { Timers } from '../util/timers.ts'
 import { lowPriority, type RetryRate, WorkQueue } from '../util/work-queue.ts'
 import type { Informer, InformerOptions } from './informer.ts'
+import { identify, LazyReconcileRequest, type OwnCaches } from './lazy-reconcile-request.ts'
 import type { Metrics } from './metrics.ts'
 import { NotLeaderError } from './not-leader-error.ts'
 import type { Predicate } from './predicates.ts'
-import { decideOutcome, isPanic, isTerminal, type Reconcile, type ReconcileRequest, TerminalError } from './reconcile.ts'
+import { decideOutcome, isPanic, isTerminal, type Reconcile, TerminalError } from './reconcile.ts'
 import { schemaViolationOf } from './schema-violation.ts'
+import { type Buckets, bucketIndex } from './sharding/bucket.ts'
+import { NotOwnerError } from './sharding/not-owner-error.ts'
+import { ShardedKeys } from './sharding/sharded-keys.ts'
+import type { Shards } from './sharding/shards.ts'
+import type { Tenure } from './sharding/tenures.ts'
+import { SlowestKeys } from './slowest-keys.ts'
 import {
   handlerOf,
   type OwnedSource,
@@ -63,6 +69,11 @@ export type ControllerOptions<Body> = {
   validate?: boolean | undefined
   /** With leader election in the manager: whether it runs only while this process leads. Default true. */
   needsLeader?: boolean | undefined
+  /**
+   * With `shards` in the manager: whether its keys are shared by the members of the ring, each with its part. Default true. Then leadership is
+   * not needed, and `retryRate` counts for each member.
+   */
+  sharded?: boolean | undefined
   reconcile: Reconcile<Body>
 }
 
@@ -79,6 +90,10 @@ export type ControllerHost = {
   informer<Body>(resource: Resource<Body>, options?: InformerOptions<Body>): Informer<Body>
   /** The client of a cluster, or the manager's own; its writes are in the caches when they are acknowledged. With `needsLeader` it writes only while this process leads. */
   clientOf(cluster: string | undefined, options: { needsLeader: boolean }): Client
+  /** This process as a member of a ring, if the manager has `shards`. */
+  readonly shards?: Shards | undefined
+  /** The client for the keys of a bucket: it writes only while this process owns it, and labels what it creates. */
+  shardClientOf(cluster: string | undefined, tenure: Tenure): Client
 }
 
 /** Consecutive conflicts that are not logged as errors. */
@@ -96,6 +111,8 @@ export function controller<Body>(options: ControllerOptions<Body>): Controller {
 export class Controller {
   readonly name: string
   readonly needsLeader: boolean
+  /** Whether its keys are shared by the members of a ring, if the manager has one. */
+  readonly isSharded: boolean
   readonly #options: ControllerOptions<unknown>
   readonly #maxConcurrent: number
   #queue: WorkQueue | undefined
@@ -112,6 +129,7 @@ export class Controller {
     }
     this.name = name
     this.needsLeader = options.needsLeader ?? true
+    this.isSharded = options.sharded ?? true
     this.#options = options
     this.#maxConcurrent = maxConcurrent
   }
@@ -146,6 +164,8 @@ export class Controller {
     const { name } = this
     const { backoff, retryRate, groupOf } = this.#options
     const maxConcurrent = this.#maxConcurrent
+    const shards = this.isSharded ? host.shards : undefined
+    const needsLeader = this.needsLeader && !shards
     const log = host.log.child({ controller: name })
     const queue = new WorkQueue({
       ...backoff,
@@ -160,16 +180,27 @@ export class Controller {
     const own = new Map(
       sources
         .filter(({ isOwn }) => isOwn)
-        .map(({ cluster, informer }) => [cluster, { informer, client: host.clientOf(cluster, { needsLeader: this.needsLeader }) }]),
+        .map(({ cluster, informer }) => [cluster, { informer, client: host.clientOf(cluster, { needsLeader }) }]),
     )
+    const keys = shards && new ShardedKeys(shards, cluster => own.get(cluster)?.informer)
+    const slowest = shards && new SlowestKeys()
+    const unwatchSlowest = slowest && host.metrics.watchSlowest(name, () => slowest.list(host.timers.nowMs()))
     // Before the subscription: changes that arrive while the caches fill are queued and reconciled afterwards.
     this.#queue = queue
     this.#stuck = 0
-    const unsubscribe = sources.map(source => source.informer.onChange(handlerOf(source, queue, log)))
+    const unsubscribe = sources.map(source => source.informer.onChange(handlerOf(source, queue, log, keys?.admits.bind(keys))))
     const onStop = () => queue.shutdown()
     stopping.addEventListener('abort', onStop, { once: true })
     if (stopping.aborted) onStop()
-    const endResync = this.#resync(own, queue, host)
+    // All keys of a bucket are due when it was gained: what its last owner knew of them, such as delays, is lost.
+    const unfollow = shards?.follow({
+      begun: buckets => {
+        for (const [cluster, { informer }] of own)
+          for (const key of keysOf(informer, buckets)) queue.add(queueKey(cluster, key), { priority: lowPriority })
+      },
+      ended: () => undefined,
+    })
+    const endResync = this.#resync(own, queue, host, keys)
     try {
       await Promise.all(sources.map(({ informer }) => informer.whenSynced(stopping)))
       if (!stopping.aborted)
@@ -186,13 +217,23 @@ export class Controller {
       const work = async () => {
         for (let key = await queue.get(); key !== undefined; key = await queue.get()) {
           // Invariant 7: the Lease may have expired unnoticed. Nothing is lost: the next leader starts with all objects.
-          if (this.needsLeader && !host.isLeading()) {
+          if (needsLeader && !host.isLeading()) {
             queue.done(key)
             continue
           }
+          const tenure = keys?.tenureOf(key)
+          if (keys && !tenure) {
+            // Nothing is lost here either: its owner starts with all keys of the bucket.
+            keys.forget(key)
+            queue.forget(key)
+            queue.done(key)
+            continue
+          }
+          const endTenure = tenure && shards?.begin(tenure)
+          const startedMs = slowest ? host.timers.nowMs() : 0
           let isStuck = false
           host.metrics.workers(name, ++active)
-          await this.#reconcile(key, queue, host, { log, aborting, own }, () => {
+          await this.#reconcile(key, queue, host, { log, aborting, own, tenure }, () => {
             this.#stuck++
             // Its key stays locked (invariant 7), but its worker is replaced so that other keys make progress, up to twice the bound.
             isStuck = this.#stuck <= maxConcurrent
@@ -200,7 +241,10 @@ export class Controller {
             else this.#stuck--
           })
           host.metrics.workers(name, --active)
+          if (keys && queue.failures(key) === 0) keys.forget(key)
           queue.done(key)
+          if (slowest) slowest.record(key, (host.timers.nowMs() - startedMs) / 1_000, host.timers.nowMs())
+          endTenure?.()
           if (isStuck) {
             this.#stuck--
             return
@@ -211,6 +255,8 @@ export class Controller {
       while (working.size > 0) await Promise.all(working)
     } finally {
       endResync()
+      unfollow?.()
+      unwatchSlowest?.()
       stopping.removeEventListener('abort', onStop)
       for (const stop of unsubscribe) stop()
       unwatch()
@@ -222,16 +268,18 @@ export class Controller {
     text: string,
     queue: WorkQueue,
     host: ControllerHost,
-    { log, aborting, own }: { log: Log; aborting: AbortSignal; own: OwnCaches },
+    { log, aborting, own, tenure }: { log: Log; aborting: AbortSignal; own: OwnCaches; tenure: Tenure | undefined },
     onStuck: () => void,
   ): Promise<void> {
     const { name } = this
     const { timeoutMs } = this.#options
     const startedMs = host.timers.nowMs()
     const deadline = timeoutMs === undefined ? undefined : new AbortController()
-    const signal = deadline ? AbortSignal.any([aborting, deadline.signal]) : aborting
+    let signal = deadline ? AbortSignal.any([aborting, deadline.signal]) : aborting
+    if (tenure) signal = AbortSignal.any([signal, tenure.signal])
     const attempt = queue.failures(text)
-    const request = new LazyReconcileRequest(text, attempt, signal, log, own)
+    const shard = tenure && { tenure, client: host.shardClientOf(parseQueueKey(text).cluster, tenure) }
+    const request = new LazyReconcileRequest(text, attempt, signal, log, own, shard)
     let cancel: (() => void) | undefined
     if (deadline && timeoutMs !== undefined) {
       cancel = host.timers.after(timeoutMs, () => {
@@ -274,7 +322,8 @@ export class Controller {
     const result = error ? 'error' : outcome.kind === 'requeue' ? 'requeue_after' : 'success'
     host.metrics.reconciled(name, result, seconds, isTerminal(error))
     if (!error) return
-    if ((signal.aborted && aborting.aborted) || error instanceof NotLeaderError) {
+    const isInterrupted = signal.aborted && (aborting.aborted || tenure?.signal.aborted === true)
+    if (isInterrupted || error instanceof NotLeaderError || error instanceof NotOwnerError) {
       request.log.debug({ err: error }, 'reconcile was interrupted')
       return
     }
@@ -305,14 +354,17 @@ export class Controller {
   }
 
   /** Enqueues every key of `for` periodically; returns a function that stops it. */
-  #resync(own: OwnCaches, queue: WorkQueue, host: ControllerHost): () => void {
+  #resync(own: OwnCaches, queue: WorkQueue, host: ControllerHost, keys: ShardedKeys | undefined): () => void {
     const { resyncMs } = this.#options
     if (resyncMs === undefined) return () => undefined
     let cancel: () => void = () => undefined
     const arm = () => {
       cancel = host.timers.after(resyncMs * (0.9 + host.random() * 0.2), () => {
         for (const [cluster, { informer }] of own) {
-          for (const key of informer.keys()) queue.add(queueKey(cluster, key), { priority: lowPriority })
+          for (const key of informer.keys()) {
+            const text = queueKey(cluster, key)
+            if (!keys || keys.tenureOf(text)) queue.add(text, { priority: lowPriority })
+          }
         }
         arm()
       })
@@ -324,70 +376,17 @@ export class Controller {
   #sources(host: ControllerHost): Source[] {
     const clusters: readonly (string | undefined)[] = this.#options.clusters ?? [undefined]
     return clusters.flatMap(cluster =>
-      sourcesOf(this.#options as SourceOptions, cluster, (resource, options) => host.informer(resource, options)),
+      sourcesOf(
+        this.#options as SourceOptions,
+        cluster,
+        (resource, options) => host.informer(resource, options),
+        this.isSharded && host.shards !== undefined,
+      ),
     )
   }
 }
 
-/** Caches of the objects of `for`, by cluster. */
-type OwnCaches = ReadonlyMap<string | undefined, { informer: Informer<unknown>; client: Client }>
-
-/** A class because of its lazy parts: most reconciles log nothing, and a child logger per reconcile would cost more than the queue. */
-class LazyReconcileRequest implements ReconcileRequest {
-  readonly key: string
-  readonly cluster: string | undefined
-  readonly attempt: number
-  readonly signal: AbortSignal
-  readonly client: Client
-  readonly informer: Informer<unknown>
-  readonly #log: Log
-  #child: Log | undefined
-  #reconcileId: string | undefined
-  #object: KubeObject<unknown> | undefined
-  #hasRead = false
-
-  constructor(text: string, attempt: number, signal: AbortSignal, log: Log, own: OwnCaches) {
-    const { key, cluster } = parseQueueKey(text)
-    const { client, informer } = own.get(cluster) as { informer: Informer<unknown>; client: Client }
-    this.key = key
-    this.cluster = cluster
-    this.attempt = attempt
-    this.signal = signal
-    this.client = client
-    this.informer = informer
-    this.#log = log
-  }
-
-  get object(): KubeObject<unknown> | undefined {
-    // Read once, so that a check of it holds for the rest of the reconcile.
-    if (!this.#hasRead) this.#object = this.informer.get(this.key)
-    this.#hasRead = true
-    return this.#object
-  }
-
-  get name(): string {
-    return parseKey(this.key).name
-  }
-
-  get namespace(): string | undefined {
-    return parseKey(this.key).namespace
-  }
-
-  get reconcileId(): string {
-    this.#reconcileId ??= randomUUID()
-    return this.#reconcileId
-  }
-
-  get log(): Log {
-    this.#child ??= this.#log.child({
-      key: this.key,
-      reconcileId: this.reconcileId,
-      ...(this.cluster !== undefined && { cluster: this.cluster }),
-    })
-    return this.#child
-  }
-}
-
-function identify({ key, cluster, reconcileId, attempt }: LazyReconcileRequest) {
-  return { key, cluster, reconcileId, attempt }
+/** The keys of the cached objects in these buckets. */
+function* keysOf(informer: Informer<unknown>, buckets: Buckets): Generator<string> {
+  for (const bucket of buckets) yield* informer.indexKeys(bucketIndex, String(bucket))
 }

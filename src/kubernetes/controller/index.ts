@@ -1,7 +1,7 @@
 /**
  * @module kubernetes/controller: a controller runtime for any Kubernetes API. Start reading at `manager.ts`, then `controller.ts`.
  * In: a client, declared kinds, a reconcile function. Out: calls of that function, one per key at a time (invariant 7), until it succeeds.
- * Not done here: talking HTTP (`client/`), what a kind means (`api/`), sharding, external resources.
+ * Not done here: talking HTTP (`client/`), what a kind means (`api/`), external resources.
  * Deciders are pure (`decide-election.ts`, `reconcile.ts`); time and randomness are passed in.
  */
 import '../util/check-node-version.ts'
@@ -31,7 +31,23 @@ export { mergeDiff } from './merge-diff.ts'
 export { NotLeaderError } from './not-leader-error.ts'
 export { type Change, type Predicate, predicates } from './predicates.ts'
 export type { ProbeOptions } from './probe-server.ts'
-export { type Reconcile, type ReconcileRequest, type Result, TerminalError } from './reconcile.ts'
+export { type Reconcile, type ReconcileRequest, type Result, type ShardOfKey, TerminalError } from './reconcile.ts'
+export {
+  type Buckets,
+  bucketCount,
+  bucketLabel,
+  bucketLabelSelectorOf,
+  bucketOf,
+  labeledBucketOf,
+  NotOwnerError,
+  readShards,
+  ringLabel,
+  type ShardCounts,
+  type ShardMember,
+  type ShardOptions,
+  type ShardView,
+  shardSelectorOf,
+} from './sharding/index.ts'
 export { type OwnedSource, type WatchSource, watching } from './sources.ts'
 export type { Span, Tracer } from './trace.ts'
 export {

@@ -1,8 +1,10 @@
+/** Above 400 lines: filling, events, own writes and reads of one cache share its private state. */
 import { type Client, compareResourceVersions, isMetadataOnly, type ListWatchOptions, listWatch } from '../client/index.ts'
 import { isReason, type KubeObject, objectKey, type Resource, type WatchEvent } from '../object/index.ts'
 import { coerceError, type Log, silentLog } from '../util/log.ts'
 import { type ChangeHandler, ChangeHandlers } from './change-handlers.ts'
 import { deepFreeze } from './deep-freeze.ts'
+import type { Feed, InformerSource } from './informer-source.ts'
 import { ObjectIndex } from './object-index.ts'
 import { ObjectStore } from './object-store.ts'
 import { PendingWrites } from './pending-writes.ts'
@@ -24,6 +26,11 @@ export type InformerOptions<Body> = Selection & {
    * (a few microseconds); a `list()` of everything unpacks all of them. Infinity keeps all parsed.
    */
   hotObjects?: number | undefined
+  /**
+   * Only in a manager with `shards`: the cache has only the objects of the buckets that this process has, or is about to get. `root`: by the hash
+   * of their own UID. `owned`: by the label with the bucket of their root, which they carry since they were created.
+   */
+  sharded?: 'root' | 'owned' | undefined
 }
 
 /** Dependencies of an informer, which the manager provides, and its options. */
@@ -31,6 +38,7 @@ export type InformerParts<Body> = InformerOptions<Body> & {
   client: Client
   resource: Resource<Body>
   log?: Log | undefined
+  source?: InformerSource | undefined
   /** Settings of list+watch, for tests and slow networks. */
   listWatch?:
     | Partial<
@@ -63,8 +71,6 @@ export class Informer<Body = { [field: string]: unknown }> {
   /** Every event up to this version has been received. Invariant: never lower than the version of any object that came from the watch. */
   #resourceVersion = ''
   #hasSynced = false
-  /** Keys received by the current attempt to fill the cache, if that list is streamed in parts. */
-  #filling: Set<string> | undefined
   #lastError: Error | undefined
 
   constructor(parts: InformerParts<Body>) {
@@ -77,7 +83,8 @@ export class Informer<Body = { [field: string]: unknown }> {
     this.#log = log.child({ informer: resource.plural })
     this.#handlers = new ChangeHandlers(this.#log)
     this.#selects = selectionTest(parts)
-    this.#isInShard = shardMemberTest(parts)
+    const { source } = parts
+    this.#isInShard = source ? object => source.includes(object) : shardMemberTest(parts)
     for (const [name, valuesOf] of Object.entries(indexes)) this.addIndex(name, valuesOf)
   }
 
@@ -109,20 +116,45 @@ export class Informer<Body = { [field: string]: unknown }> {
 
   /** Keeps the cache in sync until `signal` aborts. Called by the manager. */
   async start(signal: AbortSignal): Promise<void> {
-    const { namespace, labelSelector, fieldSelector, shardSelector } = this.#options
+    const { labelSelector, shardSelector, source } = this.#options
+    if (source) {
+      await source.run({ follow: feed => this.#follow(feed), forget: keys => this.#forget(keys), synced: () => this.#setSynced() }, signal)
+      return
+    }
+    await this.#follow({
+      labelSelector,
+      shardSelector,
+      signal,
+      includes: this.#isInShard,
+      keys: () => undefined,
+      onVersion: resourceVersion => {
+        this.#resourceVersion = resourceVersion
+      },
+    })
+  }
+
+  async #follow(feed: Feed): Promise<void> {
+    const { namespace, fieldSelector } = this.#options
+    const part: Part = {
+      feed,
+      resourceVersion: feed.resourceVersion ?? '',
+      hasListed: feed.resourceVersion !== undefined,
+      filling: undefined,
+    }
     await listWatch(this.#client, this.resource, {
       namespace,
-      labelSelector,
+      labelSelector: feed.labelSelector,
       fieldSelector,
-      shardSelector,
+      shardSelector: feed.shardSelector,
+      resourceVersion: feed.resourceVersion,
       ...this.#options.listWatch,
       // managedFields are only read if a transform may want them.
       managedFields: this.#options.transform !== undefined,
-      signal,
-      chunks: { begin: () => this.#beginFilling(), add: items => this.#addChunk(items) },
-      onReplace: (items, resourceVersion) => this.#replace(items, resourceVersion),
-      onEvent: event => this.#event(event),
-      skipLine: line => this.#skip(line),
+      signal: feed.signal,
+      chunks: { begin: () => this.#beginFilling(part), add: items => this.#addChunk(part, items) },
+      onReplace: (items, resourceVersion) => this.#replace(part, items, resourceVersion),
+      onEvent: event => this.#event(part, event),
+      skipLine: line => this.#skip(part, line),
       // A kind that does not change has no event that would show it.
       onWatching: () => {
         this.#lastError = undefined
@@ -139,6 +171,11 @@ export class Informer<Body = { [field: string]: unknown }> {
     const { group, plural, version, apiVersion } = this.resource
     const wanted = group ? `is the CRD ${plural}.${group} applied, and does it serve ${version}?` : `does the server serve ${apiVersion}?`
     return new Error(`the server has no ${plural} of ${apiVersion}: ${wanted} retrying until it does`, { cause: error })
+  }
+
+  /** The UID of the object under `key`; parses nothing. */
+  uidOf(key: string): string | undefined {
+    return this.#objects.stored(key)?.uid
   }
 
   /** The object under `namespace/name`, or `name` for a cluster-scoped kind. */
@@ -199,7 +236,7 @@ export class Informer<Body = { [field: string]: unknown }> {
     const version = object.metadata.resourceVersion
     const cached = this.#objects.stored(key)
     // Events up to here have been received: an object that the cache lacks at this version was deleted since.
-    if (!this.#hasSynced || compareResourceVersions(version, this.#resourceVersion) <= 0) return false
+    if (!this.#hasSynced || compareResourceVersions(version, this.#receivedVersion) <= 0) return false
     if (cached && compareResourceVersions(version, cached.resourceVersion) <= 0) return false
     if (this.#tombstones.isLate(object) || !this.#isInShard(object)) return false
     const { apiVersion, kind } = this.resource
@@ -226,35 +263,44 @@ export class Informer<Body = { [field: string]: unknown }> {
     return true
   }
 
+  get #receivedVersion(): string {
+    return this.#options.source?.receivedVersion ?? this.#resourceVersion
+  }
+
   /** Only the first list is processed in parts: no reader relies on the cache yet, and it is the peak of the process's memory. */
-  #beginFilling(): boolean {
-    if (this.#hasSynced) return false
-    this.#filling = new Set()
+  #beginFilling(part: Part): boolean {
+    if (part.hasListed) return false
+    part.filling = new Set()
     return true
   }
 
-  #addChunk(items: KubeObject<Body>[]): void {
+  #addChunk(part: Part, items: KubeObject<Body>[]): void {
     for (const item of items) {
-      if (!this.#isInShard(item)) continue
+      if (!part.feed.includes(item)) continue
       const key = objectKey(item)
-      this.#filling?.add(key)
+      part.filling?.add(key)
       this.#put(key, this.#kept(item), true)
     }
   }
 
-  #replace(items: KubeObject<Body>[], resourceVersion: string): void {
-    const isInitial = !this.#hasSynced
-    const filled = this.#filling
-    this.#filling = undefined
-    if (compareResourceVersions(resourceVersion, this.#resourceVersion) < 0) {
+  /** Objects that left the selection; unlike deleted ones they may return at the same version. */
+  #forget(keys: Iterable<string>): void {
+    for (const key of keys) this.#drop(key, undefined, undefined, false)
+  }
+
+  #replace(part: Part, items: KubeObject<Body>[], resourceVersion: string): void {
+    const isInitial = !part.hasListed
+    const filled = part.filling
+    part.filling = undefined
+    if (compareResourceVersions(resourceVersion, part.resourceVersion) < 0) {
       this.#pendingWrites.forgetPending()
       this.#tombstones.clear()
     }
     const isAhead = (key: string) => this.#pendingWrites.isAhead(key, this.#objects.stored(key)?.resourceVersion, resourceVersion)
-    const removed = new Set(this.#objects.keys())
+    const removed = new Set(part.feed.keys() ?? this.#objects.keys())
     for (const key of filled ?? []) removed.delete(key)
     for (const item of items) {
-      if (!this.#isInShard(item) || this.#tombstones.isLate(item)) continue
+      if (!part.feed.includes(item) || this.#tombstones.isLate(item)) continue
       const key = objectKey(item)
       removed.delete(key)
       if (isAhead(key)) continue
@@ -263,15 +309,20 @@ export class Informer<Body = { [field: string]: unknown }> {
     }
     for (const key of removed) if (!isAhead(key)) this.#drop(key, resourceVersion)
     this.#pendingWrites.forgetEchoes()
-    this.#resourceVersion = resourceVersion
+    part.resourceVersion = resourceVersion
+    part.hasListed = true
     this.#lastError = undefined
-    if (!this.#hasSynced) {
-      this.#hasSynced = true
-      this.#synced.resolve()
-    }
+    part.feed.onVersion(resourceVersion)
+    if (!this.#options.source) this.#setSynced()
   }
 
-  #event({ type, object }: WatchEvent<KubeObject<Body>>): void {
+  #setSynced(): void {
+    if (this.#hasSynced) return
+    this.#hasSynced = true
+    this.#synced.resolve()
+  }
+
+  #event(part: Part, { type, object }: WatchEvent<KubeObject<Body>>): void {
     const { resourceVersion } = object.metadata
     if (type !== 'BOOKMARK') {
       const key = objectKey(object)
@@ -281,22 +332,25 @@ export class Informer<Body = { [field: string]: unknown }> {
       // Equal versions for a deletion: with a selector, the write that removed an object from it is reported as DELETED at that write's version.
       if (type === 'DELETED') {
         if (cached && age >= 0) this.#drop(key, resourceVersion, object)
-      } else if (age > 0 && this.#isInShard(object) && !this.#tombstones.isLate(object)) {
+      } else if (age > 0 && part.feed.includes(object) && !this.#tombstones.isLate(object)) {
         this.#put(key, this.#kept(object), false)
       }
     }
-    this.#advance(resourceVersion)
+    this.#advance(part, resourceVersion)
   }
 
-  #skip(line: string): string | undefined {
+  #skip(part: Part, line: string): string | undefined {
     const version = this.#pendingWrites.takeEcho(line, key => this.#objects.stored(key)?.uid)
-    if (version !== undefined) this.#advance(version)
+    if (version !== undefined) this.#advance(part, version)
     return version
   }
 
   /** The watch is alive and has delivered everything up to this version. */
-  #advance(resourceVersion: string): void {
-    if (compareResourceVersions(resourceVersion, this.#resourceVersion) > 0) this.#resourceVersion = resourceVersion
+  #advance(part: Part, resourceVersion: string): void {
+    if (compareResourceVersions(resourceVersion, part.resourceVersion) > 0) {
+      part.resourceVersion = resourceVersion
+      part.feed.onVersion(resourceVersion)
+    }
     this.#lastError = undefined
   }
 
@@ -337,10 +391,10 @@ export class Informer<Body = { [field: string]: unknown }> {
   }
 
   /** `version` is the version of the removal if known; `last` is the state that the server deleted if the watch reported it. */
-  #drop(key: string, version: string | undefined, last?: KubeObject<Body>): void {
+  #drop(key: string, version: string | undefined, last?: KubeObject<Body>, isGone = true): void {
     const stored = this.#objects.stored(key)
     if (!stored) return
-    this.#tombstones.add(stored.uid, version)
+    if (isGone) this.#tombstones.add(stored.uid, version)
     const old = this.#objects.snapshot(key)
     this.#pendingWrites.settle(key)
     this.#objects.delete(key)
@@ -383,6 +437,15 @@ export class Informer<Body = { [field: string]: unknown }> {
     }
     return objects
   }
+}
+
+/** A feed and how far it has come. */
+type Part = {
+  readonly feed: Feed
+  resourceVersion: string
+  hasListed: boolean
+  /** Keys received by the current attempt to list, if that is streamed in parts. */
+  filling: Set<string> | undefined
 }
 
 /** The default transform: managedFields are often half of an object, and only servers read them. */

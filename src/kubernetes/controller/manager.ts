@@ -1,3 +1,4 @@
+/** Above 400 lines: starting, leading, sharing keys and stopping are one order of events. */
 import type { Registry } from 'prom-client'
 import type { Client } from '../client/index.ts'
 import { isReason, type Resource } from '../object/index.ts'
@@ -12,6 +13,10 @@ import { LeaseHolder, type LeaseOptions, leaseStore } from './lease-holder.ts'
 import { type Metrics, metricsOn, noMetrics } from './metrics.ts'
 import { NotLeaderError } from './not-leader-error.ts'
 import { type ProbeOptions, ProbeServer } from './probe-server.ts'
+import { NotOwnerError } from './sharding/not-owner-error.ts'
+import type { ShardOptions } from './sharding/options.ts'
+import { labelWithBucket, Shards } from './sharding/shards.ts'
+import type { Tenure } from './sharding/tenures.ts'
 import { SharedInformers } from './shared-informers.ts'
 import type { Tracer } from './trace.ts'
 import { WriteThroughClient } from './write-through-client.ts'
@@ -32,6 +37,11 @@ export type ManagerOptions = {
   log?: Log | undefined
   /** Default: none, and this process acts immediately, which is correct only if it is the only one. */
   leaderElection?: LeaseOptions | undefined
+  /**
+   * Several replicas share the keys of all controllers that do not exclude it: each key has one owner at any instant. Default: none. May be
+   * combined with `leaderElection`, which then applies to controllers with `sharded: false` and to runnables.
+   */
+  shards?: ShardOptions | undefined
   /** Metrics under controller-runtime's names; default: none. */
   registry?: Registry | undefined
   /** Serves health, readiness and metrics from start until the stop has completed; default: nothing is served. */
@@ -52,6 +62,9 @@ export type RunOptions = {
   signals?: readonly NodeJS.Signals[] | undefined
 }
 
+/** How long the stop waits for the slot of a ring to be released. */
+const releaseTimeoutMs = 5_000
+
 /** How long the stop waits, after the grace period, for reconciles that ignore their signal. */
 const abortGraceMs = 1_000
 
@@ -71,6 +84,11 @@ export class Manager {
    * use this client. Only the server can reject a write already in flight, by the `resourceVersion` or `uid` that it carries.
    */
   readonly leaderClient: Client
+  /** This process as a member of a ring, with `shards`; undefined otherwise. */
+  readonly shards: Pick<Shards, 'slot' | 'owns' | 'view' | 'counts'> | undefined
+  readonly #shards: Shards | undefined
+  #shardsRun: Promise<void> | undefined
+  readonly #shardClients = new WeakMap<Tenure, Map<string | undefined, Client>>()
   readonly #options: ManagerOptions
   readonly #log: Log
   readonly #informers = new SharedInformers()
@@ -109,8 +127,12 @@ export class Manager {
       }
       this.#clients.set(name, this.#clientsOn(name, client, isElected))
     }
+    this.#shards = options.shards && new Shards(options.shards, { client: options.client, log: this.#log, random: options.random })
+    this.shards = this.#shards
     const manager = this
     this.#host = {
+      shards: this.#shards,
+      shardClientOf: (cluster, tenure) => this.#shardClientOf(cluster, tenure),
       log: this.#log,
       timers: options.timers ?? systemTimers,
       tracer: options.tracer,
@@ -172,6 +194,7 @@ export class Manager {
       client,
       log: this.#log,
       listWatch: this.#options.listWatch as InformerParts<Body>['listWatch'],
+      shards: this.#shards,
       onCreated: informer => {
         if (isRunning) this.#watch(informer)
       },
@@ -217,7 +240,13 @@ export class Manager {
       return
     }
     for (const informer of this.#informers.all()) this.#watch(informer)
-    for (const task of this.#tasks) if (!leaderElection || task.needsLeader === false) this.#begin(task)
+    const { shards } = this.#options
+    if (this.#shards && shards) {
+      const member = this.#shards
+      this.#unobserve.push(this.#metrics.watchShards(shards.name, () => member.counts()))
+      this.#shardsRun = member.run(this.#informerStop.signal).catch(error => this.#fail('sharding', error))
+    }
+    for (const task of this.#tasks) if (!this.#needsLeader(task)) this.#begin(task)
     if (leaderElection) this.#contend(leaderElection)
     else this.#leaderReady.resolve()
     await Promise.all(this.#informers.all().map(informer => informer.whenSynced(this.#stopping.signal)))
@@ -277,6 +306,8 @@ export class Manager {
       reasons.push(lastError ? { reason, detail: lastError } : reason)
     }
     for (const check of this.#readinessChecks) reasons.push(...check())
+    if (this.#shards?.lastError && this.#shards.slot === undefined)
+      reasons.push({ reason: 'no slot of the ring can be claimed', detail: this.#shards.lastError })
     if (this.#lease?.lastError) reasons.push({ reason: 'leader election fails', detail: this.#lease.lastError })
     return healthOf(reasons)
   }
@@ -312,9 +343,31 @@ export class Manager {
     })
   }
 
+  #needsLeader(task: Controller | Runnable): boolean {
+    const isSharded = this.#shards !== undefined && task instanceof Controller && task.isSharded
+    return this.#options.leaderElection !== undefined && task.needsLeader !== false && !isSharded
+  }
+
+  #shardClientOf(cluster: string | undefined, tenure: Tenure): Client {
+    const known = this.#shardClients.get(tenure) ?? new Map<string | undefined, Client>()
+    this.#shardClients.set(tenure, known)
+    let client = known.get(cluster)
+    if (!client) {
+      const inner = (cluster === undefined ? undefined : this.#options.clusters?.[cluster]) ?? this.#options.client
+      const cachesOf = (resource: Resource<unknown>) => this.#informers.ofKind(cluster, resource)
+      const requireOwnership = () => {
+        if (!tenure.mayWrite()) throw new NotOwnerError(tenure.bucket)
+        return tenure.signal
+      }
+      client = new WriteThroughClient(inner, cachesOf, requireOwnership, object => labelWithBucket(tenure.bucket, object))
+      known.set(cluster, client)
+    }
+    return client
+  }
+
   /** Runs a task within the current leadership, or outside it if the task does not need leadership. */
   #begin(task: Controller | Runnable): void {
-    const needsLeader = this.#options.leaderElection !== undefined && task.needsLeader !== false
+    const needsLeader = this.#needsLeader(task)
     const scope = needsLeader ? this.#leadership : { stopping: this.#stopping, aborting: this.#aborting, running: this.#running }
     if (!scope || scope.stopping.signal.aborted) return
     const name = task.name ?? 'a runnable'
@@ -341,7 +394,7 @@ export class Manager {
         onGained: () => {
           this.#metrics.leader(options.leaseName, true)
           this.#leadership = { stopping: new AbortController(), aborting: new AbortController(), running: new Set() }
-          for (const task of this.#tasks) if (task.needsLeader !== false) this.#begin(task)
+          for (const task of this.#tasks) if (this.#needsLeader(task)) this.#begin(task)
           this.#leaderReady.resolve()
         },
         onLost: async () => {
@@ -362,15 +415,23 @@ export class Manager {
   }
 
   async #stop(graceMs: number): Promise<void> {
+    const startedMs = performance.now()
+    // The other members take the buckets while this one still works on them.
+    if (this.#shardsRun) await this.#shards?.leave(graceMs / 2)
+    const leftMs = () => Math.max(0, graceMs - (performance.now() - startedMs))
     this.#stopping.abort(new Error('the manager is stopping'))
     const work = Promise.all([...this.#running, this.#leaseRun])
-    if (!(await endsWithin(work, graceMs))) {
+    if (!(await endsWithin(work, leftMs()))) {
       this.#log.warn({ graceMs }, 'grace period expired, aborting running tasks')
       this.#aborting.abort(new Error(`the manager is stopping and the grace period of ${graceMs} ms has expired`))
+      this.#shards?.abort()
       // If a task ignores its signal, the Lease is left to expire: no other process may start alongside it (invariant 7).
       if (!(await endsWithin(work, abortGraceMs))) this.#log.error({}, 'a task ignores its abort signal and is abandoned')
     }
+    // As with the Lease of a leader: a slot whose work has not ended is left to expire.
+    if (this.#shardsRun) await this.#shards?.release(Math.min(Math.max(leftMs(), abortGraceMs), releaseTimeoutMs))
     this.#informerStop.abort()
+    await this.#shardsRun
     for (const stop of this.#unobserve) stop()
     await this.#probes?.close()
     this.#state = 'stopped'

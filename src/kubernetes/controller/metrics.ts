@@ -1,5 +1,6 @@
 import type { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { WorkQueue, WorkQueueObserver } from '../util/work-queue.ts'
+import type { ShardCounts } from './sharding/shards.ts'
 
 export type ReconcileResult = 'success' | 'error' | 'requeue_after'
 
@@ -16,6 +17,10 @@ export type Metrics = {
   /** Reads the queue's lengths at each scrape until the returned function is called. */
   watchQueue(name: string, queue: WorkQueue): () => void
   leader(name: string, isLeader: boolean): void
+  /** Reads the slowest keys of a sharded controller at each scrape until the returned function is called. */
+  watchSlowest(controller: string, read: () => readonly { key: string; seconds: number }[]): () => void
+  /** Reads the state of this member of a ring at each scrape until the returned function is called. */
+  watchShards(ring: string, read: () => ShardCounts): () => void
   request(request: { method: string; code: string; host: string }): void
 }
 
@@ -30,6 +35,8 @@ export const noMetrics: Metrics = {
   queue: () => noQueue,
   watchQueue: () => () => undefined,
   leader: () => undefined,
+  watchSlowest: () => () => undefined,
+  watchShards: () => () => undefined,
   request: () => undefined,
 }
 
@@ -166,7 +173,78 @@ async function build(registry: Registry): Promise<Metrics> {
     (gauge, name, live) => gauge.set({ name, controller: name }, Math.max(0, ...[...live].map(queue => queue.runningSeconds().longest))),
   )
 
+  const slowest = new Map<string, () => readonly { key: string; seconds: number }[]>()
+  const rings = new Map<string, () => ShardCounts>()
+  // Created with the first sharded manager, so that others have no such series.
+  const createShardGauges = () => {
+    if (registry.getSingleMetric('controller_shards_ring_version')) return
+    const shardGauge = (
+      metric: string,
+      help: string,
+      read: (gauge: Gauge, ring: string, counts: ShardCounts) => void,
+      more: string[] = [],
+    ) =>
+      new prom.Gauge({
+        name: metric,
+        help,
+        labelNames: ['ring', ...more],
+        registers,
+        collect() {
+          this.reset()
+          for (const [ring, counts] of rings) read(this, ring, counts())
+        },
+      })
+    shardGauge('controller_shards_ring_version', 'Version of the ring as this member sees it', (each, ring, counts) =>
+      each.set({ ring }, counts.ringVersion),
+    )
+    shardGauge('controller_shards_members', 'Members of the ring as this member sees it', (each, ring, counts) =>
+      each.set({ ring }, counts.members),
+    )
+    shardGauge('controller_shards_slot', 'Slot of this member, -1 while it waits for one', (each, ring, counts) =>
+      each.set({ ring }, counts.slot ?? -1),
+    )
+    shardGauge(
+      'controller_shards_buckets',
+      'Buckets of this member: it works on them, prepares to, or waits for the end of running reconciles to give them up',
+      (each, ring, counts) => {
+        each.set({ ring, state: 'active' }, counts.active)
+        each.set({ ring, state: 'gaining' }, counts.gaining)
+        each.set({ ring, state: 'releasing' }, counts.releasing)
+      },
+      ['state'],
+    )
+    shardGauge(
+      'controller_shards_bucket_moves',
+      'Buckets that this member gained and lost since it started',
+      (each, ring, counts) => {
+        each.set({ ring, direction: 'gained' }, counts.gained)
+        each.set({ ring, direction: 'lost' }, counts.lost)
+      },
+      ['direction'],
+    )
+    shardGauge('controller_shards_watches', 'Open watches of sharded caches', (each, ring, counts) => each.set({ ring }, counts.watches))
+    new prom.Gauge({
+      name: 'controller_shards_slowest_reconcile_seconds',
+      help: 'The slowest reconciles of the last ten minutes, at most five keys per controller',
+      labelNames: ['controller', 'key'],
+      registers,
+      collect() {
+        this.reset()
+        for (const [controller, read] of slowest) for (const { key, seconds } of read()) this.set({ controller, key }, seconds)
+      },
+    })
+  }
+
   return {
+    watchSlowest(controller, read) {
+      slowest.set(controller, read)
+      return () => slowest.delete(controller)
+    },
+    watchShards(ring, read) {
+      createShardGauges()
+      rings.set(ring, read)
+      return () => rings.delete(ring)
+    },
     controller(controller, maxCount) {
       for (const result of ['success', 'error', 'requeue_after']) total.inc({ controller, result }, 0)
       for (const each of [errors, terminal, panics, timeouts]) each.inc({ controller }, 0)

@@ -6,6 +6,20 @@ import type { Log } from '../util/log.ts'
 // biome-ignore lint/suspicious/noConfusingVoidType: a reconcile function without a return is the common case
 export type Result = { requeueAfterMs?: number | undefined; priority?: number | undefined } | void
 
+/** The right by which a key is reconciled. */
+export type ShardOfKey = {
+  readonly bucket: number
+  /** Higher than that of every earlier owner of the bucket: a sink that has seen a higher one should refuse the call. */
+  readonly fence: number
+  /** The version of the ring when this process got the bucket. */
+  readonly ringVersion: number
+  /**
+   * Whether a call may be sent at this instant. `request.client` checks it before each write; check it before each call to another system. The
+   * signal alone is not enough: when a stopped process continues, its timers have not run yet.
+   */
+  mayWrite(): boolean
+}
+
 /** What a reconcile is called with. */
 export type ReconcileRequest<Body = unknown> = {
   /** `namespace/name`, or `name` for a cluster-scoped kind. */
@@ -26,6 +40,8 @@ export type ReconcileRequest<Body = unknown> = {
   readonly cluster: string | undefined
   /** Aborts when the process must stop now, leadership is lost, or `timeoutMs` has expired: pass it on and return soon. */
   readonly signal: AbortSignal
+  /** The bucket of the key and its fencing token, in a manager with `shards`; pass `fence` to sinks that can check it. */
+  readonly shard?: ShardOfKey | undefined
   /** Adds controller, key, cluster and reconcile id to each line. */
   readonly log: Log
   /** 0 for the first attempt, then the number of consecutive failures. */

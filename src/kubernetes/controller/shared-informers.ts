@@ -1,13 +1,17 @@
 import { type Client, isMetadataOnly } from '../client/index.ts'
-import type { Resource } from '../object/index.ts'
+import type { KubeObject, Resource } from '../object/index.ts'
 import type { Log } from '../util/log.ts'
 import { Informer, type InformerOptions, type InformerParts } from './informer.ts'
+import { bucketIndex, bucketLabel, bucketOf } from './sharding/bucket.ts'
+import type { Shards } from './sharding/shards.ts'
 
 /** What a new informer gets from its manager. `onCreated` is called once, for an informer that did not exist. */
 type InformerContext<Body> = {
   client: Client
   log: Log
   listWatch: InformerParts<Body>['listWatch']
+  /** What fills a sharded cache; its index by bucket is read through `keysOf`. */
+  shards?: Shards | undefined
   onCreated(informer: Informer<unknown>): void
 }
 
@@ -27,7 +31,10 @@ export class SharedInformers {
     let shared = this.#bySelection.get(key)
     if (!shared) {
       const { client, log, listWatch } = context
-      shared = { informer: new Informer<Body>({ ...options, client, resource, log, listWatch }) as unknown as Informer<unknown>, transform }
+      const created = options.sharded
+        ? shardedInformer({ ...options, client, resource, log, listWatch }, options.sharded, context.shards)
+        : new Informer<Body>({ ...options, client, resource, log, listWatch })
+      shared = { informer: created as unknown as Informer<unknown>, transform }
       this.#bySelection.set(key, shared)
       const kind = kindKey(cluster, resource)
       this.#byKind.set(kind, [...(this.#byKind.get(kind) ?? []), shared.informer])
@@ -51,10 +58,22 @@ export class SharedInformers {
   }
 }
 
+function shardedInformer<Body>(parts: InformerParts<Body>, by: 'root' | 'owned', shards: Shards | undefined): Informer<Body> {
+  const { resource, labelSelector, indexes, shardSelector } = parts
+  if (!shards) throw new TypeError(`the informer of ${resource.plural} cannot be sharded: the manager has no shards`)
+  if (shardSelector) throw new TypeError(`the informer of ${resource.plural} has a shardSelector: a sharded one selects its buckets alone`)
+  const bucketsOf = ({ metadata }: KubeObject<unknown>) => [String(by === 'root' ? bucketOf(metadata.uid) : metadata.labels?.[bucketLabel])]
+  const source = shards.source({ by, labelSelector, keysOf: bucket => informer.indexKeys(bucketIndex, String(bucket)) })
+  const informer: Informer<Body> = new Informer<Body>({ ...parts, source, indexes: { ...indexes, [bucketIndex]: bucketsOf } })
+  return informer
+}
+
 function selectionKey<Body>(resource: Resource<Body>, options: InformerOptions<Body>): string {
-  const { cluster = '', namespace = '', labelSelector = '', fieldSelector = '', shardSelector = '' } = options
+  const { cluster = '', namespace = '', labelSelector = '', fieldSelector = '', shardSelector = '', sharded = '' } = options
   const isPartial = isMetadataOnly(resource) ? 'metadata' : ''
-  return [cluster, resource.apiVersion, resource.plural, isPartial, namespace, labelSelector, fieldSelector, shardSelector].join('|')
+  return [cluster, resource.apiVersion, resource.plural, isPartial, namespace, labelSelector, fieldSelector, shardSelector, sharded].join(
+    '|',
+  )
 }
 
 function kindKey(cluster: string | undefined, { apiVersion, plural }: Resource<unknown>): string {

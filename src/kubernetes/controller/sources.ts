@@ -1,3 +1,4 @@
+import { isMetadataOnly, metadataOnly } from '../client/index.ts'
 import { type KubeObject, objectKey, parseApiVersion, type Resource } from '../object/index.ts'
 import { coerceError, type Log } from '../util/log.ts'
 import { lowPriority, normalPriority, type WorkQueue } from '../util/work-queue.ts'
@@ -54,11 +55,20 @@ export type SourceOptions = {
 type FindInformer = (resource: Resource<unknown>, options: InformerOptions<unknown>) => Informer<unknown>
 
 /** The sources of one cluster; the first is `for`. */
-export function sourcesOf(options: SourceOptions, cluster: string | undefined, find: FindInformer): [Source, ...Source[]] {
+export function sourcesOf(
+  options: SourceOptions,
+  cluster: string | undefined,
+  find: FindInformer,
+  isSharded = false,
+): [Source, ...Source[]] {
   const { for: resource, predicates = [], owns = [], watches = [], informer, priority } = options
-  const inCluster = (wanted: InformerOptions<unknown> = {}) => (cluster === undefined ? wanted : { cluster, ...wanted })
+  const inCluster = (wanted: InformerOptions<unknown> = {}, sharded?: 'root' | 'owned') => ({
+    ...(cluster !== undefined && { cluster }),
+    ...(isSharded && sharded && { sharded }),
+    ...wanted,
+  })
   const own: Source = {
-    informer: find(resource, inCluster(informer)),
+    informer: find(resource, inCluster(informer, 'root')),
     cluster,
     isOwn: true,
     keysOf: object => [objectKey(object)],
@@ -69,7 +79,7 @@ export function sourcesOf(options: SourceOptions, cluster: string | undefined, f
   const owned = owns.map((kind): Source => {
     const source: OwnedSource = 'resource' in kind ? (kind as OwnedSource) : { resource: kind }
     return {
-      informer: find(source.resource, inCluster(source.informer)),
+      informer: find(source.resource, inCluster(source.informer, 'owned')),
       cluster,
       isOwn: false,
       keysOf: object => ownerKeys(object, resource),
@@ -79,7 +89,7 @@ export function sourcesOf(options: SourceOptions, cluster: string | undefined, f
   })
   const watched = watches.map(
     (watch): Source => ({
-      informer: find(watch.resource, inCluster(watch.informer)),
+      informer: find(isSharded ? shared(watch.resource) : watch.resource, inCluster(watch.informer)),
       cluster,
       isOwn: false,
       keysOf: object => watch.map(object as KubeObject),
@@ -88,6 +98,12 @@ export function sourcesOf(options: SourceOptions, cluster: string | undefined, f
     }),
   )
   return [own, ...owned, ...watched]
+}
+
+/** Every replica watches what many roots refer to: of Secrets and ConfigMaps it keeps the metadata only. */
+function shared(resource: Resource<unknown>): Resource<unknown> {
+  const isLarge = resource.apiVersion === 'v1' && (resource.kind === 'Secret' || resource.kind === 'ConfigMap')
+  return isLarge && !isMetadataOnly(resource) ? metadataOnly(resource) : resource
 }
 
 /** The queue's key. The names of clusters and objects never contain a bar. */
@@ -109,7 +125,12 @@ function ownerKeys({ metadata }: KubeObject<unknown>, owner: Resource<unknown>):
 }
 
 /** The change handler that subscribes a source to its informer. */
-export function handlerOf(source: Source, queue: WorkQueue, log: Log): ChangeHandler<unknown> {
+export function handlerOf(
+  source: Source,
+  queue: WorkQueue,
+  log: Log,
+  admits?: (key: string, object: KubeObject<unknown>, isRoot: boolean) => boolean,
+): ChangeHandler<unknown> {
   const changed = (change: Change) => {
     // A predicate that throws must not hide a change: an extra reconcile is harmless, a missing one is not.
     let passes = true
@@ -124,11 +145,15 @@ export function handlerOf(source: Source, queue: WorkQueue, log: Log): ChangeHan
     const defaultPriority = change.type === 'added' && change.isInitial ? lowPriority : normalPriority
     const priority = priorityOf ? safePriority(priorityOf, object, defaultPriority, log) : defaultPriority
     const keys = source.keysOf(object)
-    for (const key of keys) queue.add(queueKey(cluster, key), { priority, delayMs })
+    const add = (key: string) => {
+      const text = queueKey(cluster, key)
+      if (!admits || admits(text, object, source.isOwn)) queue.add(text, { priority, delayMs })
+    }
+    for (const key of keys) add(key)
     // An object's own key never changes, so `old` need not be unpacked.
     if (change.type !== 'updated' || source.isOwn) return
     // Each key once: a second add may find it already running and cause a superfluous reconcile.
-    for (const key of source.keysOf(change.old)) if (!keys.includes(key)) queue.add(queueKey(cluster, key), { priority, delayMs })
+    for (const key of source.keysOf(change.old)) if (!keys.includes(key)) add(key)
   }
   return { changed }
 }

@@ -70,7 +70,7 @@ export async function createOrPatch<Body>(
     const wanted = mutate(undefined)
     return { object: await handle.create({ ...wanted, metadata: { ...wanted.metadata, name, namespace } }), outcome: 'created' }
   }
-  const after = mutate(structuredClone(before))
+  const after = handle.prepare(mutate(structuredClone(before)))
   const change = mergeDiff(writable(before), writable({ ...before, ...after, metadata: { ...before.metadata, ...after.metadata } }))
   if (change === undefined) return { object: before, outcome: 'unchanged' }
   const { resourceVersion } = before.metadata

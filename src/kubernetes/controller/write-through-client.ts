@@ -5,6 +5,7 @@ import {
   type ResourceClientOptions,
   type Response,
   WrappedClient,
+  type WriteObserver,
 } from '../client/index.ts'
 import type { KubeObject, Resource } from '../object/index.ts'
 import { deepFreeze } from './deep-freeze.ts'
@@ -15,16 +16,18 @@ type CachesOf = (resource: Resource<unknown>) => readonly Informer<unknown>[]
 /**
  * A client whose writes are in the caches before the caller continues: the next reader sees them without waiting for the watch. Only
  * its handles (`resource`) do this; a raw `request` is passed through. `beforeWrite` may throw, then nothing is sent; requests
- * that are not sent yet are dropped when the signal that it returns aborts.
+ * that are not sent yet are dropped when the signal that it returns aborts. `prepare` may change what is created or applied.
  */
 export class WriteThroughClient extends WrappedClient {
   readonly #cachesOf: CachesOf
   readonly #beforeWrite: (() => AbortSignal | undefined) | undefined
+  readonly #prepare: WriteObserver['prepare']
 
-  constructor(client: Client, cachesOf: CachesOf, beforeWrite?: () => AbortSignal | undefined) {
+  constructor(client: Client, cachesOf: CachesOf, beforeWrite?: () => AbortSignal | undefined, prepare?: WriteObserver['prepare']) {
     super(client)
     this.#cachesOf = cachesOf
     this.#beforeWrite = beforeWrite
+    this.#prepare = prepare
   }
 
   override request(options: RequestOptions): Promise<Response> {
@@ -33,6 +36,7 @@ export class WriteThroughClient extends WrappedClient {
 
   override resource<Body>(resource: Resource<Body>, options?: ResourceClientOptions): ResourceClient<Body> {
     return new ResourceClient(this, resource, options, {
+      prepare: this.#prepare,
       written: object => this.#written(resource, object),
       deleted: (key, uid) => {
         for (const cache of this.#cachesOf(resource)) cache.applyLocalDelete(key, uid)

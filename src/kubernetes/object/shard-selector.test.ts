@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { formatShardSelector, parseShardSelector, shardHash, shardTest } from './shard-selector.ts'
+import { formatShardSelector, parseShardSelector, shardHash, shardHashHigh, shardTest, shardTestOfHash } from './shard-selector.ts'
 
 const range = (start: string, end: string, field = 'uid') => `shardRange(object.metadata.${field}, '${start}', '${end}')`
 const bottom = '0x0000000000000000'
@@ -78,6 +78,19 @@ test('ranges that partition the hash space assign every value to exactly one sha
         shards.map(isInside => isInside(value)),
         shards.map((_, index) => index === expected),
       )
+    }),
+  )
+})
+
+test('the test with a stored upper half decides as the one that hashes, also at the boundaries', () => {
+  const hash = (value: string) => BigInt(`0x${shardHash(value)}`)
+  const hex = (bound: bigint) => `0x${bound.toString(16).padStart(16, '0')}`
+  fc.assert(
+    fc.property(fc.uuid(), fc.uuid(), fc.integer({ min: -1, max: 1 }), (uid, other, shift) => {
+      const start = hash(uid) + BigInt(shift)
+      if (start < 0n || start >= 2n ** 64n) return
+      const selector = parseShardSelector(`${range(hex(start), top)} || ${range(bottom, hex(hash(other) + 1n))}`)
+      for (const value of [uid, other]) assert.equal(shardTestOfHash(selector)(shardHashHigh(value), value), shardTest(selector)(value))
     }),
   )
 })

@@ -48,6 +48,29 @@ export function shardTest({ ranges }: ShardSelector): (value: string) => boolean
   }
 }
 
+/**
+ * Like {@link shardTest}, for a reader that has stored the upper half of the hash (`shardHashHigh`): the value is hashed again only at a boundary
+ * of a range.
+ */
+export function shardTestOfHash({ ranges }: ShardSelector): (high: number, value: string) => boolean {
+  const bounds = ranges.map(({ start, end }) => [readHex(start), readHex(end)] as const)
+  return (high, value) => {
+    let low: number | undefined
+    for (const [start, end] of bounds) {
+      if (high < start[0] || high > end[0]) continue
+      if (high > start[0] && high < end[0]) return true
+      low ??= fnv1a64(value)[1]
+      if (!isBelow(high, low, start) && isBelow(high, low, end)) return true
+    }
+    return false
+  }
+}
+
+/** The upper 32 bits of the 64-bit FNV-1a hash of a string in UTF-8. */
+export function shardHashHigh(value: string): number {
+  return fnv1a64(value)[0]
+}
+
 /** The 64-bit FNV-1a hash of a string in UTF-8, as 16 hexadecimal digits. */
 export function shardHash(value: string): string {
   const [high, low] = fnv1a64(value)

@@ -7,8 +7,9 @@ import {
   parseLabelSelector,
   parseShardSelector,
   shardTest,
+  shardTestOfHash,
 } from '../../object/index.ts'
-import type { StoredEntry, Table } from '../storage/index.ts'
+import { type StoredEntry, type Table, uidHashOf } from '../storage/index.ts'
 import type { Kind } from './kind.ts'
 
 /** The objects of a table that a list, watch or deletecollection selects. */
@@ -52,9 +53,13 @@ export function select(
   if (shardSelector) {
     const selector = parseShardSelector(shardSelector)
     shard = { text: formatShardSelector(selector), isOnly: tests.length === (namespace ? 1 : 0) }
-    const isInside = shardTest(selector)
-    const { field } = selector
-    tests.push(entry => isInside(entry[field]))
+    if (selector.field === 'uid') {
+      const isInside = shardTestOfHash(selector)
+      tests.push(entry => isInside(uidHashOf(entry), entry.uid))
+    } else {
+      const isInside = shardTest(selector)
+      tests.push(entry => isInside(entry.namespace))
+    }
   }
   const [only] = tests
   const matches = tests.length === 0 ? () => true : tests.length === 1 ? only! : (entry: StoredEntry) => tests.every(test => test(entry))

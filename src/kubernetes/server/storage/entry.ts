@@ -1,4 +1,4 @@
-import type { KubeObject } from '../../object/index.ts'
+import { type KubeObject, shardHashHigh } from '../../object/index.ts'
 
 /**
  * One version of one object. Entries are immutable: a write creates a new one, so lists, watches and paged snapshots share them.
@@ -21,13 +21,29 @@ export type StoredEntry = {
   readonly owners: readonly string[] | undefined
   /** Values of the resource's selectable fields, in the order the resource declares them. */
   readonly fields: readonly string[] | undefined
+  /** Upper half of the hash of the UID, for `shardSelector`, as a signed integer: see {@link uidHashOf}. Not hashed before the first use. */
+  uidHash: number | undefined
+}
+
+/** The upper 32 bits of the hash of an object's UID: hashed once per object, however many lists and watches select by it. */
+export function uidHashOf(entry: StoredEntry): number {
+  // V8 stores a signed 32-bit integer in place.
+  entry.uidHash ??= shardHashHigh(entry.uid) | 0
+  return entry.uidHash >>> 0
 }
 
 /** Returns the selectable fields of an object, in their declared order. */
 export type FieldReader = (object: KubeObject) => readonly string[] | undefined
 
-/** @param object must have its final metadata; `text` must be {@link stringifyAsciiJson} of it. */
-export function entryOf(id: number, object: KubeObject, revision: number, text: string, readFields: FieldReader | undefined): StoredEntry {
+/** @param before the previous version, if there is one. @param object must have its final metadata; `text` must be {@link stringifyAsciiJson} of it. */
+export function entryOf(
+  id: number,
+  object: KubeObject,
+  revision: number,
+  text: string,
+  readFields: FieldReader | undefined,
+  before?: StoredEntry,
+): StoredEntry {
   const { metadata } = object
   const namespace = metadata.namespace ?? ''
   return {
@@ -42,6 +58,7 @@ export function entryOf(id: number, object: KubeObject, revision: number, text: 
     labels: metadata.labels,
     owners: metadata.ownerReferences?.length ? metadata.ownerReferences.map(owner => owner.uid) : undefined,
     fields: readFields?.(object),
+    uidHash: before?.uid === metadata.uid ? before.uidHash : undefined,
   }
 }
 

@@ -7,7 +7,7 @@
  */
 export { type BackupSummary, backUpDataDirectory, inspectBackup, writeAtomically, writeBackup } from './backup.ts'
 export { encryptionConfigPath, encryptionKeyNames } from './encryption-config.ts'
-export { type FieldReader, parseEntry, type StoredEntry, stringifyAsciiJson } from './entry.ts'
+export { type FieldReader, parseEntry, type StoredEntry, stringifyAsciiJson, uidHashOf } from './entry.ts'
 export type { KeyRotation } from './protocol.ts'
 export { readObjects } from './read-objects.ts'
 export { type RestoredObject, type RestoreOptions, type RestoreSummary, restoreBackup } from './restore.ts'

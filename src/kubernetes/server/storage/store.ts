@@ -265,7 +265,7 @@ export class Store {
     const revision = nextRevision(this.#newestRevision, this.#nowMs(), this.#partition)
     this.#newestRevision = revision
     object.metadata.resourceVersion = String(revision)
-    return entryOf(before?.id ?? ++this.#lastId, object, revision, stringifyAsciiJson(object), table.readFields)
+    return entryOf(before?.id ?? ++this.#lastId, object, revision, stringifyAsciiJson(object), table.readFields, before)
   }
 
   #enqueue(

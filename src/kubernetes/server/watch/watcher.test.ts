@@ -15,7 +15,7 @@ const everything = { namespace: '', name: undefined, isWhole: true, matches: () 
 function entryAt(revision: number): StoredEntry {
   const name = `c${revision}`
   const text = `{"apiVersion":"v1","kind":"ConfigMap","data":{"revision":"${revision}","text":"${'x'.repeat(10_000)}"}}`
-  const unset = { labels: undefined, owners: undefined, fields: undefined, deleting: false }
+  const unset = { labels: undefined, owners: undefined, fields: undefined, uidHash: undefined, deleting: false }
   return { id: revision, key: name, namespace: '', name, uid: name, revision, text, ...unset }
 }
 

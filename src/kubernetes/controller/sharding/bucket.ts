@@ -1,0 +1,75 @@
+import { formatShardSelector, type ShardRange, shardHashHigh } from '../../object/index.ts'
+
+/** Into how many buckets the keys of a sharded controller are divided. */
+export const bucketCount = 1_024
+
+/** Most slots that a ring can have: it stores the slot of a bucket as one character. */
+export const maxSlots = 62
+
+/** In place of the slot of a bucket that none has. */
+export const noSlot = -1
+
+/** Buckets are the top ten bits of a 64-bit hash, so that a bucket is one range of hashes. */
+const bucketBits = 10
+
+/**
+ * The label with which an owned object carries the bucket of its root (a number from 0 to 1,023), set when it is created. Every API
+ * server filters by it.
+ */
+export const bucketLabel = 'sharding.oarlock.dev/bucket'
+
+/** Name of the index of a sharded cache by bucket. */
+export const bucketIndex = 'sharding.oarlock.dev/bucket'
+
+/** A set of buckets, in rising order. */
+export type Buckets = readonly number[]
+
+/** The bucket of an object, from 0 to 1,023: the top ten bits of the 64-bit FNV-1a hash of its UID. */
+export function bucketOf(uid: string): number {
+  return shardHashHigh(uid) >>> (32 - bucketBits)
+}
+
+/**
+ * The `shardSelector` of a set of buckets, adjacent ones as one range; undefined if it has all of them. It selects by the UID of the
+ * object.
+ * @throws {RangeError} for no buckets: a selector of nothing does not exist, so do not list.
+ */
+export function shardSelectorOf(buckets: Buckets): string | undefined {
+  if (buckets.length === 0) throw new RangeError('a shardSelector needs at least one bucket, got none: list nothing instead')
+  if (buckets.length === bucketCount) return undefined
+  const ranges: ShardRange[] = []
+  let first = buckets[0]!
+  buckets.forEach((bucket, index) => {
+    if (buckets[index + 1] === bucket + 1) return
+    ranges.push({ start: boundary(first), end: boundary(bucket + 1) })
+    first = buckets[index + 1]!
+  })
+  return formatShardSelector({ field: 'uid', ranges })
+}
+
+/** The `labelSelector` of the owned objects of a set of buckets; `base` is a selector that must also match. Without buckets it matches nothing. */
+export function bucketLabelSelectorOf(buckets: Buckets, base?: string): string {
+  const own = buckets.length === bucketCount ? bucketLabel : `${bucketLabel} in (${buckets.length === 0 ? 'none' : buckets.join(',')})`
+  return base ? `${base},${own}` : own
+}
+
+/** The bucket in the label of an owned object; undefined if it has none that is valid. */
+export function labeledBucketOf(labels: Readonly<Record<string, string>> | undefined): number | undefined {
+  const text = labels?.[bucketLabel]
+  if (text === undefined || !/^\d{1,4}$/.test(text)) return undefined
+  const bucket = Number(text)
+  return bucket < bucketCount ? bucket : undefined
+}
+
+/** The buckets for which `includes` returns true. */
+export function bucketsWhere(includes: (bucket: number) => boolean): number[] {
+  const buckets: number[] = []
+  for (let bucket = 0; bucket < bucketCount; bucket++) if (includes(bucket)) buckets.push(bucket)
+  return buckets
+}
+
+/** The hash at which a bucket begins; the bucket after the last begins at 2^64. */
+function boundary(bucket: number): string {
+  if (bucket === bucketCount) return '0x10000000000000000'
+  return `0x${(bucket * 2 ** (32 - bucketBits)).toString(16).padStart(8, '0')}00000000`
+}

@@ -1,0 +1,45 @@
+import type { KubeObject } from '../../object/index.ts'
+import type { Informer } from '../informer.ts'
+import { parseQueueKey } from '../sources.ts'
+import { bucketOf, labeledBucketOf } from './bucket.ts'
+import type { Shards } from './shards.ts'
+import type { Tenure } from './tenures.ts'
+
+/** Which keys of one controller this process may reconcile. */
+export class ShardedKeys {
+  readonly #shards: Shards
+  readonly #rootsOf: (cluster: string | undefined) => Informer<unknown> | undefined
+  /** Keys in the queue whose root is not in the cache, mostly because it was deleted: removed with their last reconcile. */
+  readonly #withoutRoot = new Map<string, number>()
+
+  constructor(shards: Shards, rootsOf: (cluster: string | undefined) => Informer<unknown> | undefined) {
+    this.#shards = shards
+    this.#rootsOf = rootsOf
+  }
+
+  /** Whether a change of `object` makes `key` due in this process. `isRoot`: the object is the one that the key names. */
+  admits(queueKey: string, object: KubeObject<unknown>, isRoot: boolean): boolean {
+    const ofRoot = this.#bucketOfRoot(queueKey)
+    const bucket = ofRoot ?? (isRoot ? bucketOf(object.metadata.uid) : labeledBucketOf(object.metadata.labels))
+    if (bucket === undefined || !this.#shards.tenureOf(bucket)) return false
+    if (ofRoot === undefined) this.#withoutRoot.set(queueKey, bucket)
+    return true
+  }
+
+  /** The right to reconcile a key; undefined: its owner reconciles all keys of the bucket, so it may be forgotten here. */
+  tenureOf(queueKey: string): Tenure | undefined {
+    const bucket = this.#bucketOfRoot(queueKey) ?? this.#withoutRoot.get(queueKey)
+    return bucket === undefined ? undefined : this.#shards.tenureOf(bucket)
+  }
+
+  /** The key is not in the queue any more. */
+  forget(queueKey: string): void {
+    this.#withoutRoot.delete(queueKey)
+  }
+
+  #bucketOfRoot(queueKey: string): number | undefined {
+    const { cluster, key } = parseQueueKey(queueKey)
+    const uid = this.#rootsOf(cluster)?.uidOf(key)
+    return uid === undefined ? undefined : bucketOf(uid)
+  }
+}

@@ -1,0 +1,322 @@
+import { randomBytes } from 'node:crypto'
+import { bootClock, type Client, type Clock, type LeaseBody, leaseResource, listWatch } from '../../client/index.ts'
+import { isReason, type KubeObject, type NewObject } from '../../object/index.ts'
+import { coerceError, type Log } from '../../util/log.ts'
+import { type Buckets, bucketCount, bucketLabel, bucketOf } from './bucket.ts'
+import { type MemberAction, MemberCore, type MemberOrders, type WriteFailure } from './member-core.ts'
+import { type ShardOptions, type ShardSettings, shardSettingsOf } from './options.ts'
+import { ringLabel, type ShardView, shardViewOf } from './shard-view.ts'
+import { ShardedSource, type ShardedSourceOptions } from './sharded-source.ts'
+import { type Tenure, Tenures } from './tenures.ts'
+
+/** How often a watch of the Leases that is broken is opened again. */
+const watchBackoff = { minMs: 200, maxMs: 2_000 }
+
+export type ShardsParts = { client: Client; log: Log; clock?: Clock | undefined; random?: (() => number) | undefined }
+
+/** What a controller does when buckets come and go. */
+export type ShardFollower = {
+  /** Work on these buckets may begin: all their keys are due. */
+  begun(buckets: Buckets): void
+  /** Nothing of these buckets may begin any more. */
+  ended(buckets: Buckets): void
+}
+
+/** Counts for metrics. */
+export type ShardCounts = {
+  ringVersion: number
+  members: number
+  slot: number | undefined
+  active: number
+  gaining: number
+  releasing: number
+  /** Buckets that this process started to work on, in total. */
+  gained: number
+  /** Buckets that this process stopped to work on, in total. */
+  lost: number
+  watches: number
+}
+
+/**
+ * This process as a member of a ring: executes what `MemberCore` decides, fills the caches of sharded controllers, and lets work begin and end
+ * as the ring orders. Needs the rights to get, list, watch, create and update Leases in its namespace.
+ */
+export class Shards {
+  readonly settings: ShardSettings
+  readonly #parts: ShardsParts
+  readonly #log: Log
+  readonly #clock: Clock
+  readonly #core: MemberCore
+  readonly #tenures: Tenures
+  readonly #sources = new Set<ShardedSource>()
+  readonly #followers = new Set<ShardFollower>()
+  #signal: AbortSignal | undefined
+  #orders: MemberOrders | undefined
+  #wasValid = false
+  #hasChanged = false
+  #isEnding = false
+  #isReleased = false
+  #timer: NodeJS.Timeout | undefined
+  #releaseTimer: NodeJS.Timeout | undefined
+  #gained = 0
+  #lost = 0
+  #lastError: Error | undefined
+  readonly #left = Promise.withResolvers<void>()
+  readonly #drained = Promise.withResolvers<void>()
+  #isLeaving = false
+
+  /** @throws {RangeError} for an option that is out of range. */
+  constructor(options: ShardOptions, parts: ShardsParts) {
+    const settings = shardSettingsOf(options)
+    this.settings = settings
+    this.#parts = parts
+    this.#clock = parts.clock ?? bootClock
+    const processName = `${settings.identity}_${randomBytes(4).toString('hex')}`
+    this.#log = parts.log.child({ ring: settings.name, member: processName })
+    this.#core = new MemberCore({ ...settings, processName, random: parts.random ?? Math.random, wallMs: Date.now })
+    this.#tenures = new Tenures(() => this.#core.isValid(this.#clock.nowMs()))
+  }
+
+  /** The slot that this process has; undefined while it waits for one. */
+  get slot(): number | undefined {
+    return this.#core.isValid(this.#clock.nowMs()) ? this.#core.slot : undefined
+  }
+
+  /** Why the last request for the Leases failed; undefined if it did not. */
+  get lastError(): Error | undefined {
+    return this.#lastError
+  }
+
+  /** Whether this process may work on the object with this UID at this instant. */
+  owns(uid: string): boolean {
+    return this.tenureOf(bucketOf(uid)) !== undefined
+  }
+
+  /** The ring and its members as this process sees them; undefined before it has seen a ring. */
+  view(): ShardView | undefined {
+    return shardViewOf(this.settings.name, this.#core.leases)
+  }
+
+  counts(): ShardCounts {
+    const { allowed, wanted } = this.#orders ?? { allowed: undefined, wanted: undefined }
+    const active = this.#tenures.active.length
+    const count = (flags: Uint8Array | undefined) => (flags ? flags.reduce((sum, flag) => sum + flag, 0) : 0)
+    return {
+      ringVersion: this.#core.ringVersion,
+      members: this.#core.leases.filter(({ metadata, spec }) => !metadata.name.endsWith('-ring') && spec?.holderIdentity).length,
+      slot: this.slot,
+      active,
+      gaining: Math.max(0, count(allowed) - active) + Math.max(0, count(wanted) - count(allowed)),
+      releasing: this.#tenures.busy.length,
+      gained: this.#gained,
+      lost: this.#lost,
+      watches: [...this.#sources].reduce((sum, { watches }) => sum + watches, 0),
+    }
+  }
+
+  /** The right to work on a bucket; undefined if this process does not have it at this instant. */
+  tenureOf(bucket: number): Tenure | undefined {
+    return this.#tenures.find(bucket)
+  }
+
+  /** Work begins. Returns a function to call when it has ended. */
+  begin(tenure: Tenure): () => void {
+    const end = this.#tenures.begin(tenure)
+    return () => {
+      const isLast = end()
+      if (isLast || this.#isEnding || this.#core.isLost) this.#changed()
+    }
+  }
+
+  /** What fills the cache of a sharded kind. */
+  source(options: Omit<ShardedSourceOptions, 'onSynced'>): ShardedSource {
+    const source = new ShardedSource({ ...options, onSynced: () => this.#changed() })
+    this.#sources.add(source)
+    if (this.#orders) source.setWanted(this.#orders.wanted)
+    return source
+  }
+
+  /** Returns a function that removes the follower. Buckets that are held already are begun now. */
+  follow(follower: ShardFollower): () => void {
+    this.#followers.add(follower)
+    const { active } = this.#tenures
+    if (active.length > 0) follower.begun(active)
+    return () => void this.#followers.delete(follower)
+  }
+
+  /** Takes part in the ring until the slot is released, or `signal` aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    this.#signal = signal
+    const { name, namespace } = this.settings
+    const onAbort = () => this.#left.resolve()
+    signal.addEventListener('abort', onAbort, { once: true })
+    const watching = new AbortController()
+    const watch = listWatch<LeaseBody>(this.#parts.client, leaseResource, {
+      namespace,
+      labelSelector: `${ringLabel}=${name}`,
+      signal: AbortSignal.any([signal, watching.signal]),
+      backoff: watchBackoff,
+      managedFields: false,
+      onReplace: (leases, resourceVersion) => {
+        this.#core.observeList(leases, resourceVersion, this.#clock.nowMs())
+        this.#changed()
+      },
+      onEvent: ({ type, object }) => {
+        if (type === 'BOOKMARK') return
+        const nowMs = this.#clock.nowMs()
+        if (type === 'DELETED') this.#core.observeDeletion(object, nowMs)
+        else this.#core.observe(object, nowMs)
+        this.#changed()
+      },
+      onError: error => {
+        this.#lastError = coerceError(error)
+        this.#log.warn({ err: this.#lastError }, 'the Leases of the ring cannot be watched, retrying')
+      },
+    })
+    this.#wake()
+    await this.#left.promise
+    clearTimeout(this.#timer)
+    clearTimeout(this.#releaseTimer)
+    watching.abort()
+    signal.removeEventListener('abort', onAbort)
+    this.#apply(undefined)
+    await watch
+  }
+
+  /** Lets the other members take the buckets of this one, which works on what it has meanwhile. Resolves when it has none, or after `timeoutMs`. */
+  async leave(timeoutMs: number): Promise<void> {
+    this.#isLeaving = true
+    this.#core.leave()
+    this.#changed()
+    const timeout = setTimeout(() => this.#drained.resolve(), timeoutMs)
+    await this.#drained.promise
+    clearTimeout(timeout)
+  }
+
+  /** Nothing may begin any more. When all work has ended, the slot is released; resolves then, or after `timeoutMs`. */
+  async release(timeoutMs: number): Promise<void> {
+    this.#isEnding = true
+    this.#changed()
+    const timeout = setTimeout(() => this.#left.resolve(), timeoutMs)
+    await this.#left.promise
+    clearTimeout(timeout)
+  }
+
+  /** Aborts all work: its grace period has expired. */
+  abort(): void {
+    this.#isEnding = true
+    this.#apply(undefined)
+  }
+
+  /** Coalesces what happens in one turn of the event loop. */
+  #changed(): void {
+    if (this.#hasChanged) return
+    this.#hasChanged = true
+    queueMicrotask(() => {
+      this.#hasChanged = false
+      this.#wake()
+    })
+  }
+
+  #wake(): void {
+    if (!this.#signal || this.#signal.aborted) return
+    this.#follow()
+    const nowMs = this.#clock.nowMs()
+    const { actions, wakeAtMs } = this.#core.decide(nowMs)
+    this.#follow()
+    for (const action of actions) void this.#send(action)
+    if (this.#core.hasLeft) this.#left.resolve()
+    clearTimeout(this.#timer)
+    // The clock has steps of 10 ms.
+    if (Number.isFinite(wakeAtMs)) this.#timer = setTimeout(() => this.#wake(), Math.max(1, Math.min(wakeAtMs - nowMs + 1, 60_000)))
+  }
+
+  /** Does what the ring orders, and reports how far it has come. */
+  #follow(): void {
+    const nowMs = this.#clock.nowMs()
+    const core = this.#core
+    const isValid = core.isValid(nowMs)
+    if (isValid !== this.#wasValid) {
+      this.#wasValid = isValid
+      if (isValid) this.#log.info({ slot: core.slot }, 'claimed a slot')
+      else if (!this.#isReleased) this.#log.error({}, 'lost the slot: its Lease was not renewed in time, or another process changed it')
+    }
+    this.#apply(isValid && !this.#isEnding ? core.orders : undefined)
+    core.report(this.#tenures.progress())
+    if (core.isLost && this.#tenures.isIdle) core.ended()
+    if (this.#isLeaving && core.isDrained(nowMs)) this.#drained.resolve()
+    if (this.#isEnding && !this.#isReleased && this.#tenures.isIdle) {
+      this.#isReleased = true
+      core.release()
+    }
+  }
+
+  #apply(orders: MemberOrders | undefined): void {
+    const isNew = orders !== this.#orders
+    this.#orders = orders
+    const synced = new Uint8Array(bucketCount).fill(1)
+    for (const source of this.#sources) for (let bucket = 0; bucket < bucketCount; bucket++) synced[bucket]! &= source.synced[bucket]!
+    this.#tenures.setSynced(synced)
+    const { begun, ended } = this.#tenures.apply(orders)
+    // After work has ended: what leaves a cache must not look deleted. A new session keeps the caches until the ring has it.
+    if (isNew && orders?.isMember) for (const source of this.#sources) source.setWanted(orders.wanted)
+    this.#gained += begun.length
+    this.#lost += ended.length
+    if (ended.length > 0) for (const follower of this.#followers) follower.ended(ended)
+    if (begun.length > 0) for (const follower of this.#followers) follower.begun(begun)
+    if (begun.length + ended.length > 0) {
+      const version = this.#core.ringVersion
+      this.#log.info({ version, gained: begun.length, lost: ended.length, buckets: this.#tenures.active.length }, 'buckets changed')
+    }
+    if (this.#tenures.busy.length === 0) {
+      clearTimeout(this.#releaseTimer)
+      this.#releaseTimer = undefined
+    } else if (this.#releaseTimer === undefined) {
+      this.#releaseTimer = setTimeout(() => {
+        this.#log.warn({ buckets: this.#tenures.busy }, 'aborting reconciles of buckets that move to another member')
+        this.#tenures.abort()
+      }, this.settings.releaseGraceMs)
+    }
+  }
+
+  async #send(action: MemberAction): Promise<void> {
+    const { namespace, name, renewDeadlineMs } = this.settings
+    const leases = this.#parts.client.resource(leaseResource)
+    // A hanging request must not keep the next one from being sent in time.
+    const bounded = { signal: AbortSignal.timeout(Math.ceil(renewDeadlineMs / 2)) }
+    const sentMs = this.#clock.nowMs()
+    try {
+      if (action.kind === 'list') {
+        const { items, metadata } = await leases.listAll({ namespace, labelSelector: `${ringLabel}=${name}`, ...bounded })
+        this.#core.observeList(items, metadata.resourceVersion, this.#clock.nowMs())
+      } else {
+        const lease = action.verb === 'create' ? await leases.create(action.lease, bounded) : await leases.update(action.lease, bounded)
+        this.#core.done(action, lease as KubeObject<LeaseBody>, sentMs, this.#clock.nowMs())
+      }
+      this.#lastError = undefined
+    } catch (thrown) {
+      const nowMs = this.#clock.nowMs()
+      const failure = failureOf(thrown)
+      if (failure === 'other') {
+        this.#lastError = coerceError(thrown)
+        this.#log.warn({ err: this.#lastError }, 'a Lease of the ring could not be read or written, retrying')
+      }
+      if (action.kind === 'list') this.#core.listFailed(nowMs)
+      else this.#core.failed(action, failure, nowMs)
+    }
+    this.#changed()
+  }
+}
+
+/** Adds a label with its bucket to an object that is created for a key of `bucket`, if another object controls it. */
+export function labelWithBucket<Body>(bucket: number, object: NewObject<Body>): NewObject<Body> {
+  const { metadata } = object
+  if (!metadata.ownerReferences?.some(({ controller }) => controller) || metadata.labels?.[bucketLabel] !== undefined) return object
+  return { ...object, metadata: { ...metadata, labels: { ...metadata.labels, [bucketLabel]: String(bucket) } } }
+}
+
+function failureOf(thrown: unknown): WriteFailure {
+  if (isReason(thrown, 'Conflict')) return 'Conflict'
+  if (isReason(thrown, 'AlreadyExists')) return 'AlreadyExists'
+  return isReason(thrown, 'NotFound') ? 'NotFound' : 'other'
+}
