@@ -40,6 +40,7 @@ export {
   ownerAnnotation,
   podAccountName,
   stackFinalizer,
+  stackShardsName,
   systemNamespace,
   workersNamespace,
 } from './names.ts'
