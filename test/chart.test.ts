@@ -52,7 +52,7 @@ test('the chart installs what "oarlock manifests" prints, except for the namespa
 test('controllers share the Stacks with controllers.shards, and one leads without', { skip }, () => {
   const argsOf = (...set: string[]) => {
     const deployment = template(...set).objects.find(object => keyOf(object) === 'Deployment oarlock-system/oarlock-controllers')
-    const { containers } = (deployment?.spec?.template as { spec: { containers: { args: string[] }[] } }).spec
+    const { containers } = (deployment!.spec!.template as { spec: { containers: { args: string[] }[] } }).spec
     return containers[0]!.args.filter(arg => arg.startsWith('--shards'))
   }
   deepEqual(argsOf(), [])
