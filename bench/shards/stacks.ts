@@ -24,7 +24,7 @@ import { each } from './replicas.ts'
 
 const controllers = 3
 const workers = 200
-const leaseSeconds = 6
+const leaseSeconds = 15
 const namespace = 'default'
 const stackName = (index: number) => `s${String(index).padStart(4, '0')}`
 
@@ -36,14 +36,14 @@ export async function stacks(options: { stacks: number; times: number }): Promis
     const client = await createClient({ kubeconfig: kubeconfigPath, connections: 2 })
     const manager = new Manager({ client, log: silentLog })
     const ledger = new RunLedger(manager)
+    const running = new Controllers(roles, kubeconfigPath)
     try {
       await installOarlock(client)
       await client
         .resource(workerPoolResource)
         .create({ metadata: { name: 'hollow' }, spec: { mode: 'External', lifecycle: 'Warm', max: workers } })
       await manager.start()
-      const running: RoleProcess[] = []
-      for (let index = 0; index < controllers; index++) running.push(await startController(roles, kubeconfigPath))
+      for (let index = 0; index < controllers; index++) await running.start()
       await untilShared(client)
       const hollow = startHollow([
         '--kubeconfig',
@@ -63,12 +63,12 @@ export async function stacks(options: { stacks: number; times: number }): Promis
         120_000,
       )
       const rows = []
-      for (let time = 0; time < options.times; time++)
-        rows.push(await burst(client, ledger, roles, running, kubeconfigPath, options.stacks, time))
+      for (let time = 0; time < options.times; time++) rows.push(await burst(client, ledger, running, options.stacks, time))
       process.kill(hollow.pid, 'SIGTERM')
       await hollow.ended.catch(() => undefined)
       return rows
     } finally {
+      running.isEnding = true
       await manager.stop()
       await client.close()
       await roles.stopAll()
@@ -79,9 +79,7 @@ export async function stacks(options: { stacks: number; times: number }): Promis
 async function burst(
   client: Client,
   ledger: RunLedger,
-  roles: RoleProcesses,
-  running: RoleProcess[],
-  kubeconfigPath: string,
+  running: Controllers,
   count: number,
   time: number,
 ): Promise<Record<string, string | number>> {
@@ -105,14 +103,11 @@ async function burst(
   await sleep(1_000 + Math.random() * 3_000)
   const leaderIdentity =
     (await client.resource(leaseResource).get('oarlock-controller', { namespace: systemNamespace })).spec?.holderIdentity ?? ''
-  const leader = running.find(each => each.printed('identity') === leaderIdentity)
-  if (!leader) throw new Error(`no controller has the identity ${leaderIdentity} of the leader`)
   const killedMs = performance.now()
-  await leader.stop('SIGKILL')
-  running.splice(running.indexOf(leader), 1)
+  await running.kill(leaderIdentity)
   await changing
   const changedMs = performance.now()
-  running.push(await startController(roles, kubeconfigPath))
+  await running.start()
   const notReady = await untilReady(client, count)
   const readyMs = performance.now()
   const { twice, reassigned, unlabeled, runs } = await ledger.judge(client)
@@ -123,6 +118,7 @@ async function burst(
     'changed in, s': seconds(changedMs - beganMs),
     'killed after, s': seconds(killedMs - beganMs),
     'all Ready after the kill, s': seconds(readyMs - killedMs),
+    'controllers that ended otherwise': running.ended,
     'not Ready': notReady,
     'Runs so far': runs,
     'executed twice': twice,
@@ -133,11 +129,41 @@ async function burst(
 
 const seconds = (ms: number) => Math.round(ms / 100) / 10
 
-async function startController(roles: RoleProcesses, kubeconfigPath: string): Promise<RoleProcess> {
-  const name = `controller-${crypto.randomUUID().slice(0, 8)}`
-  const file = roles.file(name, 'kubeconfig', readFileSync(kubeconfigPath, 'utf8'))
-  const args = [...controllerArgs, '--shards', String(controllers), '--lease-duration', `${leaseSeconds}s`, '--no-default-pool']
-  return await roles.start(name, [...args, '--kubeconfig', file, '--data', '.'], /^ *identity /m)
+/** The processes of the controllers. One that ends by itself, because it could not renew its Lease in time, is replaced, as a Deployment does. */
+class Controllers {
+  isEnding = false
+  ended = 0
+  readonly #roles: RoleProcesses
+  readonly #kubeconfig: string
+  readonly #running = new Set<RoleProcess>()
+
+  constructor(roles: RoleProcesses, kubeconfigPath: string) {
+    this.#roles = roles
+    this.#kubeconfig = readFileSync(kubeconfigPath, 'utf8')
+  }
+
+  async start(): Promise<void> {
+    const name = `controller-${crypto.randomUUID().slice(0, 8)}`
+    const file = this.#roles.file(name, 'kubeconfig', this.#kubeconfig)
+    const args = [...controllerArgs, '--shards', String(controllers), '--lease-duration', `${leaseSeconds}s`, '--no-default-pool']
+    const process = await this.#roles.start(name, [...args, '--kubeconfig', file, '--data', '.'], /^ *identity /m)
+    this.#running.add(process)
+    const replace = () => {
+      if (this.isEnding || !this.#running.delete(process)) return
+      this.ended++
+      globalThis.process.stderr.write(`\na controller has ended: ${process.output().trim().split('\n').at(-1)}\n`)
+      void this.start()
+    }
+    process.child.once('exit', replace)
+    if (process.child.exitCode !== null) replace()
+  }
+
+  async kill(identity: string): Promise<void> {
+    const found = [...this.#running].find(each => each.printed('identity') === identity)
+    if (!found) throw new Error(`no controller has the identity ${identity} of the leader`)
+    this.#running.delete(found)
+    await found.stop('SIGKILL')
+  }
 }
 
 async function untilShared(client: Client): Promise<void> {
