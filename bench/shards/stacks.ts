@@ -129,7 +129,7 @@ async function burst(
 
 const seconds = (ms: number) => Math.round(ms / 100) / 10
 
-/** The processes of the controllers. One that ends by itself, because it could not renew its Lease in time, is replaced, as a Deployment does. */
+/** The processes of the controllers. One that ends without a signal of this bench, because it could not renew its Lease in time, is replaced, as a Deployment does. */
 class Controllers {
   isEnding = false
   ended = 0
