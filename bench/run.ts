@@ -42,6 +42,7 @@ const benches: Record<string, () => Promise<{ bench(args: string[]): Promise<Ben
   providers: () => import('./providers.ts'),
   pulumi: () => import('./pulumi.ts'),
   installs: () => import('./installs.ts'),
+  shards: () => import('./shards.ts'),
 }
 
 const { values, positionals } = parseArgs({

@@ -49,6 +49,17 @@ test('the chart installs what "oarlock manifests" prints, except for the namespa
   for (const object of expected) deepEqual(rendered.get(keyOf(object)), JSON.parse(JSON.stringify(object)), keyOf(object))
 })
 
+test('controllers share the Stacks with controllers.shards, and one leads without', { skip }, () => {
+  const argsOf = (...set: string[]) => {
+    const deployment = template(...set).objects.find(object => keyOf(object) === 'Deployment oarlock-system/oarlock-controllers')
+    const { containers } = (deployment!.spec!.template as { spec: { containers: { args: string[] }[] } }).spec
+    return containers[0]!.args.filter(arg => arg.startsWith('--shards'))
+  }
+  deepEqual(argsOf(), [])
+  deepEqual(argsOf('--set', 'controllers.replicas=3,controllers.shards=3'), ['--shards=3'])
+  match(template('--set', 'controllers.shards=63').stderr, /controllers.*shards|shards.*62/s)
+})
+
 test('the chart binds the ServiceAccounts of worker Pods as podWorkerBindings does', { skip }, () => {
   const pools = 'pools.default.serviceAccountName=oarlock-worker-aws,pools.other.spec.namespace=builds'
   const { objects, stderr } = template('--set', `${pools},workerAccounts[0].namespace=shop,workerAccounts[0].name=oarlock-worker`)

@@ -4,6 +4,7 @@ import { decideStep, leftSeconds } from '../examples/kyma/decide-step.ts'
 import { defaultComponents } from '../examples/kyma/kinds.ts'
 import { Renderer } from '../examples/kyma/renderer.ts'
 import { parseBackoff } from '../examples/kyma/settings.ts'
+import { newCounters, type Report, sumReports } from '../examples/kyma/stats.ts'
 
 const at = (ms: number) => new Date(ms).toISOString()
 
@@ -54,4 +55,15 @@ test('settings are parsed, and a chart is rendered once per digest', () => {
   const manifests = renderer.render(values)
   equal(renderer.render({ ...values }), manifests)
   equal(manifests.length, 5)
+})
+
+test('the report of several replicas is their sum, and a killed one counts with what it did', () => {
+  const report = (fields: Partial<Report>): Report => ({
+    ...{ type: 'report', ...newCounters(), kymas: 0, components: 0, succeeded: 0, queueDepth: 0, delayed: 0 },
+    ...{ rssMb: 100, peakRssMb: 120, cpuSeconds: 1, errors: 0, lastError: undefined, renderedKb: 0, ...fields },
+  })
+  const replicas = [report({ creates: 3, succeeded: 2, lastSuccessAt: 7 }), report({ creates: 4, succeeded: 1, lastError: 'timeout' })]
+  const sum = sumReports(replicas, [report({ creates: 10, succeeded: 9, peakRssMb: 300, lastSuccessAt: 5 })])
+  const { creates, succeeded, rssMb, peakRssMb, cpuSeconds, lastSuccessAt, lastError } = sum
+  deepEqual([creates, succeeded, rssMb, peakRssMb, cpuSeconds, lastSuccessAt, lastError], [17, 3, 200, 300, 3, 7, 'timeout'])
 })

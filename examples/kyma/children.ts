@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Settings } from './settings.ts'
-import type { FromOperator, Report, Synced, ToOperator } from './stats.ts'
+import { type FromOperator, type Report, type Synced, sumReports, type ToOperator } from './stats.ts'
 
 export type ServerProcess = { pid: number; kubeconfigPath: string; stop(): Promise<void> }
 
@@ -30,8 +30,8 @@ export async function startServerProcess(flags: string[]): Promise<ServerProcess
   }
 }
 
-/** An operator process and its last report. */
-export class OperatorProcess {
+/** One replica of the operator and its last report. */
+class OperatorProcess {
   readonly #child: ChildProcess
   readonly #synced = Promise.withResolvers<Synced>()
   readonly #listeners = new Set<(message: FromOperator) => void>()
@@ -57,9 +57,11 @@ export class OperatorProcess {
     return this.#synced.promise
   }
 
-  until(holds: (report: Report) => boolean): Promise<void> {
-    if (this.report && holds(this.report)) return Promise.resolve()
-    return this.#when(message => message.type === 'report' && holds(message)).then(() => undefined)
+  /** Calls `listener` after each report; returns a function that ends that. */
+  onReport(listener: () => void): () => void {
+    const onMessage = ({ type }: FromOperator) => void (type === 'report' && listener())
+    this.#listeners.add(onMessage)
+    return () => this.#listeners.delete(onMessage)
   }
 
   nextReport(): Promise<void> {
@@ -101,7 +103,78 @@ export class OperatorProcess {
   }
 }
 
-export function startOperator(settings: Settings, flags: string[]): OperatorProcess {
-  const child = fork(join(import.meta.dirname, 'operator.ts'), [JSON.stringify(settings)], { execArgv: flags })
-  return new OperatorProcess(child)
+/** The replicas of the operator, as if they were one. */
+export class Operator {
+  readonly #settings: Settings
+  readonly #flags: string[]
+  readonly #replicas: OperatorProcess[]
+  /** Last reports of replicas that were killed. */
+  readonly #ended: Report[] = []
+
+  constructor(settings: Settings, flags: string[], replicas: number) {
+    this.#settings = settings
+    this.#flags = flags
+    this.#replicas = Array.from({ length: replicas }, (_, index) => this.#start(index, replicas))
+  }
+
+  /** Resolves when the caches of all replicas are filled, with the time of the slowest. */
+  get synced(): Promise<Synced> {
+    return Promise.all(this.#replicas.map(({ synced }) => synced)).then(all => ({
+      type: 'synced',
+      seconds: Math.max(...all.map(({ seconds }) => seconds)),
+      objects: all.reduce((sum, { objects }) => sum + objects, 0),
+    }))
+  }
+
+  /** The sum over the replicas; of what has happened, also of those that were killed. Undefined until each has reported. */
+  get report(): Report | undefined {
+    const present = this.#replicas.map(({ report }) => report)
+    return present.includes(undefined) ? undefined : sumReports(present as Report[], this.#ended)
+  }
+
+  /** Resident memory of each replica. */
+  get rssMb(): number[] {
+    return this.#replicas.map(({ report }) => report?.rssMb ?? Number.NaN)
+  }
+
+  until(holds: (report: Report) => boolean): Promise<void> {
+    return new Promise(resolve => {
+      const check = () => {
+        const { report } = this
+        if (!report || !holds(report)) return
+        for (const end of ends) end()
+        resolve()
+      }
+      const ends = this.#replicas.map(replica => replica.onReport(check))
+      check()
+    })
+  }
+
+  async nextReport(): Promise<void> {
+    await Promise.all(this.#replicas.map(replica => replica.nextReport()))
+  }
+
+  async resync(): Promise<number> {
+    return Math.max(...(await Promise.all(this.#replicas.map(replica => replica.resync()))))
+  }
+
+  /** Kills one replica with SIGKILL and starts another one; returns the seconds until its caches are filled. */
+  async restartOne(): Promise<number> {
+    const [killed] = this.#replicas
+    await killed?.kill()
+    if (killed?.report) this.#ended.push(killed.report)
+    const next = this.#start(0, this.#replicas.length)
+    this.#replicas[0] = next
+    return (await next.synced).seconds
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#replicas.map(replica => replica.stop()))
+  }
+
+  #start(index: number, replicas: number): OperatorProcess {
+    const shards = replicas > 1 ? { identity: `kyma-operator-${index}`, slots: replicas } : undefined
+    const settings = JSON.stringify({ ...this.#settings, shards })
+    return new OperatorProcess(fork(join(import.meta.dirname, 'operator.ts'), [settings], { execArgv: this.#flags }))
+  }
 }

@@ -8,14 +8,15 @@ import type { Counters } from './stats.ts'
 /** Walks each HelmComponent through its steps: one status write each, with a requeue in between instead of a sleeping worker. */
 export function componentController(
   manager: Manager,
-  settings: Omit<Settings, 'kubeconfig'>,
+  settings: Omit<Settings, 'kubeconfig' | 'shards'>,
   counters: Counters,
   renderer?: Renderer,
 ): Controller {
-  const components = manager.client.resource(componentResource, { managedFields: false })
   return controller({
     name: 'helmcomponent',
     for: componentResource,
+    // A component belongs to the replica of its Kyma: both controllers share one cache.
+    informer: { sharded: manager.shards && 'owned' },
     // Its own status writes come back as events and need no reconcile: the requeue continues the work.
     predicates: [predicates.generationChanged],
     // Longest remaining work first: the last success comes earlier, and nothing else changes.
@@ -23,7 +24,7 @@ export function componentController(
     maxConcurrent: settings.workers,
     backoff: settings.backoff,
     resyncMs: settings.resyncMs,
-    async reconcile({ object: component, signal }) {
+    async reconcile({ object: component, client, signal }) {
       counters.reconciles++
       if (!component || component.metadata.deletionTimestamp) return undefined
       const { componentName } = component.spec
@@ -35,6 +36,7 @@ export function componentController(
       const { name, namespace, resourceVersion } = component.metadata
       const status = { status: decision.step, lastReconciliation: new Date().toISOString() }
       // With the version that was read: a step can neither be written twice nor skipped because of a stale cache.
+      const components = client.resource(componentResource, { managedFields: false })
       await components.patchStatus(name, { status }, { namespace, resourceVersion, signal })
       counters.componentStatusWrites++
       return decision.nextInMs === undefined ? undefined : { requeueAfterMs: decision.nextInMs, priority: priorityAfter(decision.step) }

@@ -1,3 +1,4 @@
+import type { ResourceClient } from '../../src/kubernetes/client/index.ts'
 import {
   type Controller,
   controller,
@@ -6,13 +7,15 @@ import {
   patchStatusIfChanged,
   predicates,
 } from '../../src/kubernetes/controller/index.ts'
-import { controllerReference, isReason } from '../../src/kubernetes/index.ts'
+import { controllerReference, isReason, objectKey } from '../../src/kubernetes/index.ts'
 import { leftSeconds } from './decide-step.ts'
 import { type ComponentEntry, componentResource, type HelmComponent, type Kyma, kymaResource } from './kinds.ts'
 import type { Settings } from './settings.ts'
 import type { Counters } from './stats.ts'
 
 const chartVersion = '1.24.0'
+
+type Components = ResourceClient<Pick<HelmComponent, 'spec' | 'status'>>
 
 /** The owner's status changes when a component becomes successful, stops being so, or is deleted; intermediate steps do not matter. */
 const successChanged: Predicate = change => {
@@ -21,17 +24,18 @@ const successChanged: Predicate = change => {
   return change.type === 'deleted' || isSuccess(change.old) !== isSuccess(change.object)
 }
 
-/** Creates one HelmComponent for each component of a Kyma, and lists in the Kyma's status which are not ready. */
-export function kymaController(manager: Manager, settings: Omit<Settings, 'kubeconfig'>, counters: Counters): Controller {
-  const { client } = manager
-  const kymas = client.resource(kymaResource, { managedFields: false })
-  const components = client.resource(componentResource, { managedFields: false })
-  const componentCache = manager.informer(componentResource)
+/**
+ * Creates one HelmComponent for each component of a Kyma, and lists in the Kyma's status which are not ready. Of several replicas that share the Kymas
+ * each has the components of its own Kymas in its cache: the client of the reconcile labels them with the bucket of the Kyma.
+ */
+export function kymaController(manager: Manager, settings: Omit<Settings, 'kubeconfig' | 'shards'>, counters: Counters): Controller {
+  const componentCache = manager.informer(componentResource, { sharded: manager.shards && 'owned' })
 
-  /** Time of the last status write of a pending Kyma, by key; removed when it is no longer pending. */
+  /** Time of the last status write of a pending Kyma, by key; removed when it is no longer pending, and when another replica takes it over. */
   const reportedAtMs = new Map<string, number>()
+  manager.informer(kymaResource, { sharded: manager.shards && 'root' }).onChange({ deleted: kyma => reportedAtMs.delete(objectKey(kyma)) })
 
-  const create = async (kyma: Kyma, { name, namespace }: ComponentEntry, signal: AbortSignal) => {
+  const create = async (components: Components, kyma: Kyma, { name, namespace }: ComponentEntry, signal: AbortSignal) => {
     const object = {
       metadata: {
         name: `${kyma.metadata.name}-${name}`,
@@ -61,19 +65,18 @@ export function kymaController(manager: Manager, settings: Omit<Settings, 'kubec
     resyncMs: settings.resyncMs,
     // Kymas whose missing components take longest come first; those that only need a status write come last.
     priority: kyma => (settings.longestFirst ? longest(kyma.spec.components) : 0),
-    async reconcile({ key, object: kyma, signal }) {
+    async reconcile({ key, object: kyma, client, signal }) {
       counters.reconciles++
-      if (!kyma || kyma.metadata.deletionTimestamp) {
-        reportedAtMs.delete(key)
-        return undefined
-      }
+      if (!kyma || kyma.metadata.deletionTimestamp) return undefined
+      const kymas = client.resource(kymaResource, { managedFields: false })
+      const components = client.resource(componentResource, { managedFields: false })
       const { name, namespace } = kyma.metadata
       const { components: wanted } = kyma.spec
       const keyOf = (entry: ComponentEntry) => `${namespace}/${name}-${entry.name}`
 
       const missing = wanted.filter(entry => !componentCache.has(keyOf(entry)))
       if (settings.longestFirst) missing.sort((left, right) => right.name.length - left.name.length)
-      await Promise.all(missing.splice(0, settings.createsAtOnce).map(entry => create(kyma, entry, signal)))
+      await Promise.all(missing.splice(0, settings.createsAtOnce).map(entry => create(components, kyma, entry, signal)))
       // The rest later, so that the slow components of every Kyma start before the quick ones of any.
       if (missing.length > 0) return { requeueAfterMs: 0, priority: settings.longestFirst ? longest(missing) : 0 }
 

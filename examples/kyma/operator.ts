@@ -6,7 +6,7 @@ import { componentController } from './component-controller.ts'
 import { componentResource, kymaResource } from './kinds.ts'
 import { kymaController, ownerOf, succeededOf } from './kyma-controller.ts'
 import { Renderer } from './renderer.ts'
-import type { Settings } from './settings.ts'
+import { ring, type Settings } from './settings.ts'
 import { type FromOperator, newCounters, ownUsage, type ToOperator } from './stats.ts'
 
 const startedMs = performance.now()
@@ -26,10 +26,11 @@ const client = await createClient({
   rateLimit: settings.rateLimit,
   connections: settings.connections,
 })
-const { faults } = settings
-const manager = new Manager({ client: faults > 0 ? await faulty() : client, log })
-const kymas = manager.informer(kymaResource, { hotObjects: settings.hotObjects })
+const { faults, shards } = settings
+const manager = new Manager({ client: faults > 0 ? await faulty() : client, log, ...(shards && { shards: { ...ring, ...shards } }) })
+const kymas = manager.informer(kymaResource, { sharded: shards && 'root', hotObjects: settings.hotObjects })
 const components = manager.informer(componentResource, {
+  sharded: shards && 'owned',
   indexes: { owner: ownerOf, succeeded: succeededOf },
   hotObjects: settings.hotObjects,
 })

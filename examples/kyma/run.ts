@@ -7,11 +7,12 @@ import { loadavg } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type Client, createClient, installKinds } from '../../src/kubernetes/client/index.ts'
+import { readShards } from '../../src/kubernetes/controller/index.ts'
 import type { KubeObject, Resource } from '../../src/kubernetes/index.ts'
-import { startOperator, startServerProcess } from './children.ts'
+import { Operator, startServerProcess } from './children.ts'
 import { componentResource, defaultComponents, kymaResource } from './kinds.ts'
 import { Progress } from './progress.ts'
-import { parseBackoff, type Settings } from './settings.ts'
+import { parseBackoff, ring, type Settings } from './settings.ts'
 import { cpuSecondsOf, memoryOf, type Report } from './stats.ts'
 import { StepWatcher } from './step-watcher.ts'
 
@@ -27,7 +28,8 @@ const help = `npm run kyma -- [options]
   --connections N    connections for writes; default 2 with the embedded server, else 16
   --churn            afterwards change 1% of the Kymas per minute, for 5 minutes
   --resync           afterwards reconcile every object
-  --restart          kill the operator at half time and start another one
+  --shards N         replicas of the operator that share the Kymas, from 1 to 62; default 1
+  --restart          kill the operator, with --shards one of them, at half time and start another one
   --render           render each chart once and cache the result
   --render-each      render the chart for every component
   --faults RATE      fraction of the operator's writes that fail with 500, from 0 to 1; default 0
@@ -58,6 +60,7 @@ const { values } = parseArgs({
     churn: { type: 'boolean', default: false },
     resync: { type: 'boolean', default: false },
     restart: { type: 'boolean', default: false },
+    shards: { type: 'string', default: '1' },
     render: { type: 'boolean', default: false },
     'render-each': { type: 'boolean', default: false },
     faults: { type: 'string', default: '0' },
@@ -80,6 +83,7 @@ if (values.help) {
 }
 
 const count = positive('kymas', values.kymas)
+const replicas = replicasOf(values.shards)
 const namespace = 'default'
 const halfTimeMs = 34_000
 
@@ -93,6 +97,7 @@ const kubeconfig = values.kubeconfig ?? (server?.kubeconfigPath as string)
 const client = await createClient({ kubeconfig, userAgent: 'kyma-starter', connections: server ? 2 : undefined })
 const settings: Settings = {
   kubeconfig,
+  shards: undefined,
   workers: positive('workers', values.workers),
   kymaWorkers: values['kyma-workers']
     ? positive('kyma-workers', values['kyma-workers'])
@@ -124,7 +129,7 @@ const operatorFlags = [
   ...flags(values['operator-flags']),
 ]
 
-let operator: ReturnType<typeof startOperator> | undefined
+let operator: Operator | undefined
 const end = async () => {
   await operator?.stop()
   await client.close()
@@ -145,8 +150,9 @@ async function experiment(): Promise<number> {
   await installKinds(client, [kymaResource, componentResource])
   const watcher = values.verify || values.restart ? new StepWatcher(client, namespace) : undefined
   await watcher?.whenReady
-  operator = startOperator(settings, operatorFlags)
+  operator = new Operator(settings, operatorFlags, replicas)
   await operator.synced
+  if (replicas > 1) await untilShared()
 
   const serverCpuBefore = server ? cpuSecondsOf(server.pid) : Number.NaN
   const startedAt = Date.now()
@@ -156,14 +162,10 @@ async function experiment(): Promise<number> {
   const creating = createKymas(client, count).then(() => {
     createdAt = Date.now()
   })
-  let earlier: Report | undefined
   let restartSeconds: number | undefined
   if (values.restart) {
     await new Promise(resolve => setTimeout(resolve, halfTimeMs * (settings.secondMs / 1_000)))
-    earlier = operator.report
-    await operator.kill()
-    operator = startOperator(settings, operatorFlags)
-    restartSeconds = (await operator.synced).seconds
+    restartSeconds = await operator.restartOne()
   }
   await creating
   await operator.until(report => report.succeeded >= count)
@@ -174,9 +176,9 @@ async function experiment(): Promise<number> {
   const seconds = (report.lastSuccessAt - startedAt) / 1_000
 
   const findings = await verify(client, count)
-  const statusWrites = sum(report, earlier, 'componentStatusWrites') + sum(report, earlier, 'kymaStatusWrites')
-  const creates = sum(report, earlier, 'creates')
-  const operatorCpuSeconds = sum(report, earlier, 'cpuSeconds')
+  const statusWrites = report.componentStatusWrites + report.kymaStatusWrites
+  const creates = report.creates
+  const operatorCpuSeconds = report.cpuSeconds
   const summary: Record<string, number | string | undefined> = {
     kymas: count,
     seconds,
@@ -186,21 +188,23 @@ async function experiment(): Promise<number> {
     components: findings.components,
     componentsSucceeded: findings.componentsSucceeded,
     creates,
-    createdTwice: findings.twice + sum(report, earlier, 'alreadyThere') * (values.restart || settings.faults > 0 ? 0 : 1),
+    createdTwice: findings.twice + report.alreadyThere * (values.restart || settings.faults > 0 ? 0 : 1),
     statusWrites,
-    kymaStatusWrites: sum(report, earlier, 'kymaStatusWrites'),
+    kymaStatusWrites: report.kymaStatusWrites,
     operatorRssMb: report.rssMb,
-    operatorPeakRssMb: Math.max(report.peakRssMb, earlier?.peakRssMb ?? 0),
+    operatorPeakRssMb: report.peakRssMb,
+    replicas: replicas > 1 ? replicas : undefined,
+    replicaRssMb: replicas > 1 ? operator.rssMb.map(rssMb => rssMb.toFixed(0)).join(' ') : undefined,
     operatorCpuSeconds,
     operatorCpuMicrosPerStatusWrite: (operatorCpuSeconds / statusWrites) * 1e6,
     operatorCpuMicrosPerWrite: (operatorCpuSeconds / (statusWrites + creates)) * 1e6,
     serverRssMb: server ? memoryOf(server.pid).rssMb : undefined,
     serverPeakRssMb: server ? memoryOf(server.pid).peakRssMb : undefined,
     serverCpuSeconds: server ? cpuSecondsOf(server.pid) - serverCpuBefore : undefined,
-    operatorErrors: sum(report, earlier, 'errors'),
+    operatorErrors: report.errors,
     lastError: report.lastError,
     renderedKb: settings.render === 'no' ? undefined : report.renderedKb,
-    reconciles: sum(report, earlier, 'reconciles'),
+    reconciles: report.reconciles,
     loadAverage: loadavg()[0],
     restartSeconds,
     stepsSeen: watcher?.steps,
@@ -291,12 +295,14 @@ async function eachPage<Body>(client: Client, resource: Resource<Body>, visit: (
   } while (token)
 }
 
-function sum(
-  report: Report,
-  earlier: Report | undefined,
-  field: 'creates' | 'alreadyThere' | 'componentStatusWrites' | 'kymaStatusWrites' | 'reconciles' | 'cpuSeconds' | 'errors',
-): number {
-  return report[field] + (earlier?.[field] ?? 0)
+/** Resolves when each replica has a share of the buckets and none moves: what follows is measured with a ring at rest. */
+async function untilShared(): Promise<void> {
+  for (;;) {
+    const view = await readShards(client, ring)
+    const isMoving = view?.members.some(({ gaining, losing }) => gaining.length + losing.length > 0)
+    if (view && !isMoving && view.members.filter(({ buckets }) => buckets.length > 0).length === replicas) return
+    await new Promise(resolve => setTimeout(resolve, 100))
+  }
 }
 
 function print(summary: Record<string, number | string | undefined>): void {
@@ -310,6 +316,13 @@ function print(summary: Record<string, number | string | undefined>): void {
 function positive(name: string, text: string): number {
   const value = Number(text)
   if (!Number.isFinite(value) || value <= 0) throw new RangeError(`--${name} must be a number > 0, got ${JSON.stringify(text)}`)
+  return value
+}
+
+function replicasOf(text: string): number {
+  const value = Number(text)
+  if (!Number.isInteger(value) || value < 1 || value > 62)
+    throw new RangeError(`--shards must be an integer from 1 to 62, got ${JSON.stringify(text)}`)
   return value
 }
 

@@ -1,6 +1,8 @@
 /** Settings of an operator process of the experiment. */
 export type Settings = {
   kubeconfig: string
+  /** Identity and number of the replicas that share the keys; undefined: this operator has them all. */
+  shards: { identity: string; slots: number } | undefined
   /** Concurrent reconciles of components. */
   workers: number
   /** Concurrent reconciles of Kymas. */
@@ -32,8 +34,11 @@ export type Settings = {
   secondMs: number
 }
 
+/** The ring of the operator's replicas, and the namespace of its Leases. */
+export const ring = { name: 'kyma', namespace: 'default' }
+
 /** Those of the operator in a cluster: what the experiment measured to be good. */
-export const inCluster: Omit<Settings, 'kubeconfig'> = {
+export const inCluster: Omit<Settings, 'kubeconfig' | 'shards'> = {
   ...{ workers: 32, kymaWorkers: 16, backoff: {}, rateLimit: undefined, connections: undefined, render: 'no', faults: 0 },
   ...{ resyncMs: 10 * 3_600_000, createsAtOnce: 1, noPredicates: false, collectMs: 200, progressMs: 10_000, hotObjects: 128 },
   ...{ longestFirst: true, secondMs: 1_000 },

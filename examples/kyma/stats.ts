@@ -43,6 +43,35 @@ export type Synced = { type: 'synced'; seconds: number; objects: number }
 export type FromOperator = Report | Synced | { type: 'resynced'; seconds: number }
 export type ToOperator = { type: 'resync' } | { type: 'stop' }
 
+/** What several replicas report together; of `ended` replicas only what has happened counts, and the peak of their memory. */
+export function sumReports(replicas: readonly Report[], ended: readonly Report[]): Report {
+  const sum = (field: NumericField) => replicas.reduce((total, report) => total + report[field], 0)
+  const sumOfAll = (field: NumericField) => ended.reduce((total, report) => total + report[field], sum(field))
+  return {
+    type: 'report',
+    creates: sumOfAll('creates'),
+    alreadyThere: sumOfAll('alreadyThere'),
+    deletes: sumOfAll('deletes'),
+    componentStatusWrites: sumOfAll('componentStatusWrites'),
+    kymaStatusWrites: sumOfAll('kymaStatusWrites'),
+    reconciles: sumOfAll('reconciles'),
+    lastSuccessAt: Math.max(...[...replicas, ...ended].map(({ lastSuccessAt }) => lastSuccessAt)),
+    kymas: sum('kymas'),
+    components: sum('components'),
+    succeeded: sum('succeeded'),
+    queueDepth: sum('queueDepth'),
+    delayed: sum('delayed'),
+    rssMb: sum('rssMb'),
+    peakRssMb: Math.max(sum('peakRssMb'), ...ended.map(({ peakRssMb }) => peakRssMb)),
+    cpuSeconds: sumOfAll('cpuSeconds'),
+    errors: sumOfAll('errors'),
+    lastError: [...replicas, ...ended].findLast(({ lastError }) => lastError !== undefined)?.lastError,
+    renderedKb: sum('renderedKb'),
+  }
+}
+
+type NumericField = { [Field in keyof Report]: Report[Field] extends number ? Field : never }[keyof Report]
+
 /** CPU and memory of this process; MB are 10^6 bytes. */
 export function ownUsage(): { rssMb: number; peakRssMb: number; cpuSeconds: number } {
   const { userCPUTime, systemCPUTime } = process.resourceUsage()

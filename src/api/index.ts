@@ -41,6 +41,7 @@ export {
   ownerAnnotation,
   podAccountName,
   stackFinalizer,
+  stackShardsName,
   systemNamespace,
   workersNamespace,
 } from './names.ts'

@@ -4,6 +4,9 @@ export const apiVersion = 'v1alpha1'
 /** The namespace of objects that belong to no user: Leases of workers and controllers. */
 export const systemNamespace = 'oarlock-system'
 
+/** The ring of `oarlock controller --shards`, in the system namespace: which process works on which Stack. */
+export const stackShardsName = 'oarlock-stacks'
+
 /** The namespace of the ServiceAccounts of workers that joined, and of nothing else: a user who may create tokens there can act as any worker. */
 export const workersNamespace = 'oarlock-workers'
 

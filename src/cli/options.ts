@@ -101,6 +101,12 @@ export function positiveInteger(text: string): number {
   return value
 }
 
+export const integerBetween = (min: number, max: number) => (text: string) => {
+  const value = positiveInteger(text)
+  if (value < min || value > max) throw new InvalidArgumentError(`It must be from ${min} to ${max}.`)
+  return value
+}
+
 export function nonNegativeInteger(text: string): number {
   const value = Number(text)
   if (text.trim() === '' || !Number.isInteger(value) || value < 0) throw new InvalidArgumentError('An integer >= 0 is expected.')

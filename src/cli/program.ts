@@ -23,6 +23,7 @@ const commands = {
   apply: () => import('./commands/apply.command.ts'),
   get: () => import('./commands/get.command.ts'),
   queue: () => import('./commands/queue.command.ts'),
+  shards: () => import('./commands/shards.command.ts'),
   simulate: () => import('./commands/simulate.command.ts'),
   describe: () => import('./commands/describe.command.ts'),
   logs: () => import('./commands/logs.command.ts'),

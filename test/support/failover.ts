@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isEnded, type Run, runResource, stackResource, systemNamespace, workerPoolResource } from '../../src/api/index.ts'
+import { isEnded, type Run, runResource, stackResource, stackShardsName, systemNamespace, workerPoolResource } from '../../src/api/index.ts'
 import { installOarlock } from '../../src/app/controllers/install.ts'
 import { type Client, leaseResource } from '../../src/kubernetes/client/index.ts'
-import { Manager, silentLog } from '../../src/kubernetes/controller/index.ts'
+import { Manager, readShards, type ShardView, silentLog } from '../../src/kubernetes/controller/index.ts'
 import { objectKey } from '../../src/kubernetes/object/index.ts'
 import { eventually } from './eventually.ts'
 import { controllerArgs, type RoleProcess, RoleProcesses } from './role-process.ts'
@@ -27,8 +27,15 @@ export type FailoverOutcome = {
   exitCode: number | null | undefined
 }
 
+export type FailoverOptions = {
+  /** Default: 2. */
+  controllers?: number
+  /** Whether they share the Stacks, with as many shards as processes. Default: the leader works on all. */
+  isSharded?: boolean
+}
+
 /**
- * Two `oarlock controller` processes on one API server, and scripted workers. Each trial stops the leader with a signal while Runs are in
+ * Several `oarlock controller` processes on one API server, and scripted workers. Each trial stops the leader with a signal while Runs are in
  * every phase, and counts what went wrong.
  */
 export class Failover {
@@ -40,9 +47,13 @@ export class Failover {
   /** By key of a Run: every worker that it was assigned to. */
   readonly #assigned = new Map<string, Set<string>>()
   readonly #manager: Manager
+  readonly #controllers: number
+  readonly #isSharded: boolean
   #count = 0
 
-  private constructor(client: Client, base: string, kubeconfig: string) {
+  private constructor(client: Client, base: string, kubeconfig: string, { controllers = 2, isSharded = false }: FailoverOptions) {
+    this.#controllers = controllers
+    this.#isSharded = isSharded
     this.#client = client
     this.#roles = new RoleProcesses(base)
     this.#kubeconfig = kubeconfig
@@ -55,13 +66,12 @@ export class Failover {
   }
 
   /** @param kubeconfig the text of a kubeconfig for the controllers. */
-  static async start(client: Client, base: string, kubeconfig: string): Promise<Failover> {
+  static async start(client: Client, base: string, kubeconfig: string, options: FailoverOptions = {}): Promise<Failover> {
     await installOarlock(client)
-    const failover = new Failover(client, base, kubeconfig)
+    const failover = new Failover(client, base, kubeconfig, options)
     await failover.#manager.start()
     await client.resource(workerPoolResource).create({ metadata: { name: 'scripted' }, spec: { mode: 'External' } })
-    await failover.#contend()
-    await failover.#contend()
+    for (let index = 0; index < failover.#controllers; index++) await failover.#contend()
     return failover
   }
 
@@ -119,6 +129,7 @@ export class Failover {
     const lateWrites = [...before].filter(([key, version]) => after.get(key) !== version).length
     this.#contenders.splice(this.#contenders.indexOf(leader), 1)
     await this.#contend()
+    if (this.#isSharded) await this.untilShared()
 
     const keys = (await this.#runsOf(prefix)).map(objectKey)
     const accepted = this.#workers.accepted.map(objectKey).filter(key => keys.includes(key))
@@ -126,6 +137,20 @@ export class Failover {
     const reassigned = keys.filter(key => (this.#assigned.get(key)?.size ?? 0) > 1).length
     const extra = keys.length - names.length
     return { takeoverMs, readyMs, duplicates: twice + reassigned + extra, lateWrites, exitCode }
+  }
+
+  /** Resolves when each process works on a share of the Stacks, and none moves. */
+  async untilShared(): Promise<ShardView> {
+    return await eventually(
+      async () => {
+        const view = await readShards(this.#client, { name: stackShardsName, namespace: systemNamespace })
+        const shares = view?.members.filter(({ session }) => session !== undefined) ?? []
+        const isSettled = shares.every(({ buckets, gaining, losing }) => buckets.length > 0 && gaining.length + losing.length === 0)
+        return shares.length === this.#controllers && isSettled ? view : undefined
+      },
+      'each controller to have a share of the Stacks',
+      60_000,
+    )
   }
 
   /** Runs of this trial stay in phase Applying until `release`. */
@@ -141,7 +166,8 @@ export class Failover {
   async #contend(): Promise<void> {
     const name = `controller-${crypto.randomUUID().slice(0, 8)}`
     const file = this.#roles.file(name, 'kubeconfig', this.#kubeconfig)
-    const args = [...controllerArgs, '--lease-duration', `${failoverLeaseMs / 1_000}s`]
+    const shards = this.#isSharded ? ['--shards', String(this.#controllers)] : []
+    const args = [...controllerArgs, '--lease-duration', `${failoverLeaseMs / 1_000}s`, ...shards]
     this.#contenders.push(await this.#roles.start(name, [...args, '--kubeconfig', file, '--data', '.'], /^ *identity /m))
   }
 

@@ -122,3 +122,41 @@ test('a former leader that was paused while it published the address of its queu
   equal(client.writes, 0)
   rmSync(dataDir, { recursive: true, force: true })
 })
+
+test('two processes with shards share the Stacks, and the one that remains works on those of the one that stops', async () => {
+  await using api = await startTestServer()
+  const { client } = api
+  const address = { host: '127.0.0.1', port: 0 }
+  const base = mkdtempSync(join(tmpdir(), 'oarlock-controller-'))
+  const start = async (name: string) => {
+    const dataDir = join(base, name)
+    return await startControllerProcess({
+      ...{ client, access: {}, cacheDir: join(dataDir, 'cache'), allowPaths: [], healthAddress: address, crds: 'install', version: 'test' },
+      queue: { dataDir, listen: address, names: [] },
+      ...{ shards: 2, leaseDurationMs: 5_000, log: silentLog, onLeadershipLost: () => undefined },
+    })
+  }
+  const first = await start('first')
+  await first.whenLeader
+  const second = await start('second')
+  const shared = () => [first, second].map(each => each.share()?.buckets ?? 0)
+  await eventually(shared, ([a = 0, b = 0]) => a > 400 && b > 400 && a + b === 1_024, 60_000)
+  const stacks = client.resource(stackResource)
+  const spec: StackSpec = { engine: 'command', source: { inline: { files: { a: '' } } }, command: { apply: ['true'] }, suspend: true }
+  const create = async (name: string) => await stacks.create({ metadata: { name, namespace: 'default' }, spec })
+  const areReconciled = async (names: readonly string[]) => {
+    const { items } = await stacks.list({ namespace: 'default' })
+    return names.every(name => items.some(({ metadata, status }) => metadata.name === name && status?.observedGeneration === 1))
+  }
+  const names = Array.from({ length: 20 }, (_, index) => `app-${index}`)
+  await Promise.all(names.map(create))
+  await eventually(() => areReconciled(names), 'all Stacks to be reconciled', 60_000)
+  equal(first.share()?.slot === second.share()?.slot, false)
+  await first.stop({ graceMs: 5_000 })
+  await eventually(() => second.share()?.buckets === 1_024, 'the second process to have all buckets', 60_000)
+  const later = names.map(name => `${name}-later`)
+  await Promise.all(later.map(create))
+  await eventually(() => areReconciled(later), 'the later Stacks to be reconciled', 60_000)
+  await second.stop({ graceMs: 5_000 })
+  rmSync(base, { recursive: true, force: true })
+})

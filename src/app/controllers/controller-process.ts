@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
-import { defaults, systemNamespace } from '../../api/index.ts'
+import { defaults, stackShardsName, systemNamespace } from '../../api/index.ts'
 import type { AccessOptions, Client } from '../../kubernetes/client/index.ts'
 import type { Log } from '../../kubernetes/controller/index.ts'
 import { formatDuration } from '../../kubernetes/object/index.ts'
@@ -42,6 +42,8 @@ export type ControllerProcessOptions = {
   maxRunning?: number | undefined
   approvalTimeoutMs?: number | undefined
   leaseDurationMs?: number | undefined
+  /** How many processes share the Stacks at most. Default: the process that leads works on all of them. */
+  shards?: number | undefined
   /** Lease of worker Pods. Default 10,000. */
   workerLeaseMs?: number | undefined
   version: string
@@ -59,6 +61,8 @@ export type ControllerProcess = {
   readonly whenLeader: Promise<void>
   /** The identity of the process that leads; undefined if it is not known. */
   leader(): string | undefined
+  /** The share of the Stacks that this process works on; undefined without `shards`, and while it waits for one. */
+  share(): { readonly slot: number; readonly buckets: number } | undefined
   /** The reasons why this process is not ready, with the texts of errors, which `/readyz` omits; empty if it is. */
   notReady(): readonly string[]
   /** Ends running work within `graceMs` and releases the Lease, so that the next process leads immediately. */
@@ -74,7 +78,8 @@ const stateCheckIntervalMs = 10 * 60_000
 const stateChecksPerSecond = 20
 
 /**
- * `oarlock controller`: the stack and dispatch controllers against any Kubernetes API server. Several processes may run; one leads.
+ * `oarlock controller`: the stack and dispatch controllers against any Kubernetes API server. Several processes may run; one leads. With `shards` they
+ * share the Stacks, and what is decided about all of them together (dispatch, pools, lost workers) is left to the one that leads.
  * @throws {AppStartError} if the server has other CRDs than this version needs, or the data directory or an address cannot be used.
  */
 export async function startControllerProcess(options: ControllerProcessOptions): Promise<ControllerProcess> {
@@ -93,6 +98,11 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
   await prepareServer(options)
   // The random part tells restarts apart in containers, where process ids repeat.
   const identity = `${hostname()}_${process.pid}_${randomUUID().slice(0, 8)}`
+  const durations = {
+    leaseDurationMs,
+    renewDeadlineMs: (leaseDurationMs * 2) / 3,
+    retryPeriodMs: Math.min(electionRetryMs, leaseDurationMs / 6),
+  }
   const registry = makeRegistry()
   makeDirectories(options.cacheDir, 0o700)
   const stores = new StoresClient({ client, access })
@@ -112,10 +122,18 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
       leaseName: controllerLeaseName,
       namespace: systemNamespace,
       identity,
-      leaseDurationMs,
-      renewDeadlineMs: (leaseDurationMs * 2) / 3,
-      retryPeriodMs: Math.min(electionRetryMs, leaseDurationMs / 6),
+      ...durations,
     },
+    shards:
+      options.shards === undefined
+        ? undefined
+        : {
+            name: stackShardsName,
+            namespace: systemNamespace,
+            slots: options.shards,
+            identity: `${hostname()}_${process.pid}`,
+            ...durations,
+          },
     registry,
     log,
   })
@@ -183,6 +201,11 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
     externalMetricsUrl: () => externalMetrics?.url,
     whenLeader: manager.whenLeader,
     leader: () => manager.leader,
+    share: () => {
+      const slot = manager.shards?.slot
+      const member = slot === undefined ? undefined : manager.shards?.view()?.members.find(each => each.slot === slot)
+      return member && { slot: member.slot, buckets: member.buckets.length }
+    },
     notReady: () => manager.readyz().reasons,
     stop: async ({ graceMs }) => {
       isStopping = true

@@ -16,7 +16,16 @@ import {
 import { addStackController, type CheckState, type StateCheckRate } from '../../controllers/stack/index.ts'
 import { validateSource } from '../../execution/workspace/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
-import { type Informer, type LeaseOptions, type Log, Manager, NotLeaderError } from '../../kubernetes/controller/index.ts'
+import {
+  bucketOf,
+  type Informer,
+  type LeaseOptions,
+  type Log,
+  Manager,
+  NotLeaderError,
+  NotOwnerError,
+  type ShardOptions,
+} from '../../kubernetes/controller/index.ts'
 import { registerUnsavedStates } from '../endpoints/unsaved-states-metric.ts'
 import { currentRevision } from './source-revision.ts'
 import { registerStackMetrics } from './stack-metrics.ts'
@@ -45,6 +54,8 @@ export type ControllersOptions = {
   approvalTimeoutMs?: number | undefined
   /** Default: none, for the only controllers of a server. */
   leaderElection?: LeaseOptions | undefined
+  /** How several processes share the Stacks. Default: the one that leads works on all of them. Dispatch is led by one process always. */
+  shards?: ShardOptions | undefined
   /** Of the host of this process, for the metric. Default: those that workers report. */
   localUnsavedStates?: (() => number) | undefined
   registry: Registry
@@ -65,7 +76,7 @@ export type Controllers = {
 /** Adds the stack and dispatch controllers to a manager of their own. */
 export function makeControllers(options: ControllersOptions): Controllers {
   const { client, registry, log, allowPaths, cacheDir } = options
-  const manager = new Manager({ client, log, registry, leaderElection: options.leaderElection })
+  const manager = new Manager({ client, log, registry, leaderElection: options.leaderElection, shards: options.shards })
   const { poolDriver, podWorkers, readPendingOperations, maxRunning } = options
   const dispatch = addDispatchController(manager, { poolDriver, podWorkers, readPendingOperations, maxRunning, registry, log })
   addStackController(manager, {
@@ -77,7 +88,8 @@ export function makeControllers(options: ControllersOptions): Controllers {
     resolveRevision: stack => currentRevision(client, stack, { allowPaths, cacheDir }),
     removeStackData: async stack => {
       // Invariant 7: not a request of the manager's client, which checks it.
-      if (!manager.isLeader) throw new NotLeaderError()
+      if (manager.shards && !manager.shards.owns(stack.uid)) throw new NotOwnerError(bucketOf(stack.uid))
+      if (!manager.shards && !manager.isLeader) throw new NotLeaderError()
       await options.removeStackData(stack)
     },
   })

@@ -1,11 +1,13 @@
 import { Option } from 'commander'
-import { collect, type DeclareCommand, duration, durationBetween, positiveInteger } from '../options.ts'
+import { collect, type DeclareCommand, duration, durationBetween, integerBetween, positiveInteger } from '../options.ts'
 import { listenOptions, roleOptions } from '../role-options.ts'
 
 const notes = `
 Decides about Stacks, Runs and Workers on any Kubernetes API server. Several
 processes may run: one leads, the others take over when its Lease expires or is
-released. SIGTERM releases it. A process that loses its Lease exits with code 1.`
+released. SIGTERM releases it. A process that loses its Lease exits with code 1.
+With --shards, which must be the same for all of them, every process works on a
+share of the Stacks, and the one that leads on Runs and Workers.`
 
 export const declare: DeclareCommand = (program, exitWith) => {
   const command = roleOptions(program.command('controller'), { dataName: 'mirrors of git repositories, and a certificate authority' })
@@ -19,6 +21,11 @@ export const declare: DeclareCommand = (program, exitWith) => {
     )
     .option('--allow-path <dir>', 'directory that Stacks may use with source.path and file:// repositories, repeatable', collect, [])
     .option('--no-default-pool', 'do not create the WorkerPool default if it does not exist')
+    .addOption(
+      new Option('--shards <n>', 'maximum processes that share the Stacks, up to 62 (default: the leader has all)').argParser(
+        integerBetween(1, 62),
+      ),
+    )
     .option('--max-running <n>', 'maximum concurrent Runs over all pools', positiveInteger)
     .option('--approval-timeout <duration>', 'how long an approval is valid', duration, '24h')
     .option(

@@ -12,6 +12,7 @@ export type ControllerOptions = RoleOptions &
     allowPath: string[]
     defaultPool: boolean
     maxRunning?: number
+    shards?: number
     approvalTimeout: string
     leaseDuration: string
     workerLeaseDuration: string
@@ -25,7 +26,7 @@ export async function controller(options: ControllerOptions): Promise<number> {
   return await runRole('controller', options, async ({ client, access, log, dataDir, fail }) => {
     const { startControllerProcess } = await roles.controller()
     const started = await startControllerProcess({
-      ...{ client, access, log, crds: options.crds, maxRunning: options.maxRunning },
+      ...{ client, access, log, crds: options.crds, maxRunning: options.maxRunning, shards: options.shards },
       createDefaultPool: options.defaultPool,
       approvalTimeoutMs: parseDuration(options.approvalTimeout),
       cacheDir: join(dataDir, 'cache'),
@@ -47,8 +48,8 @@ export async function controller(options: ControllerOptions): Promise<number> {
       version: packageVersion(),
       onLeadershipLost: () => fail(new Error('lost leadership: another process leads, or the Lease could not be renewed in time')),
     })
-    const { httpUrl, identity, whenLeader, notReady, leader, stop } = started
-    void whenLeader.then(() => print('leading: running the controllers'))
+    const { httpUrl, identity, whenLeader, notReady, leader, share, stop } = started
+    void whenLeader.then(() => print(options.shards === undefined ? 'leading: running the controllers' : 'leading: running dispatch'))
     return {
       rows: [
         ['API', client.server],
@@ -59,7 +60,10 @@ export async function controller(options: ControllerOptions): Promise<number> {
       ready: () => {
         const holder = leader()
         if (holder === undefined) return undefined
-        return holder === identity ? 'this process leads' : `waiting for leadership, ${holder} leads`
+        const leadership = holder === identity ? 'this process leads' : `waiting for leadership, ${holder} leads`
+        if (options.shards === undefined) return leadership
+        const own = share()
+        return `${leadership}; ${own ? `slot ${own.slot} of the Stacks` : 'waiting for a share of the Stacks'}`
       },
       stop,
     }

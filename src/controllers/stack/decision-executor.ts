@@ -10,8 +10,8 @@ import { stackLabel } from './run-name.ts'
 import type { StackBody } from './watch-predicates.ts'
 
 export type DecisionExecutorOptions = {
-  /** Its writes are in the caches before they return. */
-  readonly client: Client
+  /** Sends the events, which no decision reads. */
+  readonly eventClient: Client
   /** Deletes the stored data of a deleted Stack. */
   readonly removeStackData: ((stack: { namespace: string; name: string; uid: string }) => Promise<void>) | undefined
   /** Places a Run that is about to be created; undefined if it has to be queued. */
@@ -37,7 +37,7 @@ export class RunRejectedError extends Error {}
 const rejectedCodes = [400, 403, 413, 422]
 
 /**
- * Executes decisions in an order that survives a crash after each step. A process that is no longer the leader may still finish
+ * Executes decisions in an order that survives a crash after each step. A process that no longer owns the Stack may still finish
  * the write it had begun (invariant 7). Therefore each write is rejected if the decision is outdated, or is the same for every process:
  * - finalizer and status of the Stack, superseding and canceling a Run: with the resourceVersion that the decision saw;
  * - creating a Run: its name follows from the Stack and the number of the Run;
@@ -50,59 +50,64 @@ export class DecisionExecutor {
 
   constructor(options: DecisionExecutorOptions) {
     this.#options = options
-    this.#events = new EventRecorder({ client: options.client, component: 'oarlock-stack' })
+    this.#events = new EventRecorder({ client: options.eventClient, component: 'oarlock-stack' })
   }
 
   /**
+   * @param client refuses writes while this process does not own the Stack; its writes are in the caches before they return.
    * @returns the Stack after the writes.
    * @throws {OutdatedDecisionError} when the Stack or a Run has changed since the decision was made. {RunRejectedError} when the server rejects the new Run.
    */
-  async execute(stack: Stack, decision: StackDecision): Promise<Stack> {
+  async execute(client: Client, stack: Stack, decision: StackDecision): Promise<Stack> {
     try {
-      return await this.#execute(stack, decision)
+      return await this.#execute(client, stack, decision)
     } catch (error) {
       throw isReason(error, 'Conflict') ? new OutdatedDecisionError((error as Error).message) : error
     }
   }
 
-  async #execute(stack: Stack, decision: StackDecision): Promise<Stack> {
-    const recorded = decision.completeImport === undefined ? stack : await this.#recordImport(stack, decision.completeImport)
+  async #execute(client: Client, stack: Stack, decision: StackDecision): Promise<Stack> {
+    const recorded = decision.completeImport === undefined ? stack : await this.#recordImport(client, stack, decision.completeImport)
     let present = decision.addFinalizer
-      ? await this.#writeStack(recorded, stacks => addFinalizer(stacks, recorded, stackFinalizer))
+      ? await this.#writeStack(client, recorded, stacks => addFinalizer(stacks, recorded, stackFinalizer))
       : recorded
-    if (decision.supersedeRun) await this.#supersede(stack, decision.supersedeRun)
-    if (decision.createRun) await this.#create(present, decision.createRun)
-    if (decision.cancelRun) await this.#cancel(stack, decision.cancelRun)
-    if (decision.removeFinalizer) return await this.#release(present, decision.events)
+    if (decision.supersedeRun) await this.#supersede(client, stack, decision.supersedeRun)
+    if (decision.createRun) await this.#create(client, present, decision.createRun)
+    if (decision.cancelRun) await this.#cancel(client, stack, decision.cancelRun)
+    if (decision.removeFinalizer) return await this.#release(client, present, decision.events)
 
     if (!equalJson(present.status ?? {}, decision.status)) {
       const before = present
-      present = await this.#writeStack(before, stacks => patchStatusIfChanged(stacks, before, decision.status))
+      present = await this.#writeStack(client, before, stacks => patchStatusIfChanged(stacks, before, decision.status))
     }
     // Events are sent and Runs deleted only after the status that includes them is written.
     this.#recordEvents(stack, decision.events)
-    await Promise.all(decision.deleteRuns.map(run => this.#delete(stack, run)))
+    await Promise.all(decision.deleteRuns.map(run => this.#delete(client, stack, run)))
     return present
   }
 
-  async #recordImport(stack: Stack, lineage: string): Promise<Stack> {
+  async #recordImport(client: Client, stack: Stack, lineage: string): Promise<Stack> {
     const { name, namespace, resourceVersion } = stack.metadata
     const patch = { metadata: { annotations: { [annotations.importedState]: lineage } } }
-    return await this.#writeStack(stack, stacks => stacks.patch(name, patch, { type: 'merge', namespace, resourceVersion }))
+    return await this.#writeStack(client, stack, stacks => stacks.patch(name, patch, { type: 'merge', namespace, resourceVersion }))
   }
 
-  async #release(stack: Stack, events: readonly StackEvent[]): Promise<Stack> {
+  async #release(client: Client, stack: Stack, events: readonly StackEvent[]): Promise<Stack> {
     this.#recordEvents(stack, events)
     if (stack.spec.deletion !== 'Orphan') {
       const { namespace = '', name, uid } = stack.metadata
       await this.#options.removeStackData?.({ namespace, name, uid })
     }
-    return await this.#writeStack(stack, stacks => removeFinalizer(stacks, stack, stackFinalizer))
+    return await this.#writeStack(client, stack, stacks => removeFinalizer(stacks, stack, stackFinalizer))
   }
 
-  async #writeStack(stack: Stack, write: (stacks: ResourceClient<StackBody>) => Promise<KubeObject<StackBody>>): Promise<Stack> {
+  async #writeStack(
+    client: Client,
+    stack: Stack,
+    write: (stacks: ResourceClient<StackBody>) => Promise<KubeObject<StackBody>>,
+  ): Promise<Stack> {
     try {
-      return (await write(this.#options.client.resource(stackResource))) as Stack
+      return (await write(client.resource(stackResource))) as Stack
     } catch (error) {
       throw isReason(error, 'Conflict') ? new OutdatedDecisionError((error as Error).message, stack.metadata.resourceVersion) : error
     }
@@ -112,8 +117,8 @@ export class DecisionExecutor {
     for (const { type, reason, message } of events) this.#events.record(stack, type, reason, message)
   }
 
-  async #create(stack: Stack, { name, spec }: { name: string; spec: RunSpec }): Promise<void> {
-    const runs = this.#options.client.resource(runResource)
+  async #create(client: Client, stack: Stack, { name, spec }: { name: string; spec: RunSpec }): Promise<void> {
+    const runs = client.resource(runResource)
     const { namespace = '' } = stack.metadata
     const owner = controllerReference({ ...stack, apiVersion: stackResource.apiVersion, kind: stackResource.kind })
     const metadata = { name, namespace, labels: { [labels.stack]: stackLabel(stack.metadata.name) }, ownerReferences: [owner] }
@@ -131,19 +136,19 @@ export class DecisionExecutor {
     }
     const existing = await runs.getOrUndefined(name, { namespace })
     // One of this Stack: a previous process created it and crashed, and the watch delivers it.
-    if (existing && subjectOf(existing).uid !== stack.metadata.uid) await this.#skipNumber(stack, spec.epoch, name)
+    if (existing && subjectOf(existing).uid !== stack.metadata.uid) await this.#skipNumber(client, stack, spec.epoch, name)
     throw new OutdatedDecisionError(`run ${name} already exists`)
   }
 
   /** A Stack with the same first 40 characters and first 5 of the uid has a Run of this name: skip the number. */
-  async #skipNumber(stack: Stack, number: number, name: string): Promise<void> {
+  async #skipNumber(client: Client, stack: Stack, number: number, name: string): Promise<void> {
     const skipped = { name, type: 'Apply', phase: 'Canceled', reason: 'NameTaken', finishedAt: rfc3339(this.#options.nowMs()) }
     const status = { ...stack.status, lastRunNumber: number, lastRun: skipped }
-    await this.#writeStack(stack, stacks => patchStatusIfChanged(stacks, stack, status))
+    await this.#writeStack(client, stack, stacks => patchStatusIfChanged(stacks, stack, status))
   }
 
   /** Fails with Conflict if the Run was assigned to a Worker meanwhile: then it runs, and the decision is made again. */
-  async #supersede(stack: Stack, { name, resourceVersion, by }: NonNullable<StackDecision['supersedeRun']>): Promise<void> {
+  async #supersede(client: Client, stack: Stack, { name, resourceVersion, by }: NonNullable<StackDecision['supersedeRun']>): Promise<void> {
     const status = {
       phase: 'Canceled',
       reason: 'Superseded',
@@ -153,24 +158,24 @@ export class DecisionExecutor {
       queuePosition: null,
     }
     const { namespace } = stack.metadata
-    await this.#options.client.resource(runResource).patchStatus(name, { status }, { namespace, resourceVersion })
+    await client.resource(runResource).patchStatus(name, { status }, { namespace, resourceVersion })
   }
 
   /** Fails with Conflict if the Run changed meanwhile: then the decision is made again. */
-  async #cancel(stack: Stack, { name, resourceVersion, reason }: NonNullable<StackDecision['cancelRun']>): Promise<void> {
+  async #cancel(client: Client, stack: Stack, { name, resourceVersion, reason }: NonNullable<StackDecision['cancelRun']>): Promise<void> {
     const { namespace } = stack.metadata
     const patch = { spec: { cancel: true, ...(reason && { cancelReason: reason }) } }
     try {
-      await this.#options.client.resource(runResource).patch(name, patch, { type: 'merge', namespace, resourceVersion })
+      await client.resource(runResource).patch(name, patch, { type: 'merge', namespace, resourceVersion })
     } catch (error) {
       if (!isReason(error, 'NotFound')) throw error
     }
   }
 
-  async #delete(stack: Stack, { name, uid }: StackDecision['deleteRuns'][number]): Promise<void> {
+  async #delete(client: Client, stack: Stack, { name, uid }: StackDecision['deleteRuns'][number]): Promise<void> {
     const { namespace } = stack.metadata
     try {
-      await this.#options.client.resource(runResource).delete(name, { namespace, preconditions: { uid } })
+      await client.resource(runResource).delete(name, { namespace, preconditions: { uid } })
     } catch (error) {
       if (!isReason(error, 'NotFound', 'Conflict')) throw error
     }

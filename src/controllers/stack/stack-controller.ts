@@ -1,8 +1,9 @@
-import { defaults, runResource, type Stack, stackResource } from '../../api/index.ts'
-import { namespaceResource } from '../../kubernetes/client/index.ts'
+import { defaults, type Run, runResource, type Stack, stackResource, subjectOf } from '../../api/index.ts'
+import { type Client, namespaceResource } from '../../kubernetes/client/index.ts'
 import {
   type Controller,
   controller,
+  type Informer,
   type Manager,
   type ReconcileRequest,
   type Result,
@@ -28,6 +29,7 @@ import {
   isRelevantToItsStack,
   isRelevantToRelatedStacks,
   needsReconcile,
+  type StackBody,
 } from './watch-predicates.ts'
 
 export type StackControllerOptions = {
@@ -54,7 +56,10 @@ export type StackControllerOptions = {
 /** Delay before the next reconcile when the caches lagged behind the server. */
 const staleCacheRetryMs = 20
 
-/** Adds the controller that creates Runs for Stacks and writes their status. */
+/**
+ * Adds the controller that creates Runs for Stacks and writes their status. In a manager with `shards` each process works on the Stacks of its own
+ * buckets. What it reads of other Stacks, and all Runs, come from caches of everything, which dispatch in the same process has anyway.
+ */
 export function addStackController(manager: Manager, options: StackControllerOptions): void {
   manager.add(new StackReconciler(manager, options).controller)
 }
@@ -66,6 +71,8 @@ class StackReconciler {
   readonly #executor: DecisionExecutor
   readonly #nowMs: () => number
   readonly #states: StateChecks
+  /** The Stacks that this process works on. One that another process takes over is deleted from it, and with it what is remembered here. */
+  readonly #stacks: Informer<StackBody>
   /** Uids of Stacks whose finalizer was removed and that are still in the cache: nothing is left to do for them. */
   readonly #released = new Set<string>()
   /** By key: the resourceVersion at which a write to the Stack conflicted, until the cache has a newer one. */
@@ -76,7 +83,9 @@ class StackReconciler {
   constructor(manager: Manager, options: StackControllerOptions) {
     this.#nowMs = options.nowMs ?? Date.now
     this.#states = new StateChecks(options.checkState, { rate: options.stateCheckRate })
+    this.#stacks = manager.informer(stackResource, { sharded: manager.shards && 'root' })
     const reader = new InputReader(manager, {
+      stacks: this.#stacks,
       resolveRevision: stack => options.resolveRevision(stack),
       checkSource: stack => options.checkSource(stack),
       onRevisionResolved: stack => this.controller.enqueue(objectKey(stack)),
@@ -85,7 +94,7 @@ class StackReconciler {
     })
     this.#reader = reader
     this.#executor = new DecisionExecutor({
-      client: manager.leaderClient,
+      eventClient: manager.shards ? manager.client : manager.leaderClient,
       removeStackData: options.removeStackData && (stack => options.removeStackData!(stack)),
       placeNewRun: options.placeNewRun,
       nowMs: this.#nowMs,
@@ -95,8 +104,8 @@ class StackReconciler {
       name: 'stack',
       for: stackResource,
       predicates: [needsReconcile],
-      owns: [{ resource: runResource, predicate: isRelevantToItsStack }],
       watches: [
+        watching(runResource, run => [stackKeyOf(run)], { predicate: isRelevantToItsStack }),
         watching(stackResource, stack => reader.relatedStacks(stack), { predicate: isRelevantToRelatedStacks }),
         watching(secretResource, secret => reader.usersOf('secret', secret), inputs),
         watching(namespaceResource, namespace => reader.stacksIn(namespace), { predicate: hasApprovalPolicyChanged }),
@@ -106,7 +115,7 @@ class StackReconciler {
       backoff: { maxDelayMs: 30_000 },
       reconcile: request => this.#reconcile(request),
     })
-    reader.stacks.onChange({
+    this.#stacks.onChange({
       deleted: ({ metadata }) => {
         this.#released.delete(metadata.uid)
         this.#states.delete(metadata.uid)
@@ -116,22 +125,22 @@ class StackReconciler {
     })
   }
 
-  async #reconcile({ key }: ReconcileRequest): Promise<Result> {
-    const stack = this.#reader.stacks.get(key)
+  async #reconcile({ key, client }: ReconcileRequest): Promise<Result> {
+    const stack = this.#stacks.get(key)
     if (!stack || this.#released.has(stack.metadata.uid)) return
     // A write would conflict again.
     if (this.#conflictedAt.get(key) === stack.metadata.resourceVersion) return { requeueAfterMs: staleCacheRetryMs }
     this.#conflictedAt.delete(key)
-    const { input, recheckAfterMs } = await this.#reader.read(stack)
+    const { input, recheckAfterMs } = await this.#reader.read(stack, client)
     const decision = await this.#states.decide(input, decideStack)
     try {
-      if (!(await this.#execute(key, stack, decision))) return { requeueAfterMs: staleCacheRetryMs }
+      if (!(await this.#execute(client, key, stack, decision))) return { requeueAfterMs: staleCacheRetryMs }
     } catch (error) {
-      if (error instanceof RunRejectedError) return await this.#reportRejection(key, stack, error)
+      if (error instanceof RunRejectedError) return await this.#reportRejection(client, key, stack, error)
       if (!isNamespaceTerminating(error)) throw error
       // The deletion of a namespace cannot be undone: only a change of the Stack helps, and the watch reports it.
-      const present = this.#reader.stacks.get(key) ?? stack
-      const isDone = await this.#execute(key, present, { ...namespaceTerminating(present, this.#nowMs()), deleteRuns: [] })
+      const present = this.#stacks.get(key) ?? stack
+      const isDone = await this.#execute(client, key, present, { ...namespaceTerminating(present, this.#nowMs()), deleteRuns: [] })
       return isDone ? undefined : { requeueAfterMs: staleCacheRetryMs }
     }
     this.#rejections.delete(key)
@@ -140,24 +149,24 @@ class StackReconciler {
   }
 
   /** Otherwise the Stack would keep the status of its previous generation. */
-  async #reportRejection(key: string, stack: Stack, { message }: RunRejectedError): Promise<Result> {
+  async #reportRejection(client: Client, key: string, stack: Stack, { message }: RunRejectedError): Promise<Result> {
     const lastMs = this.#nowMs()
     const { count, sinceMs } = this.#rejections.get(key) ?? { count: 0, sinceMs: lastMs }
     const attempts = { count: count + 1, sinceMs, lastMs }
     this.#rejections.set(key, attempts)
     const requeueAfterMs = exponentialDelayMs(attempts.count, rejectedRunBackoff)
-    const present = this.#reader.stacks.get(key) ?? stack
+    const present = this.#stacks.get(key) ?? stack
     const update = rejectedRunConditions(message, attempts, lastMs + requeueAfterMs)
-    const isDone = await this.#execute(key, present, { ...withConditions(present, update, lastMs), deleteRuns: [] })
+    const isDone = await this.#execute(client, key, present, { ...withConditions(present, update, lastMs), deleteRuns: [] })
     return { requeueAfterMs: isDone ? requeueAfterMs : staleCacheRetryMs }
   }
 
   /** False when the decision is outdated: decide again when the watch has delivered the current objects, which takes milliseconds. */
-  async #execute(key: string, stack: Stack, decision: StackDecision): Promise<boolean> {
+  async #execute(client: Client, key: string, stack: Stack, decision: StackDecision): Promise<boolean> {
     try {
-      const { metadata } = await this.#executor.execute(stack, decision)
+      const { metadata } = await this.#executor.execute(client, stack, decision)
       // With finalizers of others the object still exists.
-      if (decision.removeFinalizer && !metadata.finalizers?.length && this.#reader.stacks.has(key)) this.#released.add(metadata.uid)
+      if (decision.removeFinalizer && !metadata.finalizers?.length && this.#stacks.has(key)) this.#released.add(metadata.uid)
       return true
     } catch (error) {
       if (!(error instanceof OutdatedDecisionError)) throw error
@@ -165,4 +174,9 @@ class StackReconciler {
       return false
     }
   }
+}
+
+function stackKeyOf(run: Pick<Run, 'metadata' | 'spec'>): string {
+  const { namespace, name } = subjectOf(run)
+  return `${namespace}/${name}`
 }

@@ -70,7 +70,8 @@ export type ControllerOptions<Body> = {
   /** With leader election in the manager: whether it runs only while this process leads. Default true. */
   needsLeader?: boolean | undefined
   /**
-   * With `shards` in the manager: whether its keys are shared by the members of the ring, each with its part. Default true. Then leadership is
+   * With `shards` in the manager: whether its keys are shared by the members of the ring, each with its part. Default true. If `for` is itself owned by a
+   * sharded kind, `informer: { sharded: 'owned' }` leaves each key to the member that has its root. Then leadership is
    * not needed, and `retryRate` counts for each member.
    */
   sharded?: boolean | undefined
@@ -182,7 +183,7 @@ export class Controller {
         .filter(({ isOwn }) => isOwn)
         .map(({ cluster, informer }) => [cluster, { informer, client: host.clientOf(cluster, { needsLeader }) }]),
     )
-    const keys = shards && new ShardedKeys(shards, cluster => own.get(cluster)?.informer)
+    const keys = shards && new ShardedKeys(shards, this.#options.informer?.sharded ?? 'root', cluster => own.get(cluster)?.informer)
     const slowest = shards && new SlowestKeys()
     const unwatchSlowest = slowest && host.metrics.watchSlowest(name, () => slowest.list(host.timers.nowMs()))
     // Before the subscription: changes that arrive while the caches fill are queued and reconciled afterwards.

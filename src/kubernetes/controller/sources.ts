@@ -89,7 +89,7 @@ export function sourcesOf(
   })
   const watched = watches.map(
     (watch): Source => ({
-      informer: find(isSharded ? shared(watch.resource) : watch.resource, inCluster(watch.informer)),
+      informer: find(isSharded && !watch.informer?.transform ? shared(watch.resource) : watch.resource, inCluster(watch.informer)),
       cluster,
       isOwn: false,
       keysOf: object => watch.map(object as KubeObject),
@@ -100,7 +100,7 @@ export function sourcesOf(
   return [own, ...owned, ...watched]
 }
 
-/** Every replica watches what many roots refer to: of Secrets and ConfigMaps it keeps the metadata only. */
+/** Every replica watches what many roots refer to: of Secrets and ConfigMaps it keeps the metadata only, unless a transform chooses what to keep. */
 function shared(resource: Resource<unknown>): Resource<unknown> {
   const isLarge = resource.apiVersion === 'v1' && (resource.kind === 'Secret' || resource.kind === 'ConfigMap')
   return isLarge && !isMetadataOnly(resource) ? metadataOnly(resource) : resource

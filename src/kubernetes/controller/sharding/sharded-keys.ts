@@ -8,19 +8,22 @@ import type { Tenure } from './tenures.ts'
 /** Which keys of one controller this process may reconcile. */
 export class ShardedKeys {
   readonly #shards: Shards
+  readonly #by: 'root' | 'owned'
   readonly #rootsOf: (cluster: string | undefined) => Informer<unknown> | undefined
   /** Keys in the queue whose root is not in the cache, mostly because it was deleted: removed with their last reconcile. */
   readonly #withoutRoot = new Map<string, number>()
 
-  constructor(shards: Shards, rootsOf: (cluster: string | undefined) => Informer<unknown> | undefined) {
+  /** @param by `owned`: the kind of the controller is owned itself, so that its keys have the bucket of their root. */
+  constructor(shards: Shards, by: 'root' | 'owned', rootsOf: (cluster: string | undefined) => Informer<unknown> | undefined) {
     this.#shards = shards
+    this.#by = by
     this.#rootsOf = rootsOf
   }
 
   /** Whether a change of `object` makes `key` due in this process. `isRoot`: the object is the one that the key names. */
   admits(queueKey: string, object: KubeObject<unknown>, isRoot: boolean): boolean {
     const ofRoot = this.#bucketOfRoot(queueKey)
-    const bucket = ofRoot ?? (isRoot ? bucketOf(object.metadata.uid) : labeledBucketOf(object.metadata.labels))
+    const bucket = ofRoot ?? (isRoot && this.#by === 'root' ? bucketOf(object.metadata.uid) : labeledBucketOf(object.metadata.labels))
     if (bucket === undefined || !this.#shards.tenureOf(bucket)) return false
     if (ofRoot === undefined) this.#withoutRoot.set(queueKey, bucket)
     return true
@@ -39,7 +42,9 @@ export class ShardedKeys {
 
   #bucketOfRoot(queueKey: string): number | undefined {
     const { cluster, key } = parseQueueKey(queueKey)
-    const uid = this.#rootsOf(cluster)?.uidOf(key)
+    const informer = this.#rootsOf(cluster)
+    if (this.#by === 'owned') return labeledBucketOf(informer?.get(key)?.metadata.labels)
+    const uid = informer?.uidOf(key)
     return uid === undefined ? undefined : bucketOf(uid)
   }
 }

@@ -70,6 +70,7 @@ export function addDisruptionController(manager: Manager, { monotonicMs }: Disru
   const disruption = controller({
     name: 'disruption',
     for: podResource,
+    sharded: false,
     informer: poolPods,
     watches: [
       watching(podResource, pod => [objectKey(pod)], { informer: deploymentPods }),

@@ -1,0 +1,28 @@
+import { deepEqual, equal } from 'node:assert/strict'
+import { test } from 'node:test'
+import { type Entry, judge } from './ledger.ts'
+
+const entry = (member: string, fence: number, beginMs: number, endMs: number | undefined = beginMs + 5): Entry => ({
+  ...{ key: 'k', member, fence, beginMs, endMs, wrote: true },
+})
+const span = { fromMs: 0, untilMs: 1_000 }
+
+test('a key that passes from one member to the next has one move, and its longest gap is between their reconciles', () => {
+  const result = judge([entry('a', 1, 100), entry('a', 1, 300), entry('b', 2, 900)], [], span)
+  deepEqual(result, {
+    ...{ reconciles: 3, lowerFences: 0, overlaps: 0, begunBefore: 0, longestGapMs: 600, longestGapKey: 'k', mostMoves: 1 },
+  })
+})
+
+test('a reconcile with a lower fence than an earlier one counts, also after a key that was never worked on again', () => {
+  equal(judge([entry('b', 2, 100), entry('a', 1, 200)], [], span).lowerFences, 1)
+  equal(judge([entry('a', 1, 100)], [], span).longestGapMs, 900)
+})
+
+test('a call that had begun before its process was paused may end alongside the next owner; one that began afterwards may not', () => {
+  const pauses = [{ member: 'a', fromMs: 101, toMs: 500 }]
+  const begun = judge([entry('a', 1, 100, 502), entry('b', 2, 400)], pauses, span)
+  deepEqual([begun.overlaps, begun.begunBefore], [1, 1])
+  const after = judge([entry('b', 2, 499, 510), entry('a', 1, 501, 506)], pauses, span)
+  deepEqual([after.overlaps, after.begunBefore, after.lowerFences], [1, 0, 1])
+})

@@ -1,0 +1,181 @@
+import { stackResource, stackShardsName, systemNamespace } from '../../api/index.ts'
+import type { Client } from '../../kubernetes/client/index.ts'
+import { bucketCount, readShards, type ShardMember, type ShardView } from '../../kubernetes/controller/index.ts'
+import { formatDuration, isReason, type KubeObject, type Resource } from '../../kubernetes/object/index.ts'
+import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
+import { CliError, usageError } from '../cli-error.ts'
+import { print } from '../console.ts'
+import { countOf } from '../count-of.ts'
+import { exitCodes } from '../exit-codes.ts'
+import { discoverTypes, findTypes, parseTarget } from '../find-types.ts'
+import { serialize } from '../output/print-objects.ts'
+import { renderTable } from '../output/table.ts'
+import { getStack } from '../targets.ts'
+
+export type ShardsOptions = AccessOptions & { ring: string; ringNamespace: string; output?: 'json' | 'yaml' | 'wide' }
+
+/** The object whose owner is asked for. Only the UID is known of one that was given by its UID. */
+type KeyObject = { kind?: string; namespace?: string | undefined; name?: string; uid: string }
+
+/** `oarlock shards [KEY]`: the ring of sharded controllers, its members, and the owner of a key. */
+export async function shards(key: string | undefined, options: ShardsOptions): Promise<void> {
+  await withClient(options, async client => {
+    const object = key === undefined ? undefined : await findKey(client, key, options)
+    const view = await readRing(client, options)
+    const { output, ring, ringNamespace } = options
+    if (output === 'json' || output === 'yaml') return print(await serialize(shardsReport(view, { ring, ringNamespace, object }), output))
+    const lines = shardLines(view, { ring, ringNamespace, isWide: output === 'wide', nowMs: Date.now() })
+    for (const line of [...lines, ...(object ? ['', ownerLine(view, object)] : [])]) print(line)
+  })
+}
+
+/** @throws {CliError} notFound, if there is no such ring. */
+async function readRing(client: Client, { ring, ringNamespace }: ShardsOptions): Promise<ShardView> {
+  const view = await readShards(client, { name: ring, namespace: ringNamespace })
+  if (view) return view
+  const isOwn = ring === stackShardsName && ringNamespace === systemNamespace
+  throw new CliError(`no ring ${JSON.stringify(ring)} in namespace ${ringNamespace}: no controllers share keys under this name`, {
+    exitCode: exitCodes.notFound,
+    hint: isOwn
+      ? 'start several "oarlock controller --shards N"; without --shards one process leads: "kubectl get lease -n oarlock-system oarlock-controller"'
+      : "--ring and --ring-namespace are `shards.name` and `shards.namespace` of the operator's Manager",
+  })
+}
+
+const uidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+/** @throws {CliError} if the object does not exist, or its type is unknown. */
+async function findKey(client: Client, key: string, options: ShardsOptions): Promise<KeyObject> {
+  if (uidPattern.test(key)) return { uid: key.toLowerCase() }
+  const { type, name } = parseTarget(key, 'stack')
+  if (type === '' || name === '') throw usageError(`invalid key ${JSON.stringify(key)}`, 'use NAMESPACE/NAME, stack/NAME or a UID')
+  const namespace = namespaceOf(client, options)
+  if (['stack', 'stacks', 'stk'].includes(type.toLowerCase())) return described('Stack', await getStack(client, name, namespace))
+  const resource = await findType(client, type)
+  if (!resource) return described('Stack', await getStack(client, name, type))
+  const found = await client.resource(resource).getOrUndefined(name, resource.scope === 'Namespaced' ? { namespace } : {})
+  if (found) return described(resource.kind, found)
+  const where = resource.scope === 'Namespaced' ? ` in namespace ${namespace}` : ''
+  // A namespace can have the name of a type.
+  const stack = resource.plural === stackResource.plural ? undefined : await stackIn(client, type, name)
+  if (stack) return described('Stack', stack)
+  throw new CliError(`${resource.kind.toLowerCase()} "${name}" not found${where}`, {
+    exitCode: exitCodes.notFound,
+    hint: '-n NAMESPACE selects another namespace',
+  })
+}
+
+/** The kind called `type`; undefined if the server has none: then it is a namespace. */
+async function findType(client: Client, type: string): Promise<Resource | undefined> {
+  try {
+    return findTypes(type, await discoverTypes(client))[0]
+  } catch (error) {
+    if (error instanceof CliError && error.exitCode === exitCodes.notFound) return undefined
+    throw error
+  }
+}
+
+async function stackIn(client: Client, namespace: string, name: string) {
+  try {
+    return await client.resource(stackResource).getOrUndefined(name, { namespace })
+  } catch (error) {
+    if (isReason(error, 'Forbidden')) return undefined
+    throw error
+  }
+}
+
+const described = (kind: string, { metadata: { namespace, name, uid } }: Pick<KubeObject, 'metadata'>): KeyObject => ({
+  kind,
+  ...(namespace !== undefined && { namespace }),
+  name,
+  uid,
+})
+
+type ReportOptions = { ring: string; ringNamespace: string; object?: KeyObject | undefined }
+
+/** What `-o json` prints. Pure. */
+export function shardsReport(view: ShardView, { ring, ringNamespace, object }: ReportOptions) {
+  const owner = object && view.ownerOf(object.uid)
+  return {
+    ring,
+    namespace: ringNamespace,
+    version: view.version,
+    fence: view.fence,
+    buckets: bucketCount,
+    members: view.members.map(member => ({
+      slot: member.slot,
+      session: member.session ?? null,
+      isLeaving: member.isLeaving,
+      renewTime: member.renewTime ?? null,
+      buckets: member.buckets,
+      gaining: member.gaining,
+      losing: member.losing,
+    })),
+    ...(object && {
+      key: {
+        ...object,
+        bucket: owner!.bucket,
+        owner: owner!.member ? { slot: owner!.member.slot, session: owner!.member.session ?? null } : null,
+      },
+    }),
+  }
+}
+
+/** The table of members. Pure. */
+export function shardLines(
+  view: ShardView,
+  { ring, ringNamespace, isWide, nowMs }: { ring: string; ringNamespace: string; isWide: boolean; nowMs: number },
+): string[] {
+  const { version, fence, members } = view
+  const live = members.filter(({ session }) => session !== undefined).length
+  const held = members.reduce((sum, { buckets }) => sum + buckets.length, 0)
+  const moving = members.reduce((sum, { gaining }) => sum + gaining.length, 0)
+  const headers = ['SLOT', 'MEMBER', 'STATE', 'RENEWED', 'BUCKETS', 'GAINING', 'LOSING', ...(isWide ? ['RANGES'] : [])]
+  const rows = members.map(member => [
+    String(member.slot),
+    member.session ?? '<none>',
+    stateOf(member),
+    renewedAgo(member, nowMs),
+    ...[member.buckets, member.gaining, member.losing].map(buckets => String(buckets.length)),
+    ...(isWide ? [rangesOf(member.buckets)] : []),
+  ])
+  return [
+    `ring ${ring} in ${ringNamespace}: version ${version}, fence ${fence}, ${countOf(live, 'member')}, ${held} of ${bucketCount} buckets held, ${moving} moving`,
+    ...(rows.length > 0 ? renderTable(headers, rows) : []),
+  ]
+}
+
+/** Who works on an object. Pure. */
+export function ownerLine(view: ShardView, { kind, namespace, name, uid }: KeyObject): string {
+  const { bucket, member } = view.ownerOf(uid)
+  const object =
+    kind === undefined ? `uid ${uid}` : `${kind.toLowerCase()} ${namespace === undefined ? '' : `${namespace}/`}${name} (uid ${uid})`
+  const owner = member
+    ? `held by ${member.session === undefined ? `slot ${member.slot}, whose member has ended` : `${member.session} in slot ${member.slot}`}`
+    : 'held by no member at this moment'
+  const next = view.members.find(({ slot, gaining }) => slot !== member?.slot && gaining.includes(bucket))
+  return `${object} is in bucket ${bucket}, ${owner}${next ? `; it moves to ${next.session ?? 'the next member'} in slot ${next.slot}` : ''}`
+}
+
+function stateOf({ session, isLeaving, gaining, losing }: ShardMember): string {
+  if (session === undefined) return 'Vacant'
+  if (isLeaving) return 'Leaving'
+  return gaining.length + losing.length > 0 ? 'Moving' : 'Active'
+}
+
+/** By the wall clocks of the member and of this machine: for people only. */
+function renewedAgo({ session, renewTime }: ShardMember, nowMs: number): string {
+  const ms = nowMs - Date.parse(renewTime ?? '')
+  return session === undefined || Number.isNaN(ms) ? '-' : `${formatDuration(Math.max(0, Math.round(ms / 1_000)) * 1_000)} ago`
+}
+
+/** `0-12,14`: adjacent buckets as a range. */
+function rangesOf(buckets: readonly number[]): string {
+  const ranges: [first: number, last: number][] = []
+  for (const bucket of buckets) {
+    const range = ranges.at(-1)
+    if (range && range[1] === bucket - 1) range[1] = bucket
+    else ranges.push([bucket, bucket])
+  }
+  return ranges.map(([first, last]) => (first === last ? `${first}` : `${first}-${last}`)).join(',') || '-'
+}
