@@ -46,7 +46,7 @@ export function keepCaBundle(client: Client, { signal, log }: { signal: AbortSig
         ...{ type: 'merge', resourceVersion, signal },
       })
     } catch (error) {
-      // A conflict comes with an event, which is the next attempt; anything else is repeated with the next event of the watch.
+      // The timer is for what no event of the watch follows; a conflict also comes with one.
       if (!signal.aborted) log.warn({ err: coerceError(error), apiService: apiServiceName }, 'failed to write the CA into the APIService')
       setTimeout(() => void update(), retryMs).unref()
       return

@@ -17,5 +17,4 @@
  *
  * Out of scope: how many workers a pool needs (`controllers/dispatch/pool/`).
  */
-export { apiServiceName, group, groupVersion, serviceName, servicePort, servingSecretName, version } from './names.ts'
 export { type ExternalMetricsOptions, startExternalMetrics } from './start-external-metrics.ts'

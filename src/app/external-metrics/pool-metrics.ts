@@ -2,14 +2,12 @@ import type { WorkerPool } from '../../api/index.ts'
 import { type LabelSelector, matchesLabels, rfc3339, StatusError } from '../../kubernetes/object/index.ts'
 import { group, groupVersion } from './names.ts'
 
-type Counts = { readonly queued: number; readonly busy: number; readonly workers: number; readonly desired: number; readonly slots: number }
+type Counts = { readonly queued: number; readonly busy: number; readonly workers: number; readonly desired: number }
 
 /** Each is an absolute number for a pool: the sum over all its workers. An HPA must use it with a target of type AverageValue. */
 const metrics: Readonly<Record<string, (counts: Counts) => number>> = {
   /** The number of workers that the pool should have. The only one that an HPA needs: busy workers and those that would start a queued Run, within `min` and `max`. */
   oarlock_pool_desired_workers: ({ desired }) => desired,
-  /** The same without `min` and `max` of the pool, and with Runs that a limit blocks. */
-  oarlock_pool_wanted_workers: ({ busy, queued, slots }) => busy + Math.ceil(queued / slots),
   oarlock_pool_busy_workers: ({ busy }) => busy,
   oarlock_pool_registered_workers: ({ workers }) => workers,
   oarlock_runs_queued: ({ queued }) => queued,
@@ -68,9 +66,9 @@ export const externalMetricValueList = (items: readonly ExternalMetricValue[]): 
   items,
 })
 
-function countsOf({ metadata, spec, status }: WorkerPool): Counts {
+function countsOf({ metadata, status }: WorkerPool): Counts {
   const { queued, busy, workers, desired } = status ?? {}
   if (queued === undefined || busy === undefined || workers === undefined || desired === undefined)
     throw new StatusError('ServiceUnavailable', `workerpool ${JSON.stringify(metadata.name)} has no status yet: the leader writes it`)
-  return { queued, busy, workers, desired, slots: spec.slots ?? 1 }
+  return { queued, busy, workers, desired }
 }
