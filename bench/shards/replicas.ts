@@ -141,12 +141,13 @@ export class Fleet {
     this.replicas.splice(this.replicas.indexOf(replica), 1)
   }
 
-  /** Resolves when `members` members hold all buckets and none moves. @throws {Error} after `timeoutMs`, with the ring. */
-  async untilSettled(members: number, timeoutMs = 60_000): Promise<ShardView> {
+  /** Resolves when `members` members, none of them `without`, hold all buckets and none moves. @throws {Error} after `timeoutMs`, with the ring. */
+  async untilSettled(members: number, without?: Replica, timeoutMs = 60_000): Promise<ShardView> {
     const endMs = monotonicMs() + timeoutMs
     for (;;) {
       const view = await readShards(this.client, ring)
-      if (view && isSettled(view, members)) return view
+      const isIn = view?.members.some(({ session }) => session?.startsWith(`${without?.member}_`))
+      if (view && !isIn && isSettled(view, members)) return view
       if (monotonicMs() > endMs) {
         const state = view?.members.map(({ slot, session, buckets, gaining, losing }) =>
           [slot, session, buckets.length, gaining.length, losing.length].join(':'),
