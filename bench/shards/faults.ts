@@ -90,7 +90,7 @@ async function trial(fleet: Fleet, fault: 'kill' | 'stop' | 'cut', options: Faul
     await victim.kill()
     fleet.remove(victim)
     await join(fleet, options)
-    await fleet.untilSettled(members)
+    await fleet.untilSettled(members, victim)
     return { pauses: [], fromMs, settledMs: monotonicMs() - fromMs }
   }
   // Longer than its Lease: another member takes its keys meanwhile.

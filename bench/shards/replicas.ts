@@ -94,9 +94,11 @@ export class Fleet {
   readonly entries: Entry[] = []
   readonly replicas: Replica[] = []
   readonly #directory: string
+  readonly #killServer: () => void
   #count = 0
 
-  private constructor(directory: string, server: ServerProcess, client: Client) {
+  private constructor(directory: string, server: ServerProcess, client: Client, killServer: () => void) {
+    this.#killServer = killServer
     this.#directory = directory
     this.server = server
     this.client = client
@@ -105,9 +107,12 @@ export class Fleet {
   static async start(): Promise<Fleet> {
     const directory = mkdtempSync(join(tmpdir(), 'oarlock-bench-shards-'))
     const server = await startServerProcess(join(directory, 'server'))
+    // A bench that is interrupted leaves no process; replicas end with their channel to it.
+    const killServer = () => process.kill(server.pid, 'SIGKILL')
+    process.once('exit', killServer)
     const client = await createClient({ kubeconfig: server.kubeconfigPath, userAgent: 'bench', connections: 2 })
     await installKinds(client, [rootResource, childResource])
-    return new Fleet(directory, server, client)
+    return new Fleet(directory, server, client, killServer)
   }
 
   /** Starts a replica. With `shards` it joins the ring of this fleet. */
@@ -136,12 +141,13 @@ export class Fleet {
     this.replicas.splice(this.replicas.indexOf(replica), 1)
   }
 
-  /** Resolves when `members` members hold all buckets and none moves. @throws {Error} after `timeoutMs`, with the ring. */
-  async untilSettled(members: number, timeoutMs = 60_000): Promise<ShardView> {
+  /** Resolves when `members` members, none of them `without`, hold all buckets and none moves. @throws {Error} after `timeoutMs`, with the ring. */
+  async untilSettled(members: number, without?: Replica, timeoutMs = 60_000): Promise<ShardView> {
     const endMs = monotonicMs() + timeoutMs
     for (;;) {
       const view = await readShards(this.client, ring)
-      if (view && isSettled(view, members)) return view
+      const isIn = view?.members.some(({ session }) => session?.startsWith(`${without?.member}_`))
+      if (view && !isIn && isSettled(view, members)) return view
       if (monotonicMs() > endMs) {
         const state = view?.members.map(({ slot, session, buckets, gaining, losing }) =>
           [slot, session, buckets.length, gaining.length, losing.length].join(':'),
@@ -171,6 +177,7 @@ export class Fleet {
   async close(): Promise<void> {
     await Promise.all(this.replicas.map(replica => replica.kill()))
     await this.client.close()
+    process.off('exit', this.#killServer)
     await this.server.stop()
     rmSync(this.#directory, { recursive: true, force: true })
   }
