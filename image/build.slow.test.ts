@@ -1,6 +1,6 @@
 import { deepEqual, equal, match } from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -41,6 +41,38 @@ test('a build with another umask, in another checkout and another temporary dire
   const blob = (name: string) => JSON.parse(read(`blobs/${name.replace(':', '/')}`))
   const { config } = blob(blob(digest).config.digest)
   deepEqual([config.User, config.Labels['dev.oarlock.engines']], ['65532:65532', 'tofu'])
+})
+
+test('npm of an image with --npm installs a project as user 65532, with a root file system that is read-only', {
+  skip: imageMissing() ?? (process.getuid?.() === 0 ? false : 'needs root to enter the image'),
+  timeout: 300_000,
+}, () => {
+  const archive = join(folder, 'npm.tar')
+  const env = { ...process.env, TMPDIR: folder, SOURCE_DATE_EPOCH: '0' }
+  const build = ['image/build.ts', '--output', archive, '--npm']
+  const output = execFileSync(process.execPath, build, { cwd: root, encoding: 'utf8', env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const read = (path: string) => execFileSync('tar', ['-xOf', archive, `./${path}`], { maxBuffer: 2 ** 30 })
+  const blob = (digest: string) => read(`blobs/${digest.replace(':', '/')}`)
+  const { layers } = JSON.parse(blob(/sha256:[0-9a-f]{64}/.exec(output)?.[0] ?? '').toString()) as { layers: { digest: string }[] }
+  const rootfs = join(folder, 'rootfs')
+  mkdirSync(rootfs)
+  for (const { digest } of layers) execFileSync('tar', ['-xzf', '-', '-C', rootfs], { input: blob(digest) })
+
+  const project = join(folder, 'project')
+  mkdirSync(join(project, 'local'), { recursive: true })
+  writeFileSync(join(project, 'local', 'package.json'), '{ "name": "local", "version": "1.0.0", "main": "index.js" }')
+  writeFileSync(join(project, 'local', 'index.js'), 'module.exports = "from a package"')
+  writeFileSync(join(project, 'package.json'), '{ "name": "app", "version": "1.0.0", "dependencies": { "local": "file:local" } }')
+  execFileSync('chown', ['-R', '65532:65532', project])
+  const script = [
+    'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && mount -t tmpfs tmpfs "$0/tmp" && cp -a "$1" "$0/tmp/project"',
+    'exec chroot --userspec=65532:65532 "$0" /bin/sh -c \'cd /tmp/project && npm install --offline --no-audit --no-fund && node -p "require(\\"local\\")"\'',
+  ].join(' && ')
+  const { status, stdout, stderr } = spawnSync('unshare', ['--mount', 'sh', '-c', script, rootfs, project], {
+    ...{ encoding: 'utf8', env: { PATH: '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin', HOME: '/tmp' } },
+  })
+  equal(status, 0, stderr)
+  match(stdout, /from a package/)
 })
 
 for (const [name, args, message] of [

@@ -1,6 +1,6 @@
 /**
  * Builds the OCI image of Oarlock, one for all roles, as an archive: no Docker daemon and no root is needed. See docs/image.md.
- * `node image/build.ts [--output FILE] [--name NAME:TAG] [--architecture amd64|arm64] [--node FILE] [--engine NAME=FILE]... [--packages FILE] [--operator FILE]`
+ * `node image/build.ts [--output FILE] [--name NAME:TAG] [--architecture amd64|arm64] [--node FILE] [--engine NAME=FILE]... [--npm] [--packages FILE] [--operator FILE]`
  */
 import { execFileSync } from 'node:child_process'
 import { chmodSync, copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -38,6 +38,7 @@ Builds the OCI image of Oarlock as an archive, for "ctr images import", "podman 
   --architecture ARCH    ${architectures.join(' or ')} (default: that of this machine)
   --node FILE            program of Node.js for the architecture (default: that of the checkout)
   --engine NAME=FILE     program of an engine, which becomes /usr/local/bin/NAME; can be repeated
+  --npm                  npm, with which workers install the packages of Node.js programs
   --packages FILE        Debian packages, as image/lock-packages.ts has locked them (default: image/packages.lock.json)
   --operator FILE        entry point of an operator built on oarlock/controller, which is bundled and replaces Oarlock in the image
   --help                 this text
@@ -50,6 +51,7 @@ const { values } = parseArgs({
     architecture: { type: 'string', default: process.arch === 'x64' ? 'amd64' : process.arch },
     node: { type: 'string' },
     engine: { type: 'string', multiple: true, default: [] },
+    npm: { type: 'boolean', default: false },
     packages: { type: 'string', default: packageLock },
     operator: { type: 'string' },
     help: { type: 'boolean', default: false },
@@ -91,6 +93,10 @@ async function build(): Promise<void> {
     for (const { name, file } of engines) {
       progress(`engine ${name}`)
       addProgram(addLayer(`engine ${name}`), name, file)
+    }
+    if (values.npm) {
+      progress('npm')
+      addNpm(addLayer('npm (npm/package-lock.json)'))
     }
     if (operator === undefined) {
       progress('Oarlock')
@@ -143,10 +149,32 @@ function addProgram(directory: string, name: string, file: string): void {
   chmodSync(target, 0o755)
 }
 
+/** The npm of `image/npm/package-lock.json`. */
+function addNpm(directory: string): void {
+  const target = join(directory, 'usr', 'local', 'lib')
+  mkdirSync(target, { recursive: true })
+  const files = ['package.json', 'package-lock.json']
+  for (const file of files) copyFileSync(join(root, 'image', 'npm', file), join(target, file))
+  installLocked(target)
+  for (const file of [...files, 'node_modules/.package-lock.json', 'node_modules/npm/docs', 'node_modules/npm/man'])
+    rmSync(join(target, file), { recursive: true, force: true })
+  execFileSync('chmod', ['-R', 'u=rwX,go=rX', target])
+  const bin = join(directory, 'usr', 'local', 'bin')
+  mkdirSync(bin)
+  for (const program of ['npm', 'npx']) {
+    const script = `#!/bin/sh\nexec /usr/local/bin/node /usr/local/lib/node_modules/npm/bin/${program}-cli.js "$@"\n`
+    writeFileSync(join(bin, program), script, { mode: 0o755 })
+  }
+}
+
+/** Installs exactly the packages of the lock file in `directory`, without those of development, and runs none of their scripts. */
+function installLocked(directory: string): void {
+  const args = ['ci', '--omit=dev', '--ignore-scripts', '--no-bin-links', '--no-audit', '--no-fund', '--loglevel=error']
+  execFileSync('npm', args, { cwd: directory, stdio: ['ignore', 'pipe', 'inherit'] })
+}
+
 /** The package as it is published, with the dependencies of the lock file. */
 function addOarlock(directory: string, work: string): void {
-  const npm = (cwd: string, ...args: string[]) =>
-    execFileSync('npm', [...args, '--no-audit', '--no-fund', '--loglevel=error'], { cwd, stdio: ['ignore', 'pipe', 'inherit'] })
   // It builds into dist/ of the checkout: one at a time.
   const lock = join(root, 'node_modules', '.cache', 'pack.lock')
   mkdirSync(dirname(lock), { recursive: true })
@@ -157,7 +185,7 @@ function addOarlock(directory: string, work: string): void {
   mkdirSync(target, { recursive: true })
   execFileSync('tar', ['-xzf', join(work, packed[0]?.filename ?? ''), '--strip-components=1', '-C', target])
   cpSync(join(root, 'package-lock.json'), join(target, 'package-lock.json'))
-  npm(target, 'ci', '--omit=dev', '--ignore-scripts', '--no-bin-links')
+  installLocked(target)
   for (const path of [
     'package-lock.json',
     'node_modules/.package-lock.json',
