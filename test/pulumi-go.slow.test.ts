@@ -63,6 +63,8 @@ describe('go programs of engine pulumi', { skip }, () => {
       engine: 'pulumi',
       source: { git: { url: repository.url, branch: 'main' } },
       variables: { greeting: 'hello' },
+      // Otherwise each Run compiles the SDK.
+      env: [{ name: 'GOCACHE', value: execFileSync('go', ['env', 'GOCACHE'], { encoding: 'utf8' }).trim() }],
     })
     const first = await stacks.until('go', 'Ready', isReady, 900_000)
     deepEqual([first.status?.resources, first.status?.outputs], [2, { greeting: 'hello' }])
