@@ -207,7 +207,7 @@ class Observation {
     return used.size
   }
 
-  get queueSeconds(): { p50: number; max: number } {
+  get runSeconds(): { p50: number; max: number } {
     return spread(
       [...this.#ended.values()].map(
         ({ status, spec }) => (Date.parse(status?.finishedAt ?? '') - Date.parse(spec.assignedAt ?? '')) / 1_000,
@@ -264,7 +264,7 @@ async function summarize({ auditLog, queuedAtMs, nodes, runs, max, seconds, obse
   const perRun = totals.writes / runs
   const byWrite = [...counts].sort(([, a], [, b]) => b - a).map(([key, count]) => `${key} ${(count / runs).toFixed(3)}`)
   const inOwnPod = observed.inOwnPod
-  const failed = observed.maxWorkers > max || inOwnPod !== runs || perRun > maxWritesPerRun
+  const failed = observed.maxWorkers > max || inOwnPod !== runs || perRun > maxWritesPerRun || pods.errors.length > 0
   const row = (what: string, bar: string | number, measured: string | number) => ({ what, bar: String(bar), measured: String(measured) })
   return {
     title: `${runs} queued Runs in Pods on ${nodes} nodes of kwok, a pool of at most ${max} workers`,
@@ -277,7 +277,7 @@ async function summarize({ auditLog, queuedAtMs, nodes, runs, max, seconds, obse
       row('of these rejected, such as by a conflict', '', (totals.rejected / runs).toFixed(3)),
       row('Events; renewals of Leases, for each Run', '', `${(totals.events / runs).toFixed(2)}; ${(totals.renewals / runs).toFixed(2)}`),
       row('seconds; Runs a second', '', `${seconds.toFixed(0)}; ${(runs / seconds).toFixed(1)}`),
-      row('from assignment to end, p50 and max s', '', `${observed.queueSeconds.p50}; ${observed.queueSeconds.max}`),
+      row('from assignment to end, p50 and max s', '', `${observed.runSeconds.p50}; ${observed.runSeconds.max}`),
       row('errors of simulated workers', 0, pods.errors.length === 0 ? 0 : `${pods.errors.length}: ${pods.errors[0]}`),
     ],
     failed,

@@ -84,6 +84,9 @@ test('a program in a worker Pod gets the Secret of its Stack, and nothing else w
 }, async () => {
   const login = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'login', namespace: 'shop' }, stringData: { password: 'of-web' } }
   await chart.apply(login)
+  // Its Run is that of another worker.
+  await stacks.create('other', { engine: 'command', source: { inline: { files: { a: '' } } }, command: { apply: ['true'] } })
+  await stacks.until('other', 'to be Ready', isReady, waitMs)
   await stacks.create('attack', {
     engine: 'command',
     source: { inline: { files: { 'attack.js': `(${attack})()` } } },
@@ -97,8 +100,12 @@ test('a program in a worker Pod gets the Secret of its Stack, and nothing else w
     return JSON.parse(Buffer.from(text, 'base64').toString())
   }
   equal(await output('password'), true)
-  const { 'own status': ownStatus, ...others } = (await output('codes')) as Record<string, number>
-  equal(ownStatus, 200)
+  const {
+    'status of its own Worker': ofWorker,
+    'status of its own Run': ofRun,
+    ...others
+  } = (await output('codes')) as Record<string, number>
+  deepEqual([ofWorker, ofRun], [200, 200])
   deepEqual([...new Set(Object.values(others))], [403], JSON.stringify(others))
   const secrets = await chart.kubectl('get', 'secrets', '-A', '-o', 'jsonpath={range .items[*]}{.type}{"\\n"}{end}')
   equal(secrets.includes('oarlock.dev/worker'), false, secrets)

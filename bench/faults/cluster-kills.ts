@@ -26,12 +26,13 @@ export async function bench(args: string[]): Promise<Bench> {
     let failed = false
     for (const what of selected) {
       const outcomes: FaultOutcome[] = []
+      let locks = 0
       for (let i = 0; i < times; i++) {
         // At a random resource of the apply; each Stack is changed in the next round, so that its state of the last one is used.
         outcomes.push(await faults.trial(`${what}-${i % 2}`, 1 + Math.floor(i / 2), what, 1 + Math.floor(Math.random() * 4)))
+        locks += installation.locks().length
         process.stderr.write(`\r${what} ${i + 1}/${times} `)
       }
-      const locks = installation.locks().length
       const sum = (key: 'again' | 'lost') => outcomes.reduce((total, { counts }) => total + counts[key], 0)
       const [recovered, ready] = [
         spread(outcomes.map(each => each.recoveredMs / 1_000)),
