@@ -79,7 +79,7 @@ const status = Type.Object(
     reason: Type.Optional(
       Type.String({
         description:
-          'Why the worker drains: DrainRequested (spec.drain), Signal, Idle, RunLimitReached, MemoryLimitReached, Fenced. Or why it failed: CreateFailed, CredentialRejected, CrashedOnStartup, RegistrationFailed, WorkerCrashed, WorkerOutOfMemory. Or why its Pod does not start, or has ended: ImagePullFailed, ContainerConfigError, Unschedulable, QuotaExceeded, Evicted, Preempted, NodeLost.',
+          'Why the worker drains: DrainRequested (spec.drain), Signal, Idle, RunLimitReached, MemoryLimitReached, Fenced. Or why it failed: CreateFailed, CredentialRejected, CrashedOnStartup, RegistrationFailed, WorkerCrashed, WorkerOutOfMemory, WorkerLost (ended from outside after it had registered). Or why its Pod does not start, or has ended: ImagePullFailed, ContainerConfigError, Unschedulable, QuotaExceeded, Evicted, Preempted, NodeLost.',
       }),
     ),
     message: Type.Optional(Type.String({ maxLength: 1_024, description: 'Details of a failure, or why the Pod does not start.' })),

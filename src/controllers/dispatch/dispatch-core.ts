@@ -18,7 +18,7 @@ import { FailureDetector } from './failure-detection/index.ts'
 import { type ObjectVersion, objectIdOf, versionOf } from './object-version.ts'
 import { PendingWrites } from './pending-writes.ts'
 import { Scheduler, trustDomainToRecord } from './placement/index.ts'
-import { decideOrphans, failedStatus, type OrphanSince, type PoolsDecision, StartTracker, type WorkerReport } from './pool/index.ts'
+import { decideOrphans, lostStatus, type OrphanSince, type PoolsDecision, StartTracker, type WorkerReport } from './pool/index.ts'
 import { type ClaimsNames, PoolAutoscaler } from './pool-autoscaler.ts'
 import type { RunQueueOptions } from './queue/index.ts'
 import { decideRunCleanup } from './run-cleanup.ts'
@@ -221,7 +221,7 @@ export class DispatchCore {
   #workerExited({ worker, exitCode, failure }: DispatchEvent & { kind: 'WorkerExited' }): void {
     if (!failure) return
     this.#runs.workerEnded(worker, failure)
-    if (this.#workers.get(worker)?.spec.pod) this.#exits.set(worker, failedStatus(failure, exitCode))
+    if (this.#workers.get(worker)?.spec.pod) this.#exits.set(worker, lostStatus(failure, exitCode))
   }
 
   #writeSettled({ object, outcome }: DispatchEvent & { kind: 'WriteSettled' }, { wallMs, monotonicMs }: Now): boolean {

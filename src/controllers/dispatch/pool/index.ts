@@ -52,4 +52,4 @@ export {
 export { type StartPlan, StartTracker } from './start-tracker.ts'
 export { crashOf } from './worker-crash.ts'
 export { workerEnvironment } from './worker-environment.ts'
-export { failedStatus, type WorkerReport } from './worker-report.ts'
+export { lostStatus, type WorkerReport } from './worker-report.ts'

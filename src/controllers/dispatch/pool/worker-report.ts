@@ -12,10 +12,19 @@ export type WorkerReport = {
 
 const maxMessage = 1_000
 
-/** The Worker of a Pod that has ended, or cannot be created. */
-export function failedStatus({ reason, message, crash, loss }: ExitFailure, exitCode: number | undefined): WorkerReport {
-  const cause = loss?.reason ?? crash?.reason ?? reason ?? null
-  return { phase: 'Failed', reason: cause, message: message.slice(0, maxMessage), ...(exitCode !== undefined && { exitCode }) }
+/** The Worker of a Pod that ended before it registered, or cannot be created. */
+export function failedStatus(failure: ExitFailure, exitCode: number | undefined): WorkerReport {
+  return withCause(failure, failure.reason ?? null, exitCode)
+}
+
+/** The Worker of a Pod that ended after it registered: its start has not failed. */
+export function lostStatus(failure: ExitFailure, exitCode: number | undefined): WorkerReport {
+  return withCause(failure, 'WorkerLost', exitCode)
+}
+
+function withCause({ message, crash, loss }: ExitFailure, otherwise: string | null, exitCode: number | undefined): WorkerReport {
+  const reason = loss?.reason ?? crash?.reason ?? otherwise
+  return { phase: 'Failed', reason, message: message.slice(0, maxMessage), ...(exitCode !== undefined && { exitCode }) }
 }
 
 /** The Worker of a Pod that is not running yet; with what prevents it at the moment. */
