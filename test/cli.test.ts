@@ -372,6 +372,8 @@ command: { apply: [sh, -c, 'echo started; exec sleep 300'] }`
 
   test('doctor --kubeconfig finds nothing to repair in oarlock up', async () => {
     const { code, stdout } = await oarlock(['doctor', '--kubeconfig', join(dataDir, 'kubeconfig'), '-o', 'json'])
-    deepEqual([code, JSON.parse(stdout).filter(({ state }: { state: string }) => state !== 'ok')], [0, []])
+    // Other tests of this file create join tokens that expire within a day.
+    const findings = (JSON.parse(stdout) as { what: string; state: string }[]).filter(({ what }) => what !== 'join tokens')
+    deepEqual([code, findings.filter(({ state }) => state !== 'ok')], [0, []])
   })
 })
