@@ -8,6 +8,7 @@ import { buildOarlockImage, imageDigest, imageMissing, tofuEngine } from '../tes
 
 const root = join(import.meta.dirname, '..')
 const folder = mkdtempSync(join(tmpdir(), 'oarlock-image-test-'))
+const missing = join(folder, 'missing')
 after(() => rmSync(folder, { recursive: true, force: true }))
 
 test('a build with another umask, in another checkout and another temporary directory, has the digest of the image that other tests use', {
@@ -77,12 +78,8 @@ test('npm of an image with --npm installs a project as user 65532, with a root f
 
 for (const [name, args, message] of [
   ['an engine without a file', ['--engine', 'tofu'], /--engine is "tofu", expected NAME=FILE/],
-  ['an engine that does not exist', ['--engine', 'tofu=/nonexistent'], /--engine tofu: \/nonexistent does not exist/],
-  [
-    'packages that were not locked',
-    ['--packages', '/nonexistent'],
-    /--packages: \/nonexistent does not exist; image\/lock-packages\.ts writes it/,
-  ],
+  ['an engine that does not exist', ['--engine', `tofu=${missing}`], /--engine tofu: \S+\/missing does not exist/],
+  ['packages that were not locked', ['--packages', missing], /--packages: \S+\/missing does not exist; image\/lock-packages\.ts writes it/],
   ['an unknown architecture', ['--architecture', 'm68k'], /--architecture is "m68k", allowed: amd64, arm64/],
 ] as const)
   test(`a build rejects ${name}`, () => {

@@ -66,6 +66,8 @@ function cgroup2Mount(mountInfo: string): string | undefined {
 function tryParent(base: string): DelegatedCgroup | undefined {
   const path = join(base, runsName)
   try {
+    // Moving a process needs write permission on this file of the common ancestor (kernel: cgroup_attach_permissions). Only a cgroup has it.
+    accessSync(join(base, 'cgroup.procs'), constants.W_OK)
     mkdirSync(path, { recursive: true })
     const available = new Set((readText(join(base, 'cgroup.controllers')) ?? '').split(/\s+/))
     for (const controller of controllers) {
@@ -74,8 +76,6 @@ function tryParent(base: string): DelegatedCgroup | undefined {
     }
     const enabled = new Set((readText(join(path, 'cgroup.subtree_control')) ?? '').split(/\s+/))
     const parent = { path, controllers: new Set(controllers.filter(controller => enabled.has(controller))) }
-    // Moving a process needs write permission on this file of the common ancestor (kernel: cgroup_attach_permissions).
-    accessSync(join(base, 'cgroup.procs'), constants.W_OK)
     return existsSync(join(path, 'cgroup.kill')) ? parent : undefined
   } catch {
     return undefined
