@@ -93,9 +93,8 @@ test('kube-apiserver serves the metrics for users who may read them, through eve
   )
   match(await rejection('queue'), /metric "queue" of external.metrics.k8s.io not found/)
   match(await rejection('oarlock_runs_queued?labelSelector=pool%3Degde'), /no WorkerPool matches .* edge/)
-  // A user of `view`, whose role is aggregated.
-  await chart.kubectl('create', 'rolebinding', 'carl', '--clusterrole=view', '--user=carl', '--namespace=shop')
-  await eventually(async () => (await rejection('oarlock_runs_queued', '--as=carl')) === '', 'the role to be aggregated')
+  await chart.kubectl('create', 'rolebinding', 'carl', '--clusterrole=oarlock:external-metrics-reader', '--user=carl', '--namespace=shop')
+  await eventually(async () => (await rejection('oarlock_runs_queued', '--as=carl')) === '', 'the role to be in effect')
   // The deletion of a namespace discovers every API.
   await chart.kubectl('create', 'namespace', 'short-lived')
   await chart.kubectl('delete', 'namespace', 'short-lived', '--timeout=60s')
