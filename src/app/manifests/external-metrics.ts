@@ -16,8 +16,8 @@ export const externalMetricsManifests: readonly Manifest[] = [
   ...boundRole(
     systemNamespace,
     serviceName,
-    // Controllers may read Secrets and ConfigMaps, and create Secrets, anyway: as the inputs of Stacks and for join tokens.
-    [{ ...onCore(['secrets'], ['patch']), resourceNames: [servingSecretName] }],
+    // Controllers may read Secrets and ConfigMaps anyway, as the inputs of Stacks. `create` cannot be restricted to a name.
+    [onCore(['secrets'], ['create']), { ...onCore(['secrets'], ['patch']), resourceNames: [servingSecretName] }],
     [controller],
   ),
   // The HPA controller has a role of Kubernetes; this one is for users, such as those of kubectl get --raw. Not aggregated into `view`: WorkerPools belong to
