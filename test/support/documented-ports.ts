@@ -13,5 +13,6 @@ export const documentedPorts: readonly DocumentedPort[] = [...page.matchAll(row)
   defaultAddress: address,
 }))
 
-/** On how many addresses a command listens when all its options are given. */
-export const documentedPortCount = (command: string): number => documentedPorts.filter(port => port.command === command).length
+/** On how many addresses a command listens when all its options are given but those of `without`. */
+export const documentedPortCount = (command: string, without: readonly string[] = []): number =>
+  documentedPorts.filter(port => port.command === command && !without.includes(port.option)).length
