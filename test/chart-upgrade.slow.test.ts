@@ -21,7 +21,10 @@ const historyMissing = () =>
     : undefined
 const skip = clusterMissing() ?? imageMissing() ?? helmMissing() ?? historyMissing() ?? false
 
-test('an upgrade from the first chart with tokens of Pods and a rollback lose no resource, and create none again', { skip, timeout: 1_800_000 }, async t => {
+test('an upgrade from the first chart with tokens of Pods and a rollback lose no resource, and create none again', {
+  skip,
+  timeout: 1_800_000,
+}, async t => {
   const first = git('log', '--diff-filter=A', '--format=%H', '--', 'src/app/worker/pod-access.ts').split('\n').at(-1) as string
   const cluster = await Cluster.start({ nodes: 2, images: [buildImageOfCommit(first), buildOarlockImage()] })
   const installation = new Installation(cluster)
