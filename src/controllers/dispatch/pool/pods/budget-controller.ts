@@ -27,6 +27,8 @@ export function budgetController(parts: BudgetControllerParts): Controller {
   return controller({
     name: 'disruption-budgets',
     for: budgetResource,
+    // A budget that does not exist yet has no UID, and so no bucket.
+    sharded: false,
     informer: budgetSelection,
     watches: [
       ...podSelections.map(informer =>
