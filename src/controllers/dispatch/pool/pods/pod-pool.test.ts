@@ -3,21 +3,28 @@ import { test } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import { eventually } from '../../../../../test/support/eventually.ts'
 import { annotations, labels, oarlockResources, workerPoolResource, workerResource } from '../../../../api/index.ts'
-import { leaseResource, namespaceResource } from '../../../../kubernetes/client/index.ts'
+import { type Client, leaseResource, namespaceResource } from '../../../../kubernetes/client/index.ts'
 import { Manager, silentLog } from '../../../../kubernetes/controller/index.ts'
 import { startTestServer } from '../../../../kubernetes/testing/index.ts'
 import { makeWorker, podNamespace } from './make-pod.ts'
 import { podResource } from './pod.ts'
 import { PodPool } from './pod-pool.ts'
 
+const template = { spec: { containers: [{ name: 'worker', image: 'example/oarlock' }] } }
+
+/** A pool and the driver of its Pods, whose manager is not started. */
+async function createPool(client: Client) {
+  const pool = await client.resource(workerPoolResource).create({ metadata: { name: 'pods' }, spec: { mode: 'Pod', template } })
+  const namespace = podNamespace(pool)
+  await client.resource(namespaceResource).apply({ metadata: { name: namespace } }, { force: true })
+  const manager = new Manager({ client, log: silentLog })
+  const driver = new PodPool({ manager, log: silentLog, poolOf: () => pool, nowMs: Date.now, workers: { environment: {} } })
+  return { pool, namespace, manager, driver }
+}
+
 test('a Worker owns its Pod, and a Pod that another user has created in its place is not taken', async () => {
   await using api = await startTestServer({ kinds: oarlockResources })
-  const template = { spec: { containers: [{ name: 'worker', image: 'example/oarlock' }] } }
-  const pool = await api.client.resource(workerPoolResource).create({ metadata: { name: 'pods' }, spec: { mode: 'Pod', template } })
-  const namespace = podNamespace(pool)
-  await api.client.resource(namespaceResource).apply({ metadata: { name: namespace } }, { force: true })
-  const manager = new Manager({ client: api.client, log: silentLog })
-  const driver = new PodPool({ manager, log: silentLog, poolOf: () => pool, nowMs: Date.now, workers: { environment: {} } })
+  const { pool, namespace, manager, driver } = await createPool(api.client)
   await manager.start()
   const pods = api.client.resource(podResource)
   const workers = api.client.resource(workerResource)
@@ -33,14 +40,8 @@ test('a Worker owns its Pod, and a Pod that another user has created in its plac
 
 test('after a crash between the two, the next leader creates the Pod of the Worker', async () => {
   await using api = await startTestServer({ kinds: oarlockResources })
-  const template = { spec: { containers: [{ name: 'worker', image: 'example/oarlock' }] } }
-  const pool = await api.client.resource(workerPoolResource).create({ metadata: { name: 'pods' }, spec: { mode: 'Pod', template } })
-  const namespace = podNamespace(pool)
-  await api.client.resource(namespaceResource).apply({ metadata: { name: namespace } }, { force: true })
+  const { pool, namespace, manager, driver } = await createPool(api.client)
   await api.client.resource(workerResource).create(makeWorker(pool, 'w1'))
-  const manager = new Manager({ client: api.client, log: silentLog })
-  const workers = { environment: {} }
-  const driver = new PodPool({ manager, log: silentLog, poolOf: () => pool, nowMs: Date.now, workers })
   await manager.start()
   deepEqual(
     driver.running().map(({ name }) => name),
@@ -54,12 +55,8 @@ test('after a crash between the two, the next leader creates the Pod of the Work
 
 test('Pods to which a user gave the name and the labels of a worker are neither workers nor the end of one', async () => {
   await using api = await startTestServer({ kinds: oarlockResources })
-  const template = { spec: { containers: [{ name: 'worker', image: 'example/oarlock' }] } }
-  const pool = await api.client.resource(workerPoolResource).create({ metadata: { name: 'pods' }, spec: { mode: 'Pod', template } })
-  const namespace = podNamespace(pool)
-  for (const name of [namespace, 'shop']) await api.client.resource(namespaceResource).apply({ metadata: { name } }, { force: true })
-  const manager = new Manager({ client: api.client, log: silentLog })
-  const driver = new PodPool({ manager, log: silentLog, poolOf: () => pool, nowMs: Date.now, workers: { environment: {} } })
+  const { pool, namespace, manager, driver } = await createPool(api.client)
+  await api.client.resource(namespaceResource).apply({ metadata: { name: 'shop' } }, { force: true })
   const reported: string[] = []
   driver.listen({
     observed: ({ name, isReleased }) => void reported.push(`${name} ${isReleased ? 'released' : 'runs'}`),
@@ -94,12 +91,7 @@ test('Pods to which a user gave the name and the labels of a worker are neither 
 
 test('a Worker that the Lease of its Pod has registered remains registered when the Lease is deleted, and the end of the Pod is no failed start', async () => {
   await using api = await startTestServer({ kinds: oarlockResources })
-  const template = { spec: { containers: [{ name: 'worker', image: 'example/oarlock' }] } }
-  const pool = await api.client.resource(workerPoolResource).create({ metadata: { name: 'pods' }, spec: { mode: 'Pod', template } })
-  const namespace = podNamespace(pool)
-  await api.client.resource(namespaceResource).apply({ metadata: { name: namespace } }, { force: true })
-  const manager = new Manager({ client: api.client, log: silentLog })
-  const driver = new PodPool({ manager, log: silentLog, poolOf: () => pool, nowMs: Date.now, workers: { environment: {} } })
+  const { pool, namespace, manager, driver } = await createPool(api.client)
   await manager.start()
   await driver.start(pool, 'w1')
   const workers = api.client.resource(workerResource)
