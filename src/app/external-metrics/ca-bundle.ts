@@ -5,6 +5,7 @@ import { describeResource, type KubeObject } from '../../kubernetes/object/index
 import { coerceError } from '../../kubernetes/util/index.ts'
 import { watchObject } from '../watch-object.ts'
 import { apiServiceName, serviceName } from './names.ts'
+import { RetriedTask } from './retried-task.ts'
 
 type ApiServiceBody = { spec: { service?: { namespace?: string; name?: string }; caBundle?: string } }
 
@@ -24,11 +25,10 @@ export type CaBundle = {
 export function keepCaBundle(client: Client, { signal, log }: { signal: AbortSignal; log: Log }): CaBundle {
   let ca: string | undefined
   let found: KubeObject<ApiServiceBody> | undefined
-  let isWriting = false
   let reportedOwner: string | undefined
   const update = async () => {
     const expected = ca === undefined ? undefined : Buffer.from(ca).toString('base64')
-    if (isWriting || expected === undefined || !found || found.spec.caBundle === expected || signal.aborted) return
+    if (expected === undefined || !found || found.spec.caBundle === expected) return
     const { service } = found.spec
     if (service?.namespace !== systemNamespace || service.name !== serviceName) {
       const owner = service ? `Service ${service.namespace}/${service.name}` : 'the API server itself'
@@ -39,34 +39,29 @@ export function keepCaBundle(client: Client, { signal, log }: { signal: AbortSig
       return
     }
     reportedOwner = undefined
-    isWriting = true
-    try {
-      const { resourceVersion } = found.metadata
-      found = await client.resource(apiServiceResource).patch(apiServiceName, { spec: { caBundle: expected } } as object, {
-        ...{ type: 'merge', resourceVersion, signal },
-      })
-    } catch (error) {
-      // The timer is for what no event of the watch follows; a conflict also comes with one.
-      if (!signal.aborted) log.warn({ err: coerceError(error), apiService: apiServiceName }, 'failed to write the CA into the APIService')
-      setTimeout(() => void update(), retryMs).unref()
-      return
-    } finally {
-      isWriting = false
-    }
-    await update()
+    const { resourceVersion } = found.metadata
+    found = await client.resource(apiServiceResource).patch(apiServiceName, { spec: { caBundle: expected } } as object, {
+      ...{ type: 'merge', resourceVersion, signal },
+    })
   }
+  // A retry is for what no event of the watch follows; a conflict also comes with one.
+  const updating = new RetriedTask({
+    work: update,
+    onError: err => log.warn({ err, apiService: apiServiceName }, 'failed to write the CA into the APIService'),
+    ...{ retryMs, signal },
+  })
   watchObject(client, apiServiceResource, {
     ...{ namespace: undefined, name: apiServiceName, signal },
     onChange: object => {
       found = object
-      void update()
+      updating.request()
     },
     onError: (error, retryInMs) => log.warn({ err: coerceError(error), retryInMs }, `failed to watch APIService ${apiServiceName}`),
   })
   return {
     set: value => {
       ca = value
-      void update()
+      updating.request()
     },
   }
 }
