@@ -1,6 +1,6 @@
 import { stackResource, stackShardsName, systemNamespace } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
-import { bucketCount, readShards, type ShardMember, type ShardView } from '../../kubernetes/controller/index.ts'
+import { bucketCount, bucketRangesOf, readShards, type ShardMember, type ShardView } from '../../kubernetes/controller/index.ts'
 import { formatDuration, isReason, type KubeObject, type Resource } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError, usageError } from '../cli-error.ts'
@@ -170,12 +170,7 @@ function renewedAgo({ session, renewTime }: ShardMember, nowMs: number): string 
 }
 
 /** `0-12,14`: adjacent buckets as a range. */
-function rangesOf(buckets: readonly number[]): string {
-  const ranges: [first: number, last: number][] = []
-  for (const bucket of buckets) {
-    const range = ranges.at(-1)
-    if (range && range[1] === bucket - 1) range[1] = bucket
-    else ranges.push([bucket, bucket])
-  }
-  return ranges.map(([first, last]) => (first === last ? `${first}` : `${first}-${last}`)).join(',') || '-'
-}
+const rangesOf = (buckets: readonly number[]): string =>
+  bucketRangesOf(buckets)
+    .map(([first, last]) => (first === last ? `${first}` : `${first}-${last}`))
+    .join(',') || '-'

@@ -38,6 +38,7 @@ export {
   bucketLabel,
   bucketLabelSelectorOf,
   bucketOf,
+  bucketRangesOf,
   labeledBucketOf,
   NotOwnerError,
   readShards,

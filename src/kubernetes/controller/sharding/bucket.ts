@@ -29,6 +29,17 @@ export function bucketOf(uid: string): number {
   return shardHashHigh(uid) >>> (32 - bucketBits)
 }
 
+/** The first and the last bucket of each run of adjacent ones, in the order of the list. */
+export function bucketRangesOf(buckets: Buckets): [first: number, last: number][] {
+  const ranges: [first: number, last: number][] = []
+  for (const bucket of buckets) {
+    const range = ranges.at(-1)
+    if (range && range[1] === bucket - 1) range[1] = bucket
+    else ranges.push([bucket, bucket])
+  }
+  return ranges
+}
+
 /**
  * The `shardSelector` of a set of buckets, adjacent ones as one range; undefined if it has all of them. It selects by the UID of the
  * object.
@@ -37,13 +48,7 @@ export function bucketOf(uid: string): number {
 export function shardSelectorOf(buckets: Buckets): string | undefined {
   if (buckets.length === 0) throw new RangeError('a shardSelector needs at least one bucket, got none: list nothing instead')
   if (buckets.length === bucketCount) return undefined
-  const ranges: ShardRange[] = []
-  let first = buckets[0]!
-  buckets.forEach((bucket, index) => {
-    if (buckets[index + 1] === bucket + 1) return
-    ranges.push({ start: boundary(first), end: boundary(bucket + 1) })
-    first = buckets[index + 1]!
-  })
+  const ranges = bucketRangesOf(buckets).map(([first, last]): ShardRange => ({ start: boundary(first), end: boundary(last + 1) }))
   return formatShardSelector({ field: 'uid', ranges })
 }
 

@@ -4,7 +4,16 @@
  * In: the Leases of the members and of the ring. Out: which buckets this process may work on at this instant, with a fencing token.
  * Deciders are pure; time is passed in. Not done here: reconciling (`controller.ts`), what a kind means.
  */
-export { type Buckets, bucketCount, bucketLabel, bucketLabelSelectorOf, bucketOf, labeledBucketOf, shardSelectorOf } from './bucket.ts'
+export {
+  type Buckets,
+  bucketCount,
+  bucketLabel,
+  bucketLabelSelectorOf,
+  bucketOf,
+  bucketRangesOf,
+  labeledBucketOf,
+  shardSelectorOf,
+} from './bucket.ts'
 export { NotOwnerError } from './not-owner-error.ts'
 export type { ShardOptions } from './options.ts'
 export { readShards, ringLabel, type ShardMember, type ShardView } from './shard-view.ts'
