@@ -3,7 +3,7 @@ import { after, before, test } from 'node:test'
 import { eventually } from '../../../../../test/support/eventually.ts'
 import { labels, oarlockResources, systemNamespace, type WorkerPool, workerPoolResource, workerResource } from '../../../../api/index.ts'
 import { namespaceResource } from '../../../../kubernetes/client/index.ts'
-import { Manager, silentLog } from '../../../../kubernetes/controller/index.ts'
+import { Manager, type ShardOptions, silentLog } from '../../../../kubernetes/controller/index.ts'
 import { startTestServer, type TestServer } from '../../../../kubernetes/testing/index.ts'
 import { type Budget, budgetResource, busyWorkersBudget, replaceBudget } from './busy-workers-budget.ts'
 import { addDisruptionController } from './disruption-controller.ts'
@@ -24,6 +24,13 @@ const isOf = (budget: Budget | undefined, { metadata }: WorkerPool) =>
   replaceBudget(budget, busyWorkersBudget({ name: 'p', uid: metadata.uid }, namespace, labels.pool)) === undefined
 const protectionOf = async (expected: WorkerPool) => await eventually(read, budget => isOf(budget, expected))
 
+const startManager = async (shards?: ShardOptions) => {
+  const started = new Manager({ client: api.client, log: silentLog, shards })
+  addDisruptionController(started, { monotonicMs: () => performance.now() })
+  await started.start()
+  return started
+}
+
 before(async () => {
   api = await startTestServer({ kinds: oarlockResources })
   const { client } = api
@@ -32,9 +39,7 @@ before(async () => {
   // Of a user: it allows every eviction, and has no label of Oarlock.
   const spec = { maxUnavailable: '100%', selector: { matchLabels: { app: 'web' } } }
   await budgets().create({ metadata: { name, namespace, labels: { team: 'a' } }, spec })
-  manager = new Manager({ client, log: silentLog })
-  addDisruptionController(manager, { monotonicMs: () => performance.now() })
-  await manager.start()
+  manager = await startManager()
   const pod = { namespace, serviceAccountName: 'oarlock-worker' }
   const { metadata } = await client
     .resource(workerResource)
@@ -80,4 +85,14 @@ test('a pool that is deleted and created again owns it', { timeout: 60_000 }, as
   await eventually(async () => (await pools.getOrUndefined('p')) === undefined, 'the pool to be deleted')
   const created = await pools.create({ metadata: { name: 'p' }, spec: { mode: 'Pod' } })
   await protectionOf(created)
+})
+
+test('with shards, one that does not exist is created too', { timeout: 60_000 }, async () => {
+  await manager.stop()
+  await budgets().delete(name, { namespace })
+  manager = await startManager({ name: 'controllers', namespace, slots: 2 })
+  const current = await api.client.resource(workerPoolResource).get('p')
+  await protectionOf(current)
+  await budgets().delete(name, { namespace })
+  await protectionOf(current)
 })
