@@ -1,6 +1,6 @@
 /**
  * @module stores/state: stores the state versions of stacks, and decides who may lock and write them. Start reading at `decide-write.ts` and
- * `decide-lock.ts`, then `open-state-store.ts` (the store), `state-database.ts` (its rules on SQLite) and `state-handler.ts` (HTTP).
+ * `decide-lock.ts`, then `open-state-store.ts` (the store), `state-database.ts` (its rules on SQLite, whose tables are files) and `state-handler.ts` (HTTP).
  * Input: content with a Run's epoch, or with a user's lock id. Output: an acknowledgement when it is on disk (invariant 5), or a rejection
  * whose content is stored as an orphaned version (invariant 3).
  * With the versions it keeps plans, and what the last Apply used, for the destruction; `state-facts.ts` has what the controllers ask for.

@@ -4,6 +4,7 @@ import { decideLock, decideUnlock, epochAfterRestore, type Fence, fenceAfterRese
 import { decideWrite, type OrphanReason } from './decide-write.ts'
 import { Encryption } from './encryption.ts'
 import type { LockHolder } from './lock-holder.ts'
+import { PlanTable } from './plan-table.ts'
 import { checkPulumiState, PulumiState } from './pulumi-state.ts'
 import { StateFile } from './state-file.ts'
 import { StateStoreError } from './state-store-error.ts'
@@ -53,6 +54,7 @@ export class StateDatabase {
   readonly #versions: VersionTable
   readonly #checkpoints: CheckpointTable
   readonly #pulumi: PulumiState
+  readonly #plans: PlanTable
   readonly #encryption: Encryption
   readonly #limits: StateLimits
 
@@ -62,6 +64,7 @@ export class StateDatabase {
     this.#file = new StateFile(directory, this.#encryption, this.#limits)
     this.#versions = new VersionTable(this.#file, this.#encryption, this.#limits)
     this.#checkpoints = new CheckpointTable(this.#file)
+    this.#plans = new PlanTable(this.#file, this.#encryption, this.#limits)
     this.#pulumi = new PulumiState(this.#file, this.#versions, this.#encryption, this.#limits)
   }
 
@@ -298,54 +301,27 @@ export class StateDatabase {
     return rows.map(({ uid }) => uid)
   }
 
-  putPlan({ stackUid, digest, runName, bytes }: PlanRequest, nowMs: number): void {
-    this.#checkUid(stackUid)
-    this.#checkSize(bytes, 'plan')
-    const stored = this.getPlan(stackUid, digest)
-    if (stored && !Buffer.from(stored.bytes).equals(bytes))
-      throw new StateStoreError('PlanExists', `Run ${stored.runName} has stored another plan under digest ${digest}`)
-    if (stored) return
-    const encrypted = this.#encryption.encrypt(bytes, [stackUid, 'plan', digest])
-    this.#file.sql('INSERT INTO plan VALUES (?, ?, ?, ?, ?, ?)').run(stackUid, digest, runName, bytes.byteLength, nowMs, encrypted)
-    this.#file
-      .sql('DELETE FROM plan WHERE stack_uid = ? AND rowid NOT IN (SELECT rowid FROM plan WHERE stack_uid = ? ORDER BY rowid DESC LIMIT ?)')
-      .run(...[stackUid, stackUid, this.#limits.plansPerStack])
+  putPlan(request: PlanRequest, nowMs: number): void {
+    this.#checkUid(request.stackUid)
+    this.#checkSize(request.bytes, 'plan')
+    this.#plans.put(request, nowMs)
   }
 
   getPlan(stackUid: string, digest: string): StoredPlan | undefined {
     this.#checkUid(stackUid)
-    const row = this.#file
-      .sql('SELECT run_name, size, created_ms, sealed FROM plan WHERE stack_uid = ? AND digest = ?')
-      .get(stackUid, digest) as { run_name: string; size: number; created_ms: number; sealed: Uint8Array } | undefined
-    if (row === undefined) return undefined
-    const bytes = this.#encryption.decrypt(row.sealed, [stackUid, 'plan', digest], row.size)
-    return { digest, runName: row.run_name, createdMs: row.created_ms, bytes }
+    return this.#plans.get(stackUid, digest)
   }
 
   /** Once per Run, like a plan: what a user reads is what the Run stored with its plan. */
-  putDiff({ stackUid, runName, bytes }: DiffRequest, nowMs: number): void {
-    this.#checkUid(stackUid)
-    this.#checkSize(bytes, 'diff')
-    const stored = this.getDiff(stackUid, runName)
-    if (stored && !Buffer.from(stored).equals(bytes))
-      throw new StateStoreError('PlanExists', `Run ${runName} has stored another diff of its plan`)
-    if (stored) return
-    const encrypted = this.#encryption.encrypt(bytes, [stackUid, 'diff', runName])
-    this.#file.sql('INSERT INTO diff VALUES (?, ?, ?, ?, ?)').run(stackUid, runName, bytes.byteLength, nowMs, encrypted)
-    this.#file
-      .sql(`DELETE FROM diff WHERE stack_uid = ? AND rowid IN (
-        SELECT rowid FROM (SELECT rowid, row_number() OVER newest position, sum(length(sealed)) OVER newest total
-          FROM diff WHERE stack_uid = ? WINDOW newest AS (ORDER BY rowid DESC))
-        WHERE position > ? OR (position > 1 AND total > ?))`)
-      .run(...[stackUid, stackUid, this.#limits.diffsPerStack, this.#limits.diffBytesPerStack])
+  putDiff(request: DiffRequest, nowMs: number): void {
+    this.#checkUid(request.stackUid)
+    this.#checkSize(request.bytes, 'diff')
+    this.#plans.putDiff(request, nowMs)
   }
 
   getDiff(stackUid: string, runName: string): Uint8Array | undefined {
     this.#checkUid(stackUid)
-    const row = this.#file.sql('SELECT size, sealed FROM diff WHERE stack_uid = ? AND run_name = ?').get(stackUid, runName) as
-      | { size: number; sealed: Uint8Array }
-      | undefined
-    return row && this.#encryption.decrypt(row.sealed, [stackUid, 'diff', runName], row.size)
+    return this.#plans.getDiff(stackUid, runName)
   }
 
   /** Keeps what the Run applies, instead of what an earlier one has applied. A Run with an older epoch than the fence applies nothing (invariant 3). */
@@ -355,22 +331,13 @@ export class StateDatabase {
     this.#checkSize(bytes, 'configuration')
     const { fence } = this.#stack(stackUid)
     if (epoch < fence.minEpoch) return { kind: 'rejected', reason: 'StaleEpoch', currentEpoch: fence.maxSeenEpoch }
-    const digest = this.#encryption.digest(bytes)
-    const stored = this.#file.sql('SELECT digest FROM configuration WHERE stack_uid = ?').get(stackUid) as { digest: string } | undefined
-    if (stored?.digest === digest) return { kind: 'stored' }
-    const encrypted = this.#encryption.encrypt(bytes, [stackUid, 'configuration', epoch])
-    this.#file
-      .sql('INSERT OR REPLACE INTO configuration VALUES (?, ?, ?, ?, ?, ?)')
-      .run(stackUid, epoch, digest, bytes.byteLength, nowMs, encrypted)
+    this.#plans.putConfiguration({ stackUid, epoch, bytes }, nowMs)
     return { kind: 'stored' }
   }
 
   getConfiguration(stackUid: string): Uint8Array | undefined {
     this.#checkUid(stackUid)
-    const row = this.#file.sql('SELECT epoch, size, sealed FROM configuration WHERE stack_uid = ?').get(stackUid) as
-      | { epoch: number; size: number; sealed: Uint8Array }
-      | undefined
-    return row && this.#encryption.decrypt(row.sealed, [stackUid, 'configuration', row.epoch], row.size)
+    return this.#plans.getConfiguration(stackUid)
   }
 
   fence(stackUid: string): Fence {
