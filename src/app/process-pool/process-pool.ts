@@ -15,6 +15,7 @@ import {
   type PoolDriver,
   workerEnvironment,
 } from '../../controllers/dispatch/index.ts'
+import { lowerPriority, niceValues } from '../../execution/workspace/index.ts'
 import type { Log } from '../../kubernetes/controller/index.ts'
 import { makeDirectories, openFilesError } from '../../kubernetes/util/index.ts'
 import { OomKills } from './oom-kills.ts'
@@ -119,6 +120,7 @@ export class ProcessPool implements PoolDriver {
     child.once('error', error => started.reject(error))
     child.once('exit', (code, signal) => this.#exited(workerName, path, code, signal))
     this.#workers.set(workerName, { pool: pool.metadata.name, isEnding: false, kill: signal => child.kill(signal) })
+    if (child.pid !== undefined) lowerPriority(child.pid, niceValues.worker)
     await started.promise
   }
 

@@ -66,6 +66,15 @@ test('Sandbox: the Run leaves no process, even outside of its group, and no file
   assert.ok(existsSync(join(directory.tmp, fileName)), '/tmp is in the directory of the Run')
 })
 
+test('Sandbox: a program has a lower CPU priority than the API server, also where the kernel groups processes by session', {
+  skip,
+}, async t => {
+  const { run } = await open(t, 'Sandbox')
+  const { lines } = await run('sleep 0.5; nice; if [ -e /proc/self/autogroup ]; then cat /proc/self/autogroup; else echo nice 10; fi')
+  assert.equal(lines[0], '10')
+  assert.match(lines[1]!, /nice 10$/)
+})
+
 test('Sandbox: nothing of the kernel’s settings and devices can be written, and nothing of the machine read there', { skip }, async t => {
   const { run } = await open(t, 'Sandbox')
   const readOnly = ['/proc/sys', '/proc/sysrq-trigger', '/proc/irq', '/proc/bus', '/proc/fs'].join(' ')

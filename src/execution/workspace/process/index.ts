@@ -7,6 +7,7 @@
 export { type CgroupLimits, cgroupOfRun, findDelegatedCgroup, ownCgroupOomKills, RunCgroup } from './cgroup.ts'
 export { isExecutable } from './is-executable.ts'
 export { createLineSplitter, type OutputLog, type Unsplittable } from './line-splitter.ts'
+export { lowerPriority, niceValues } from './priority.ts'
 export { groupExists, hasEnded, type InterruptTarget, killGroup, liveThreadPath, readStat, signalGroup } from './process-group.ts'
 export { canMarkProcesses, markShell, runMark, stackMark } from './process-mark.ts'
 export {

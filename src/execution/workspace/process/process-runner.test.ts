@@ -212,3 +212,10 @@ for (const [name, script] of [
     assert.deepEqual(JSON.parse(stdout), { exitCode: 3, signal: null })
     assert.ok(performance.now() - startedAt >= 1_000)
   })
+
+test('a program has a lower CPU priority than the API server, also where the kernel groups processes by session', async () => {
+  const { done, stdout } = start('sleep 0.2; nice; if [ -e /proc/self/autogroup ]; then cat /proc/self/autogroup; else echo nice 10; fi')
+  await done
+  assert.equal(stdout[0], '10')
+  assert.match(stdout[1]!, /nice 10$/)
+})

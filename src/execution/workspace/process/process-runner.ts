@@ -3,11 +3,15 @@ import { closeSync, openSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { inheritedDescriptors } from './inherited-descriptors.ts'
 import { createLineSplitter, type OutputLog, type Unsplittable } from './line-splitter.ts'
+import { lowerPriority, niceValues } from './priority.ts'
 import { killGroup, signalGroup } from './process-group.ts'
 import { killRunProcesses, mutatedStackVariable, runUidVariable } from './processes-of-run.ts'
 import { readPaced } from './read-paced.ts'
 import { escalateSignals, type SignalEscalation } from './signal-escalation.ts'
 import { findCommand, SpawnError, toSpawnError } from './spawn-error.ts'
+
+/** After which bubblewrap has started the session of its program. */
+const newSessionMs = 100
 
 export type SpawnOptions = {
   /** A program, looked up in PATH of `env` unless it contains a slash. There is no shell. */
@@ -117,8 +121,10 @@ export function createProcessRunner(runner: ProcessRunnerOptions): ProcessRunner
     if (outerGroupId === undefined) throw await startError(child, options)
     // The group in a sandbox is known a moment later; the program does not start before that.
     let processGroupId = isSandbox ? undefined : outerGroupId
+    lowerPriority(outerGroupId, niceValues.engine)
     if (processGroupId !== undefined) runner.onStart?.(processGroupId)
 
+    let lowersPriority: NodeJS.Timeout | undefined
     let stopEscalation = (): void => {}
     let disconnectNetwork: (() => Promise<void>) | undefined
     let ended = false
@@ -155,10 +161,13 @@ export function createProcessRunner(runner: ProcessRunnerOptions): ProcessRunner
           disconnectNetwork = await connectNetwork(options, wrapped, outerGroupId)
           if (signal.aborted) signalGroup(outerGroupId, 'SIGKILL')
           else unblockSandbox(child)
+          // bubblewrap starts a session for the program when it is no longer blocked.
+          lowersPriority = setTimeout(lowerPriority, newSessionMs, processGroupId, niceValues.engine).unref()
         }
       }
       const result = await exited
       ended = true
+      clearTimeout(lowersPriority)
       stopEscalation()
       // Invariant 1: after this promise resolves, the next program may start, so no process of this one may be left.
       // Provisioners and plugins outlive a killed engine (measured with terraform: `sleep` kept running).
