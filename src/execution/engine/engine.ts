@@ -112,6 +112,22 @@ export type EngineContext = {
   inventory: { read(): Promise<Json | undefined>; write(value: Json): Promise<void> }
 }
 
+/** What {@link Engine.warm} has of it: no state, no server, and nothing that is reported of a Run. */
+export type WarmContext = Omit<
+  EngineContext,
+  | 'pulumiState'
+  | 'statePath'
+  | 'client'
+  | 'kubeconfig'
+  | 'inventory'
+  | 'readStackOutputs'
+  | 'pendingOperations'
+  | 'progress'
+  | 'epoch'
+  | 'mayWrite'
+  | 'sourceDigest'
+>
+
 /**
  * What would change. `digest` covers everything that apply depends on, also `file`. `summary` has one line per change, without values, if the engine has not logged them; `file` is stored for approval.
  * `diff` is undefined if nothing would change, and for a plan of an earlier Run, which has stored it.
@@ -163,7 +179,7 @@ export interface Engine {
    * Puts the packages, providers and plugins of the program into the stores of the host, and uses neither state nor variables. Unset: there are
    * only packages. @throws {EngineError} {DependencyError}
    */
-  readonly warm?: (context: EngineContext) => Promise<void>
+  readonly warm?: (context: WarmContext) => Promise<void>
   /** Computes the changes. Writes only caches and files of the Run. @throws {EngineError} */
   plan(context: EngineContext, options?: PlanOptions): Promise<PlanResult>
   /**

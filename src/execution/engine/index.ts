@@ -17,6 +17,7 @@ export type {
   PlanResult,
   RunPulumiState,
   StackOutputs,
+  WarmContext,
 } from './engine.ts'
 export { EngineError, type EngineErrorReason } from './engine-error.ts'
 export { detectEngines, interruptTargetOf, loadEngine } from './engine-registry.ts'

@@ -2,10 +2,9 @@ import { existsSync } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { EngineName } from '../../api/index.ts'
-import type { Client } from '../../kubernetes/client/index.ts'
 import { ifMissing } from '../../kubernetes/util/index.ts'
 import { type InstalledDependencies, installDependencies } from '../dependencies/index.ts'
-import { detectEngines, type EngineContext, loadEngine, ProviderUsage } from '../engine/index.ts'
+import { detectEngines, loadEngine, ProviderUsage, type WarmContext } from '../engine/index.ts'
 import {
   createProcessRunner,
   createRunDirectory,
@@ -69,27 +68,22 @@ export async function warmCache(options: WarmCacheOptions): Promise<WarmResult> 
     const environment = selectEngineEnvironment(env, options.engineEnvironment)
     const isOfStack = (name: string) => warming.env[name] !== undefined
     let installed: InstalledDependencies | undefined
-    const context: EngineContext = {
+    const context: WarmContext = {
       spec: run.spec.stack,
       stack: { namespace: run.metadata.namespace ?? 'default', name: run.spec.stackRef.name, uid: run.metadata.uid },
-      ...{ epoch: 0, runName: run.metadata.name, isDestroy: false, directory: project, sourceDigest: '', sourceRoot: directory.work },
+      ...{ runName: run.metadata.name, isDestroy: false, directory: project, sourceRoot: directory.work },
       ...{ scratch: directory.scratch, inputs: directory.inputs, private: directory.private, files: directory.files },
-      ...{ statePath: undefined, pulumiState: unavailable<EngineContext['pulumiState']>() },
       env: { ...environment.env, ...warming.env },
       credentialNames: [...environment.selected.filter(name => !isOfStack(name)), ...warming.credentialNames],
       workerEnvNames: Object.keys(environment.env).filter(name => !isOfStack(name)),
-      ...{ variables: {}, sensitiveNames: [], signal, log, progress: () => {}, client: unavailable<Client>() },
+      ...{ variables: {}, sensitiveNames: [], signal, log },
       run: createProcessRunner({ runUid: run.metadata.uid, ...directory, wrapCommand: isolation.wrapCommand }),
       ...{ cacheDir: runCacheDir(run, cacheDir), contentStore, providerUsage: new ProviderUsage() },
       dependencies: createDependencyHost(run, isolation, { cacheDir, dependencyCacheBytes: sizes.dependencyCacheBytes }, found => {
         installed = found
       }),
-      readStackOutputs: async () => undefined,
-      pendingOperations: () => {},
-      mayWrite: false,
       showProgram: program => isolation.addProgram(program),
       atEnd: release => void releases.push(release),
-      inventory: unavailable<EngineContext['inventory']>(),
     }
     const engine = 'stack' in subject ? run.spec.stack.engine : (subject.engine ?? (await engineOf(project, env)))
     const { warm } = engine === undefined ? {} : await loadEngine(engine)
@@ -131,11 +125,3 @@ function projectOf(work: string, { source, directory = '.' }: WarmSource): strin
   if (!existsSync(project)) throw new WorkerOptionError(`the source has no directory ${directory}`)
   return project
 }
-
-/** What only a Run of a Stack has. */
-const unavailable = <T extends object>(): T =>
-  new Proxy({} as T, {
-    get(_, name) {
-      throw new Error(`bug: ${String(name)} was used while a cache is warmed`)
-    },
-  })

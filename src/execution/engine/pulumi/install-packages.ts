@@ -1,6 +1,6 @@
 import { delimiter, join } from 'node:path'
 import { type InstalledDependencies, type InstallOptions, installDependencies, type StoredPackages } from '../../dependencies/index.ts'
-import type { EngineContext } from '../engine.ts'
+import type { WarmContext } from '../engine.ts'
 import { type PulumiProject, readPolicyPack } from './project-file.ts'
 import type { PulumiCli } from './pulumi-cli.ts'
 
@@ -21,7 +21,7 @@ export type ProgramPackages = {
  * for other languages by the CLI. Nothing may have been written into the source before.
  * @throws {DependencyError} {EngineError} InitFailed, InvalidConfiguration
  */
-export async function installPackages(context: EngineContext, cli: PulumiCli, project: PulumiProject): Promise<ProgramPackages> {
+export async function installPackages(context: WarmContext, cli: PulumiCli, project: PulumiProject): Promise<ProgramPackages> {
   const { runtime } = project
   const installEnvironment = context.spec.pulumi?.installEnvironment ?? []
   const packs = await installPolicyPacks(context)
@@ -44,7 +44,7 @@ export async function installPackages(context: EngineContext, cli: PulumiCli, pr
 }
 
 /** The CLI runs policy packs of a directory, but does not install what they import. */
-async function installPolicyPacks(context: EngineContext): Promise<{ installed: InstalledDependencies[]; paths: string[] }> {
+async function installPolicyPacks(context: WarmContext): Promise<{ installed: InstalledDependencies[]; paths: string[] }> {
   const { sourceRoot, isDestroy, spec } = context
   const { policyPacks = [], installEnvironment = [] } = spec.pulumi ?? {}
   const installed: InstalledDependencies[] = []
@@ -78,7 +78,7 @@ export function pythonPackages(
   return { paths: manager === undefined ? directories.map(each => join(each, 'bin')) : [], env: {} }
 }
 
-const withPath = ({ env }: EngineContext, paths: readonly string[]): Record<string, string> =>
+const withPath = ({ env }: WarmContext, paths: readonly string[]): Record<string, string> =>
   paths.length === 0 ? {} : { PATH: [...paths, env.PATH ?? process.env.PATH ?? ''].join(delimiter) }
 
 /** What `runtime.options` of the project file says about packages. Undefined for a language that the dependency store does not have. */

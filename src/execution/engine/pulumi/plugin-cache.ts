@@ -3,7 +3,7 @@ import { isJsonObject } from '../../../kubernetes/object/index.ts'
 import { RootDirectory, sha256 } from '../../../kubernetes/util/index.ts'
 import { completeFlights, type Flight, parseRunLimits, removeTree, type TreeBudget, takeOrContinue } from '../../workspace/index.ts'
 import { networkVariables } from '../download-environment.ts'
-import type { EngineContext } from '../engine.ts'
+import type { WarmContext } from '../engine.ts'
 import { fileIdentity } from '../find-executable.ts'
 import { type ProviderSource, readDownloadSeconds, writeDownloadSeconds } from '../provider-usage.ts'
 import type { PulumiCli } from './pulumi-cli.ts'
@@ -33,7 +33,7 @@ type PluginRecord = { version?: string; checksum?: string; atMs?: number; failur
  * CLI of the Run. Never fails because of a plugin; throws when the Run is stopped.
  */
 export async function linkPlugins(
-  context: EngineContext,
+  context: WarmContext,
   cli: PulumiCli,
   { required, home }: { required: readonly RequiredPlugin[]; home: string },
 ): Promise<void> {
@@ -59,20 +59,20 @@ export async function linkPlugins(
   }
 }
 
-function hasOwnDownloads({ env }: EngineContext, workerEnv: Readonly<Record<string, string | undefined>>): boolean {
+function hasOwnDownloads({ env }: WarmContext, workerEnv: Readonly<Record<string, string | undefined>>): boolean {
   if (Object.keys(env).some(name => credentialVariables.test(name))) return true
   return downloadVariables.some(name => env[name] !== undefined && env[name] !== workerEnv[name])
 }
 
 /** The CLI prefers it to any other version. */
-async function isOnPath({ env }: EngineContext, name: string): Promise<boolean> {
+async function isOnPath({ env }: WarmContext, name: string): Promise<boolean> {
   for (const directory of (env.PATH ?? process.env.PATH ?? '').split(delimiter).filter(isAbsolute)) {
     if ((await fileIdentity(join(directory, `pulumi-resource-${name}`))) !== '') return true
   }
   return false
 }
 
-function flightOf(context: EngineContext, cli: PulumiCli, plugin: RequiredPlugin, home: string): Flight {
+function flightOf(context: WarmContext, cli: PulumiCli, plugin: RequiredPlugin, home: string): Flight {
   const { contentStore, providerUsage, log, signal } = context
   const platform = `${process.platform}-${process.arch}`
   const name = `pulumi plugin ${JSON.stringify([platform, plugin.name, plugin.version, plugin.server])}`
@@ -130,7 +130,7 @@ function flightOf(context: EngineContext, cli: PulumiCli, plugin: RequiredPlugin
   return { lock: name, title, take: takeOrContinue(take, { afterTake, onError: notShared }), make }
 }
 
-async function readRecord({ contentStore }: EngineContext, name: string): Promise<PluginRecord> {
+async function readRecord({ contentStore }: WarmContext, name: string): Promise<PluginRecord> {
   const text = await contentStore.readRecord(name)
   const record: unknown = text === undefined ? undefined : JSON.parse(text)
   return isJsonObject(record) ? (record as PluginRecord) : {}
@@ -138,7 +138,7 @@ async function readRecord({ contentStore }: EngineContext, name: string): Promis
 
 const recentFailures = ({ failures = [] }: PluginRecord) => failures.filter(atMs => Math.abs(Date.now() - atMs) < failureLimit.withinMs)
 
-function budgetOf({ spec }: EngineContext, signal: AbortSignal): TreeBudget {
+function budgetOf({ spec }: WarmContext, signal: AbortSignal): TreeBudget {
   const { diskBytes = Number.POSITIVE_INFINITY } = parseRunLimits({ disk: spec.resources?.disk })
   return { bytes: Math.min(maxBytes, diskBytes), files: maxFiles, signal }
 }
@@ -147,7 +147,7 @@ function budgetOf({ spec }: EngineContext, signal: AbortSignal): TreeBudget {
  * A directory of the Run with a link to each entry: the CLI ignores directories that are links, and writes when it used one next to it. False if the
  * Run has it.
  */
-async function linkPlugin({ files }: EngineContext, home: string, name: string, stored: string): Promise<boolean> {
+async function linkPlugin({ files }: WarmContext, home: string, name: string, stored: string): Promise<boolean> {
   const directory = join(home, 'plugins', name)
   if ((await files.kindOf(directory)) !== undefined) return false
   await files.makeDirectory(directory, 0o755)
@@ -156,7 +156,7 @@ async function linkPlugin({ files }: EngineContext, home: string, name: string, 
 }
 
 async function download(
-  context: EngineContext,
+  context: WarmContext,
   cli: PulumiCli,
   { name, version, server }: RequiredPlugin,
   { directory, signal }: { directory: string; signal: AbortSignal },

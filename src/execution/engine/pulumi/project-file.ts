@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { isJsonObject } from '../../../kubernetes/object/index.ts'
 import { UnexpectedFileError } from '../../../kubernetes/util/index.ts'
-import type { EngineContext } from '../engine.ts'
+import type { WarmContext } from '../engine.ts'
 import { EngineError } from '../engine-error.ts'
 
 const maxProjectFileBytes = 1024 * 1024
@@ -28,7 +28,7 @@ export type PulumiProject = {
 export type PulumiRuntime = Pick<PulumiProject, 'runtime' | 'runtimeOptions'>
 
 /** @throws {EngineError} InvalidConfiguration if there is no project file, or it has no name and runtime. */
-export async function readProject(context: EngineContext): Promise<PulumiProject> {
+export async function readProject(context: WarmContext): Promise<PulumiProject> {
   for (const fileName of projectFileNames) {
     const text = await readProjectText(context, join(context.directory, fileName), fileName)
     if (text !== undefined) return await parseProject(fileName, text)
@@ -43,14 +43,14 @@ export async function readProject(context: EngineContext): Promise<PulumiProject
  * @param field that names the directory; `path` is its value.
  * @throws {EngineError} InvalidConfiguration
  */
-export async function readPolicyPack(context: EngineContext, directory: string, field: string, path: string): Promise<PulumiRuntime> {
+export async function readPolicyPack(context: WarmContext, directory: string, field: string, path: string): Promise<PulumiRuntime> {
   const name = `${path}/PulumiPolicy.yaml`
   const text = await readProjectText(context, join(directory, 'PulumiPolicy.yaml'), name)
   if (text !== undefined) return runtimeOf(name, await parseObject(name, text))
   throw invalid(`${field}: the source has no ${name}; name the directory of a policy pack, relative to the root of the source`)
 }
 
-async function readProjectText(context: EngineContext, path: string, name: string): Promise<string | undefined> {
+async function readProjectText(context: WarmContext, path: string, name: string): Promise<string | undefined> {
   try {
     return await context.files.readText(path, { maxBytes: maxProjectFileBytes })
   } catch (error) {

@@ -1,7 +1,7 @@
 import { readdir, realpath } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { type Diagnostic, describeDiagnostics } from '../diagnostics.ts'
-import type { Detection, EngineContext } from '../engine.ts'
+import type { Detection, WarmContext } from '../engine.ts'
 import { EngineError, type EngineErrorReason, interruptedError } from '../engine-error.ts'
 import { captureStdout, fileIdentity, findExecutable } from '../find-executable.ts'
 import { maskSecrets, secretValues } from '../secret-values.ts'
@@ -94,7 +94,7 @@ export class PulumiCli {
   }
 
   /** Runs a command in the directory of the program. Its output goes to the log unless `isQuiet`. */
-  async run(context: EngineContext, { args, env, isQuiet = false, withheld = [], wrap, beforeStart }: CommandOptions): Promise<CliResult> {
+  async run(context: WarmContext, { args, env, isQuiet = false, withheld = [], wrap, beforeStart }: CommandOptions): Promise<CliResult> {
     const { path } = await this.find()
     const options = { binary: path, env, isQuiet, withheld }
     if (beforeStart) return await this.#runAfter(context, beforeStart, args, options)
@@ -102,7 +102,7 @@ export class PulumiCli {
   }
 
   async #runAfter(
-    context: EngineContext,
+    context: WarmContext,
     beforeStart: (pid: number) => Promise<void>,
     args: readonly string[],
     options: StartOptions,
@@ -126,7 +126,7 @@ export class PulumiCli {
   }
 
   async #run(
-    context: EngineContext,
+    context: WarmContext,
     command: { command: string; args: string[] },
     {
       binary,
@@ -175,7 +175,7 @@ export class PulumiCli {
   }
 
   /** @throws {EngineError} always: `reason`, or a more precise one that follows from the diagnostics. */
-  fail(context: EngineContext, reason: EngineErrorReason, during: string, result: CliResult, reported: readonly Diagnostic[] = []): never {
+  fail(context: WarmContext, reason: EngineErrorReason, during: string, result: CliResult, reported: readonly Diagnostic[] = []): never {
     if (context.signal.aborted) {
       const isPreview = reason !== 'ApplyFailed' && reason !== 'DestroyFailed'
       throw interruptedError(title, during, isPreview ? 'no resource was changed' : 'the state has everything that it finished')

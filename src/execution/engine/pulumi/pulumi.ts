@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { ApplyResult, Detection, Engine, EngineContext, PlanDiff, PlanOptions, PlanResult } from '../engine.ts'
+import type { ApplyResult, Detection, Engine, EngineContext, PlanDiff, PlanOptions, PlanResult, WarmContext } from '../engine.ts'
 import { EngineError } from '../engine-error.ts'
 import { maxPlanBytes } from '../file-limits.ts'
 import { jsonDigest } from '../json-digest.ts'
@@ -42,7 +42,7 @@ class PulumiEngine implements Engine {
     return await this.#cli.detect(env, options)
   }
 
-  readonly warm = async (context: EngineContext): Promise<void> => {
+  readonly warm = async (context: WarmContext): Promise<void> => {
     const project = await readProject(context)
     for (const program of await this.#cli.companions()) context.showProgram(program)
     const packages = await installPackages(context, this.#cli, project)

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { networkVariables } from '../download-environment.ts'
-import type { EngineContext } from '../engine.ts'
+import type { WarmContext } from '../engine.ts'
 import { dependencyLockName, type LockedProvider, readDependencyLock } from './dependency-lock.ts'
 import { cliConfigurationOf } from './terraform-cli.ts'
 
@@ -40,7 +40,7 @@ const hashSyntax = /^(h1|zh):[0-9A-Za-z+/=]{1,100}$/
  * CLI configuration of the worker, and without a file or a variable of the Stack. So the package is what the registry of its address, or the
  * mirror of the worker, serves to everyone, whichever Stack asks for it; the engine verifies its signature, and its checksum if there is a lock file.
  */
-export async function downloadProvider(context: EngineContext, options: DownloadProvider): Promise<DownloadResult> {
+export async function downloadProvider(context: WarmContext, options: DownloadProvider): Promise<DownloadResult> {
   const { directory, binary, wanted, packages, signal } = options
   const { files } = context
   const work = join(directory, 'work')
@@ -78,7 +78,7 @@ export async function downloadProvider(context: EngineContext, options: Download
 }
 
 /** OpenTofu has lock files next to the packages. */
-async function platformsIn({ files }: EngineContext, directory: string): Promise<string[]> {
+async function platformsIn({ files }: WarmContext, directory: string): Promise<string[]> {
   return (await files.list(directory))
     .filter(({ kind, name }) => kind !== 'file' && /^[a-z0-9]+_[a-z0-9]+$/.test(name))
     .map(({ name }) => name)
@@ -105,7 +105,7 @@ export const isUsableLock = ({ version, hashes }: Pick<LockedProvider, 'version'
  * That of the worker. Without one, a file that excludes the directories in which engines look for providers by default: in the home directory, for
  * example, which a Stack could fill.
  */
-async function prepareCliConfiguration({ files, inputs }: EngineContext, { workerEnv }: DownloadProvider): Promise<string> {
+async function prepareCliConfiguration({ files, inputs }: WarmContext, { workerEnv }: DownloadProvider): Promise<string> {
   const own = cliConfigurationOf(workerEnv)
   if (own !== undefined) return own
   const path = join(inputs, 'download.tfrc')

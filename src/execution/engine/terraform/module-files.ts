@@ -1,7 +1,7 @@
 import { join, relative } from 'node:path'
 import type { EntryKind } from '../../../kubernetes/util/index.ts'
 import { resolveInside } from '../../workspace/index.ts'
-import type { EngineContext } from '../engine.ts'
+import type { WarmContext } from '../engine.ts'
 import { EngineError } from '../engine-error.ts'
 import type { Flavor } from './flavor.ts'
 
@@ -22,7 +22,7 @@ export function moduleFileNames(names: readonly string[], flavor: Flavor['name']
 }
 
 /** The files of the root module. Symlinks inside the source are followed; the engine reports what else it cannot read. */
-export async function rootModuleFiles(context: EngineContext, flavor: Flavor['name']): Promise<{ name: string; text: string }[]> {
+export async function rootModuleFiles(context: WarmContext, flavor: Flavor['name']): Promise<{ name: string; text: string }[]> {
   const kinds = new Map((await context.files.list(context.directory)).map(({ name, kind }) => [name, kind]))
   const names = moduleFileNames([...kinds.keys()], flavor)
   if (names.length > maxModuleFiles) {
@@ -39,7 +39,7 @@ export async function rootModuleFiles(context: EngineContext, flavor: Flavor['na
 
 /** A file of the root module, also if it is a symlink inside the source; undefined if there is none. */
 export async function readModuleFile(
-  { files, directory, sourceRoot }: EngineContext,
+  { files, directory, sourceRoot }: WarmContext,
   name: string,
   kind: EntryKind | undefined,
   maxBytes = maxModuleFileBytes,

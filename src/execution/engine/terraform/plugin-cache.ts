@@ -1,7 +1,7 @@
 import { dirname, join } from 'node:path'
 import { isJsonObject } from '../../../kubernetes/object/index.ts'
 import { h1Digest, parseRunLimits, type TreeBudget } from '../../workspace/index.ts'
-import type { EngineContext } from '../engine.ts'
+import type { WarmContext } from '../engine.ts'
 import { type ProviderSource, readDownloadSeconds } from '../provider-usage.ts'
 import { dependencyLockName, type LockedProvider, readDependencyLock, withHashes } from './dependency-lock.ts'
 import { readModuleFile } from './module-files.ts'
@@ -30,7 +30,7 @@ export type ProviderLinks = {
  * have, those that an earlier Run of the same Stack has downloaded. Two concurrent `init` can corrupt Terraform's own cache directory, so each
  * Run has its own; a package that does not match the lock file is never linked, because the engine would write to it.
  */
-export async function linkProviders(context: EngineContext, own: string, platform: string): Promise<ProviderLinks> {
+export async function linkProviders(context: WarmContext, own: string, platform: string): Promise<ProviderLinks> {
   await context.files.makeDirectory(own, 0o755)
   const links: ProviderLinks = { locked: await readLock(context), linked: new Map() }
   try {
@@ -50,7 +50,7 @@ export async function linkProviders(context: EngineContext, own: string, platfor
  * applies a plan only with exactly the lock file that it was made with.
  */
 export async function keepProviders(
-  context: EngineContext,
+  context: WarmContext,
   own: string,
   { locked }: ProviderLinks,
   { timeoutMs = keepTimeoutMs } = {},
@@ -91,13 +91,13 @@ export async function keepProviders(
  * Files with holes or several names are larger than what they take of the Run's limit on disk, and their copies would take their size: what real
  * packages have is within that limit.
  */
-export function packageBudget({ spec }: EngineContext, signal: AbortSignal): TreeBudget {
+export function packageBudget({ spec }: WarmContext, signal: AbortSignal): TreeBudget {
   const { diskBytes = Number.POSITIVE_INFINITY } = parseRunLimits({ disk: spec.resources?.disk })
   return { ...maxRead, bytes: Math.min(maxRead.bytes, 2 * diskBytes), signal }
 }
 
 /** Removes linked packages from the content store that are damaged: the next Run downloads them. */
-export async function removeDamagedProviders(context: EngineContext, { linked }: ProviderLinks): Promise<void> {
+export async function removeDamagedProviders(context: WarmContext, { linked }: ProviderLinks): Promise<void> {
   for (const [key, checksum] of linked) {
     const intact = await context.contentStore.take(key, checksum, { isThorough: true })
     await intact?.release()
@@ -127,7 +127,7 @@ type PackageToLink = {
 
 /** Links a package of the content store, unless the Run has one with this key. False if the store does not have it. */
 export async function linkPackage(
-  { contentStore, files, atEnd, providerUsage }: EngineContext,
+  { contentStore, files, atEnd, providerUsage }: WarmContext,
   { own, links: { linked }, key, checksum, source }: PackageToLink,
 ): Promise<boolean> {
   if (linked.has(key)) return true
@@ -142,26 +142,26 @@ export async function linkPackage(
 }
 
 /** Of the source, or as the engine wrote it. */
-async function readLock(context: EngineContext): Promise<Map<string, LockedProvider>> {
+async function readLock(context: WarmContext): Promise<Map<string, LockedProvider>> {
   return readDependencyLock((await readLockText(context)) ?? '')
 }
 
-async function readLockText(context: EngineContext): Promise<string | undefined> {
+async function readLockText(context: WarmContext): Promise<string | undefined> {
   const kind = await context.files.kindOf(join(context.directory, dependencyLockName))
   return await readModuleFile(context, dependencyLockName, kind, maxLockBytes)
 }
 
 /** Removes the checksums that only the registry has reported. */
-async function reduceLock(context: EngineContext, address: string, hashes: readonly string[]): Promise<void> {
+async function reduceLock(context: WarmContext, address: string, hashes: readonly string[]): Promise<void> {
   const text = (await readLockText(context)) ?? ''
   const written = readDependencyLock(text).get(address)?.hashes ?? []
   if (written.length <= hashes.length || !hashes.every(hash => written.includes(hash))) return
   await context.files.write(join(context.directory, dependencyLockName), withHashes(text, address, hashes), 0o644)
 }
 
-const recordOf = ({ stack }: EngineContext) => `providers of ${stack.uid}`
+const recordOf = ({ stack }: WarmContext) => `providers of ${stack.uid}`
 
-async function readRecord(context: EngineContext): Promise<Checksums> {
+async function readRecord(context: WarmContext): Promise<Checksums> {
   const text = await context.contentStore.readRecord(recordOf(context))
   const record: unknown = text === undefined ? {} : JSON.parse(text)
   const entries = isJsonObject(record) ? Object.entries(record) : []
@@ -169,14 +169,14 @@ async function readRecord(context: EngineContext): Promise<Checksums> {
 }
 
 /** The newest first. */
-async function writeRecord(context: EngineContext, downloaded: Checksums): Promise<void> {
+async function writeRecord(context: WarmContext, downloaded: Checksums): Promise<void> {
   const earlier = [...(await readRecord(context))].filter(([key]) => !downloaded.has(key))
   const record = Object.fromEntries([...downloaded, ...earlier].slice(0, maxProviders))
   await context.contentStore.writeRecord(recordOf(context), JSON.stringify(record))
 }
 
 /** Relative paths of the directories five levels down, host, namespace, type, version and platform: of the first 200 of each level. */
-async function providerDirectories({ files }: EngineContext, own: string): Promise<string[]> {
+async function providerDirectories({ files }: WarmContext, own: string): Promise<string[]> {
   let level = ['']
   for (let depth = 0; depth < 5; depth++) {
     const next: string[] = []

@@ -1,7 +1,7 @@
 import { join, relative } from 'node:path'
 import { completeFlights, type Flight, takeOrContinue } from '../../workspace/index.ts'
 import { networkVariables } from '../download-environment.ts'
-import type { EngineContext } from '../engine.ts'
+import type { WarmContext } from '../engine.ts'
 import { type ProviderSource, writeDownloadSeconds } from '../provider-usage.ts'
 import { dependencyLockName, readDependencyLock, withHashes } from './dependency-lock.ts'
 import { downloadProvider, isUsableLock, type WantedProvider } from './download-provider.ts'
@@ -39,7 +39,7 @@ const maxLockBytes = 4 * 1024 * 1024
  * {@link downloadProvider} does, and the others wait for it. What cannot be shared is left to the engine of the Run. Never fails because
  * of a provider; throws when the Run is stopped.
  */
-export async function linkSharedProviders(context: EngineContext, options: SharedProvidersOptions): Promise<void> {
+export async function linkSharedProviders(context: WarmContext, options: SharedProvidersOptions): Promise<void> {
   const { contentStore, signal, log, stack, runName } = context
   let wanted: readonly WantedProvider[]
   try {
@@ -60,7 +60,7 @@ export async function linkSharedProviders(context: EngineContext, options: Share
 }
 
 /** Those that another Run could download as well, and that no lock file and no earlier Run of the Stack has provided. */
-async function wantedProviders(context: EngineContext, options: SharedProvidersOptions): Promise<WantedProvider[]> {
+async function wantedProviders(context: WarmContext, options: SharedProvidersOptions): Promise<WantedProvider[]> {
   const { links, platform, workerEnv } = options
   if (await hasOwnInstallation(context, workerEnv)) return []
   const isLinked = (address: string, version: string) => links.linked.has(`${address}/${version}/${platform}`)
@@ -76,7 +76,7 @@ async function wantedProviders(context: EngineContext, options: SharedProvidersO
 }
 
 /** Of the root module and the modules in the source that it calls, by address, with all constraints on each. */
-async function requiredByModules(context: EngineContext, flavor: Flavor['name']): Promise<Map<string, string>> {
+async function requiredByModules(context: WarmContext, flavor: Flavor['name']): Promise<Map<string, string>> {
   const required = new Map<string, string>()
   const directories = new Set([context.directory])
   for (const directory of directories) {
@@ -97,7 +97,7 @@ async function requiredByModules(context: EngineContext, flavor: Flavor['name'])
  * Then what it gets is its own.
  */
 async function hasOwnInstallation(
-  { env, files, directory }: EngineContext,
+  { env, files, directory }: WarmContext,
   workerEnv: SharedProvidersOptions['workerEnv'],
 ): Promise<boolean> {
   const names = Object.keys(env)
@@ -107,14 +107,14 @@ async function hasOwnInstallation(
 }
 
 /** A registry with a token serves what not everyone may read. */
-function hasToken({ env }: EngineContext, address: string): boolean {
+function hasToken({ env }: WarmContext, address: string): boolean {
   const [host = ''] = address.split('/')
   const normalize = (text: string) => text.toLowerCase().replaceAll('__', '-').replaceAll('_', '.')
   return Object.keys(env).some(name => name.startsWith('TF_TOKEN_') && normalize(name.slice('TF_TOKEN_'.length)) === normalize(host))
 }
 
 /** `failedHosts`: registries that took long to fail in this Run, which does not try them again. */
-function flightOf(context: EngineContext, options: SharedProvidersOptions, wanted: WantedProvider, failedHosts: Set<string>): Flight {
+function flightOf(context: WarmContext, options: SharedProvidersOptions, wanted: WantedProvider, failedHosts: Set<string>): Flight {
   const { address, constraint, lock } = wanted
   const [host = ''] = address.split('/')
   const { contentStore, log } = context
@@ -158,7 +158,7 @@ function flightOf(context: EngineContext, options: SharedProvidersOptions, wante
 
 /** Another Run may have added a package with a checksum of the lock file. */
 async function linkLocked(
-  context: EngineContext,
+  context: WarmContext,
   { platform, own, links }: SharedProvidersOptions,
   { address, lock }: WantedProvider,
   source: ProviderSource | undefined,
@@ -172,7 +172,7 @@ async function linkLocked(
 
 /** True also if no link is needed. */
 async function linkSelected(
-  context: EngineContext,
+  context: WarmContext,
   { platform, own, links }: SharedProvidersOptions,
   { address, lock }: WantedProvider,
   { version, checksum }: { version: string; checksum?: string },
@@ -186,7 +186,7 @@ async function linkSelected(
   return true
 }
 
-async function addChecksum(context: EngineContext, address: string, checksum: string): Promise<void> {
+async function addChecksum(context: WarmContext, address: string, checksum: string): Promise<void> {
   const { files, directory } = context
   const text = await readModuleFile(context, dependencyLockName, await files.kindOf(join(directory, dependencyLockName)), maxLockBytes)
   const hashes = readDependencyLock(text ?? '').get(address)?.hashes
@@ -195,7 +195,7 @@ async function addChecksum(context: EngineContext, address: string, checksum: st
 }
 
 async function linkOthers(
-  context: EngineContext,
+  context: WarmContext,
   { platform, own, links }: SharedProvidersOptions,
   address: string,
   packages: Record<string, string>,
@@ -206,7 +206,7 @@ async function linkOthers(
 
 /** Returns what the engine has selected, after the package was added to the content store. */
 async function download(
-  context: EngineContext,
+  context: WarmContext,
   { platform, binary, workerEnv }: SharedProvidersOptions,
   wanted: WantedProvider,
   packages: Record<string, string>,

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { isJsonObject } from '../../../kubernetes/object/index.ts'
 import { type Diagnostic, describeDiagnostics } from '../diagnostics.ts'
-import type { Detection, EngineContext } from '../engine.ts'
+import type { Detection, WarmContext } from '../engine.ts'
 import { EngineError, type EngineErrorReason, interruptedError } from '../engine-error.ts'
 import { captureStdout, fileIdentity, findExecutable } from '../find-executable.ts'
 import { maskSecrets, secretValues } from '../secret-values.ts'
@@ -84,7 +84,7 @@ export class TerraformCli {
 
   /** Runs a command that prints the machine-readable UI. Its text goes to the log, its diagnostics are collected. */
   async stream(
-    context: EngineContext,
+    context: WarmContext,
     { path }: Binary,
     args: string[],
     variables?: VariablesFilePath,
@@ -112,12 +112,12 @@ export class TerraformCli {
   }
 
   /** Runs a command that prints one JSON document. @throws {EngineError} with `reason` */
-  async capture(context: EngineContext, binary: Binary, args: string[], reason: EngineErrorReason): Promise<unknown> {
+  async capture(context: WarmContext, binary: Binary, args: string[], reason: EngineErrorReason): Promise<unknown> {
     return JSON.parse((await this.captureText(context, binary, args, reason)) || 'null')
   }
 
   /** Runs a command and returns what it prints. @throws {EngineError} with `reason` */
-  async captureText(context: EngineContext, { path }: Binary, args: string[], reason: EngineErrorReason): Promise<string> {
+  async captureText(context: WarmContext, { path }: Binary, args: string[], reason: EngineErrorReason): Promise<string> {
     const lines: string[] = []
     const errors: string[] = []
     const { exitCode } = await context.run({
@@ -134,7 +134,7 @@ export class TerraformCli {
   }
 
   /** @throws {EngineError} always: `reason`, or a more precise one that follows from the diagnostics. */
-  fail(context: EngineContext, reason: EngineErrorReason, during: string, result: CliResult): never {
+  fail(context: WarmContext, reason: EngineErrorReason, during: string, result: CliResult): never {
     const { title, binary } = this.#flavor
     const { exitCode, errorText } = result
     if (context.signal.aborted) {
@@ -158,12 +158,12 @@ export class TerraformCli {
     throw new EngineError(isConfiguration ? 'InvalidConfiguration' : reason, message, { retryable: !isConfiguration, diagnostics })
   }
 
-  #command(context: EngineContext, path: string, args: string[]) {
+  #command(context: WarmContext, path: string, args: string[]) {
     return { command: path, args, cwd: context.directory, env: this.#commandEnv(context, path), signal: context.signal }
   }
 
   /** Settings of the worker's machine for Terraform (mirrors, registry credentials), then the Stack's variables, then ours. */
-  #commandEnv(context: EngineContext, path: string): Record<string, string> {
+  #commandEnv(context: WarmContext, path: string): Record<string, string> {
     const user = Object.fromEntries(Object.entries(context.env).filter(([name]) => !/^TF_(LOG|LOG_.*|PLUGIN_CACHE_.*)$/.test(name)))
     const config = cliConfigurationOf(this.#env)
     return {
@@ -181,7 +181,7 @@ export class TerraformCli {
   }
 
   /** Not for the user's own backend, where each write may be a slow request, nor for 32-bit builds, which cannot parse the number. */
-  #needsPersistInterval({ spec }: EngineContext, path: string): boolean {
+  #needsPersistInterval({ spec }: WarmContext, path: string): boolean {
     return this.#flavor.name === 'opentofu' && spec.state !== 'External' && /_(amd64|arm64)$/.test(this.platformOf({ path }))
   }
 }
@@ -192,7 +192,7 @@ export function cliConfigurationOf({ TF_CLI_CONFIG_FILE: path }: Readonly<Record
 }
 
 /** The plugin cache of one Run. */
-export function runPluginDirectory({ scratch }: EngineContext): string {
+export function runPluginDirectory({ scratch }: WarmContext): string {
   return join(scratch, 'plugins')
 }
 

@@ -2,7 +2,7 @@ import { basename, join } from 'node:path'
 import type { RunOptions } from '../../../api/index.ts'
 import { isJsonObject, type Json } from '../../../kubernetes/object/index.ts'
 import { sha256 } from '../../../kubernetes/util/index.ts'
-import type { ApplyResult, Detection, Engine, EngineContext, Output, PlanOptions, PlanResult } from '../engine.ts'
+import type { ApplyResult, Detection, Engine, EngineContext, Output, PlanOptions, PlanResult, WarmContext } from '../engine.ts'
 import { EngineError } from '../engine-error.ts'
 import { maxPlanBytes, maxStateBytes } from '../file-limits.ts'
 import { jsonDigest } from '../json-digest.ts'
@@ -49,7 +49,7 @@ class TerraformEngine implements Engine {
     return await this.#cli.detect(env, options)
   }
 
-  readonly warm = async (context: EngineContext): Promise<void> => {
+  readonly warm = async (context: WarmContext): Promise<void> => {
     await this.#linkProviders(context, await this.#cli.find())
   }
 
@@ -84,7 +84,7 @@ class TerraformEngine implements Engine {
   }
 
   /** Those that the host has, or that Runs of the trust domain share. */
-  async #linkProviders(context: EngineContext, binary: { path: string; version: string }): ReturnType<typeof linkProviders> {
+  async #linkProviders(context: WarmContext, binary: { path: string; version: string }): ReturnType<typeof linkProviders> {
     const own = runPluginDirectory(context)
     const platform = this.#cli.platformOf(binary)
     return await context.providerUsage.measure(async () => {
