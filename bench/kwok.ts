@@ -61,6 +61,7 @@ export async function bench(args: string[]): Promise<Bench> {
     await roles.start('controller', [...controllerArgs, '--kubeconfig', file, '--data', '.'], /^ready/m)
 
     await createStacks(client, runs)
+    await untilObserved(client)
     const queuedAtMs = Date.now()
     await resumeStacks(client, runs)
     await eventually(async () => (await countRuns(client)) >= runs, `${runs} queued Runs`, 600_000)
@@ -130,7 +131,7 @@ async function createStacks(client: Client, count: number): Promise<void> {
 }
 
 /** The Stacks are ready for their first Run, so that only writes for Runs are counted. */
-async function resumeStacks(client: Client, count: number): Promise<void> {
+async function untilObserved(client: Client): Promise<void> {
   const stacks = client.resource(stackResource)
   await eventually(
     async () =>
@@ -140,6 +141,10 @@ async function resumeStacks(client: Client, count: number): Promise<void> {
     'all Stacks to be observed',
     600_000,
   )
+}
+
+async function resumeStacks(client: Client, count: number): Promise<void> {
+  const stacks = client.resource(stackResource)
   await inParallel(count, index => stacks.patch(`stack-${index}`, { spec: { suspend: false } }, { type: 'merge', namespace }))
 }
 

@@ -55,13 +55,13 @@ export class HollowPods {
       listWatch(client, podResource, {
         ...{ ...watch, namespace: systemNamespace, labelSelector: labels.pool },
         onReplace: pods => pods.forEach(pod => void this.#onPod(pod)),
-        onEvent: ({ object }) => this.#onPod(object),
+        onEvent: ({ type, object }) => type !== 'BOOKMARK' && this.#onPod(object),
       }),
       // One watch for all of them, where each real worker has its own.
       listWatch(client, runResource, {
         ...{ ...watch, fieldSelector: 'spec.workerName!=' },
         onReplace: runs => runs.forEach(run => void this.#onRun(run)),
-        onEvent: ({ object }) => this.#onRun(object),
+        onEvent: ({ type, object }) => type !== 'BOOKMARK' && this.#onRun(object),
       }),
     )
   }

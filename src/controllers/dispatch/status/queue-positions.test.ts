@@ -76,13 +76,13 @@ test('a Run gets its first report after 2 s, another reason after 5 s and anothe
   equal(reports.written.get('001'), 3)
 })
 
-test('in a queue of 1,000 that moves by 20 Runs a second, only the first ones get a report', () => {
+test('in a queue of 1,000 that moves by 5 Runs a second, only the first ones get a report', () => {
   const reports = new Reports()
   reports.add(1_000)
-  reports.pass(50, () => reports.place(20))
+  reports.pass(190, () => reports.place(5))
   deepEqual([...new Set(reports.written.values())], [1])
   equal(
-    [...reports.written.keys()].every(name => Number(name) < 200),
+    [...reports.written.keys()].every(name => Number(name) < 120),
     true,
   )
 })

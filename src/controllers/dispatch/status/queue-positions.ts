@@ -12,7 +12,7 @@ const reportAfterMs = 2_000
 const reasonAgainAfterMs = 5_000
 const detailsAgainAfterMs = 30_000
 /** A Run that has moved up among the reported ones gets no report if it is placed in this time: in a queue that moves fast, most would be outdated. */
-const movedUpAfterMs = 10_000
+const movedUpAfterMs = 30_000
 /** Of each pool, this many of the first Runs and this many of the blocked Runs are reported. */
 const maxReportedPerPool = 100
 
