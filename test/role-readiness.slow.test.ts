@@ -4,7 +4,9 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { Agent, fetch } from 'undici'
 import { workerPoolResource } from '../src/api/index.ts'
-import { type Client, serviceAccountResource } from '../src/kubernetes/client/index.ts'
+import { servingSecretName } from '../src/app/external-metrics/names.ts'
+import { applyObjects, externalMetricsManifests } from '../src/app/manifests/index.ts'
+import { type Client, secretResource, serviceAccountResource } from '../src/kubernetes/client/index.ts'
 import { eventually } from './support/eventually.ts'
 import { makeDataDir, removeDirectory } from './support/oarlock-process.ts'
 import { accountKubeconfig, controllerArgs, type RoleProcess, RoleProcesses, startApiRole } from './support/role-process.ts'
@@ -69,6 +71,23 @@ test('a controller reports that it leads, and another one which process leads', 
   equal(await leader.stop(), 0)
   await eventually(() => /^leading: /m.test(standby.output()), 'the other controller to lead', 30_000)
   equal(await standby.stop(), 0)
+})
+
+test('a controller that serves external metrics writes the Secret of their certificate with the rights of its ServiceAccount', async () => {
+  const secret = { name: servingSecretName, namespace: 'oarlock-system' }
+  // This server aggregates no API.
+  await applyObjects(
+    client,
+    externalMetricsManifests.filter(({ kind }) => kind.includes('Role')),
+  )
+  const args = ['--external-metrics', '127.0.0.1:0']
+  const controller = await start('metrics', 'oarlock-controller', /^ *status page +http/m, ...controllerArgs, ...args)
+  const read = async () => await client.resource(secretResource).getOrUndefined(secret.name, { namespace: secret.namespace })
+  const { data } = (await eventually(read, found => found?.data?.['tls.crt'] !== undefined))!
+  // It is written again when it is no longer of use.
+  await client.resource(secretResource).patch(secret.name, { data: { 'tls.crt': 'Z2FyYmFnZQ==' } }, { type: 'merge', namespace: secret.namespace })
+  await eventually(read, found => ![data?.['tls.crt'], 'Z2FyYmFnZQ=='].includes(found?.data?.['tls.crt']))
+  equal(await controller.stop(), 0)
 })
 
 const healthUrl = (pool: RoleProcess) => /health is served at (\S+)/.exec(pool.output())?.[1] ?? ''
