@@ -114,6 +114,22 @@ describe('a plan of the CLI', () => {
     deepEqual(changesOf([root]), [])
   })
 
+  test('with targets has no new output that depends on other resources: it is still not known after the update', () => {
+    const unknown = '04da6b54-80e4-46f7-96ec-b56ff0331ba9'
+    const changesOf = (adds: Record<string, unknown>, isSelected?: () => boolean) =>
+      parsePlanFile(planOf({ [root]: { goal: goal({ outputDiff: { adds } }), steps: ['same'] } }), [{ urn: root }], isSelected).changes
+        .length
+    deepEqual(
+      changesOf({ b: unknown, c: { nested: unknown } }, () => false),
+      0,
+    )
+    deepEqual(
+      changesOf({ b: unknown, c: 'value' }, () => false),
+      1,
+    )
+    deepEqual(changesOf({ b: unknown }), 1)
+  })
+
   test('implies the stack and its providers, unless they change', () => {
     const change = (of: string, ...actions: string[]) => isImplied({ urn: of, type: '', actions, document: {} })
     deepEqual(

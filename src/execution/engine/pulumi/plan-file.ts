@@ -1,6 +1,6 @@
 import { isJsonObject, type Json } from '../../../kubernetes/object/index.ts'
 import type { Resource } from '../../../stores/pulumi/index.ts'
-import { hideSecrets } from './secret-marks.ts'
+import { hasUnknown, hideSecrets } from './secret-marks.ts'
 import { isCounted, nameOf, rootType, typeOf } from './urn.ts'
 
 /** What a plan or a preview does with resources. A replacement counts as one added and one destroyed. */
@@ -37,7 +37,9 @@ export function parsePlanFile(text: string, resources: readonly Resource[], isSe
     const goal = isJsonObject(planned.goal) ? planned.goal : {}
     const actions = (Array.isArray(planned.steps) ? planned.steps : []).filter(step => typeof step === 'string')
     const effective = actions.filter(step => !unchanging.includes(step))
-    const isStateChange = () => hasDiff(goal.outputDiff) || isMovedOrProtected(goal, before.get(urn))
+    // Outputs of the stack that depend on resources which are no targets remain unknown, also after the update.
+    const outputDiff = isSelected(urn) ? goal.outputDiff : withoutUnknownAdds(goal.outputDiff)
+    const isStateChange = () => hasDiff(outputDiff) || isMovedOrProtected(goal, before.get(urn))
     const isChange = effective.length > 0 || ((isSelected(urn) || typeOf(urn) === rootType) && isStateChange())
     if (!isChange) continue
     hasChanges = true
@@ -89,6 +91,11 @@ const hasDiff = (diff: unknown): boolean =>
     const part = diff[field]
     return Array.isArray(part) ? part.length > 0 : isJsonObject(part) && Object.keys(part).length > 0
   })
+
+function withoutUnknownAdds(diff: unknown): unknown {
+  if (!isJsonObject(diff) || !isJsonObject(diff.adds)) return diff
+  return { ...diff, adds: Object.fromEntries(Object.entries(diff.adds).filter(([, value]) => !hasUnknown(value))) }
+}
 
 /** The CLI stores these although it reports "same". Without an update they would stay as they were. */
 function isMovedOrProtected(goal: Record<string, unknown>, resource: Resource | undefined): boolean {
