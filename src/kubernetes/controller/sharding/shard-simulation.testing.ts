@@ -22,6 +22,7 @@ export const pauseBoundMs = simulatedDurations.leaseDurationMs - simulatedDurati
 const requestTimeoutMs = 3_000
 /** A bucket may be without an owner for at most the Lease and this. */
 const takeoverMs = 2_000
+const idleBoundMs = simulatedDurations.leaseDurationMs + takeoverMs
 /** Every n-th bucket has a key that is reconciled all the time. */
 const sampleEvery = 128
 
@@ -105,7 +106,7 @@ export class ShardSimulation {
   /** Something happened to a process or its network: ownership may take its full time from here on. */
   fault(): void {
     this.lastFaultMs = this.nowMs
-    this.#scheduleIdleCheck()
+    this.#scheduleIdleChecks()
   }
 
   after(ms: number, run: () => void): void {
@@ -216,22 +217,34 @@ export class ShardSimulation {
     if (last && this.owners[bucket] === undefined) {
       const idleMs = this.nowMs - this.#idleSinceMs[bucket]!
       if (idleMs > this.longestIdleMs) this.longestIdleMs = idleMs
+      const afterFaultMs = Math.min(idleMs, this.nowMs - this.lastFaultMs)
+      if (afterFaultMs > idleBoundMs && this.#mustHaveOwners)
+        this.violated(`bucket ${bucket} had no owner for ${Math.round(afterFaultMs)} ms without a fault`)
     }
     this.#lastOwners[bucket] = member
   }
 
-  #scheduleIdleCheck(): void {
+  /** A process that is stopped, cut off or leaving can own nothing; someone must be able to. */
+  get #mustHaveOwners(): boolean {
+    return this.members.some(member => member.isHealthy) && !this.members.some(member => member.isRunning && member.watchDelayMs > 0)
+  }
+
+  /** From Lease + 2 s after the last fault until the next one: buckets may be on their way from one owner to the next, for at most 2 s. */
+  #scheduleIdleChecks(): void {
     const faultMs = this.lastFaultMs
-    this.after(simulatedDurations.leaseDurationMs + takeoverMs, () => {
+    let before: readonly number[] | undefined
+    const check = () => {
       if (this.lastFaultMs !== faultMs) return
-      // A process that is stopped, cut off or leaving can own nothing; someone must be able to.
-      if (!this.members.some(member => member.isHealthy) || this.members.some(member => member.isRunning && member.watchDelayMs > 0)) return
-      const { idle } = this
-      if (idle.length > 0)
-        this.violated(
-          `${idle.length} buckets have no owner ${simulatedDurations.leaseDurationMs + takeoverMs} ms after the last fault, such as ${idle[0]}`,
-        )
-    })
+      const idle = this.#mustHaveOwners ? this.idle : []
+      const stillIdle = before
+        ? idle.filter(bucket => before!.includes(bucket) && this.#idleSinceMs[bucket]! <= this.nowMs - takeoverMs)
+        : idle
+      if (stillIdle.length > 0)
+        this.violated(`${stillIdle.length} buckets have no owner ${this.nowMs - faultMs} ms after the last fault, such as ${stillIdle[0]}`)
+      before = idle
+      if (stillIdle.length === 0) this.after(takeoverMs, check)
+    }
+    this.after(idleBoundMs, check)
   }
 }
 
