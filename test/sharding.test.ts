@@ -207,6 +207,7 @@ test('a write for a bucket that moved away is refused and not sent, and the reco
   const ring = { ...newRing(2), releaseGraceMs: 200 }
   const errors: unknown[] = []
   const aborted: string[] = []
+  const whileReleasing: ReturnType<NonNullable<Manager['shards']>['counts']>[] = []
   const one = await start(ring, async ({ client, signal, key, object }) => {
     if (!object) return
     await new Promise(resolve => {
@@ -215,6 +216,7 @@ test('a write for a bucket that moved away is refused and not sent, and the reco
     })
     if (!signal.aborted) return
     aborted.push(key)
+    whileReleasing.push(one.manager.shards!.counts())
     try {
       await client.resource(boatResource).patch(object.metadata.name, { spec: { seats: 9 } }, { type: 'merge', namespace: 'default' })
     } catch (error) {
@@ -227,6 +229,8 @@ test('a write for a bucket that moved away is refused and not sent, and the reco
   await eventually(() => aborted.length > 0, 'an aborted reconcile')
   equal(errors.length, aborted.length)
   ok(errors.every(error => error instanceof NotOwnerError))
+  // What is given up is not gained.
+  for (const { releasing, gaining } of whileReleasing) deepEqual([releasing > 0, gaining], [true, 0])
   const stored = await api.client.resource(boatResource).list({ namespace: 'default' })
   equal(stored.items.length, boats.length)
   ok(stored.items.every(({ spec }) => spec.seats === undefined))
@@ -301,7 +305,9 @@ test('metrics show the ring, the buckets of this member and its slowest keys', a
     /controller_shards_ring_version\{ring="ring\d+"\} \d/,
     /controller_shards_members\{.*\} 1/,
     /controller_shards_buckets\{.*state="active"\} 1024/,
-    /controller_shards_bucket_moves\{.*direction="gained"\} 1024/,
+    /# TYPE controller_shards_bucket_moves_total counter/,
+    /controller_shards_bucket_moves_total\{.*direction="gained"\} 1024/,
+    /controller_shards_bucket_moves_total\{.*direction="lost"\} 0/,
     /controller_shards_slot\{.*\} 0/,
   ])
     ok(line.test(text), `${line} in ${text}`)
