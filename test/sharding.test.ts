@@ -236,6 +236,30 @@ test('a write for a bucket that moved away is refused and not sent, and the reco
   ok(stored.items.every(({ spec }) => spec.seats === undefined))
 })
 
+test('objects enter and leave a cache with their buckets: its handlers see additions and deletions, and no reconcile a deleted object', async () => {
+  const boats = await createBoats()
+  const ring = newRing(2)
+  const one = await start(ring)
+  await eventually(() => one.reconciled.size === boats.length, 'all keys')
+  const added = new Set<string>()
+  const deleted = new Set<string>()
+  const cache = one.manager.informer(boatResource, { sharded: 'root' })
+  cache.onChange({
+    added: ({ metadata }) => void added.add(metadata.name),
+    deleted: ({ metadata }) => void deleted.add(metadata.name),
+  })
+  equal(added.size, boats.length)
+  added.clear()
+  const two = await start(ring)
+  await eventually(() => activeOf(two) === 512 && deleted.size === boats.length - cache.size, 'half of them to leave')
+  ok(deleted.size > 0)
+  await two.manager.stop()
+  managers.delete(two.manager)
+  await eventually(() => added.size === deleted.size, 'the same ones to return')
+  deepEqual([...added].sort(), [...deleted].sort())
+  ok(one.requests.every(({ object }) => object !== undefined))
+})
+
 test('a replica without a slot is ready, works on nothing, and takes over when a slot is released', async () => {
   await createBoats()
   const ring = newRing(1)
