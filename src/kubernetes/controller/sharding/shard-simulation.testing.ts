@@ -155,6 +155,10 @@ export class ShardSimulation {
     return stored
   }
 
+  hasLease(name: string): boolean {
+    return this.#leases.has(name)
+  }
+
   deleteLease(name: string): void {
     const lease = this.#leases.get(name)
     if (!lease) return
@@ -539,7 +543,12 @@ export class SimulatedMember {
       if (action.kind === 'write') this.#logWrite(action, result as Lease | WriteFailure)
       if (this.#isCutOff || random() < this.lossRate) {
         simulation.fault()
-        simulation.after(random() < 0.5 ? 5 : requestTimeoutMs, () => this.#run(fail))
+        // It lasts until the request fails: before, the process knows nothing of it.
+        const failLate = () => {
+          simulation.fault()
+          fail()
+        }
+        simulation.after(random() < 0.5 ? 5 : requestTimeoutMs, () => this.#run(failLate))
         return
       }
       simulation.after(2 + random() * (isSlow ? 900 : 10), () =>
@@ -634,6 +643,7 @@ export function simulateFaults(seed: number, defect?: Defect, log?: SimulationOp
   const simulation = new ShardSimulation({ seed, members: size, slots: size + (seed % 3 === 0 ? 1 : 0), defect, ...(log && { log }) })
   const { random } = simulation
   let started = 0
+  let slotDeletedMs = Number.NEGATIVE_INFINITY
   for (let count = 0; count < size; count++) {
     simulation.start(`m${started++}`)
     simulation.advance(random() * 500)
@@ -672,9 +682,13 @@ export function simulateFaults(seed: number, defect?: Defect, log?: SimulationOp
     } else if (kind === 'slow-watch') {
       member.delayWatch(random() * 20_000, forMs)
     } else if (kind === 'delete-lease') {
-      simulation.deleteLease(`op-${Math.floor(random() * size)}`)
+      const name = `op-${Math.floor(random() * size)}`
+      // Both may be missing only while no replica runs: nobody knows of the member then (docs/sharding.md, "Limits").
+      if (!simulation.hasLease('op-ring')) continue
+      slotDeletedMs = simulation.nowMs
+      simulation.deleteLease(name)
     } else if (kind === 'delete-ring') {
-      simulation.deleteLease('op-ring')
+      if (simulation.nowMs - slotDeletedMs > simulatedDurations.leaseDurationMs) simulation.deleteLease('op-ring')
     }
     if (simulation.violations.length > 0) return simulation
   }
