@@ -49,14 +49,19 @@ test('the chart installs what "oarlock manifests" prints, except for the namespa
   for (const object of expected) deepEqual(rendered.get(keyOf(object)), JSON.parse(JSON.stringify(object)), keyOf(object))
 })
 
-test('controllers share the Stacks with controllers.shards, and one leads without', { skip }, () => {
-  const argsOf = (...set: string[]) => {
+test('controllers share the Stacks with controllers.shards and are replaced one at a time, and one leads without', { skip }, () => {
+  const specOf = (...set: string[]) => {
     const deployment = template(...set).objects.find(object => keyOf(object) === 'Deployment oarlock-system/oarlock-controllers')
-    const { containers } = (deployment!.spec!.template as { spec: { containers: { args: string[] }[] } }).spec
-    return containers[0]!.args.filter(arg => arg.startsWith('--shards'))
+    const { strategy, minReadySeconds, template: pod } = deployment!.spec as Record<string, unknown>
+    const { containers } = (pod as { spec: { containers: { args: string[] }[] } }).spec
+    return { strategy, minReadySeconds, args: containers[0]!.args.filter(arg => arg.startsWith('--shards')) }
   }
-  deepEqual(argsOf(), [])
-  deepEqual(argsOf('--set', 'controllers.replicas=3,controllers.shards=3'), ['--shards=3'])
+  deepEqual(specOf(), { strategy: undefined, minReadySeconds: undefined, args: [] })
+  deepEqual(specOf('--set', 'controllers.replicas=3,controllers.shards=3'), {
+    strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
+    minReadySeconds: 15,
+    args: ['--shards=3'],
+  })
   match(template('--set', 'controllers.shards=63').stderr, /controllers.*shards|shards.*62/s)
 })
 

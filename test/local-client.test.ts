@@ -44,6 +44,16 @@ test('returns the same responses as over the network', async () => {
   await assert.rejects(maps.get('a', at), error => isReason(error, 'NotFound'))
 })
 
+test('a request that beforeSend refuses does not reach the server', async () => {
+  const beforeSend = () => {
+    throw new Error('not the owner')
+  }
+  const body = { metadata: { name: 'refused' } }
+  const path = '/api/v1/namespaces/default/configmaps'
+  await assert.rejects(client.request({ method: 'POST', path, body, beforeSend }), /not the owner/)
+  assert.equal(await client.resource(configMaps).getOrUndefined('refused', at), undefined)
+})
+
 test('returns a list that is larger than the backpressure limit', async () => {
   const maps = client.resource(configMaps)
   const text = 'x'.repeat(100_000)

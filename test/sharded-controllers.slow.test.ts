@@ -33,7 +33,7 @@ async function survives(t: TestContext, client: Client, base: string, kubeconfig
       const slots = new Set<number | undefined>()
       for (const { metadata, spec } of runs) {
         equal(metadata.labels?.[bucketLabel], String(bucketOf(spec.stackRef.uid)), metadata.name)
-        slots.add(view?.ownerOf(spec.stackRef.uid).member?.slot)
+        slots.add(view?.ownerOf(bucketOf(spec.stackRef.uid))?.slot)
       }
       deepEqual([...slots].toSorted(), [0, 1, 2])
       const { holderIdentity } = (await client.resource(leaseResource).get('oarlock-controller', { namespace: systemNamespace })).spec ?? {}

@@ -2,9 +2,10 @@ import { accessOptions, type DeclareCommand, outputOption } from '../options.ts'
 
 const notes = `
 KEY is the NAME of a Stack, NAMESPACE/NAME, stack/NAME or another TYPE/NAME with
--n NAMESPACE, or the UID of an object. The bucket of an object follows from its
-UID; the member that holds the bucket is the only one that works on the object.
-While a bucket moves, it has no owner for a moment.`
+-n NAMESPACE, or the UID of a root. The bucket of a root follows from its UID,
+that of an owned object is in its label; the member that holds the bucket is the
+only one that works on the object. While a bucket moves, it has no owner for a
+moment.`
 
 export const declare: DeclareCommand = program => {
   accessOptions(program.command('shards'))

@@ -4,8 +4,8 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { stackResource, stackShardsName, systemNamespace } from '../../api/index.ts'
-import { type LeaseBody, leaseResource, namespaceResource } from '../../kubernetes/client/index.ts'
-import { bucketOf, type ShardView } from '../../kubernetes/controller/index.ts'
+import { configMapResource, type LeaseBody, leaseResource, namespaceResource } from '../../kubernetes/client/index.ts'
+import { bucketLabel, bucketOf, type ShardView } from '../../kubernetes/controller/index.ts'
 import { startTestServer } from '../../kubernetes/testing/index.ts'
 import { ownerLine, shardLines } from './shards.ts'
 
@@ -34,7 +34,7 @@ function viewWith(changes: { holder?: 0 | undefined; isLeaving?: boolean } = { h
     version: 7,
     fence: 123,
     members,
-    ownerOf: of => ({ bucket: bucketOf(of), member: members.find(({ buckets }) => buckets.includes(bucketOf(of))) }),
+    ownerOf: of => members.find(({ buckets }) => buckets.includes(of)),
   }
 }
 
@@ -52,13 +52,13 @@ test('the table has the age of each renewal, vacant slots and buckets that move'
 })
 
 test('the owner of a key is the holder of its bucket, and the line reports a bucket that moves or is held by no member', () => {
-  const stack = { kind: 'Stack', namespace: 'shop', name: 'app', uid }
+  const stack = { kind: 'Stack', namespace: 'shop', name: 'app', uid, bucket }
   equal(
     ownerLine(viewWith(), stack),
     `stack shop/app (uid ${uid}) is in bucket ${bucket}, held by a_1.1 in slot 0; it moves to b_2.1 in slot 1`,
   )
   match(
-    ownerLine(viewWith({}), { uid }),
+    ownerLine(viewWith({}), { uid, bucket }),
     /^uid 0b6a1d5e-.* is in bucket \d+, held by no member at this moment; it moves to b_2\.1 in slot 1$/,
   )
 })
@@ -114,6 +114,15 @@ test('oarlock shards prints the ring, and the bucket and owner of a Stack by its
       match(stdout, owner)
     })
   }
+  await t.test('the owner of an owned object is that of the bucket in its label, and of one without a label that of its UID', async () => {
+    const configMaps = client.resource(configMapResource)
+    const labels = { [bucketLabel]: String(own) }
+    // By its UID it would be in another bucket, once in 1,024 times in the same.
+    await configMaps.create({ metadata: { name: 'owned', ...at, labels } })
+    match((await oarlock('configmap/owned', '-n', 'shop')).stdout, new RegExp(`is in bucket ${own}, held by b_2\\.1 in slot 1\\n$`))
+    const { metadata: other } = await configMaps.create({ metadata: { name: 'other', ...at } })
+    match((await oarlock('configmap/other', '-n', 'shop')).stdout, new RegExp(`is in bucket ${bucketOf(other.uid)}, held by `))
+  })
   await t.test('-o json has the buckets of each member, and the key with its owner', async () => {
     const { code, stdout } = await oarlock(stack.metadata.uid, '-o', 'json')
     equal(code, 0)

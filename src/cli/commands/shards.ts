@@ -1,6 +1,14 @@
 import { stackResource, stackShardsName, systemNamespace } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
-import { bucketCount, bucketRangesOf, readShards, type ShardMember, type ShardView } from '../../kubernetes/controller/index.ts'
+import {
+  bucketCount,
+  bucketOf,
+  bucketRangesOf,
+  labeledBucketOf,
+  readShards,
+  type ShardMember,
+  type ShardView,
+} from '../../kubernetes/controller/index.ts'
 import { formatDuration, isReason, type KubeObject, type Resource } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError, usageError } from '../cli-error.ts'
@@ -15,7 +23,7 @@ import { getStack } from '../targets.ts'
 export type ShardsOptions = AccessOptions & { ring: string; ringNamespace: string; output?: 'json' | 'yaml' | 'wide' }
 
 /** The object whose owner is asked for. Only the UID is known of one that was given by its UID. */
-type KeyObject = { kind?: string; namespace?: string | undefined; name?: string; uid: string }
+type KeyObject = { kind?: string; namespace?: string | undefined; name?: string; uid: string; bucket: number }
 
 /** `oarlock shards [KEY]`: the ring of sharded controllers, its members, and the owner of a key. */
 export async function shards(key: string | undefined, options: ShardsOptions): Promise<void> {
@@ -46,19 +54,19 @@ const uidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12
 
 /** @throws {CliError} if the object does not exist, or its type is unknown. */
 async function findKey(client: Client, key: string, options: ShardsOptions): Promise<KeyObject> {
-  if (uidPattern.test(key)) return { uid: key.toLowerCase() }
+  if (uidPattern.test(key)) return { uid: key.toLowerCase(), bucket: bucketOf(key.toLowerCase()) }
   const { type, name } = parseTarget(key, 'stack')
   if (type === '' || name === '') throw usageError(`invalid key ${JSON.stringify(key)}`, 'use NAMESPACE/NAME, stack/NAME or a UID')
   const namespace = namespaceOf(client, options)
-  if (['stack', 'stacks', 'stk'].includes(type.toLowerCase())) return described('Stack', await getStack(client, name, namespace))
+  if (['stack', 'stacks', 'stk'].includes(type.toLowerCase())) return described(stackResource, await getStack(client, name, namespace))
   const resource = await findType(client, type)
-  if (!resource) return described('Stack', await getStack(client, name, type))
+  if (!resource) return described(stackResource, await getStack(client, name, type))
   const found = await client.resource(resource).getOrUndefined(name, resource.scope === 'Namespaced' ? { namespace } : {})
-  if (found) return described(resource.kind, found)
+  if (found) return described(resource, found)
   const where = resource.scope === 'Namespaced' ? ` in namespace ${namespace}` : ''
   // A namespace can have the name of a type.
   const stack = resource.plural === stackResource.plural ? undefined : await stackIn(client, type, name)
-  if (stack) return described('Stack', stack)
+  if (stack) return described(stackResource, stack)
   throw new CliError(`${resource.kind.toLowerCase()} "${name}" not found${where}`, {
     exitCode: exitCodes.notFound,
     hint: '-n NAMESPACE selects another namespace',
@@ -84,18 +92,25 @@ async function stackIn(client: Client, namespace: string, name: string) {
   }
 }
 
-const described = (kind: string, { metadata: { namespace, name, uid } }: Pick<KubeObject, 'metadata'>): KeyObject => ({
-  kind,
-  ...(namespace !== undefined && { namespace }),
-  name,
-  uid,
+const described = (resource: Resource, { metadata }: Pick<KubeObject, 'metadata'>): KeyObject => ({
+  kind: resource.kind,
+  ...(metadata.namespace !== undefined && { namespace: metadata.namespace }),
+  name: metadata.name,
+  uid: metadata.uid,
+  bucket: bucketOfObject(resource, metadata),
 })
+
+/** An owned object belongs to the bucket of its root, which is in its label. A Stack is always a root, even if another operator owns it. */
+function bucketOfObject({ group, kind }: Resource, { labels, uid }: KubeObject['metadata']): number {
+  const isStack = group === stackResource.group && kind === stackResource.kind
+  return (isStack ? undefined : labeledBucketOf(labels)) ?? bucketOf(uid)
+}
 
 type ReportOptions = { ring: string; ringNamespace: string; object?: KeyObject | undefined }
 
 /** What `-o json` prints. Pure. */
 export function shardsReport(view: ShardView, { ring, ringNamespace, object }: ReportOptions) {
-  const owner = object && view.ownerOf(object.uid)
+  const owner = object && view.ownerOf(object.bucket)
   return {
     ring,
     namespace: ringNamespace,
@@ -114,8 +129,7 @@ export function shardsReport(view: ShardView, { ring, ringNamespace, object }: R
     ...(object && {
       key: {
         ...object,
-        bucket: owner!.bucket,
-        owner: owner!.member ? { slot: owner!.member.slot, session: owner!.member.session ?? null } : null,
+        owner: owner ? { slot: owner.slot, session: owner.session ?? null } : null,
       },
     }),
   }
@@ -146,8 +160,8 @@ export function shardLines(
 }
 
 /** Who works on an object. Pure. */
-export function ownerLine(view: ShardView, { kind, namespace, name, uid }: KeyObject): string {
-  const { bucket, member } = view.ownerOf(uid)
+export function ownerLine(view: ShardView, { kind, namespace, name, uid, bucket }: KeyObject): string {
+  const member = view.ownerOf(bucket)
   const object =
     kind === undefined ? `uid ${uid}` : `${kind.toLowerCase()} ${namespace === undefined ? '' : `${namespace}/`}${name} (uid ${uid})`
   const owner = member

@@ -244,3 +244,26 @@ test('rejects names that would change the path before anything is sent', async (
     },
   )
 })
+
+for (const isShort of [true, false])
+  test(`beforeSend is called for each attempt${isShort ? ' on a shared connection' : ''}: a retry that it refuses is not sent`, async () => {
+    await withServer(
+      (_request, response) => respondStatus(response, 429, 'TooManyRequests', { 'retry-after': '0' }),
+      async ({ client, server }) => {
+        let calls = 0
+        const beforeSend = () => {
+          if (++calls > 2) throw new Error('not the owner')
+        }
+        await rejects(client.request({ method: 'PATCH', path: '/a', body: {}, isShort, beforeSend }), /not the owner/)
+        deepEqual([calls, server.requests.length], [3, 2])
+        // On a connection that is open already, and on the next one.
+        for (const close of [false, true]) {
+          if (close) server.closeConnections()
+          await rejects(client.request({ method: 'PATCH', path: '/a', body: {}, isShort, beforeSend }), /not the owner/)
+        }
+        deepEqual([calls, server.requests.length], [5, 2])
+        server.setHandler((_, response) => respondJson(response, object('a')))
+        equal((await client.request({ method: 'PATCH', path: '/a', body: {}, isShort, beforeSend: () => undefined })).status, 200)
+      },
+    )
+  })

@@ -47,6 +47,11 @@ export type RequestOptions = {
   /** Names in lower case. */
   headers?: Record<string, string> | undefined
   signal?: AbortSignal | undefined
+  /**
+   * Called immediately before each attempt is sent, after all waiting: for a rate limit, a connection or a retry. If it throws, nothing is sent
+   * and the request rejects with what it threw. For writes of a process that may lose the right to write.
+   */
+  beforeSend?: (() => void) | undefined
   timeoutMs?: number | undefined
   /** Whether the request may be retried after its connection broke; by default as HTTP defines for the method. */
   idempotent?: boolean | undefined

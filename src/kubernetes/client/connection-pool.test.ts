@@ -113,6 +113,48 @@ test('an aborted request rejects immediately and its response is discarded; a si
   })
 })
 
+test('a request that is aborted while its connection opens is never sent, and those behind it are', async () => {
+  await withPool(
+    async (pool, peer) => {
+      const stop = new AbortController()
+      const aborted = pool.request(get('/a', { signal: stop.signal }))
+      // Waits for the only place on the only connection.
+      const queued = pool.request(get('/b'))
+      stop.abort(new Error('enough'))
+      await rejects(aborted, /enough/)
+      await eventually(() => peer.requests.flat().length > 0, 'a request')
+      peer.respond(0, ok200('B'))
+      equal((await queued).body, 'B')
+      deepEqual(peer.requests, [['/b']])
+    },
+    { maxConnections: 1, maxPipelined: 1 },
+  )
+})
+
+test('a request whose sender has lost its right to write while the connection opens is not sent, and rejects with the reason', async () => {
+  await withPool(async (pool, peer) => {
+    let mayWrite = true
+    const beforeSend = () => {
+      if (!mayWrite) throw new Error('not the owner')
+    }
+    const refused = pool.request(get('/a', { beforeSend }))
+    const other = pool.request(get('/b'))
+    mayWrite = false
+    await rejects(refused, /not the owner/)
+    await eventually(() => peer.requests.flat().length > 0, 'a request')
+    peer.respond(0, ok200('B'))
+    equal((await other).body, 'B')
+    // On the open connection as well.
+    await rejects(pool.request(get('/c', { beforeSend })), /not the owner/)
+    mayWrite = true
+    const sent = pool.request(get('/d', { beforeSend }))
+    await eventually(() => peer.requests.flat().length === 2, '/d')
+    peer.respond(0, ok200('D'))
+    equal((await sent).body, 'D')
+    deepEqual(peer.requests, [['/b', '/d']])
+  })
+})
+
 test('a refused connection fails its requests with the reason, and a header cannot contain a line break', async () => {
   await withPool(async pool => {
     await rejects(pool.request(get('/a b')), /percent-encoded/)

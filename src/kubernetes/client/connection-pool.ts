@@ -60,6 +60,7 @@ export class ConnectionPool {
         sentMs: 0,
         timeoutMs,
         isCanceled: false,
+        beforeSend: request.beforeSend,
         resolve,
         reject,
       }

@@ -145,7 +145,7 @@ export class HttpTransport implements Transport {
   #send(
     agents: Agents,
     pool: 'requests' | 'streams',
-    { method, path, headers, body, timeoutMs, signal }: TransportRequest,
+    { method, path, headers, body, timeoutMs, signal, beforeSend }: TransportRequest,
     pauseMs: number,
     fail: (error: unknown) => void,
   ): ClientRequest | undefined {
@@ -176,12 +176,27 @@ export class HttpTransport implements Transport {
         fail(signal.reason)
         clientRequest.destroy(abortError(signal))
       })
+    // Without the end, nothing of a request is written.
+    const sendNow = () => {
+      if (clientRequest.destroyed) return
+      try {
+        beforeSend?.()
+        clientRequest.end(body)
+      } catch (error) {
+        fail(error)
+        clientRequest.destroy()
+      }
+    }
     clientRequest.on('socket', socket => {
-      if (!socket.connecting) return
+      if (!socket.connecting) {
+        if (beforeSend) sendNow()
+        return
+      }
       const isTls = protocol === 'https:'
       const timer = setTimeout(() => clientRequest.destroy(withCode('connect timed out', 'ERR_CONNECT_TIMEOUT')), connectTimeoutMs)
       const stop = () => clearTimeout(timer)
       socket.once(isTls ? 'secureConnect' : 'connect', stop)
+      if (beforeSend) socket.once(isTls ? 'secureConnect' : 'connect', sendNow)
       socket.once('close', stop)
     })
     clientRequest.on('timeout', () => {
@@ -200,7 +215,7 @@ export class HttpTransport implements Transport {
       this.#active.delete(clientRequest)
       release?.()
     })
-    clientRequest.end(body)
+    if (!beforeSend) clientRequest.end(body)
     return clientRequest
   }
 

@@ -96,6 +96,7 @@ export class LocalTransport implements Transport {
     const { signal, timeoutMs } = request
     if (this.#isClosed) throw new ClientClosedError()
     signal?.throwIfAborted()
+    request.beforeSend?.()
     const settle = () => {
       clearTimeout(timer)
       release?.()

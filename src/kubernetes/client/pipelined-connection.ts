@@ -4,13 +4,16 @@ import { type ParsedResponse, ResponseParser } from './response-parser.ts'
 import type { TlsOptions } from './tls-options.ts'
 import type { TransportResponse } from './transport.ts'
 
-/** A serialized request. `sentMs` is when it was passed to its connection; `isCanceled` means that its response is discarded. */
+/** A serialized request. `sentMs` is when it was passed to its connection. */
 export type PendingRequest = {
   text: string
   isAscii: boolean
   sentMs: number
   timeoutMs: number
+  /** It is not written any more; if it was written already, its response is discarded. */
   isCanceled: boolean
+  /** Called immediately before it is written; if it throws, nothing is written. */
+  beforeSend: (() => void) | undefined
   resolve(response: TransportResponse): void
   reject(error: unknown): void
 }
@@ -128,12 +131,27 @@ export class PipelinedConnection {
     if (this.#isClosed || this.#unwritten.length === 0) return
     let text = ''
     let isAscii = true
+    let dropped: Set<PendingRequest> | undefined
     for (const pending of this.#unwritten) {
+      if (!maySend(pending)) {
+        dropped ??= new Set()
+        dropped.add(pending)
+        continue
+      }
       text += pending.text
       isAscii &&= pending.isAscii
     }
     this.#unwritten = []
-    this.#socket.write(text, isAscii ? 'latin1' : 'utf8')
+    if (text !== '') this.#socket.write(text, isAscii ? 'latin1' : 'utf8')
+    if (dropped) this.#drop(dropped)
+  }
+
+  /** Requests that were not written get no response, which would make room for others. */
+  #drop(dropped: ReadonlySet<PendingRequest>): void {
+    this.#inFlight = this.#inFlight.slice(this.#head).filter(pending => !dropped.has(pending))
+    this.#head = 0
+    if (this.#isDraining && this.inFlight === 0) this.destroy(new Error('the connection was drained'))
+    else this.#observer.onCapacity()
   }
 
   #read(chunk: Buffer): void {
@@ -195,6 +213,18 @@ export class PipelinedConnection {
     this.#isClosed = true
     this.#socket.destroy()
     this.#observer.onClosed(unsent)
+  }
+}
+
+/** Its signal may have aborted, or its sender may have lost its right to write, while it waited for the connection. */
+function maySend(pending: PendingRequest): boolean {
+  if (pending.isCanceled) return false
+  try {
+    pending.beforeSend?.()
+    return true
+  } catch (error) {
+    pending.reject(error)
+    return false
   }
 }
 

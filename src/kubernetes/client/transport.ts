@@ -8,6 +8,8 @@ export type TransportRequest = {
   body?: string | Uint8Array | undefined
   timeoutMs: number
   signal?: AbortSignal | undefined
+  /** Called immediately before the request is written to its connection; if it throws, nothing is sent and the request rejects. */
+  beforeSend?: (() => void) | undefined
   /** The response is small and comes soon: the request may share a connection with others that await their responses. */
   isShort?: boolean
 }

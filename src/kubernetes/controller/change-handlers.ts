@@ -4,7 +4,8 @@ import type { Change } from './predicates.ts'
 
 /**
  * Called after the cache changed, in one of two forms. `isInitial` is true for objects that were present when the cache was filled or
- * the handler was added. Objects are frozen.
+ * the handler was added. Objects are frozen. In a sharded cache an object is also added and deleted when its bucket comes and goes: a deleted
+ * one may still exist.
  */
 export type ChangeHandler<Body> =
   | {

@@ -205,7 +205,7 @@ async function build(registry: Registry): Promise<Metrics> {
     )
     shardGauge(
       'controller_shards_buckets',
-      'Buckets of this member: it works on them, prepares to, or waits for the end of running reconciles to give them up',
+      'Buckets of this member: it works on them, prepares to, or must give them up when running reconciles have ended',
       (each, ring, counts) => {
         each.set({ ring, state: 'active' }, counts.active)
         each.set({ ring, state: 'gaining' }, counts.gaining)
@@ -213,15 +213,20 @@ async function build(registry: Registry): Promise<Metrics> {
       },
       ['state'],
     )
-    shardGauge(
-      'controller_shards_bucket_moves',
-      'Buckets that this member gained and lost since it started',
-      (each, ring, counts) => {
-        each.set({ ring, direction: 'gained' }, counts.gained)
-        each.set({ ring, direction: 'lost' }, counts.lost)
+    new prom.Counter({
+      name: 'controller_shards_bucket_moves_total',
+      help: 'Buckets that this member gained and lost since it started',
+      labelNames: ['ring', 'direction'],
+      registers,
+      collect() {
+        this.reset()
+        for (const [ring, counts] of rings) {
+          const { gained, lost } = counts()
+          this.inc({ ring, direction: 'gained' }, gained)
+          this.inc({ ring, direction: 'lost' }, lost)
+        }
       },
-      ['direction'],
-    )
+    })
     shardGauge('controller_shards_watches', 'Open watches of sharded caches', (each, ring, counts) => each.set({ ring }, counts.watches))
     new prom.Gauge({
       name: 'controller_shards_slowest_reconcile_seconds',

@@ -15,8 +15,9 @@ type CachesOf = (resource: Resource<unknown>) => readonly Informer<unknown>[]
 
 /**
  * A client whose writes are in the caches before the caller continues: the next reader sees them without waiting for the watch. Only
- * its handles (`resource`) do this; a raw `request` is passed through. `beforeWrite` may throw, then nothing is sent; requests
- * that are not sent yet are dropped when the signal that it returns aborts. `prepare` may change what is created or applied.
+ * its handles (`resource`) do this; a raw `request` is passed through. `beforeWrite` is called when a
+ * write begins and immediately before each attempt is sent: if it throws, nothing is sent. Requests that are not sent yet are dropped when the
+ * signal that it returns aborts. `prepare` may change what is created or applied.
  */
 export class WriteThroughClient extends WrappedClient {
   readonly #cachesOf: CachesOf
@@ -47,7 +48,11 @@ export class WriteThroughClient extends WrappedClient {
   async #write(options: RequestOptions, beforeWrite: () => AbortSignal | undefined): Promise<Response> {
     const signal = beforeWrite()
     const both = signal && options.signal ? AbortSignal.any([signal, options.signal]) : (signal ?? options.signal)
-    return await this.inner.request({ ...options, signal: both })
+    const beforeSend = () => {
+      beforeWrite()
+      options.beforeSend?.()
+    }
+    return await this.inner.request({ ...options, signal: both, beforeSend })
   }
 
   #written(resource: Resource<unknown>, object: KubeObject<unknown>): void {

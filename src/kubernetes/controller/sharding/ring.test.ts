@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict'
 import { test } from 'node:test'
 import { assignBuckets } from './assign-buckets.ts'
-import { maxSlots } from './bucket.ts'
+import { bucketCount, maxSlots } from './bucket.ts'
 import { formatRing, parseRing, unknownRing } from './ring.ts'
 
 test('reads what it wrote', () => {
@@ -12,8 +12,26 @@ test('reads what it wrote', () => {
   ring.releasing[5] = 1
   deepEqual(parseRing(formatRing(ring)), ring)
   deepEqual(parseRing(formatRing(unknownRing(3))), unknownRing(3))
-  const settled = { ...unknownRing(7), members: new Map(), targets, homes: targets, holders: targets }
-  ok(formatRing(settled).length < 1_200)
+})
+
+test('a ring takes 1 KB and 130 bytes for each member with the name of a Pod, and 3 KB more while buckets move', () => {
+  for (const count of [1, 5, maxSlots]) {
+    const slots = Array.from({ length: count }, (_, slot) => slot)
+    const targets = assignBuckets(unknownRing(1).targets, slots)
+    const session = (slot: number) => `oarlock-controllers-7c9d8b6f5d-x${slot}z4k_0a1b2c3d.1`
+    const members = new Map(slots.map(slot => [slot, { session: session(slot), uid: crypto.randomUUID(), since: 1_000 }]))
+    const settled = { ...unknownRing(1_000), members, targets, homes: targets, holders: targets }
+    const size = formatRing(settled).length
+    ok(size < 1_100 + 135 * count && size > 1_000 + 110 * count, `${size} bytes at rest with ${count} members`)
+    const moving = {
+      ...settled,
+      holders: unknownRing(1).holders,
+      homes: unknownRing(1).homes,
+      releasing: new Uint8Array(bucketCount).fill(1),
+    }
+    const more = formatRing(moving).length - size
+    ok(more > 3_000 && more < 3_200, `${more} bytes more with ${count} members`)
+  }
 })
 
 test('what is no ring is undefined', () => {

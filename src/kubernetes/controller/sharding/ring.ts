@@ -46,7 +46,7 @@ export function unknownRing(version: number): Ring {
 const digits = '0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ'
 const specials: Readonly<Record<string, number>> = { '-': noSlot, '?': unknownSlot }
 
-/** The ring as text, for an annotation: about 1 KB at rest, at most 5 KB. */
+/** The ring as text, for an annotation: about 1 KB plus 130 bytes per member, and 3 KB more while buckets move. */
 export function formatRing(ring: Ring): string {
   const holders = formatSlots(ring.holders)
   const targets = formatSlots(ring.targets)

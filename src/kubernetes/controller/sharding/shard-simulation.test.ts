@@ -57,6 +57,19 @@ for (const { name, defect, want } of defects)
     )
   })
 
+test('the simulation finds a bucket that loses its owner long after the last fault', () => {
+  const simulation = new ShardSimulation({ seed: 1, members: 3 })
+  for (let member = 0; member < 3; member++) simulation.start(`m${member}`)
+  simulation.advance(60_000)
+  deepEqual(simulation.violations, [])
+  const member = simulation.member('m0')
+  // It ends its work although the ring has not ordered it.
+  member.tenures.apply(undefined)
+  simulation.beliefsChanged(member)
+  simulation.advance(10_000)
+  ok(/have no owner/.test(simulation.violations[0] ?? ''), simulation.violations[0] ?? 'no violation')
+})
+
 test('a rolling restart of 5 members moves each bucket at most twice, and leaves none idle for 2 s', () => {
   for (let seed = 0; seed < 5; seed++) {
     const simulation = new ShardSimulation({ seed, members: 5, longCallRate: 0 })

@@ -1,7 +1,7 @@
 import type { Client, LeaseBody } from '../../client/index.ts'
 import { leaseResource } from '../../client/index.ts'
 import type { KubeObject } from '../../object/index.ts'
-import { type Buckets, bucketOf, bucketsWhere } from './bucket.ts'
+import { type Buckets, bucketsWhere } from './bucket.ts'
 import type { ShardOptions } from './options.ts'
 import { parseRing, type Ring } from './ring.ts'
 
@@ -50,8 +50,11 @@ export type ShardView = {
   readonly fence: number
   /** In the order of their slots, with vacant slots that still hold buckets. */
   readonly members: readonly ShardMember[]
-  /** The member that holds the bucket of a UID; undefined while none does. */
-  ownerOf(uid: string): { bucket: number; member: ShardMember | undefined }
+  /**
+   * The member that holds a bucket; undefined while none does. The bucket of a root is `bucketOf(uid)`, that of an owned object
+   * `labeledBucketOf(labels)`.
+   */
+  ownerOf(bucket: number): ShardMember | undefined
 }
 
 /**
@@ -82,10 +85,7 @@ export function shardViewOf(name: string, leases: readonly KubeObject<LeaseBody>
     version: ring.version,
     fence: fenceOf(lease.metadata.resourceVersion, ring.version),
     members: members.filter(({ session, buckets, gaining }) => session !== undefined || buckets.length > 0 || gaining.length > 0),
-    ownerOf(uid) {
-      const bucket = bucketOf(uid)
-      return { bucket, member: members.find(({ slot }) => slot === ring.holders[bucket]) }
-    },
+    ownerOf: bucket => members.find(({ slot }) => slot === ring.holders[bucket]),
   }
 }
 

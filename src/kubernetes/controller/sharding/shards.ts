@@ -27,8 +27,11 @@ export type ShardCounts = {
   ringVersion: number
   members: number
   slot: number | undefined
+  /** Buckets that this process works on. */
   active: number
+  /** Buckets that are assigned to this process, which does not work on them yet. */
   gaining: number
+  /** Buckets that this process must give up, on which reconciles are still running. */
   releasing: number
   /** Buckets that this process started to work on, in total. */
   gained: number
@@ -98,15 +101,16 @@ export class Shards {
   }
 
   counts(): ShardCounts {
-    const { allowed, wanted } = this.#orders ?? { allowed: undefined, wanted: undefined }
-    const active = this.#tenures.active.length
-    const count = (flags: Uint8Array | undefined) => (flags ? flags.reduce((sum, flag) => sum + flag, 0) : 0)
+    const { slot } = this
+    const active = new Set(this.#tenures.active)
+    const own = slot === undefined ? undefined : this.view()?.members.find(member => member.slot === slot)
+    const losing = new Set(own?.losing)
     return {
       ringVersion: this.#core.ringVersion,
       members: this.#core.leases.filter(({ metadata, spec }) => !metadata.name.endsWith('-ring') && spec?.holderIdentity).length,
-      slot: this.slot,
-      active,
-      gaining: Math.max(0, count(allowed) - active) + Math.max(0, count(wanted) - count(allowed)),
+      slot,
+      active: active.size,
+      gaining: own ? own.gaining.length + own.buckets.filter(bucket => !active.has(bucket) && !losing.has(bucket)).length : 0,
       releasing: this.#tenures.busy.length,
       gained: this.#gained,
       lost: this.#lost,
