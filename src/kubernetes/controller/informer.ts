@@ -173,6 +173,11 @@ export class Informer<Body = { [field: string]: unknown }> {
     return new Error(`the server has no ${plural} of ${apiVersion}: ${wanted} retrying until it does`, { cause: error })
   }
 
+  /** Whether the namespace and the selectors include an object; buckets and shards do not count. */
+  selects(object: KubeObject<unknown>): boolean {
+    return this.#selects(object)
+  }
+
   /** The UID of the object under `key`; parses nothing. */
   uidOf(key: string): string | undefined {
     return this.#objects.stored(key)?.uid
