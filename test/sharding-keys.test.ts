@@ -8,13 +8,14 @@ import {
   bucketOf,
   type Controller,
   controller,
+  createOrPatch,
   Manager,
   type ReconcileRequest,
   type Result,
   type ShardOptions,
   silentLog,
 } from '../src/kubernetes/controller/index.ts'
-import { defineResource, type ObjectOf, Type } from '../src/kubernetes/object/index.ts'
+import { controllerReference, defineResource, type ObjectOf, Type } from '../src/kubernetes/object/index.ts'
 import { startTestServer, type TestServer } from '../src/kubernetes/testing/index.ts'
 import { eventually } from './support/eventually.ts'
 
@@ -149,4 +150,48 @@ test('a deleted object is reconciled again when its reconcile asks for it, and w
   await eventually(() => !maps.has(key), 'the deletion of the child')
   gate.resolve()
   await eventually(() => deletions.length === 3, 'a reconcile for the child')
+})
+
+test('createOrPatch of an owned object adds its bucket and keeps its other labels', async () => {
+  const maps = api.client.resource(configMapResource)
+  const boat = await createBoat()
+  const ownerReferences = [controllerReference(boat)]
+  await maps.create({ metadata: { name: 'boat', namespace, labels: { color: 'red' }, ownerReferences }, data: { a: '1' } })
+  await start(newRing(1), async ({ client, object }) => {
+    if (!object) return
+    await createOrPatch(client.resource(configMapResource), { name: 'boat', namespace }, () => ({
+      metadata: { ownerReferences },
+      data: { a: '2' },
+    }))
+  })
+  const { metadata } = await eventually(
+    () => maps.get('boat', { namespace }),
+    ({ data }) => data?.a === '2',
+  )
+  deepEqual(metadata.labels, { color: 'red', [bucketLabel]: String(bucketOf(boat.metadata.uid)) })
+})
+
+test('an orphan that a recreated root adopts gets the bucket of the new root, and what another root controls keeps its own', async () => {
+  const maps = api.client.resource(configMapResource)
+  const boat = await createBoat()
+  const bucket = bucketOf(boat.metadata.uid)
+  const labels = { [bucketLabel]: String((bucket + 1) % 1_024) }
+  await maps.create({ metadata: { name: 'orphan', namespace, labels } })
+  const other = await api.client.resource(boatResource).create({ metadata: { name: 'other', namespace }, spec: {} })
+  const otherLabels = { [bucketLabel]: String(bucketOf(other.metadata.uid)) }
+  await maps.create({ metadata: { name: 'of-other', namespace, labels: otherLabels, ownerReferences: [controllerReference(other)] } })
+  await start(newRing(1), async ({ client, object }) => {
+    if (object?.metadata.name !== 'boat') return
+    const handle = client.resource(configMapResource)
+    await createOrPatch(handle, { name: 'of-other', namespace }, current => ({ ...current, metadata: current!.metadata, data: { a: '1' } }))
+    await createOrPatch(handle, { name: 'orphan', namespace }, current => ({
+      metadata: { labels: { ...current?.metadata.labels, color: 'red' }, ownerReferences: [controllerReference(object)] },
+    }))
+  })
+  const { metadata } = await eventually(
+    () => maps.get('orphan', { namespace }),
+    ({ metadata }) => metadata.labels?.color === 'red',
+  )
+  equal(metadata.labels?.[bucketLabel], String(bucket))
+  deepEqual((await maps.get('of-other', { namespace })).metadata.labels, otherLabels)
 })
