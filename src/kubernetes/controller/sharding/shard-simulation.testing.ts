@@ -20,6 +20,7 @@ export const simulatedDurations = { leaseDurationMs: 15_000, renewDeadlineMs: 10
 /** A call that was checked is done within this time, unless its process or network stands still: the stated pause bound. */
 export const pauseBoundMs = simulatedDurations.leaseDurationMs - simulatedDurations.renewDeadlineMs
 const requestTimeoutMs = 3_000
+const releaseGraceMs = 1_000
 /** A bucket may be without an owner for at most the Lease and this. */
 const takeoverMs = 2_000
 /** Every n-th bucket has a key that is reconciled all the time. */
@@ -263,7 +264,6 @@ export class SimulatedMember {
   #wasValid = false
   /** For how long the process was stopped since each call began. */
   #stoppedCount = 0
-  #releaseTimer = 0
   /** All work must end, and then the slot is released. */
   #isEnding = false
   #isReleased = false
@@ -283,7 +283,7 @@ export class SimulatedMember {
       wallMs: () => 1e12 + simulation.nowMs,
       decideRing: defect?.decideRing,
     })
-    this.tenures = new Tenures(() => this.core.isValid(this.clockMs))
+    this.tenures = new Tenures({ isValid: () => this.core.isValid(this.clockMs), releaseGraceMs })
     this.#jumpMs = name.length * 1_000_000
   }
 
@@ -413,8 +413,9 @@ export class SimulatedMember {
   wake(): void {
     if (!this.isRunning) return
     this.#follow()
-    const { actions, wakeAtMs } = this.core.decide(this.clockMs)
+    const { actions, wakeAtMs: decideAtMs } = this.core.decide(this.clockMs)
     this.#follow()
+    const wakeAtMs = Math.min(decideAtMs, this.tenures.abortExpired(this.clockMs).nextAtMs)
     for (const action of actions) this.#send(action)
     if (!Number.isFinite(wakeAtMs)) return
     const atMs = this.#simulation.nowMs + Math.max(0, wakeAtMs - this.clockMs)
@@ -444,17 +445,13 @@ export class SimulatedMember {
       this.#wasValid = isValid
       this.#orders = orders
       this.#sync()
-      const { begun, ended } = tenures.apply(orders)
+      const { begun, ended } = tenures.apply(orders, this.clockMs)
       if (begun.length + ended.length > 0) {
         if (ended.length > 0) this.#simulation.log(`${this.name} stops ${ended.length} buckets`)
         if (begun.length > 0) this.#simulation.log(`${this.name} starts ${begun.length} buckets, fence ${core.orders?.fence}`)
         this.#simulation.beliefsChanged(this)
       }
       for (const bucket of begun) if (bucket % sampleEvery === 0) this.#work(bucket)
-      if (tenures.busy.length > 0) {
-        const timer = ++this.#releaseTimer
-        this.#simulation.after(1_000, () => this.#run(() => timer === this.#releaseTimer && tenures.abort()))
-      }
     }
     const progress = tenures.progress()
     core.report(this.#simulation.options.defect?.report?.(progress) ?? progress)
@@ -465,7 +462,7 @@ export class SimulatedMember {
   #endAll(): void {
     if (!this.#isEnding) {
       this.#isEnding = true
-      this.tenures.apply(undefined)
+      this.tenures.apply(undefined, this.clockMs)
       this.#simulation.beliefsChanged(this)
     }
     if (this.tenures.isIdle && !this.core.hasLeft && !this.#isReleased) {
