@@ -93,6 +93,11 @@ export class Informer<Body = { [field: string]: unknown }> {
     return this.#hasSynced
   }
 
+  /** Whether the cache has all that it should have now: a sharded one is filled again for the buckets that its process gets. */
+  get isFilled(): boolean {
+    return this.#hasSynced && (this.#options.source?.isFilled ?? true)
+  }
+
   /** Why the cache cannot currently be kept in sync, such as a missing CRD; undefined while it is in sync. */
   get lastError(): Error | undefined {
     return this.#lastError
