@@ -60,6 +60,9 @@ export class ShardSimulation {
   readonly #leases = new Map<string, Lease>()
   #revision = 0
   #uids = 0
+  #backup: { leases: ReadonlyMap<string, Lease>; revision: number } | undefined
+  /** Rises when the server is restored: connections of before are broken. */
+  epoch = 0
   /** What was violated, first one first. */
   readonly violations: string[] = []
   /** Who believes that it owns a bucket. */
@@ -162,6 +165,24 @@ export class ShardSimulation {
     const deleted = { ...lease, metadata: { ...lease.metadata, resourceVersion: String(++this.#revision) } }
     for (const member of this.members) member.deliver({ lease: deleted, isDeleted: true })
     this.fault()
+  }
+
+  backUp(): void {
+    this.#backup = { leases: new Map(this.#leases), revision: this.#revision }
+  }
+
+  /** The server is replaced by its backup, with lower versions; the sinks forget their fences when no work of before can be running. */
+  restore(): void {
+    if (!this.#backup) throw new RangeError('restore needs a backup: call backUp before')
+    this.#leases.clear()
+    for (const [name, lease] of this.#backup.leases) this.#leases.set(name, lease)
+    this.#revision = this.#backup.revision
+    this.epoch++
+    this.log('the server is restored from its backup')
+    this.after(simulatedDurations.renewDeadlineMs, () => {
+      this.#fences.fill(0)
+      this.#latest.clear()
+    })
   }
 
   /** A member's beliefs may have changed. */
@@ -393,11 +414,12 @@ export class SimulatedMember {
       this.#missed.push(delivery)
       return
     }
-    const { random, nowMs } = this.#simulation
+    const { random, nowMs, epoch } = this.#simulation
     // In order, whatever their delays.
     this.#deliverAtMs = Math.max(this.#deliverAtMs, nowMs + 2 + random() * 10 + this.watchDelayMs)
     this.#simulation.after(this.#deliverAtMs - nowMs, () =>
       this.#run(() => {
+        if (epoch !== this.#simulation.epoch) return
         if (this.#isCutOff) {
           this.#missed.push(delivery)
           return
@@ -505,7 +527,7 @@ export class SimulatedMember {
 
   #send(action: MemberAction): void {
     const simulation = this.#simulation
-    const { random } = simulation
+    const { random, epoch } = simulation
     const sentMs = this.clockMs
     const fail = () => {
       if (action.kind === 'list') this.core.listFailed(this.clockMs)
@@ -518,6 +540,10 @@ export class SimulatedMember {
     }
     const isSlow = random() < 0.02
     simulation.after(2 + random() * (isSlow ? 900 : 10), () => {
+      if (epoch !== simulation.epoch) {
+        this.#run(fail)
+        return
+      }
       // The request has left the process: it arrives even if that was killed meanwhile.
       const result = action.kind === 'list' ? simulation.list() : simulation.write(action.verb, action.lease)
       if (action.kind === 'write') this.#logWrite(action, result as Lease | WriteFailure)
@@ -528,12 +554,16 @@ export class SimulatedMember {
       }
       simulation.after(2 + random() * (isSlow ? 900 : 10), () =>
         this.#run(() => {
+          if (epoch !== simulation.epoch) {
+            fail()
+            return
+          }
           // The cut lasts until the first response: before, requests were waiting for their timeouts.
           if (this.#isHealing) simulation.fault()
           this.#isHealing = false
           if (action.kind === 'list') {
             const { leases, resourceVersion } = result as ReturnType<ShardSimulation['list']>
-            this.core.observeList(leases, resourceVersion, this.clockMs)
+            this.core.listed(leases, resourceVersion, this.clockMs)
           } else if (typeof result === 'string') this.core.failed(action, result, this.clockMs)
           else this.core.done(action, result as Lease, sentMs, this.clockMs)
           this.wake()

@@ -280,7 +280,7 @@ export class Shards {
     try {
       if (action.kind === 'list') {
         const { items, metadata } = await leases.listAll({ namespace, labelSelector: `${ringLabel}=${name}`, ...bounded })
-        this.#core.observeList(items, metadata.resourceVersion, this.#clock.nowMs())
+        this.#core.listed(items, metadata.resourceVersion, this.#clock.nowMs())
       } else {
         const lease = action.verb === 'create' ? await leases.create(action.lease, bounded) : await leases.update(action.lease, bounded)
         this.#core.done(action, lease as KubeObject<LeaseBody>, sentMs, this.#clock.nowMs())

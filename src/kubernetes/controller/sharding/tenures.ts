@@ -86,6 +86,8 @@ export class Tenures {
     }
     const begun: number[] = []
     if (!orders) {
+      // After a server was restored, versions of the ring are used again.
+      this.#prepared = { ring: '', prepared: 0 }
       this.abort()
       return { begun, ended }
     }
