@@ -17,6 +17,8 @@ export type Feed = {
 
 /** What fills a cache, if that is not one list+watch with a fixed selection. */
 export type InformerSource = {
+  /** Whether the cache has all that it should have now. */
+  readonly isFilled: boolean
   /** Whether the cache may have the object now. */
   includes(object: KubeObject<unknown>): boolean
   /** Up to this version the cache has received every event of each of its parts. */

@@ -93,6 +93,11 @@ export class Informer<Body = { [field: string]: unknown }> {
     return this.#hasSynced
   }
 
+  /** Whether the cache has all that it should have now: a sharded one is filled again for the buckets that its process gets. */
+  get isFilled(): boolean {
+    return this.#hasSynced && (this.#options.source?.isFilled ?? true)
+  }
+
   /** Why the cache cannot currently be kept in sync, such as a missing CRD; undefined while it is in sync. */
   get lastError(): Error | undefined {
     return this.#lastError
@@ -171,6 +176,11 @@ export class Informer<Body = { [field: string]: unknown }> {
     const { group, plural, version, apiVersion } = this.resource
     const wanted = group ? `is the CRD ${plural}.${group} applied, and does it serve ${version}?` : `does the server serve ${apiVersion}?`
     return new Error(`the server has no ${plural} of ${apiVersion}: ${wanted} retrying until it does`, { cause: error })
+  }
+
+  /** Whether the namespace and the selectors include an object; buckets and shards do not count. */
+  selects(object: KubeObject<unknown>): boolean {
+    return this.#selects(object)
   }
 
   /** The UID of the object under `key`; parses nothing. */

@@ -107,6 +107,8 @@ export class MemberCore {
   /** Of this process's last write that was answered. */
   #writtenVersion = ''
   #listVersion = ''
+  /** The highest version known when the list in flight was sent. */
+  #sentListAfter = ''
   #mustRelease = false
   #nextRing: { ring: Ring | undefined } | undefined
   #pendingSinceMs: number | undefined
@@ -236,13 +238,27 @@ export class MemberCore {
       this.#forget(slot, nowMs)
   }
 
-  /** A list as of `resourceVersion`. */
+  /** The response to a list that {@link decide} asked for: the server has answered from its current state. */
+  listed(leases: readonly Lease[], resourceVersion: string, nowMs: number): void {
+    if (compareResourceVersions(resourceVersion, this.#sentListAfter) < 0) this.#restored(nowMs)
+    this.observeList(leases, resourceVersion, nowMs)
+  }
+
+  /** A list as of `resourceVersion`, which may be older than what is known. */
   observeList(leases: readonly Lease[], resourceVersion: string, nowMs: number): void {
     this.#inFlight.delete('list')
     this.#hear(nowMs)
     this.#hasListed = true
     this.#mustList = false
     this.#listRetryMs = nowMs + this.#options.retryPeriodMs / 20
+    const isLower = ({ metadata }: Lease) => {
+      const slot = slotOfLease(this.#options.name, metadata.name)
+      const known = (slot === undefined ? this.#ringLease : this.#seen.get(slot)?.lease)?.metadata
+      if (!known || known.name !== metadata.name) return false
+      const [current, before] = [metadata.resourceVersion, known.resourceVersion]
+      return compareResourceVersions(current, before) < 0 && compareResourceVersions(before, resourceVersion) <= 0
+    }
+    if (leases.some(isLower)) this.#restored(nowMs)
     if (compareResourceVersions(resourceVersion, this.#listVersion) > 0) this.#listVersion = resourceVersion
     const isGone = (lease: Lease) =>
       compareResourceVersions(lease.metadata.resourceVersion, resourceVersion) <= 0 &&
@@ -277,7 +293,7 @@ export class MemberCore {
     const retryMs = nowMs + (reason === 'other' ? retryPeriodMs / 2 : 0)
     if (action.purpose === 'ring') this.#ringRetryMs = retryMs
     else if (action.purpose === 'evict') this.#evictRetryMs = retryMs
-    else this.#ownRetryMs = retryMs
+    else this.#ownRetryMs = Math.max(this.#ownRetryMs, retryMs)
     if (action.purpose === 'claim' && reason !== 'other') {
       this.#claim = undefined
       this.#hasCollided = true
@@ -310,6 +326,7 @@ export class MemberCore {
     if ((this.#mustList || isSilent) && !this.#inFlight.has('list') && at(this.#listRetryMs)) {
       // A silent time is counted from here on, or every decision would list again.
       this.#listRetryMs = nowMs + retryPeriodMs / 2
+      this.#sentListAfter = this.#highestVersion()
       send({ kind: 'list' })
     }
     if (!this.#hasListed) return { actions, wakeAtMs }
@@ -575,6 +592,29 @@ export class MemberCore {
     this.#nextRing = undefined
     if (!this.#missingSinceMs.has(slot)) this.#missingSinceMs.set(slot, nowMs)
     if (this.#own?.slot === slot) this.#lose()
+  }
+
+  #highestVersion(): string {
+    let highest = compareResourceVersions(this.#writtenVersion, this.#listVersion) > 0 ? this.#writtenVersion : this.#listVersion
+    for (const { metadata } of this.leases)
+      if (compareResourceVersions(metadata.resourceVersion, highest) > 0) highest = metadata.resourceVersion
+    return highest
+  }
+
+  /**
+   * The server has lost what this process knows, such as one that was restored from a backup: its ring may give away what members work on that
+   * have not noticed it. So a slot is claimed when their Leases have expired.
+   */
+  #restored(nowMs: number): void {
+    this.#seen.clear()
+    this.#missingSinceMs.clear()
+    this.#forgetRing()
+    this.#claim = undefined
+    this.#listVersion = ''
+    this.#writtenVersion = ''
+    this.#sentListAfter = ''
+    this.#ownRetryMs = nowMs + this.#options.leaseDurationMs
+    this.#lose()
   }
 
   #extend(sentMs: number, nowMs: number): void {

@@ -61,6 +61,10 @@ export class ShardedSource implements InformerSource {
     return lowest ?? ''
   }
 
+  get isFilled(): boolean {
+    return this.#wanted.every((flag, bucket) => flag === 0 || this.#synced[bucket] === 1)
+  }
+
   includes(object: KubeObject<unknown>): boolean {
     return this.#isIn(this.#wanted, object)
   }
@@ -68,8 +72,7 @@ export class ShardedSource implements InformerSource {
   async run(host: FeedHost, signal: AbortSignal): Promise<void> {
     this.#host = host
     this.#signal = signal
-    // A process without buckets has all that it should have.
-    host.synced()
+    this.#announce()
     this.#open()
     await new Promise<void>(resolve => {
       if (signal.aborted) resolve()
@@ -87,7 +90,13 @@ export class ShardedSource implements InformerSource {
     for (const bucket of lost) this.#synced[bucket] = 0
     if (!this.#host) return
     for (const bucket of lost) this.#host.forget([...this.#options.keysOf(bucket)])
+    this.#announce()
     this.#open()
+  }
+
+  /** A process without buckets has all that it should have; one that already works on some, when its first lists are complete. */
+  #announce(): void {
+    if (this.isFilled) this.#host?.synced()
   }
 
   /** Opens a watch for wanted buckets that no feed has, and narrows or merges the others later. */
@@ -146,6 +155,7 @@ export class ShardedSource implements InformerSource {
 
   #filled(feed: OpenFeed): void {
     for (let bucket = 0; bucket < bucketCount; bucket++) if (feed.buckets[bucket] === 1) this.#synced[bucket] = 1
+    this.#announce()
     this.#options.onSynced()
     this.#mergeLater()
   }

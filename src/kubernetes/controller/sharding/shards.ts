@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { bootClock, type Client, type Clock, type LeaseBody, leaseResource, listWatch } from '../../client/index.ts'
 import { isReason, type KubeObject, type NewObject } from '../../object/index.ts'
 import { coerceError, type Log } from '../../util/log.ts'
-import { type Buckets, bucketCount, bucketLabel, bucketOf } from './bucket.ts'
+import { type Buckets, bucketCount, bucketLabel, bucketOf, labeledBucketOf } from './bucket.ts'
 import { type MemberAction, MemberCore, type MemberOrders, type WriteFailure } from './member-core.ts'
 import { type ShardOptions, type ShardSettings, shardSettingsOf } from './options.ts'
 import { ringLabel, type ShardView, shardViewOf } from './shard-view.ts'
@@ -60,7 +60,6 @@ export class Shards {
   #isEnding = false
   #isReleased = false
   #timer: NodeJS.Timeout | undefined
-  #releaseTimer: NodeJS.Timeout | undefined
   #gained = 0
   #lost = 0
   #lastError: Error | undefined
@@ -77,7 +76,7 @@ export class Shards {
     const processName = `${settings.identity}_${randomBytes(4).toString('hex')}`
     this.#log = parts.log.child({ ring: settings.name, member: processName })
     this.#core = new MemberCore({ ...settings, processName, random: parts.random ?? Math.random, wallMs: Date.now })
-    this.#tenures = new Tenures(() => this.#core.isValid(this.#clock.nowMs()))
+    this.#tenures = new Tenures({ isValid: () => this.#core.isValid(this.#clock.nowMs()), releaseGraceMs: settings.releaseGraceMs })
   }
 
   /** The slot that this process has; undefined while it waits for one. */
@@ -180,7 +179,6 @@ export class Shards {
     this.#wake()
     await this.#left.promise
     clearTimeout(this.#timer)
-    clearTimeout(this.#releaseTimer)
     watching.abort()
     signal.removeEventListener('abort', onAbort)
     this.#apply(undefined)
@@ -226,8 +224,11 @@ export class Shards {
     if (!this.#signal || this.#signal.aborted) return
     this.#follow()
     const nowMs = this.#clock.nowMs()
-    const { actions, wakeAtMs } = this.#core.decide(nowMs)
+    const { actions, wakeAtMs: decideAtMs } = this.#core.decide(nowMs)
     this.#follow()
+    const { aborted, nextAtMs } = this.#tenures.abortExpired(nowMs)
+    if (aborted.length > 0) this.#log.warn({ buckets: aborted }, 'aborting reconciles of buckets that move to another member')
+    const wakeAtMs = Math.min(decideAtMs, nextAtMs)
     for (const action of actions) void this.#send(action)
     if (this.#core.hasLeft) this.#left.resolve()
     clearTimeout(this.#timer)
@@ -261,7 +262,7 @@ export class Shards {
     const synced = new Uint8Array(bucketCount).fill(1)
     for (const source of this.#sources) for (let bucket = 0; bucket < bucketCount; bucket++) synced[bucket]! &= source.synced[bucket]!
     this.#tenures.setSynced(synced)
-    const { begun, ended } = this.#tenures.apply(orders)
+    const { begun, ended } = this.#tenures.apply(orders, this.#clock.nowMs())
     // After work has ended: what leaves a cache must not look deleted. A new session keeps the caches until the ring has it.
     if (isNew && orders?.isMember) for (const source of this.#sources) source.setWanted(orders.wanted)
     this.#gained += begun.length
@@ -271,15 +272,6 @@ export class Shards {
     if (begun.length + ended.length > 0) {
       const version = this.#core.ringVersion
       this.#log.info({ version, gained: begun.length, lost: ended.length, buckets: this.#tenures.active.length }, 'buckets changed')
-    }
-    if (this.#tenures.busy.length === 0) {
-      clearTimeout(this.#releaseTimer)
-      this.#releaseTimer = undefined
-    } else if (this.#releaseTimer === undefined) {
-      this.#releaseTimer = setTimeout(() => {
-        this.#log.warn({ buckets: this.#tenures.busy }, 'aborting reconciles of buckets that move to another member')
-        this.#tenures.abort()
-      }, this.settings.releaseGraceMs)
     }
   }
 
@@ -292,7 +284,7 @@ export class Shards {
     try {
       if (action.kind === 'list') {
         const { items, metadata } = await leases.listAll({ namespace, labelSelector: `${ringLabel}=${name}`, ...bounded })
-        this.#core.observeList(items, metadata.resourceVersion, this.#clock.nowMs())
+        this.#core.listed(items, metadata.resourceVersion, this.#clock.nowMs())
       } else {
         const lease = action.verb === 'create' ? await leases.create(action.lease, bounded) : await leases.update(action.lease, bounded)
         this.#core.done(action, lease as KubeObject<LeaseBody>, sentMs, this.#clock.nowMs())
@@ -312,10 +304,16 @@ export class Shards {
   }
 }
 
-/** Adds a label with its bucket to an object that is created for a key of `bucket`, if another object controls it. */
+/**
+ * Adds a label with its bucket to an object that is written for a key of `bucket`, if another object controls it. A label with another bucket is
+ * replaced if the controlling object itself is in `bucket`: it was adopted by a root that was deleted and created again.
+ */
 export function labelWithBucket<Body>(bucket: number, object: NewObject<Body>): NewObject<Body> {
   const { metadata } = object
-  if (!metadata.ownerReferences?.some(({ controller }) => controller) || metadata.labels?.[bucketLabel] !== undefined) return object
+  const owner = metadata.ownerReferences?.find(({ controller }) => controller)
+  const labeled = labeledBucketOf(metadata.labels)
+  // A key may also write what another root controls, which keeps its bucket.
+  if (!owner || labeled === bucket || (labeled !== undefined && bucketOf(owner.uid) !== bucket)) return object
   return { ...object, metadata: { ...metadata, labels: { ...metadata.labels, [bucketLabel]: String(bucket) } } }
 }
 
