@@ -85,7 +85,9 @@ test('a controller that serves external metrics writes the Secret of their certi
   const read = async () => await client.resource(secretResource).getOrUndefined(secret.name, { namespace: secret.namespace })
   const { data } = (await eventually(read, found => found?.data?.['tls.crt'] !== undefined))!
   // It is written again when it is no longer of use.
-  await client.resource(secretResource).patch(secret.name, { data: { 'tls.crt': 'Z2FyYmFnZQ==' } }, { type: 'merge', namespace: secret.namespace })
+  await client
+    .resource(secretResource)
+    .patch(secret.name, { data: { 'tls.crt': 'Z2FyYmFnZQ==' } }, { type: 'merge', namespace: secret.namespace })
   await eventually(read, found => ![data?.['tls.crt'], 'Z2FyYmFnZQ=='].includes(found?.data?.['tls.crt']))
   equal(await controller.stop(), 0)
 })

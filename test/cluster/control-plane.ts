@@ -112,7 +112,9 @@ export class ControlPlane {
       '--enable-aggregator-routing=true',
       '--kubelet-preferred-address-types=InternalIP',
       '--profiling=false',
-      ...(audit ? [`--audit-policy-file=${this.#auditPolicy(audit)}`, `--audit-log-path=${this.auditLog}`, '--audit-log-maxsize=10000'] : []),
+      ...(audit
+        ? [`--audit-policy-file=${this.#auditPolicy(audit)}`, `--audit-log-path=${this.auditLog}`, '--audit-log-maxsize=10000']
+        : []),
     ])
     const admin = this.kubeconfig('admin', 'system:masters')
     await server.ready(() => isReady(admin))
