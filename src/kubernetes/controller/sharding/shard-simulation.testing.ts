@@ -29,7 +29,7 @@ const sampleEvery = 128
 /** What is wrong on purpose, for tests of the simulation. */
 export type Defect = {
   decideRing?: typeof decideRing
-  /** How long a member believes in its Lease, and how long others do. */
+  /** How long the first member believes in its Lease, and what all Leases say. */
   durations?: { leaseDurationMs: number; renewDeadlineMs: number; recordedSeconds: number }
   /** What the members acknowledge instead of the truth. */
   report?(progress: MemberProgress): MemberProgress
@@ -298,7 +298,7 @@ export class SimulatedMember {
       namespace: 'a',
       slots: simulation.slots,
       ...simulatedDurations,
-      ...defect?.durations,
+      ...(simulation.members.length === 0 && defect?.durations),
       processName: name,
       random: simulation.random,
       wallMs: () => 1e12 + simulation.nowMs,
