@@ -61,7 +61,7 @@ export class ShardSimulation {
   #revision = 0
   #uids = 0
   #backup: { leases: ReadonlyMap<string, Lease>; revision: number } | undefined
-  /** Rises when the server is restored: connections of before are broken. */
+  /** Rises when the server is restored, which breaks all connections. */
   epoch = 0
   /** What was violated, first one first. */
   readonly violations: string[] = []
@@ -171,7 +171,7 @@ export class ShardSimulation {
     this.#backup = { leases: new Map(this.#leases), revision: this.#revision }
   }
 
-  /** The server is replaced by its backup, with lower versions; the sinks forget their fences when no work of before can be running. */
+  /** The server is replaced by its backup, with lower versions; the sinks forget their fences when all previous work has ended. */
   restore(): void {
     if (!this.#backup) throw new RangeError('restore needs a backup: call backUp before')
     this.#leases.clear()
