@@ -8,6 +8,8 @@ export type Feed = {
   readonly resourceVersion?: string | undefined
   /** Whether an object belongs to this part. Tested for all that is received, because servers may ignore the selector. */
   includes(object: KubeObject<unknown>): boolean
+  /** For a start from `resourceVersion`: whether the cache has received this event, or its effect in a list, already. */
+  hasReceived?(object: KubeObject<unknown>): boolean
   /** The keys of this part that the cache has; undefined: all. */
   keys(): Iterable<string> | undefined
   /** A list is complete, or an event was received: the cache has this part as of this version. */

@@ -144,6 +144,7 @@ export class Informer<Body = { [field: string]: unknown }> {
       feed,
       resourceVersion: feed.resourceVersion ?? '',
       hasListed: feed.resourceVersion !== undefined,
+      isResumed: feed.resourceVersion !== undefined,
       filling: undefined,
     }
     await listWatch(this.#client, this.resource, {
@@ -321,6 +322,7 @@ export class Informer<Body = { [field: string]: unknown }> {
     this.#pendingWrites.forgetEchoes()
     part.resourceVersion = resourceVersion
     part.hasListed = true
+    part.isResumed = false
     this.#lastError = undefined
     part.feed.onVersion(resourceVersion)
     if (!this.#options.source) this.#setSynced()
@@ -342,7 +344,12 @@ export class Informer<Body = { [field: string]: unknown }> {
       // Equal versions for a deletion: with a selector, the write that removed an object from it is reported as DELETED at that write's version.
       if (type === 'DELETED') {
         if (cached && age >= 0) this.#drop(key, resourceVersion, object)
-      } else if (age > 0 && part.feed.includes(object) && !this.#tombstones.isLate(object)) {
+      } else if (
+        age > 0 &&
+        part.feed.includes(object) &&
+        !this.#tombstones.isLate(object) &&
+        !(part.isResumed && part.feed.hasReceived?.(object))
+      ) {
         this.#put(key, this.#kept(object), false)
       }
     }
@@ -454,6 +461,8 @@ type Part = {
   readonly feed: Feed
   resourceVersion: string
   hasListed: boolean
+  /** It began at a version instead of a list, and has not listed since. */
+  isResumed: boolean
   /** Keys received by the current attempt to list, if that is streamed in parts. */
   filling: Set<string> | undefined
 }

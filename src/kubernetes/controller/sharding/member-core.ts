@@ -4,10 +4,10 @@
  */
 import { compareResourceVersions, type LeaseBody } from '../../client/index.ts'
 import { type KubeObject, type NewObject, rfc3339Micro } from '../../object/index.ts'
-import { bucketCount } from './bucket.ts'
+import { bucketCount, maxSlots } from './bucket.ts'
 import { decideRing, type Slot } from './decide-ring.ts'
 import type { ShardSettings } from './options.ts'
-import { formatRing, parseRing, type Ring } from './ring.ts'
+import { formatRing, isRingVersion, parseRing, type Ring } from './ring.ts'
 import {
   fenceOf,
   formatReport,
@@ -537,13 +537,16 @@ export class MemberCore {
       return
     }
     const index = slotOfLease(name, lease.metadata.name)
-    if (index === undefined) return
+    // The ring cannot store other slots.
+    if (index === undefined || index >= maxSlots) return
     const before = this.#seen.get(index)
     if (before && compareResourceVersions(lease.metadata.resourceVersion, before.lease.metadata.resourceVersion) <= 0) return
     const report = parseReport(lease.metadata.annotations?.[reportAnnotation]) ?? noReport
     const slot: Slot = { uid: lease.metadata.uid, session: lease.spec?.holderIdentity ?? '', report }
-    this.#knownVersion = Math.max(this.#knownVersion, report.stopped, report.prepared)
-    const durationMs = (lease.spec?.leaseDurationSeconds ?? 0) * 1_000
+    this.#know(report.stopped)
+    this.#know(report.prepared)
+    // Whatever the Lease says: its holder believes in it for as long as this process would.
+    const durationMs = Math.max(this.#options.leaseDurationMs, (lease.spec?.leaseDurationSeconds ?? 0) * 1_000)
     const isRenewed = !before || JSON.stringify(before.lease.spec) !== JSON.stringify(lease.spec) || before.slot.uid !== slot.uid
     this.#seen.set(index, { lease, slot, durationMs, seenMs: isRenewed ? nowMs : before.seenMs })
     if (
@@ -566,12 +569,17 @@ export class MemberCore {
     if (this.#own?.slot === index && this.#own.session !== slot.session) this.#lose()
   }
 
+  /** A version that cannot be counted up from would end the ring for good. */
+  #know(version: number): void {
+    if (isRingVersion(version)) this.#knownVersion = Math.max(this.#knownVersion, version)
+  }
+
   #observeRing(lease: Lease): void {
     const before = this.#ringLease
     if (before && compareResourceVersions(lease.metadata.resourceVersion, before.metadata.resourceVersion) <= 0) return
     const ring = parseRing(lease.metadata.annotations?.[ringAnnotation])
     this.#ringLease = lease
-    this.#knownVersion = Math.max(this.#knownVersion, ring?.version ?? 0)
+    this.#know(ring?.version ?? 0)
     this.#ring = ring
     this.#nextRing = undefined
     this.#pendingSinceMs = undefined

@@ -30,7 +30,7 @@ const sampleEvery = 128
 /** What is wrong on purpose, for tests of the simulation. */
 export type Defect = {
   decideRing?: typeof decideRing
-  /** How long a member believes in its Lease, and how long others do. */
+  /** How long the first member believes in its Lease, and what all Leases say. */
   durations?: { leaseDurationMs: number; renewDeadlineMs: number; recordedSeconds: number }
   /** What the members acknowledge instead of the truth. */
   report?(progress: MemberProgress): MemberProgress
@@ -62,7 +62,7 @@ export class ShardSimulation {
   #revision = 0
   #uids = 0
   #backup: { leases: ReadonlyMap<string, Lease>; revision: number } | undefined
-  /** Rises when the server is restored: connections of before are broken. */
+  /** Rises when the server is restored, which breaks all connections. */
   epoch = 0
   /** What was violated, first one first. */
   readonly violations: string[] = []
@@ -176,7 +176,7 @@ export class ShardSimulation {
     this.#backup = { leases: new Map(this.#leases), revision: this.#revision }
   }
 
-  /** The server is replaced by its backup, with lower versions; the sinks forget their fences when no work of before can be running. */
+  /** The server is replaced by its backup, with lower versions; the sinks forget their fences when all previous work has ended. */
   restore(): void {
     if (!this.#backup) throw new RangeError('restore needs a backup: call backUp before')
     this.#leases.clear()
@@ -315,7 +315,7 @@ export class SimulatedMember {
       namespace: 'a',
       slots: simulation.slots,
       ...simulatedDurations,
-      ...defect?.durations,
+      ...(simulation.members.length === 0 && defect?.durations),
       processName: name,
       random: simulation.random,
       wallMs: () => 1e12 + simulation.nowMs,
