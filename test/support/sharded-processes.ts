@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Client, configMapResource, namespaceResource } from '../../src/kubernetes/client/index.ts'
-import { Informer, readShards } from '../../src/kubernetes/controller/index.ts'
+import { Informer, isAtRest, readShards } from '../../src/kubernetes/controller/index.ts'
 import { isReason } from '../../src/kubernetes/object/index.ts'
 import { eventually } from './eventually.ts'
 import { type NetworkProxy, startProxy } from './proxy.ts'
@@ -101,17 +101,7 @@ export class ShardedProcesses {
 
   /** Resolves when `members` have all buckets between them and nothing is moving. */
   async settled(members: number): Promise<void> {
-    await eventually(
-      async () => {
-        const view = await readShards(this.#client, ring)
-        const owned = view?.members.filter(({ session, buckets }) => session !== undefined && buckets.length > 0) ?? []
-        return owned.length === members && owned.every(({ gaining, losing }) => gaining.length === 0 && losing.length === 0)
-          ? owned.reduce((sum, { buckets }) => sum + buckets.length, 0) === 1_024
-          : false
-      },
-      `${members} members with all buckets`,
-      30_000,
-    )
+    await eventually(async () => isAtRest(await readShards(this.#client, ring), members), `${members} members with all buckets`, 30_000)
   }
 
   /** Resolves when each key was reconciled after the first `count` lines of the ledger. */

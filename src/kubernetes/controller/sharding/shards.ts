@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { bootClock, type Client, type Clock, type LeaseBody, leaseResource, listWatch } from '../../client/index.ts'
-import { isReason, type KubeObject, type NewObject } from '../../object/index.ts'
+import { isReason, type KubeObject } from '../../object/index.ts'
 import { coerceError, type Log } from '../../util/log.ts'
-import { type Buckets, bucketCount, bucketLabel, bucketOf } from './bucket.ts'
+import { type Buckets, bucketCount, bucketOf } from './bucket.ts'
+import { ringLabel } from './lease-names.ts'
 import { type MemberAction, MemberCore, type MemberOrders, type WriteFailure } from './member-core.ts'
 import { type ShardOptions, type ShardSettings, shardSettingsOf } from './options.ts'
-import { ringLabel, type ShardView, shardViewOf } from './shard-view.ts'
+import { type ShardView, shardViewOf } from './shard-view.ts'
 import { ShardedSource, type ShardedSourceOptions } from './sharded-source.ts'
 import { type Tenure, Tenures } from './tenures.ts'
 
@@ -310,13 +311,6 @@ export class Shards {
     }
     this.#changed()
   }
-}
-
-/** Adds a label with its bucket to an object that is created for a key of `bucket`, if another object controls it. */
-export function labelWithBucket<Body>(bucket: number, object: NewObject<Body>): NewObject<Body> {
-  const { metadata } = object
-  if (!metadata.ownerReferences?.some(({ controller }) => controller) || metadata.labels?.[bucketLabel] !== undefined) return object
-  return { ...object, metadata: { ...metadata, labels: { ...metadata.labels, [bucketLabel]: String(bucket) } } }
 }
 
 function failureOf(thrown: unknown): WriteFailure {
