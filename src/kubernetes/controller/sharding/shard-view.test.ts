@@ -25,7 +25,7 @@ for (const [name, view, want] of [
   ['a third member without buckets', viewOf(first, second, {}), false],
   ['a vacant slot without buckets', viewOf(first, second, { session: undefined }), true],
   ['a vacant slot that still holds buckets', viewOf(first, { ...second, session: undefined }), false],
-  ['a bucket that nobody holds', viewOf(first, { buckets: all.slice(half + 1) }), false],
+  ['a bucket that no member holds', viewOf(first, { buckets: all.slice(half + 1) }), false],
   ['a bucket that moves', viewOf(first, { ...second, gaining: [0] }), false],
   ['a bucket that is given up', viewOf({ ...first, losing: [0] }, second), false],
 ] as const)
