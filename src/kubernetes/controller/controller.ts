@@ -183,7 +183,7 @@ export class Controller {
         .filter(({ isOwn }) => isOwn)
         .map(({ cluster, informer }) => [cluster, { informer, client: host.clientOf(cluster, { needsLeader }) }]),
     )
-    const keys = shards && new ShardedKeys(shards, this.#options.informer?.sharded ?? 'root', cluster => own.get(cluster)?.informer)
+    const keys = shards && new ShardedKeys(shards, this.#options.informer?.sharded ?? 'root', own)
     const slowest = shards && new SlowestKeys()
     const unwatchSlowest = slowest && host.metrics.watchSlowest(name, () => slowest.list(host.timers.nowMs()))
     // Before the subscription: changes that arrive while the caches fill are queued and reconciled afterwards.
@@ -234,7 +234,7 @@ export class Controller {
           const startedMs = slowest ? host.timers.nowMs() : 0
           let isStuck = false
           host.metrics.workers(name, ++active)
-          await this.#reconcile(key, queue, host, { log, aborting, own, tenure }, () => {
+          await this.#reconcile(key, queue, host, { log, aborting, own, keys, tenure }, () => {
             this.#stuck++
             // Its key stays locked (invariant 7), but its worker is replaced so that other keys make progress, up to twice the bound.
             isStuck = this.#stuck <= maxConcurrent
@@ -242,8 +242,9 @@ export class Controller {
             else this.#stuck--
           })
           host.metrics.workers(name, --active)
-          if (keys && queue.failures(key) === 0) keys.forget(key)
           queue.done(key)
+          // It may be due again: a change arrived meanwhile, or the result or a failure asks for another attempt.
+          if (keys && !queue.has(key)) keys.forget(key)
           if (slowest) slowest.record(key, (host.timers.nowMs() - startedMs) / 1_000, host.timers.nowMs())
           endTenure?.()
           if (isStuck) {
@@ -269,7 +270,13 @@ export class Controller {
     text: string,
     queue: WorkQueue,
     host: ControllerHost,
-    { log, aborting, own, tenure }: { log: Log; aborting: AbortSignal; own: OwnCaches; tenure: Tenure | undefined },
+    {
+      log,
+      aborting,
+      own,
+      keys,
+      tenure,
+    }: { log: Log; aborting: AbortSignal; own: OwnCaches; keys: ShardedKeys | undefined; tenure: Tenure | undefined },
     onStuck: () => void,
   ): Promise<void> {
     const { name } = this
@@ -297,6 +304,11 @@ export class Controller {
     }
     let settled: { result: unknown } | { error: Error }
     try {
+      if (keys && tenure && !request.object && (await keys.isRecreatedElsewhere(text, tenure.bucket, signal))) {
+        cancel?.()
+        queue.forget(text)
+        return
+      }
       if (this.#options.validate) this.#rejectSchemaViolation(request)
       const call = () => this.#options.reconcile(request)
       settled = { result: await (host.tracer ? traced(host.tracer, { controller: name, ...identify(request) }, call) : call()) }

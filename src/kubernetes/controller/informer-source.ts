@@ -8,6 +8,8 @@ export type Feed = {
   readonly resourceVersion?: string | undefined
   /** Whether an object belongs to this part. Tested for all that is received, because servers may ignore the selector. */
   includes(object: KubeObject<unknown>): boolean
+  /** For a start from `resourceVersion`: whether the cache has received this event, or its effect in a list, already. */
+  hasReceived?(object: KubeObject<unknown>): boolean
   /** The keys of this part that the cache has; undefined: all. */
   keys(): Iterable<string> | undefined
   /** A list is complete, or an event was received: the cache has this part as of this version. */
@@ -17,6 +19,8 @@ export type Feed = {
 
 /** What fills a cache, if that is not one list+watch with a fixed selection. */
 export type InformerSource = {
+  /** Whether the cache has all that it should have now. */
+  readonly isFilled: boolean
   /** Whether the cache may have the object now. */
   includes(object: KubeObject<unknown>): boolean
   /** Up to this version the cache has received every event of each of its parts. */

@@ -93,6 +93,11 @@ export class Informer<Body = { [field: string]: unknown }> {
     return this.#hasSynced
   }
 
+  /** Whether the cache has all that it should have now: a sharded one is filled again for the buckets that its process gets. */
+  get isFilled(): boolean {
+    return this.#hasSynced && (this.#options.source?.isFilled ?? true)
+  }
+
   /** Why the cache cannot currently be kept in sync, such as a missing CRD; undefined while it is in sync. */
   get lastError(): Error | undefined {
     return this.#lastError
@@ -139,6 +144,7 @@ export class Informer<Body = { [field: string]: unknown }> {
       feed,
       resourceVersion: feed.resourceVersion ?? '',
       hasListed: feed.resourceVersion !== undefined,
+      isResumed: feed.resourceVersion !== undefined,
       filling: undefined,
     }
     await listWatch(this.#client, this.resource, {
@@ -171,6 +177,11 @@ export class Informer<Body = { [field: string]: unknown }> {
     const { group, plural, version, apiVersion } = this.resource
     const wanted = group ? `is the CRD ${plural}.${group} applied, and does it serve ${version}?` : `does the server serve ${apiVersion}?`
     return new Error(`the server has no ${plural} of ${apiVersion}: ${wanted} retrying until it does`, { cause: error })
+  }
+
+  /** Whether the namespace and the selectors include an object; buckets and shards do not count. */
+  selects(object: KubeObject<unknown>): boolean {
+    return this.#selects(object)
   }
 
   /** The UID of the object under `key`; parses nothing. */
@@ -311,6 +322,7 @@ export class Informer<Body = { [field: string]: unknown }> {
     this.#pendingWrites.forgetEchoes()
     part.resourceVersion = resourceVersion
     part.hasListed = true
+    part.isResumed = false
     this.#lastError = undefined
     part.feed.onVersion(resourceVersion)
     if (!this.#options.source) this.#setSynced()
@@ -332,7 +344,12 @@ export class Informer<Body = { [field: string]: unknown }> {
       // Equal versions for a deletion: with a selector, the write that removed an object from it is reported as DELETED at that write's version.
       if (type === 'DELETED') {
         if (cached && age >= 0) this.#drop(key, resourceVersion, object)
-      } else if (age > 0 && part.feed.includes(object) && !this.#tombstones.isLate(object)) {
+      } else if (
+        age > 0 &&
+        part.feed.includes(object) &&
+        !this.#tombstones.isLate(object) &&
+        !(part.isResumed && part.feed.hasReceived?.(object))
+      ) {
         this.#put(key, this.#kept(object), false)
       }
     }
@@ -444,6 +461,8 @@ type Part = {
   readonly feed: Feed
   resourceVersion: string
   hasListed: boolean
+  /** It began at a version instead of a list, and has not listed since. */
+  isResumed: boolean
   /** Keys received by the current attempt to list, if that is streamed in parts. */
   filling: Set<string> | undefined
 }

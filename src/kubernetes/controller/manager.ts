@@ -300,10 +300,12 @@ export class Manager {
     if (this.#state === 'new' || this.#state === 'stopped')
       reasons.push(`the manager is ${this.#state === 'new' ? 'not started' : 'stopped'}`)
     for (const informer of this.#informers.all()) {
-      const { hasSynced, lastError } = informer
-      if (hasSynced && !isReason(lastError, 'Unauthorized', 'Forbidden')) continue
+      const { hasSynced, isFilled, lastError } = informer
+      // Filling for buckets that come is normal, failing to is not.
+      const hasAll = isFilled || (hasSynced && !lastError)
+      if (hasAll && !isReason(lastError, 'Unauthorized', 'Forbidden')) continue
       const where = informer.cluster === undefined ? '' : ` in cluster ${informer.cluster}`
-      const reason = `the cache of ${informer.resource.plural}${where} is not ${hasSynced ? 'kept in sync' : 'filled yet'}`
+      const reason = `the cache of ${informer.resource.plural}${where} is not ${hasAll ? 'kept in sync' : 'filled yet'}`
       reasons.push(lastError ? { reason, detail: lastError } : reason)
     }
     for (const check of this.#readinessChecks) reasons.push(...check())

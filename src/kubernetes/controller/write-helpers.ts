@@ -70,8 +70,10 @@ export async function createOrPatch<Body>(
     const wanted = mutate(undefined)
     return { object: await handle.create({ ...wanted, metadata: { ...wanted.metadata, name, namespace } }), outcome: 'created' }
   }
-  const after = handle.prepare(mutate(structuredClone(before)))
-  const change = mergeDiff(writable(before), writable({ ...before, ...after, metadata: { ...before.metadata, ...after.metadata } }))
+  const after = mutate(structuredClone(before))
+  // Prepared as a whole: what a client adds to a part, such as a label, would replace what the part leaves out.
+  const merged = handle.prepare({ ...before, ...after, metadata: { ...before.metadata, ...after.metadata } })
+  const change = mergeDiff(writable(before), writable(merged))
   if (change === undefined) return { object: before, outcome: 'unchanged' }
   const { resourceVersion } = before.metadata
   return { object: await handle.patch(name, change as object, { type: 'merge', namespace, resourceVersion }), outcome: 'patched' }

@@ -169,6 +169,11 @@ export class WorkQueue {
     this.#dropIfIdle(entry)
   }
 
+  /** Whether the key waits, is delayed, or is being processed. */
+  has(key: string): boolean {
+    return this.#entries.has(key)
+  }
+
   /** Failures of the key since it was last forgotten. */
   failures(key: string): number {
     return this.#entries.get(key)?.failures ?? 0

@@ -49,10 +49,11 @@ export function decideRing(facts: RingFacts): Ring | undefined {
     return current.report.ring === facts.ringUid && current.report[what] >= member.since
   }
   const isBusy = (slot: number, bucket: number): boolean => (facts.slots.get(slot)?.report.busy ?? []).includes(bucket)
-  // Every member that may have worked by a ring that was lost has acknowledged this one.
-  const isKnown = [...facts.slots].every(
-    ([slot, { session }]) => session === '' || (ring.members.get(slot)?.session === session && acknowledges(slot, 'stopped')),
-  )
+  // Every member that may have worked by a ring that was lost has acknowledged this one, and none may still work whose Lease is gone.
+  const isKnown =
+    [...facts.slots].every(
+      ([slot, { session }]) => session === '' || (ring.members.get(slot)?.session === session && acknowledges(slot, 'stopped')),
+    ) && [...members].every(([slot, { session }]) => facts.slots.get(slot)?.session === session)
   // By slot, because the loop below runs often.
   const isMember = new Uint8Array(maxSlots)
   const isReplaced = new Uint8Array(maxSlots)

@@ -4,13 +4,13 @@
  */
 import { compareResourceVersions, type LeaseBody } from '../../client/index.ts'
 import { type KubeObject, type NewObject, rfc3339Micro } from '../../object/index.ts'
-import { bucketCount } from './bucket.ts'
+import { bucketCount, maxSlots } from './bucket.ts'
 import { decideRing, type Slot } from './decide-ring.ts'
 import { fenceOf } from './fence.ts'
 import { ringAnnotation, ringLabel, ringLeaseName, slotLeaseName, slotOfLease } from './lease-names.ts'
 import { formatReport, type MemberReport, noReport, parseReport, reportAnnotation } from './member-report.ts'
 import type { ShardSettings } from './options.ts'
-import { formatRing, parseRing, type Ring } from './ring.ts'
+import { formatRing, isRingVersion, parseRing, type Ring } from './ring.ts'
 
 type Lease = KubeObject<LeaseBody>
 
@@ -97,6 +97,8 @@ export class MemberCore {
   /** Of this process's last write that was answered. */
   #writtenVersion = ''
   #listVersion = ''
+  /** The highest version known when the list in flight was sent. */
+  #sentListAfter = ''
   #mustRelease = false
   #nextRing: { ring: Ring | undefined } | undefined
   #pendingSinceMs: number | undefined
@@ -226,13 +228,27 @@ export class MemberCore {
       this.#forget(slot, nowMs)
   }
 
-  /** A list as of `resourceVersion`. */
+  /** The response to a list that {@link decide} asked for: the server has answered from its current state. */
+  listed(leases: readonly Lease[], resourceVersion: string, nowMs: number): void {
+    if (compareResourceVersions(resourceVersion, this.#sentListAfter) < 0) this.#restored(nowMs)
+    this.observeList(leases, resourceVersion, nowMs)
+  }
+
+  /** A list as of `resourceVersion`, which may be older than what is known. */
   observeList(leases: readonly Lease[], resourceVersion: string, nowMs: number): void {
     this.#inFlight.delete('list')
     this.#hear(nowMs)
     this.#hasListed = true
     this.#mustList = false
     this.#listRetryMs = nowMs + this.#options.retryPeriodMs / 20
+    const isLower = ({ metadata }: Lease) => {
+      const slot = slotOfLease(this.#options.name, metadata.name)
+      const known = (slot === undefined ? this.#ringLease : this.#seen.get(slot)?.lease)?.metadata
+      if (!known || known.name !== metadata.name) return false
+      const [current, before] = [metadata.resourceVersion, known.resourceVersion]
+      return compareResourceVersions(current, before) < 0 && compareResourceVersions(before, resourceVersion) <= 0
+    }
+    if (leases.some(isLower)) this.#restored(nowMs)
     if (compareResourceVersions(resourceVersion, this.#listVersion) > 0) this.#listVersion = resourceVersion
     const isGone = (lease: Lease) =>
       compareResourceVersions(lease.metadata.resourceVersion, resourceVersion) <= 0 &&
@@ -267,7 +283,7 @@ export class MemberCore {
     const retryMs = nowMs + (reason === 'other' ? retryPeriodMs / 2 : 0)
     if (action.purpose === 'ring') this.#ringRetryMs = retryMs
     else if (action.purpose === 'evict') this.#evictRetryMs = retryMs
-    else this.#ownRetryMs = retryMs
+    else this.#ownRetryMs = Math.max(this.#ownRetryMs, retryMs)
     if (action.purpose === 'claim' && reason !== 'other') {
       this.#claim = undefined
       this.#hasCollided = true
@@ -300,6 +316,7 @@ export class MemberCore {
     if ((this.#mustList || isSilent) && !this.#inFlight.has('list') && at(this.#listRetryMs)) {
       // A silent time is counted from here on, or every decision would list again.
       this.#listRetryMs = nowMs + retryPeriodMs / 2
+      this.#sentListAfter = this.#highestVersion()
       send({ kind: 'list' })
     }
     if (!this.#hasListed) return { actions, wakeAtMs }
@@ -510,13 +527,16 @@ export class MemberCore {
       return
     }
     const index = slotOfLease(name, lease.metadata.name)
-    if (index === undefined) return
+    // The ring cannot store other slots.
+    if (index === undefined || index >= maxSlots) return
     const before = this.#seen.get(index)
     if (before && compareResourceVersions(lease.metadata.resourceVersion, before.lease.metadata.resourceVersion) <= 0) return
     const report = parseReport(lease.metadata.annotations?.[reportAnnotation]) ?? noReport
     const slot: Slot = { uid: lease.metadata.uid, session: lease.spec?.holderIdentity ?? '', report }
-    this.#knownVersion = Math.max(this.#knownVersion, report.stopped, report.prepared)
-    const durationMs = (lease.spec?.leaseDurationSeconds ?? 0) * 1_000
+    this.#know(report.stopped)
+    this.#know(report.prepared)
+    // Whatever the Lease says: its holder believes in it for as long as this process would.
+    const durationMs = Math.max(this.#options.leaseDurationMs, (lease.spec?.leaseDurationSeconds ?? 0) * 1_000)
     const isRenewed = !before || JSON.stringify(before.lease.spec) !== JSON.stringify(lease.spec) || before.slot.uid !== slot.uid
     this.#seen.set(index, { lease, slot, durationMs, seenMs: isRenewed ? nowMs : before.seenMs })
     if (
@@ -539,12 +559,17 @@ export class MemberCore {
     if (this.#own?.slot === index && this.#own.session !== slot.session) this.#lose()
   }
 
+  /** A version that cannot be counted up from would end the ring for good. */
+  #know(version: number): void {
+    if (isRingVersion(version)) this.#knownVersion = Math.max(this.#knownVersion, version)
+  }
+
   #observeRing(lease: Lease): void {
     const before = this.#ringLease
     if (before && compareResourceVersions(lease.metadata.resourceVersion, before.metadata.resourceVersion) <= 0) return
     const ring = parseRing(lease.metadata.annotations?.[ringAnnotation])
     this.#ringLease = lease
-    this.#knownVersion = Math.max(this.#knownVersion, ring?.version ?? 0)
+    this.#know(ring?.version ?? 0)
     this.#ring = ring
     this.#nextRing = undefined
     this.#pendingSinceMs = undefined
@@ -565,6 +590,29 @@ export class MemberCore {
     this.#nextRing = undefined
     if (!this.#missingSinceMs.has(slot)) this.#missingSinceMs.set(slot, nowMs)
     if (this.#own?.slot === slot) this.#lose()
+  }
+
+  #highestVersion(): string {
+    let highest = compareResourceVersions(this.#writtenVersion, this.#listVersion) > 0 ? this.#writtenVersion : this.#listVersion
+    for (const { metadata } of this.leases)
+      if (compareResourceVersions(metadata.resourceVersion, highest) > 0) highest = metadata.resourceVersion
+    return highest
+  }
+
+  /**
+   * The server has lost what this process knows, such as one that was restored from a backup: its ring may give away what members work on that
+   * have not noticed it. So a slot is claimed when their Leases have expired.
+   */
+  #restored(nowMs: number): void {
+    this.#seen.clear()
+    this.#missingSinceMs.clear()
+    this.#forgetRing()
+    this.#claim = undefined
+    this.#listVersion = ''
+    this.#writtenVersion = ''
+    this.#sentListAfter = ''
+    this.#ownRetryMs = nowMs + this.#options.leaseDurationMs
+    this.#lose()
   }
 
   #extend(sentMs: number, nowMs: number): void {

@@ -1,4 +1,4 @@
-import { bucketCount, noSlot } from './bucket.ts'
+import { bucketCount, maxSlots, noSlot } from './bucket.ts'
 
 /** The holder of a bucket after the ring was lost: any member may still work on it, until all have acknowledged the new ring. */
 export const unknownSlot = -2
@@ -44,6 +44,8 @@ export function unknownRing(version: number): Ring {
 }
 
 const digits = '0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ'
+/** At one change per millisecond, 35,000 years. */
+const maxVersion = 2 ** 50
 const specials: Readonly<Record<string, number>> = { '-': noSlot, '?': unknownSlot }
 
 /** The ring as text, for an annotation: about 1 KB plus 130 bytes per member, and 3 KB more while buckets move. */
@@ -61,20 +63,26 @@ export function formatRing(ring: Ring): string {
   })
 }
 
+/** Whether a number can be the version of a ring: far from where numbers cannot be counted up any more. */
+export function isRingVersion(version: unknown): version is number {
+  return Number.isSafeInteger(version) && (version as number) >= 0 && (version as number) <= maxVersion
+}
+
 /** Returns undefined for what is not a ring. */
 export function parseRing(text: string | undefined): Ring | undefined {
   if (text === undefined) return undefined
   try {
     const { version, members, holders, targets = holders, homes = targets, releasing } = JSON.parse(text) as Record<string, unknown>
-    if (!Number.isSafeInteger(version) || typeof members !== 'object' || members === null) return undefined
+    if (!isRingVersion(version) || typeof members !== 'object' || members === null) return undefined
     const parsed = [homes, targets, holders].map(parseSlots)
     if (parsed.includes(undefined)) return undefined
     const entries = Object.entries(members).map(([slot, member]) => [Number(slot), readMember(member)] as const)
-    if (entries.some(([slot, member]) => !Number.isInteger(slot) || member === undefined)) return undefined
+    if (entries.some(([slot, member]) => !(Number.isInteger(slot) && slot >= 0 && slot < maxSlots) || member === undefined))
+      return undefined
     const flags = Uint8Array.from({ length: bucketCount }, (_, bucket) => (String(releasing ?? '')[bucket] === 'r' ? 1 : 0))
     const [home, target, holder] = parsed as [Int16Array, Int16Array, Int16Array]
     return {
-      version: version as number,
+      version,
       members: new Map(entries as [number, RingMember][]),
       homes: home,
       targets: target,
@@ -88,7 +96,7 @@ export function parseRing(text: string | undefined): Ring | undefined {
 
 function readMember(value: unknown): RingMember | undefined {
   const { session, uid, since } = (value ?? {}) as Record<string, unknown>
-  return typeof session === 'string' && typeof uid === 'string' && typeof since === 'number' ? { session, uid, since } : undefined
+  return typeof session === 'string' && typeof uid === 'string' && isRingVersion(since) ? { session, uid, since } : undefined
 }
 
 function formatSlots(slots: Int16Array): string {

@@ -1,4 +1,4 @@
-import { deepEqual, ok } from 'node:assert/strict'
+import { deepEqual, equal, ok } from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { bucketCount } from './bucket.ts'
 import { decideRing } from './decide-ring.ts'
@@ -64,7 +64,7 @@ test('the simulation finds a bucket that loses its owner long after the last fau
   deepEqual(simulation.violations, [])
   const member = simulation.member('m0')
   // It ends its work although the ring has not ordered it.
-  member.tenures.apply(undefined)
+  member.tenures.apply(undefined, member.clockMs)
   simulation.beliefsChanged(member)
   simulation.advance(10_000)
   ok(/have no owner/.test(simulation.violations[0] ?? ''), simulation.violations[0] ?? 'no violation')
@@ -98,6 +98,27 @@ test('after the crash of one of 5 members no bucket is idle for longer than Leas
     simulation.advance(60_000)
     deepEqual(simulation.idle, [])
     ok(simulation.longestIdleMs < simulatedDurations.leaseDurationMs + 2_000, `${simulation.longestIdleMs} ms`)
+  }
+})
+
+test('after the server was restored from a backup with lower versions, all members stop, and all buckets have one owner again', () => {
+  for (let seed = 0; seed < 20; seed++) {
+    const simulation = new ShardSimulation({ seed, members: 4 })
+    for (let member = 0; member < 3; member++) simulation.start(`m${member}`)
+    simulation.advance(30_000)
+    simulation.backUp()
+    // The ring of the backup gives buckets of the fourth member to others.
+    simulation.start('m3')
+    simulation.advance(20_000 + seed * 137)
+    equal(simulation.idle.length, 0)
+    simulation.restore()
+    const { leaseDurationMs, retryPeriodMs } = simulatedDurations
+    simulation.advance(leaseDurationMs + retryPeriodMs * 2 + 2_000)
+    deepEqual(simulation.violations, [], `seed ${seed}`)
+    equal(simulation.idle.length, 0, `seed ${seed}: buckets without an owner`)
+    equal(new Set(simulation.owners).size, 4, `seed ${seed}: members with buckets`)
+    simulation.advance(60_000)
+    deepEqual(simulation.violations, [], `seed ${seed}`)
   }
 })
 

@@ -20,6 +20,7 @@ export const simulatedDurations = { leaseDurationMs: 15_000, renewDeadlineMs: 10
 /** A call that was checked is done within this time, unless its process or network stands still: the stated pause bound. */
 export const pauseBoundMs = simulatedDurations.leaseDurationMs - simulatedDurations.renewDeadlineMs
 const requestTimeoutMs = 3_000
+const releaseGraceMs = 1_000
 /** A bucket may be without an owner for at most the Lease and this. */
 const takeoverMs = 2_000
 const idleBoundMs = simulatedDurations.leaseDurationMs + takeoverMs
@@ -29,7 +30,7 @@ const sampleEvery = 128
 /** What is wrong on purpose, for tests of the simulation. */
 export type Defect = {
   decideRing?: typeof decideRing
-  /** How long a member believes in its Lease, and how long others do. */
+  /** How long the first member believes in its Lease, and what all Leases say. */
   durations?: { leaseDurationMs: number; renewDeadlineMs: number; recordedSeconds: number }
   /** What the members acknowledge instead of the truth. */
   report?(progress: MemberProgress): MemberProgress
@@ -60,6 +61,9 @@ export class ShardSimulation {
   readonly #leases = new Map<string, Lease>()
   #revision = 0
   #uids = 0
+  #backup: { leases: ReadonlyMap<string, Lease>; revision: number } | undefined
+  /** Rises when the server is restored, which breaks all connections. */
+  epoch = 0
   /** What was violated, first one first. */
   readonly violations: string[] = []
   /** Who believes that it owns a bucket. */
@@ -166,6 +170,27 @@ export class ShardSimulation {
     const deleted = { ...lease, metadata: { ...lease.metadata, resourceVersion: String(++this.#revision) } }
     for (const member of this.members) member.deliver({ lease: deleted, isDeleted: true })
     this.fault()
+  }
+
+  backUp(): void {
+    this.#backup = { leases: new Map(this.#leases), revision: this.#revision }
+  }
+
+  /** The server is replaced by its backup, with lower versions; the sinks forget their fences when all previous work has ended. */
+  restore(): void {
+    if (!this.#backup) throw new RangeError('restore needs a backup: call backUp before')
+    this.#leases.clear()
+    for (const [name, lease] of this.#backup.leases) this.#leases.set(name, lease)
+    this.#revision = this.#backup.revision
+    this.epoch++
+    this.log('the server is restored from its backup')
+    this.fault()
+    // Until all members have noticed it.
+    this.after(2 * simulatedDurations.retryPeriodMs, () => this.fault())
+    this.after(simulatedDurations.renewDeadlineMs, () => {
+      this.#fences.fill(0)
+      this.#latest.clear()
+    })
   }
 
   /** A member's beliefs may have changed. */
@@ -280,7 +305,6 @@ export class SimulatedMember {
   #wasValid = false
   /** For how long the process was stopped since each call began. */
   #stoppedCount = 0
-  #releaseTimer = 0
   /** All work must end, and then the slot is released. */
   #isEnding = false
   #isReleased = false
@@ -294,13 +318,13 @@ export class SimulatedMember {
       namespace: 'a',
       slots: simulation.slots,
       ...simulatedDurations,
-      ...defect?.durations,
+      ...(simulation.members.length === 0 && defect?.durations),
       processName: name,
       random: simulation.random,
       wallMs: () => 1e12 + simulation.nowMs,
       decideRing: defect?.decideRing,
     })
-    this.tenures = new Tenures(() => this.core.isValid(this.clockMs))
+    this.tenures = new Tenures({ isValid: () => this.core.isValid(this.clockMs), releaseGraceMs })
     this.#jumpMs = name.length * 1_000_000
   }
 
@@ -410,11 +434,12 @@ export class SimulatedMember {
       this.#missed.push(delivery)
       return
     }
-    const { random, nowMs } = this.#simulation
+    const { random, nowMs, epoch } = this.#simulation
     // In order, whatever their delays.
     this.#deliverAtMs = Math.max(this.#deliverAtMs, nowMs + 2 + random() * 10 + this.watchDelayMs)
     this.#simulation.after(this.#deliverAtMs - nowMs, () =>
       this.#run(() => {
+        if (epoch !== this.#simulation.epoch) return
         if (this.#isCutOff) {
           this.#missed.push(delivery)
           return
@@ -430,8 +455,9 @@ export class SimulatedMember {
   wake(): void {
     if (!this.isRunning) return
     this.#follow()
-    const { actions, wakeAtMs } = this.core.decide(this.clockMs)
+    const { actions, wakeAtMs: decideAtMs } = this.core.decide(this.clockMs)
     this.#follow()
+    const wakeAtMs = Math.min(decideAtMs, this.tenures.abortExpired(this.clockMs).nextAtMs)
     for (const action of actions) this.#send(action)
     if (!Number.isFinite(wakeAtMs)) return
     const atMs = this.#simulation.nowMs + Math.max(0, wakeAtMs - this.clockMs)
@@ -461,17 +487,13 @@ export class SimulatedMember {
       this.#wasValid = isValid
       this.#orders = orders
       this.#sync()
-      const { begun, ended } = tenures.apply(orders)
+      const { begun, ended } = tenures.apply(orders, this.clockMs)
       if (begun.length + ended.length > 0) {
         if (ended.length > 0) this.#simulation.log(`${this.name} stops ${ended.length} buckets`)
         if (begun.length > 0) this.#simulation.log(`${this.name} starts ${begun.length} buckets, fence ${core.orders?.fence}`)
         this.#simulation.beliefsChanged(this)
       }
       for (const bucket of begun) if (bucket % sampleEvery === 0) this.#work(bucket)
-      if (tenures.busy.length > 0) {
-        const timer = ++this.#releaseTimer
-        this.#simulation.after(1_000, () => this.#run(() => timer === this.#releaseTimer && tenures.abort()))
-      }
     }
     const progress = tenures.progress()
     core.report(this.#simulation.options.defect?.report?.(progress) ?? progress)
@@ -482,7 +504,7 @@ export class SimulatedMember {
   #endAll(): void {
     if (!this.#isEnding) {
       this.#isEnding = true
-      this.tenures.apply(undefined)
+      this.tenures.apply(undefined, this.clockMs)
       this.#simulation.beliefsChanged(this)
     }
     if (this.tenures.isIdle && !this.core.hasLeft && !this.#isReleased) {
@@ -525,7 +547,7 @@ export class SimulatedMember {
 
   #send(action: MemberAction): void {
     const simulation = this.#simulation
-    const { random } = simulation
+    const { random, epoch } = simulation
     const sentMs = this.clockMs
     const fail = () => {
       if (action.kind === 'list') this.core.listFailed(this.clockMs)
@@ -538,6 +560,10 @@ export class SimulatedMember {
     }
     const isSlow = random() < 0.02
     simulation.after(2 + random() * (isSlow ? 900 : 10), () => {
+      if (epoch !== simulation.epoch) {
+        this.#run(fail)
+        return
+      }
       // The request has left the process: it arrives even if that was killed meanwhile.
       const result = action.kind === 'list' ? simulation.list() : simulation.write(action.verb, action.lease)
       if (action.kind === 'write') this.#logWrite(action, result as Lease | WriteFailure)
@@ -553,12 +579,16 @@ export class SimulatedMember {
       }
       simulation.after(2 + random() * (isSlow ? 900 : 10), () =>
         this.#run(() => {
+          if (epoch !== simulation.epoch) {
+            fail()
+            return
+          }
           // The cut lasts until the first response: before, requests were waiting for their timeouts.
           if (this.#isHealing) simulation.fault()
           this.#isHealing = false
           if (action.kind === 'list') {
             const { leases, resourceVersion } = result as ReturnType<ShardSimulation['list']>
-            this.core.observeList(leases, resourceVersion, this.clockMs)
+            this.core.listed(leases, resourceVersion, this.clockMs)
           } else if (typeof result === 'string') this.core.failed(action, result, this.clockMs)
           else this.core.done(action, result as Lease, sentMs, this.clockMs)
           this.wake()

@@ -1,5 +1,5 @@
-import type { KubeObject } from '../../object/index.ts'
-import type { Informer } from '../informer.ts'
+import { type KubeObject, parseKey } from '../../object/index.ts'
+import type { OwnCaches } from '../lazy-reconcile-request.ts'
 import { parseQueueKey } from '../sources.ts'
 import { bucketOf, labeledBucketOf } from './bucket.ts'
 import type { Shards } from './shards.ts'
@@ -9,21 +9,21 @@ import type { Tenure } from './tenures.ts'
 export class ShardedKeys {
   readonly #shards: Shards
   readonly #by: 'root' | 'owned'
-  readonly #rootsOf: (cluster: string | undefined) => Informer<unknown> | undefined
+  readonly #own: OwnCaches
   /** Keys in the queue whose root is not in the cache, mostly because it was deleted: removed with their last reconcile. */
   readonly #withoutRoot = new Map<string, number>()
 
   /** @param by `owned`: the kind of the controller is owned itself, so that its keys have the bucket of their root. */
-  constructor(shards: Shards, by: 'root' | 'owned', rootsOf: (cluster: string | undefined) => Informer<unknown> | undefined) {
+  constructor(shards: Shards, by: 'root' | 'owned', own: OwnCaches) {
     this.#shards = shards
     this.#by = by
-    this.#rootsOf = rootsOf
+    this.#own = own
   }
 
   /** Whether a change of `object` makes `key` due in this process. `isRoot`: the object is the one that the key names. */
   admits(queueKey: string, object: KubeObject<unknown>, isRoot: boolean): boolean {
     const ofRoot = this.#bucketOfRoot(queueKey)
-    const bucket = ofRoot ?? (isRoot && this.#by === 'root' ? bucketOf(object.metadata.uid) : labeledBucketOf(object.metadata.labels))
+    const bucket = ofRoot ?? (isRoot ? this.#bucketOf(object) : labeledBucketOf(object.metadata.labels))
     if (bucket === undefined || !this.#shards.tenureOf(bucket)) return false
     if (ofRoot === undefined) this.#withoutRoot.set(queueKey, bucket)
     return true
@@ -35,6 +35,19 @@ export class ShardedKeys {
     return bucket === undefined ? undefined : this.#shards.tenureOf(bucket)
   }
 
+  /**
+   * For a key whose root is not in the cache: whether the API server has an object of this name in another bucket. It was deleted and created again,
+   * and the owner of that bucket reconciles it.
+   */
+  async isRecreatedElsewhere(queueKey: string, bucket: number, signal: AbortSignal): Promise<boolean> {
+    const { cluster, key } = parseQueueKey(queueKey)
+    const own = this.#own.get(cluster)
+    if (!own) return false
+    const { name, namespace } = parseKey(key)
+    const object = await own.client.resource(own.informer.resource).getOrUndefined(name, { namespace, signal })
+    return object !== undefined && own.informer.selects(object) && this.#bucketOf(object) !== bucket
+  }
+
   /** The key is not in the queue any more. */
   forget(queueKey: string): void {
     this.#withoutRoot.delete(queueKey)
@@ -42,9 +55,13 @@ export class ShardedKeys {
 
   #bucketOfRoot(queueKey: string): number | undefined {
     const { cluster, key } = parseQueueKey(queueKey)
-    const informer = this.#rootsOf(cluster)
+    const informer = this.#own.get(cluster)?.informer
     if (this.#by === 'owned') return labeledBucketOf(informer?.get(key)?.metadata.labels)
     const uid = informer?.uidOf(key)
     return uid === undefined ? undefined : bucketOf(uid)
+  }
+
+  #bucketOf({ metadata }: KubeObject<unknown>): number | undefined {
+    return this.#by === 'root' ? bucketOf(metadata.uid) : labeledBucketOf(metadata.labels)
   }
 }

@@ -1,6 +1,6 @@
 import { compareResourceVersions, systemClock } from '../../client/index.ts'
 import type { KubeObject } from '../../object/index.ts'
-import type { FeedHost, InformerSource } from '../informer-source.ts'
+import type { Feed, FeedHost, InformerSource } from '../informer-source.ts'
 import { bucketCount, bucketLabelSelectorOf, bucketOf, bucketsWhere, labeledBucketOf, shardSelectorOf } from './bucket.ts'
 
 /** Buckets that were gained or lost one after the other are merged into one watch when nothing has changed for this long. */
@@ -61,6 +61,10 @@ export class ShardedSource implements InformerSource {
     return lowest ?? ''
   }
 
+  get isFilled(): boolean {
+    return this.#wanted.every((flag, bucket) => flag === 0 || this.#synced[bucket] === 1)
+  }
+
   includes(object: KubeObject<unknown>): boolean {
     return this.#isIn(this.#wanted, object)
   }
@@ -68,8 +72,7 @@ export class ShardedSource implements InformerSource {
   async run(host: FeedHost, signal: AbortSignal): Promise<void> {
     this.#host = host
     this.#signal = signal
-    // A process without buckets has all that it should have.
-    host.synced()
+    this.#announce()
     this.#open()
     await new Promise<void>(resolve => {
       if (signal.aborted) resolve()
@@ -87,7 +90,13 @@ export class ShardedSource implements InformerSource {
     for (const bucket of lost) this.#synced[bucket] = 0
     if (!this.#host) return
     for (const bucket of lost) this.#host.forget([...this.#options.keysOf(bucket)])
+    this.#announce()
     this.#open()
+  }
+
+  /** A process without buckets has all that it should have; one that already works on some, when its first lists are complete. */
+  #announce(): void {
+    if (this.isFilled) this.#host?.synced()
   }
 
   /** Opens a watch for wanted buckets that no feed has, and narrows or merges the others later. */
@@ -111,15 +120,15 @@ export class ShardedSource implements InformerSource {
       this.#feeds.delete(feed)
     }
     const missing = Uint8Array.from(covered, (has, bucket) => (has === 0 && this.#wanted[bucket] === 1 ? 1 : 0))
-    if (missing.includes(1)) this.#start(missing, undefined)
+    if (missing.includes(1)) this.#start(missing)
     this.#mergeLater()
   }
 
-  #start(buckets: Uint8Array<ArrayBuffer>, resourceVersion: string | undefined): void {
+  #start(buckets: Uint8Array<ArrayBuffer>, resumed?: Required<Pick<Feed, 'resourceVersion' | 'hasReceived'>>): void {
     const { by, labelSelector, keysOf } = this.#options
     const host = this.#host
     if (!host || this.#signal?.aborted) return
-    const feed: OpenFeed = { buckets, stop: new AbortController(), resourceVersion: resourceVersion ?? '', isTooWide: false }
+    const feed: OpenFeed = { buckets, stop: new AbortController(), resourceVersion: resumed?.resourceVersion ?? '', isTooWide: false }
     this.#feeds.add(feed)
     const set = bucketsWhere(bucket => buckets[bucket] === 1)
     const selectors =
@@ -132,7 +141,7 @@ export class ShardedSource implements InformerSource {
     // An error can only be a closed client.
     void host.follow({
       ...selectors,
-      resourceVersion,
+      ...resumed,
       includes: object => this.#isIn(buckets, object),
       keys,
       signal: feed.stop.signal,
@@ -146,6 +155,7 @@ export class ShardedSource implements InformerSource {
 
   #filled(feed: OpenFeed): void {
     for (let bucket = 0; bucket < bucketCount; bucket++) if (feed.buckets[bucket] === 1) this.#synced[bucket] = 1
+    this.#announce()
     this.#options.onSynced()
     this.#mergeLater()
   }
@@ -166,15 +176,26 @@ export class ShardedSource implements InformerSource {
     const [only] = feeds
     if (!only || (feeds.length === 1 && !only.isTooWide)) return
     const resourceVersion = this.receivedVersion
+    const receivedVersions = new Array<string>(bucketCount).fill('')
     for (const feed of feeds) {
+      for (let bucket = 0; bucket < bucketCount; bucket++) if (feed.buckets[bucket] === 1) receivedVersions[bucket] = feed.resourceVersion
       feed.stop.abort()
       this.#feeds.delete(feed)
     }
-    this.#start(this.#wanted.slice(), resourceVersion)
+    // What was deleted before the list of a newer feed would return with the events that are repeated.
+    const hasReceived = (object: KubeObject<unknown>) => {
+      const bucket = this.#bucketOf(object)
+      return bucket !== undefined && compareResourceVersions(object.metadata.resourceVersion, receivedVersions[bucket]!) <= 0
+    }
+    this.#start(this.#wanted.slice(), { resourceVersion, hasReceived })
   }
 
-  #isIn(buckets: Uint8Array, { metadata }: KubeObject<unknown>): boolean {
-    const bucket = this.#options.by === 'root' ? bucketOf(metadata.uid) : labeledBucketOf(metadata.labels)
+  #isIn(buckets: Uint8Array, object: KubeObject<unknown>): boolean {
+    const bucket = this.#bucketOf(object)
     return bucket !== undefined && buckets[bucket] === 1
+  }
+
+  #bucketOf({ metadata }: KubeObject<unknown>): number | undefined {
+    return this.#options.by === 'root' ? bucketOf(metadata.uid) : labeledBucketOf(metadata.labels)
   }
 }

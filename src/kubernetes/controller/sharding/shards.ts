@@ -61,7 +61,6 @@ export class Shards {
   #isEnding = false
   #isReleased = false
   #timer: NodeJS.Timeout | undefined
-  #releaseTimer: NodeJS.Timeout | undefined
   #gained = 0
   #lost = 0
   #lastError: Error | undefined
@@ -78,7 +77,7 @@ export class Shards {
     const processName = `${settings.identity}_${randomBytes(4).toString('hex')}`
     this.#log = parts.log.child({ ring: settings.name, member: processName })
     this.#core = new MemberCore({ ...settings, processName, random: parts.random ?? Math.random, wallMs: Date.now })
-    this.#tenures = new Tenures(() => this.#core.isValid(this.#clock.nowMs()))
+    this.#tenures = new Tenures({ isValid: () => this.#core.isValid(this.#clock.nowMs()), releaseGraceMs: settings.releaseGraceMs })
   }
 
   /** The slot that this process has; undefined while it waits for one. */
@@ -181,7 +180,6 @@ export class Shards {
     this.#wake()
     await this.#left.promise
     clearTimeout(this.#timer)
-    clearTimeout(this.#releaseTimer)
     watching.abort()
     signal.removeEventListener('abort', onAbort)
     this.#apply(undefined)
@@ -227,8 +225,11 @@ export class Shards {
     if (!this.#signal || this.#signal.aborted) return
     this.#follow()
     const nowMs = this.#clock.nowMs()
-    const { actions, wakeAtMs } = this.#core.decide(nowMs)
+    const { actions, wakeAtMs: decideAtMs } = this.#core.decide(nowMs)
     this.#follow()
+    const { aborted, nextAtMs } = this.#tenures.abortExpired(nowMs)
+    if (aborted.length > 0) this.#log.warn({ buckets: aborted }, 'aborting reconciles of buckets that move to another member')
+    const wakeAtMs = Math.min(decideAtMs, nextAtMs)
     for (const action of actions) void this.#send(action)
     if (this.#core.hasLeft) this.#left.resolve()
     clearTimeout(this.#timer)
@@ -262,7 +263,7 @@ export class Shards {
     const synced = new Uint8Array(bucketCount).fill(1)
     for (const source of this.#sources) for (let bucket = 0; bucket < bucketCount; bucket++) synced[bucket]! &= source.synced[bucket]!
     this.#tenures.setSynced(synced)
-    const { begun, ended } = this.#tenures.apply(orders)
+    const { begun, ended } = this.#tenures.apply(orders, this.#clock.nowMs())
     // After work has ended: what leaves a cache must not look deleted. A new session keeps the caches until the ring has it.
     if (isNew && orders?.isMember) for (const source of this.#sources) source.setWanted(orders.wanted)
     this.#gained += begun.length
@@ -272,15 +273,6 @@ export class Shards {
     if (begun.length + ended.length > 0) {
       const version = this.#core.ringVersion
       this.#log.info({ version, gained: begun.length, lost: ended.length, buckets: this.#tenures.active.length }, 'buckets changed')
-    }
-    if (this.#tenures.busy.length === 0) {
-      clearTimeout(this.#releaseTimer)
-      this.#releaseTimer = undefined
-    } else if (this.#releaseTimer === undefined) {
-      this.#releaseTimer = setTimeout(() => {
-        this.#log.warn({ buckets: this.#tenures.busy }, 'aborting reconciles of buckets that move to another member')
-        this.#tenures.abort()
-      }, this.settings.releaseGraceMs)
     }
   }
 
@@ -293,7 +285,7 @@ export class Shards {
     try {
       if (action.kind === 'list') {
         const { items, metadata } = await leases.listAll({ namespace, labelSelector: `${ringLabel}=${name}`, ...bounded })
-        this.#core.observeList(items, metadata.resourceVersion, this.#clock.nowMs())
+        this.#core.listed(items, metadata.resourceVersion, this.#clock.nowMs())
       } else {
         const lease = action.verb === 'create' ? await leases.create(action.lease, bounded) : await leases.update(action.lease, bounded)
         this.#core.done(action, lease as KubeObject<LeaseBody>, sentMs, this.#clock.nowMs())

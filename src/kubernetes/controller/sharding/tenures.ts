@@ -17,11 +17,25 @@ export type Tenure = {
   mayWrite(): boolean
 }
 
-type Held = Tenure & { aborting: AbortController; isAllowed: boolean; running: number }
+type Held = Tenure & {
+  aborting: AbortController
+  isAllowed: boolean
+  running: number
+  /** When its work is aborted, after it had to end. */
+  abortAtMs: number
+}
+
+export type TenuresOptions = {
+  /** Whether this process's Lease is valid at this instant. */
+  isValid(): boolean
+  /** How long running work may finish after its bucket had to be given up. */
+  releaseGraceMs: number
+}
 
 /** What this process works on: it follows the orders of the ring, and knows what is still running. */
 export class Tenures {
   readonly #isValid: () => boolean
+  readonly #releaseGraceMs: number
   readonly #held = new Map<number, Held>()
   /** Tenures that must end and still have work, with those that were lost with the Lease. */
   readonly #ending = new Set<Held>()
@@ -30,9 +44,9 @@ export class Tenures {
   #orders: MemberOrders | undefined
   #prepared: Pick<MemberProgress, 'ring' | 'prepared'> = { ring: '', prepared: 0 }
 
-  /** `isValid`: whether this process's Lease is valid at this instant. */
-  constructor(isValid: () => boolean) {
+  constructor({ isValid, releaseGraceMs }: TenuresOptions) {
     this.#isValid = isValid
+    this.#releaseGraceMs = releaseGraceMs
   }
 
   /** The buckets that this process may work on, provided that its Lease is valid. */
@@ -59,18 +73,21 @@ export class Tenures {
    * Follows the orders; undefined: nothing is allowed any more. Work on buckets that are not allowed any more must not begin; returns those that
    * may begin now, and those that ended with work still running.
    */
-  apply(orders: MemberOrders | undefined): { begun: Buckets; ended: Buckets } {
+  apply(orders: MemberOrders | undefined, nowMs: number): { begun: Buckets; ended: Buckets } {
     this.#orders = orders
     const ended: number[] = []
     for (const [bucket, tenure] of this.#held) {
       if (orders?.allowed[bucket] === 1) continue
       tenure.isAllowed = false
       this.#held.delete(bucket)
+      tenure.abortAtMs = nowMs + this.#releaseGraceMs
       if (tenure.running > 0) this.#ending.add(tenure)
       ended.push(bucket)
     }
     const begun: number[] = []
     if (!orders) {
+      // After a server was restored, versions of the ring are used again.
+      this.#prepared = { ring: '', prepared: 0 }
       this.abort()
       return { begun, ended }
     }
@@ -86,9 +103,25 @@ export class Tenures {
     return { begun, ended }
   }
 
-  /** Aborts the work on buckets that must end. */
+  /** Aborts the work on buckets that must end, whatever is left of its grace period. */
   abort(): void {
     for (const tenure of this.#ending) tenure.aborting.abort(new NotOwnerError(tenure.bucket))
+  }
+
+  /** Aborts the work whose grace period has expired, each bucket at its own time. Returns the buckets, and when the next one expires. */
+  abortExpired(nowMs: number): { aborted: Buckets; nextAtMs: number } {
+    const aborted: number[] = []
+    let nextAtMs = Number.POSITIVE_INFINITY
+    for (const { bucket, aborting, abortAtMs } of this.#ending) {
+      if (aborting.signal.aborted) continue
+      if (nowMs < abortAtMs) {
+        nextAtMs = Math.min(nextAtMs, abortAtMs)
+        continue
+      }
+      aborting.abort(new NotOwnerError(bucket))
+      aborted.push(bucket)
+    }
+    return { aborted, nextAtMs }
   }
 
   /** The tenure of a bucket if work on it may begin now. */
@@ -128,6 +161,7 @@ export class Tenures {
       signal: aborting.signal,
       isAllowed: true,
       running: 0,
+      abortAtMs: Number.POSITIVE_INFINITY,
       isHeld: () => tenure.isAllowed && this.#isValid(),
       // Others get the bucket only after its last work has ended, or this process's Lease.
       mayWrite: () => (tenure.isAllowed || tenure.running > 0) && !aborting.signal.aborted && this.#isValid(),

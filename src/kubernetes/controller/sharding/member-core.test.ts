@@ -1,0 +1,55 @@
+import { deepEqual, equal, ok } from 'node:assert/strict'
+import { test } from 'node:test'
+import type { LeaseBody } from '../../client/index.ts'
+import type { KubeObject } from '../../object/index.ts'
+import { ringAnnotation } from './lease-names.ts'
+import { type MemberAction, MemberCore } from './member-core.ts'
+import { formatReport, noReport, reportAnnotation } from './member-report.ts'
+import { parseRing } from './ring.ts'
+
+const durations = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2_000 }
+const coreOf = (slots: number) =>
+  new MemberCore({ name: 'op', namespace: 'a', slots, ...durations, processName: 'p', random: () => 0, wallMs: () => 0 })
+
+function leaseOf(name: string, holderIdentity: string, leaseDurationSeconds: number | null, report = noReport): KubeObject<LeaseBody> {
+  const annotations = { [reportAnnotation]: formatReport(report) }
+  const metadata = { name, namespace: 'a', uid: `u-${name}`, resourceVersion: '5', creationTimestamp: '', annotations }
+  return { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec: { holderIdentity, leaseDurationSeconds } } as never
+}
+
+/** What it wants to write at this time, after a list that shows the same as before. */
+function writesAt(core: MemberCore, nowMs: number, leases: KubeObject<LeaseBody>[]): (MemberAction & { kind: 'write' })[] {
+  core.observeList(leases, '5', nowMs)
+  return core.decide(nowMs).actions.filter(action => action.kind === 'write')
+}
+
+test('a Lease without a duration, or with a shorter one, is valid for as long as this process would believe in it', () => {
+  for (const seconds of [null, 0, 1]) {
+    const core = coreOf(1)
+    const leases = [leaseOf('op-0', 'x.1', seconds)]
+    for (let nowMs = 0; nowMs < 15_000; nowMs += 1_000) deepEqual(writesAt(core, nowMs, leases), [], `${seconds} s, at ${nowMs} ms`)
+    deepEqual(
+      writesAt(core, 15_000, leases).map(({ purpose }) => purpose),
+      ['claim'],
+    )
+  }
+})
+
+test('Leases of slots that a ring cannot have, and versions that cannot be counted up, are ignored', () => {
+  const core = coreOf(2)
+  const leases = [
+    leaseOf('op-75', 'x.1', 15),
+    leaseOf('op-0', 'y.1', 15, { ...noReport, stopped: Number.MAX_SAFE_INTEGER, prepared: 1e300 }),
+  ]
+  const [claim] = writesAt(core, 0, leases)
+  deepEqual(
+    core.leases.map(({ metadata }) => metadata.name),
+    ['op-0'],
+  )
+  equal(claim?.lease.metadata.name, 'op-1')
+  core.done(claim!, { ...claim!.lease, metadata: { ...leaseOf('op-1', '', 15).metadata, resourceVersion: '6' } } as never, 0, 1)
+  core.decide(1)
+  const ring = core.decide(1_000).actions.find(action => action.kind === 'write' && action.purpose === 'ring') as typeof claim
+  ok(ring, 'a ring')
+  equal(parseRing(ring.lease.metadata.annotations?.[ringAnnotation])?.version, 1)
+})
