@@ -106,8 +106,8 @@ class InterruptedNetwork extends WrappedClient {
 
   override async request(options: RequestOptions): Promise<Response> {
     if (options.method === 'GET' || !this.isDelayed(options)) return await this.inner.request(options)
-    // A request that has reached its deadline in the client may still arrive at the server.
-    const { signal: _, ...late } = options
+    // It has left the process: it may still arrive at the server when the client neither waits for it nor would send it any more.
+    const { signal: _, beforeSend: __, ...late } = options
     const response = this.#released.promise.then(() => this.inner.request(late))
     response.catch(() => {})
     this.delayed.push({ options, response })

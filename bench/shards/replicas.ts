@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Client, createClient, installKinds } from '../../src/kubernetes/client/index.ts'
-import { bucketCount, readShards, type ShardOptions, type ShardView } from '../../src/kubernetes/controller/index.ts'
+import { isAtRest, readShards, type ShardOptions, type ShardView } from '../../src/kubernetes/controller/index.ts'
 import { type ServerProcess, startServerProcess } from '../server-process.ts'
 import { childResource, rootResource } from './kinds.ts'
 import type { Entry } from './ledger.ts'
@@ -20,15 +20,13 @@ export type Measured = Extract<FromReplica, { type: 'measured' }>
 /** A replica, its proxy, and what it reported. */
 export class Replica {
   readonly member: string
-  readonly slotHint: number
   readonly proxy: ReplicaProxy
   readonly child: ChildProcess
   readonly #started = Promise.withResolvers<void>()
   readonly #listeners = new Set<(message: FromReplica) => void>()
 
-  constructor(member: string, slotHint: number, proxy: ReplicaProxy, settings: ReplicaSettings, entries: Entry[]) {
+  constructor(member: string, proxy: ReplicaProxy, settings: ReplicaSettings, entries: Entry[]) {
     this.member = member
-    this.slotHint = slotHint
     this.proxy = proxy
     this.child = fork(join(import.meta.dirname, 'replica.ts'), [JSON.stringify(settings)], {
       execArgv: ['--expose-gc', '--max-semi-space-size=8', '--max-old-space-size=256'],
@@ -118,14 +116,12 @@ export class Fleet {
   /** Starts a replica. With `shards` it joins the ring of this fleet. */
   async add(
     settings: Partial<Omit<ReplicaSettings, 'shards'>> & { shards: Omit<ShardOptions, 'name' | 'namespace'> | undefined },
-    slotHint = 0,
   ): Promise<Replica> {
     const member = `m${++this.#count}`
     const path = join(this.#directory, `${member}.kubeconfig`)
     const proxy = await ReplicaProxy.start(this.server.kubeconfigPath, path)
     const replica = new Replica(
       member,
-      slotHint,
       proxy,
       {
         ...{ cpuMs: 0, maxConcurrent: 16, intervalMs: undefined, reports: false, ownsChildren: false, ...settings },
@@ -147,7 +143,7 @@ export class Fleet {
     for (;;) {
       const view = await readShards(this.client, ring)
       const isIn = view?.members.some(({ session }) => session?.startsWith(`${without?.member}_`))
-      if (view && !isIn && isSettled(view, members)) return view
+      if (view && !isIn && isAtRest(view, members)) return view
       if (monotonicMs() > endMs) {
         const state = view?.members.map(({ slot, session, buckets, gaining, losing }) =>
           [slot, session, buckets.length, gaining.length, losing.length].join(':'),
@@ -192,11 +188,4 @@ export async function each(count: number, work: (index: number) => Promise<void>
     for (let index = next++; index < count; index = next++) await work(index)
   }
   await Promise.all(Array.from({ length: 64 }, worker))
-}
-
-function isSettled({ members }: ShardView, count: number): boolean {
-  const live = members.filter(({ session }) => session !== undefined)
-  const held = members.reduce((sum, { buckets }) => sum + buckets.length, 0)
-  const isMoving = members.some(({ gaining, losing }) => gaining.length + losing.length > 0)
-  return live.length === count && live.every(({ buckets }) => buckets.length > 0) && held === bucketCount && !isMoving
 }

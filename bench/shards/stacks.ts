@@ -14,7 +14,7 @@ import {
 } from '../../src/api/index.ts'
 import { installOarlock } from '../../src/app/controllers/install.ts'
 import { type Client, createClient, leaseResource } from '../../src/kubernetes/client/index.ts'
-import { bucketCount, bucketLabel, bucketOf, Manager, readShards, silentLog } from '../../src/kubernetes/controller/index.ts'
+import { bucketLabel, bucketOf, isAtRest, Manager, readShards, silentLog } from '../../src/kubernetes/controller/index.ts'
 import { objectKey } from '../../src/kubernetes/index.ts'
 import { controllerArgs, type RoleProcess, RoleProcesses } from '../../test/support/role-process.ts'
 import { isReady } from '../../test/support/stacks.ts'
@@ -168,11 +168,7 @@ class Controllers {
 
 async function untilShared(client: Client): Promise<void> {
   await until(
-    async () => {
-      const view = await readShards(client, { name: stackShardsName, namespace: systemNamespace })
-      const held = view?.members.map(({ buckets }) => buckets.length) ?? []
-      return held.length === controllers && held.every(Boolean) && held.reduce((sum, each) => sum + each) === bucketCount
-    },
+    async () => isAtRest(await readShards(client, { name: stackShardsName, namespace: systemNamespace }), controllers),
     'the Stacks to be shared',
     60_000,
   )

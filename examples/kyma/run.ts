@@ -7,7 +7,7 @@ import { loadavg } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type Client, createClient, installKinds } from '../../src/kubernetes/client/index.ts'
-import { readShards } from '../../src/kubernetes/controller/index.ts'
+import { isAtRest, readShards } from '../../src/kubernetes/controller/index.ts'
 import type { KubeObject, Resource } from '../../src/kubernetes/index.ts'
 import { Operator, startServerProcess } from './children.ts'
 import { componentResource, defaultComponents, kymaResource } from './kinds.ts'
@@ -298,9 +298,7 @@ async function eachPage<Body>(client: Client, resource: Resource<Body>, visit: (
 /** Resolves when each replica has a share of the buckets and none moves: what follows is measured with a ring at rest. */
 async function untilShared(): Promise<void> {
   for (;;) {
-    const view = await readShards(client, ring)
-    const isMoving = view?.members.some(({ gaining, losing }) => gaining.length + losing.length > 0)
-    if (view && !isMoving && view.members.filter(({ buckets }) => buckets.length > 0).length === replicas) return
+    if (isAtRest(await readShards(client, ring), replicas)) return
     await new Promise(resolve => setTimeout(resolve, 100))
   }
 }

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isEnded, type Run, runResource, stackResource, stackShardsName, systemNamespace, workerPoolResource } from '../../src/api/index.ts'
 import { installOarlock } from '../../src/app/controllers/install.ts'
 import { type Client, leaseResource } from '../../src/kubernetes/client/index.ts'
-import { Manager, readShards, type ShardView, silentLog } from '../../src/kubernetes/controller/index.ts'
+import { isAtRest, Manager, readShards, type ShardView, silentLog } from '../../src/kubernetes/controller/index.ts'
 import { objectKey } from '../../src/kubernetes/object/index.ts'
 import { eventually } from './eventually.ts'
 import { controllerArgs, type RoleProcess, RoleProcesses } from './role-process.ts'
@@ -144,9 +144,7 @@ export class Failover {
     return await eventually(
       async () => {
         const view = await readShards(this.#client, { name: stackShardsName, namespace: systemNamespace })
-        const shares = view?.members.filter(({ session }) => session !== undefined) ?? []
-        const isSettled = shares.every(({ buckets, gaining, losing }) => buckets.length > 0 && gaining.length + losing.length === 0)
-        return shares.length === this.#controllers && isSettled ? view : undefined
+        return isAtRest(view, this.#controllers) ? view : undefined
       },
       'each controller to have a share of the Stacks',
       60_000,

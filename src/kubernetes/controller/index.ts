@@ -39,6 +39,7 @@ export {
   bucketLabelSelectorOf,
   bucketOf,
   bucketRangesOf,
+  isAtRest,
   labeledBucketOf,
   NotOwnerError,
   readShards,

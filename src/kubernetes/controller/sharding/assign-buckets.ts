@@ -28,12 +28,11 @@ export function assignBuckets(
   const most = Math.ceil(bucketCount / slots.length)
   const isAssigned = unassigned === 0 && slots.reduce((sum, slot) => sum + counts[slot]!, 0) === bucketCount
   if (isAssigned && slots.every(slot => counts[slot]! >= least && counts[slot]! <= most)) return next
-  const share = Math.floor(bucketCount / slots.length)
-  let larger = bucketCount - share * slots.length
+  let larger = bucketCount - least * slots.length
   const room = new Map<number, number>()
   // The slots that have most already get the larger shares: then fewer buckets move.
   const byLoad = [...slots].sort((a, b) => load.get(b)! - load.get(a)! || a - b)
-  for (const slot of byLoad) room.set(slot, share + (larger-- > 0 ? 1 : 0) - load.get(slot)!)
+  for (const slot of byLoad) room.set(slot, least + (larger-- > 0 ? 1 : 0) - load.get(slot)!)
 
   const moving: number[] = []
   for (let bucket = 0; bucket < bucketCount; bucket++) if (!load.has(next[bucket]!)) moving.push(bucket)

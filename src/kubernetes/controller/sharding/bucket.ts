@@ -1,4 +1,4 @@
-import { formatShardSelector, type ShardRange, shardHashHigh } from '../../object/index.ts'
+import { formatShardSelector, type NewObject, type ShardRange, shardHashHigh } from '../../object/index.ts'
 
 /** Into how many buckets the keys of a sharded controller are divided. */
 export const bucketCount = 1_024
@@ -64,6 +64,19 @@ export function labeledBucketOf(labels: Readonly<Record<string, string>> | undef
   if (text === undefined || !/^\d{1,4}$/.test(text)) return undefined
   const bucket = Number(text)
   return bucket < bucketCount ? bucket : undefined
+}
+
+/**
+ * Adds a label with its bucket to an object that is written for a key of `bucket`, if another object controls it. A label with another bucket is
+ * replaced if the controlling object itself is in `bucket`: it was adopted by a root that was deleted and created again.
+ */
+export function labelWithBucket<Body>(bucket: number, object: NewObject<Body>): NewObject<Body> {
+  const { metadata } = object
+  const owner = metadata.ownerReferences?.find(({ controller }) => controller)
+  const labeled = labeledBucketOf(metadata.labels)
+  // A key may also write what another root controls, which keeps its bucket.
+  if (!owner || labeled === bucket || (labeled !== undefined && bucketOf(owner.uid) !== bucket)) return object
+  return { ...object, metadata: { ...metadata, labels: { ...metadata.labels, [bucketLabel]: String(bucket) } } }
 }
 
 /** The buckets for which `includes` returns true. */

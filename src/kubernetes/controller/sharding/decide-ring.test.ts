@@ -1,8 +1,8 @@
 import { equal } from 'node:assert/strict'
 import { test } from 'node:test'
 import { decideRing, type RingFacts, type Slot } from './decide-ring.ts'
+import { noReport } from './member-report.ts'
 import { type Ring, unknownRing, unknownSlot } from './ring.ts'
-import { noReport } from './shard-view.ts'
 
 test('after a lost ring a bucket waits for the member whose Lease was deleted before it acknowledged the new ring', () => {
   const slotOf = (slot: number): Slot => ({

@@ -1,7 +1,7 @@
 import { assignLive } from './assign-buckets.ts'
 import { bucketCount, maxSlots, noSlot } from './bucket.ts'
+import type { MemberReport } from './member-report.ts'
 import { type Ring, type RingMember, unknownRing, unknownSlot } from './ring.ts'
-import type { MemberReport } from './shard-view.ts'
 
 /** What the Lease of a slot shows. */
 export type Slot = {

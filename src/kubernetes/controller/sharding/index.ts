@@ -14,7 +14,8 @@ export {
   labeledBucketOf,
   shardSelectorOf,
 } from './bucket.ts'
+export { ringLabel } from './lease-names.ts'
 export { NotOwnerError } from './not-owner-error.ts'
 export type { ShardOptions } from './options.ts'
-export { readShards, ringLabel, type ShardMember, type ShardView } from './shard-view.ts'
+export { isAtRest, readShards, type ShardMember, type ShardView } from './shard-view.ts'
 export type { ShardCounts } from './shards.ts'

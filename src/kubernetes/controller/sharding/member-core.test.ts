@@ -2,9 +2,10 @@ import { deepEqual, equal, ok } from 'node:assert/strict'
 import { test } from 'node:test'
 import type { LeaseBody } from '../../client/index.ts'
 import type { KubeObject } from '../../object/index.ts'
+import { ringAnnotation } from './lease-names.ts'
 import { type MemberAction, MemberCore } from './member-core.ts'
+import { formatReport, noReport, reportAnnotation } from './member-report.ts'
 import { parseRing } from './ring.ts'
-import { formatReport, noReport, reportAnnotation, ringAnnotation } from './shard-view.ts'
 
 const durations = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2_000 }
 const coreOf = (slots: number) =>

@@ -6,21 +6,11 @@ import { compareResourceVersions, type LeaseBody } from '../../client/index.ts'
 import { type KubeObject, type NewObject, rfc3339Micro } from '../../object/index.ts'
 import { bucketCount, maxSlots } from './bucket.ts'
 import { decideRing, type Slot } from './decide-ring.ts'
+import { fenceOf } from './fence.ts'
+import { ringAnnotation, ringLabel, ringLeaseName, slotLeaseName, slotOfLease } from './lease-names.ts'
+import { formatReport, type MemberReport, noReport, parseReport, reportAnnotation } from './member-report.ts'
 import type { ShardSettings } from './options.ts'
 import { formatRing, isRingVersion, parseRing, type Ring } from './ring.ts'
-import {
-  fenceOf,
-  formatReport,
-  type MemberReport,
-  noReport,
-  parseReport,
-  reportAnnotation,
-  ringAnnotation,
-  ringLabel,
-  ringLeaseName,
-  slotLeaseName,
-  slotOfLease,
-} from './shard-view.ts'
 
 type Lease = KubeObject<LeaseBody>
 

@@ -64,7 +64,7 @@ test('the simulation finds a bucket that loses its owner long after the last fau
   deepEqual(simulation.violations, [])
   const member = simulation.member('m0')
   // It ends its work although the ring has not ordered it.
-  member.tenures.apply(undefined, simulation.nowMs)
+  member.tenures.apply(undefined, member.clockMs)
   simulation.beliefsChanged(member)
   simulation.advance(10_000)
   ok(/have no owner/.test(simulation.violations[0] ?? ''), simulation.violations[0] ?? 'no violation')

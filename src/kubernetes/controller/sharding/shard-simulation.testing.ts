@@ -184,6 +184,9 @@ export class ShardSimulation {
     this.#revision = this.#backup.revision
     this.epoch++
     this.log('the server is restored from its backup')
+    this.fault()
+    // Until all members have noticed it.
+    this.after(2 * simulatedDurations.retryPeriodMs, () => this.fault())
     this.after(simulatedDurations.renewDeadlineMs, () => {
       this.#fences.fill(0)
       this.#latest.clear()
@@ -710,7 +713,7 @@ export function simulateFaults(seed: number, defect?: Defect, log?: SimulationOp
       member.delayWatch(random() * 20_000, forMs)
     } else if (kind === 'delete-lease') {
       const name = `op-${Math.floor(random() * size)}`
-      // Both may be missing only while no replica runs: nobody knows of the member then (docs/sharding.md, "Limits").
+      // Both may be missing only while no replica runs: no process knows of the member then (docs/sharding.md, "Limits").
       if (!simulation.hasLease('op-ring')) continue
       slotDeletedMs = simulation.nowMs
       simulation.deleteLease(name)

@@ -1,29 +1,12 @@
 import type { Client, LeaseBody } from '../../client/index.ts'
 import { leaseResource } from '../../client/index.ts'
 import type { KubeObject } from '../../object/index.ts'
-import { type Buckets, bucketsWhere } from './bucket.ts'
+import { type Buckets, bucketCount, bucketsWhere } from './bucket.ts'
+import { fenceOf } from './fence.ts'
+import { ringAnnotation, ringLabel, ringLeaseName, slotOfLease } from './lease-names.ts'
+import { parseReport, reportAnnotation } from './member-report.ts'
 import type { ShardOptions } from './options.ts'
 import { parseRing, type Ring } from './ring.ts'
-
-/** The label of the Leases of a ring, with the ring's name as its value. */
-export const ringLabel = 'sharding.oarlock.dev/ring'
-/** The annotation of the ring's Lease that has the ring. */
-export const ringAnnotation = 'sharding.oarlock.dev/ring'
-/** The annotation of a slot's Lease that has what its member acknowledged. */
-export const reportAnnotation = 'sharding.oarlock.dev/report'
-
-/** Name of the Lease of the ring. */
-export const ringLeaseName = (name: string): string => `${name}-ring`
-
-/** Name of the Lease of a slot. */
-export const slotLeaseName = (name: string, slot: number): string => `${name}-${slot}`
-
-/** The slot of a Lease by its name; undefined for the ring's Lease and others. */
-export function slotOfLease(name: string, leaseName: string): number | undefined {
-  if (!leaseName.startsWith(`${name}-`)) return undefined
-  const text = leaseName.slice(name.length + 1)
-  return /^\d{1,2}$/.test(text) ? Number(text) : undefined
-}
 
 /** A member as a reader of the ring sees it. */
 export type ShardMember = {
@@ -89,6 +72,15 @@ export function shardViewOf(name: string, leases: readonly KubeObject<LeaseBody>
   }
 }
 
+/** Whether `count` members hold all buckets between them and none moves. */
+export function isAtRest(view: ShardView | undefined, count: number): boolean {
+  if (!view) return false
+  const live = view.members.filter(({ session }) => session !== undefined)
+  const held = view.members.reduce((sum, { buckets }) => sum + buckets.length, 0)
+  const isMoving = view.members.some(({ gaining, losing }) => gaining.length + losing.length > 0)
+  return live.length === count && live.every(({ buckets }) => buckets.length > 0) && held === bucketCount && !isMoving
+}
+
 function memberOf(slot: number, ring: Ring, lease: KubeObject<LeaseBody> | undefined): ShardMember {
   const { holders, targets, releasing } = ring
   return {
@@ -99,46 +91,5 @@ function memberOf(slot: number, ring: Ring, lease: KubeObject<LeaseBody> | undef
     buckets: bucketsWhere(bucket => holders[bucket] === slot),
     gaining: bucketsWhere(bucket => targets[bucket] === slot && holders[bucket] !== slot),
     losing: bucketsWhere(bucket => holders[bucket] === slot && targets[bucket] !== slot && releasing[bucket] === 1),
-  }
-}
-
-/**
- * The fencing token of a version of the ring: the resourceVersion of its Lease, which rises even if the Lease is deleted and created
- * again. On a server whose versions are no integers it is the ring's version.
- */
-export function fenceOf(resourceVersion: string, version: number): number {
-  const fence = Number(resourceVersion)
-  return Number.isSafeInteger(fence) && fence > 0 ? fence : version
-}
-
-/** What a member acknowledges, in an annotation of its Lease. */
-export type MemberReport = {
-  /** The UID of the ring's Lease; empty: it has seen none. */
-  readonly ring: string
-  /** From this version on it works on nothing that the ring does not let it work on, except `busy`. */
-  readonly stopped: number
-  /** Its caches have all buckets that this version gives to it. */
-  readonly prepared: number
-  /** Buckets that it must give up, on which a reconcile is still running. */
-  readonly busy: Buckets
-  /** It is stopping and wants no buckets. */
-  readonly isLeaving: boolean
-}
-
-export const noReport: MemberReport = { ring: '', stopped: 0, prepared: 0, busy: [], isLeaving: false }
-
-export function formatReport(report: MemberReport): string {
-  return JSON.stringify(report)
-}
-
-/** Returns undefined for what is not a report. */
-export function parseReport(text: string | undefined): MemberReport | undefined {
-  if (text === undefined) return undefined
-  try {
-    const { ring, stopped, prepared, busy, isLeaving } = JSON.parse(text) as Record<string, unknown>
-    const isReport = typeof ring === 'string' && typeof stopped === 'number' && typeof prepared === 'number' && Array.isArray(busy)
-    return isReport ? { ring, stopped, prepared, busy: busy.filter(Number.isInteger), isLeaving: isLeaving === true } : undefined
-  } catch {
-    return undefined
   }
 }

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { bootClock, type Client, type Clock, type LeaseBody, leaseResource, listWatch } from '../../client/index.ts'
-import { isReason, type KubeObject, type NewObject } from '../../object/index.ts'
+import { isReason, type KubeObject } from '../../object/index.ts'
 import { coerceError, type Log } from '../../util/log.ts'
-import { type Buckets, bucketCount, bucketLabel, bucketOf, labeledBucketOf } from './bucket.ts'
+import { type Buckets, bucketCount, bucketOf } from './bucket.ts'
+import { ringLabel } from './lease-names.ts'
 import { type MemberAction, MemberCore, type MemberOrders, type WriteFailure } from './member-core.ts'
 import { type ShardOptions, type ShardSettings, shardSettingsOf } from './options.ts'
-import { ringLabel, type ShardView, shardViewOf } from './shard-view.ts'
+import { type ShardView, shardViewOf } from './shard-view.ts'
 import { ShardedSource, type ShardedSourceOptions } from './sharded-source.ts'
 import { type Tenure, Tenures } from './tenures.ts'
 
@@ -302,19 +303,6 @@ export class Shards {
     }
     this.#changed()
   }
-}
-
-/**
- * Adds a label with its bucket to an object that is written for a key of `bucket`, if another object controls it. A label with another bucket is
- * replaced if the controlling object itself is in `bucket`: it was adopted by a root that was deleted and created again.
- */
-export function labelWithBucket<Body>(bucket: number, object: NewObject<Body>): NewObject<Body> {
-  const { metadata } = object
-  const owner = metadata.ownerReferences?.find(({ controller }) => controller)
-  const labeled = labeledBucketOf(metadata.labels)
-  // A key may also write what another root controls, which keeps its bucket.
-  if (!owner || labeled === bucket || (labeled !== undefined && bucketOf(owner.uid) !== bucket)) return object
-  return { ...object, metadata: { ...metadata, labels: { ...metadata.labels, [bucketLabel]: String(bucket) } } }
 }
 
 function failureOf(thrown: unknown): WriteFailure {
