@@ -2,7 +2,7 @@
  * The life of an installation by the chart on a real cluster: installation, Stacks, `helm test`, upgrade, rollback, removal and the next installation.
  * NetworkPolicies are enforced, and allow Oarlock only.
  */
-import { deepEqual, equal, match, ok } from 'node:assert/strict'
+import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -121,19 +121,42 @@ async function exercise(installation: Installation): Promise<void> {
   equal(await storesCa(), ownCa)
   await allReady('after the rollback')
 
-  await helm('uninstall', 'oarlock', '--wait', `--timeout=${waitTimeout}`)
+  await uninstallDuringApply(installation, flags)
   const crds = (await kubectl('get', 'crds', '-o', 'name')).trim().split('\n')
   equal(crds.filter(name => name.endsWith('.oarlock.dev')).length, 5)
   const claims = await kubectl('get', 'pvc', '-n', 'oarlock-system', '-o', 'name')
   deepEqual(claims.trim().split('\n').sort(), ['persistentvolumeclaim/data-oarlock-stores-0', 'persistentvolumeclaim/oarlock-join-service'])
   ok(readdirSync(join(installation.directory, 'stores', 'stores', 'state')).includes('state.db'))
-  equal((await kubectl('get', 'stacks', '-n', 'shop', '-o', 'name')).trim().split('\n').length, stacks.length)
+  equal((await kubectl('get', 'stacks', '-n', 'shop', '-o', 'name')).trim().split('\n').length, stacks.length + 1)
 
   // The same states again. CRDs that an earlier version has left are upgraded.
   await setOlder()
   await helm('install', 'oarlock', chart, ...flags)
   equal(await revision(), String(crdRevision))
   await allReady('after the second installation')
+}
+
+/** A Job stops the controllers and waits for active Runs; if it waits in vain, nothing is deleted, and the same command may be repeated. */
+async function uninstallDuringApply(installation: Installation, flags: readonly string[]): Promise<void> {
+  const kubectl = installation.kubectl.bind(installation)
+  const helm = installation.helm.bind(installation)
+  await helm('upgrade', 'oarlock', chart, ...flags, '--set=uninstall.timeout=10s')
+  await installation.apply([stack('slow', { engine: 'command', command: { apply: ['sleep', '40'] } }, { f: '' })])
+  const phases = async () =>
+    (
+      await kubectl('get', 'runs', '-n', 'shop', '-o', 'jsonpath={range .items[?(@.spec.stackRef.name=="slow")]}{.status.phase} {end}')
+    ).trim()
+  await eventually(phases, found => found === 'Applying', waitMs)
+  await rejects(helm('uninstall', 'oarlock', `--timeout=${waitTimeout}`), /pre-delete/)
+  const output = await kubectl('logs', '-n', 'oarlock-system', 'job/oarlock-uninstall')
+  match(output, /1 Run is active: shop\/slow-\S+ \(Applying\) after 10s; the controllers run again/)
+  const replicas = async () =>
+    await kubectl('get', 'deployment', 'oarlock-controllers', '-n', 'oarlock-system', '-o', 'jsonpath={.spec.replicas}')
+  equal(await replicas(), '2')
+  equal(await phases(), 'Applying')
+  await eventually(phases, found => found === 'Succeeded', waitMs)
+  await helm('uninstall', 'oarlock', '--wait', `--timeout=${waitTimeout}`)
+  equal(await phases(), 'Succeeded')
 }
 
 /** Which roles a Pod with that component reaches, within 5 s each. */

@@ -215,7 +215,7 @@ test('every container of the chart meets the Pod Security Standard restricted', 
     const found = spec?.template?.spec ?? spec
     return found?.containers ? [[keyOf(object), found] as const] : []
   })
-  equal(podSpecs.length, 8)
+  equal(podSpecs.length, 9)
   for (const [key, { securityContext, containers = [] }] of podSpecs) {
     deepEqual([securityContext?.runAsNonRoot, securityContext?.seccompProfile], [true, { type: 'RuntimeDefault' }], key)
     for (const container of containers)

@@ -14,6 +14,7 @@ const commands = {
   pool: () => import('./commands/pool.command.ts'),
   manifests: () => import('./commands/manifests.command.ts'),
   crds: () => import('./commands/crds.command.ts'),
+  quiesce: () => import('./commands/quiesce.command.ts'),
   'join-service': () => import('./commands/join-service.command.ts'),
   backup: () => import('./commands/backup.command.ts'),
   restore: () => import('./commands/restore.command.ts'),
