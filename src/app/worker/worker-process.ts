@@ -41,7 +41,8 @@ type WorkerAccess = Pick<
 /** Runs a worker with the settings of its environment until it has finished or a signal ends it. Returns the exit code. */
 export async function runWorkerProcess(options: WorkerProcessOptions): Promise<number> {
   const { env, version, print, ...overrides } = options
-  const { signal, interruptSignal, dispose } = workerSignals()
+  // Its handlers remain: the garbage collector may delete the Pod of a worker that has deregistered, and SIGTERM must not change its exit code.
+  const { signal, interruptSignal } = workerSignals()
   const stopHandling = handleFatalErrors(print)
   // JSON lines like the server's log. Not pino, whose loading delays the first Run, and not `consoleLog`, which writes text.
   const line = (level: string) => (fields: object, message: string) =>
@@ -96,7 +97,6 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
     return exitCode ?? fatalExitCode(error)
   } finally {
     stopHandling()
-    dispose()
   }
 }
 
