@@ -173,6 +173,12 @@ for (const [name, args, message] of [
   ['a pool with an invalid value', ['--set', 'pools.default.spec.max=-1'], /pools\/default\/spec\/max/],
   ['a pool with an unknown field', ['--set', 'pools.default.spec.maximum=3'], /additional properties 'maximum' not allowed/],
   ['a pool of another mode', ['--set', 'pools.default.spec.mode=Process'], /pools\/default\/spec\/mode': value must be 'Pod'/],
+  [
+    'a variable whose value is a number',
+    ['--set', 'pools.default.extraEnv[0].name=A', '--set', 'pools.default.extraEnv[0].value=1'],
+    /extraEnv\/0\/value': got number, want string/,
+  ],
+  ['an uninstall timeout that is no duration', ['--set', 'uninstall.timeout=4 minutes'], /uninstall\/timeout/],
   ['a schedule without its end', ['--set', 'pools.default.spec.schedule[0].from=07:00'], /missing properties 'to', 'min'/],
   [
     'Secrets of Oarlock itself for Runs',
