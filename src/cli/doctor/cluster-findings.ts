@@ -8,7 +8,7 @@ const expiringMs = 24 * 3_600_000
 /** A kubelet renews every 10 s, a worker more often; the controller of nodes waits 40 s. */
 const staleNodeMs = 40_000
 const maxNames = 3
-const install = 'oarlock manifests | kubectl apply --server-side -f -, or helm upgrade --install oarlock charts/oarlock'
+const install = 'oarlock manifests | kubectl apply --server-side -f -, or helm upgrade --install oarlock charts/oarlock -n oarlock-system'
 
 /** How to install what is missing. */
 function installOf({ isEmbedded, servesRoles }: ClusterFacts): string {
@@ -181,7 +181,7 @@ function endpointFindings({ endpoints, servesRoles, server, isEmbedded }: Cluste
         return role === 'stores' ? report.problem('not published', fix) : report.warning('not published', fix)
       }
       if (unreachable === undefined) return report.ok(url)
-      const fix = 'an address in the cluster is not reached from outside: run oarlock doctor in a Pod, or check Service and NetworkPolicy'
+      const fix = 'an address in the cluster is not reached from outside; for Pods that do not reach it either, check Service and NetworkPolicy'
       return report.warning(`${url} is not reached from here: ${unreachable}`, fix)
     }),
   )
