@@ -228,6 +228,24 @@ test('an image that does not exist: pool, Worker and Run name the Pod, and a can
   await eventually(async () => (await ofPool()).length === 0, 'the Pod to be deleted with its pool', waitMs)
 })
 
+test('the Run of a worker whose pool is deleted finishes, and its Worker and Pod are deleted afterwards', {
+  skip,
+  timeout: 900_000,
+}, async () => {
+  await makePool('gone', {})
+  await stacks.create('gone', {
+    engine: 'command',
+    pool: 'gone',
+    source: { inline: { files: { a: '' } } },
+    command: { apply: ['sleep', '15'] },
+  })
+  const run = await runWith('gone', ({ status }) => status?.phase === 'Applying', 'the Run to apply')
+  await client.resource(workerPoolResource).delete('gone')
+  await runWith('gone', ({ metadata, status }) => metadata.uid === run.metadata.uid && status?.phase === 'Succeeded', 'the Run to succeed')
+  const left = async () => (await client.resource(workerResource).listAll()).items.filter(({ spec }) => spec.pool === 'gone')
+  await eventually(async () => (await left()).length === 0, 'the Worker to be deleted', waitMs)
+})
+
 test('a Pod in the namespace of its Stack, which a quota forbids at first', { skip, timeout: 900_000 }, async () => {
   const quotas = client.resource(quotaResource)
   await quotas.create({ metadata: { name: 'none', namespace: 'shop' }, spec: { hard: { pods: '0' } } })

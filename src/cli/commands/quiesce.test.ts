@@ -2,13 +2,13 @@ import { deepEqual, equal, match } from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { runOarlock } from '../../../test/support/run-program.ts'
-import { type RunSpec, runResource, systemNamespace } from '../../api/index.ts'
+import { type RunSpec, runResource, systemNamespace, workerResource } from '../../api/index.ts'
 import { namespaceResource } from '../../kubernetes/client/index.ts'
 import { startTestServer } from '../../kubernetes/testing/index.ts'
 
 // The embedded server has no Deployments: test/chart.slow.test.ts stops and starts the controllers of a cluster.
 test('it waits until no Run is active', async t => {
-  await using api = await startTestServer({ kinds: [runResource] })
+  await using api = await startTestServer({ kinds: [runResource, workerResource] })
   const { client } = api
   for (const name of [systemNamespace, 'shop']) await client.resource(namespaceResource).apply({ metadata: { name } }, { force: true })
   const spec = {
@@ -22,6 +22,13 @@ test('it waits until no Run is active', async t => {
   await create('queued', {})
   await create('active', { workerName: 'w', assignedAt: '2026-01-01T00:00:00Z' })
   await runs.patchStatus('active', { status: { phase: 'Applying' } }, { namespace: 'shop' })
+  const workers = client.resource(workerResource)
+  const idle = { pool: 'default', slots: 1, lifecycle: 'Warm' } as const
+  await workers.create({
+    metadata: { name: 'in-pod' },
+    spec: { ...idle, pod: { namespace: systemNamespace, serviceAccountName: 'oarlock-worker' } },
+  })
+  await workers.create({ metadata: { name: 'joined' }, spec: idle })
   const prepare = async (timeout: string) => await runOarlock(['quiesce', '--kubeconfig', api.server.kubeconfigPath, '--timeout', timeout])
 
   await t.test('a Run that remains active is named', async () => {
@@ -37,5 +44,9 @@ test('it waits until no Run is active', async t => {
     await runs.patchStatus('active', { status: { phase: 'Succeeded', finishedAt: '2026-01-01T00:01:00Z' } }, { namespace: 'shop' })
     const { code, stdout, stderr } = await done
     deepEqual([code, stdout], [0, 'no Run is active\n'], stderr)
+    deepEqual(
+      (await workers.listAll()).items.map(({ metadata }) => metadata.name),
+      ['joined'],
+    )
   })
 })

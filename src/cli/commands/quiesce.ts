@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isEnded, phaseOf, type Run, runResource, systemNamespace } from '../../api/index.ts'
+import { isEnded, phaseOf, type Run, runResource, systemNamespace, workerResource } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { describeResource, formatDuration, isReason, parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, withClient } from '../access.ts'
@@ -42,6 +42,7 @@ export async function quiesce(options: QuiesceOptions): Promise<void> {
       printed = remaining
       await sleep(pollMs)
     }
+    await deleteWorkerPods(client)
     print(`no Run is active${replicas === undefined ? '' : `, and Deployment ${deploymentName} has 0 replicas`}`)
   })
 }
@@ -66,10 +67,24 @@ async function whatRemains(client: Client): Promise<string | undefined> {
   return `${active.length === 1 ? '1 Run is' : `${active.length} Runs are`} active: ${named.join(', ')}${others}`
 }
 
-/** None if the CRDs were deleted already. */
-async function listRuns(client: Client): Promise<readonly Run[]> {
+const listRuns = async (client: Client): Promise<readonly Run[]> =>
+  await orNone(async () => (await client.resource(runResource).listAll()).items)
+
+/** Those that no controller drains any more: the garbage collector deletes their Pods. Workers that a user has started remain. */
+async function deleteWorkerPods(client: Client): Promise<void> {
+  const workers = client.resource(workerResource)
+  for (const { metadata, spec } of await orNone(async () => (await workers.listAll()).items)) {
+    if (!spec.pod) continue
+    await workers.delete(metadata.name, { preconditions: { uid: metadata.uid } }).catch((error: unknown) => {
+      if (!isReason(error, 'NotFound', 'Conflict')) throw error
+    })
+  }
+}
+
+/** The CRDs may be deleted already. */
+async function orNone<T>(list: () => Promise<T[]>): Promise<T[]> {
   try {
-    return (await client.resource(runResource).listAll()).items
+    return await list()
   } catch (error) {
     if (isReason(error, 'NotFound')) return []
     throw error

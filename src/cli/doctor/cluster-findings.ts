@@ -181,7 +181,8 @@ function endpointFindings({ endpoints, servesRoles, server, isEmbedded }: Cluste
         return role === 'stores' ? report.problem('not published', fix) : report.warning('not published', fix)
       }
       if (unreachable === undefined) return report.ok(url)
-      const fix = 'an address in the cluster is not reached from outside; for Pods that do not reach it either, check Service and NetworkPolicy'
+      const fix =
+        'an address in the cluster is not reached from outside; for Pods that do not reach it either, check Service and NetworkPolicy'
       return report.warning(`${url} is not reached from here: ${unreachable}`, fix)
     }),
   )

@@ -38,6 +38,7 @@ function decide(nowMs: number, cases: readonly Case[], deleted: readonly string[
     workers: cases.flatMap(({ worker }) => worker ?? []),
     pods: cases.flatMap(({ pod, state }) => (pod && state ? [{ pod, state }] : [])),
     deleted: new Map(deleted.map(name => [name, evicted])),
+    hasPool: name => name !== 'deleted',
     nowMs,
   })
   return [
@@ -79,6 +80,14 @@ test('of the failed Workers of a pool the newest 10 are kept', () => {
   const many = Array.from({ length: 12 }, (_, i) => ({ worker: podWorker(`f${i}`, 'Failed'), pod: pod(`f${i}`), state: failed(i) }))
   const other = { worker: podWorker('other', 'Failed', { pool: 'q' }), pod: pod('other'), state: failed(0) }
   deepEqual(decide(100, [...many, other]), ['delete f1', 'delete f0', 'again in 599900 ms'])
+})
+
+test('of a deleted pool, Workers that have not registered are deleted, and registered ones are left to their drain', () => {
+  const pool = 'deleted'
+  deepEqual(decide(0, [{ worker: podWorker('w', 'Pending', { pool }) }]), ['delete w'])
+  deepEqual(decide(0, [{ worker: podWorker('w', 'Pending', { pool }), pod: pod('w'), state: starting('Unschedulable') }]), ['delete w'])
+  deepEqual(decide(0, [{ worker: podWorker('w', 'Failed', { pool }) }]), ['delete w'])
+  deepEqual(decide(0, [{ worker: podWorker('w', 'Ready', { pool }), pod: pod('w'), state: { state: 'running' } }]), [])
 })
 
 test('a Pod whose Worker was deleted is left to the garbage collector for a minute', () => {

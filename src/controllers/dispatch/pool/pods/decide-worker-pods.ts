@@ -18,6 +18,8 @@ export type WorkerPodsInput = {
   readonly pods: readonly { readonly pod: Pod; readonly state: WorkerPodState }[]
   /** Workers whose Pod was deleted before they registered, with the cause. */
   readonly deleted: ReadonlyMap<string, ExitFailure>
+  /** Whether the pool exists. Registered workers of a deleted one are drained (`../decide-pools.ts`); the others are deleted here. */
+  hasPool(name: string): boolean
   readonly nowMs: number
 }
 
@@ -38,7 +40,7 @@ export type WorkerPodsDecision = {
  * Decides what to do for the Workers that are Pods until they register, and after they have ended. A Worker is created before its Pod and owns it,
  * so that it is seen while the Pod does not start, and is deleted together with it.
  */
-export function decideWorkerPods({ workers, pods, deleted, nowMs }: WorkerPodsInput): WorkerPodsDecision {
+export function decideWorkerPods({ workers, pods, deleted, hasPool, nowMs }: WorkerPodsInput): WorkerPodsDecision {
   const create: Worker[] = []
   const report: { worker: Worker; status: WorkerReport }[] = []
   const remove: Worker[] = []
@@ -56,6 +58,10 @@ export function decideWorkerPods({ workers, pods, deleted, nowMs }: WorkerPodsIn
   for (const worker of workers) {
     const { name, creationTimestamp, deletionTimestamp } = worker.metadata
     if (deletionTimestamp !== undefined || hasRegistered(worker)) continue
+    if (!hasPool(worker.spec.pool)) {
+      remove.push(worker)
+      continue
+    }
     const found = podOf.get(name)
     const state = found?.state
     if (worker.status?.phase === 'Failed') {

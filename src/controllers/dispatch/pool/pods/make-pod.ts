@@ -9,7 +9,7 @@ import {
   type Worker,
   type WorkerPool,
 } from '../../../../api/index.ts'
-import { controllerReference, isJsonObject, type JsonObject, parseDuration } from '../../../../kubernetes/object/index.ts'
+import { isJsonObject, type JsonObject, parseDuration } from '../../../../kubernetes/object/index.ts'
 import { StartError, type WorkerPurpose } from '../pool-driver.ts'
 import { workerEnvironment } from '../worker-environment.ts'
 import { disruptionMarks } from './decide-disruption.ts'
@@ -33,8 +33,8 @@ export type WorkerPodInput = {
 export const podNamespace = ({ spec }: WorkerPool) => spec.namespace ?? systemNamespace
 
 /**
- * The Worker of a Pod. It exists before the Pod, and the pool owns it, so that both are deleted with the pool. It has the labels that the template sets
- * with OARLOCK_LABELS: the worker itself cannot change them.
+ * The Worker of a Pod. It exists before the Pod and owns it. The pool does not own the Worker: the garbage collector would delete it with the pool, also
+ * during a Run. It has the labels that the template sets with OARLOCK_LABELS: the worker itself cannot change them.
  * @throws {StartError} if the template names a ServiceAccount by which no policy recognises a worker, or invalid labels.
  */
 export function makeWorker(pool: WorkerPool, name: string, purpose?: WorkerPurpose) {
@@ -48,7 +48,6 @@ export function makeWorker(pool: WorkerPool, name: string, purpose?: WorkerPurpo
     metadata: {
       name,
       labels: { ...templateLabels(pool), [labels.pool]: pool.metadata.name },
-      ownerReferences: [controllerReference(pool)],
     },
     spec: {
       ...{ pool: pool.metadata.name, slots, lifecycle, start: true, pod },

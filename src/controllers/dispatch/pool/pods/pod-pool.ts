@@ -116,7 +116,8 @@ export class PodPool implements PoolDriver {
 
   collectGarbage(nowMs: number): number | undefined {
     const pods = this.#ownPods().map(pod => ({ pod, state: this.#stateOf(pod) }))
-    const decision = decideWorkerPods({ workers: this.#ownWorkers(), pods, deleted: this.#deleted, nowMs })
+    const hasPool = (name: string) => this.#dependencies.poolOf(name) !== undefined
+    const decision = decideWorkerPods({ workers: this.#ownWorkers(), pods, deleted: this.#deleted, hasPool, nowMs })
     const { create, report, remove, removePods, requeueAfterMs } = decision
     for (const worker of create) this.#write(worker, 'failed to create the Pod of a worker', () => this.#createMissingPod(worker))
     for (const { worker, status } of report)
@@ -236,7 +237,7 @@ export class PodPool implements PoolDriver {
 
   async #createMissingPod(worker: Worker): Promise<void> {
     const pool = this.#dependencies.poolOf(worker.spec.pool)
-    // Without its pool the Worker is deleted: that owns it.
+    // Without its pool the Worker is deleted.
     if (pool) await this.#createPod(pool, worker)
   }
 
