@@ -147,7 +147,7 @@ async function uninstallDuringApply(installation: Installation, flags: readonly 
       await kubectl('get', 'runs', '-n', 'shop', '-o', 'jsonpath={range .items[?(@.spec.stackRef.name=="slow")]}{.status.phase} {end}')
     ).trim()
   await eventually(phases, found => found === 'Applying', waitMs)
-  await rejects(helm('uninstall', 'oarlock', `--timeout=${waitTimeout}`), /pre-delete/)
+  await rejects(helm('uninstall', 'oarlock', `--timeout=${waitTimeout}`), /job oarlock-uninstall failed/)
   const output = await kubectl('logs', '-n', 'oarlock-system', 'job/oarlock-uninstall')
   match(output, /1 Run is active: shop\/slow-\S+ \(Applying\) after 10s; the controllers run again/)
   const replicas = async () =>
