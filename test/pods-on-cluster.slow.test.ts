@@ -232,17 +232,17 @@ test('the Run of a worker whose pool is deleted finishes, and its Worker and Pod
   skip,
   timeout: 900_000,
 }, async () => {
-  await makePool('gone', {})
-  await stacks.create('gone', {
+  await makePool('dropped', {})
+  await stacks.create('dropped', {
     engine: 'command',
-    pool: 'gone',
+    pool: 'dropped',
     source: { inline: { files: { a: '' } } },
     command: { apply: ['sleep', '15'] },
   })
-  const run = await runWith('gone', ({ status }) => status?.phase === 'Applying', 'the Run to apply')
-  await client.resource(workerPoolResource).delete('gone')
-  await runWith('gone', ({ metadata, status }) => metadata.uid === run.metadata.uid && status?.phase === 'Succeeded', 'the Run to succeed')
-  const left = async () => (await client.resource(workerResource).listAll()).items.filter(({ spec }) => spec.pool === 'gone')
+  const run = await runWith('dropped', ({ status }) => status?.phase === 'Applying', 'the Run to apply')
+  await client.resource(workerPoolResource).delete('dropped')
+  await runWith('dropped', ({ metadata, status }) => metadata.uid === run.metadata.uid && status?.phase === 'Succeeded', 'the Run to succeed')
+  const left = async () => (await client.resource(workerResource).listAll()).items.filter(({ spec }) => spec.pool === 'dropped')
   await eventually(async () => (await left()).length === 0, 'the Worker to be deleted', waitMs)
 })
 
