@@ -1,4 +1,4 @@
-import { formatShardSelector, type NewObject, type ShardRange, shardHashHigh } from '../../object/index.ts'
+import { formatShardSelector, type KubeObject, type NewObject, type ShardRange, shardHashHigh } from '../../object/index.ts'
 
 /** Into how many buckets the keys of a sharded controller are divided. */
 export const bucketCount = 1_024
@@ -64,6 +64,11 @@ export function labeledBucketOf(labels: Readonly<Record<string, string>> | undef
   if (text === undefined || !/^\d{1,4}$/.test(text)) return undefined
   const bucket = Number(text)
   return bucket < bucketCount ? bucket : undefined
+}
+
+/** The bucket of an object: of a root by its UID, of an owned object by its label; undefined if that is missing. */
+export function bucketOfObject(by: 'root' | 'owned', { metadata }: KubeObject<unknown>): number | undefined {
+  return by === 'root' ? bucketOf(metadata.uid) : labeledBucketOf(metadata.labels)
 }
 
 /**

@@ -1,7 +1,7 @@
 import { type KubeObject, parseKey } from '../../object/index.ts'
 import type { OwnCaches } from '../lazy-reconcile-request.ts'
 import { parseQueueKey } from '../sources.ts'
-import { bucketOf, labeledBucketOf } from './bucket.ts'
+import { bucketOf, bucketOfObject, labeledBucketOf } from './bucket.ts'
 import type { Shards } from './shards.ts'
 import type { Tenure } from './tenures.ts'
 
@@ -23,7 +23,7 @@ export class ShardedKeys {
   /** Whether a change of `object` makes `key` due in this process. `isRoot`: the object is the one that the key names. */
   admits(queueKey: string, object: KubeObject<unknown>, isRoot: boolean): boolean {
     const ofRoot = this.#bucketOfRoot(queueKey)
-    const bucket = ofRoot ?? (isRoot ? this.#bucketOf(object) : labeledBucketOf(object.metadata.labels))
+    const bucket = ofRoot ?? (isRoot ? bucketOfObject(this.#by, object) : labeledBucketOf(object.metadata.labels))
     if (bucket === undefined || !this.#shards.tenureOf(bucket)) return false
     if (ofRoot === undefined) this.#withoutRoot.set(queueKey, bucket)
     return true
@@ -45,7 +45,7 @@ export class ShardedKeys {
     if (!own) return false
     const { name, namespace } = parseKey(key)
     const object = await own.client.resource(own.informer.resource).getOrUndefined(name, { namespace, signal })
-    return object !== undefined && own.informer.selects(object) && this.#bucketOf(object) !== bucket
+    return object !== undefined && own.informer.selects(object) && bucketOfObject(this.#by, object) !== bucket
   }
 
   /** The key is not in the queue any more. */
@@ -59,9 +59,5 @@ export class ShardedKeys {
     if (this.#by === 'owned') return labeledBucketOf(informer?.get(key)?.metadata.labels)
     const uid = informer?.uidOf(key)
     return uid === undefined ? undefined : bucketOf(uid)
-  }
-
-  #bucketOf({ metadata }: KubeObject<unknown>): number | undefined {
-    return this.#by === 'root' ? bucketOf(metadata.uid) : labeledBucketOf(metadata.labels)
   }
 }

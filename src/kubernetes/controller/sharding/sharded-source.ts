@@ -1,7 +1,7 @@
 import { compareResourceVersions, systemClock } from '../../client/index.ts'
 import type { KubeObject } from '../../object/index.ts'
 import type { Feed, FeedHost, InformerSource } from '../informer-source.ts'
-import { bucketCount, bucketLabelSelectorOf, bucketOf, bucketsWhere, labeledBucketOf, shardSelectorOf } from './bucket.ts'
+import { bucketCount, bucketLabelSelectorOf, bucketOfObject, bucketsWhere, shardSelectorOf } from './bucket.ts'
 
 /** Buckets that were gained or lost one after the other are merged into one watch when nothing has changed for this long. */
 const mergeDelayMs = 1_000
@@ -184,18 +184,14 @@ export class ShardedSource implements InformerSource {
     }
     // What was deleted before the list of a newer feed would return with the events that are repeated.
     const hasReceived = (object: KubeObject<unknown>) => {
-      const bucket = this.#bucketOf(object)
+      const bucket = bucketOfObject(this.#options.by, object)
       return bucket !== undefined && compareResourceVersions(object.metadata.resourceVersion, receivedVersions[bucket]!) <= 0
     }
     this.#start(this.#wanted.slice(), { resourceVersion, hasReceived })
   }
 
   #isIn(buckets: Uint8Array, object: KubeObject<unknown>): boolean {
-    const bucket = this.#bucketOf(object)
+    const bucket = bucketOfObject(this.#options.by, object)
     return bucket !== undefined && buckets[bucket] === 1
-  }
-
-  #bucketOf({ metadata }: KubeObject<unknown>): number | undefined {
-    return this.#options.by === 'root' ? bucketOf(metadata.uid) : labeledBucketOf(metadata.labels)
   }
 }
