@@ -241,7 +241,11 @@ test('the Run of a worker whose pool is deleted finishes, and its Worker and Pod
   })
   const run = await runWith('dropped', ({ status }) => status?.phase === 'Applying', 'the Run to apply')
   await client.resource(workerPoolResource).delete('dropped')
-  await runWith('dropped', ({ metadata, status }) => metadata.uid === run.metadata.uid && status?.phase === 'Succeeded', 'the Run to succeed')
+  await runWith(
+    'dropped',
+    ({ metadata, status }) => metadata.uid === run.metadata.uid && status?.phase === 'Succeeded',
+    'the Run to succeed',
+  )
   const left = async () => (await client.resource(workerResource).listAll()).items.filter(({ spec }) => spec.pool === 'dropped')
   await eventually(async () => (await left()).length === 0, 'the Worker to be deleted', waitMs)
 })
