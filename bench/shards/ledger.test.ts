@@ -36,7 +36,7 @@ test('a call that had begun before its process was paused may end alongside the 
   deepEqual([after.overlaps, after.begunBefore, after.lowerFences], [1, 0, 1])
 })
 
-test('one call that was allowed before a pause and reported after it is told apart, if it wrote nothing; a second one is not excused', () => {
+test('one call that was allowed before a pause and reported after it is counted separately, if it wrote nothing; a second one is not excused', () => {
   const pauses = [{ member: 'a', fromMs: 101, toMs: 500 }]
   const late = (beginMs: number) => ({ ...entry('a', 1, beginMs), wrote: false })
   const one = judge([entry('b', 2, 400), late(501)], pauses, span)
