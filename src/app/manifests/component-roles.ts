@@ -36,6 +36,8 @@ const components: readonly Component[] = [
     name: 'controller',
     cluster: [
       onOwn(['stacks', 'runs', 'workers', 'workerpools', 'tenants'], [...reads, ...writes]),
+      // Of Pods that have ended, several at a time.
+      onOwn(['workers'], ['deletecollection']),
       onOwn(
         ['stacks', 'runs', 'workers', 'workerpools', 'tenants'].map(kind => `${kind}/status`),
         ['get', 'update', 'patch'],
