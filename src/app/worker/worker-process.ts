@@ -78,6 +78,7 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
         ...access,
         ...lifecycle,
         podUid: settings.pod?.uid,
+        isDeregisteredByController: settings.pod?.isDeregisteredByController,
         client,
         version,
         log,

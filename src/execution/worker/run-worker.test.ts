@@ -55,6 +55,7 @@ function start(t: TestContext, options: Partial<RunWorkerOptions> = {}, registra
         isStatusInLease: false,
         reportStatus: async ({ phase, reason }) => void calls.push([`status ${phase}`, reason].filter(Boolean).join(' ')),
         useSupervisor: () => {},
+        stopRenewing: async () => void calls.push('stop renewing'),
         deregister: async ({ keepsWorker = false } = {}) => void calls.push(keepsWorker ? 'deregister, keeps the Worker' : 'deregister'),
       }
     },
@@ -108,6 +109,26 @@ test('a one-shot worker starts its Run, exits with 0 after it, and deregisters l
   end('one-shot')
   deepEqual(await done, { exitCode: 0 })
   equal(calls.at(-1), 'deregister')
+})
+
+test('a one-shot worker that the controller deregisters leaves its Worker after its Run, and in no other case', async t => {
+  const left = start(t, { once: true, isDeregisteredByController: true })
+  await left.assign('left')
+  await left.untilCalled('start left')
+  left.end('left')
+  deepEqual(await left.done, { exitCode: 0 })
+  equal(left.calls.at(-1), 'stop renewing')
+
+  const idle = start(t, { once: true, isDeregisteredByController: true, idleTimeoutMs: 1 })
+  deepEqual(await idle.done, { exitCode: 0 })
+  equal(idle.calls.at(-1), 'deregister')
+
+  const fenced = start(t, { once: true, isDeregisteredByController: true })
+  await fenced.assign('abandoned')
+  await fenced.untilCalled('start abandoned')
+  fenced.end('abandoned', 'abandoned')
+  await fenced.done
+  equal(fenced.calls.at(-1), 'deregister, keeps the Worker')
 })
 
 test('a warm worker starts Runs one after another, as slots become free', async t => {

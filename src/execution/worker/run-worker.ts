@@ -141,8 +141,10 @@ class WorkerProcess {
     if (this.#heartbeat.isStatusInLease) this.#statusReporter.schedule()
     const unsubscribe = this.#subscribeToSignals()
     const watchingWorker = this.#watchWorker()
+    let hasEnded = false
     try {
       await this.#loop()
+      hasEnded = true
     } finally {
       unsubscribe()
       this.#stopWatches.abort()
@@ -152,7 +154,8 @@ class WorkerProcess {
       // Its Worker remains for a while, and must get no further Run.
       if (this.#hasAbandonedRun) await this.#startDrain('Fenced')
       await this.#statusReporter.close()
-      await this.#heartbeat.deregister({ keepsWorker: this.#hasAbandonedRun })
+      if (hasEnded && this.#isLeftToController) await this.#heartbeat.stopRenewing()
+      else await this.#heartbeat.deregister({ keepsWorker: this.#hasAbandonedRun })
       await Promise.all([watchingRuns, watchingWorker])
       this.#store.destroy()
     }
@@ -269,6 +272,13 @@ class WorkerProcess {
 
   get #idleMs(): number {
     return performance.now() - this.#idleSinceMs
+  }
+
+  /** No Run can be assigned to it any more, and the end of its Pod proves its own. */
+  get #isLeftToController(): boolean {
+    const { isDeregisteredByController, once, slots = 1 } = this.#options
+    const hasEndedItsRuns = once && this.#assignments.startedCount >= slots && !this.#hasAbandonedRun
+    return isDeregisteredByController === true && hasEndedItsRuns && !this.#isFenced && this.#exitCode === workerExitCodes.ok
   }
 
   #mayHaveMore(): boolean {
