@@ -211,6 +211,11 @@ describe('with a server', () => {
       shown.stdout,
       /POSITION +NAMESPACE +RUN +TENANT +CLASS +WAITED +REASON\n1 +default +waits-\S+ +default +Change +\S+ +PoolNotFound\n/,
     )
+    const listed = await eventually(
+      () => oarlock(['get', 'stacks', 'waits']),
+      ({ stdout }) => !stdout.includes('Progressing'),
+    )
+    match(listed.stdout, /^NAME +READY +REASON .*\nwaits +False +PoolNotFound /)
     match(shown.stdout, /TENANT +WEIGHT +QUEUED +RUNNING +USED\ndefault +1 +1 +0 /)
     const { stdout } = await oarlock(['queue', '--pool', 'nowhere', '-o', 'json'])
     equal(JSON.parse(stdout).runs[0].message, 'WorkerPool nowhere not found; existing: default')
