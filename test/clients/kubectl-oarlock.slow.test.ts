@@ -126,7 +126,7 @@ describe('kubectl with the kinds of Oarlock', { skip: skipWithoutClient('kubectl
     match(await output('get runs --field-selector=metadata.namespace=default -A'), /^NAMESPACE/)
     match(
       await output('get workerpools'),
-      /^NAME +MODE +QUEUED +BUSY +WORKERS +DESIRED +MAX +READY +AGE\ndefault +Process +\d+ +\d+ +\d+ +\d+ +4 +True +\d+s\n$/,
+      /^NAME +QUEUED +BUSY +WORKERS +MAX +READY +AGE +PROBLEM\ndefault +\d+ +\d+ +\d+ +4 +True +\d+s +<none>\n$/,
     )
     const all = await output('get stacks,runs,workers -A')
     match(all, /^NAMESPACE +NAME +READY/)

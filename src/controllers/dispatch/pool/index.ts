@@ -38,6 +38,7 @@ export { RequestedPool } from './requested-pool.ts'
 export {
   currentFailure,
   domainFailure,
+  failingDomains,
   initialStartState,
   type StartFailure,
   type StartFailureReason,
