@@ -207,10 +207,7 @@ describe('with a server', () => {
       ({ stdout }) => stdout.includes('waits-'),
     )
     match(shown.stdout, /pool nowhere: 1 queued, 0 running/)
-    match(
-      shown.stdout,
-      /POSITION +NAMESPACE +RUN +TENANT +CLASS +WAITED +REASON\n1 +default +waits-\S+ +default +Change +\S+ +PoolNotFound\n/,
-    )
+    match(shown.stdout, /POSITION +NAMESPACE +RUN +CLASS +WAITED +REASON\n1 +default +waits-\S+ +Change +\S+ +PoolNotFound\n/)
     const listed = await eventually(
       () => oarlock(['get', 'stacks', 'waits']),
       ({ stdout }) => !stdout.includes('Progressing'),

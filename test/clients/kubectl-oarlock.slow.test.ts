@@ -121,7 +121,7 @@ describe('kubectl with the kinds of Oarlock', { skip: skipWithoutClient('kubectl
     )
     match(
       await output('get runs -l oarlock.dev/stack=hello'),
-      /^NAME +STACK +TYPE +PHASE +REASON +AGE\nhello-\w{5}-1 +hello +Apply +Succeeded +\d+s\n$/,
+      /^NAME +TYPE +PHASE +REASON +AGE\nhello-\w{5}-1 +Apply +Succeeded +<none> +\d+s\n$/,
     )
     match(await output('get runs --field-selector=metadata.namespace=default -A'), /^NAMESPACE/)
     match(
