@@ -261,7 +261,7 @@ describe('with a server', () => {
     match((await oarlock(['logs', '-f', 'stack/hello'])).stdout, /ahoy/)
     const described = await oarlock(['describe', 'stack/hello'])
     match(described.stdout, /Conditions:\n[\s\S]*Ready +True/)
-    match(described.stdout, /Runs:\n[\s\S]*hello-.*Succeeded/)
+    match(described.stdout, /Runs:\n {2}NAME +TYPE +PHASE +TRIGGER +AGE +MESSAGE\n {2}hello-\S+ +Apply +Succeeded +\S+ +\d/)
 
     const planned = await oarlock(['plan', 'hello', '--timeout', '60s'])
     equal(planned.code, 0, planned.stderr)

@@ -121,7 +121,7 @@ const spec = Type.Object(
       }),
     ),
     reason: Type.String({
-      description: 'Why the Run was created, such as NewGeneration, SourceChanged, DriftCheck, Retry, RecoveredFrom.',
+      description: 'What triggered the Run (column TRIGGER), such as NewGeneration, SourceChanged, DriftCheck, Retry, RecoveredFrom.',
     }),
     recoveredFrom: Type.Optional(Type.String({ description: 'Name of the lost Run that this one continues.' })),
     approvedPlan: Type.Optional(

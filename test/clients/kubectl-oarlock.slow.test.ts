@@ -123,6 +123,10 @@ describe('kubectl with the kinds of Oarlock', { skip: skipWithoutClient('kubectl
       await output('get runs -l oarlock.dev/stack=hello'),
       /^NAME +TYPE +PHASE +REASON +AGE\nhello-\w{5}-1 +Apply +Succeeded +<none> +\d+s\n$/,
     )
+    match(
+      await output('get runs -o wide'),
+      /^NAME +TYPE +PHASE +REASON +AGE +STACK +TRIGGER .*\nhello-\w{5}-1 +Apply .* hello +NewGeneration /m,
+    )
     match(await output('get runs --field-selector=metadata.namespace=default -A'), /^NAMESPACE/)
     match(
       await output('get workerpools'),
