@@ -39,6 +39,7 @@ export { RequestedPool } from './requested-pool.ts'
 export {
   currentFailure,
   domainFailure,
+  failingDomains,
   initialStartState,
   type StartFailure,
   type StartFailureReason,
