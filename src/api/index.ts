@@ -46,7 +46,7 @@ export {
   workersNamespace,
 } from './names.ts'
 export { oarlockCommand } from './oarlock-command.ts'
-export { formatPendingOperations, listPendingOperations, type PendingOperations } from './pending-operations.ts'
+export { formatInterruption, formatPendingOperations, listPendingOperations, type PendingOperations } from './pending-operations.ts'
 export {
   type BlockedReason,
   blockedReasons,

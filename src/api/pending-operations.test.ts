@@ -1,6 +1,6 @@
 import { deepEqual, equal } from 'node:assert/strict'
 import { test } from 'node:test'
-import { formatPendingOperations, listPendingOperations } from './pending-operations.ts'
+import { formatInterruption, formatPendingOperations, listPendingOperations } from './pending-operations.ts'
 
 const operation = (index: number, type = 'creating') => ({ type, urn: `urn:pulumi:dev::shop::web:Group$aws:s3/bucket:Bucket::b${index}` })
 const many = (count: number) => Array.from({ length: count }, (_, index) => operation(index))
@@ -24,4 +24,18 @@ test('a message names 5 operations', () => {
   equal(seven.startsWith('7 operations were interrupted, and their results are unknown: creating aws:s3/bucket:Bucket b0, '), true)
   equal(seven.endsWith('b4 and 2 more'), true)
   equal(formatPendingOperations({ count: 1, operations: [{ type: 'creating', urn: 'short' }] }).endsWith('creating short'), true)
+})
+
+test('a message of terraform and opentofu names resources that may exist twice', () => {
+  const creating = (count: number) =>
+    listPendingOperations(Array.from({ length: count }, (_, index) => ({ type: 'creating', urn: `aws_instance.a["a::b::c::${index}"]` })))!
+  equal(
+    formatInterruption('opentofu', creating(1)),
+    '1 creation was in progress, and the resource may exist twice after the next Run: aws_instance.a["a::b::c::0"]',
+  )
+  equal(formatInterruption('terraform', creating(7)).endsWith('aws_instance.a["a::b::c::4"] and 2 more'), true)
+  equal(
+    formatInterruption('pulumi', { count: 1, operations: [operation(1)] }),
+    formatPendingOperations({ count: 1, operations: [operation(1)] }),
+  )
 })

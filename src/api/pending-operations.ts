@@ -22,14 +22,14 @@ export const pendingOperationsSchema = Type.Object(
           maxLength: 64,
           description: 'What was being done with the resource: creating, updating, deleting or reading.',
         }),
-        urn: Type.String({ maxLength: maxUrnChars, description: 'URN of the resource.' }),
+        urn: Type.String({ maxLength: maxUrnChars, description: 'URN of the resource; engines terraform and opentofu: its address.' }),
       }),
       { maxItems: maxListedOperations, description: `The first ${maxListedOperations} of them.` },
     ),
   },
   {
     description:
-      'Engine pulumi: operations that had begun when the CLI ended, so that only the provider knows their result. Unset: there are none. spec.pulumi.pendingCreates of the Stack decides what happens to creations; the next Run finds out about the others.',
+      'Operations that had begun when the engine ended, so that only the provider knows their result. Unset: there are none. Engine pulumi: spec.pulumi.pendingCreates of the Stack decides what happens to creations; the next Run finds out about the others. Engines terraform and opentofu: creations, as the worker has reported them at most half a second before it was lost; while the Run is active, those in progress. The next Run creates these resources again, so they may exist twice: docs/state.md.',
   },
 )
 
@@ -54,6 +54,19 @@ export function formatPendingOperations({ count, operations }: PendingOperations
       ? '1 operation was interrupted, and its result is unknown'
       : `${count} operations were interrupted, and their results are unknown`
   return `${what}: ${named.join(', ')}${rest}`
+}
+
+/**
+ * What a message of a Run of `engine` names of the operations that were interrupted. Pulumi records them in its state and does not repeat a creation; Terraform
+ * and OpenTofu do neither.
+ */
+export function formatInterruption(engine: string, pending: PendingOperations): string {
+  if (engine === 'pulumi') return formatPendingOperations(pending)
+  const { count, operations } = pending
+  const named = operations.slice(0, maxNamedOperations).map(({ urn }) => truncateText(urn, maxNameChars))
+  const rest = count > named.length ? ` and ${count - named.length} more` : ''
+  const what = count === 1 ? '1 creation was in progress, and the resource' : `${count} creations were in progress, and the resources`
+  return `${what} may exist twice after the next Run: ${named.join(', ')}${rest}`
 }
 
 /** `aws:s3/bucket:Bucket logs` of `urn:pulumi:dev::shop::web:Group$aws:s3/bucket:Bucket::logs`. */

@@ -168,6 +168,11 @@ const status = Type.Object({
         'Why workers cannot be started, in short: the reason of condition Ready, after the namespace if only the Pods of a namespace do not start, such as `shop: QuotaExceeded`. Unset: they can be started.',
     }),
   ),
+  outdated: Type.Optional(
+    count(
+      'Number of workers whose Pod was created from another template than the present one, for mode Pod and lifecycle Warm. `oarlock drain --pool NAME` replaces them.',
+    ),
+  ),
   started: Type.Optional(
     count(
       'The highest number that was claimed for a worker that is a Pod or is requested of another host. It is part of its name and is never used again; in a long queue numbers are claimed in advance.',
@@ -197,6 +202,7 @@ export const workerPoolResource = defineResource({
     { name: 'Problem', jsonPath: '.status.problem' },
     { name: 'Mode', jsonPath: '.spec.mode', priority: 1 },
     { name: 'Desired', jsonPath: '.status.desired', type: 'integer', priority: 1 },
+    { name: 'Outdated', jsonPath: '.status.outdated', type: 'integer', priority: 1 },
     { name: 'Message', jsonPath: '.status.conditions[?(@.type=="Ready")].message', priority: 1 },
   ],
 })

@@ -1,4 +1,4 @@
-import { assignedFinalizer, isMutating } from '../../api/index.ts'
+import { assignedFinalizer, formatInterruption, isMutating } from '../../api/index.ts'
 import { rfc3339 } from '../../kubernetes/object/index.ts'
 import type { DispatchAction } from './dispatch-action.ts'
 import type { ObjectVersion } from './object-version.ts'
@@ -49,10 +49,12 @@ function cleanupOf(run: RunRecord, { runs, leaseDurationOf, describeWorker, nowM
 }
 
 function end(run: RunRecord, phase: 'Canceled' | 'Lost', reason: string, message: string, nowMs: number): DispatchAction {
-  const { object, subject, type, requested } = run
-  // The state of other engines does not name what was interrupted.
+  const { object, subject, type, requested, pendingOperations } = run
+  // The state of Pulumi names what was interrupted; of other engines the worker has reported it.
   const mayBeInterrupted = phase === 'Lost' && isMutating(type) && requested.stack.engine === 'pulumi'
-  const status = { phase, reason, message, finishedAt: rfc3339(nowMs) }
+  const isLost = phase === 'Lost' && pendingOperations !== undefined
+  const text = isLost ? `${message}; ${formatInterruption(requested.stack.engine, pendingOperations)}` : message
+  const status = { phase, reason, message: text, finishedAt: rfc3339(nowMs) }
   return { kind: 'PatchRunStatus', object, status, ...(mayBeInterrupted && { interrupted: subject }) }
 }
 

@@ -1,6 +1,7 @@
 import {
   cacheKey,
   dependencyCacheKey,
+  type PendingOperations,
   type Run,
   type RunPhase,
   type RunSpec,
@@ -36,6 +37,8 @@ export type RunRecord = {
   reason: string | undefined
   message: string | undefined
   queuePosition: number | undefined
+  /** What its worker has begun, as it reported last. */
+  pendingOperations: PendingOperations | undefined
   // What was decided for it:
   /** The Worker whose load includes it: the one that it is assigned to, or that its assignment is being written for. */
   loadedOn: string | undefined
@@ -115,5 +118,6 @@ function observedFields(run: Run) {
     reason: status?.reason,
     message: status?.message,
     queuePosition: status?.queuePosition,
+    pendingOperations: status?.pendingOperations,
   }
 }

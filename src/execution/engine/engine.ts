@@ -88,8 +88,9 @@ export type EngineContext = {
   signal: AbortSignal
   /** Appends one line, without newline, to the Run's log. */
   log(line: string): void
-  progress(progress: { done: number; total: number; current?: string }): void
-  /** pulumi: the operations of the state that were interrupted, for the status of the Run. The last call counts. `isOwn`: by this Run. */
+  /** `creating`: resources whose creation is in progress, if a next Run would create them again. */
+  progress(progress: { done: number; total: number; current?: string; creating?: readonly string[] }): void
+  /** Operations that were interrupted, for the status of the Run. The last call counts. `isOwn`: by this Run. */
   pendingOperations(operations: readonly { readonly type: string; readonly urn: string }[], options: { isOwn: boolean }): void
   client: Client
   /** manifests: the content of the kubeconfig of the target cluster. Default: the cluster of `client`. */

@@ -101,6 +101,10 @@ export class WorkerInventory {
     return pool ? { workers: pool.members.size, busy: pool.busy, idle: pool.idle } : noWorkers
   }
 
+  *workersOf(poolName: string): Generator<Worker> {
+    for (const { worker } of this.#members(poolName)) yield worker
+  }
+
   /** The idle Workers of a pool that would accept a Run now. */
   idle(poolName: string): Worker[] {
     return [...this.#members(poolName)].filter(({ isIdle }) => isIdle).map(({ worker }) => worker)

@@ -16,7 +16,7 @@ const failure = { reason: 'Unschedulable', message: 'no node' } as const
 const starts = new Map([['p', withStartFailing(withStarted(withStarted(initialStartState, 'w1', 0), 'w2', 0), 'w1', failure)]])
 
 const decide = (nowMs: number, startable: number) => {
-  const inventory = { pools: () => ['p'], count: () => ({ workers: 0, busy: 0, idle: 0 }), idle: () => [] }
+  const inventory = { pools: () => ['p'], count: () => ({ workers: 0, busy: 0, idle: 0 }), idle: () => [], workersOf: () => [] }
   const demand = new Map([['p', { queued: startable, startable }]])
   const { withdraw, start, requeueAfterMs } = decidePools({ demand, inventory, pools: [pool], starts, nowMs })
   return { withdraw, start, requeueAfterMs }

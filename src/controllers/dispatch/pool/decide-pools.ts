@@ -1,5 +1,6 @@
 import { defaults, type Worker, type WorkerPool, type WorkerPoolSpec } from '../../../api/index.ts'
 import { parseDuration } from '../../../kubernetes/object/index.ts'
+import { outdatedWorkers } from './pod-template.ts'
 import type { StartState } from './start-state.ts'
 import { warmMinimum } from './warm-minimum.ts'
 
@@ -21,6 +22,8 @@ export type PoolsInput = {
     count(pool: string): { readonly workers: number; readonly busy: number; readonly idle: number }
     /** The idle Workers of a pool that would accept a Run now. */
     idle(pool: string): readonly Worker[]
+    /** All registered Workers of a pool. */
+    workersOf(pool: string): Iterable<Worker>
   }
   readonly pools: readonly WorkerPool[]
   /** By pool: workers that were started and have not registered, and the outcome of recent starts. */
@@ -34,6 +37,8 @@ export type PoolStatusCounts = {
   readonly starting: number
   readonly workers: number
   readonly desired: number
+  /** Warm Pods of an earlier template; undefined: the pool has none. */
+  readonly outdated?: number
 }
 
 /**
@@ -166,7 +171,8 @@ export function decidePools({ demand, inventory, pools, starts, nowMs }: PoolsIn
     const starting = state?.starting.length ?? 0
     const size = decidePoolSize({ spec: pool.spec, startable, needed, workers, busy, idle, min: minimum.min, state, nowMs })
     const { desired, surplus } = size
-    statusCounts.set(name, { queued, busy, starting, workers, desired })
+    const outdated = outdatedWorkers(pool, () => inventory.workersOf(name))
+    statusCounts.set(name, { queued, busy, starting, workers, desired, ...(outdated !== undefined && { outdated }) })
 
     const withdrawn = withdrawFailing(state, surplus, idleTimeoutMs(pool))
     if (mode !== 'External' || pool.spec.idleTimeout !== undefined) drainIdle(name, surplus - withdrawn, idleTimeoutMs(pool), 'Idle')

@@ -22,7 +22,7 @@ export function poolStatusOf({ pool, counts, starts, specError, nowMs }: PoolSta
   const { problem, ...readiness } = poolReadiness(starts, specError)
   const ready = { type: 'Ready', ...readiness, observedGeneration: generation } as const
   const conditions = setCondition(pool.status?.conditions, ready, nowMs)
-  const { problem: _, ...previous } = pool.status ?? {}
+  const { problem: _, outdated: _o, ...previous } = pool.status ?? {}
   const status: WorkerPoolStatus = {
     ...{ ...previous, ...counts, observedGeneration: generation, conditions },
     ...(problem !== undefined && { problem }),

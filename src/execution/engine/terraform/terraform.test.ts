@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, symlinkSync } from 'node:fs'
 import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { createProcessRunner } from '../../workspace/index.ts'
 import type { EngineContext } from '../engine.ts'
 import type { EngineError } from '../engine-error.ts'
 import { createEngineHarness, engineTestEnv } from '../engine-harness.testing.ts'
@@ -283,6 +284,32 @@ resource "terraform_data" "slow" {
     await assert.rejects(engine.apply(context, plan), rejectsWith({ reason: 'Interrupted', retryable: true }))
     assert.match(meanwhile, /"fast"/, 'the state is written after every resource, which state streaming depends on')
     assert.match(await readFile(harness.context.statePath ?? '', 'utf8'), /"fast"/)
+  })
+
+  test(nameOf('an apply that is killed reports the creations that were in progress'), { skip }, async t => {
+    const files = {
+      'main.tf': `resource "terraform_data" "fast" {}
+resource "terraform_data" "slow" {
+  depends_on = [terraform_data.fast]
+  provisioner "local-exec" { command = "sleep 60" }
+}
+`,
+    }
+    const harness = await createEngineHarness(t, files, { spec: { engine: flavor.name } })
+    const plan = await planned(harness.context)
+    const home = dirname(harness.context.directory)
+    const kill = (group: number) => void process.kill(-group, 'SIGKILL')
+    const reported: unknown[] = []
+    const context: EngineContext = {
+      ...harness.context,
+      run: createProcessRunner({ runUid: `killed-${process.pid}`, home, tmp: home, interrupt: kill }),
+      log: line => line.includes("slow: Provisioning with 'local-exec'") && harness.abort.abort(),
+      pendingOperations: (operations, options) => void reported.push(operations, options),
+    }
+    await assert.rejects(engine.apply(context, plan))
+    assert.deepEqual(reported, [[{ type: 'creating', urn: 'terraform_data.slow' }], { isOwn: true }])
+    const steps = harness.progress as { creating?: readonly string[] }[]
+    assert.deepEqual(steps.at(-1)?.creating, ['terraform_data.slow'])
   })
 
   test(nameOf('a refresh-only plan has no changes when the resources are unchanged'), { skip }, async t => {

@@ -150,10 +150,17 @@ class TerraformEngine implements Engine {
     const vars = isAtLeast(binary.version, this.#flavor.planTakesVariables) ? [`-var-file=${variables.path}`] : []
     const progress = createUiProgress()
     const args = ['apply', '-json', '-input=false', ...vars, ...parallelism(context), ...locking(context), file]
-    const applied = await this.#cli.stream(context, binary, args, variables, event => {
-      const now = progress.add(event)
-      if (now) context.progress(now)
-    })
+    let applied: CliResult
+    try {
+      applied = await this.#cli.stream(context, binary, args, variables, event => {
+        const now = progress.add(event)
+        if (now) context.progress(now)
+      })
+    } finally {
+      // It was killed: otherwise it waits for what it has begun.
+      const operations = progress.creating.map(address => ({ type: 'creating', urn: address }))
+      if (operations.length > 0) context.pendingOperations(operations, { isOwn: true })
+    }
     const unsaved = await recoverErroredState(context, this.#flavor, errored =>
       this.#cli.stream(context, binary, ['state', 'push', errored]),
     )

@@ -81,9 +81,34 @@ test('an apply reports 3 of 3 steps and the current resource', () => {
   const progress = createUiProgress()
   const steps = readAll('apply-create').flatMap(({ event }) => progress.add(event) ?? [])
   assert.deepEqual([steps[0]?.done, steps[0]?.total], [0, 3])
-  assert.deepEqual(steps.at(-1), { done: 3, total: 3 })
+  assert.deepEqual(steps.at(-1), { done: 3, total: 3, creating: [] })
   assert.ok(steps.some(({ current }) => current?.startsWith('terraform_data.part[')))
   assert.ok(steps.every(({ done, total }) => done <= total))
+})
+
+test('a creation is in progress from its start until it has completed or failed', () => {
+  const part = (index: number) => `terraform_data.part[${index}]`
+  const progress = createUiProgress()
+  const inProgress = readAll('apply-create').flatMap(({ event }) => (progress.add(event) ? [progress.creating.length] : []))
+  assert.ok(inProgress.includes(3) && inProgress.at(-1) === 0, inProgress.join())
+  const interrupted = createUiProgress()
+  for (const { event } of readAll('apply-create')) {
+    if (event.kind === 'finished' && event.address.startsWith('terraform_data.part')) break
+    interrupted.add(event)
+  }
+  assert.deepEqual([...interrupted.creating].sort(), [part(0), part(1)])
+  const failed = createUiProgress()
+  for (const { event } of readAll('apply-failed')) failed.add(event)
+  assert.deepEqual(failed.creating, [])
+})
+
+test('an update and a deletion are no creations', () => {
+  const progress = createUiProgress()
+  for (const action of ['update', 'delete', 'create']) {
+    const hook = { resource: { addr: `a.${action}` }, action }
+    progress.add(readUiLine(JSON.stringify({ type: 'apply_start', hook })).event)
+  }
+  assert.deepEqual(progress.creating, ['a.create'])
 })
 
 test('the log has the text of every event and the source snippet of an error', () => {

@@ -4,8 +4,11 @@ import type { Diagnostic } from '../diagnostics.ts'
 /** The meaning of one line of Terraform's `-json` output. */
 export type UiEvent =
   | { kind: 'planned'; address: string; steps: number }
-  | { kind: 'started'; address: string }
+  /** `isCreation`: it makes a resource that no state has yet. */
+  | { kind: 'started'; address: string; isCreation: boolean }
   | { kind: 'finished'; address: string }
+  /** The provider has reported an error. */
+  | { kind: 'failed'; address: string }
   | { kind: 'summary'; add: number; change: number; destroy: number; operation: string }
   | { kind: 'diagnostic'; diagnostic: Diagnostic; address: string | undefined }
   | { kind: 'other' }
@@ -41,9 +44,11 @@ function readEvent(message: Record<string, unknown>): UiEvent {
       return { kind: 'planned', address: addressOf(change.resource), steps }
     }
     case 'apply_start':
-      return { kind: 'started', address: addressOf(hook.resource) }
+      return { kind: 'started', address: addressOf(hook.resource), isCreation: hook.action === 'create' }
     case 'apply_complete':
       return { kind: 'finished', address: addressOf(hook.resource) }
+    case 'apply_errored':
+      return { kind: 'failed', address: addressOf(hook.resource) }
     case 'change_summary': {
       const changes = isJsonObject(message.changes) ? message.changes : {}
       const count = (name: string) => (typeof changes[name] === 'number' ? changes[name] : 0)

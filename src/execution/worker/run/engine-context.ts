@@ -1,4 +1,4 @@
-import { isMutating, type Run } from '../../../api/index.ts'
+import { isMutating, listPendingOperations, type Run } from '../../../api/index.ts'
 import type { Client } from '../../../kubernetes/client/index.ts'
 import type { Json } from '../../../kubernetes/object/index.ts'
 import type { StateClient } from '../../../stores/state/index.ts'
@@ -69,7 +69,11 @@ export function createEngineContext(options: EngineContextOptions): EngineContex
     run: programs.run,
     signal: stopper.signal,
     log: line => log.append(line),
-    progress: progress => reporter.reportProgress(progress.current ? { ...progress, current: log.mask(progress.current) } : progress),
+    progress: ({ current, creating, ...counts }) =>
+      reporter.reportProgress(
+        { ...counts, ...(current !== undefined && { current: log.mask(current) }) },
+        creating && listPendingOperations(creating.map(address => ({ type: 'creating', urn: log.mask(address) }))),
+      ),
     pendingOperations: options.pendingOperations,
     client,
     kubeconfig: inputs.kubeconfig,

@@ -1,7 +1,7 @@
 import {
   defaults,
   dependencyCacheKey,
-  formatPendingOperations,
+  formatInterruption,
   isMutating,
   listPendingOperations,
   type PolicyViolation,
@@ -220,7 +220,7 @@ class RunExecution {
       showProgram: path => isolation.addProgram(path),
       atEnd: release => void this.#releases.push(release),
       pendingOperations: (operations, { isOwn }) => {
-        this.#pendingOperations = listPendingOperations(operations)
+        this.#pendingOperations = listPendingOperations(operations.map(({ type, urn }) => ({ type, urn: log.mask(urn) })))
         this.#hasInterrupted = isOwn
       },
       state: this.#state,
@@ -351,7 +351,7 @@ class RunExecution {
         log: await unlessAborted(log.close(), writeSignal),
       }
       if (this.#pendingOperations && this.#hasInterrupted && result.phase !== 'Succeeded')
-        status.message = `${status.message}; ${formatPendingOperations(this.#pendingOperations)}`
+        status.message = `${status.message}; ${formatInterruption(run.spec.stack.engine, this.#pendingOperations)}`
       // Masked first: half a secret is no longer recognized as one.
       if (status.message) status.message = truncateText(log.mask(status.message), maxMessageChars)
       const isUnsaved = this.#stateFile?.isUnsaved === true

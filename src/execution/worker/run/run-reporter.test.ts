@@ -1,9 +1,9 @@
 import { deepEqual, equal, rejects } from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Run, RunStatus } from '../../../api/index.ts'
+import type { PendingOperations, Run, RunStatus } from '../../../api/index.ts'
 import type { Client } from '../../../kubernetes/client/index.ts'
-import { coalesceDelayMs, firstReportDelayMs, RunReporter } from './run-reporter.ts'
+import { coalesceDelayMs, firstReportDelayMs, progressIntervalMs, RunReporter } from './run-reporter.ts'
 
 function createReporter(t: TestContext, status: Partial<RunStatus> | undefined = undefined) {
   t.mock.timers.enable({ apis: ['setTimeout'] })
@@ -85,4 +85,35 @@ test('a pending report is rejected once the Run belongs to another worker', asyn
   await pass(firstReportDelayMs)
   await rejected
   deepEqual(written, [])
+})
+
+const creating: PendingOperations = { count: 1, operations: [{ type: 'creating', urn: 'aws_instance.a' }] }
+
+test('creations in progress are written soon, also before the first phase is due, and removed when they have ended', async t => {
+  const { reporter, written, pass } = createReporter(t)
+  void reporter.reportStarted()
+  void reporter.reportPhaseSoon({ phase: 'Applying' })
+  reporter.reportProgress({ done: 0, total: 2 }, creating)
+  await pass(progressIntervalMs)
+  deepEqual(
+    written.map(({ phase, pendingOperations }) => [phase, pendingOperations]),
+    [['Applying', creating]],
+  )
+  reporter.reportProgress({ done: 1, total: 2 })
+  await pass(progressIntervalMs)
+  deepEqual(written[1], { progress: { done: 1, total: 2 }, pendingOperations: null })
+})
+
+test('the result removes creations that were reported, unless it lists them', async t => {
+  for (const own of [undefined, creating]) {
+    const { reporter, written, pass } = createReporter(t)
+    reporter.reportProgress({ done: 0, total: 1 }, creating)
+    await pass(progressIntervalMs)
+    await reporter.reportPhase({ phase: 'Failed', ...(own && { pendingOperations: own }) })
+    deepEqual(
+      written.map(({ pendingOperations }) => pendingOperations),
+      [creating, own ?? null],
+    )
+    t.mock.timers.reset()
+  }
 })

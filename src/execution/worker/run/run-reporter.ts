@@ -1,5 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { clearedPendingStatus, isEnded, type Run, type RunStatus, runPhases, runResource } from '../../../api/index.ts'
+import {
+  clearedPendingStatus,
+  endedPhases,
+  isEnded,
+  type PendingOperations,
+  type Run,
+  type RunStatus,
+  runPhases,
+  runResource,
+} from '../../../api/index.ts'
 import { type Client, ConnectionError, compareResourceVersions } from '../../../kubernetes/client/index.ts'
 import { equalJson, isReason, rfc3339, StatusError } from '../../../kubernetes/object/index.ts'
 import { exponentialDelayMs } from '../../../kubernetes/util/index.ts'
@@ -22,6 +31,8 @@ const retryBackoff = { minMs: 50, maxMs: 1_000 }
 /** A partial status; null removes a field. */
 type Report = { readonly [Field in keyof RunStatus]?: RunStatus[Field] | null } & { readonly phase: RunStatus['phase'] }
 
+type ProgressReport = Pick<Report, 'progress' | 'pendingOperations'>
+
 export type RunReporterOptions = {
   client: Client
   run: Run
@@ -41,11 +52,15 @@ export class RunReporter {
   readonly #key: { name: string; namespace: string }
   #run: Run
   #queue: Promise<unknown> = Promise.resolve()
-  #progress: RunStatus['progress']
+  #progress: ProgressReport | undefined
+  /** The status may list operations that were in progress: a later write replaces or removes them. */
+  #hasReportedOperations = false
   #progressTimer: NodeJS.Timeout | undefined
   #progressAtMs = 0
   /** Included in the next write. */
-  #pending: { readonly report: Report; readonly timer: NodeJS.Timeout; readonly written: PromiseWithResolvers<void> } | undefined
+  #pending:
+    | { readonly report: Report; readonly dueMs: number; readonly timer: NodeJS.Timeout; readonly written: PromiseWithResolvers<void> }
+    | undefined
   #isClosed = false
 
   constructor(options: RunReporterOptions) {
@@ -88,7 +103,8 @@ export class RunReporter {
     const pending = this.#pending
     this.#pending = undefined
     clearTimeout(pending?.timer)
-    const writing = this.#enqueue(() => this.#write({ ...pending?.report, ...report }))
+    const cleared = this.#hasReportedOperations && endedPhases.includes(report.phase) ? { pendingOperations: null } : {}
+    const writing = this.#enqueue(() => this.#write({ ...pending?.report, ...cleared, ...report }))
     if (pending) writing.then(pending.written.resolve, pending.written.reject)
     await writing
   }
@@ -111,8 +127,9 @@ export class RunReporter {
   /** A report that is pending already keeps its time. */
   #reportIn(delayMs: number, report: Report): Promise<void> {
     const timer = this.#pending?.timer ?? setTimeout(() => void this.#reportPending(), delayMs)
+    const dueMs = this.#pending?.dueMs ?? performance.now() + delayMs
     const written = this.#pending?.written ?? Promise.withResolvers<void>()
-    this.#pending = { report: { ...this.#pending?.report, ...report }, timer, written }
+    this.#pending = { report: { ...this.#pending?.report, ...report }, dueMs, timer, written }
     return written.promise
   }
 
@@ -120,16 +137,33 @@ export class RunReporter {
     return this.#pending ? this.reportPhase(this.#pending.report).catch(() => {}) : Promise.resolve()
   }
 
-  /** Reports progress, rate-limited, together with a pending phase; only the newest is written. Never fails. */
-  reportProgress(progress: NonNullable<RunStatus['progress']>): void {
+  /**
+   * Reports progress, rate-limited, together with a pending phase; only the newest is written. Never fails.
+   * @param operations those in progress whose result is not known without this worker: they are written within {@link progressIntervalMs}, also if
+   * a pending phase is due later.
+   */
+  reportProgress(progress: NonNullable<RunStatus['progress']>, operations?: PendingOperations): void {
+    const report: ProgressReport = {
+      progress,
+      ...((operations || this.#hasReportedOperations) && { pendingOperations: operations ?? null }),
+    }
+    if (operations) this.#hasReportedOperations = true
     if (this.#pending) {
-      this.#pending = { ...this.#pending, report: { ...this.#pending.report, progress } }
+      this.#pending = { ...this.#pending, report: { ...this.#pending.report, ...report } }
+      if (operations) this.#reportPendingWithin(progressIntervalMs)
       return
     }
-    this.#progress = progress
+    this.#progress = report
     if (this.#progressTimer || this.#isClosed) return
     const waitMs = Math.max(0, this.#progressAtMs + progressIntervalMs - performance.now())
     this.#progressTimer = setTimeout(() => this.#flushProgress(), waitMs)
+  }
+
+  #reportPendingWithin(delayMs: number): void {
+    const pending = this.#pending
+    if (!pending || performance.now() + delayMs >= pending.dueMs) return
+    clearTimeout(pending.timer)
+    this.#pending = { ...pending, dueMs: performance.now() + delayMs, timer: setTimeout(() => void this.#reportPending(), delayMs) }
   }
 
   #flushProgress(): void {
@@ -140,7 +174,7 @@ export class RunReporter {
       if (!progress || !this.#options.mayWrite() || isEnded(this.#run)) return
       this.#progress = undefined
       try {
-        await this.#attempt({ progress })
+        await this.#attempt(progress)
       } catch (error) {
         if (isReason(error, 'Conflict')) this.#run = await this.#get()
       }

@@ -1,4 +1,5 @@
 import {
+  annotations,
   checkWorkerLabels,
   defaults,
   isPodAccountName,
@@ -10,6 +11,7 @@ import {
   type WorkerPool,
 } from '../../../../api/index.ts'
 import { isJsonObject, type JsonObject, parseDuration } from '../../../../kubernetes/object/index.ts'
+import { podTemplateDigest } from '../pod-template.ts'
 import { StartError, type WorkerPurpose } from '../pool-driver.ts'
 import { workerEnvironment } from '../worker-environment.ts'
 import { disruptionMarks } from './decide-disruption.ts'
@@ -48,6 +50,7 @@ export function makeWorker(pool: WorkerPool, name: string, purpose?: WorkerPurpo
     metadata: {
       name,
       labels: { ...templateLabels(pool), [labels.pool]: pool.metadata.name, [labels.worker]: name },
+      annotations: { [annotations.podTemplate]: podTemplateDigest(pool) },
     },
     spec: {
       ...{ pool: pool.metadata.name, slots, lifecycle, start: true, pod },
