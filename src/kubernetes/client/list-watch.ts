@@ -183,7 +183,7 @@ class ListWatch<Body> {
       const advance = (resourceVersion: string) => {
         events++
         // What decideListWatch returns for 'advanced', without its cost per event.
-        this.#state = { resourceVersion, failures: 0 }
+        this.#state = { resourceVersion, failures: 0, expirations: 0 }
       }
       const deliver = (event: WatchEvent<KubeObject<Body>>) => {
         this.#options.onEvent(event)

@@ -1,6 +1,7 @@
 /** When a manager is ready, at a server that rejects requests. */
-import { deepEqual, match } from 'node:assert/strict'
+import { deepEqual, equal, match } from 'node:assert/strict'
 import { test } from 'node:test'
+import { Registry } from 'prom-client'
 import { eventually } from '../../../test/support/eventually.ts'
 import { InMemoryApi } from '../../../test/support/in-memory-api.ts'
 import { respondStatus } from '../../../test/support/scripted-server.ts'
@@ -59,6 +60,31 @@ for (const [code, reason] of [
     })
   })
 }
+
+test('a manager whose server fails stays ready with its caches, and a metric shows for how long they have failed', async () => {
+  const registry = new Registry()
+  await withManager(
+    async (api, manager) => {
+      manager.informer(configMapResource)
+      await manager.start()
+      await eventually(() => api.watchers === 1, 'the watch')
+      const failingSeconds = async () => {
+        const [value] = (await registry.getSingleMetric('controller_cache_failing_seconds')?.get())?.values ?? []
+        deepEqual(value?.labels, { resource: 'configmaps', cluster: '' })
+        return value?.value ?? Number.NaN
+      }
+      equal(await failingSeconds(), 0)
+      const accept = reject(api, '/configmaps', 503, 'ServiceUnavailable')
+      api.breakWatches()
+      const first = await eventually(failingSeconds, seconds => seconds > 0)
+      await eventually(failingSeconds, seconds => seconds > first + 0.03)
+      deepEqual(manager.readyz(), { ok: true, reasons: [], publicReasons: [] })
+      accept()
+      await eventually(failingSeconds, seconds => seconds === 0)
+    },
+    { registry },
+  )
+})
 
 test('a manager is not ready while it cannot contend for leadership, and ready while another process leads', async () => {
   const leaderElection = {
