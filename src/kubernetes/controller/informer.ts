@@ -8,6 +8,7 @@ import type { Feed, InformerSource } from './informer-source.ts'
 import { ObjectIndex } from './object-index.ts'
 import { ObjectStore } from './object-store.ts'
 import { PendingWrites } from './pending-writes.ts'
+import { causeOf, RepeatedWarnings } from './repeated-warnings.ts'
 import { type Selection, selectionTest, shardMemberTest } from './selection.ts'
 import { Tombstones } from './tombstones.ts'
 
@@ -74,6 +75,7 @@ export class Informer<Body = { [field: string]: unknown }> {
   #lastError: Error | undefined
   /** When the first of the failures began that {@link lastError} is the last of. */
   #failingSinceMs: number | undefined
+  readonly #warnings = new RepeatedWarnings(() => this.#nowMs())
 
   constructor(parts: InformerParts<Body>) {
     const { client, resource, log = silentLog, indexes = {} } = parts
@@ -170,12 +172,17 @@ export class Informer<Body = { [field: string]: unknown }> {
       skipLine: line => this.#skip(part, line),
       // A kind that does not change has no event that would show it.
       onWatching: () => this.#succeeded(),
-      onError: (error, retryInMs) => {
-        this.#failingSinceMs ??= this.#nowMs()
-        this.#lastError = isReason(error, 'NotFound') ? this.#missing(error) : coerceError(error)
-        this.#log.warn({ err: this.#lastError, retryInMs: Math.round(retryInMs) }, 'list+watch failed, retrying')
-      },
+      onError: (thrown, retryInMs, verb) => this.#failed(thrown, retryInMs, verb),
     })
+  }
+
+  #failed(thrown: unknown, retryInMs: number, verb: 'list' | 'watch'): void {
+    this.#failingSinceMs ??= this.#nowMs()
+    const error = coerceError(thrown)
+    this.#lastError = isReason(error, 'NotFound') ? this.#missing(error) : error
+    const repeated = this.#warnings.next(`${verb} ${causeOf(error)}`)
+    const fields = { verb, err: this.#lastError, retryInMs: Math.round(retryInMs), ...(repeated && { repeated }) }
+    this.#log[repeated === undefined ? 'debug' : 'warn'](fields, 'list+watch failed, retrying')
   }
 
   /** Listing a kind that exists never returns NotFound, so the kind itself is missing. */
@@ -378,6 +385,8 @@ export class Informer<Body = { [field: string]: unknown }> {
   }
 
   #succeeded(): void {
+    if (this.#failingSinceMs === undefined) return
+    this.#log.info({ failedForMs: Math.round(this.failingMs) }, 'list+watch works again')
     this.#lastError = undefined
     this.#failingSinceMs = undefined
   }
