@@ -1,5 +1,5 @@
 /** Which keys a member of a ring reconciles when objects are deleted, created again or not created yet. */
-import { deepEqual, equal } from 'node:assert/strict'
+import { deepEqual, equal, ok } from 'node:assert/strict'
 import { test } from 'node:test'
 import { configMapResource } from '../src/kubernetes/client/index.ts'
 import { applyOwned, bucketLabel, bucketOf, createOrPatch } from '../src/kubernetes/controller/index.ts'
@@ -80,6 +80,21 @@ test('a deleted object is reconciled again when its reconcile asks for it, and w
   await eventually(() => !maps.has(key), 'the deletion of the child')
   gate.resolve()
   await eventually(() => deletions.length === 3, 'a reconcile for the child')
+})
+
+test('the keys of a bucket that a member gains are reconciled although its own keys keep it busy', async () => {
+  const members = await fleet.startTwo(async () => {
+    await new Promise(resolve => setTimeout(resolve, 2))
+    return { requeueAfterMs: 0 }
+  })
+  const boats = await Promise.all(Array.from({ length: 60 }, (_, index) => fleet.create(`boat-${index}`)))
+  const [left, right] = members
+  const ofRight = boats.filter(boat => owns(right, boat)).map(({ metadata }) => `${namespace}/${metadata.name}`)
+  // More than its workers, so that one of its own keys always waits.
+  ok(boats.length - ofRight.length > 10 && ofRight.length > 0, `${ofRight.length} of ${boats.length}`)
+  await eventually(() => left.reconciled.size === boats.length - ofRight.length, 'the own keys')
+  await right.manager.stop({ graceMs: 1_000 })
+  await eventually(() => ofRight.every(each => left.reconciled.has(each)), 'the gained keys')
 })
 
 test('createOrPatch of an owned object adds its bucket and keeps its other labels', async () => {

@@ -2,9 +2,9 @@ import { type Backoff, jitteredDelayMs } from '../util/backoff.ts'
 
 /**
  * The state of a list+watch. `resourceVersion` is the version up to which everything was delivered; undefined means that
- * the next step is a list. `failures` counts consecutive failures.
+ * the next step is a list. `failures` counts consecutive failures, `expirations` the 410s since a watch last delivered an event or lasted.
  */
-export type ListWatchState = { readonly resourceVersion: string | undefined; readonly failures: number }
+export type ListWatchState = { readonly resourceVersion: string | undefined; readonly failures: number; readonly expirations: number }
 
 /** What just happened. Durations are measured by the caller with a monotonic clock. */
 export type ListWatchInput =
@@ -28,7 +28,7 @@ export type ListWatchError =
 /** What to do after `delayMs`: a list, or a watch from `state.resourceVersion`. */
 export type ListWatchDecision = { state: ListWatchState; action: 'list' | 'watch'; delayMs: number }
 
-export const initialListWatchState: ListWatchState = { resourceVersion: undefined, failures: 0 }
+export const initialListWatchState: ListWatchState = { resourceVersion: undefined, failures: 0, expirations: 0 }
 
 /** A shorter watch without an event counts as a failure: otherwise a broken server would be polled in a tight loop. */
 const shortWatchMs = 1_000
@@ -46,28 +46,32 @@ export function decideListWatch(state: ListWatchState, input: ListWatchInput, ba
       // A successful list does not reset the failures: a server may answer every list and reject every watch.
       return step({ ...state, resourceVersion: input.resourceVersion }, 0)
     case 'advanced':
-      return step({ resourceVersion: input.resourceVersion, failures: 0 }, 0)
+      return step({ resourceVersion: input.resourceVersion, failures: 0, expirations: 0 }, 0)
     case 'list-failed': {
-      const next = { resourceVersion: undefined, failures: state.failures + 1 }
+      const next = { ...state, resourceVersion: undefined, failures: state.failures + 1 }
       const retryAfterMs = input.error.kind === 'rejected' ? (input.error.retryAfterMs ?? 0) : 0
       return step(next, Math.max(retryAfterMs, jitteredDelayMs(next.failures, backoff, random)))
     }
     case 'watch-ended': {
-      if (input.events > 0 || input.durationMs >= shortWatchMs) return step({ ...state, failures: 0 }, 0)
+      if (input.events > 0 || input.durationMs >= shortWatchMs) return step({ ...state, failures: 0, expirations: 0 }, 0)
       const next = { ...state, failures: state.failures + 1 }
       return step(next, jitteredDelayMs(next.failures, backoff, random))
     }
     case 'watch-failed': {
       const failures = (input.events > 0 ? 0 : state.failures) + 1
-      // The first 410 is expected (the watch was interrupted for too long): list soon, but not all clients at the same instant.
+      const expirations = input.events > 0 ? 0 : state.expirations
       if (input.error.kind === 'expired') {
-        const delayMs = failures === 1 ? random * Math.min(100, backoff.minMs) : jitteredDelayMs(failures, backoff, random)
-        return step({ resourceVersion: undefined, failures }, delayMs)
+        // The first 410 is expected (the watch was interrupted for too long) and shows that the server responds, so an outage before it does
+        // not count: list soon, but not all clients at the same instant.
+        if (expirations === 0) {
+          return step({ resourceVersion: undefined, failures: 1, expirations: 1 }, random * Math.min(100, backoff.minMs))
+        }
+        return step({ resourceVersion: undefined, failures, expirations: expirations + 1 }, jitteredDelayMs(failures, backoff, random))
       }
       const retryAfterMs = input.error.kind === 'rejected' ? (input.error.retryAfterMs ?? 0) : 0
       const isSuspect = input.error.kind !== 'broken' && failures >= suspectAfterFailures
       return step(
-        { resourceVersion: isSuspect ? undefined : state.resourceVersion, failures },
+        { resourceVersion: isSuspect ? undefined : state.resourceVersion, failures, expirations },
         Math.max(retryAfterMs, jitteredDelayMs(failures, backoff, random)),
       )
     }

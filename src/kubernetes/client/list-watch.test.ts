@@ -97,6 +97,28 @@ test('a 410 response leads to a new list', async () => {
   })
 })
 
+test('a server that was down and has lost its event history is listed without another delay of the backoff', async () => {
+  const sleeps: number[] = []
+  const clock = { nowMs: () => performance.now(), sleep: async (ms: number) => void sleeps.push(ms) }
+  await follow(
+    async ({ api, recorded }) => {
+      api.intercept = (_request, response) => {
+        if (sleeps.length >= 7) return false
+        response.writeHead(200, { 'content-type': 'application/json' }).write('{"type":')
+        setImmediate(() => response.destroy())
+        return true
+      }
+      api.breakWatches()
+      api.put(path('y'))
+      api.compact()
+      await eventually(() => recorded.length === 2 && api.watchers === 1, 'the list after the outage')
+      deepEqual(recorded, ['replace x', 'replace x,y'])
+      deepEqual(sleeps, [1_200, 2_400, 4_800, 9_600, 19_200, 22_500, 22_500, 50])
+    },
+    { clock, backoff: { minMs: 800, maxMs: 30_000 } },
+  )
+})
+
 test('recovers from malformed data, HTML, 403 and 500, reports each, and delivers what was missed', async () => {
   await follow(
     async ({ api, recorded, errors }) => {

@@ -43,8 +43,8 @@ export type ListWatchOptions<Body> = {
   skipLine?(line: string): string | undefined
   /** The server has accepted a watch that resumes from a version. */
   onWatching?(): void
-  /** Reports an error; the list+watch retries after `retryInMs`. */
-  onError?(error: unknown, retryInMs: number): void
+  /** Reports an error of a list or a watch; the list+watch retries after `retryInMs`. */
+  onError?(error: unknown, retryInMs: number, verb: 'list' | 'watch'): void
   /** Starts with a watch from this version instead of a list: the caller has everything up to it. */
   resourceVersion?: string | undefined
   /** Default 800 ms to 30 s. */
@@ -119,7 +119,7 @@ class ListWatch<Body> {
       const next = decideListWatch(this.#state, input, this.#backoff, this.#random())
       this.#state = next.state
       action = next.action
-      if (failure) this.#reportError(failure.error, next.delayMs)
+      if (failure) this.#reportError(failure.error, next.delayMs, input.kind === 'list-failed' ? 'list' : 'watch')
       if (next.delayMs > 0) await this.#clock.sleep(next.delayMs, signal)
     }
   }
@@ -183,7 +183,7 @@ class ListWatch<Body> {
       const advance = (resourceVersion: string) => {
         events++
         // What decideListWatch returns for 'advanced', without its cost per event.
-        this.#state = { resourceVersion, failures: 0 }
+        this.#state = { resourceVersion, failures: 0, expirations: 0 }
       }
       const deliver = (event: WatchEvent<KubeObject<Body>>) => {
         this.#options.onEvent(event)
@@ -238,9 +238,9 @@ class ListWatch<Body> {
     }
   }
 
-  #reportError(error: unknown, retryInMs: number): void {
+  #reportError(error: unknown, retryInMs: number, verb: 'list' | 'watch'): void {
     try {
-      this.#options.onError?.(error, retryInMs)
+      this.#options.onError?.(error, retryInMs, verb)
     } catch {
       // An observer that throws must not end the watch: invariant 6 outranks a log line.
     }

@@ -70,6 +70,61 @@ test('resync enqueues every object after resyncMs with 10 % jitter, behind chang
   equal(lowPriority < 0, true)
 })
 
+test('objects of the initial list that are reconciled again and again do not starve those that wait behind them', async () => {
+  const names = ['x', 'y', 'z']
+  const calls = new Map<string, number>()
+  await withManager(async ({ api, manager }) => {
+    for (const name of names) api.put(path(name))
+    manager.add(
+      maps({
+        maxConcurrent: 1,
+        reconcile: async ({ name }) => {
+          calls.set(name, (calls.get(name) ?? 0) + 1)
+          await new Promise(resolve => setTimeout(resolve, 1))
+          return { requeueAfterMs: 0 }
+        },
+      }),
+    )
+    await manager.start()
+    await eventually(() => names.every(name => (calls.get(name) ?? 0) > 1), 'all objects, twice')
+  })
+})
+
+test('a retry and a requeue keep the priority of the key, and a requeue with a priority gets that one', async () => {
+  const time = new VirtualClock()
+  const calls: string[] = []
+  const gate = Promise.withResolvers<void>()
+  await withManager(
+    async ({ api, manager }) => {
+      for (const name of ['failing', 'polling', 'urgent']) api.put(path(name))
+      const made = maps({
+        maxConcurrent: 1,
+        backoff: { baseDelayMs: 100 },
+        reconcile: async ({ name }) => {
+          calls.push(name)
+          if (name === 'slow') await gate.promise
+          if (calls.filter(call => call === name).length > 1) return
+          if (name === 'failing') throw new Error('not yet')
+          if (name === 'polling') return { requeueAfterMs: 100 }
+          if (name === 'urgent') return { requeueAfterMs: 100, priority: 1 }
+        },
+      })
+      manager.add(made)
+      await manager.start()
+      await eventually(() => made.depth.delayed === 3, 'the first attempts')
+      api.put(path('slow'))
+      await eventually(() => calls.length === 4, 'the worker is busy')
+      await time.advance(100)
+      api.put(path('changed'))
+      await eventually(() => made.depth.waiting === 4, 'four wait')
+      gate.resolve()
+      await eventually(() => calls.length === 8, 'all of them')
+      deepEqual(calls.slice(3), ['slow', 'urgent', 'changed', 'failing', 'polling'])
+    },
+    { timers: time },
+  )
+})
+
 test('a reconcile that never returns keeps its key but not its worker: other keys proceed, and health fails when none can', async () => {
   const time = new VirtualClock()
   const calls: string[] = []

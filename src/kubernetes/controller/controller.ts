@@ -2,7 +2,7 @@ import type { Client } from '../client/index.ts'
 import { isReason, type KubeObject, type Resource } from '../object/index.ts'
 import { coerceError, type Log } from '../util/log.ts'
 import type { Timers } from '../util/timers.ts'
-import { lowPriority, type RetryRate, WorkQueue } from '../util/work-queue.ts'
+import { lowPriority, normalPriority, type RetryRate, WorkQueue } from '../util/work-queue.ts'
 import type { Informer, InformerOptions } from './informer.ts'
 import { identify, LazyReconcileRequest, type OwnCaches } from './lazy-reconcile-request.ts'
 import type { Metrics } from './metrics.ts'
@@ -23,6 +23,7 @@ import {
   queueKey,
   type Source,
   type SourceOptions,
+  safePriority,
   sourcesOf,
   type WatchSource,
 } from './sources.ts'
@@ -37,7 +38,8 @@ export type ControllerOptions<Body> = {
   predicates?: Predicate<NoInfer<Body>>[] | undefined
   /**
    * Priority in the queue for a change of `for`, higher first. Default: 0, and {@link lowPriority} for objects of the initial
-   * list. A function decides for both. A requeue takes its priority from the result.
+   * list. A function decides for both. A requeue without a priority in the result, and a retry, keep that of the key, as in
+   * controller-runtime. With `shards` in the manager, the objects of buckets that the process gets have the priority of a change.
    */
   priority?: { of(object: KubeObject<NoInfer<Body>>): number }['of']
   /** Selection of the informer for `for`. */
@@ -163,7 +165,7 @@ export class Controller {
    */
   async run(host: ControllerHost, stopping: AbortSignal, aborting: AbortSignal): Promise<void> {
     const { name } = this
-    const { backoff, retryRate, groupOf } = this.#options
+    const { backoff, retryRate, groupOf, priority: priorityOf } = this.#options
     const maxConcurrent = this.#maxConcurrent
     const shards = this.isSharded ? host.shards : undefined
     const needsLeader = this.needsLeader && !shards
@@ -193,11 +195,17 @@ export class Controller {
     const onStop = () => queue.shutdown()
     stopping.addEventListener('abort', onStop, { once: true })
     if (stopping.aborted) onStop()
-    // All keys of a bucket are due when it was gained: what its last owner knew of them, such as delays, is lost.
+    // All keys of a bucket are due when it was gained: what its last owner knew of them, such as delays, is lost. Not with the low priority of an
+    // initial list: keys that ask for another reconcile keep the priority of their last change, and would occupy a busy member for ever.
     const unfollow = shards?.follow({
       begun: buckets => {
-        for (const [cluster, { informer }] of own)
-          for (const key of keysOf(informer, buckets)) queue.add(queueKey(cluster, key), { priority: lowPriority })
+        for (const [cluster, { informer }] of own) {
+          for (const key of keysOf(informer, buckets)) {
+            const object = priorityOf && informer.get(key)
+            const priority = object ? safePriority(priorityOf, object, normalPriority, log) : normalPriority
+            queue.add(queueKey(cluster, key), { priority })
+          }
+        }
       },
       ended: () => undefined,
     })
@@ -286,6 +294,7 @@ export class Controller {
     let signal = deadline ? AbortSignal.any([aborting, deadline.signal]) : aborting
     if (tenure) signal = AbortSignal.any([signal, tenure.signal])
     const attempt = queue.failures(text)
+    const priority = queue.priorityOf(text)
     const shard = tenure && { tenure, client: host.shardClientOf(parseQueueKey(text).cluster, tenure) }
     const request = new LazyReconcileRequest(text, attempt, signal, log, own, shard)
     let cancel: (() => void) | undefined
@@ -326,10 +335,10 @@ export class Controller {
         break
       case 'requeue':
         queue.forget(text)
-        queue.add(text, { delayMs: outcome.delayMs, priority: outcome.priority })
+        queue.add(text, { delayMs: outcome.delayMs, priority: outcome.priority ?? priority })
         break
       case 'retry':
-        queue.addRateLimited(text)
+        queue.addRateLimited(text, { priority })
         break
     }
     const result = error ? 'error' : outcome.kind === 'requeue' ? 'requeue_after' : 'success'

@@ -1,5 +1,5 @@
 /** Above 400 lines: filling, events, own writes and reads of one cache share its private state. */
-import { type Client, compareResourceVersions, isMetadataOnly, type ListWatchOptions, listWatch } from '../client/index.ts'
+import { type Client, compareResourceVersions, isMetadataOnly, type ListWatchOptions, listWatch, systemClock } from '../client/index.ts'
 import { isReason, type KubeObject, objectKey, type Resource, type WatchEvent } from '../object/index.ts'
 import { coerceError, type Log, silentLog } from '../util/log.ts'
 import { type ChangeHandler, ChangeHandlers } from './change-handlers.ts'
@@ -8,6 +8,7 @@ import type { Feed, InformerSource } from './informer-source.ts'
 import { ObjectIndex } from './object-index.ts'
 import { ObjectStore } from './object-store.ts'
 import { PendingWrites } from './pending-writes.ts'
+import { causeOf, RepeatedWarnings } from './repeated-warnings.ts'
 import { type Selection, selectionTest, shardMemberTest } from './selection.ts'
 import { Tombstones } from './tombstones.ts'
 
@@ -72,6 +73,9 @@ export class Informer<Body = { [field: string]: unknown }> {
   #resourceVersion = ''
   #hasSynced = false
   #lastError: Error | undefined
+  /** When the first of the failures began that {@link lastError} is the last of. */
+  #failingSinceMs: number | undefined
+  readonly #warnings = new RepeatedWarnings(() => this.#nowMs())
 
   constructor(parts: InformerParts<Body>) {
     const { client, resource, log = silentLog, indexes = {} } = parts
@@ -101,6 +105,11 @@ export class Informer<Body = { [field: string]: unknown }> {
   /** Why the cache cannot currently be kept in sync, such as a missing CRD; undefined while it is in sync. */
   get lastError(): Error | undefined {
     return this.#lastError
+  }
+
+  /** For how long list+watch has failed, from the first failed attempt on; 0 while the cache is in sync. Until it succeeds, changes are not seen. */
+  get failingMs(): number {
+    return this.#failingSinceMs === undefined ? 0 : this.#nowMs() - this.#failingSinceMs
   }
 
   /** Number of objects. */
@@ -162,14 +171,18 @@ export class Informer<Body = { [field: string]: unknown }> {
       onEvent: event => this.#event(part, event),
       skipLine: line => this.#skip(part, line),
       // A kind that does not change has no event that would show it.
-      onWatching: () => {
-        this.#lastError = undefined
-      },
-      onError: (error, retryInMs) => {
-        this.#lastError = isReason(error, 'NotFound') ? this.#missing(error) : coerceError(error)
-        this.#log.warn({ err: this.#lastError, retryInMs: Math.round(retryInMs) }, 'list+watch failed, retrying')
-      },
+      onWatching: () => this.#succeeded(),
+      onError: (thrown, retryInMs, verb) => this.#failed(thrown, retryInMs, verb),
     })
+  }
+
+  #failed(thrown: unknown, retryInMs: number, verb: 'list' | 'watch'): void {
+    this.#failingSinceMs ??= this.#nowMs()
+    const error = coerceError(thrown)
+    this.#lastError = isReason(error, 'NotFound') ? this.#missing(error) : error
+    const repeated = this.#warnings.next(`${verb} ${causeOf(error)}`)
+    const fields = { verb, err: this.#lastError, retryInMs: Math.round(retryInMs), ...(repeated && { repeated }) }
+    this.#log[repeated === undefined ? 'debug' : 'warn'](fields, 'list+watch failed, retrying')
   }
 
   /** Listing a kind that exists never returns NotFound, so the kind itself is missing. */
@@ -323,7 +336,7 @@ export class Informer<Body = { [field: string]: unknown }> {
     part.resourceVersion = resourceVersion
     part.hasListed = true
     part.isResumed = false
-    this.#lastError = undefined
+    this.#succeeded()
     part.feed.onVersion(resourceVersion)
     if (!this.#options.source) this.#setSynced()
   }
@@ -368,7 +381,18 @@ export class Informer<Body = { [field: string]: unknown }> {
       part.resourceVersion = resourceVersion
       part.feed.onVersion(resourceVersion)
     }
+    this.#succeeded()
+  }
+
+  #succeeded(): void {
+    if (this.#failingSinceMs === undefined) return
+    this.#log.info({ failedForMs: Math.round(this.failingMs) }, 'list+watch works again')
     this.#lastError = undefined
+    this.#failingSinceMs = undefined
+  }
+
+  #nowMs(): number {
+    return (this.#options.listWatch?.clock ?? systemClock).nowMs()
   }
 
   /** The object after the transform. A transform that throws or drops the identity must not block the whole watch. */

@@ -10,7 +10,7 @@ import { Controller, type ControllerHost } from './controller.ts'
 import { type Health, healthOf } from './health.ts'
 import type { Informer, InformerOptions, InformerParts } from './informer.ts'
 import { LeaseHolder, type LeaseOptions, leaseStore } from './lease-holder.ts'
-import { type Metrics, metricsOn, noMetrics } from './metrics.ts'
+import { type CacheFailure, type Metrics, metricsOn, noMetrics } from './metrics.ts'
 import { NotLeaderError } from './not-leader-error.ts'
 import { type ProbeOptions, ProbeServer } from './probe-server.ts'
 import { labelWithBucket } from './sharding/bucket.ts'
@@ -230,6 +230,7 @@ export class Manager {
     const { registry, leaderElection } = this.#options
     if (registry) {
       this.#metrics = await metricsOn(registry)
+      this.#unobserve.push(this.#metrics.watchCaches(() => this.#informers.all().map(failureOf)))
       for (const client of new Set([this.#options.client, ...Object.values(this.#options.clusters ?? {})])) {
         this.#unobserve.push(client.observeRequests(request => this.#metrics.request(request)))
       }
@@ -445,6 +446,10 @@ export class Manager {
     this.#failures.set(name, error)
     this.#log.error({ err: error, task: name }, 'task failed and is no longer running')
   }
+}
+
+function failureOf({ resource: { group, plural }, cluster, failingMs }: Informer<unknown>): CacheFailure {
+  return { resource: group ? `${plural}.${group}` : plural, cluster, seconds: failingMs / 1_000 }
 }
 
 async function endsWithin(work: Promise<unknown>, ms: number): Promise<boolean> {

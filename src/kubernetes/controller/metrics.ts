@@ -17,12 +17,17 @@ export type Metrics = {
   /** Reads the queue's lengths at each scrape until the returned function is called. */
   watchQueue(name: string, queue: WorkQueue): () => void
   leader(name: string, isLeader: boolean): void
+  /** Reads for how long the caches of a manager have failed, at each scrape until the returned function is called. */
+  watchCaches(read: () => Iterable<CacheFailure>): () => void
   /** Reads the slowest keys of a sharded controller at each scrape until the returned function is called. */
   watchSlowest(controller: string, read: () => readonly { key: string; seconds: number }[]): () => void
   /** Reads the state of this member of a ring at each scrape until the returned function is called. */
   watchShards(ring: string, read: () => ShardCounts): () => void
   request(request: { method: string; code: string; host: string }): void
 }
+
+/** A cache, and for how long its list+watch has failed; 0 while it is in sync. */
+export type CacheFailure = { resource: string; cluster: string | undefined; seconds: number }
 
 const noQueue: WorkQueueObserver = { added: () => undefined, waited: () => undefined, worked: () => undefined, retried: () => undefined }
 
@@ -35,6 +40,7 @@ export const noMetrics: Metrics = {
   queue: () => noQueue,
   watchQueue: () => () => undefined,
   leader: () => undefined,
+  watchCaches: () => () => undefined,
   watchSlowest: () => () => undefined,
   watchShards: () => () => undefined,
   request: () => undefined,
@@ -173,6 +179,25 @@ async function build(registry: Registry): Promise<Metrics> {
     (gauge, name, live) => gauge.set({ name, controller: name }, Math.max(0, ...[...live].map(queue => queue.runningSeconds().longest))),
   )
 
+  const caches = new Set<() => Iterable<CacheFailure>>()
+  new prom.Gauge({
+    name: 'controller_cache_failing_seconds',
+    help: 'For how long list and watch of a cache have failed, 0 while it is in sync; the longest of the caches of a resource',
+    labelNames: ['resource', 'cluster'],
+    registers,
+    collect() {
+      this.reset()
+      const longest = new Map<string, CacheFailure>()
+      for (const read of caches) {
+        for (const cache of read()) {
+          const key = `${cache.cluster ?? ''}|${cache.resource}`
+          if (cache.seconds >= (longest.get(key)?.seconds ?? 0)) longest.set(key, cache)
+        }
+      }
+      for (const { resource, cluster = '', seconds } of longest.values()) this.set({ resource, cluster }, seconds)
+    },
+  })
+
   const slowest = new Map<string, () => readonly { key: string; seconds: number }[]>()
   const rings = new Map<string, () => ShardCounts>()
   // Created with the first sharded manager, so that others have no such series.
@@ -241,6 +266,10 @@ async function build(registry: Registry): Promise<Metrics> {
   }
 
   return {
+    watchCaches(read) {
+      caches.add(read)
+      return () => caches.delete(read)
+    },
     watchSlowest(controller, read) {
       slowest.set(controller, read)
       return () => slowest.delete(controller)

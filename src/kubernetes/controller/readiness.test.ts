@@ -1,6 +1,8 @@
 /** When a manager is ready, at a server that rejects requests. */
-import { deepEqual, match } from 'node:assert/strict'
+import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { test } from 'node:test'
+import { pino } from 'pino'
+import { Registry } from 'prom-client'
 import { eventually } from '../../../test/support/eventually.ts'
 import { InMemoryApi } from '../../../test/support/in-memory-api.ts'
 import { respondStatus } from '../../../test/support/scripted-server.ts'
@@ -59,6 +61,65 @@ for (const [code, reason] of [
     })
   })
 }
+
+test('a manager whose server fails stays ready with its caches, and a metric shows for how long they have failed', async () => {
+  const registry = new Registry()
+  await withManager(
+    async (api, manager) => {
+      manager.informer(configMapResource)
+      await manager.start()
+      await eventually(() => api.watchers === 1, 'the watch')
+      const failingSeconds = async () => {
+        const [value] = (await registry.getSingleMetric('controller_cache_failing_seconds')?.get())?.values ?? []
+        deepEqual(value?.labels, { resource: 'configmaps', cluster: '' })
+        return value?.value ?? Number.NaN
+      }
+      equal(await failingSeconds(), 0)
+      const accept = reject(api, '/configmaps', 503, 'ServiceUnavailable')
+      api.breakWatches()
+      const first = await eventually(failingSeconds, seconds => seconds > 0)
+      await eventually(failingSeconds, seconds => seconds > first + 0.03)
+      deepEqual(manager.readyz(), { ok: true, reasons: [], publicReasons: [] })
+      accept()
+      await eventually(failingSeconds, seconds => seconds === 0)
+    },
+    { registry },
+  )
+})
+
+test('a list+watch that fails again and again is logged as a warning once a minute, with its verb and the number of failures', async () => {
+  const lines: { level: string; msg: string; verb?: string; err?: { type: string }; repeated?: number }[] = []
+  const log = pino(
+    { level: 'debug', formatters: { level: level => ({ level }) } },
+    { write: (line: string) => void lines.push(JSON.parse(line)) },
+  )
+  // Delays pass immediately; `skippedMs` passes beside them.
+  let skippedMs = 0
+  const nowMs = () => performance.now() + skippedMs
+  const clock = { nowMs, sleep: () => new Promise<void>(resolve => void setTimeout(resolve, 2)) }
+  await withManager(
+    async (api, manager) => {
+      const informer = manager.informer(configMapResource)
+      await manager.start()
+      await eventually(() => api.watchers === 1, 'the watch')
+      const failures = (level: string) => lines.filter(line => line.level === level && line.msg === 'list+watch failed, retrying')
+      const accept = reject(api, '/configmaps', 403, 'Forbidden')
+      api.breakWatches()
+      await eventually(() => failures('debug').length >= 5, 'failures that are not warnings')
+      const causes = () => failures('warn').map(({ verb, repeated }) => `${verb}${repeated === undefined ? '' : ' repeated'}`)
+      // The watch that broke, then the rejected watches, then the lists because the version is suspect.
+      deepEqual(causes(), ['watch', 'watch', 'list'])
+      skippedMs = 60_000
+      await eventually(() => causes().at(-1) === 'list repeated', 'the next warning')
+      equal(causes().length, 4)
+      ok((failures('warn').at(-1)?.repeated ?? 0) >= 4)
+      accept()
+      await eventually(() => informer.lastError === undefined, 'the cache to be in sync')
+      ok(lines.some(({ level, msg }) => level === 'info' && msg === 'list+watch works again'))
+    },
+    { log, listWatch: { ...listWatch, clock } },
+  )
+})
 
 test('a manager is not ready while it cannot contend for leadership, and ready while another process leads', async () => {
   const leaderElection = {

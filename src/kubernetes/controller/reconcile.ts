@@ -2,7 +2,10 @@ import type { Client } from '../client/index.ts'
 import type { KubeObject } from '../object/index.ts'
 import type { Log } from '../util/log.ts'
 
-/** Result of a reconcile: nothing, or to be called again after `requeueAfterMs`, then with `priority` in the queue (default 0, higher first). */
+/**
+ * Result of a reconcile: nothing, or to be called again after `requeueAfterMs`, then with `priority` in the queue (higher first; default: that
+ * with which it was called).
+ */
 // biome-ignore lint/suspicious/noConfusingVoidType: a reconcile function without a return is the common case
 export type Result = { requeueAfterMs?: number | undefined; priority?: number | undefined } | void
 

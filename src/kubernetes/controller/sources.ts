@@ -158,7 +158,13 @@ export function handlerOf(
   return { changed }
 }
 
-function safePriority(of: (object: KubeObject<unknown>) => number, object: KubeObject<unknown>, defaultPriority: number, log: Log): number {
+/** What a priority function returns, or the default if it throws or returns no number. */
+export function safePriority(
+  of: (object: KubeObject<unknown>) => number,
+  object: KubeObject<unknown>,
+  defaultPriority: number,
+  log: Log,
+): number {
   try {
     const priority = of(object)
     return typeof priority === 'number' && !Number.isNaN(priority) ? priority : defaultPriority

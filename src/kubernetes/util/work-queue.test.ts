@@ -37,6 +37,16 @@ test('returns higher priorities first, and raises the priority of a waiting key 
   deepEqual(await drain(queue), ['urgent', 'change', 'second', 'first'])
 })
 
+test('a delayed key that is added with a lower priority keeps its own, and gets a higher one', async () => {
+  const { queue } = make()
+  queue.add('resync', { delayMs: 10 })
+  queue.add('change', { delayMs: 10, priority: lowPriority })
+  for (const key of ['resync', 'low']) queue.add(key, { priority: lowPriority })
+  queue.add('change', { priority: 7 })
+  deepEqual([queue.priorityOf('change'), queue.priorityOf('resync'), queue.priorityOf('low')], [7, 0, lowPriority])
+  deepEqual(await drain(queue), ['change', 'resync', 'low'])
+})
+
 test('a key that is added while it is processed is processed again, once', async () => {
   const { queue } = make()
   queue.add('a')

@@ -37,7 +37,7 @@ export type WorkQueueOptions = {
 export type AddOptions = {
   /** Minimum delay from now; default 0. A key that is due earlier keeps its earlier time. */
   delayMs?: number | undefined
-  /** Default 0; raises the priority of a key that waits with a lower one. */
+  /** Default 0; raises the priority of a key that waits or is delayed with a lower one. */
   priority?: number | undefined
 }
 
@@ -147,8 +147,9 @@ export class WorkQueue {
       this.#setTimer()
       return
     }
+    const isDelayed = entry.dueMs !== undefined
     this.#clearDue(entry)
-    this.#schedule(entry, priority)
+    this.#schedule(entry, isDelayed ? Math.max(entry.priority, priority) : priority)
   }
 
   /** Adds the key after its backoff: base × 2^failures, at most the maximum, and not before `retryRate` allows. Each call counts as a failure. */
@@ -172,6 +173,11 @@ export class WorkQueue {
   /** Whether the key waits, is delayed, or is being processed. */
   has(key: string): boolean {
     return this.#entries.has(key)
+  }
+
+  /** The priority of a key that waits, is delayed, or is processed; of one that was added while it is processed, that of its next turn. */
+  priorityOf(key: string): number {
+    return this.#entries.get(key)?.priority ?? normalPriority
   }
 
   /** Failures of the key since it was last forgotten. */
