@@ -268,9 +268,9 @@ export class Shards {
       this.#lastError = undefined
     } catch (thrown) {
       const nowMs = this.#clock.nowMs()
-      const failure = failureOf(thrown)
+      const failure = failureOf(action, thrown)
       if (failure === 'other') {
-        this.#lastError = coerceError(thrown)
+        this.#lastError = errorOf(action, thrown, namespace)
         this.#log.warn({ err: this.#lastError }, 'a Lease of the ring could not be read or written, retrying')
       }
       if (action.kind === 'list') this.#core.listFailed(nowMs)
@@ -280,8 +280,15 @@ export class Shards {
   }
 }
 
-function failureOf(thrown: unknown): WriteFailure {
+function failureOf(action: MemberAction, thrown: unknown): WriteFailure {
   if (isReason(thrown, 'Conflict')) return 'Conflict'
   if (isReason(thrown, 'AlreadyExists')) return 'AlreadyExists'
-  return isReason(thrown, 'NotFound') ? 'NotFound' : 'other'
+  // A create does not find its namespace, or the server has no Leases: a retry needs a delay, and someone must know.
+  return isReason(thrown, 'NotFound') && action.kind === 'write' && action.verb === 'update' ? 'NotFound' : 'other'
+}
+
+function errorOf(action: MemberAction, thrown: unknown, namespace: string): Error {
+  const isCreate = action.kind === 'write' && action.verb === 'create'
+  if (!isCreate || !isReason(thrown, 'NotFound') || thrown.details?.kind !== 'namespaces') return coerceError(thrown)
+  return new Error(`the namespace ${JSON.stringify(namespace)} of the ring does not exist`, { cause: thrown })
 }
