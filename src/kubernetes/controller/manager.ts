@@ -309,8 +309,7 @@ export class Manager {
       reasons.push(lastError ? { reason, detail: lastError } : reason)
     }
     for (const check of this.#readinessChecks) reasons.push(...check())
-    if (this.#shards?.lastError && this.#shards.slot === undefined)
-      reasons.push({ reason: 'no slot of the ring can be claimed', detail: this.#shards.lastError })
+    if (this.#shards) reasons.push(...this.#shards.notReady())
     if (this.#lease?.lastError) reasons.push({ reason: 'leader election fails', detail: this.#lease.lastError })
     return healthOf(reasons)
   }

@@ -2,10 +2,11 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
 import { eventually } from '../../../../test/support/eventually.ts'
-import { type Client, namespaceResource, type RequestOptions, type Response, WrappedClient } from '../../client/index.ts'
+import { type Client, configMapResource, namespaceResource, type RequestOptions, type Response, WrappedClient } from '../../client/index.ts'
 import { StatusError } from '../../object/index.ts'
 import { startTestServer, type TestServer } from '../../testing/index.ts'
 import type { Log } from '../../util/log.ts'
+import { controller } from '../controller.ts'
 import { Manager } from '../manager.ts'
 import type { ShardOptions } from './options.ts'
 
@@ -71,4 +72,70 @@ test('a ring in a namespace that does not exist is reported, tried again with a 
   await eventually(() => manager.shards?.counts().active === 1_024, 'all buckets')
   deepEqual(manager.readyz().reasons, [])
   equal(manager.shards?.slot, 0)
+})
+
+test('a member that may not update Leases is not ready, before and after it loses the slot that it created', async () => {
+  const client = new LeaseClient(api.client)
+  client.isForbidden = ({ method }) => method === 'PUT'
+  const { manager, lines } = await start(client)
+  await eventually(() => lines.some(({ text }) => text.startsWith('lost the slot')), 'the loss')
+  // From the first failed renewal on, whatever lists succeed meanwhile.
+  for (let count = 0; count < 30; count++) {
+    match(manager.readyz().reasons.join(), /^no slot of the ring can be claimed: leases is forbidden$/)
+    await new Promise(resolve => setTimeout(resolve, 20))
+  }
+  client.isForbidden = () => false
+  await eventually(() => manager.shards?.counts().active === 1_024, 'all buckets')
+  deepEqual(manager.readyz().reasons, [])
+})
+
+test('a claim whose Lease was never renewed is not ready, and names why', async () => {
+  const client = new LeaseClient(api.client)
+  client.isForbidden = ({ method }) => method === 'PUT'
+  const { manager } = await start(client)
+  await eventually(() => manager.shards?.slot === 0, 'a slot')
+  const reasons = await eventually(
+    () => manager.readyz().reasons,
+    found => found.length > 0,
+  )
+  deepEqual(reasons, ['the Lease of slot 0 cannot be renewed: leases is forbidden'])
+})
+
+test('a member that the ring does not have for longer than a Lease is not ready', async () => {
+  const client = new LeaseClient(api.client)
+  client.isForbidden = ({ method, body }) => method === 'POST' && JSON.stringify(body).includes('-ring"')
+  const { manager } = await start(client)
+  await eventually(() => manager.shards?.slot === 0, 'a slot')
+  deepEqual(manager.readyz().reasons, [])
+  const reasons = await eventually(
+    () => manager.readyz().reasons,
+    found => found.length > 0,
+  )
+  deepEqual(reasons, ['the ring does not have the member of slot 0, for 3 s: leases is forbidden'])
+})
+
+test('a member whose caches are not filled for longer than a Lease is not ready', async () => {
+  const gate = Promise.withResolvers<void>()
+  class LateConfigMaps extends WrappedClient {
+    override async request(options: RequestOptions) {
+      if (options.path.includes('/configmaps')) await gate.promise
+      return await super.request(options)
+    }
+
+    override async stream(options: RequestOptions) {
+      if (options.path.includes('/configmaps')) await gate.promise
+      return await super.stream(options)
+    }
+  }
+  const client = new LateConfigMaps(api.client)
+  const { log } = recordedLog()
+  const manager = new Manager({ client, log, shards: { name: `ring${rings++}`, namespace: 'default', slots: 1, ...durations } })
+  managers.push(manager)
+  manager.add(controller({ name: 'maps', for: configMapResource, reconcile: async () => undefined }))
+  const started = manager.start()
+  const isLate = (text: string) => /^the ring has assigned 1024 buckets on which this process does not work yet, for 3 s$/.test(text)
+  await eventually(() => manager.readyz().reasons.some(isLate), 'not ready')
+  gate.resolve()
+  await started
+  await eventually(() => manager.readyz().ok, 'ready')
 })

@@ -1,11 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { bootClock, type Client, type Clock, type LeaseBody, leaseResource, listWatch } from '../../client/index.ts'
 import { isReason, type KubeObject } from '../../object/index.ts'
+import type { HealthReason } from '../../util/health-checks.ts'
 import { coerceError, type Log } from '../../util/log.ts'
 import { type Buckets, bucketOf } from './bucket.ts'
 import { ringLabel } from './lease-names.ts'
 import { type MemberAction, MemberCore, type WriteFailure } from './member-core.ts'
 import { type ShardOptions, type ShardSettings, shardSettingsOf } from './options.ts'
+import { RequestFailures } from './request-failures.ts'
 import { type MemberStep, RingMember } from './ring-member.ts'
 import { type ShardView, shardViewOf } from './shard-view.ts'
 import { ShardedSource, type ShardedSourceOptions } from './sharded-source.ts'
@@ -61,7 +63,11 @@ export class Shards {
   #timer: NodeJS.Timeout | undefined
   #gained = 0
   #lost = 0
-  #lastError: Error | undefined
+  readonly #failures = new RequestFailures()
+  /** Whether the Lease of this slot was renewed since it was claimed. */
+  #isRenewed = false
+  /** Since when this process has a slot and does not do all that the ring lets it do. */
+  #behindSinceMs: number | undefined
   readonly #left = Promise.withResolvers<void>()
   readonly #drained = Promise.withResolvers<void>()
 
@@ -88,9 +94,25 @@ export class Shards {
     return this.#core.isValid(this.#clock.nowMs()) ? this.#core.slot : undefined
   }
 
-  /** Why the last request for the Leases failed; undefined if it did not. */
-  get lastError(): Error | undefined {
-    return this.#lastError
+  /** Why this process cannot take its part in the ring; empty if it can, also while it is on standby. */
+  notReady(): readonly HealthReason[] {
+    const { slot } = this
+    const failures = this.#failures
+    if (slot === undefined) {
+      const detail = failures.find('claim', 'renew', 'list', 'watch')
+      return detail ? [{ reason: 'no slot of the ring can be claimed', detail }] : []
+    }
+    const renewal = this.#isRenewed ? undefined : failures.find('renew')
+    if (renewal) return [{ reason: `the Lease of slot ${slot} cannot be renewed`, detail: renewal }]
+    const behindMs = this.#clock.nowMs() - (this.#behindSinceMs ?? Number.POSITIVE_INFINITY)
+    if (behindMs <= this.settings.leaseDurationMs) return []
+    const isMember = this.#core.orders?.isMember === true
+    const what = isMember
+      ? `the ring has assigned ${this.#tenures.pending} buckets on which this process does not work yet`
+      : `the ring does not have the member of slot ${slot}`
+    const reason = `${what}, for ${Math.round(behindMs / 1_000)} s`
+    const detail = isMember ? undefined : failures.find('ring', 'list')
+    return [detail ? { reason, detail } : reason]
   }
 
   /** Whether this process may work on the object with this UID at this instant. */
@@ -166,10 +188,12 @@ export class Shards {
       backoff: watchBackoff,
       managedFields: false,
       onReplace: (leases, resourceVersion) => {
+        this.#failures.succeeded('watch')
         this.#core.observeList(leases, resourceVersion, this.#clock.nowMs())
         this.#changed()
       },
       onEvent: ({ type, object }) => {
+        this.#failures.succeeded('watch')
         if (type === 'BOOKMARK') return
         const nowMs = this.#clock.nowMs()
         if (type === 'DELETED') this.#core.observeDeletion(object, nowMs)
@@ -177,8 +201,9 @@ export class Shards {
         this.#changed()
       },
       onError: error => {
-        this.#lastError = coerceError(error)
-        this.#log.warn({ err: this.#lastError }, 'the Leases of the ring cannot be watched, retrying')
+        const err = coerceError(error)
+        this.#failures.failed('watch', err)
+        this.#log.warn({ err }, 'the Leases of the ring cannot be watched, retrying')
       },
     })
     this.#wake()
@@ -230,6 +255,8 @@ export class Shards {
     const { actions, aborted, wakeAtMs } = this.#member.wake(nowMs)
     if (aborted.length > 0) this.#log.warn({ buckets: aborted }, 'aborting reconciles of buckets that move to another member')
     for (const action of actions) void this.#send(action)
+    const isBehind = this.slot !== undefined && (!this.#core.orders?.isMember || this.#tenures.pending > 0)
+    this.#behindSinceMs = isBehind ? (this.#behindSinceMs ?? nowMs) : undefined
     if (this.#core.hasLeft) this.#left.resolve()
     clearTimeout(this.#timer)
     // The clock has steps of 10 ms.
@@ -237,6 +264,7 @@ export class Shards {
   }
 
   #perform({ slot, wanted, ended, begun, isDrained }: MemberStep): void {
+    if (slot) this.#isRenewed = false
     if (slot === 'claimed') this.#log.info({ slot: this.#core.slot }, 'claimed a slot')
     if (slot === 'lost') this.#log.error({}, 'lost the slot: its Lease was not renewed in time, or another process changed it')
     if (wanted) for (const source of this.#sources) source.setWanted(wanted)
@@ -257,6 +285,7 @@ export class Shards {
     // A hanging request must not keep the next one from being sent in time.
     const bounded = { signal: AbortSignal.timeout(Math.ceil(renewDeadlineMs / 2)) }
     const sentMs = this.#clock.nowMs()
+    const request = action.kind === 'list' ? 'list' : action.purpose
     try {
       if (action.kind === 'list') {
         const { items, metadata } = await leases.listAll({ namespace, labelSelector: `${ringLabel}=${name}`, ...bounded })
@@ -265,13 +294,17 @@ export class Shards {
         const lease = action.verb === 'create' ? await leases.create(action.lease, bounded) : await leases.update(action.lease, bounded)
         this.#core.done(action, lease as KubeObject<LeaseBody>, sentMs, this.#clock.nowMs())
       }
-      this.#lastError = undefined
+      this.#failures.succeeded(request)
+      if (request === 'renew') this.#isRenewed = true
     } catch (thrown) {
       const nowMs = this.#clock.nowMs()
       const failure = failureOf(action, thrown)
-      if (failure === 'other') {
-        this.#lastError = errorOf(action, thrown, namespace)
-        this.#log.warn({ err: this.#lastError }, 'a Lease of the ring could not be read or written, retrying')
+      // What came too late reached the server.
+      if (failure !== 'other') this.#failures.succeeded(request)
+      else {
+        const err = errorOf(action, thrown, namespace)
+        this.#failures.failed(request, err)
+        this.#log.warn({ err }, 'a Lease of the ring could not be read or written, retrying')
       }
       if (action.kind === 'list') this.#core.listFailed(nowMs)
       else this.#core.failed(action, failure, nowMs)
