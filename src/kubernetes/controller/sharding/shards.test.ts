@@ -139,3 +139,19 @@ test('a member whose caches are not filled for longer than a Lease is not ready'
   await started
   await eventually(() => manager.readyz().ok, 'ready')
 })
+
+test('a replica on standby reports it once and is ready', async () => {
+  const name = `ring${rings++}`
+  const first = await start(api.client, { name, slots: 1 })
+  await eventually(() => first.manager.shards?.slot === 0, 'the slot')
+  const second = await start(api.client, { name, slots: 1 })
+  const reports = () => second.lines.filter(({ text }) => text.endsWith('on standby'))
+  await eventually(() => reports().length > 0, 'a report')
+  await new Promise(resolve => setTimeout(resolve, durations.retryPeriodMs * 3))
+  deepEqual(
+    reports().map(({ level, text }) => [level, text]),
+    [['info', 'the only slot is claimed; on standby']],
+  )
+  deepEqual(second.manager.readyz().reasons, [])
+  equal(first.lines.filter(({ text }) => text.endsWith('on standby')).length, 0)
+})

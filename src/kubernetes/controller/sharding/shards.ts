@@ -61,6 +61,7 @@ export class Shards {
   #signal: AbortSignal | undefined
   #hasChanged = false
   #timer: NodeJS.Timeout | undefined
+  #hasReportedStandby = false
   #gained = 0
   #lost = 0
   readonly #failures = new RequestFailures()
@@ -257,6 +258,16 @@ export class Shards {
     for (const action of actions) void this.#send(action)
     const isBehind = this.slot !== undefined && (!this.#core.orders?.isMember || this.#tenures.pending > 0)
     this.#behindSinceMs = isBehind ? (this.#behindSinceMs ?? nowMs) : undefined
+    if (this.#core.isOnStandby) {
+      // Of a slot that others have now.
+      this.#failures.succeeded('claim')
+      this.#failures.succeeded('renew')
+    }
+    if (this.#core.isOnStandby && !this.#hasReportedStandby) {
+      this.#hasReportedStandby = true
+      const { slots } = this.settings
+      this.#log.info({ slots }, `${slots === 1 ? 'the only slot is' : `all ${slots} slots are`} claimed; on standby`)
+    }
     if (this.#core.hasLeft) this.#left.resolve()
     clearTimeout(this.#timer)
     // The clock has steps of 10 ms.
@@ -265,6 +276,7 @@ export class Shards {
 
   #perform({ slot, wanted, ended, begun, isDrained }: MemberStep): void {
     if (slot) this.#isRenewed = false
+    if (slot) this.#hasReportedStandby = false
     if (slot === 'claimed') this.#log.info({ slot: this.#core.slot }, 'claimed a slot')
     if (slot === 'lost') this.#log.error({}, 'lost the slot: its Lease was not renewed in time, or another process changed it')
     if (wanted) for (const source of this.#sources) source.setWanted(wanted)
