@@ -2,7 +2,15 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
 import { eventually } from '../../../../test/support/eventually.ts'
-import { type Client, configMapResource, namespaceResource, type RequestOptions, type Response, WrappedClient } from '../../client/index.ts'
+import {
+  type Client,
+  configMapResource,
+  leaseResource,
+  namespaceResource,
+  type RequestOptions,
+  type Response,
+  WrappedClient,
+} from '../../client/index.ts'
 import { StatusError } from '../../object/index.ts'
 import { startTestServer, type TestServer } from '../../testing/index.ts'
 import type { Log } from '../../util/log.ts'
@@ -154,4 +162,37 @@ test('a replica on standby reports it once and is ready', async () => {
   )
   deepEqual(second.manager.readyz().reasons, [])
   equal(first.lines.filter(({ text }) => text.endsWith('on standby')).length, 0)
+})
+
+const lossesOf = (lines: readonly Line[]) => lines.filter(({ level, text }) => level === 'error' && text.startsWith('lost the slot'))
+
+test('the reason of a lost slot is what happened to its Lease or to the process', async () => {
+  const name = `ring${rings++}`
+  const leases = api.client.resource(leaseResource)
+  const client = new LeaseClient(api.client)
+  const { manager, lines } = await start(client, { name })
+  const untilActive = () => eventually(() => manager.shards?.counts().active === 1_024, 'all buckets')
+  const untilLost = async (count: number) => {
+    await eventually(() => lossesOf(lines).length === count, `${count} losses`)
+    return lossesOf(lines).at(-1)!
+  }
+  await untilActive()
+  await leases.patch(`${name}-0`, { spec: { holderIdentity: 'someone' } }, { type: 'merge', namespace: 'default' })
+  const replaced = await untilLost(1)
+  deepEqual([replaced.text, replaced['holder']], ['lost the slot: another process holds its Lease', 'someone'])
+  await untilActive()
+  await leases.patch(`${name}-0`, { spec: { holderIdentity: '' } }, { type: 'merge', namespace: 'default' })
+  equal((await untilLost(2)).text, 'lost the slot: another process released its Lease')
+  await untilActive()
+  await leases.delete(`${name}-0`, { namespace: 'default' })
+  equal((await untilLost(3)).text, 'lost the slot: its Lease was deleted')
+  await untilActive()
+  client.isForbidden = ({ method }) => method === 'PUT'
+  const expired = await untilLost(4)
+  deepEqual([expired.text, expired.err?.message], ['lost the slot: its Lease was not renewed in time', 'leases is forbidden'])
+  client.isForbidden = () => false
+  await untilActive()
+  // Stops the process, as SIGSTOP does.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_200)
+  equal((await untilLost(5)).text, 'lost the slot: this process did not run for 2 s')
 })

@@ -5,7 +5,7 @@ import type { HealthReason } from '../../util/health-checks.ts'
 import { coerceError, type Log } from '../../util/log.ts'
 import { type Buckets, bucketOf } from './bucket.ts'
 import { ringLabel } from './lease-names.ts'
-import { type MemberAction, MemberCore, type WriteFailure } from './member-core.ts'
+import { type MemberAction, MemberCore, type SlotLoss, type WriteFailure } from './member-core.ts'
 import { type ShardOptions, type ShardSettings, shardSettingsOf } from './options.ts'
 import { RequestFailures } from './request-failures.ts'
 import { type MemberStep, RingMember } from './ring-member.ts'
@@ -61,6 +61,10 @@ export class Shards {
   #signal: AbortSignal | undefined
   #hasChanged = false
   #timer: NodeJS.Timeout | undefined
+  /** When the timer is due. */
+  #dueMs = Number.POSITIVE_INFINITY
+  /** The last time that this process did not run for longer than `retryPeriodMs`. */
+  #stopped: { untilMs: number; forMs: number } | undefined
   #hasReportedStandby = false
   #gained = 0
   #lost = 0
@@ -253,6 +257,8 @@ export class Shards {
   #wake(): void {
     if (!this.#signal || this.#signal.aborted) return
     const nowMs = this.#clock.nowMs()
+    // A timer that is late by this much: the process was stopped, or its event loop was blocked.
+    if (nowMs - this.#dueMs > this.settings.retryPeriodMs) this.#stopped = { untilMs: nowMs, forMs: nowMs - this.#dueMs }
     const { actions, aborted, wakeAtMs } = this.#member.wake(nowMs)
     if (aborted.length > 0) this.#log.warn({ buckets: aborted }, 'aborting reconciles of buckets that move to another member')
     for (const action of actions) void this.#send(action)
@@ -270,15 +276,21 @@ export class Shards {
     }
     if (this.#core.hasLeft) this.#left.resolve()
     clearTimeout(this.#timer)
+    if (!Number.isFinite(wakeAtMs)) {
+      this.#dueMs = Number.POSITIVE_INFINITY
+      return
+    }
     // The clock has steps of 10 ms.
-    if (Number.isFinite(wakeAtMs)) this.#timer = setTimeout(() => this.#wake(), Math.max(1, Math.min(wakeAtMs - nowMs + 1, 60_000)))
+    const delayMs = Math.max(1, Math.min(wakeAtMs - nowMs + 1, 60_000))
+    this.#dueMs = nowMs + delayMs
+    this.#timer = setTimeout(() => this.#wake(), delayMs)
   }
 
   #perform({ slot, wanted, ended, begun, isDrained }: MemberStep): void {
     if (slot) this.#isRenewed = false
     if (slot) this.#hasReportedStandby = false
     if (slot === 'claimed') this.#log.info({ slot: this.#core.slot }, 'claimed a slot')
-    if (slot === 'lost') this.#log.error({}, 'lost the slot: its Lease was not renewed in time, or another process changed it')
+    if (slot === 'lost') this.#reportLoss()
     if (wanted) for (const source of this.#sources) source.setWanted(wanted)
     this.#gained += begun.length
     this.#lost += ended.length
@@ -289,6 +301,18 @@ export class Shards {
       this.#log.info({ version, gained: begun.length, lost: ended.length, buckets: this.#tenures.active.length }, 'buckets changed')
     }
     if (isDrained) this.#drained.resolve()
+  }
+
+  #reportLoss(): void {
+    const { renewDeadlineMs } = this.settings
+    const stopped = this.#stopped
+    // A Lease that only time has ended is not lost for the core before it decides.
+    const loss = this.#core.loss ?? { kind: 'expired' }
+    const isRecent = stopped !== undefined && this.#clock.nowMs() - stopped.untilMs < renewDeadlineMs
+    const isCause = isRecent && stopped.forMs > renewDeadlineMs / 2 && (loss.kind === 'expired' || loss.kind === 'replaced')
+    const err = loss.kind === 'expired' && !isCause ? this.#failures.find('renew', 'list') : undefined
+    const why = isCause ? `this process did not run for ${Math.round(stopped.forMs / 1_000)} s` : lossText(loss)
+    this.#log.error({ ...(err && { err }), ...(loss.kind === 'replaced' && { holder: loss.holder }) }, `lost the slot: ${why}`)
   }
 
   async #send(action: MemberAction): Promise<void> {
@@ -322,6 +346,19 @@ export class Shards {
       else this.#core.failed(action, failure, nowMs)
     }
     this.#changed()
+  }
+}
+
+function lossText(loss: SlotLoss): string {
+  switch (loss.kind) {
+    case 'expired':
+      return 'its Lease was not renewed in time'
+    case 'deleted':
+      return 'its Lease was deleted'
+    case 'restored':
+      return 'the API server has older Leases than before, as after a restore from a backup'
+    case 'replaced':
+      return loss.holder === '' ? 'another process released its Lease' : 'another process holds its Lease'
   }
 }
 
