@@ -179,7 +179,7 @@ test('the reason of a lost slot is what happened to its Lease or to the process'
   await untilActive()
   await leases.patch(`${name}-0`, { spec: { holderIdentity: 'someone' } }, { type: 'merge', namespace: 'default' })
   const replaced = await untilLost(1)
-  deepEqual([replaced.text, replaced['holder']], ['lost the slot: another process holds its Lease', 'someone'])
+  deepEqual([replaced.text, replaced.holder], ['lost the slot: another process holds its Lease', 'someone'])
   await untilActive()
   await leases.patch(`${name}-0`, { spec: { holderIdentity: '' } }, { type: 'merge', namespace: 'default' })
   equal((await untilLost(2)).text, 'lost the slot: another process released its Lease')
@@ -195,4 +195,24 @@ test('the reason of a lost slot is what happened to its Lease or to the process'
   // Stops the process, as SIGSTOP does.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_200)
   equal((await untilLost(5)).text, 'lost the slot: this process did not run for 2 s')
+})
+
+test('a controller with sharded: false in a manager without leader election is reported, unless it needs no leader', async () => {
+  const { lines, log } = recordedLog()
+  const shards = { name: `ring${rings++}`, namespace: 'default', slots: 1, ...durations }
+  const leaderElection = { leaseName: `lease${rings}`, namespace: 'default', identity: 'a' }
+  const reconcile = async () => undefined
+  for (const options of [{}, { leaderElection }]) {
+    const manager = new Manager({ client: api.client, log, shards, ...options })
+    managers.push(manager)
+    manager.add(controller({ name: 'everywhere', for: configMapResource, sharded: false, reconcile }))
+    manager.add(controller({ name: 'intended', for: configMapResource, sharded: false, needsLeader: false, reconcile }))
+    manager.add(controller({ name: 'shared', for: configMapResource, reconcile }))
+    await manager.start()
+  }
+  const warnings = lines.filter(({ text }) => text.includes('runs in every replica'))
+  deepEqual(
+    warnings.map(line => line.controller),
+    ['everywhere'],
+  )
 })
