@@ -85,7 +85,8 @@ test('a ring in a namespace that does not exist is reported, tried again with a 
 test('a member that may not update Leases is not ready, before and after it loses the slot that it created', async () => {
   const client = new LeaseClient(api.client)
   client.isForbidden = ({ method }) => method === 'PUT'
-  const { manager, lines } = await start(client)
+  const name = `ring${rings++}`
+  const { manager, lines } = await start(client, { name })
   await eventually(() => lines.some(({ text }) => text.startsWith('lost the slot')), 'the loss')
   // From the first failed renewal on, whatever lists succeed meanwhile.
   for (let count = 0; count < 30; count++) {
@@ -95,6 +96,14 @@ test('a member that may not update Leases is not ready, before and after it lose
   client.isForbidden = () => false
   await eventually(() => manager.shards?.counts().active === 1_024, 'all buckets')
   deepEqual(manager.readyz().reasons, [])
+  // Each failed several times.
+  deepEqual(
+    lines.filter(({ level }) => level === 'warn').map(({ text, request, failures }) => [text.split(',')[0], request, failures]),
+    [
+      [`cannot update Lease default/${name}-0`, 'renew', 1],
+      [`cannot update Lease default/${name}-0`, 'claim', 1],
+    ],
+  )
 })
 
 test('a claim whose Lease was never renewed is not ready, and names why', async () => {

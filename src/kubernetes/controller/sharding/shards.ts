@@ -7,7 +7,7 @@ import { type Buckets, bucketOf } from './bucket.ts'
 import { ringLabel } from './lease-names.ts'
 import { type MemberAction, MemberCore, type SlotLoss, type WriteFailure } from './member-core.ts'
 import { type ShardOptions, type ShardSettings, shardSettingsOf } from './options.ts'
-import { RequestFailures } from './request-failures.ts'
+import { RequestFailures, type RingRequest } from './request-failures.ts'
 import { type MemberStep, RingMember } from './ring-member.ts'
 import { type ShardView, shardViewOf } from './shard-view.ts'
 import { ShardedSource, type ShardedSourceOptions } from './sharded-source.ts'
@@ -206,9 +206,7 @@ export class Shards {
         this.#changed()
       },
       onError: error => {
-        const err = coerceError(error)
-        this.#failures.failed('watch', err)
-        this.#log.warn({ err }, 'the Leases of the ring cannot be watched, retrying')
+        this.#failed('watch', { verb: 'watch' }, coerceError(error))
       },
     })
     this.#wake()
@@ -303,6 +301,14 @@ export class Shards {
     if (isDrained) this.#drained.resolve()
   }
 
+  #failed(request: RingRequest, { verb, lease }: { verb: string; lease?: string | undefined }, err: Error): void {
+    const report = this.#failures.failed(request, err, this.#clock.nowMs())
+    if (!report) return
+    const { name, namespace } = this.settings
+    const what = lease === undefined ? `the Leases of ring ${name} in ${namespace}` : `Lease ${namespace}/${lease}`
+    this.#log.warn({ err, request, verb, ...report }, `cannot ${verb} ${what}, retrying; reported once a minute while it fails`)
+  }
+
   #reportLoss(): void {
     const { renewDeadlineMs } = this.settings
     const stopped = this.#stopped
@@ -338,9 +344,8 @@ export class Shards {
       // What came too late reached the server.
       if (failure !== 'other') this.#failures.succeeded(request)
       else {
-        const err = errorOf(action, thrown, namespace)
-        this.#failures.failed(request, err)
-        this.#log.warn({ err }, 'a Lease of the ring could not be read or written, retrying')
+        const what = action.kind === 'list' ? { verb: 'list' } : { verb: action.verb, lease: action.lease.metadata.name }
+        this.#failed(request, what, errorOf(action, thrown, namespace))
       }
       if (action.kind === 'list') this.#core.listFailed(nowMs)
       else this.#core.failed(action, failure, nowMs)
