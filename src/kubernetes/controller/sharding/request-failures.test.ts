@@ -2,7 +2,7 @@ import { deepEqual, equal } from 'node:assert/strict'
 import { test } from 'node:test'
 import { RequestFailures } from './request-failures.ts'
 
-test('a request that fails every second is logged at once and then once a minute with a count, each request for itself', () => {
+test('a request that fails every second is logged immediately and then once a minute with a count, each request for itself', () => {
   const failures = new RequestFailures()
   const logged: string[] = []
   for (let second = 0; second <= 130; second++) {
