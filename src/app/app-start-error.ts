@@ -1,5 +1,5 @@
-/** The cause: the data directory, an address to listen on, or the CRDs of the API server. */
-export type AppStartErrorKind = 'DataDirectory' | 'Listen' | 'Crds'
+/** The cause: the data directory, an address to listen on, the CRDs of the API server, or processes that share the work of this one. */
+export type AppStartErrorKind = 'DataDirectory' | 'Listen' | 'Crds' | 'Shards'
 
 /** A process cannot start. The message states the cause, `hint` the remedy unless the message has it. */
 export class AppStartError extends Error {

@@ -9,6 +9,7 @@ for (const [kind, exitCode] of [
   ['Listen', exitCodes.listen],
   ['DataDirectory', exitCodes.dataDirectory],
   ['Crds', exitCodes.rejected],
+  ['Shards', exitCodes.rejected],
 ] as const) {
   test(`a start that fails because of ${kind} exits with ${exitCode} and keeps the hint`, () => {
     const error = startError(new AppStartError(kind, 'message', 'hint'), 'up') as CliError

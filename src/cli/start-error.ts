@@ -6,6 +6,7 @@ const exitCodeOf: Record<AppStartErrorKind, number> = {
   Listen: exitCodes.listen,
   DataDirectory: exitCodes.dataDirectory,
   Crds: exitCodes.rejected,
+  Shards: exitCodes.rejected,
 }
 
 /** Turns an error of the start of a process into an error with an exit code; returns unknown errors unchanged. */

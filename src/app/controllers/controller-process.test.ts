@@ -1,4 +1,4 @@
-import { equal, match } from 'node:assert/strict'
+import { equal, match, ok } from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,6 +10,7 @@ import { type RequestOptions, type Response, WrappedClient } from '../../kuberne
 import { type Log, silentLog } from '../../kubernetes/controller/index.ts'
 import { StatusError } from '../../kubernetes/object/index.ts'
 import { startTestServer } from '../../kubernetes/testing/index.ts'
+import { AppStartError } from '../app-start-error.ts'
 import { endpointName, readEndpoint } from '../discovery/index.ts'
 import { startStoresProcess } from '../stores/stores-process.ts'
 import { startControllerProcess } from './controller-process.ts'
@@ -158,5 +159,31 @@ test('two processes with shards share the Stacks, and the one that remains works
   await Promise.all(later.map(create))
   await eventually(() => areReconciled(later), 'the later Stacks to be reconciled', 60_000)
   await second.stop({ graceMs: 5_000 })
+  rmSync(base, { recursive: true, force: true })
+})
+
+test('a process without shards does not start while others share the Stacks, and starts when they have stopped', async () => {
+  await using api = await startTestServer()
+  const address = { host: '127.0.0.1', port: 0 }
+  const base = mkdtempSync(join(tmpdir(), 'oarlock-controller-'))
+  const start = async (name: string, shards?: number) =>
+    await startControllerProcess({
+      ...{ client: api.client, access: {}, cacheDir: join(base, name, 'cache'), allowPaths: [], healthAddress: address, crds: 'install' },
+      queue: { dataDir: join(base, name), listen: address, names: [] },
+      ...{ shards, leaseDurationMs: 3_000, version: 'test', log: silentLog, onLeadershipLost: () => undefined },
+    })
+  const sharded = await start('sharded', 2)
+  await eventually(() => sharded.share()?.buckets === 1_024, 'all buckets')
+  const error = await start('alone').then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  )
+  ok(error instanceof AppStartError, String(error))
+  equal(error.kind, 'Shards')
+  match(error.message, /^a process shares the Stacks, such as ".+", and this one has no --shards$/)
+  await sharded.stop({ graceMs: 5_000 })
+  const alone = await start('alone')
+  await alone.whenLeader
+  await alone.stop({ graceMs: 5_000 })
   rmSync(base, { recursive: true, force: true })
 })

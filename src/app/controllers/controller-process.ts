@@ -20,6 +20,7 @@ import { type RoleListenerOptions, startTlsListener } from '../listener/tls-list
 import { makeControllers } from './controllers.ts'
 import { ensureDefaultPool } from './default-pool.ts'
 import { crdRevision, describeCrdState, installOarlock, needsPolicies, readCrdState } from './install.ts'
+import { liveMembers } from './live-members.ts'
 import { StoresClient } from './stores-client.ts'
 
 export type ControllerProcessOptions = {
@@ -80,7 +81,8 @@ const stateChecksPerSecond = 20
 /**
  * `oarlock controller`: the stack and dispatch controllers against any Kubernetes API server. Several processes may run; one leads. With `shards` they
  * share the Stacks, and what is decided about all of them together (dispatch, pools, lost workers) is left to the one that leads.
- * @throws {AppStartError} if the server has other CRDs than this version needs, or the data directory or an address cannot be used.
+ * @throws {AppStartError} if the server has other CRDs than this version needs, the data directory or an address cannot be used, or without `shards`
+ * if other processes share the Stacks.
  */
 export async function startControllerProcess(options: ControllerProcessOptions): Promise<ControllerProcess> {
   const release = lockRoleDirectory(options.queue.dataDir, 'controller', options.log)
@@ -103,6 +105,7 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
     renewDeadlineMs: (leaseDurationMs * 2) / 3,
     retryPeriodMs: Math.min(electionRetryMs, leaseDurationMs / 6),
   }
+  if (options.shards === undefined) await requireNoRing(client, durations.retryPeriodMs)
   const registry = makeRegistry()
   makeDirectories(options.cacheDir, 0o700)
   const stores = new StoresClient({ client, access })
@@ -219,6 +222,17 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
       await stores.close()
     },
   }
+}
+
+/** Members of the ring and an unsharded leader do not know of each other: both would work on all Stacks. */
+async function requireNoRing(client: Client, retryPeriodMs: number): Promise<void> {
+  const live = await liveMembers(client, { name: stackShardsName, namespace: systemNamespace }, retryPeriodMs * 3)
+  if (live.length === 0) return
+  throw new AppStartError(
+    'Shards',
+    `${live.length === 1 ? 'a process shares' : `${live.length} processes share`} the Stacks, such as ${JSON.stringify(live[0])}, and this one has no --shards`,
+    'start this process with the same --shards, or stop all controllers before you turn sharding off',
+  )
 }
 
 const aborted = (signal: AbortSignal) => new Promise<void>(resolve => signal.addEventListener('abort', () => resolve(), { once: true }))

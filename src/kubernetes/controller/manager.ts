@@ -310,8 +310,7 @@ export class Manager {
       reasons.push(lastError ? { reason, detail: lastError } : reason)
     }
     for (const check of this.#readinessChecks) reasons.push(...check())
-    if (this.#shards?.lastError && this.#shards.slot === undefined)
-      reasons.push({ reason: 'no slot of the ring can be claimed', detail: this.#shards.lastError })
+    if (this.#shards) reasons.push(...this.#shards.notReady())
     if (this.#lease?.lastError) reasons.push({ reason: 'leader election fails', detail: this.#lease.lastError })
     return healthOf(reasons)
   }
@@ -352,6 +351,12 @@ export class Manager {
     return this.#options.leaderElection !== undefined && task.needsLeader !== false && !isSharded
   }
 
+  /** Whether a controller works on the same keys as its other replicas, without a sign that this is intended. */
+  #runsEverywhere(task: Controller | Runnable): boolean {
+    const isUnsharded = this.#shards !== undefined && task instanceof Controller && !task.isSharded
+    return isUnsharded && task.needsLeader && this.#options.leaderElection === undefined
+  }
+
   #shardClientOf(cluster: string | undefined, tenure: Tenure): Client {
     const known = this.#shardClients.get(tenure) ?? new Map<string | undefined, Client>()
     this.#shardClients.set(tenure, known)
@@ -375,6 +380,11 @@ export class Manager {
     const scope = needsLeader ? this.#leadership : { stopping: this.#stopping, aborting: this.#aborting, running: this.#running }
     if (!scope || scope.stopping.signal.aborted) return
     const name = task.name ?? 'a runnable'
+    if (this.#runsEverywhere(task))
+      this.#log.warn(
+        { controller: task.name },
+        'controller is not sharded and runs in every replica: set `leaderElection`, or `needsLeader: false` if that is intended',
+      )
     const run = this.#run(task, scope.stopping.signal, scope.aborting.signal).catch(error => {
       if (!scope.stopping.signal.aborted) this.#fail(name, error)
       else this.#log.warn({ err: coerceError(error), task: name }, 'task failed while stopping')

@@ -45,6 +45,12 @@ export type MemberOrders = {
   readonly wanted: Uint8Array<ArrayBuffer>
 }
 
+/** Why a member lost its slot, other than by its own release. */
+export type SlotLoss =
+  | { readonly kind: 'expired' | 'deleted' | 'restored' }
+  /** Another process wrote the holder of its Lease; empty: it cleared it. */
+  | { readonly kind: 'replaced'; readonly holder: string }
+
 type Own = { slot: number; session: string; validUntilMs: number; sentMs: number }
 type Seen = { lease: Lease; slot: Slot; durationMs: number; seenMs: number }
 
@@ -94,6 +100,8 @@ export class MemberCore {
   #sentReport: MemberReport | undefined
   #state: 'joining' | 'lost' | 'left' = 'joining'
   #isLeaving = false
+  #isOnStandby = false
+  #loss: SlotLoss | undefined
   /** Of this process's last write that was answered. */
   #writtenVersion = ''
   #listVersion = ''
@@ -126,6 +134,16 @@ export class MemberCore {
   /** It lost its slot: the shell ends all work and calls {@link ended}. */
   get isLost(): boolean {
     return this.#state === 'lost'
+  }
+
+  /** It has no slot because other processes have all of them. */
+  get isOnStandby(): boolean {
+    return this.#isOnStandby
+  }
+
+  /** Why it lost its last slot; undefined if it has one, or never had one. */
+  get loss(): SlotLoss | undefined {
+    return this.#loss
   }
 
   /** It has released its slot and sends nothing more. */
@@ -291,7 +309,7 @@ export class MemberCore {
     // It is not known what the report of the server is: the next one is sent without waiting.
     if (action.purpose === 'renew') this.#sentReport = undefined
     // The Lease was deleted: another process may claim the slot as soon as it is sure that this one has ended.
-    if (action.purpose === 'renew' && reason === 'NotFound') this.#lose()
+    if (action.purpose === 'renew' && reason === 'NotFound') this.#lose({ kind: 'deleted' })
     if (action.purpose === 'release' && reason !== 'other') this.#left()
   }
 
@@ -304,7 +322,7 @@ export class MemberCore {
       wakeAtMs = Math.min(wakeAtMs, dueMs)
       return false
     }
-    if (this.#own && at(this.#own.validUntilMs)) this.#lose()
+    if (this.#own && at(this.#own.validUntilMs)) this.#lose({ kind: 'expired' })
     if (this.#state === 'left') return { actions, wakeAtMs }
     const send = (action: MemberAction) => {
       this.#inFlight.add(action.kind === 'list' ? 'list' : flightOf(action.purpose))
@@ -348,6 +366,7 @@ export class MemberCore {
     }
     if (this.#state !== 'joining' || this.#isLeaving || this.#mustList) return
     const slot = this.#freeSlot(nowMs, at)
+    this.#isOnStandby = slot === undefined
     if (slot === undefined) return
     const session = `${this.#options.processName}.${++this.#sessions}`
     this.#claim = { slot, session, sentMs: nowMs, validUntilMs: nowMs + this.#options.renewDeadlineMs }
@@ -554,9 +573,10 @@ export class MemberCore {
     const claim = this.#claim
     if (!this.#own && claim?.slot === index && claim.session === slot.session && this.#state === 'joining') {
       this.#own = claim
+      this.#loss = undefined
       this.#claim = undefined
     }
-    if (this.#own?.slot === index && this.#own.session !== slot.session) this.#lose()
+    if (this.#own?.slot === index && this.#own.session !== slot.session) this.#lose({ kind: 'replaced', holder: slot.session })
   }
 
   /** A version that cannot be counted up from would end the ring for good. */
@@ -589,7 +609,7 @@ export class MemberCore {
     this.#seen.delete(slot)
     this.#nextRing = undefined
     if (!this.#missingSinceMs.has(slot)) this.#missingSinceMs.set(slot, nowMs)
-    if (this.#own?.slot === slot) this.#lose()
+    if (this.#own?.slot === slot) this.#lose({ kind: 'deleted' })
   }
 
   #highestVersion(): string {
@@ -612,7 +632,7 @@ export class MemberCore {
     this.#writtenVersion = ''
     this.#sentListAfter = ''
     this.#ownRetryMs = nowMs + this.#options.leaseDurationMs
-    this.#lose()
+    this.#lose({ kind: 'restored' })
   }
 
   #extend(sentMs: number, nowMs: number): void {
@@ -621,8 +641,9 @@ export class MemberCore {
     if (own && nowMs < own.validUntilMs) own.validUntilMs = Math.max(own.validUntilMs, sentMs + this.#options.renewDeadlineMs)
   }
 
-  #lose(): void {
+  #lose(loss: SlotLoss): void {
     if (!this.#own) return
+    this.#loss = loss
     this.#own = undefined
     this.#orders = undefined
     this.#state = 'lost'

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
 import { maxSlots } from './bucket.ts'
 
-/** How the replicas of an operator share its keys. All replicas of one operator must have the same `name`, `namespace` and durations. */
+/** How the replicas of an operator share its keys. All replicas of one operator must have the same `name`, `namespace` and durations; `slots` may change by a rolling update. */
 export type ShardOptions = {
   /** Name of the ring, and prefix of the Leases of its slots (`<name>-ring`, `<name>-0` …); a DNS label. */
   name: string

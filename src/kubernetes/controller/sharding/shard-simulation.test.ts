@@ -90,6 +90,42 @@ test('a rolling restart of 5 members moves each bucket at most twice, and leaves
   }
 })
 
+test('a rolling change of slots from 3 to 5 and then to 2: no bucket has two owners or is idle for 2 s, and the shares are equal after each', () => {
+  for (let seed = 0; seed < 10; seed++) {
+    const slotsOf = (started: number) => (started < 3 ? 3 : started < 8 ? 5 : 2)
+    const simulation = new ShardSimulation({ seed, slotsOf, longCallRate: 0 })
+    let started = 0
+    const alive: string[] = []
+    const start = () => {
+      alive.push(`m${started}`)
+      simulation.start(`m${started++}`)
+      simulation.advance(10_000)
+    }
+    const replace = (count: number) => {
+      for (let member = 0; member < count; member++) {
+        const oldest = alive.shift()
+        if (oldest) simulation.member(oldest).stop(30_000)
+        simulation.advance(3_000)
+        start()
+      }
+    }
+    const shares = () => alive.map(name => simulation.owners.filter(owner => owner?.name === name).length).filter(share => share > 0)
+    for (let member = 0; member < 3; member++) start()
+    replace(3)
+    start()
+    start()
+    simulation.advance(20_000)
+    deepEqual(simulation.idle, [])
+    deepEqual(shares().sort(), [204, 205, 205, 205, 205], `seed ${seed}, with 5 slots`)
+    replace(5)
+    simulation.advance(20_000)
+    deepEqual(simulation.idle, [])
+    deepEqual(shares(), [512, 512], `seed ${seed}, with 2 slots`)
+    deepEqual(simulation.violations, [], `seed ${seed}`)
+    ok(simulation.longestIdleMs < 2_000, `seed ${seed}: idle for ${simulation.longestIdleMs} ms`)
+  }
+})
+
 test('after the crash of one of 5 members no bucket is idle for longer than Lease + 2 s', () => {
   for (let seed = 0; seed < 10; seed++) {
     const simulation = new ShardSimulation({ seed, members: 5 })

@@ -45,6 +45,8 @@ export type SimulationOptions = {
   seed: number
   members?: number
   slots?: number
+  /** The slots of the n-th member that starts, as during a rolling change of `slots`; default: `slots`. */
+  slotsOf?: ((started: number) => number) | undefined
   defect?: Defect | undefined
   /** Share of the calls that take up to 3 s; default 0.1. */
   longCallRate?: number
@@ -317,7 +319,7 @@ export class SimulatedMember {
     this.core = new MemberCore({
       name: 'op',
       namespace: 'a',
-      slots: simulation.slots,
+      slots: simulation.options.slotsOf?.(simulation.members.length) ?? simulation.slots,
       ...simulatedDurations,
       ...(simulation.members.length === 0 && defect?.durations),
       processName: name,
@@ -712,6 +714,8 @@ export function simulateFaults(seed: number, defect?: Defect, log?: SimulationOp
     members: size,
     slots: size + (seed % 3 === 0 ? 1 : 0),
     caches: 1 + (seed % 2),
+    // In every fourth history the members have other numbers of slots, from 1 to size + 2.
+    slotsOf: seed % 4 === 3 ? started => 1 + ((seed + started * 3) % (size + 2)) : undefined,
     defect,
     ...(log && { log }),
   })

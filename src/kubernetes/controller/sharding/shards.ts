@@ -1,11 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { bootClock, type Client, type Clock, type LeaseBody, leaseResource, listWatch } from '../../client/index.ts'
 import { isReason, type KubeObject } from '../../object/index.ts'
+import type { HealthReason } from '../../util/health-checks.ts'
 import { coerceError, type Log } from '../../util/log.ts'
 import { type Buckets, bucketOf } from './bucket.ts'
 import { ringLabel } from './lease-names.ts'
-import { type MemberAction, MemberCore, type WriteFailure } from './member-core.ts'
+import { type MemberAction, MemberCore, type SlotLoss, type WriteFailure } from './member-core.ts'
 import { type ShardOptions, type ShardSettings, shardSettingsOf } from './options.ts'
+import { RequestFailures, type RingRequest } from './request-failures.ts'
 import { type MemberStep, RingMember } from './ring-member.ts'
 import { type ShardView, shardViewOf } from './shard-view.ts'
 import { ShardedSource, type ShardedSourceOptions } from './sharded-source.ts'
@@ -59,9 +61,18 @@ export class Shards {
   #signal: AbortSignal | undefined
   #hasChanged = false
   #timer: NodeJS.Timeout | undefined
+  /** When the timer is due. */
+  #dueMs = Number.POSITIVE_INFINITY
+  /** The last time that this process did not run for longer than `retryPeriodMs`. */
+  #stopped: { untilMs: number; forMs: number } | undefined
+  #hasReportedStandby = false
   #gained = 0
   #lost = 0
-  #lastError: Error | undefined
+  readonly #failures = new RequestFailures()
+  /** Whether the Lease of this slot was renewed since it was claimed. */
+  #isRenewed = false
+  /** Since when this process has a slot and does not do all that the ring lets it do. */
+  #behindSinceMs: number | undefined
   readonly #left = Promise.withResolvers<void>()
   readonly #drained = Promise.withResolvers<void>()
 
@@ -88,9 +99,25 @@ export class Shards {
     return this.#core.isValid(this.#clock.nowMs()) ? this.#core.slot : undefined
   }
 
-  /** Why the last request for the Leases failed; undefined if it did not. */
-  get lastError(): Error | undefined {
-    return this.#lastError
+  /** Why this process cannot take its part in the ring; empty if it can, also while it is on standby. */
+  notReady(): readonly HealthReason[] {
+    const { slot } = this
+    const failures = this.#failures
+    if (slot === undefined) {
+      const detail = failures.find('claim', 'renew', 'list', 'watch')
+      return detail ? [{ reason: 'no slot of the ring can be claimed', detail }] : []
+    }
+    const renewal = this.#isRenewed ? undefined : failures.find('renew')
+    if (renewal) return [{ reason: `the Lease of slot ${slot} cannot be renewed`, detail: renewal }]
+    const behindMs = this.#clock.nowMs() - (this.#behindSinceMs ?? Number.POSITIVE_INFINITY)
+    if (behindMs <= this.settings.leaseDurationMs) return []
+    const isMember = this.#core.orders?.isMember === true
+    const what = isMember
+      ? `the ring has assigned ${this.#tenures.pending} buckets on which this process does not work yet`
+      : `the ring does not have the member of slot ${slot}`
+    const reason = `${what}, for ${Math.round(behindMs / 1_000)} s`
+    const detail = isMember ? undefined : failures.find('ring', 'list')
+    return [detail ? { reason, detail } : reason]
   }
 
   /** Whether this process may work on the object with this UID at this instant. */
@@ -166,10 +193,12 @@ export class Shards {
       backoff: watchBackoff,
       managedFields: false,
       onReplace: (leases, resourceVersion) => {
+        this.#failures.succeeded('watch')
         this.#core.observeList(leases, resourceVersion, this.#clock.nowMs())
         this.#changed()
       },
       onEvent: ({ type, object }) => {
+        this.#failures.succeeded('watch')
         if (type === 'BOOKMARK') return
         const nowMs = this.#clock.nowMs()
         if (type === 'DELETED') this.#core.observeDeletion(object, nowMs)
@@ -177,8 +206,7 @@ export class Shards {
         this.#changed()
       },
       onError: error => {
-        this.#lastError = coerceError(error)
-        this.#log.warn({ err: this.#lastError }, 'the Leases of the ring cannot be watched, retrying')
+        this.#failed('watch', { verb: 'watch' }, coerceError(error))
       },
     })
     this.#wake()
@@ -227,18 +255,40 @@ export class Shards {
   #wake(): void {
     if (!this.#signal || this.#signal.aborted) return
     const nowMs = this.#clock.nowMs()
+    // A timer that is late by this much: the process was stopped, or its event loop was blocked.
+    if (nowMs - this.#dueMs > this.settings.retryPeriodMs) this.#stopped = { untilMs: nowMs, forMs: nowMs - this.#dueMs }
     const { actions, aborted, wakeAtMs } = this.#member.wake(nowMs)
     if (aborted.length > 0) this.#log.warn({ buckets: aborted }, 'aborting reconciles of buckets that move to another member')
     for (const action of actions) void this.#send(action)
+    const isBehind = this.slot !== undefined && (!this.#core.orders?.isMember || this.#tenures.pending > 0)
+    this.#behindSinceMs = isBehind ? (this.#behindSinceMs ?? nowMs) : undefined
+    if (this.#core.isOnStandby) {
+      // Of a slot that others have now.
+      this.#failures.succeeded('claim')
+      this.#failures.succeeded('renew')
+    }
+    if (this.#core.isOnStandby && !this.#hasReportedStandby) {
+      this.#hasReportedStandby = true
+      const { slots } = this.settings
+      this.#log.info({ slots }, `${slots === 1 ? 'the only slot is' : `all ${slots} slots are`} claimed; on standby`)
+    }
     if (this.#core.hasLeft) this.#left.resolve()
     clearTimeout(this.#timer)
+    if (!Number.isFinite(wakeAtMs)) {
+      this.#dueMs = Number.POSITIVE_INFINITY
+      return
+    }
     // The clock has steps of 10 ms.
-    if (Number.isFinite(wakeAtMs)) this.#timer = setTimeout(() => this.#wake(), Math.max(1, Math.min(wakeAtMs - nowMs + 1, 60_000)))
+    const delayMs = Math.max(1, Math.min(wakeAtMs - nowMs + 1, 60_000))
+    this.#dueMs = nowMs + delayMs
+    this.#timer = setTimeout(() => this.#wake(), delayMs)
   }
 
   #perform({ slot, wanted, ended, begun, isDrained }: MemberStep): void {
+    if (slot) this.#isRenewed = false
+    if (slot) this.#hasReportedStandby = false
     if (slot === 'claimed') this.#log.info({ slot: this.#core.slot }, 'claimed a slot')
-    if (slot === 'lost') this.#log.error({}, 'lost the slot: its Lease was not renewed in time, or another process changed it')
+    if (slot === 'lost') this.#reportLoss()
     if (wanted) for (const source of this.#sources) source.setWanted(wanted)
     this.#gained += begun.length
     this.#lost += ended.length
@@ -251,12 +301,33 @@ export class Shards {
     if (isDrained) this.#drained.resolve()
   }
 
+  #failed(request: RingRequest, { verb, lease }: { verb: string; lease?: string | undefined }, err: Error): void {
+    const report = this.#failures.failed(request, err, this.#clock.nowMs())
+    if (!report) return
+    const { name, namespace } = this.settings
+    const what = lease === undefined ? `the Leases of ring ${name} in ${namespace}` : `Lease ${namespace}/${lease}`
+    this.#log.warn({ err, request, verb, ...report }, `cannot ${verb} ${what}, retrying; reported once a minute while it fails`)
+  }
+
+  #reportLoss(): void {
+    const { renewDeadlineMs } = this.settings
+    const stopped = this.#stopped
+    // A Lease that only time has ended is not lost for the core before it decides.
+    const loss = this.#core.loss ?? { kind: 'expired' }
+    const isRecent = stopped !== undefined && this.#clock.nowMs() - stopped.untilMs < renewDeadlineMs
+    const isCause = isRecent && stopped.forMs > renewDeadlineMs / 2 && (loss.kind === 'expired' || loss.kind === 'replaced')
+    const err = loss.kind === 'expired' && !isCause ? this.#failures.find('renew', 'list') : undefined
+    const why = isCause ? `this process did not run for ${Math.round(stopped.forMs / 1_000)} s` : lossText(loss)
+    this.#log.error({ ...(err && { err }), ...(loss.kind === 'replaced' && { holder: loss.holder }) }, `lost the slot: ${why}`)
+  }
+
   async #send(action: MemberAction): Promise<void> {
     const { namespace, name, renewDeadlineMs } = this.settings
     const leases = this.#parts.client.resource(leaseResource)
     // A hanging request must not keep the next one from being sent in time.
     const bounded = { signal: AbortSignal.timeout(Math.ceil(renewDeadlineMs / 2)) }
     const sentMs = this.#clock.nowMs()
+    const request = action.kind === 'list' ? 'list' : action.purpose
     try {
       if (action.kind === 'list') {
         const { items, metadata } = await leases.listAll({ namespace, labelSelector: `${ringLabel}=${name}`, ...bounded })
@@ -265,13 +336,16 @@ export class Shards {
         const lease = action.verb === 'create' ? await leases.create(action.lease, bounded) : await leases.update(action.lease, bounded)
         this.#core.done(action, lease as KubeObject<LeaseBody>, sentMs, this.#clock.nowMs())
       }
-      this.#lastError = undefined
+      this.#failures.succeeded(request)
+      if (request === 'renew') this.#isRenewed = true
     } catch (thrown) {
       const nowMs = this.#clock.nowMs()
-      const failure = failureOf(thrown)
-      if (failure === 'other') {
-        this.#lastError = coerceError(thrown)
-        this.#log.warn({ err: this.#lastError }, 'a Lease of the ring could not be read or written, retrying')
+      const failure = failureOf(action, thrown)
+      // What came too late reached the server.
+      if (failure !== 'other') this.#failures.succeeded(request)
+      else {
+        const what = action.kind === 'list' ? { verb: 'list' } : { verb: action.verb, lease: action.lease.metadata.name }
+        this.#failed(request, what, errorOf(action, thrown, namespace))
       }
       if (action.kind === 'list') this.#core.listFailed(nowMs)
       else this.#core.failed(action, failure, nowMs)
@@ -280,8 +354,28 @@ export class Shards {
   }
 }
 
-function failureOf(thrown: unknown): WriteFailure {
+function lossText(loss: SlotLoss): string {
+  switch (loss.kind) {
+    case 'expired':
+      return 'its Lease was not renewed in time'
+    case 'deleted':
+      return 'its Lease was deleted'
+    case 'restored':
+      return 'the API server has older Leases than before, as after a restore from a backup'
+    case 'replaced':
+      return loss.holder === '' ? 'another process released its Lease' : 'another process holds its Lease'
+  }
+}
+
+function failureOf(action: MemberAction, thrown: unknown): WriteFailure {
   if (isReason(thrown, 'Conflict')) return 'Conflict'
   if (isReason(thrown, 'AlreadyExists')) return 'AlreadyExists'
-  return isReason(thrown, 'NotFound') ? 'NotFound' : 'other'
+  // A create does not find its namespace, or the server has no Leases: a retry needs a delay, and someone must know.
+  return isReason(thrown, 'NotFound') && action.kind === 'write' && action.verb === 'update' ? 'NotFound' : 'other'
+}
+
+function errorOf(action: MemberAction, thrown: unknown, namespace: string): Error {
+  const isCreate = action.kind === 'write' && action.verb === 'create'
+  if (!isCreate || !isReason(thrown, 'NotFound') || thrown.details?.kind !== 'namespaces') return coerceError(thrown)
+  return new Error(`the namespace ${JSON.stringify(namespace)} of the ring does not exist`, { cause: thrown })
 }

@@ -61,6 +61,14 @@ export class Tenures {
     return [...new Set(Array.from(this.#ending, ({ bucket }) => bucket))].sort((a, b) => a - b)
   }
 
+  /** How many buckets the ring lets this process work on, which it has not begun because its caches do not have them. */
+  get pending(): number {
+    const orders = this.#orders
+    if (!orders) return 0
+    const { busy } = this
+    return orders.allowed.reduce((sum, flag, bucket) => sum + (flag === 1 && !this.#held.has(bucket) && !busy.includes(bucket) ? 1 : 0), 0)
+  }
+
   /** Whether anything is running. */
   get isIdle(): boolean {
     return this.#ending.size === 0 && [...this.#held.values()].every(({ running }) => running === 0)
