@@ -7,28 +7,33 @@ import { stackResource, stackShardsName, systemNamespace } from '../../api/index
 import { configMapResource, type LeaseBody, leaseResource, namespaceResource } from '../../kubernetes/client/index.ts'
 import { bucketLabel, bucketOf, type ShardView } from '../../kubernetes/controller/index.ts'
 import { startTestServer } from '../../kubernetes/testing/index.ts'
-import { ownerLine, shardLines } from './shards.ts'
+import { ownerLine, shardLines, shardsReport } from './shards.ts'
 
 const launcher = join(import.meta.dirname, '../../../bin/oarlock.js')
 const uid = '0b6a1d5e-3c1f-4a55-9d2e-6f1f3f0c7a11'
 const bucket = bucketOf(uid)
 
+/** This long after the last renewal of the member in slot 0. */
+const atMs = (seconds: number) => Date.parse('2026-01-01T00:00:00Z') + seconds * 1_000
+
 /** Slot 0 holds all buckets but that of `uid`, which it must give to slot 1. */
 function viewWith(changes: { holder?: 0 | undefined; isLeaving?: boolean } = { holder: 0 }): ShardView {
   const rest = Array.from({ length: 1_024 }, (_, index) => index).filter(index => index !== bucket)
   const held = changes.holder === 0 ? [...rest, bucket].sort((a, b) => a - b) : rest
+  const of15s = { leaseDurationMs: 15_000 }
   const members: ShardView['members'] = [
     {
       slot: 0,
       session: 'a_1.1',
       isLeaving: changes.isLeaving ?? false,
       renewTime: '2026-01-01T00:00:00.000000Z',
+      ...of15s,
       buckets: held,
       gaining: [],
       losing: [],
     },
-    { slot: 1, session: 'b_2.1', isLeaving: false, renewTime: undefined, buckets: [], gaining: [bucket], losing: [] },
-    { slot: 2, session: undefined, isLeaving: false, renewTime: '2026-01-01T00:00:00Z', buckets: [], gaining: [], losing: [] },
+    { slot: 1, session: 'b_2.1', isLeaving: false, renewTime: undefined, ...of15s, buckets: [], gaining: [bucket], losing: [] },
+    { slot: 2, session: undefined, isLeaving: false, renewTime: '2026-01-01T00:00:00Z', ...of15s, buckets: [], gaining: [], losing: [] },
   ]
   return {
     version: 7,
@@ -39,7 +44,7 @@ function viewWith(changes: { holder?: 0 | undefined; isLeaving?: boolean } = { h
 }
 
 test('the table has the age of each renewal, vacant slots and buckets that move', () => {
-  const nowMs = Date.parse('2026-01-01T00:00:03.400Z')
+  const nowMs = atMs(3.4)
   deepEqual(shardLines(viewWith(), { ring: 'r', ringNamespace: 'ns', isWide: false, nowMs }), [
     'ring r in ns: version 7, fence 123, 2 members, 1024 of 1024 buckets held, 1 moving',
     'SLOT   MEMBER   STATE    RENEWED   BUCKETS   GAINING   LOSING',
@@ -54,13 +59,42 @@ test('the table has the age of each renewal, vacant slots and buckets that move'
 test('the owner of a key is the holder of its bucket, and the line reports a bucket that moves or is held by no member', () => {
   const stack = { kind: 'Stack', namespace: 'shop', name: 'app', uid, bucket }
   equal(
-    ownerLine(viewWith(), stack),
+    ownerLine(viewWith(), stack, atMs(3)),
     `stack shop/app (uid ${uid}) is in bucket ${bucket}, held by a_1.1 in slot 0; it moves to b_2.1 in slot 1`,
   )
   match(
-    ownerLine(viewWith({}), { uid, bucket }),
+    ownerLine(viewWith({}), { uid, bucket }, atMs(3)),
     /^uid 0b6a1d5e-.* is in bucket \d+, held by no member at this moment; it moves to b_2\.1 in slot 1$/,
   )
+})
+
+test('a member that has not renewed its Lease is Late after its renew deadline, and Expired after the duration: its buckets count as held by no member', () => {
+  const stack = { kind: 'Stack', namespace: 'shop', name: 'app', uid, bucket }
+  const at = { ring: 'r', ringNamespace: 'ns', isWide: false }
+  const late = shardLines(viewWith(), { ...at, nowMs: atMs(12) })
+  match(late[0]!, /2 members, 1024 of 1024 buckets held/)
+  match(late[2]!, /^0 +a_1\.1 +Late +12s ago +1024/)
+  match(
+    ownerLine(viewWith(), stack, atMs(12)),
+    /, assigned to a_1\.1 in slot 0, which renewed its Lease 12s ago: no process works on it; it moves/,
+  )
+  const expired = shardLines(viewWith(), { ...at, nowMs: atMs(40) })
+  match(expired[0]!, /1 member, 0 of 1024 buckets held, 1 moving/)
+  match(expired[2]!, /^0 +a_1\.1 +Expired +40s ago +1024/)
+  const report = shardsReport(viewWith(), { ring: 'r', ringNamespace: 'ns', nowMs: atMs(40) })
+  deepEqual(
+    report.members.map(({ state }) => state),
+    ['Expired', 'Moving', 'Vacant'],
+  )
+})
+
+test('the buckets of a vacant slot count as held by no member', () => {
+  const view = viewWith()
+  const members = view.members.map(member => ({ ...member, session: undefined, gaining: [] }))
+  const stopped = { ...view, members, ownerOf: () => members[0] }
+  const [summary] = shardLines(stopped, { ring: 'r', ringNamespace: 'ns', isWide: false, nowMs: atMs(3) })
+  equal(summary, 'ring r in ns: version 7, fence 123, 0 members, 0 of 1024 buckets held, 0 moving')
+  match(ownerLine(stopped, { uid, bucket }, atMs(3)), /, assigned to the vacant slot 0: no process works on it$/)
 })
 
 test('oarlock shards prints the ring, and the bucket and owner of a Stack by its name, its namespace or its UID', async t => {

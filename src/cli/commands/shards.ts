@@ -31,9 +31,11 @@ export async function shards(key: string | undefined, options: ShardsOptions): P
     const object = key === undefined ? undefined : await findKey(client, key, options)
     const view = await readRing(client, options)
     const { output, ring, ringNamespace } = options
-    if (output === 'json' || output === 'yaml') return print(await serialize(shardsReport(view, { ring, ringNamespace, object }), output))
-    const lines = shardLines(view, { ring, ringNamespace, isWide: output === 'wide', nowMs: Date.now() })
-    for (const line of [...lines, ...(object ? ['', ownerLine(view, object)] : [])]) print(line)
+    const nowMs = Date.now()
+    if (output === 'json' || output === 'yaml')
+      return print(await serialize(shardsReport(view, { ring, ringNamespace, nowMs, object }), output))
+    const lines = shardLines(view, { ring, ringNamespace, isWide: output === 'wide', nowMs })
+    for (const line of [...lines, ...(object ? ['', ownerLine(view, object, nowMs)] : [])]) print(line)
   })
 }
 
@@ -106,10 +108,10 @@ function bucketOfObject({ group, kind }: Resource, { labels, uid }: KubeObject['
   return (isStack ? undefined : labeledBucketOf(labels)) ?? bucketOf(uid)
 }
 
-type ReportOptions = { ring: string; ringNamespace: string; object?: KeyObject | undefined }
+type ReportOptions = { ring: string; ringNamespace: string; nowMs: number; object?: KeyObject | undefined }
 
 /** What `-o json` prints. Pure. */
-export function shardsReport(view: ShardView, { ring, ringNamespace, object }: ReportOptions) {
+export function shardsReport(view: ShardView, { ring, ringNamespace, nowMs, object }: ReportOptions) {
   const owner = object && view.ownerOf(object.bucket)
   return {
     ring,
@@ -120,6 +122,7 @@ export function shardsReport(view: ShardView, { ring, ringNamespace, object }: R
     members: view.members.map(member => ({
       slot: member.slot,
       session: member.session ?? null,
+      state: stateOf(member, nowMs),
       isLeaving: member.isLeaving,
       renewTime: member.renewTime ?? null,
       buckets: member.buckets,
@@ -141,46 +144,73 @@ export function shardLines(
   { ring, ringNamespace, isWide, nowMs }: { ring: string; ringNamespace: string; isWide: boolean; nowMs: number },
 ): string[] {
   const { version, fence, members } = view
-  const live = members.filter(({ session }) => session !== undefined).length
-  const held = members.reduce((sum, { buckets }) => sum + buckets.length, 0)
+  const live = members.filter(member => isLive(member, nowMs))
+  const held = live.reduce((sum, { buckets }) => sum + buckets.length, 0)
   const moving = members.reduce((sum, { gaining }) => sum + gaining.length, 0)
   const headers = ['SLOT', 'MEMBER', 'STATE', 'RENEWED', 'BUCKETS', 'GAINING', 'LOSING', ...(isWide ? ['RANGES'] : [])]
   const rows = members.map(member => [
     String(member.slot),
     member.session ?? '<none>',
-    stateOf(member),
+    stateOf(member, nowMs),
     renewedAgo(member, nowMs),
     ...[member.buckets, member.gaining, member.losing].map(buckets => String(buckets.length)),
     ...(isWide ? [rangesOf(member.buckets)] : []),
   ])
   return [
-    `ring ${ring} in ${ringNamespace}: version ${version}, fence ${fence}, ${countOf(live, 'member')}, ${held} of ${bucketCount} buckets held, ${moving} moving`,
+    `ring ${ring} in ${ringNamespace}: version ${version}, fence ${fence}, ${countOf(live.length, 'member')}, ${held} of ${bucketCount} buckets held, ${moving} moving`,
     ...(rows.length > 0 ? renderTable(headers, rows) : []),
   ]
 }
 
 /** Who works on an object. Pure. */
-export function ownerLine(view: ShardView, { kind, namespace, name, uid, bucket }: KeyObject): string {
+export function ownerLine(view: ShardView, { kind, namespace, name, uid, bucket }: KeyObject, nowMs: number): string {
   const member = view.ownerOf(bucket)
   const object =
     kind === undefined ? `uid ${uid}` : `${kind.toLowerCase()} ${namespace === undefined ? '' : `${namespace}/`}${name} (uid ${uid})`
-  const owner = member
-    ? `held by ${member.session === undefined ? `slot ${member.slot}, whose member has ended` : `${member.session} in slot ${member.slot}`}`
-    : 'held by no member at this moment'
   const next = view.members.find(({ slot, gaining }) => slot !== member?.slot && gaining.includes(bucket))
-  return `${object} is in bucket ${bucket}, ${owner}${next ? `; it moves to ${next.session ?? 'the next member'} in slot ${next.slot}` : ''}`
+  const move = next ? `; it moves to ${next.session ?? 'the next member'} in slot ${next.slot}` : ''
+  return `${object} is in bucket ${bucket}, ${holderText(member, nowMs)}${move}`
 }
 
-function stateOf({ session, isLeaving, gaining, losing }: ShardMember): string {
+function holderText(member: ShardMember | undefined, nowMs: number): string {
+  if (!member) return 'held by no member at this moment'
+  const { slot, session } = member
+  if (session === undefined) return `assigned to the vacant slot ${slot}: no process works on it`
+  const state = stateOf(member, nowMs)
+  if (state !== 'Late' && state !== 'Expired') return `held by ${session} in slot ${slot}`
+  return `assigned to ${session} in slot ${slot}, which renewed its Lease ${renewedAgo(member, nowMs)}: no process works on it`
+}
+
+/** A member stops its work at its renew deadline, which is not in its Lease: by default two thirds of the duration. */
+const lateAfter = 2 / 3
+
+/** By the wall clocks of the member and of this machine: for people only. */
+function stateOf(member: ShardMember, nowMs: number): 'Vacant' | 'Expired' | 'Late' | 'Leaving' | 'Moving' | 'Active' {
+  const { session, leaseDurationMs, isLeaving, gaining, losing } = member
   if (session === undefined) return 'Vacant'
+  const ageMs = renewalAgeMs(member, nowMs)
+  if (ageMs !== undefined && leaseDurationMs !== undefined) {
+    if (ageMs > leaseDurationMs) return 'Expired'
+    if (ageMs > leaseDurationMs * lateAfter) return 'Late'
+  }
   if (isLeaving) return 'Leaving'
   return gaining.length + losing.length > 0 ? 'Moving' : 'Active'
 }
 
-/** By the wall clocks of the member and of this machine: for people only. */
-function renewedAgo({ session, renewTime }: ShardMember, nowMs: number): string {
+/** A member that is late may renew its Lease in time. */
+function isLive(member: ShardMember, nowMs: number): boolean {
+  const state = stateOf(member, nowMs)
+  return state !== 'Vacant' && state !== 'Expired'
+}
+
+function renewalAgeMs({ renewTime }: ShardMember, nowMs: number): number | undefined {
   const ms = nowMs - Date.parse(renewTime ?? '')
-  return session === undefined || Number.isNaN(ms) ? '-' : `${formatDuration(Math.max(0, Math.round(ms / 1_000)) * 1_000)} ago`
+  return Number.isNaN(ms) ? undefined : Math.max(0, ms)
+}
+
+function renewedAgo(member: ShardMember, nowMs: number): string {
+  const ageMs = renewalAgeMs(member, nowMs)
+  return member.session === undefined || ageMs === undefined ? '-' : `${formatDuration(Math.round(ageMs / 1_000) * 1_000)} ago`
 }
 
 /** `0-12,14`: adjacent buckets as a range. */
