@@ -57,19 +57,19 @@ test('the table has the age of each renewal, vacant slots and buckets that move'
 })
 
 test('the owner of a key is the holder of its bucket, and the line reports a bucket that moves or is held by no member', () => {
-  const stack = { kind: 'Stack', namespace: 'shop', name: 'app', uid, bucket }
+  const stack = { kind: 'Stack', namespace: 'shop', name: 'app', uid, bucket, bucketFrom: 'root' } as const
   equal(
     ownerLine(viewWith(), stack, atMs(3)),
     `stack shop/app (uid ${uid}) is in bucket ${bucket}, held by a_1.1 in slot 0; it moves to b_2.1 in slot 1`,
   )
   match(
-    ownerLine(viewWith({}), { uid, bucket }, atMs(3)),
-    /^uid 0b6a1d5e-.* is in bucket \d+, held by no member at this moment; it moves to b_2\.1 in slot 1$/,
+    ownerLine(viewWith({}), { uid, bucket, bucketFrom: 'uid' }, atMs(3)),
+    /^uid 0b6a1d5e-.*, if it is the root of a controller of this ring, is in bucket \d+, held by no member at this moment; it moves to b_2\.1 in slot 1$/,
   )
 })
 
 test('a member that has not renewed its Lease is Late after its renew deadline, and Expired after the duration: its buckets count as held by no member', () => {
-  const stack = { kind: 'Stack', namespace: 'shop', name: 'app', uid, bucket }
+  const stack = { kind: 'Stack', namespace: 'shop', name: 'app', uid, bucket, bucketFrom: 'root' } as const
   const at = { ring: 'r', ringNamespace: 'ns', isWide: false }
   const late = shardLines(viewWith(), { ...at, nowMs: atMs(12) })
   match(late[0]!, /2 members, 1024 of 1024 buckets held/)
@@ -94,7 +94,7 @@ test('the buckets of a vacant slot count as held by no member', () => {
   const stopped = { ...view, members, ownerOf: () => members[0] }
   const [summary] = shardLines(stopped, { ring: 'r', ringNamespace: 'ns', isWide: false, nowMs: atMs(3) })
   equal(summary, 'ring r in ns: version 7, fence 123, 0 members, 0 of 1024 buckets held, 0 moving')
-  match(ownerLine(stopped, { uid, bucket }, atMs(3)), /, assigned to the vacant slot 0: no process works on it$/)
+  match(ownerLine(stopped, { uid, bucket, bucketFrom: 'uid' }, atMs(3)), /, assigned to the vacant slot 0: no process works on it$/)
 })
 
 test('oarlock shards prints the ring, and the bucket and owner of a Stack by its name, its namespace or its UID', async t => {
@@ -148,20 +148,39 @@ test('oarlock shards prints the ring, and the bucket and owner of a Stack by its
       match(stdout, owner)
     })
   }
-  await t.test('the owner of an owned object is that of the bucket in its label, and of one without a label that of its UID', async () => {
-    const configMaps = client.resource(configMapResource)
-    const labels = { [bucketLabel]: String(own) }
-    // By its UID it would be in another bucket, once in 1,024 times in the same.
-    await configMaps.create({ metadata: { name: 'owned', ...at, labels } })
-    match((await oarlock('configmap/owned', '-n', 'shop')).stdout, new RegExp(`is in bucket ${own}, held by b_2\\.1 in slot 1\\n$`))
-    const { metadata: other } = await configMaps.create({ metadata: { name: 'other', ...at } })
-    match((await oarlock('configmap/other', '-n', 'shop')).stdout, new RegExp(`is in bucket ${bucketOf(other.uid)}, held by `))
+  await t.test(
+    'the owner of an owned object is that of the bucket in its label; without a label the line says when it does not apply',
+    async () => {
+      const configMaps = client.resource(configMapResource)
+      const labels = { [bucketLabel]: String(own) }
+      // By its UID it would be in another bucket, once in 1,024 times in the same.
+      await configMaps.create({ metadata: { name: 'owned', ...at, labels } })
+      match((await oarlock('configmap/owned', '-n', 'shop')).stdout, new RegExp(`is in bucket ${own}, held by b_2\\.1 in slot 1\\n$`))
+      const { metadata: other } = await configMaps.create({ metadata: { name: 'other', ...at } })
+      match(
+        (await oarlock('configmap/other', '-n', 'shop')).stdout,
+        new RegExp(`, if it is the root of a controller of this ring, is in bucket ${bucketOf(other.uid)}, held by `),
+      )
+    },
+  )
+  await t.test('an owned object without a bucket label is not seen by the controller that owns it', async () => {
+    const ownerReferences = [{ apiVersion: 'example.dev/v1', kind: 'Boat', name: 'b1', uid, controller: true }]
+    await client.resource(configMapResource).create({ metadata: { name: 'unlabelled', ...at, ownerReferences } })
+    const { code, stdout } = await oarlock('configmap/unlabelled', '-n', 'shop')
+    equal(code, 0)
+    match(
+      stdout,
+      /is controlled by Boat\/b1 and has no label sharding\.oarlock\.dev\/bucket: a sharded controller that owns it does not see it; if it is/,
+    )
+    const { key } = JSON.parse((await oarlock('configmap/unlabelled', '-n', 'shop', '-o', 'json')).stdout)
+    equal(key.controlledBy, 'Boat/b1')
+    equal(key.bucketFrom, 'uid')
   })
   await t.test('-o json has the buckets of each member, and the key with its owner', async () => {
     const { code, stdout } = await oarlock(stack.metadata.uid, '-o', 'json')
     equal(code, 0)
     const { key, members, version } = JSON.parse(stdout)
-    deepEqual(key, { uid: stack.metadata.uid, bucket: own, owner: { slot: 1, session: 'b_2.1' } })
+    deepEqual(key, { uid: stack.metadata.uid, bucket: own, bucketFrom: 'uid', owner: { slot: 1, session: 'b_2.1' } })
     deepEqual(
       members.map(({ session, buckets }: { session: string; buckets: number[] }) => [session, buckets.length]),
       [

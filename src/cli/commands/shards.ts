@@ -2,6 +2,7 @@ import { stackResource, stackShardsName, systemNamespace } from '../../api/index
 import type { Client } from '../../kubernetes/client/index.ts'
 import {
   bucketCount,
+  bucketLabel,
   bucketOf,
   bucketRangesOf,
   labeledBucketOf,
@@ -23,7 +24,17 @@ import { getStack } from '../targets.ts'
 export type ShardsOptions = AccessOptions & { ring: string; ringNamespace: string; output?: 'json' | 'yaml' | 'wide' }
 
 /** The object whose owner is asked for. Only the UID is known of one that was given by its UID. */
-type KeyObject = { kind?: string; namespace?: string | undefined; name?: string; uid: string; bucket: number }
+export type KeyObject = {
+  kind?: string
+  namespace?: string | undefined
+  name?: string
+  uid: string
+  bucket: number
+  /** `label`: an owned object. `uid`: right only if the object is the root of a controller of the ring, as a `root` is for certain. */
+  bucketFrom: 'root' | 'label' | 'uid'
+  /** What controls an object without a bucket label, such as `Boat/b1`. */
+  controlledBy?: string
+}
 
 /** `oarlock shards [KEY]`: the ring of sharded controllers, its members, and the owner of a key. */
 export async function shards(key: string | undefined, options: ShardsOptions): Promise<void> {
@@ -56,19 +67,20 @@ const uidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12
 
 /** @throws {CliError} if the object does not exist, or its type is unknown. */
 async function findKey(client: Client, key: string, options: ShardsOptions): Promise<KeyObject> {
-  if (uidPattern.test(key)) return { uid: key.toLowerCase(), bucket: bucketOf(key.toLowerCase()) }
+  if (uidPattern.test(key)) return { uid: key.toLowerCase(), bucket: bucketOf(key.toLowerCase()), bucketFrom: 'uid' }
   const { type, name } = parseTarget(key, 'stack')
   if (type === '' || name === '') throw usageError(`invalid key ${JSON.stringify(key)}`, 'use NAMESPACE/NAME, stack/NAME or a UID')
   const namespace = namespaceOf(client, options)
-  if (['stack', 'stacks', 'stk'].includes(type.toLowerCase())) return described(stackResource, await getStack(client, name, namespace))
+  if (['stack', 'stacks', 'stk'].includes(type.toLowerCase()))
+    return described(stackResource, await getStack(client, name, namespace), options)
   const resource = await findType(client, type)
-  if (!resource) return described(stackResource, await getStack(client, name, type))
+  if (!resource) return described(stackResource, await getStack(client, name, type), options)
   const found = await client.resource(resource).getOrUndefined(name, resource.scope === 'Namespaced' ? { namespace } : {})
-  if (found) return described(resource, found)
+  if (found) return described(resource, found, options)
   const where = resource.scope === 'Namespaced' ? ` in namespace ${namespace}` : ''
   // A namespace can have the name of a type.
   const stack = resource.plural === stackResource.plural ? undefined : await stackIn(client, type, name)
-  if (stack) return described(stackResource, stack)
+  if (stack) return described(stackResource, stack, options)
   throw new CliError(`${resource.kind.toLowerCase()} "${name}" not found${where}`, {
     exitCode: exitCodes.notFound,
     hint: '-n NAMESPACE selects another namespace',
@@ -94,18 +106,20 @@ async function stackIn(client: Client, namespace: string, name: string) {
   }
 }
 
-const described = (resource: Resource, { metadata }: Pick<KubeObject, 'metadata'>): KeyObject => ({
-  kind: resource.kind,
-  ...(metadata.namespace !== undefined && { namespace: metadata.namespace }),
-  name: metadata.name,
-  uid: metadata.uid,
-  bucket: bucketOfObject(resource, metadata),
-})
-
-/** An owned object belongs to the bucket of its root, which is in its label. A Stack is always a root, even if another operator owns it. */
-function bucketOfObject({ group, kind }: Resource, { labels, uid }: KubeObject['metadata']): number {
+function described(
+  { group, kind }: Resource,
+  { metadata }: Pick<KubeObject, 'metadata'>,
+  { ring }: Pick<ShardsOptions, 'ring'>,
+): KeyObject {
+  const { name, namespace, uid, labels, ownerReferences } = metadata
+  const object = { kind, ...(namespace !== undefined && { namespace }), name, uid }
+  // A Stack is always a root, even if another operator owns it.
   const isStack = group === stackResource.group && kind === stackResource.kind
-  return (isStack ? undefined : labeledBucketOf(labels)) ?? bucketOf(uid)
+  if (isStack && ring === stackShardsName) return { ...object, bucket: bucketOf(uid), bucketFrom: 'root' }
+  const labeled = isStack ? undefined : labeledBucketOf(labels)
+  if (labeled !== undefined) return { ...object, bucket: labeled, bucketFrom: 'label' }
+  const owner = ownerReferences?.find(({ controller }) => controller)
+  return { ...object, bucket: bucketOf(uid), bucketFrom: 'uid', ...(owner && { controlledBy: `${owner.kind}/${owner.name}` }) }
 }
 
 type ReportOptions = { ring: string; ringNamespace: string; nowMs: number; object?: KeyObject | undefined }
@@ -163,13 +177,17 @@ export function shardLines(
 }
 
 /** Who works on an object. Pure. */
-export function ownerLine(view: ShardView, { kind, namespace, name, uid, bucket }: KeyObject, nowMs: number): string {
+export function ownerLine(view: ShardView, key: KeyObject, nowMs: number): string {
+  const { kind, namespace, name, uid, bucket, bucketFrom, controlledBy } = key
   const member = view.ownerOf(bucket)
   const object =
     kind === undefined ? `uid ${uid}` : `${kind.toLowerCase()} ${namespace === undefined ? '' : `${namespace}/`}${name} (uid ${uid})`
   const next = view.members.find(({ slot, gaining }) => slot !== member?.slot && gaining.includes(bucket))
   const move = next ? `; it moves to ${next.session ?? 'the next member'} in slot ${next.slot}` : ''
-  return `${object} is in bucket ${bucket}, ${holderText(member, nowMs)}${move}`
+  const place = `in bucket ${bucket}, ${holderText(member, nowMs)}${move}`
+  if (controlledBy !== undefined)
+    return `${object} is controlled by ${controlledBy} and has no label ${bucketLabel}: a sharded controller that owns it does not see it; if it is itself the root of a controller of this ring, it is ${place}`
+  return bucketFrom === 'uid' ? `${object}, if it is the root of a controller of this ring, is ${place}` : `${object} is ${place}`
 }
 
 function holderText(member: ShardMember | undefined, nowMs: number): string {
