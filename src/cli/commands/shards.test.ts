@@ -190,6 +190,19 @@ test('oarlock shards prints the ring, and the bucket and owner of a Stack by its
     )
     equal(version, 4)
   })
+  await t.test('NAMESPACE/NAME of another kind exits with 3 and the hint to name the type', async () => {
+    const { code, stderr } = await oarlock('shop/b7', '--ring', 'berths')
+    equal(code, 3)
+    match(
+      stderr,
+      /shop\/b7 names a Stack, and there is no stack "b7" in namespace shop\n {2}hint: for an object of another kind: "oarlock shards TYPE\/b7 -n shop"/,
+    )
+  })
+  await t.test('a ring that does not exist exits with 3 and the rings that do', async () => {
+    const { code, stderr } = await oarlock('--ring', 'berths', '--ring-namespace', 'shop')
+    equal(code, 3)
+    match(stderr, /no ring "berths" in namespace shop[\s\S]*existing rings: --ring oarlock-stacks --ring-namespace oarlock-system\n/)
+  })
   await t.test('a Stack that does not exist exits with 3, an incomplete key with 2', async () => {
     const missing = await oarlock('shop/ap')
     equal(missing.code, 3)
@@ -197,5 +210,20 @@ test('oarlock shards prints the ring, and the bucket and owner of a Stack by its
     const incomplete = await oarlock('shop/')
     equal(incomplete.code, 2)
     match(incomplete.stderr, /invalid key "shop\/"\n {2}hint: use NAMESPACE\/NAME/)
+    const long = await oarlock('shop/stack/app')
+    equal(long.code, 2)
+    match(long.stderr, /invalid key "shop\/stack\/app"\n {2}hint: use NAMESPACE\/NAME/)
   })
+})
+
+test('on a server without Stacks, NAMESPACE/NAME exits with 3 and the hint to name the type', async () => {
+  await using api = await startTestServer()
+  const child = spawn(process.execPath, [launcher, 'shards', '--kubeconfig', api.server.kubeconfigPath, 'default/b7', '--ring', 'berths'], {
+    env: { ...process.env, NO_COLOR: '1' },
+  })
+  let stderr = ''
+  child.stderr.setEncoding('utf8').on('data', text => (stderr += text))
+  const [code] = await once(child, 'close')
+  equal(code, 3)
+  match(stderr, /default\/b7 names a Stack, and there is no stack "b7" in namespace default\n {2}hint: [^\n]*TYPE\/b7 -n default/)
 })

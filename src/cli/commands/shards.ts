@@ -1,5 +1,5 @@
 import { stackResource, stackShardsName, systemNamespace } from '../../api/index.ts'
-import type { Client } from '../../kubernetes/client/index.ts'
+import { type Client, leaseResource } from '../../kubernetes/client/index.ts'
 import {
   bucketCount,
   bucketLabel,
@@ -7,6 +7,7 @@ import {
   bucketRangesOf,
   labeledBucketOf,
   readShards,
+  ringLabel,
   type ShardMember,
   type ShardView,
 } from '../../kubernetes/controller/index.ts'
@@ -55,12 +56,26 @@ async function readRing(client: Client, { ring, ringNamespace }: ShardsOptions):
   const view = await readShards(client, { name: ring, namespace: ringNamespace })
   if (view) return view
   const isOwn = ring === stackShardsName && ringNamespace === systemNamespace
+  const others = await visibleRings(client)
   throw new CliError(`no ring ${JSON.stringify(ring)} in namespace ${ringNamespace}: no controllers share keys under this name`, {
     exitCode: exitCodes.notFound,
+    details: others.length > 0 ? [`existing rings: ${others.join(', ')}`] : [],
     hint: isOwn
       ? 'start several "oarlock controller --shards N"; without --shards one process leads: "kubectl get lease -n oarlock-system oarlock-controller"'
       : "--ring and --ring-namespace are `shards.name` and `shards.namespace` of the operator's Manager",
   })
+}
+
+/** `--ring NAME --ring-namespace NAMESPACE` of each ring, at most ten; none without the right to list Leases in all namespaces. */
+async function visibleRings(client: Client): Promise<string[]> {
+  try {
+    const { items } = await client.resource(leaseResource).listAll({ labelSelector: ringLabel })
+    const rings = items.map(({ metadata }) => `--ring ${metadata.labels?.[ringLabel]} --ring-namespace ${metadata.namespace}`)
+    return [...new Set(rings)].sort().slice(0, 10)
+  } catch (error) {
+    if (isReason(error, 'Forbidden')) return []
+    throw error
+  }
 }
 
 const uidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
@@ -69,12 +84,24 @@ const uidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12
 async function findKey(client: Client, key: string, options: ShardsOptions): Promise<KeyObject> {
   if (uidPattern.test(key)) return { uid: key.toLowerCase(), bucket: bucketOf(key.toLowerCase()), bucketFrom: 'uid' }
   const { type, name } = parseTarget(key, 'stack')
-  if (type === '' || name === '') throw usageError(`invalid key ${JSON.stringify(key)}`, 'use NAMESPACE/NAME, stack/NAME or a UID')
+  if (type === '' || name === '' || name.includes('/'))
+    throw usageError(`invalid key ${JSON.stringify(key)}`, 'use NAMESPACE/NAME of a Stack, TYPE/NAME with -n NAMESPACE, or a UID')
   const namespace = namespaceOf(client, options)
   if (['stack', 'stacks', 'stk'].includes(type.toLowerCase()))
     return described(stackResource, await getStack(client, name, namespace), options)
   const resource = await findType(client, type)
-  if (!resource) return described(stackResource, await getStack(client, name, type), options)
+  if (!resource) {
+    // Without the CRD of Stacks there are none.
+    const stack = await getStack(client, name, type).catch(error => {
+      if (isReason(error, 'NotFound') || (error instanceof CliError && options.ring !== stackShardsName)) return undefined
+      throw error
+    })
+    if (stack) return described(stackResource, stack, options)
+    throw new CliError(`${key} names a Stack, and there is no stack "${name}" in namespace ${type}`, {
+      exitCode: exitCodes.notFound,
+      hint: `for an object of another kind: "oarlock shards TYPE/${name} -n ${type}"`,
+    })
+  }
   const found = await client.resource(resource).getOrUndefined(name, resource.scope === 'Namespaced' ? { namespace } : {})
   if (found) return described(resource, found, options)
   const where = resource.scope === 'Namespaced' ? ` in namespace ${namespace}` : ''
