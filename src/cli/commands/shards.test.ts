@@ -165,14 +165,14 @@ test('oarlock shards prints the ring, and the bucket and owner of a Stack by its
   )
   await t.test('an owned object without a bucket label is not seen by the controller that owns it', async () => {
     const ownerReferences = [{ apiVersion: 'example.dev/v1', kind: 'Boat', name: 'b1', uid, controller: true }]
-    await client.resource(configMapResource).create({ metadata: { name: 'unlabelled', ...at, ownerReferences } })
-    const { code, stdout } = await oarlock('configmap/unlabelled', '-n', 'shop')
+    await client.resource(configMapResource).create({ metadata: { name: 'unlabeled', ...at, ownerReferences } })
+    const { code, stdout } = await oarlock('configmap/unlabeled', '-n', 'shop')
     equal(code, 0)
     match(
       stdout,
       /is controlled by Boat\/b1 and has no label sharding\.oarlock\.dev\/bucket: a sharded controller that owns it does not see it; if it is/,
     )
-    const { key } = JSON.parse((await oarlock('configmap/unlabelled', '-n', 'shop', '-o', 'json')).stdout)
+    const { key } = JSON.parse((await oarlock('configmap/unlabeled', '-n', 'shop', '-o', 'json')).stdout)
     equal(key.controlledBy, 'Boat/b1')
     equal(key.bucketFrom, 'uid')
   })
