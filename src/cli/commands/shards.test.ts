@@ -176,6 +176,12 @@ test('oarlock shards prints the ring, and the bucket and owner of a Stack by its
     equal(key.controlledBy, 'Boat/b1')
     equal(key.bucketFrom, 'uid')
   })
+  await t.test('what a Stack owns has the bucket of the Stack without a label in the ring of Stacks', async () => {
+    const { uid } = stack.metadata
+    const ownerReferences = [{ apiVersion: 'oarlock.dev/v1alpha1', kind: 'Stack', name: 'app', uid, controller: true }]
+    await client.resource(configMapResource).create({ metadata: { name: 'of-stack', ...at, ownerReferences } })
+    match((await oarlock('configmap/of-stack', '-n', 'shop')).stdout, new RegExp(`\\) is in bucket ${own}, held by b_2\\.1 in slot 1\\n$`))
+  })
   await t.test('-o json has the buckets of each member, and the key with its owner', async () => {
     const { code, stdout } = await oarlock(stack.metadata.uid, '-o', 'json')
     equal(code, 0)

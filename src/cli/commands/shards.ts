@@ -11,7 +11,7 @@ import {
   type ShardMember,
   type ShardView,
 } from '../../kubernetes/controller/index.ts'
-import { formatDuration, isReason, type KubeObject, type Resource } from '../../kubernetes/object/index.ts'
+import { formatDuration, isReason, type KubeObject, parseApiVersion, type Resource } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError, usageError } from '../cli-error.ts'
 import { print } from '../console.ts'
@@ -31,8 +31,8 @@ export type KeyObject = {
   name?: string
   uid: string
   bucket: number
-  /** `label`: an owned object. `uid`: right only if the object is the root of a controller of the ring, as a `root` is for certain. */
-  bucketFrom: 'root' | 'label' | 'uid'
+  /** `label`: an owned object. `owner`: one whose owner is a root for certain. `uid`: right only if the object is the root of a controller of the ring, as a `root` is for certain. */
+  bucketFrom: 'root' | 'label' | 'owner' | 'uid'
   /** What controls an object without a bucket label, such as `Boat/b1`. */
   controlledBy?: string
 }
@@ -146,6 +146,9 @@ function described(
   const labeled = isStack ? undefined : labeledBucketOf(labels)
   if (labeled !== undefined) return { ...object, bucket: labeled, bucketFrom: 'label' }
   const owner = ownerReferences?.find(({ controller }) => controller)
+  // Of Runs the caches have all: they need no label.
+  if (ring === stackShardsName && owner?.kind === stackResource.kind && parseApiVersion(owner.apiVersion).group === stackResource.group)
+    return { ...object, bucket: bucketOf(owner.uid), bucketFrom: 'owner' }
   return { ...object, bucket: bucketOf(uid), bucketFrom: 'uid', ...(owner && { controlledBy: `${owner.kind}/${owner.name}` }) }
 }
 
