@@ -23,6 +23,7 @@ import {
   ownedSourcesOf,
   parseQueueKey,
   queueKey,
+  reducedWatchesOf,
   type Source,
   type SourceOptions,
   sourcesOf,
@@ -203,6 +204,12 @@ export class Controller {
       },
       ended: () => undefined,
     })
+    const reduced = shards ? reducedWatchesOf(this.#options.watches) : []
+    if (reduced.length > 0)
+      log.warn(
+        { kinds: reduced },
+        'with shards `watches` of Secrets and ConfigMaps keep and pass only metadata: declare them with metadataOnly() if that is enough, or choose what is kept with `informer.transform`',
+      )
     const endUnlabeled = shards && this.#watchUnlabeled(host, shards, log)
     const endResync = this.#resync(own, queue, host, keys)
     try {

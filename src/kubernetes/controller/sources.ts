@@ -93,7 +93,7 @@ export function sourcesOf(
   })
   const watched = watches.map(
     (watch): Source => ({
-      informer: find(isSharded && !watch.informer?.transform ? shared(watch.resource) : watch.resource, inCluster(watch.informer)),
+      informer: find(isSharded ? sharedResourceOf(watch) : watch.resource, inCluster(watch.informer)),
       cluster,
       isOwn: false,
       keysOf: object => watch.map(object as KubeObject),
@@ -105,9 +105,14 @@ export function sourcesOf(
 }
 
 /** Every replica watches what many roots refer to: of Secrets and ConfigMaps it keeps the metadata only, unless a transform chooses what to keep. */
-function shared(resource: Resource<unknown>): Resource<unknown> {
+function sharedResourceOf({ resource, informer }: WatchSource): Resource<unknown> {
   const isLarge = resource.apiVersion === 'v1' && (resource.kind === 'Secret' || resource.kind === 'ConfigMap')
-  return isLarge && !isMetadataOnly(resource) ? metadataOnly(resource) : resource
+  return isLarge && !informer?.transform && !isMetadataOnly(resource) ? metadataOnly(resource) : resource
+}
+
+/** The watched kinds of which a sharded controller keeps less than one that is not sharded. */
+export function reducedWatchesOf(watches: readonly WatchSource[] = []): string[] {
+  return [...new Set(watches.filter(watch => sharedResourceOf(watch) !== watch.resource).map(({ resource }) => resource.plural))]
 }
 
 /** The queue's key. The names of clusters and objects never contain a bar. */
