@@ -1,4 +1,4 @@
-import { systemTimers, type Timers } from '../kubernetes/util/timers.ts'
+import { systemTimers, type Timers } from '../kubernetes/util/index.ts'
 import type { StartedRole } from './run-role.ts'
 
 const readinessPollMs = { first: 50, longest: 1_000 }
