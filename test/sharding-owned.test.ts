@@ -1,7 +1,16 @@
-import { equal } from 'node:assert/strict'
+import { deepEqual, equal } from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { secretResource } from '../src/kubernetes/client/index.ts'
-import { bucketLabel, bucketOf, controller, Manager, silentLog, watching } from '../src/kubernetes/controller/index.ts'
+import { metadataOnly, secretResource } from '../src/kubernetes/client/index.ts'
+import {
+  bucketLabel,
+  bucketOf,
+  controller,
+  type Log,
+  Manager,
+  silentLog,
+  type WatchSource,
+  watching,
+} from '../src/kubernetes/controller/index.ts'
 import { controllerReference, defineResource, Type } from '../src/kubernetes/object/index.ts'
 import { startTestServer, type TestServer } from '../src/kubernetes/testing/index.ts'
 import { eventually } from './support/eventually.ts'
@@ -112,4 +121,28 @@ test('a transform of Secrets in a sharded controller sees their data, and the ca
   } finally {
     await manager.stop({ graceMs: 2_000 })
   }
+})
+
+test('a sharded controller warns once that it keeps only the metadata of watched Secrets, unless that was declared or a transform chooses', async () => {
+  const warningsOf = async (source: WatchSource) => {
+    const warnings: object[] = []
+    const log: Log = {
+      ...silentLog,
+      warn: (fields, message) => void (/only metadata/.test(message) && warnings.push(fields)),
+      child: () => log,
+    }
+    const manager = new Manager({ client: api.client, log, shards: { name: 'reduced', namespace, slots: 1, ...durations } })
+    manager.add(controller({ name: 'fleet', for: fleetResource, watches: [source, source], reconcile: async () => undefined }))
+    try {
+      await manager.start()
+    } finally {
+      await manager.stop({ graceMs: 2_000 })
+    }
+    return warnings
+  }
+  const none = () => []
+  deepEqual(await warningsOf(watching(secretResource, none)), [{ kinds: ['secrets'] }])
+  deepEqual(await warningsOf(watching(metadataOnly(secretResource), none)), [])
+  deepEqual(await warningsOf(watching(secretResource, none, { informer: { transform: secret => secret } })), [])
+  deepEqual(await warningsOf(watching(boatResource, none)), [])
 })

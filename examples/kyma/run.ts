@@ -94,6 +94,7 @@ process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, '..', '..', 'node_m
 const serverFlags = ['--max-semi-space-size=16', `--max-old-space-size=${Math.max(512, Math.ceil(count / 8))}`]
 const server = values.kubeconfig ? undefined : await startServerProcess([...serverFlags, ...flags(values['server-flags'])])
 const kubeconfig = values.kubeconfig ?? (server?.kubeconfigPath as string)
+if (server) console.error(`kubeconfig ${kubeconfig}`)
 const client = await createClient({ kubeconfig, userAgent: 'kyma-starter', connections: server ? 2 : undefined })
 const settings: Settings = {
   kubeconfig,
@@ -215,6 +216,7 @@ async function experiment(): Promise<number> {
   if (values.churn) Object.assign(summary, await churn())
   await watcher?.stop()
   print(summary)
+  if (values.restart) console.log('\ncreates and other counters lack what the killed operator did after its last report')
   if (values.json) writeFileSync(values.json, `${JSON.stringify(summary, null, 2)}\n`)
   return Number(summary.failed) + Number(summary.createdTwice) + (watcher ? watcher.skipped + watcher.madeTwice : 0)
 }

@@ -7,6 +7,7 @@ import { CliError, formatError } from './cli-error.ts'
 import { note, outPaint, print } from './console.ts'
 import { exitCodes } from './exit-codes.ts'
 import { openLog } from './open-log.ts'
+import { reportReadiness } from './report-readiness.ts'
 import { onShutdownSignal } from './shutdown-signals.ts'
 import { startError } from './start-error.ts'
 import { packageVersion } from './version.ts'
@@ -27,7 +28,7 @@ export type StartedRole = {
   rows: readonly (readonly [name: string, value: string])[]
   /** The reasons why the role is not ready, with the texts of errors, which `/readyz` omits; empty if it is. */
   notReady(): readonly string[]
-  /** What it does when it is ready; undefined if that is not known yet. */
+  /** What it does when it is ready, printed whenever it changes; undefined if that is not known yet. */
   ready(): string | undefined
   stop(options: { graceMs: number }): Promise<void>
   /** Ends the wait for work in progress during `stop`. Default: a second signal ends the process immediately. */
@@ -76,7 +77,7 @@ export async function runRole(
     const paint = outPaint()
     print(`${paint('bold', `oarlock ${packageVersion()}`)} ${command}`)
     for (const [name, value] of role.rows) print(`  ${paint('dim', name.padEnd(11))} ${value}`)
-    const stopReporting = reportReadiness(role)
+    const stopReporting = reportReadiness(role, print)
     const exitCode = await ended.promise
     stopReporting()
     await role.stop({ graceMs: parseDuration(options.grace) })
@@ -107,27 +108,3 @@ async function requireRights(client: Client, component: ComponentName, log: Pick
 }
 
 const maxNamedRights = 4
-const readinessPollMs = { first: 50, longest: 1_000 }
-/** A reason that lasts less is part of every start. */
-const waitingAfterMs = 1_000
-
-/** Prints when the role is ready, and until then each reason why it is not. Returns a function that ends it. */
-function reportReadiness(role: StartedRole): () => void {
-  let printed = ''
-  let since = { reason: '', ms: performance.now() }
-  let timer: NodeJS.Timeout | undefined
-  const poll = (intervalMs: number) => {
-    const reason = role.notReady().join('; ')
-    const ready = reason === '' ? role.ready() : undefined
-    if (ready !== undefined) return print(`ready: ${ready}`)
-    const nowMs = performance.now()
-    if (reason !== since.reason) since = { reason, ms: nowMs }
-    if (reason !== '' && reason !== printed && nowMs - since.ms >= waitingAfterMs) {
-      print(`waiting: ${reason}`)
-      printed = reason
-    }
-    timer = setTimeout(() => poll(Math.min(intervalMs * 2, readinessPollMs.longest)), intervalMs)
-  }
-  poll(readinessPollMs.first)
-  return () => clearTimeout(timer)
-}

@@ -63,7 +63,7 @@ export async function controller(options: ControllerOptions): Promise<number> {
         const leadership = holder === identity ? 'this process leads' : `waiting for leadership, ${holder} leads`
         if (options.shards === undefined) return leadership
         const own = share()
-        return `${leadership}; ${own ? `slot ${own.slot} of the Stacks` : 'waiting for a share of the Stacks'}`
+        return `${leadership}; ${own && own.buckets > 0 ? `slot ${own.slot} of the Stacks` : 'waiting for a share of the Stacks'}`
       },
       stop,
     }

@@ -15,12 +15,15 @@ import { NotOwnerError } from './sharding/not-owner-error.ts'
 import { ShardedKeys } from './sharding/sharded-keys.ts'
 import type { Shards } from './sharding/shards.ts'
 import type { Tenure } from './sharding/tenures.ts'
+import { UnlabeledObjects } from './sharding/unlabeled-objects.ts'
 import { SlowestKeys } from './slowest-keys.ts'
 import {
   handlerOf,
   type OwnedSource,
+  ownedSourcesOf,
   parseQueueKey,
   queueKey,
+  reducedWatchesOf,
   type Source,
   type SourceOptions,
   safePriority,
@@ -209,6 +212,13 @@ export class Controller {
       },
       ended: () => undefined,
     })
+    const reduced = shards ? reducedWatchesOf(this.#options.watches) : []
+    if (reduced.length > 0)
+      log.warn(
+        { kinds: reduced },
+        'with shards `watches` of Secrets and ConfigMaps keep and pass only metadata: declare them with metadataOnly() if that is enough, or choose what is kept with `informer.transform`',
+      )
+    const endUnlabeled = shards && this.#watchUnlabeled(host, shards, log)
     const endResync = this.#resync(own, queue, host, keys)
     try {
       await Promise.all(sources.map(({ informer }) => informer.whenSynced(stopping)))
@@ -266,6 +276,7 @@ export class Controller {
     } finally {
       endResync()
       unfollow?.()
+      endUnlabeled?.()
       unwatchSlowest?.()
       stopping.removeEventListener('abort', onStop)
       for (const stop of unsubscribe) stop()
@@ -395,9 +406,33 @@ export class Controller {
     return () => cancel()
   }
 
+  /** Reports owned objects that no member sees. Returns a function that ends it. */
+  #watchUnlabeled(host: ControllerHost, shards: Shards, log: Log): () => void {
+    const kinds = ownedSourcesOf(this.#options.owns).flatMap(({ resource, informer }) => {
+      const { namespace, labelSelector, fieldSelector, sharded, cluster } = { sharded: 'owned', ...informer }
+      if (sharded !== 'owned') return []
+      const selection = { namespace, labelSelector, fieldSelector }
+      return (cluster === undefined ? this.#clusters : [cluster]).map(each => ({
+        ...{ resource, selection },
+        client: host.clientOf(each, { needsLeader: false }),
+      }))
+    })
+    const unlabeled = new UnlabeledObjects(this.#options.for, kinds, { log, timers: host.timers })
+    const unfollow = shards.follow(unlabeled)
+    const unwatch = host.metrics.watchUnlabeled(this.name, () => unlabeled.counts)
+    return () => {
+      unwatch()
+      unfollow()
+      unlabeled.stop()
+    }
+  }
+
+  get #clusters(): readonly (string | undefined)[] {
+    return this.#options.clusters ?? [undefined]
+  }
+
   #sources(host: ControllerHost): Source[] {
-    const clusters: readonly (string | undefined)[] = this.#options.clusters ?? [undefined]
-    return clusters.flatMap(cluster =>
+    return this.#clusters.flatMap(cluster =>
       sourcesOf(
         this.#options as SourceOptions,
         cluster,

@@ -1,6 +1,7 @@
 import type { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { WorkQueue, WorkQueueObserver } from '../util/work-queue.ts'
 import type { ShardCounts } from './sharding/shards.ts'
+import type { UnlabeledCount } from './sharding/unlabeled-objects.ts'
 
 export type ReconcileResult = 'success' | 'error' | 'requeue_after'
 
@@ -21,6 +22,8 @@ export type Metrics = {
   watchCaches(read: () => Iterable<CacheFailure>): () => void
   /** Reads the slowest keys of a sharded controller at each scrape until the returned function is called. */
   watchSlowest(controller: string, read: () => readonly { key: string; seconds: number }[]): () => void
+  /** Reads the numbers of owned objects without a bucket label at each scrape until the returned function is called. */
+  watchUnlabeled(controller: string, read: () => readonly UnlabeledCount[]): () => void
   /** Reads the state of this member of a ring at each scrape until the returned function is called. */
   watchShards(ring: string, read: () => ShardCounts): () => void
   request(request: { method: string; code: string; host: string }): void
@@ -42,6 +45,7 @@ export const noMetrics: Metrics = {
   leader: () => undefined,
   watchCaches: () => () => undefined,
   watchSlowest: () => () => undefined,
+  watchUnlabeled: () => () => undefined,
   watchShards: () => () => undefined,
   request: () => undefined,
 }
@@ -199,6 +203,7 @@ async function build(registry: Registry): Promise<Metrics> {
   })
 
   const slowest = new Map<string, () => readonly { key: string; seconds: number }[]>()
+  const unlabeled = new Map<string, () => readonly UnlabeledCount[]>()
   const rings = new Map<string, () => ShardCounts>()
   // Created with the first sharded manager, so that others have no such series.
   const createShardGauges = () => {
@@ -254,6 +259,16 @@ async function build(registry: Registry): Promise<Metrics> {
     })
     shardGauge('controller_shards_watches', 'Open watches of sharded caches', (each, ring, counts) => each.set({ ring }, counts.watches))
     new prom.Gauge({
+      name: 'controller_shards_unlabeled_objects',
+      help: 'Owned objects without a bucket label, which no member sees, in the member that counts them',
+      labelNames: ['controller', 'resource'],
+      registers,
+      collect() {
+        this.reset()
+        for (const [controller, read] of unlabeled) for (const { resource, count } of read()) this.set({ controller, resource }, count)
+      },
+    })
+    new prom.Gauge({
       name: 'controller_shards_slowest_reconcile_seconds',
       help: 'The slowest reconciles of the last ten minutes, at most five keys per controller',
       labelNames: ['controller', 'key'],
@@ -273,6 +288,10 @@ async function build(registry: Registry): Promise<Metrics> {
     watchSlowest(controller, read) {
       slowest.set(controller, read)
       return () => slowest.delete(controller)
+    },
+    watchUnlabeled(controller, read) {
+      unlabeled.set(controller, read)
+      return () => unlabeled.delete(controller)
     },
     watchShards(ring, read) {
       createShardGauges()

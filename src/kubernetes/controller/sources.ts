@@ -52,6 +52,11 @@ export type SourceOptions = {
   watches?: WatchSource[] | undefined
 }
 
+/** The entries of `owns`, each as a source. */
+export function ownedSourcesOf(owns: SourceOptions['owns'] = []): OwnedSource[] {
+  return owns.map(kind => ('resource' in kind ? (kind as OwnedSource) : { resource: kind }))
+}
+
 type FindInformer = (resource: Resource<unknown>, options: InformerOptions<unknown>) => Informer<unknown>
 
 /** The sources of one cluster; the first is `for`. */
@@ -76,8 +81,7 @@ export function sourcesOf(
     delayMs: 0,
     priorityOf: priority,
   }
-  const owned = owns.map((kind): Source => {
-    const source: OwnedSource = 'resource' in kind ? (kind as OwnedSource) : { resource: kind }
+  const owned = ownedSourcesOf(owns).map((source): Source => {
     return {
       informer: find(source.resource, inCluster(source.informer, 'owned')),
       cluster,
@@ -89,7 +93,7 @@ export function sourcesOf(
   })
   const watched = watches.map(
     (watch): Source => ({
-      informer: find(isSharded && !watch.informer?.transform ? shared(watch.resource) : watch.resource, inCluster(watch.informer)),
+      informer: find(isSharded ? sharedResourceOf(watch) : watch.resource, inCluster(watch.informer)),
       cluster,
       isOwn: false,
       keysOf: object => watch.map(object as KubeObject),
@@ -101,9 +105,14 @@ export function sourcesOf(
 }
 
 /** Every replica watches what many roots refer to: of Secrets and ConfigMaps it keeps the metadata only, unless a transform chooses what to keep. */
-function shared(resource: Resource<unknown>): Resource<unknown> {
+function sharedResourceOf({ resource, informer }: WatchSource): Resource<unknown> {
   const isLarge = resource.apiVersion === 'v1' && (resource.kind === 'Secret' || resource.kind === 'ConfigMap')
-  return isLarge && !isMetadataOnly(resource) ? metadataOnly(resource) : resource
+  return isLarge && !informer?.transform && !isMetadataOnly(resource) ? metadataOnly(resource) : resource
+}
+
+/** The watched kinds of which a sharded controller keeps less than one that is not sharded. */
+export function reducedWatchesOf(watches: readonly WatchSource[] = []): string[] {
+  return [...new Set(watches.filter(watch => sharedResourceOf(watch) !== watch.resource).map(({ resource }) => resource.plural))]
 }
 
 /** The queue's key. The names of clusters and objects never contain a bar. */
@@ -117,10 +126,17 @@ export function parseQueueKey(text: string): { cluster: string | undefined; key:
   return bar < 0 ? { cluster: undefined, key: text } : { cluster: text.slice(0, bar), key: text.slice(bar + 1) }
 }
 
-/** The key of the controlling owner of `object` if that is of this kind, whatever version the reference has. */
+/** The reference to what controls an object if that is of the kind `owner`, whatever version the reference has. */
+export function controllerOf({ ownerReferences }: KubeObject<unknown>['metadata'], owner: Resource<unknown>) {
+  const reference = ownerReferences?.find(({ controller }) => controller)
+  const isOfKind = reference && reference.kind === owner.kind && parseApiVersion(reference.apiVersion).group === owner.group
+  return isOfKind ? reference : undefined
+}
+
+/** The key of the controlling owner of `object` if that is of this kind. */
 function ownerKeys({ metadata }: KubeObject<unknown>, owner: Resource<unknown>): string[] {
-  const reference = metadata.ownerReferences?.find(({ controller }) => controller)
-  if (!reference || reference.kind !== owner.kind || parseApiVersion(reference.apiVersion).group !== owner.group) return []
+  const reference = controllerOf(metadata, owner)
+  if (!reference) return []
   return [owner.scope === 'Namespaced' ? `${metadata.namespace}/${reference.name}` : reference.name]
 }
 

@@ -14,6 +14,7 @@ export {
   labeledBucketOf,
   shardSelectorOf,
 } from './bucket.ts'
+export { type LabelOwnedOptions, type LabelOwnedResult, labelOwnedObjects } from './label-owned-objects.ts'
 export { ringLabel } from './lease-names.ts'
 export { NotOwnerError } from './not-owner-error.ts'
 export type { ShardOptions } from './options.ts'

@@ -7,7 +7,7 @@ const all = Array.from({ length: bucketCount }, (_, bucket) => bucket)
 const half = bucketCount / 2
 
 function viewOf(...members: Partial<ShardMember>[]): ShardView {
-  const rest = { isLeaving: false, renewTime: undefined, buckets: [], gaining: [], losing: [] }
+  const rest = { isLeaving: false, renewTime: undefined, leaseDurationMs: undefined, buckets: [], gaining: [], losing: [] }
   return {
     version: 1,
     fence: 1,

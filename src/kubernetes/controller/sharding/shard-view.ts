@@ -17,7 +17,9 @@ export type ShardMember = {
   readonly isLeaving: boolean
   /** When it last renewed its Lease, by its own wall clock; for people only. */
   readonly renewTime: string | undefined
-  /** The buckets that it holds. */
+  /** How long its Lease is valid after a renewal; undefined if the Lease does not have it. */
+  readonly leaseDurationMs: number | undefined
+  /** The buckets that it holds, also after its Lease expired and until another member takes them. */
   readonly buckets: Buckets
   /** Buckets that it will get: it fills its caches, or waits until their holder has stopped. */
   readonly gaining: Buckets
@@ -83,11 +85,13 @@ export function isAtRest(view: ShardView | undefined, count: number): boolean {
 
 function memberOf(slot: number, ring: Ring, lease: KubeObject<LeaseBody> | undefined): ShardMember {
   const { holders, targets, releasing } = ring
+  const seconds = lease?.spec?.leaseDurationSeconds
   return {
     slot,
     session: lease?.spec?.holderIdentity || undefined,
     isLeaving: parseReport(lease?.metadata.annotations?.[reportAnnotation])?.isLeaving ?? false,
     renewTime: lease?.spec?.renewTime ?? undefined,
+    leaseDurationMs: typeof seconds === 'number' && seconds > 0 ? seconds * 1_000 : undefined,
     buckets: bucketsWhere(bucket => holders[bucket] === slot),
     gaining: bucketsWhere(bucket => targets[bucket] === slot && holders[bucket] !== slot),
     losing: bucketsWhere(bucket => holders[bucket] === slot && targets[bucket] !== slot && releasing[bucket] === 1),
