@@ -402,8 +402,9 @@ export class MemberCore {
   }
 
   #decideRing(nowMs: number, at: (dueMs: number) => boolean, send: (action: MemberAction) => void): void {
-    const hasMissing = [...(this.#ring?.members.keys() ?? [])].some(slot => !this.#seen.has(slot))
-    if (!this.#nextRing || hasMissing) {
+    const missing = [...(this.#ring?.members ?? [])].filter(([slot, { uid }]) => this.#seen.get(slot)?.slot.uid !== uid)
+    // Its time passes without anything to observe.
+    if (!this.#nextRing || missing.length > 0) {
       const decide = this.#options.decideRing ?? decideRing
       const ring = decide({
         ringUid: this.#ringLease?.metadata.uid,
@@ -413,8 +414,7 @@ export class MemberCore {
         hasEnded: slot => this.#hasEnded(slot, nowMs),
       })
       this.#nextRing = { ring }
-      for (const slot of this.#ring?.members.keys() ?? [])
-        if (!this.#seen.has(slot)) at((this.#missingSinceMs.get(slot) ?? nowMs) + this.#options.leaseDurationMs)
+      for (const [slot] of missing) at((this.#missingSinceMs.get(slot) ?? nowMs) + this.#options.leaseDurationMs)
     }
     const { ring } = this.#nextRing
     if (!ring) {
@@ -523,7 +523,7 @@ export class MemberCore {
   #observe(lease: Lease, nowMs: number): void {
     const { name } = this.#options
     if (lease.metadata.name === ringLeaseName(name)) {
-      this.#observeRing(lease)
+      this.#observeRing(lease, nowMs)
       return
     }
     const index = slotOfLease(name, lease.metadata.name)
@@ -564,7 +564,7 @@ export class MemberCore {
     if (isRingVersion(version)) this.#knownVersion = Math.max(this.#knownVersion, version)
   }
 
-  #observeRing(lease: Lease): void {
+  #observeRing(lease: Lease, nowMs: number): void {
     const before = this.#ringLease
     if (before && compareResourceVersions(lease.metadata.resourceVersion, before.metadata.resourceVersion) <= 0) return
     const ring = parseRing(lease.metadata.annotations?.[ringAnnotation])
@@ -577,6 +577,10 @@ export class MemberCore {
       const uid = this.#seen.get(slot)?.slot.uid
       if (uid !== undefined && uid === ring?.members.get(slot)?.uid) this.#missingSinceMs.delete(slot)
     }
+    // A ring that was restored or edited may name a Lease that does not exist any more.
+    if (this.#hasListed)
+      for (const [slot, { uid }] of ring?.members ?? [])
+        if (this.#seen.get(slot)?.slot.uid !== uid && !this.#missingSinceMs.has(slot)) this.#missingSinceMs.set(slot, nowMs)
   }
 
   #forgetRing(): void {
