@@ -1,7 +1,7 @@
 import { assignLive } from './assign-buckets.ts'
 import { bucketCount, maxSlots, noSlot } from './bucket.ts'
 import type { MemberReport } from './member-report.ts'
-import { type Ring, type RingMember, unknownRing, unknownSlot } from './ring.ts'
+import { isRingVersion, type Ring, type RingMember, unknownRing, unknownSlot } from './ring.ts'
 
 /** What the Lease of a slot shows. */
 export type Slot = {
@@ -20,6 +20,8 @@ export type RingFacts = {
   /** The highest version that is known from anywhere: a new ring gets a higher one. */
   readonly knownVersion: number
   readonly slots: ReadonlyMap<number, Slot>
+  /** Slots from this one on get no new members: no member of these settings claims them. */
+  readonly slotCount: number
   /**
    * Whether the member of a slot whose Lease is gone has ended by now: a Lease duration has passed since the observer missed it, by the
    * observer's monotonic clock (invariant 2).
@@ -35,7 +37,9 @@ export type RingFacts = {
  * A bucket gets a new holder only if the old one acknowledged that it stopped, or its session has ended (invariant 7).
  */
 export function decideRing(facts: RingFacts): Ring | undefined {
-  const ring = facts.ring ?? unknownRing(facts.knownVersion)
+  const latest = facts.ring ?? unknownRing(facts.knownVersion)
+  // A version that cannot be counted up would end the ring for good: versions start again, as after a loss.
+  const ring = isRingVersion(latest.version + 1) ? latest : unknownRing(0)
   const version = ring.version + 1
   const members = nextMembers(ring, facts)
   const live = [...members.keys()].filter(slot => !facts.slots.get(slot)?.report.isLeaving).sort((a, b) => a - b)
@@ -46,7 +50,8 @@ export function decideRing(facts: RingFacts): Ring | undefined {
     const member = ring.members.get(slot)
     const current = facts.slots.get(slot)
     if (!member || current?.session !== member.session) return false
-    return current.report.ring === facts.ringUid && current.report[what] >= member.since
+    // A version above the ring's was acknowledged before versions started again.
+    return current.report.ring === facts.ringUid && current.report[what] >= member.since && current.report[what] <= ring.version
   }
   const isBusy = (slot: number, bucket: number): boolean => (facts.slots.get(slot)?.report.busy ?? []).includes(bucket)
   // Every member that may have worked by a ring that was lost has acknowledged this one, and none may still work whose Lease is gone.
@@ -91,7 +96,7 @@ export function decideRing(facts: RingFacts): Ring | undefined {
 }
 
 /** The members after what the Leases show: a session that is proven ended makes place for the slot's new one. */
-function nextMembers(ring: Ring, { slots, hasEnded }: RingFacts): Map<number, Omit<RingMember, 'since'>> {
+function nextMembers(ring: Ring, { slots, slotCount, hasEnded }: RingFacts): Map<number, Omit<RingMember, 'since'>> {
   const members = new Map<number, Omit<RingMember, 'since'>>()
   for (const slot of new Set([...ring.members.keys(), ...slots.keys()])) {
     const before = ring.members.get(slot)
@@ -100,7 +105,7 @@ function nextMembers(ring: Ring, { slots, hasEnded }: RingFacts): Map<number, Om
     const isEnded =
       !before || (current?.uid === before.uid && current.session !== before.session) || (current?.uid !== before.uid && hasEnded(slot))
     if (!isEnded) members.set(slot, before)
-    else if (current && current.session !== '') members.set(slot, { session: current.session, uid: current.uid })
+    else if (current && current.session !== '' && slot < slotCount) members.set(slot, { session: current.session, uid: current.uid })
   }
   return members
 }

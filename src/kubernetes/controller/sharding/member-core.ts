@@ -4,13 +4,13 @@
  */
 import { compareResourceVersions, type LeaseBody } from '../../client/index.ts'
 import { type KubeObject, type NewObject, rfc3339Micro } from '../../object/index.ts'
-import { bucketCount, maxSlots } from './bucket.ts'
+import { bucketCount } from './bucket.ts'
 import { decideRing, type Slot } from './decide-ring.ts'
 import { fenceOf } from './fence.ts'
 import { ringAnnotation, ringLabel, ringLeaseName, slotLeaseName, slotOfLease } from './lease-names.ts'
 import { formatReport, type MemberReport, noReport, parseReport, reportAnnotation } from './member-report.ts'
 import type { ShardSettings } from './options.ts'
-import { formatRing, isRingVersion, parseRing, type Ring } from './ring.ts'
+import { formatRing, isRingVersion, maxSessionLength, parseRing, type Ring } from './ring.ts'
 
 type Lease = KubeObject<LeaseBody>
 
@@ -54,6 +54,10 @@ const settleMs = 100
 /** Members act in the order of their slots, so that usually only the first one writes. */
 const rankDelayMs = 100
 const maxRank = 4
+/** A Lease that claims to last longer, and longer than this process's own, is believed for this long only. */
+const maxLeaseDurationMs = 600_000
+/** An int32: the API server refuses more. */
+const maxTransitions = 2 ** 31 - 1
 
 export type MemberCoreOptions = Pick<
   ShardSettings,
@@ -181,7 +185,11 @@ export class MemberCore {
     if (!ring.holders.includes(own.slot)) return true
     return ![...this.#seen].some(
       ([slot, seen]) =>
-        slot !== own.slot && seen.slot.session !== '' && !seen.slot.report.isLeaving && nowMs < seen.seenMs + seen.durationMs,
+        slot !== own.slot &&
+        slot < this.#options.slots &&
+        seen.slot.session !== '' &&
+        !seen.slot.report.isLeaving &&
+        nowMs < seen.seenMs + seen.durationMs,
     )
   }
 
@@ -411,6 +419,7 @@ export class MemberCore {
         ring: this.#ring,
         knownVersion: this.#knownVersion,
         slots: new Map([...this.#seen].map(([slot, seen]) => [slot, seen.slot])),
+        slotCount: this.#options.slots,
         hasEnded: slot => this.#hasEnded(slot, nowMs),
       })
       this.#nextRing = { ring }
@@ -425,7 +434,7 @@ export class MemberCore {
     const isMembership = !this.#ring || ring.targets.some((slot, bucket) => slot !== this.#ring!.targets[bucket])
     const delayMs = (isMembership ? membershipSettleMs : settleMs) + this.#rank(nowMs) * rankDelayMs
     if (!at(this.#pendingSinceMs + delayMs) || this.#mustList) return
-    const { name, namespace } = this.#options
+    const { name } = this.#options
     const before = this.#ringLease
     const spec = {
       holderIdentity: this.#own?.session ?? '',
@@ -433,15 +442,8 @@ export class MemberCore {
       renewTime: rfc3339Micro(this.#options.wallMs()),
       leaseTransitions: ring.version,
     }
-    const metadata = before?.metadata ?? { name: ringLeaseName(name), namespace }
-    const labels = { ...before?.metadata.labels, [ringLabel]: name }
-    const annotations = { ...before?.metadata.annotations, [ringAnnotation]: formatRing(ring) }
-    send({
-      kind: 'write',
-      purpose: 'ring',
-      verb: before ? 'update' : 'create',
-      lease: { ...before, metadata: { ...metadata, labels, annotations }, spec },
-    })
+    const metadata = this.#metadata(ringLeaseName(name), before, { [ringAnnotation]: formatRing(ring) })
+    send({ kind: 'write', purpose: 'ring', verb: before ? 'update' : 'create', lease: { ...before, metadata, spec } })
   }
 
   #write(
@@ -451,7 +453,7 @@ export class MemberCore {
     report: MemberReport,
     slot: number,
   ): MemberAction {
-    const { name, namespace, leaseDurationMs, wallMs } = this.#options
+    const { name, leaseDurationMs, wallMs } = this.#options
     const now = rfc3339Micro(wallMs())
     const isRenewal = purpose === 'renew'
     const spec = {
@@ -459,17 +461,16 @@ export class MemberCore {
       leaseDurationSeconds: Math.ceil(leaseDurationMs / 1_000),
       acquireTime: isRenewal ? (before?.spec?.acquireTime ?? now) : now,
       renewTime: now,
-      leaseTransitions: (before?.spec?.leaseTransitions ?? 0) + (purpose === 'claim' && before ? 1 : 0),
+      leaseTransitions: Math.min((before?.spec?.leaseTransitions ?? 0) + (purpose === 'claim' && before ? 1 : 0), maxTransitions),
     }
-    const metadata = before?.metadata ?? { name: slotLeaseName(name, slot), namespace }
-    const labels = { ...before?.metadata.labels, [ringLabel]: name }
-    const annotations = { ...before?.metadata.annotations, [reportAnnotation]: formatReport(report) }
-    return {
-      kind: 'write',
-      purpose,
-      verb: before ? 'update' : 'create',
-      lease: { ...before, metadata: { ...metadata, labels, annotations }, spec },
-    }
+    const metadata = this.#metadata(slotLeaseName(name, slot), before, { [reportAnnotation]: formatReport(report) })
+    return { kind: 'write', purpose, verb: before ? 'update' : 'create', lease: { ...before, metadata, spec } }
+  }
+
+  /** Without what others added, which could make the Lease too large to be written. */
+  #metadata(name: string, before: Lease | undefined, annotations: Record<string, string>): NewObject<LeaseBody>['metadata'] {
+    const current = before && { uid: before.metadata.uid, resourceVersion: before.metadata.resourceVersion }
+    return { name, namespace: this.#options.namespace, ...current, labels: { [ringLabel]: this.#options.name }, annotations }
   }
 
   /** This process's place among the members that seem alive: 0 acts first. */
@@ -527,16 +528,17 @@ export class MemberCore {
       return
     }
     const index = slotOfLease(name, lease.metadata.name)
-    // The ring cannot store other slots.
-    if (index === undefined || index >= maxSlots) return
+    if (index === undefined) return
     const before = this.#seen.get(index)
     if (before && compareResourceVersions(lease.metadata.resourceVersion, before.lease.metadata.resourceVersion) <= 0) return
     const report = parseReport(lease.metadata.annotations?.[reportAnnotation]) ?? noReport
-    const slot: Slot = { uid: lease.metadata.uid, session: lease.spec?.holderIdentity ?? '', report }
+    const holder = lease.spec?.holderIdentity ?? ''
+    const slot: Slot = { uid: lease.metadata.uid, session: holder.length > maxSessionLength ? '' : holder, report }
     this.#know(report.stopped)
     this.#know(report.prepared)
     // Whatever the Lease says: its holder believes in it for as long as this process would.
-    const durationMs = Math.max(this.#options.leaseDurationMs, (lease.spec?.leaseDurationSeconds ?? 0) * 1_000)
+    const recordedMs = Math.min((lease.spec?.leaseDurationSeconds ?? 0) * 1_000, maxLeaseDurationMs)
+    const durationMs = Math.max(this.#options.leaseDurationMs, recordedMs)
     const isRenewed = !before || JSON.stringify(before.lease.spec) !== JSON.stringify(lease.spec) || before.slot.uid !== slot.uid
     this.#seen.set(index, { lease, slot, durationMs, seenMs: isRenewed ? nowMs : before.seenMs })
     if (
