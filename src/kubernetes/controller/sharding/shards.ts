@@ -3,6 +3,7 @@ import { bootClock, type Client, type Clock, type LeaseBody, leaseResource, list
 import { isReason, type KubeObject } from '../../object/index.ts'
 import { coerceError, type Log } from '../../util/log.ts'
 import { type Buckets, bucketOf } from './bucket.ts'
+import { createLease } from './create-lease.ts'
 import { ringLabel } from './lease-names.ts'
 import { type MemberAction, MemberCore, type WriteFailure } from './member-core.ts'
 import { type ShardOptions, type ShardSettings, shardSettingsOf } from './options.ts'
@@ -262,7 +263,8 @@ export class Shards {
         const { items, metadata } = await leases.listAll({ namespace, labelSelector: `${ringLabel}=${name}`, ...bounded })
         this.#core.listed(items, metadata.resourceVersion, this.#clock.nowMs())
       } else {
-        const lease = action.verb === 'create' ? await leases.create(action.lease, bounded) : await leases.update(action.lease, bounded)
+        const creation = { ring: name, namespace, log: this.#log, ...bounded }
+        const lease = await (action.verb === 'create' ? createLease(leases, action.lease, creation) : leases.update(action.lease, bounded))
         this.#core.done(action, lease as KubeObject<LeaseBody>, sentMs, this.#clock.nowMs())
       }
       this.#lastError = undefined
