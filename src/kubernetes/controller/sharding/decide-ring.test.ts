@@ -44,3 +44,15 @@ test('versions start again at 1 after the highest one, and what was acknowledged
   // A report can name such a version, too, and then the ring is lost.
   equal(decideRing({ ...settled, ring: undefined, knownVersion: highest, slots })?.version, 1)
 })
+
+test('after a lost ring a bucket waits for each member that is busy with it', () => {
+  const report = { ...noReport, ring: 'r', stopped: 1, prepared: 1 }
+  const members = new Map([0, 1].map(slot => [slot, { session: `m${slot}.1`, uid: `u-m${slot}`, since: 1 }]))
+  const ring: Ring = { ...unknownRing(1), members }
+  const slots = new Map([
+    [0, slotWith('m0', report)],
+    [1, slotWith('m1', { ...report, busy: [7] })],
+  ])
+  const next = decideRing({ ...settled, ring, slots })!
+  deepEqual([next.holders[7], next.holders[6]! >= 0], [unknownSlot, true])
+})

@@ -53,7 +53,8 @@ export function decideRing(facts: RingFacts): Ring | undefined {
     // A version above the ring's was acknowledged before versions started again.
     return current.report.ring === facts.ringUid && current.report[what] >= member.since && current.report[what] <= ring.version
   }
-  const isBusy = (slot: number, bucket: number): boolean => (facts.slots.get(slot)?.report.busy ?? []).includes(bucket)
+  const busy = new Map([...facts.slots].map(([slot, { report }]) => [slot, new Set(report.busy)]))
+  const isBusy = (slot: number, bucket: number): boolean => busy.get(slot)?.has(bucket) === true
   // Every member that may have worked by a ring that was lost has acknowledged this one, and none may still work whose Lease is gone.
   const isKnown =
     [...facts.slots].every(
@@ -79,7 +80,7 @@ export function decideRing(facts: RingFacts): Ring | undefined {
     if (before === target && !wasReleasing) continue
     let holder = before
     if (before === unknownSlot) {
-      if (isKnown && ![...facts.slots.keys()].some(slot => isBusy(slot, bucket))) holder = noSlot
+      if (isKnown && ![...busy.values()].some(buckets => buckets.has(bucket))) holder = noSlot
     } else if (before >= 0 && before !== target) {
       const hasEnded = isMember[before] === 0 || isReplaced[before] === 1
       if (hasEnded || (wasReleasing && isStopped[before] === 1 && !isBusy(before, bucket))) holder = noSlot

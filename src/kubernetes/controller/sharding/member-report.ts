@@ -1,4 +1,4 @@
-import type { Buckets } from './bucket.ts'
+import { type Buckets, bucketCount } from './bucket.ts'
 
 /** The annotation of a slot's Lease that has what its member acknowledged. */
 export const reportAnnotation = 'sharding.oarlock.dev/report'
@@ -29,8 +29,12 @@ export function parseReport(text: string | undefined): MemberReport | undefined 
   try {
     const { ring, stopped, prepared, busy, isLeaving } = JSON.parse(text) as Record<string, unknown>
     const isReport = typeof ring === 'string' && typeof stopped === 'number' && typeof prepared === 'number' && Array.isArray(busy)
-    return isReport ? { ring, stopped, prepared, busy: busy.filter(Number.isInteger), isLeaving: isLeaving === true } : undefined
+    return isReport ? { ring, stopped, prepared, busy: [...new Set(busy.filter(isBucket))], isLeaving: isLeaving === true } : undefined
   } catch {
     return undefined
   }
+}
+
+function isBucket(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) < bucketCount
 }
