@@ -9,6 +9,7 @@ import { decideRing, type Slot } from './decide-ring.ts'
 import { fenceOf } from './fence.ts'
 import { ringAnnotation, ringLabel, ringLeaseName, slotLeaseName, slotOfLease } from './lease-names.ts'
 import { formatReport, type MemberReport, noReport, parseReport, reportAnnotation } from './member-report.ts'
+import { differenceOf, type OperatorReport } from './operator-report.ts'
 import type { ShardSettings } from './options.ts'
 import { formatRing, isRingVersion, maxSessionLength, parseRing, type Ring } from './ring.ts'
 
@@ -69,6 +70,8 @@ export type MemberCoreOptions = Pick<
   random(): number
   /** For times in the records, which are for people only. */
   wallMs(): number
+  /** What this process reports for others to compare. */
+  operator?: (() => OperatorReport) | undefined
   /** For tests of what finds a wrong decision; default: {@link decideRing}. */
   decideRing?: typeof decideRing | undefined
 }
@@ -135,6 +138,26 @@ export class MemberCore {
   /** It has released its slot and sends nothing more. */
   get hasLeft(): boolean {
     return this.#state === 'left'
+  }
+
+  /** Members with valid Leases that cannot belong to the same operator, each with why. */
+  foreignMembers(nowMs: number): string[] {
+    const own = this.#options.operator?.()
+    if (!own) return []
+    return [...this.#seen].flatMap(
+      ([
+        slot,
+        {
+          slot: { session, report },
+          seenMs,
+          durationMs,
+        },
+      ]) => {
+        if (session === '' || this.#isOurs(session) || nowMs >= seenMs + durationMs || !report.operator) return []
+        const difference = differenceOf(own, report.operator)
+        return difference ? [`the member ${session} of slot ${slot} ${difference}`] : []
+      },
+    )
   }
 
   get ringVersion(): number {
@@ -345,7 +368,7 @@ export class MemberCore {
         send(this.#write('release', seen.lease, '', noReport, own.slot))
         return
       }
-      const report = { ...this.#progress, isLeaving: this.#isLeaving }
+      const report = { ...this.#progress, isLeaving: this.#isLeaving, operator: this.#options.operator?.() }
       const isAwaited = this.#isAwaited(own, report)
       if (isAwaited || at(own.sentMs + this.#options.retryPeriodMs)) {
         this.#sentReport = report

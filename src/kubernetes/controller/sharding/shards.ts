@@ -6,6 +6,7 @@ import { type Buckets, bucketOf } from './bucket.ts'
 import { createLease } from './create-lease.ts'
 import { ringLabel } from './lease-names.ts'
 import { type MemberAction, MemberCore, type WriteFailure } from './member-core.ts'
+import { operatorReportOf } from './operator-report.ts'
 import { type ShardOptions, type ShardSettings, shardSettingsOf } from './options.ts'
 import { type MemberStep, RingMember } from './ring-member.ts'
 import { type ShardView, shardViewOf } from './shard-view.ts'
@@ -15,7 +16,14 @@ import { type Tenure, Tenures } from './tenures.ts'
 /** How often a watch of the Leases that is broken is opened again. */
 const watchBackoff = { minMs: 200, maxMs: 2_000 }
 
-export type ShardsParts = { client: Client; log: Log; clock?: Clock | undefined; random?: (() => number) | undefined }
+export type ShardsParts = {
+  client: Client
+  log: Log
+  clock?: Clock | undefined
+  random?: (() => number) | undefined
+  /** Names of the controllers that are sharded, by which members of another operator are recognized. */
+  controllers?: (() => readonly string[]) | undefined
+}
 
 /** What a controller does when buckets come and go. */
 export type ShardFollower = {
@@ -60,6 +68,8 @@ export class Shards {
   #signal: AbortSignal | undefined
   #hasChanged = false
   #timer: NodeJS.Timeout | undefined
+  /** Members of another operator that the log has. */
+  #reportedMembers = ''
   #gained = 0
   #lost = 0
   #lastError: Error | undefined
@@ -74,7 +84,8 @@ export class Shards {
     this.#clock = parts.clock ?? bootClock
     const processName = `${settings.identity}_${randomBytes(4).toString('hex')}`
     this.#log = parts.log.child({ ring: settings.name, member: processName })
-    this.#core = new MemberCore({ ...settings, processName, random: parts.random ?? Math.random, wallMs: Date.now })
+    const operator = () => operatorReportOf(settings, parts.controllers?.() ?? [])
+    this.#core = new MemberCore({ ...settings, processName, random: parts.random ?? Math.random, wallMs: Date.now, operator })
     this.#tenures = new Tenures({ isValid: () => this.#core.isValid(this.#clock.nowMs()), releaseGraceMs: settings.releaseGraceMs })
     this.#member = new RingMember({
       core: this.#core,
@@ -92,6 +103,11 @@ export class Shards {
   /** Why the last request for the Leases failed; undefined if it did not. */
   get lastError(): Error | undefined {
     return this.#lastError
+  }
+
+  /** Members that cannot belong to the same operator, because their settings differ or they have none of its controllers; each with why. */
+  foreignMembers(): string[] {
+    return this.#core.foreignMembers(this.#clock.nowMs())
   }
 
   /** Whether this process may work on the object with this UID at this instant. */
@@ -222,7 +238,15 @@ export class Shards {
     queueMicrotask(() => {
       this.#hasChanged = false
       this.#wake()
+      this.#reportForeignMembers()
     })
+  }
+
+  #reportForeignMembers(): void {
+    const members = this.foreignMembers()
+    const text = members.join()
+    if (text !== this.#reportedMembers && text !== '') this.#log.error({ members }, 'the ring has members of another operator')
+    this.#reportedMembers = text
   }
 
   #wake(): void {
