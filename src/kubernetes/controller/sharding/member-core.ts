@@ -9,7 +9,7 @@ import { decideRing, type Slot } from './decide-ring.ts'
 import { fenceOf } from './fence.ts'
 import { ringAnnotation, ringLabel, ringLeaseName, slotLeaseName, slotOfLease } from './lease-names.ts'
 import { formatReport, type MemberReport, noReport, parseReport, reportAnnotation } from './member-report.ts'
-import { differenceOf, type OperatorReport } from './operator-report.ts'
+import { differenceOf, type OperatorReport, operatorReportOf } from './operator-report.ts'
 import type { ShardSettings } from './options.ts'
 import { formatRing, isRingVersion, maxSessionLength, parseRing, type Ring } from './ring.ts'
 
@@ -70,8 +70,8 @@ export type MemberCoreOptions = Pick<
   random(): number
   /** For times in the records, which are for people only. */
   wallMs(): number
-  /** What this process reports for others to compare. */
-  operator?: (() => OperatorReport) | undefined
+  /** Names of the sharded controllers, reported with the settings for others to compare; default: neither is reported. */
+  controllers?: (() => readonly string[]) | undefined
   /** For tests of what finds a wrong decision; default: {@link decideRing}. */
   decideRing?: typeof decideRing | undefined
 }
@@ -142,7 +142,7 @@ export class MemberCore {
 
   /** Members with valid Leases that cannot belong to the same operator, each with why. */
   foreignMembers(nowMs: number): string[] {
-    const own = this.#options.operator?.()
+    const own = this.#operatorReport()
     if (!own) return []
     return [...this.#seen].flatMap(
       ([
@@ -158,6 +158,11 @@ export class MemberCore {
         return difference ? [`the member ${session} of slot ${slot} ${difference}`] : []
       },
     )
+  }
+
+  #operatorReport(): OperatorReport | undefined {
+    const { controllers } = this.#options
+    return controllers && operatorReportOf(this.#options, controllers())
   }
 
   get ringVersion(): number {
@@ -368,7 +373,7 @@ export class MemberCore {
         send(this.#write('release', seen.lease, '', noReport, own.slot))
         return
       }
-      const report = { ...this.#progress, isLeaving: this.#isLeaving, operator: this.#options.operator?.() }
+      const report = { ...this.#progress, isLeaving: this.#isLeaving, operator: this.#operatorReport() }
       const isAwaited = this.#isAwaited(own, report)
       if (isAwaited || at(own.sentMs + this.#options.retryPeriodMs)) {
         this.#sentReport = report

@@ -6,7 +6,6 @@ import { type Buckets, bucketOf } from './bucket.ts'
 import { createLease } from './create-lease.ts'
 import { ringLabel } from './lease-names.ts'
 import { type MemberAction, MemberCore, type WriteFailure } from './member-core.ts'
-import { operatorReportOf } from './operator-report.ts'
 import { type ShardOptions, type ShardSettings, shardSettingsOf } from './options.ts'
 import { type MemberStep, RingMember } from './ring-member.ts'
 import { type ShardView, shardViewOf } from './shard-view.ts'
@@ -65,11 +64,11 @@ export class Shards {
   readonly #member: RingMember
   readonly #sources = new Set<ShardedSource>()
   readonly #followers = new Set<ShardFollower>()
+  /** Members of another operator that the log has. */
+  #reportedMembers = ''
   #signal: AbortSignal | undefined
   #hasChanged = false
   #timer: NodeJS.Timeout | undefined
-  /** Members of another operator that the log has. */
-  #reportedMembers = ''
   #gained = 0
   #lost = 0
   #lastError: Error | undefined
@@ -84,8 +83,8 @@ export class Shards {
     this.#clock = parts.clock ?? bootClock
     const processName = `${settings.identity}_${randomBytes(4).toString('hex')}`
     this.#log = parts.log.child({ ring: settings.name, member: processName })
-    const operator = () => operatorReportOf(settings, parts.controllers?.() ?? [])
-    this.#core = new MemberCore({ ...settings, processName, random: parts.random ?? Math.random, wallMs: Date.now, operator })
+    const { random = Math.random, controllers } = parts
+    this.#core = new MemberCore({ ...settings, processName, random, wallMs: Date.now, controllers })
     this.#tenures = new Tenures({ isValid: () => this.#core.isValid(this.#clock.nowMs()), releaseGraceMs: settings.releaseGraceMs })
     this.#member = new RingMember({
       core: this.#core,
