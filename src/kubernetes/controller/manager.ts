@@ -128,8 +128,13 @@ export class Manager {
       }
       this.#clients.set(name, this.#clientsOn(name, client, isElected))
     }
-    this.#shards = options.shards && new Shards(options.shards, { client: options.client, log: this.#log, random: options.random })
-    this.shards = this.#shards
+    const { client, random } = options
+    const controllers = () => this.#tasks.flatMap(task => (task instanceof Controller && task.isSharded ? [task.name] : []))
+    const shards = options.shards && new Shards(options.shards, { client, log: this.#log, random, controllers })
+    this.#shards = shards
+    this.shards = shards
+    if (shards)
+      this.addReadinessCheck(() => shards.foreignMembers().map(detail => ({ reason: 'the ring has members of another operator', detail })))
     const manager = this
     this.#host = {
       shards: this.#shards,

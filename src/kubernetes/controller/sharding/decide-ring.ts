@@ -1,7 +1,7 @@
 import { assignLive } from './assign-buckets.ts'
 import { bucketCount, maxSlots, noSlot } from './bucket.ts'
 import type { MemberReport } from './member-report.ts'
-import { type Ring, type RingMember, unknownRing, unknownSlot } from './ring.ts'
+import { isRingVersion, type Ring, type RingMember, unknownRing, unknownSlot } from './ring.ts'
 
 /** What the Lease of a slot shows. */
 export type Slot = {
@@ -35,7 +35,9 @@ export type RingFacts = {
  * A bucket gets a new holder only if the old one acknowledged that it stopped, or its session has ended (invariant 7).
  */
 export function decideRing(facts: RingFacts): Ring | undefined {
-  const ring = facts.ring ?? unknownRing(facts.knownVersion)
+  const latest = facts.ring ?? unknownRing(facts.knownVersion)
+  // A version that cannot be counted up would end the ring for good: versions start again, as after a loss.
+  const ring = isRingVersion(latest.version + 1) ? latest : unknownRing(0)
   const version = ring.version + 1
   const members = nextMembers(ring, facts)
   const live = [...members.keys()].filter(slot => !facts.slots.get(slot)?.report.isLeaving).sort((a, b) => a - b)
@@ -46,9 +48,11 @@ export function decideRing(facts: RingFacts): Ring | undefined {
     const member = ring.members.get(slot)
     const current = facts.slots.get(slot)
     if (!member || current?.session !== member.session) return false
-    return current.report.ring === facts.ringUid && current.report[what] >= member.since
+    // A version above the ring's was acknowledged before versions started again.
+    return current.report.ring === facts.ringUid && current.report[what] >= member.since && current.report[what] <= ring.version
   }
-  const isBusy = (slot: number, bucket: number): boolean => (facts.slots.get(slot)?.report.busy ?? []).includes(bucket)
+  const busy = new Map([...facts.slots].map(([slot, { report }]) => [slot, new Set(report.busy)]))
+  const isBusy = (slot: number, bucket: number): boolean => busy.get(slot)?.has(bucket) === true
   // Every member that may have worked by a ring that was lost has acknowledged this one, and none may still work whose Lease is gone.
   const isKnown =
     [...facts.slots].every(
@@ -74,7 +78,7 @@ export function decideRing(facts: RingFacts): Ring | undefined {
     if (before === target && !wasReleasing) continue
     let holder = before
     if (before === unknownSlot) {
-      if (isKnown && ![...facts.slots.keys()].some(slot => isBusy(slot, bucket))) holder = noSlot
+      if (isKnown && ![...busy.values()].some(buckets => buckets.has(bucket))) holder = noSlot
     } else if (before >= 0 && before !== target) {
       const hasEnded = isMember[before] === 0 || isReplaced[before] === 1
       if (hasEnded || (wasReleasing && isStopped[before] === 1 && !isBusy(before, bucket))) holder = noSlot

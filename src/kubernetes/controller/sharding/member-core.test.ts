@@ -2,7 +2,7 @@ import { deepEqual, equal, ok } from 'node:assert/strict'
 import { test } from 'node:test'
 import type { LeaseBody } from '../../client/index.ts'
 import type { KubeObject } from '../../object/index.ts'
-import { ringAnnotation } from './lease-names.ts'
+import { ringAnnotation, ringLabel } from './lease-names.ts'
 import { type MemberAction, MemberCore } from './member-core.ts'
 import { formatReport, noReport, reportAnnotation } from './member-report.ts'
 import { parseRing } from './ring.ts'
@@ -52,4 +52,40 @@ test('Leases of slots that a ring cannot have, and versions that cannot be count
   const ring = core.decide(1_000).actions.find(action => action.kind === 'write' && action.purpose === 'ring') as typeof claim
   ok(ring, 'a ring')
   equal(parseRing(ring.lease.metadata.annotations?.[ringAnnotation])?.version, 1)
+})
+
+const purposesOf = (writes: readonly { purpose: string }[]) => writes.map(({ purpose }) => purpose)
+
+test('a Lease that claims to last for years expires after ten minutes', () => {
+  const core = coreOf(1)
+  const leases = [leaseOf('op-0', 'x.1', 2 ** 31 - 1)]
+  for (let nowMs = 0; nowMs < 600_000; nowMs += 1_000) deepEqual(writesAt(core, nowMs, leases), [], `at ${nowMs} ms`)
+  deepEqual(purposesOf(writesAt(core, 600_000, leases)), ['claim'])
+})
+
+test('a slot whose holder is too long to be a process is free, and its Lease is written without what others added', () => {
+  const lease = leaseOf('op-0', 'x'.repeat(301), 15)
+  const foreign = {
+    labels: { team: 'x' },
+    annotations: { note: 'x'.repeat(1_000) },
+    finalizers: ['example.com/keep'],
+    ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name: 'p', uid: 'u' }],
+  }
+  const core = coreOf(1)
+  const [claim] = writesAt(core, 0, [{ ...lease, metadata: { ...lease.metadata, ...foreign } }])
+  deepEqual(claim?.lease.metadata, {
+    name: 'op-0',
+    namespace: 'a',
+    uid: 'u-op-0',
+    resourceVersion: '5',
+    labels: { [ringLabel]: 'op' },
+    annotations: { [reportAnnotation]: formatReport(noReport) },
+  })
+})
+
+test('a slot can be claimed although its transitions cannot be counted up', () => {
+  const lease = leaseOf('op-0', '', 15)
+  const core = coreOf(1)
+  const [claim] = writesAt(core, 0, [{ ...lease, spec: { ...lease.spec, leaseTransitions: 2 ** 31 - 1 } }])
+  equal(claim?.lease.spec?.leaseTransitions, 2 ** 31 - 1)
 })

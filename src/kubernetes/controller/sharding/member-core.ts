@@ -4,13 +4,14 @@
  */
 import { compareResourceVersions, type LeaseBody } from '../../client/index.ts'
 import { type KubeObject, type NewObject, rfc3339Micro } from '../../object/index.ts'
-import { bucketCount, maxSlots } from './bucket.ts'
+import { bucketCount } from './bucket.ts'
 import { decideRing, type Slot } from './decide-ring.ts'
 import { fenceOf } from './fence.ts'
 import { ringAnnotation, ringLabel, ringLeaseName, slotLeaseName, slotOfLease } from './lease-names.ts'
 import { formatReport, type MemberReport, noReport, parseReport, reportAnnotation } from './member-report.ts'
+import { differenceOf, type OperatorReport, operatorReportOf } from './operator-report.ts'
 import type { ShardSettings } from './options.ts'
-import { formatRing, isRingVersion, parseRing, type Ring } from './ring.ts'
+import { formatRing, isRingVersion, maxSessionLength, parseRing, type Ring } from './ring.ts'
 
 type Lease = KubeObject<LeaseBody>
 
@@ -60,6 +61,10 @@ const settleMs = 100
 /** Members act in the order of their slots, so that usually only the first one writes. */
 const rankDelayMs = 100
 const maxRank = 4
+/** A Lease that claims to last longer, and longer than this process's own, is believed for this long only. */
+const maxLeaseDurationMs = 600_000
+/** An int32: the API server refuses more. */
+const maxTransitions = 2 ** 31 - 1
 
 export type MemberCoreOptions = Pick<
   ShardSettings,
@@ -71,6 +76,8 @@ export type MemberCoreOptions = Pick<
   random(): number
   /** For times in the records, which are for people only. */
   wallMs(): number
+  /** Names of the sharded controllers, reported with the settings for others to compare; default: neither is reported. */
+  controllers?: (() => readonly string[]) | undefined
   /** For tests of what finds a wrong decision; default: {@link decideRing}. */
   decideRing?: typeof decideRing | undefined
 }
@@ -151,6 +158,31 @@ export class MemberCore {
     return this.#state === 'left'
   }
 
+  /** Members with valid Leases that cannot belong to the same operator, each with why. */
+  foreignMembers(nowMs: number): string[] {
+    const own = this.#operatorReport()
+    if (!own) return []
+    return [...this.#seen].flatMap(
+      ([
+        slot,
+        {
+          slot: { session, report },
+          seenMs,
+          durationMs,
+        },
+      ]) => {
+        if (session === '' || this.#isOurs(session) || nowMs >= seenMs + durationMs || !report.operator) return []
+        const difference = differenceOf(own, report.operator)
+        return difference ? [`the member ${session} of slot ${slot} ${difference}`] : []
+      },
+    )
+  }
+
+  #operatorReport(): OperatorReport | undefined {
+    const { controllers } = this.#options
+    return controllers && operatorReportOf(this.#options, controllers())
+  }
+
   get ringVersion(): number {
     return this.#ring?.version ?? 0
   }
@@ -199,7 +231,10 @@ export class MemberCore {
     if (!ring.holders.includes(own.slot)) return true
     return ![...this.#seen].some(
       ([slot, seen]) =>
-        slot !== own.slot && seen.slot.session !== '' && !seen.slot.report.isLeaving && nowMs < seen.seenMs + seen.durationMs,
+        slot !== own.slot &&
+        seen.slot.session !== '' &&
+        !seen.slot.report.isLeaving &&
+        nowMs < seen.seenMs + seen.durationMs,
     )
   }
 
@@ -355,7 +390,7 @@ export class MemberCore {
         send(this.#write('release', seen.lease, '', noReport, own.slot))
         return
       }
-      const report = { ...this.#progress, isLeaving: this.#isLeaving }
+      const report = { ...this.#progress, isLeaving: this.#isLeaving, operator: this.#operatorReport() }
       const isAwaited = this.#isAwaited(own, report)
       if (isAwaited || at(own.sentMs + this.#options.retryPeriodMs)) {
         this.#sentReport = report
@@ -421,8 +456,9 @@ export class MemberCore {
   }
 
   #decideRing(nowMs: number, at: (dueMs: number) => boolean, send: (action: MemberAction) => void): void {
-    const hasMissing = [...(this.#ring?.members.keys() ?? [])].some(slot => !this.#seen.has(slot))
-    if (!this.#nextRing || hasMissing) {
+    const missing = [...(this.#ring?.members ?? [])].filter(([slot, { uid }]) => this.#seen.get(slot)?.slot.uid !== uid)
+    // Its time passes without anything to observe.
+    if (!this.#nextRing || missing.length > 0) {
       const decide = this.#options.decideRing ?? decideRing
       const ring = decide({
         ringUid: this.#ringLease?.metadata.uid,
@@ -432,8 +468,7 @@ export class MemberCore {
         hasEnded: slot => this.#hasEnded(slot, nowMs),
       })
       this.#nextRing = { ring }
-      for (const slot of this.#ring?.members.keys() ?? [])
-        if (!this.#seen.has(slot)) at((this.#missingSinceMs.get(slot) ?? nowMs) + this.#options.leaseDurationMs)
+      for (const [slot] of missing) at((this.#missingSinceMs.get(slot) ?? nowMs) + this.#options.leaseDurationMs)
     }
     const { ring } = this.#nextRing
     if (!ring) {
@@ -444,7 +479,7 @@ export class MemberCore {
     const isMembership = !this.#ring || ring.targets.some((slot, bucket) => slot !== this.#ring!.targets[bucket])
     const delayMs = (isMembership ? membershipSettleMs : settleMs) + this.#rank(nowMs) * rankDelayMs
     if (!at(this.#pendingSinceMs + delayMs) || this.#mustList) return
-    const { name, namespace } = this.#options
+    const { name } = this.#options
     const before = this.#ringLease
     const spec = {
       holderIdentity: this.#own?.session ?? '',
@@ -452,15 +487,8 @@ export class MemberCore {
       renewTime: rfc3339Micro(this.#options.wallMs()),
       leaseTransitions: ring.version,
     }
-    const metadata = before?.metadata ?? { name: ringLeaseName(name), namespace }
-    const labels = { ...before?.metadata.labels, [ringLabel]: name }
-    const annotations = { ...before?.metadata.annotations, [ringAnnotation]: formatRing(ring) }
-    send({
-      kind: 'write',
-      purpose: 'ring',
-      verb: before ? 'update' : 'create',
-      lease: { ...before, metadata: { ...metadata, labels, annotations }, spec },
-    })
+    const metadata = this.#metadata(ringLeaseName(name), before, { [ringAnnotation]: formatRing(ring) })
+    send({ kind: 'write', purpose: 'ring', verb: before ? 'update' : 'create', lease: { ...before, metadata, spec } })
   }
 
   #write(
@@ -470,7 +498,7 @@ export class MemberCore {
     report: MemberReport,
     slot: number,
   ): MemberAction {
-    const { name, namespace, leaseDurationMs, wallMs } = this.#options
+    const { name, leaseDurationMs, wallMs } = this.#options
     const now = rfc3339Micro(wallMs())
     const isRenewal = purpose === 'renew'
     const spec = {
@@ -478,17 +506,16 @@ export class MemberCore {
       leaseDurationSeconds: Math.ceil(leaseDurationMs / 1_000),
       acquireTime: isRenewal ? (before?.spec?.acquireTime ?? now) : now,
       renewTime: now,
-      leaseTransitions: (before?.spec?.leaseTransitions ?? 0) + (purpose === 'claim' && before ? 1 : 0),
+      leaseTransitions: Math.min((before?.spec?.leaseTransitions ?? 0) + (purpose === 'claim' && before ? 1 : 0), maxTransitions),
     }
-    const metadata = before?.metadata ?? { name: slotLeaseName(name, slot), namespace }
-    const labels = { ...before?.metadata.labels, [ringLabel]: name }
-    const annotations = { ...before?.metadata.annotations, [reportAnnotation]: formatReport(report) }
-    return {
-      kind: 'write',
-      purpose,
-      verb: before ? 'update' : 'create',
-      lease: { ...before, metadata: { ...metadata, labels, annotations }, spec },
-    }
+    const metadata = this.#metadata(slotLeaseName(name, slot), before, { [reportAnnotation]: formatReport(report) })
+    return { kind: 'write', purpose, verb: before ? 'update' : 'create', lease: { ...before, metadata, spec } }
+  }
+
+  /** Without what others added, which could make the Lease too large to be written. */
+  #metadata(name: string, before: Lease | undefined, annotations: Record<string, string>): NewObject<LeaseBody>['metadata'] {
+    const current = before && { uid: before.metadata.uid, resourceVersion: before.metadata.resourceVersion }
+    return { name, namespace: this.#options.namespace, ...current, labels: { [ringLabel]: this.#options.name }, annotations }
   }
 
   /** This process's place among the members that seem alive: 0 acts first. */
@@ -542,20 +569,21 @@ export class MemberCore {
   #observe(lease: Lease, nowMs: number): void {
     const { name } = this.#options
     if (lease.metadata.name === ringLeaseName(name)) {
-      this.#observeRing(lease)
+      this.#observeRing(lease, nowMs)
       return
     }
     const index = slotOfLease(name, lease.metadata.name)
-    // The ring cannot store other slots.
-    if (index === undefined || index >= maxSlots) return
+    if (index === undefined) return
     const before = this.#seen.get(index)
     if (before && compareResourceVersions(lease.metadata.resourceVersion, before.lease.metadata.resourceVersion) <= 0) return
     const report = parseReport(lease.metadata.annotations?.[reportAnnotation]) ?? noReport
-    const slot: Slot = { uid: lease.metadata.uid, session: lease.spec?.holderIdentity ?? '', report }
+    const holder = lease.spec?.holderIdentity ?? ''
+    const slot: Slot = { uid: lease.metadata.uid, session: holder.length > maxSessionLength ? '' : holder, report }
     this.#know(report.stopped)
     this.#know(report.prepared)
     // Whatever the Lease says: its holder believes in it for as long as this process would.
-    const durationMs = Math.max(this.#options.leaseDurationMs, (lease.spec?.leaseDurationSeconds ?? 0) * 1_000)
+    const recordedMs = Math.min((lease.spec?.leaseDurationSeconds ?? 0) * 1_000, maxLeaseDurationMs)
+    const durationMs = Math.max(this.#options.leaseDurationMs, recordedMs)
     const isRenewed = !before || JSON.stringify(before.lease.spec) !== JSON.stringify(lease.spec) || before.slot.uid !== slot.uid
     this.#seen.set(index, { lease, slot, durationMs, seenMs: isRenewed ? nowMs : before.seenMs })
     if (
@@ -584,7 +612,7 @@ export class MemberCore {
     if (isRingVersion(version)) this.#knownVersion = Math.max(this.#knownVersion, version)
   }
 
-  #observeRing(lease: Lease): void {
+  #observeRing(lease: Lease, nowMs: number): void {
     const before = this.#ringLease
     if (before && compareResourceVersions(lease.metadata.resourceVersion, before.metadata.resourceVersion) <= 0) return
     const ring = parseRing(lease.metadata.annotations?.[ringAnnotation])
@@ -597,6 +625,10 @@ export class MemberCore {
       const uid = this.#seen.get(slot)?.slot.uid
       if (uid !== undefined && uid === ring?.members.get(slot)?.uid) this.#missingSinceMs.delete(slot)
     }
+    // A ring that was restored or edited may name a Lease that does not exist any more.
+    if (this.#hasListed)
+      for (const [slot, { uid }] of ring?.members ?? [])
+        if (this.#seen.get(slot)?.slot.uid !== uid && !this.#missingSinceMs.has(slot)) this.#missingSinceMs.set(slot, nowMs)
   }
 
   #forgetRing(): void {

@@ -1,4 +1,5 @@
-import type { Buckets } from './bucket.ts'
+import { type Buckets, bucketCount } from './bucket.ts'
+import { type OperatorReport, parseOperatorReport } from './operator-report.ts'
 
 /** The annotation of a slot's Lease that has what its member acknowledged. */
 export const reportAnnotation = 'sharding.oarlock.dev/report'
@@ -15,6 +16,8 @@ export type MemberReport = {
   readonly busy: Buckets
   /** It is stopping and wants no buckets. */
   readonly isLeaving: boolean
+  /** Undefined in the first write of a slot. */
+  readonly operator?: OperatorReport | undefined
 }
 
 export const noReport: MemberReport = { ring: '', stopped: 0, prepared: 0, busy: [], isLeaving: false }
@@ -27,10 +30,17 @@ export function formatReport(report: MemberReport): string {
 export function parseReport(text: string | undefined): MemberReport | undefined {
   if (text === undefined) return undefined
   try {
-    const { ring, stopped, prepared, busy, isLeaving } = JSON.parse(text) as Record<string, unknown>
+    const { ring, stopped, prepared, busy, isLeaving, operator: operatorValue } = JSON.parse(text) as Record<string, unknown>
     const isReport = typeof ring === 'string' && typeof stopped === 'number' && typeof prepared === 'number' && Array.isArray(busy)
-    return isReport ? { ring, stopped, prepared, busy: busy.filter(Number.isInteger), isLeaving: isLeaving === true } : undefined
+    if (!isReport) return undefined
+    const operator = parseOperatorReport(operatorValue)
+    const buckets = [...new Set(busy.filter(isBucket))]
+    return { ring, stopped, prepared, busy: buckets, isLeaving: isLeaving === true, ...(operator && { operator }) }
   } catch {
     return undefined
   }
+}
+
+function isBucket(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) < bucketCount
 }

@@ -9,7 +9,7 @@ export type ShardOptions = {
   namespace: string
   /** How many members may share the keys at most, usually the number of replicas: from 1 to 62. Further replicas wait for a free slot. */
   slots: number
-  /** For people who read the Leases; default: the host's name. A process adds what makes it unique. */
+  /** For people who read the Leases, at most 253 characters; default: the host's name. A process adds what makes it unique. */
   identity?: string | undefined
   /** How long others wait after the last renewal they saw before they take a slot; whole seconds, default 15,000. */
   leaseDurationMs?: number | undefined
@@ -27,12 +27,14 @@ export type ShardSettings = Required<{ [Option in keyof ShardOptions]: NonNullab
 /** Applies the defaults. @throws {RangeError} naming the option that is out of range. */
 export function shardSettingsOf(options: ShardOptions): ShardSettings {
   const { leaseDurationMs = 15_000, renewDeadlineMs = 10_000, retryPeriodMs = 2_000, releaseGraceMs = 5_000, slots, name } = options
+  const { identity = hostname() } = options
   if (!Number.isInteger(slots) || slots < 1 || slots > maxSlots) {
     throw new RangeError(`shards.slots must be an integer from 1 to ${maxSlots}, got ${slots}`)
   }
   if (!/^[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?$/.test(name)) {
     throw new RangeError(`shards.name must be a DNS label of at most 52 characters, got ${JSON.stringify(name)}`)
   }
+  if (identity.length > 253) throw new RangeError(`shards.identity must have at most 253 characters, got ${identity.length}`)
   if (!(leaseDurationMs > renewDeadlineMs && renewDeadlineMs > retryPeriodMs && retryPeriodMs > 0)) {
     throw new RangeError(
       `shards.leaseDurationMs ${leaseDurationMs} must be > renewDeadlineMs ${renewDeadlineMs}, which must be > retryPeriodMs ${retryPeriodMs} > 0`,
@@ -43,7 +45,7 @@ export function shardSettingsOf(options: ShardOptions): ShardSettings {
     name,
     namespace: options.namespace,
     slots,
-    identity: options.identity ?? hostname(),
+    identity,
     leaseDurationMs,
     renewDeadlineMs,
     retryPeriodMs,

@@ -43,6 +43,8 @@ test('what is no ring is undefined', () => {
     '[]',
     '{"version":1,"members":{},"holders":"0"}',
     `{"version":${Number.MAX_SAFE_INTEGER},"members":{},"holders":"${'0'.repeat(1_024)}"}`,
+    `{"version":${2 ** 31 - 1},"members":{},"holders":"${'0'.repeat(1_024)}"}`,
+    `{"version":1,"members":{"0":{"session":"${'a'.repeat(301)}","uid":"u","since":1}},"holders":"${'0'.repeat(1_024)}"}`,
     `{"version":1,"members":{"62":{"session":"a","uid":"u","since":1}},"holders":"${'0'.repeat(1_024)}"}`,
     `{"version":1,"members":{"0":{"session":"a","uid":"u","since":1e300}},"holders":"${'0'.repeat(1_024)}"}`,
     `{"version":1,"members":{"0":{}},"holders":"${'0'.repeat(1_024)}"}`,

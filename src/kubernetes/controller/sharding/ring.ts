@@ -44,8 +44,10 @@ export function unknownRing(version: number): Ring {
 }
 
 const digits = '0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ'
-/** At one change per millisecond, 35,000 years. */
-const maxVersion = 2 ** 50
+/** `leaseTransitions` stores the version too, and is an int32: at one change per second, 68 years, after which versions start again at 1. */
+const maxVersion = 2 ** 31 - 2
+/** A longer holder of a Lease is no session: names of processes are at most 253 characters, and their suffixes 20. */
+export const maxSessionLength = 300
 const specials: Readonly<Record<string, number>> = { '-': noSlot, '?': unknownSlot }
 
 /** The ring as text, for an annotation: about 1 KB plus 130 bytes per member, and 3 KB more while buckets move. */
@@ -63,7 +65,7 @@ export function formatRing(ring: Ring): string {
   })
 }
 
-/** Whether a number can be the version of a ring: far from where numbers cannot be counted up any more. */
+/** Whether a number can be the version of a ring. */
 export function isRingVersion(version: unknown): version is number {
   return Number.isSafeInteger(version) && (version as number) >= 0 && (version as number) <= maxVersion
 }
@@ -96,7 +98,8 @@ export function parseRing(text: string | undefined): Ring | undefined {
 
 function readMember(value: unknown): RingMember | undefined {
   const { session, uid, since } = (value ?? {}) as Record<string, unknown>
-  return typeof session === 'string' && typeof uid === 'string' && isRingVersion(since) ? { session, uid, since } : undefined
+  const isText = [session, uid].every(text => typeof text === 'string' && text.length <= maxSessionLength)
+  return isText && isRingVersion(since) ? { session: session as string, uid: uid as string, since } : undefined
 }
 
 function formatSlots(slots: Int16Array): string {

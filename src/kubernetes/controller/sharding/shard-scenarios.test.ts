@@ -7,8 +7,8 @@ import { ShardSimulation } from './shard-simulation.testing.ts'
 
 /**
  * Commands: `start NAME`, `stop NAME` (SIGTERM), `kill NAME`, `pause NAME` (SIGSTOP), `resume NAME`, `cut NAME` and `heal NAME` (its network),
- * `jump NAME 1m` (its monotonic clock), `late NAME 10s 20s` (its watch is 10 s late for 20 s), `delete LEASE`, `idle` (buckets without an
- * owner), `advance 10s`.
+ * `jump NAME 1m` (its monotonic clock), `late NAME 10s 20s` (its watch is 10 s late for 20 s), `delete LEASE`, `recreate LEASE` (the same with
+ * another UID), `idle` (buckets without an owner), `advance 10s`.
  */
 class ShardPlayer implements TranscriptPlayer {
   readonly #lines = new TranscriptLines(() => this.#simulation.nowMs)
@@ -25,6 +25,7 @@ class ShardPlayer implements TranscriptPlayer {
     if (command === 'advance') simulation.advance(parseDuration(name))
     else if (command === 'start') simulation.start(name)
     else if (command === 'delete') simulation.deleteLease(name)
+    else if (command === 'recreate') simulation.recreateLease(name)
     else if (command === 'idle') this.#lines.add(`${simulation.idle.length} buckets have no owner`)
     else if (command === 'stop') simulation.member(name).stop()
     else if (command === 'kill') simulation.member(name).kill()

@@ -179,6 +179,15 @@ export class ShardSimulation {
     this.fault()
   }
 
+  /** Deleted and created again with the same contents, as from a backup of the object: only its UID is another. */
+  recreateLease(name: string): void {
+    const lease = this.#leases.get(name)
+    if (!lease) return
+    this.deleteLease(name)
+    this.write('create', lease)
+    this.log(`${name} is restored with another UID`)
+  }
+
   backUp(): void {
     this.#backup = { leases: new Map(this.#leases), revision: this.#revision }
   }

@@ -4,6 +4,7 @@ import { isReason, type KubeObject } from '../../object/index.ts'
 import type { HealthReason } from '../../util/health-checks.ts'
 import { coerceError, type Log } from '../../util/log.ts'
 import { type Buckets, bucketOf } from './bucket.ts'
+import { createLease } from './create-lease.ts'
 import { ringLabel } from './lease-names.ts'
 import { type MemberAction, MemberCore, type SlotLoss, type WriteFailure } from './member-core.ts'
 import { type ShardOptions, type ShardSettings, shardSettingsOf } from './options.ts'
@@ -16,7 +17,14 @@ import { type Tenure, Tenures } from './tenures.ts'
 /** How often a watch of the Leases that is broken is opened again. */
 const watchBackoff = { minMs: 200, maxMs: 2_000 }
 
-export type ShardsParts = { client: Client; log: Log; clock?: Clock | undefined; random?: (() => number) | undefined }
+export type ShardsParts = {
+  client: Client
+  log: Log
+  clock?: Clock | undefined
+  random?: (() => number) | undefined
+  /** Names of the controllers that are sharded, by which members of another operator are recognized. */
+  controllers?: (() => readonly string[]) | undefined
+}
 
 /** What a controller does when buckets come and go. */
 export type ShardFollower = {
@@ -58,6 +66,8 @@ export class Shards {
   readonly #member: RingMember
   readonly #sources = new Set<ShardedSource>()
   readonly #followers = new Set<ShardFollower>()
+  /** Members of another operator that the log has. */
+  #reportedMembers = ''
   #signal: AbortSignal | undefined
   #hasChanged = false
   #timer: NodeJS.Timeout | undefined
@@ -84,7 +94,8 @@ export class Shards {
     this.#clock = parts.clock ?? bootClock
     const processName = `${settings.identity}_${randomBytes(4).toString('hex')}`
     this.#log = parts.log.child({ ring: settings.name, member: processName })
-    this.#core = new MemberCore({ ...settings, processName, random: parts.random ?? Math.random, wallMs: Date.now })
+    const { random = Math.random, controllers } = parts
+    this.#core = new MemberCore({ ...settings, processName, random, wallMs: Date.now, controllers })
     this.#tenures = new Tenures({ isValid: () => this.#core.isValid(this.#clock.nowMs()), releaseGraceMs: settings.releaseGraceMs })
     this.#member = new RingMember({
       core: this.#core,
@@ -118,6 +129,11 @@ export class Shards {
     const reason = `${what}, for ${Math.round(behindMs / 1_000)} s`
     const detail = isMember ? undefined : failures.find('ring', 'list')
     return [detail ? { reason, detail } : reason]
+  }
+
+  /** Members that cannot belong to the same operator, because their settings differ or they have none of its controllers; each with why. */
+  foreignMembers(): string[] {
+    return this.#core.foreignMembers(this.#clock.nowMs())
   }
 
   /** Whether this process may work on the object with this UID at this instant. */
@@ -249,7 +265,15 @@ export class Shards {
     queueMicrotask(() => {
       this.#hasChanged = false
       this.#wake()
+      this.#reportForeignMembers()
     })
+  }
+
+  #reportForeignMembers(): void {
+    const members = this.foreignMembers()
+    const text = members.join()
+    if (text !== this.#reportedMembers && text !== '') this.#log.error({ members }, 'the ring has members of another operator')
+    this.#reportedMembers = text
   }
 
   #wake(): void {
@@ -333,7 +357,8 @@ export class Shards {
         const { items, metadata } = await leases.listAll({ namespace, labelSelector: `${ringLabel}=${name}`, ...bounded })
         this.#core.listed(items, metadata.resourceVersion, this.#clock.nowMs())
       } else {
-        const lease = action.verb === 'create' ? await leases.create(action.lease, bounded) : await leases.update(action.lease, bounded)
+        const creation = { ring: name, namespace, log: this.#log, ...bounded }
+        const lease = await (action.verb === 'create' ? createLease(leases, action.lease, creation) : leases.update(action.lease, bounded))
         this.#core.done(action, lease as KubeObject<LeaseBody>, sentMs, this.#clock.nowMs())
       }
       this.#failures.succeeded(request)
