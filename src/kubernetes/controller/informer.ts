@@ -345,12 +345,10 @@ export class Informer<Body = { [field: string]: unknown }> {
       if (type === 'DELETED') {
         // Not if that write passed it to another watch, which has delivered it already.
         if (cached && (age > 0 || (age === 0 && this.#holdsFor(part, key)))) this.#drop(key, resourceVersion, { part, last: object })
-      } else if (
-        age > 0 &&
-        part.feed.includes(object) &&
-        !this.#isLate(part, object) &&
-        !(part.isResumed && part.feed.hasReceived?.(object))
-      ) {
+      } else if (age > 0 && !part.feed.includes(object)) {
+        // It left this part and still matches the selector of the watch. Handlers see its last state in this cache.
+        if (cached && this.#holdsFor(part, key)) this.#drop(key, resourceVersion, { part })
+      } else if (age > 0 && !this.#isLate(part, object) && !(part.isResumed && part.feed.hasReceived?.(object))) {
         this.#put(key, this.#kept(object), false)
       }
     }

@@ -44,8 +44,8 @@ test('the selectors of the first, of the last and of all buckets', () => {
 test('reads the bucket of a label and ignores what is no bucket', () => {
   const key = 'sharding.oarlock.dev/bucket'
   deepEqual(
-    ['0', '1023', '1024', '-1', '1e2', ''].map(text => labeledBucketOf({ [key]: text })),
-    [0, 1_023, undefined, undefined, undefined, undefined],
+    ['0', '1023', '1024', '-1', '1e2', '', '042'].map(text => labeledBucketOf({ [key]: text })),
+    [0, 1_023, undefined, undefined, undefined, undefined, undefined],
   )
   equal(labeledBucketOf(undefined), undefined)
 })

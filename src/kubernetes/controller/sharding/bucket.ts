@@ -61,7 +61,7 @@ export function bucketLabelSelectorOf(buckets: Buckets, base?: string): string {
 /** The bucket in the label of an owned object; undefined if it has none that is valid. */
 export function labeledBucketOf(labels: Readonly<Record<string, string>> | undefined): number | undefined {
   const text = labels?.[bucketLabel]
-  if (text === undefined || !/^\d{1,4}$/.test(text)) return undefined
+  if (text === undefined || !/^(?:0|[1-9]\d{0,3})$/.test(text)) return undefined
   const bucket = Number(text)
   return bucket < bucketCount ? bucket : undefined
 }

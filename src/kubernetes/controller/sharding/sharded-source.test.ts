@@ -229,3 +229,22 @@ test('an object that moved to another watch returns although the list of the fir
     equal(seen(informer), '2 at 110')
   })
 })
+
+test('an object whose bucket label becomes invalid leaves the cache although the watch still selects it', async () => {
+  await withTwoWatches(async ({ informer, send, deleted }) => {
+    const nonsense = event('MODIFIED', 'moving', 1, 110)
+    await send(1, { ...nonsense, object: map('moving', Number.NaN, 110) })
+    equal(seen(informer), undefined)
+    deepEqual(deleted, ['moving of 1'])
+    await send(1, event('MODIFIED', 'moving', 1, 120))
+    equal(seen(informer), '1 at 120')
+  })
+})
+
+test('an object that the watch of another bucket delivers too stays in the cache', async () => {
+  await withTwoWatches(async ({ informer, send, deleted }) => {
+    await send(2, event('MODIFIED', 'moving', 1, 110))
+    equal(seen(informer), '1 at 90')
+    deepEqual(deleted, [])
+  })
+})
