@@ -23,7 +23,7 @@ export class ShardedKeys {
   /** Whether a change of `object` makes `key` due in this process. `isRoot`: the object is the one that the key names. */
   admits(queueKey: string, object: KubeObject<unknown>, isRoot: boolean): boolean {
     const ofRoot = this.#bucketOfRoot(queueKey)
-    const bucket = ofRoot ?? (isRoot ? bucketOfObject(this.#by, object) : labeledBucketOf(object.metadata.labels))
+    const bucket = ofRoot ?? (isRoot ? bucketOfObject(this.#by, object) : this.#bucketOfChild(object))
     if (bucket === undefined || !this.#shards.tenureOf(bucket)) return false
     if (ofRoot === undefined) this.#withoutRoot.set(queueKey, bucket)
     return true
@@ -51,6 +51,14 @@ export class ShardedKeys {
   /** The key is not in the queue any more. */
   forget(queueKey: string): void {
     this.#withoutRoot.delete(queueKey)
+  }
+
+  /** For a root that is not in the cache. Anyone who may edit a child can change its label, so it must agree with the UID of its owner. */
+  #bucketOfChild({ metadata }: KubeObject<unknown>): number | undefined {
+    const labeled = labeledBucketOf(metadata.labels)
+    if (this.#by === 'owned') return labeled
+    const owner = metadata.ownerReferences?.find(({ controller }) => controller)
+    return owner && bucketOf(owner.uid) === labeled ? labeled : undefined
   }
 
   #bucketOfRoot(queueKey: string): number | undefined {
