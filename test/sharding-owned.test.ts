@@ -1,4 +1,4 @@
-import { equal } from 'node:assert/strict'
+import { deepEqual, equal } from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { secretResource } from '../src/kubernetes/client/index.ts'
 import { bucketLabel, bucketOf, controller, Manager, silentLog, watching } from '../src/kubernetes/controller/index.ts'
@@ -109,6 +109,45 @@ test('a transform of Secrets in a sharded controller sees their data, and the ca
     await eventually(() => seen.at(-1) === '{"a":"MQ=="}', 'the reconcile after the Secret was created', 60_000)
     await api.client.resource(secretResource).patch('token', { data: { a: 'Mg==' } }, { type: 'merge', namespace })
     await eventually(() => seen.at(-1) === '{"a":"Mg=="}', 'the reconcile after the Secret was changed', 60_000)
+  } finally {
+    await manager.stop({ graceMs: 2_000 })
+  }
+})
+
+test('the client of a reconcile rejects writes once the bucket label of its owned object was changed', async () => {
+  const boats = api.client.resource(boatResource)
+  const labelOf = (bucket: string) => ({ metadata: { labels: { [bucketLabel]: bucket } } })
+  const manager = new Manager({ client: api.client, log: silentLog, shards: { name: 'labels', namespace, slots: 1, ...durations } })
+  const cache = manager.informer(boatResource, { sharded: 'owned' })
+  const results: string[] = []
+  manager.add(
+    controller({
+      name: 'boat',
+      for: boatResource,
+      informer: { sharded: 'owned' },
+      reconcile: async ({ object, name, client, shard }) => {
+        if (name !== 'relabeled' || !object) return
+        const write = (size: number) => client.resource(boatResource).patchStatus(name, { status: { size } }, { namespace })
+        const isFirst = results.length === 0
+        results.push(`bucket ${shard?.bucket}`)
+        if (!isFirst) return
+        await write(1)
+        await boats.patch(name, labelOf('8'), { type: 'merge', namespace })
+        await eventually(() => cache.get(`${namespace}/${name}`)?.metadata.labels?.[bucketLabel] === '8', 'the changed label')
+        results.push(`may write: ${shard?.mayWrite()}`)
+        await write(2).catch((error: Error) => {
+          results.push(error.name)
+          throw error
+        })
+      },
+    }),
+  )
+  try {
+    await manager.start()
+    await boats.create({ metadata: { name: 'relabeled', namespace, labels: { [bucketLabel]: '7' } }, spec: {} })
+    await eventually(() => results.includes('bucket 8'), 'the reconcile in the new bucket', 60_000)
+    deepEqual(results.slice(0, 4), ['bucket 7', 'may write: false', 'NotOwnerError', 'bucket 8'])
+    equal((await boats.get('relabeled', { namespace })).status?.size, 1)
   } finally {
     await manager.stop({ graceMs: 2_000 })
   }

@@ -286,7 +286,8 @@ export class Controller {
     let signal = deadline ? AbortSignal.any([aborting, deadline.signal]) : aborting
     if (tenure) signal = AbortSignal.any([signal, tenure.signal])
     const attempt = queue.failures(text)
-    const shard = tenure && { tenure, client: host.shardClientOf(parseQueueKey(text).cluster, tenure) }
+    const allowed = tenure && keys?.whileLabeled(text, tenure)
+    const shard = allowed && { tenure: allowed, client: host.shardClientOf(parseQueueKey(text).cluster, allowed) }
     const request = new LazyReconcileRequest(text, attempt, signal, log, own, shard)
     let cancel: (() => void) | undefined
     if (deadline && timeoutMs !== undefined) {

@@ -184,6 +184,11 @@ export class Informer<Body = { [field: string]: unknown }> {
     return this.#selects(object)
   }
 
+  /** Whether the cache would have this object now if it exists and still matches the selectors: its bucket or shard is in it. */
+  isInShard(object: KubeObject<unknown>): boolean {
+    return this.#isInShard(object)
+  }
+
   /** The UID of the object under `key`; parses nothing. */
   uidOf(key: string): string | undefined {
     return this.#objects.stored(key)?.uid

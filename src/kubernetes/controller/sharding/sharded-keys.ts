@@ -36,6 +36,24 @@ export class ShardedKeys {
   }
 
   /**
+   * The tenure for one reconcile that begins now. Of a kind that is owned itself, someone who edits its bucket label moves the object to another member while
+   * this one works on it: then nothing may be written any more. Nor once it does not exist: a later attempt sees that.
+   */
+  whileLabeled(queueKey: string, tenure: Tenure): Tenure {
+    const { cluster, key } = parseQueueKey(queueKey)
+    const informer = this.#own.get(cluster)?.informer
+    const object = this.#by === 'owned' ? informer?.get(key) : undefined
+    if (!informer || !object) return tenure
+    const hasMoved = () => {
+      const cached = informer.get(key)
+      if (cached) return cached.metadata.uid !== object.metadata.uid || bucketOfObject('owned', cached) !== tenure.bucket
+      // A cache that gave up the bucket shows nothing: its work may finish.
+      return informer.isInShard(object)
+    }
+    return { ...tenure, isHeld: () => tenure.isHeld() && !hasMoved(), mayWrite: () => tenure.mayWrite() && !hasMoved() }
+  }
+
+  /**
    * For a key whose root is not in the cache: whether the API server has an object of this name in another bucket. It was deleted and created again,
    * and the owner of that bucket reconciles it.
    */
