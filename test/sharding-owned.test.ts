@@ -1,7 +1,7 @@
 import { deepEqual, equal } from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { secretResource } from '../src/kubernetes/client/index.ts'
-import { bucketLabel, bucketOf, controller, Manager, silentLog, watching } from '../src/kubernetes/controller/index.ts'
+import { configMapResource, secretResource } from '../src/kubernetes/client/index.ts'
+import { bucketLabel, bucketOf, controller, createOrPatch, Manager, silentLog, watching } from '../src/kubernetes/controller/index.ts'
 import { controllerReference, defineResource, Type } from '../src/kubernetes/object/index.ts'
 import { startTestServer, type TestServer } from '../src/kubernetes/testing/index.ts'
 import { eventually } from './support/eventually.ts'
@@ -148,6 +148,42 @@ test('the client of a reconcile rejects writes once the bucket label of its owne
     await eventually(() => results.includes('bucket 8'), 'the reconcile in the new bucket', 60_000)
     deepEqual(results.slice(0, 4), ['bucket 7', 'may write: false', 'NotOwnerError', 'bucket 8'])
     equal((await boats.get('relabeled', { namespace })).status?.size, 1)
+  } finally {
+    await manager.stop({ graceMs: 2_000 })
+  }
+})
+
+test('a controller of an owned kind corrects the bucket label of what that object owns', async () => {
+  const boats = api.client.resource(boatResource)
+  const maps = api.client.resource(configMapResource)
+  const manager = new Manager({ client: api.client, log: silentLog, shards: { name: 'repair', namespace, slots: 1, ...durations } })
+  manager.add(
+    controller({
+      name: 'boat',
+      for: boatResource,
+      informer: { sharded: 'owned' },
+      owns: [configMapResource],
+      reconcile: async ({ object, name, client }) => {
+        if (name !== 'repaired' || !object) return
+        const owner = { ...object, apiVersion: boatResource.apiVersion, kind: boatResource.kind }
+        await createOrPatch(client.resource(configMapResource), { name, namespace }, current => ({
+          metadata: { ...current?.metadata, ownerReferences: [controllerReference(owner)] },
+          data: { size: String(object.spec.size) },
+        }))
+      },
+    }),
+  )
+  const labelOf = async () => (await maps.getOrUndefined('repaired', { namespace }))?.metadata.labels?.[bucketLabel]
+  try {
+    await manager.start()
+    await boats.create({
+      metadata: { name: 'repaired', namespace, labels: { [bucketLabel]: '7' } },
+      spec: { size: 1 },
+    })
+    await eventually(async () => (await labelOf()) === '7', 'the label', 60_000)
+    await maps.patch('repaired', { metadata: { labels: { [bucketLabel]: '8' } } }, { type: 'merge', namespace })
+    await boats.patch('repaired', { spec: { size: 2 } }, { type: 'merge', namespace })
+    await eventually(async () => (await labelOf()) === '7', 'the corrected label', 60_000)
   } finally {
     await manager.stop({ graceMs: 2_000 })
   }
