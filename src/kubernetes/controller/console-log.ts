@@ -55,7 +55,7 @@ function textOf(value: unknown): string {
 function framesOf(value: unknown): string {
   if (!(value instanceof Error)) return ''
   const { message, stack = '' } = value
-  // The stack begins with the message, whose lines may look like frames. One that was changed later is not in it, and cannot be told from frames.
+  // The stack begins with the message, whose lines may look like frames. One that was changed later is not in it, and cannot be distinguished from frames.
   const start = stack.indexOf(message)
   if (start < 0) return ''
   const frames = stack

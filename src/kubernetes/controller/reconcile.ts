@@ -14,8 +14,9 @@ export type ShardOfKey = {
   /** The version of the ring when this process got the bucket. */
   readonly ringVersion: number
   /**
-   * Whether a call may be sent at this instant; with `sharded: 'owned'`, false once the bucket label of the object was changed. `request.client` checks it before each write; check it before each call to another system. The
-   * signal alone is not enough: when a stopped process continues, its timers have not run yet.
+   * Whether a call may be sent at this instant; with `sharded: 'owned'`, false once the bucket label of the object was changed. `request.client`
+   * checks it before each write; check it before each call to another system. The signal alone is not enough: when a stopped process continues,
+   * its timers have not run yet.
    */
   mayWrite(): boolean
 }
