@@ -1,10 +1,11 @@
 import { deepEqual, equal } from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { metadataOnly, secretResource } from '../src/kubernetes/client/index.ts'
+import { configMapResource, metadataOnly, secretResource } from '../src/kubernetes/client/index.ts'
 import {
   bucketLabel,
   bucketOf,
   controller,
+  createOrPatch,
   type Log,
   Manager,
   silentLog,
@@ -145,4 +146,79 @@ test('a sharded controller warns once that it keeps only the metadata of watched
   deepEqual(await warningsOf(watching(metadataOnly(secretResource), none)), [])
   deepEqual(await warningsOf(watching(secretResource, none, { informer: { transform: secret => secret } })), [])
   deepEqual(await warningsOf(watching(boatResource, none)), [])
+})
+
+test('the client of a reconcile rejects writes once the bucket label of its owned object was changed', async () => {
+  const boats = api.client.resource(boatResource)
+  const labelOf = (bucket: string) => ({ metadata: { labels: { [bucketLabel]: bucket } } })
+  const manager = new Manager({ client: api.client, log: silentLog, shards: { name: 'labels', namespace, slots: 1, ...durations } })
+  const cache = manager.informer(boatResource, { sharded: 'owned' })
+  const results: string[] = []
+  manager.add(
+    controller({
+      name: 'boat',
+      for: boatResource,
+      informer: { sharded: 'owned' },
+      reconcile: async ({ object, name, client, shard }) => {
+        if (name !== 'relabeled' || !object) return
+        const write = (size: number) => client.resource(boatResource).patchStatus(name, { status: { size } }, { namespace })
+        const isFirst = results.length === 0
+        results.push(`bucket ${shard?.bucket}`)
+        if (!isFirst) return
+        await write(1)
+        await boats.patch(name, labelOf('8'), { type: 'merge', namespace })
+        await eventually(() => cache.get(`${namespace}/${name}`)?.metadata.labels?.[bucketLabel] === '8', 'the changed label')
+        results.push(`may write: ${shard?.mayWrite()}`)
+        await write(2).catch((error: Error) => {
+          results.push(error.name)
+          throw error
+        })
+      },
+    }),
+  )
+  try {
+    await manager.start()
+    await boats.create({ metadata: { name: 'relabeled', namespace, labels: { [bucketLabel]: '7' } }, spec: {} })
+    await eventually(() => results.includes('bucket 8'), 'the reconcile in the new bucket', 60_000)
+    deepEqual(results.slice(0, 4), ['bucket 7', 'may write: false', 'NotOwnerError', 'bucket 8'])
+    equal((await boats.get('relabeled', { namespace })).status?.size, 1)
+  } finally {
+    await manager.stop({ graceMs: 2_000 })
+  }
+})
+
+test('a controller of an owned kind corrects the bucket label of what that object owns', async () => {
+  const boats = api.client.resource(boatResource)
+  const maps = api.client.resource(configMapResource)
+  const manager = new Manager({ client: api.client, log: silentLog, shards: { name: 'repair', namespace, slots: 1, ...durations } })
+  manager.add(
+    controller({
+      name: 'boat',
+      for: boatResource,
+      informer: { sharded: 'owned' },
+      owns: [configMapResource],
+      reconcile: async ({ object, name, client }) => {
+        if (name !== 'repaired' || !object) return
+        const owner = { ...object, apiVersion: boatResource.apiVersion, kind: boatResource.kind }
+        await createOrPatch(client.resource(configMapResource), { name, namespace }, current => ({
+          metadata: { ...current?.metadata, ownerReferences: [controllerReference(owner)] },
+          data: { size: String(object.spec.size) },
+        }))
+      },
+    }),
+  )
+  const labelOf = async () => (await maps.getOrUndefined('repaired', { namespace }))?.metadata.labels?.[bucketLabel]
+  try {
+    await manager.start()
+    await boats.create({
+      metadata: { name: 'repaired', namespace, labels: { [bucketLabel]: '7' } },
+      spec: { size: 1 },
+    })
+    await eventually(async () => (await labelOf()) === '7', 'the label', 60_000)
+    await maps.patch('repaired', { metadata: { labels: { [bucketLabel]: '8' } } }, { type: 'merge', namespace })
+    await boats.patch('repaired', { spec: { size: 2 } }, { type: 'merge', namespace })
+    await eventually(async () => (await labelOf()) === '7', 'the corrected label', 60_000)
+  } finally {
+    await manager.stop({ graceMs: 2_000 })
+  }
 })

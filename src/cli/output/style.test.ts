@@ -22,7 +22,7 @@ for (const [text, width, want] of [
   test(`"${text}" truncated to ${width} columns is "${want}"`, () => equal(truncate(text, width), want))
 }
 
-test('oneLine() replaces control characters', () => {
-  equal(oneLine('a\nb\u001b[2Jc'), 'a b·[2Jc')
+test('oneLine() replaces control characters and those that reverse or hide text', () => {
+  equal(oneLine('a\nb\u001b[2Jc\u202ed\u200be'), 'a b·[2Jc·d·e')
   equal(visibleWidth(colorPaint('green', 'ok')), 2)
 })

@@ -44,8 +44,7 @@ export function pad(text: string, width: number): string {
   return text + ' '.repeat(Math.max(0, width - visibleWidth(text)))
 }
 
-/** Safe text on one line: control characters, which could move the cursor of a terminal, become `·`. */
+/** Safe text on one line: control characters, which could move the cursor of a terminal, and those that reverse or hide text become `·`. */
 export function oneLine(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is removed
-  return text.replace(/\s+/g, ' ').replace(/[\u0000-\u001f\u007f-\u009f]/g, '·')
+  return text.replace(/\s+/g, ' ').replace(/[\p{Cc}\p{Cf}]/gu, '·')
 }

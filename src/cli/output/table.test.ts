@@ -21,3 +21,11 @@ test('does not count color codes as columns', () => {
 })
 
 test('prints only the header without rows', () => deepEqual(renderTable(['NAME', 'AGE'], []), ['NAME   AGE']))
+
+test('a cell cannot add lines to a table, reverse its text or hide characters, and keeps its colors', () => {
+  const cells = ['x\ny   True', 'a\u202eb\u200bc', `${colorPaint('red', 'd\r')}\u001b[2K\u009b2J\t`]
+  deepEqual(renderTable(['A', 'B', 'C'], [cells]), [
+    'A             B                 C',
+    'x\\ny   True   a\\u202eb\\u200bc   \u001b[31md\\r\u001b[39m\\u001b[2K\\u009b2J\\t',
+  ])
+})

@@ -1,3 +1,4 @@
+import { escapeCell } from './escape-controls.ts'
 import { pad, visibleWidth } from './style.ts'
 
 const gap = '   '
@@ -7,16 +8,17 @@ export function renderTable(headers: readonly string[], rows: readonly (readonly
   return renderTableWithin([], headers, rows).lines
 }
 
-/** A table whose columns have at least `minWidths`, and the widths that they have. */
+/** A table of which each cell is one line, with hidden characters escaped, and whose columns have at least `minWidths`, and the widths that they have. */
 export function renderTableWithin(
   minWidths: readonly number[],
   headers: readonly string[],
   rows: readonly (readonly string[])[],
 ): { lines: string[]; widths: number[] } {
+  const cells = rows.map(row => row.map(escapeCell))
   const widths = headers.map((header, column) =>
-    Math.max(header.length, minWidths[column] ?? 0, ...rows.map(row => visibleWidth(row[column] ?? ''))),
+    Math.max(header.length, minWidths[column] ?? 0, ...cells.map(row => visibleWidth(row[column] ?? ''))),
   )
-  const lines = [headers, ...rows].map(row =>
+  const lines = [headers, ...cells].map(row =>
     headers
       .map((_, column) => pad(row[column] ?? '', widths[column]!))
       .join(gap)

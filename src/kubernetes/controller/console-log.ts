@@ -1,3 +1,4 @@
+import { escapeHidden } from '../util/escape-hidden.ts'
 import type { Log } from '../util/log.ts'
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
@@ -22,7 +23,8 @@ function logWith(common: object, lowest: number, write: (line: string) => unknow
     return (fields: object, message: string) => {
       const pairs = Object.entries({ ...common, ...fields }).map(([name, value]) => ` ${name}=${textOf(value)}`)
       const stacks = level === 'error' ? Object.values(fields).map(framesOf).join('') : ''
-      write(`${new Date().toISOString()} ${level.toUpperCase()} ${message}${pairs.join('')}\n${stacks}`)
+      // Errors and names may have text of others, which must not look like other lines or run in a terminal.
+      write(`${new Date().toISOString()} ${level.toUpperCase()} ${escapeHidden(`${message}${pairs.join('')}`)}\n${stacks}`)
     }
   }
   return {
@@ -51,9 +53,17 @@ function textOf(value: unknown): string {
 }
 
 function framesOf(value: unknown): string {
-  const frames = value instanceof Error ? (value.stack ?? '').split('\n').filter(line => /^\s+at /.test(line)) : []
+  if (!(value instanceof Error)) return ''
+  const { message, stack = '' } = value
+  // The stack begins with the message, whose lines may look like frames. One that was changed later is not in it, and cannot be distinguished from frames.
+  const start = stack.indexOf(message)
+  if (start < 0) return ''
+  const frames = stack
+    .slice(start + message.length)
+    .split('\n')
+    .filter(line => /^\s+at /.test(line))
   return frames
     .slice(0, maxStackFrames)
-    .map(line => `    ${line.trim()}\n`)
+    .map(line => `    ${escapeHidden(line.trim())}\n`)
     .join('')
 }

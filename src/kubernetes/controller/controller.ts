@@ -306,7 +306,8 @@ export class Controller {
     if (tenure) signal = AbortSignal.any([signal, tenure.signal])
     const attempt = queue.failures(text)
     const priority = queue.priorityOf(text)
-    const shard = tenure && { tenure, client: host.shardClientOf(parseQueueKey(text).cluster, tenure) }
+    const allowed = tenure && keys?.whileLabeled(text, tenure)
+    const shard = allowed && { tenure: allowed, client: host.shardClientOf(parseQueueKey(text).cluster, allowed) }
     const request = new LazyReconcileRequest(text, attempt, signal, log, own, shard)
     let cancel: (() => void) | undefined
     if (deadline && timeoutMs !== undefined) {

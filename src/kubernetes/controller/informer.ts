@@ -197,6 +197,11 @@ export class Informer<Body = { [field: string]: unknown }> {
     return this.#selects(object)
   }
 
+  /** Whether the cache would have this object now if it exists and still matches the selectors: its bucket or shard is in it. */
+  isInShard(object: KubeObject<unknown>): boolean {
+    return this.#isInShard(object)
+  }
+
   /** The UID of the object under `key`; parses nothing. */
   uidOf(key: string): string | undefined {
     return this.#objects.stored(key)?.uid
@@ -272,7 +277,7 @@ export class Informer<Body = { [field: string]: unknown }> {
     if (!this.#selects(object)) {
       // The write removed it from the selection, as the watch will report.
       if (cached?.uid !== object.metadata.uid) return false
-      this.#drop(key, version, own)
+      this.#drop(key, version, { last: own })
       return true
     }
     this.#pendingWrites.add(key, version)
@@ -309,7 +314,7 @@ export class Informer<Body = { [field: string]: unknown }> {
 
   /** Objects that left the selection; unlike deleted ones they may return at the same version. */
   #forget(keys: Iterable<string>): void {
-    for (const key of keys) this.#drop(key, undefined, undefined, false)
+    for (const key of keys) this.#drop(key, undefined, { isGone: false })
   }
 
   #replace(part: Part, items: KubeObject<Body>[], resourceVersion: string): void {
@@ -324,14 +329,14 @@ export class Informer<Body = { [field: string]: unknown }> {
     const removed = new Set(part.feed.keys() ?? this.#objects.keys())
     for (const key of filled ?? []) removed.delete(key)
     for (const item of items) {
-      if (!part.feed.includes(item) || this.#tombstones.isLate(item)) continue
+      if (!part.feed.includes(item) || this.#tombstones.isLate(item, part)) continue
       const key = objectKey(item)
       removed.delete(key)
       if (isAhead(key)) continue
       this.#pendingWrites.settle(key)
       this.#put(key, this.#kept(item), isInitial)
     }
-    for (const key of removed) if (!isAhead(key)) this.#drop(key, resourceVersion)
+    for (const key of removed) if (!isAhead(key)) this.#drop(key, resourceVersion, { part })
     this.#pendingWrites.forgetEchoes()
     part.resourceVersion = resourceVersion
     part.hasListed = true
@@ -356,17 +361,28 @@ export class Informer<Body = { [field: string]: unknown }> {
       if (age >= 0) this.#pendingWrites.settle(key)
       // Equal versions for a deletion: with a selector, the write that removed an object from it is reported as DELETED at that write's version.
       if (type === 'DELETED') {
-        if (cached && age >= 0) this.#drop(key, resourceVersion, object)
-      } else if (
-        age > 0 &&
-        part.feed.includes(object) &&
-        !this.#tombstones.isLate(object) &&
-        !(part.isResumed && part.feed.hasReceived?.(object))
-      ) {
+        // Not if that write passed it to another watch, which has delivered it already.
+        if (cached && (age > 0 || (age === 0 && this.#holdsFor(part, key)))) this.#drop(key, resourceVersion, { part, last: object })
+      } else if (age > 0 && !part.feed.includes(object)) {
+        // It left this part and still matches the selector of the watch. Handlers see its last state in this cache.
+        if (cached && this.#holdsFor(part, key)) this.#drop(key, resourceVersion, { part })
+      } else if (age > 0 && !this.#isLate(part, object) && !(part.isResumed && part.feed.hasReceived?.(object))) {
         this.#put(key, this.#kept(object), false)
       }
     }
     this.#advance(part, resourceVersion)
+  }
+
+  /** Whether the cached object under `key` belongs to this part. */
+  #holdsFor({ feed }: Part, key: string): boolean {
+    const object = this.#objects.get(key)
+    return object !== undefined && feed.includes(object)
+  }
+
+  /** What a watch repeats is late whichever part removed it. */
+  #isLate(part: Part, object: KubeObject<Body>): boolean {
+    const isRepeated = compareResourceVersions(object.metadata.resourceVersion, part.resourceVersion) <= 0
+    return this.#tombstones.isLate(object, isRepeated ? undefined : part)
   }
 
   #skip(part: Part, line: string): string | undefined {
@@ -431,11 +447,15 @@ export class Informer<Body = { [field: string]: unknown }> {
     }
   }
 
-  /** `version` is the version of the removal if known; `last` is the state that the server deleted if the watch reported it. */
-  #drop(key: string, version: string | undefined, last?: KubeObject<Body>, isGone = true): void {
+  /** `version` is the version of the removal if known; `last` is the state that the server deleted if the watch reported it; `part` removes it. */
+  #drop(
+    key: string,
+    version: string | undefined,
+    { last, part, isGone = true }: { last?: KubeObject<Body>; part?: Part; isGone?: boolean } = {},
+  ): void {
     const stored = this.#objects.stored(key)
     if (!stored) return
-    if (isGone) this.#tombstones.add(stored.uid, version)
+    if (isGone) this.#tombstones.add(stored.uid, version, part)
     const old = this.#objects.snapshot(key)
     this.#pendingWrites.settle(key)
     this.#objects.delete(key)

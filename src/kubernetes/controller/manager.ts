@@ -1,7 +1,7 @@
 /** Above 400 lines: starting, leading, sharing keys and stopping are one order of events. */
 import type { Registry } from 'prom-client'
 import type { Client } from '../client/index.ts'
-import { isReason, type Resource } from '../object/index.ts'
+import { isReason, type NewObject, type Resource } from '../object/index.ts'
 import type { HealthReason } from '../util/health-checks.ts'
 import { coerceError, type Log } from '../util/log.ts'
 import { systemTimers, type Timers } from '../util/timers.ts'
@@ -373,7 +373,11 @@ export class Manager {
         if (!tenure.mayWrite()) throw new NotOwnerError(tenure.bucket)
         return tenure.signal
       }
-      client = new WriteThroughClient(inner, cachesOf, requireOwnership, object => labelWithBucket(tenure.bucket, object))
+      const prepare = <Body>(object: NewObject<Body>) =>
+        labelWithBucket(tenure.bucket, object, owner =>
+          this.#informers.labelsOf(cluster, owner, object.metadata.namespace ?? inner.defaultNamespace),
+        )
+      client = new WriteThroughClient(inner, cachesOf, requireOwnership, prepare)
       known.set(cluster, client)
     }
     return client

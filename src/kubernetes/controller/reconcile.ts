@@ -12,13 +12,14 @@ export type Result = { requeueAfterMs?: number | undefined; priority?: number | 
 /** The right by which a key is reconciled. */
 export type ShardOfKey = {
   readonly bucket: number
-  /** Higher than that of every earlier owner of the bucket: a sink that has seen a higher one should refuse the call. */
+  /** Higher than that of every earlier owner of the bucket: a sink that has seen a higher one for this UID should refuse the call. Not ordered by name. */
   readonly fence: number
   /** The version of the ring when this process got the bucket. */
   readonly ringVersion: number
   /**
-   * Whether a call may be sent at this instant. `request.client` checks it before each write; check it before each call to another system. The
-   * signal alone is not enough: when a stopped process continues, its timers have not run yet.
+   * Whether a call may be sent at this instant; with `sharded: 'owned'`, false once the bucket label of the object was changed. `request.client`
+   * checks it before each write; check it before each call to another system. The signal alone is not enough: when a stopped process continues,
+   * its timers have not run yet.
    */
   mayWrite(): boolean
 }

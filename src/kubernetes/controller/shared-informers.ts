@@ -1,5 +1,5 @@
 import { type Client, isMetadataOnly } from '../client/index.ts'
-import type { KubeObject, Resource } from '../object/index.ts'
+import { type KubeObject, type OwnerReference, parseApiVersion, type Resource } from '../object/index.ts'
 import type { Log } from '../util/log.ts'
 import { Informer, type InformerOptions, type InformerParts } from './informer.ts'
 import { bucketIndex, bucketLabel, bucketOf } from './sharding/bucket.ts'
@@ -51,6 +51,22 @@ export class SharedInformers {
 
   all(): Informer<unknown>[] {
     return [...this.#bySelection.values()].map(({ informer }) => informer)
+  }
+
+  /** The labels of the object that a reference in `namespace` names, by UID; undefined if no cache has it. */
+  labelsOf(
+    cluster: string | undefined,
+    { apiVersion, kind, name, uid }: OwnerReference,
+    namespace: string,
+  ): Readonly<Record<string, string>> | undefined {
+    const { group } = parseApiVersion(apiVersion)
+    for (const informer of this.all()) {
+      const { resource } = informer
+      if (informer.cluster !== cluster || resource.kind !== kind || resource.group !== group) continue
+      const key = resource.scope === 'Namespaced' ? `${namespace}/${name}` : name
+      if (informer.uidOf(key) === uid) return informer.get(key)?.metadata.labels
+    }
+    return undefined
   }
 
   ofKind(cluster: string | undefined, resource: Resource<unknown>): readonly Informer<unknown>[] {

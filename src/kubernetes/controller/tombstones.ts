@@ -9,24 +9,27 @@ const maxTombstones = 512
  * list from before our own delete) must not add them again.
  */
 export class Tombstones {
-  /** The version at which it left; undefined for an object that was deleted at an unknown version. */
-  readonly #versions = new Map<string, string | undefined>()
+  /** The version at which it left, undefined if that is unknown, and the watch that removed it, undefined for another reason. */
+  readonly #removals = new Map<string, { version: string | undefined; source: object | undefined }>()
 
-  add(uid: string, version: string | undefined): void {
-    this.#versions.delete(uid)
-    this.#versions.set(uid, version)
-    if (this.#versions.size > maxTombstones) for (const oldest of this.#versions.keys()) return void this.#versions.delete(oldest)
+  add(uid: string, version: string | undefined, source?: object): void {
+    this.#removals.delete(uid)
+    this.#removals.set(uid, { version, source })
+    if (this.#removals.size > maxTombstones) for (const oldest of this.#removals.keys()) return void this.#removals.delete(oldest)
   }
 
-  /** Whether `object` is older than its removal. With a selector an object may return, at a later version. */
-  isLate({ metadata: { uid, resourceVersion } }: KubeObject<unknown>): boolean {
-    if (this.#versions.size === 0 || !this.#versions.has(uid)) return false
-    const version = this.#versions.get(uid)
-    return version === undefined || compareResourceVersions(resourceVersion, version) <= 0
+  /**
+   * Whether `object` is older than its removal. With a selector an object may return, at a later version. `source` is the watch that delivers it
+   * for the first time: one watch has removed an object that passed to another one, which may deliver it later, at the same version.
+   */
+  isLate({ metadata: { uid, resourceVersion } }: KubeObject<unknown>, source?: object): boolean {
+    const removal = this.#removals.get(uid)
+    if (!removal || (source && removal.source && removal.source !== source)) return false
+    return removal.version === undefined || compareResourceVersions(resourceVersion, removal.version) <= 0
   }
 
   /** A server restored from a backup may serve deleted objects again, at lower versions. */
   clear(): void {
-    this.#versions.clear()
+    this.#removals.clear()
   }
 }

@@ -1,6 +1,6 @@
 /**
  * @module kubernetes/util: helpers that several modules share and the standard library lacks: backoff, a heap, a keyed work queue,
- * a token bucket, seeded random numbers, replaceable timers, worker threads, the logger interface, the formatting of byte counts, truncated text, the response `100 Continue`, the creation of directories, files in directories of others, the id of the machine's start, paths that may be missing, databases that no process has open, the names of replaced files, the responses to health checks and with a copy of a file, the URLs of servers, SHA-256, untrusted YAML, limits of connections, of concurrent calls and of open files.
+ * a token bucket, seeded random numbers, replaceable timers, worker threads, the logger interface, the formatting of byte counts, truncated text, text without hidden characters, the response `100 Continue`, the creation of directories, files in directories of others, the id of the machine's start, paths that may be missing, databases that no process has open, the names of replaced files, the responses to health checks and with a copy of a file, the URLs of servers, SHA-256, untrusted YAML, limits of connections, of concurrent calls and of open files.
  * In and out: plain values; time and randomness are passed in. `worker-thread.ts` starts threads and sends them requests;
  * `source-files.ts` resolves the files of modules. Out of scope: Kubernetes objects, opening sockets.
  * A helper belongs here only if two modules use it.
@@ -11,6 +11,7 @@ export * from './boot-id.ts'
 export * from './client-limiter.ts'
 export * from './connection-limiter.ts'
 export * from './connection-limits.ts'
+export * from './escape-hidden.ts'
 export * from './expect-continue.ts'
 export * from './format-bytes.ts'
 export * from './full-disk.ts'

@@ -3,7 +3,16 @@ import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { parseShardSelector, shardHash, shardTest } from '../../object/index.ts'
-import { bucketCount, bucketLabelSelectorOf, bucketOf, bucketsWhere, labeledBucketOf, shardSelectorOf } from './bucket.ts'
+import {
+  bucketCount,
+  bucketLabel,
+  bucketLabelSelectorOf,
+  bucketOf,
+  bucketsWhere,
+  labeledBucketOf,
+  labelWithBucket,
+  shardSelectorOf,
+} from './bucket.ts'
 
 test('the bucket of a UID is the top ten bits of its hash', () => {
   for (let count = 0; count < 1_000; count++) {
@@ -44,8 +53,8 @@ test('the selectors of the first, of the last and of all buckets', () => {
 test('reads the bucket of a label and ignores what is no bucket', () => {
   const key = 'sharding.oarlock.dev/bucket'
   deepEqual(
-    ['0', '1023', '1024', '-1', '1e2', ''].map(text => labeledBucketOf({ [key]: text })),
-    [0, 1_023, undefined, undefined, undefined, undefined],
+    ['0', '1023', '1024', '-1', '1e2', '', '042'].map(text => labeledBucketOf({ [key]: text })),
+    [0, 1_023, undefined, undefined, undefined, undefined, undefined],
   )
   equal(labeledBucketOf(undefined), undefined)
 })
@@ -64,4 +73,25 @@ test('the hashes of namespaces team-0 to team-99 fall into 2 of 1,024 buckets, 9
   equal(new Set(buckets).size, 2)
   const lower = buckets.filter(bucket => bucket < bucketCount / 2).length
   deepEqual([Math.min(lower, 100 - lower), Math.max(lower, 100 - lower)], [10, 90])
+})
+
+test('a written object gets the bucket of the key if it has none, or if its owner is in that bucket by UID or by label', () => {
+  const uid = 'owner'
+  const own = bucketOf(uid)
+  const [other, third] = [(own + 1) % bucketCount, (own + 2) % bucketCount]
+  const written = (bucket: number, label: number | undefined, ofOwner?: number, controller = true) => {
+    const metadata = {
+      ...{ name: 'a', ...(label !== undefined && { labels: { [bucketLabel]: String(label) } }) },
+      ownerReferences: [{ apiVersion: 'v1', kind: 'Boat', name: 'boat', uid, controller }],
+    }
+    const labels = ofOwner === undefined ? undefined : { [bucketLabel]: String(ofOwner) }
+    return labeledBucketOf(labelWithBucket(bucket, { metadata }, owner => (owner.uid === uid ? labels : undefined)).metadata.labels)
+  }
+  equal(written(own, undefined), own)
+  equal(written(other, undefined), other)
+  equal(written(own, other), own, 'the owner is the root')
+  equal(written(other, third, other), other, 'the owner is owned by the root')
+  equal(written(other, third, third), third, 'the owner belongs to another root')
+  equal(written(other, third), third, 'nothing is known of the owner')
+  equal(written(own, undefined, undefined, false), undefined, 'nothing controls it')
 })

@@ -1,4 +1,11 @@
-import { formatShardSelector, type KubeObject, type NewObject, type ShardRange, shardHashHigh } from '../../object/index.ts'
+import {
+  formatShardSelector,
+  type KubeObject,
+  type NewObject,
+  type OwnerReference,
+  type ShardRange,
+  shardHashHigh,
+} from '../../object/index.ts'
 
 /** Into how many buckets the keys of a sharded controller are divided. */
 export const bucketCount = 1_024
@@ -61,7 +68,7 @@ export function bucketLabelSelectorOf(buckets: Buckets, base?: string): string {
 /** The bucket in the label of an owned object; undefined if it has none that is valid. */
 export function labeledBucketOf(labels: Readonly<Record<string, string>> | undefined): number | undefined {
   const text = labels?.[bucketLabel]
-  if (text === undefined || !/^\d{1,4}$/.test(text)) return undefined
+  if (text === undefined || !/^(?:0|[1-9]\d{0,3})$/.test(text)) return undefined
   const bucket = Number(text)
   return bucket < bucketCount ? bucket : undefined
 }
@@ -73,14 +80,20 @@ export function bucketOfObject(by: 'root' | 'owned', { metadata }: KubeObject<un
 
 /**
  * Adds a label with its bucket to an object that is written for a key of `bucket`, if another object controls it. A label with another bucket is
- * replaced if the controlling object itself is in `bucket`: it was adopted by a root that was deleted and created again.
+ * replaced if the controlling object is in `bucket`, by its UID or by its own label, which `labelsOf` returns if it is known: someone changed the label, or
+ * the object was adopted by a root that was deleted and created again.
  */
-export function labelWithBucket<Body>(bucket: number, object: NewObject<Body>): NewObject<Body> {
+export function labelWithBucket<Body>(
+  bucket: number,
+  object: NewObject<Body>,
+  labelsOf: (owner: OwnerReference) => Readonly<Record<string, string>> | undefined,
+): NewObject<Body> {
   const { metadata } = object
   const owner = metadata.ownerReferences?.find(({ controller }) => controller)
   const labeled = labeledBucketOf(metadata.labels)
+  if (!owner || labeled === bucket) return object
   // A key may also write what another root controls, which keeps its bucket.
-  if (!owner || labeled === bucket || (labeled !== undefined && bucketOf(owner.uid) !== bucket)) return object
+  if (labeled !== undefined && bucketOf(owner.uid) !== bucket && labeledBucketOf(labelsOf(owner)) !== bucket) return object
   return { ...object, metadata: { ...metadata, labels: { ...metadata.labels, [bucketLabel]: String(bucket) } } }
 }
 

@@ -23,7 +23,7 @@ export class ShardedKeys {
   /** Whether a change of `object` makes `key` due in this process. `isRoot`: the object is the one that the key names. */
   admits(queueKey: string, object: KubeObject<unknown>, isRoot: boolean): boolean {
     const ofRoot = this.#bucketOfRoot(queueKey)
-    const bucket = ofRoot ?? (isRoot ? bucketOfObject(this.#by, object) : labeledBucketOf(object.metadata.labels))
+    const bucket = ofRoot ?? (isRoot ? bucketOfObject(this.#by, object) : this.#bucketOfChild(object))
     if (bucket === undefined || !this.#shards.tenureOf(bucket)) return false
     if (ofRoot === undefined) this.#withoutRoot.set(queueKey, bucket)
     return true
@@ -33,6 +33,24 @@ export class ShardedKeys {
   tenureOf(queueKey: string): Tenure | undefined {
     const bucket = this.#bucketOfRoot(queueKey) ?? this.#withoutRoot.get(queueKey)
     return bucket === undefined ? undefined : this.#shards.tenureOf(bucket)
+  }
+
+  /**
+   * The tenure for one reconcile that begins now. Of a kind that is owned itself, someone who edits its bucket label moves the object to another member while
+   * this one works on it: then nothing may be written any more. Nor once it does not exist: a later attempt sees that.
+   */
+  whileLabeled(queueKey: string, tenure: Tenure): Tenure {
+    const { cluster, key } = parseQueueKey(queueKey)
+    const informer = this.#own.get(cluster)?.informer
+    const object = this.#by === 'owned' ? informer?.get(key) : undefined
+    if (!informer || !object) return tenure
+    const hasMoved = () => {
+      const cached = informer.get(key)
+      if (cached) return cached.metadata.uid !== object.metadata.uid || bucketOfObject('owned', cached) !== tenure.bucket
+      // A cache that gave up the bucket shows nothing: its work may finish.
+      return informer.isInShard(object)
+    }
+    return { ...tenure, isHeld: () => tenure.isHeld() && !hasMoved(), mayWrite: () => tenure.mayWrite() && !hasMoved() }
   }
 
   /**
@@ -51,6 +69,14 @@ export class ShardedKeys {
   /** The key is not in the queue any more. */
   forget(queueKey: string): void {
     this.#withoutRoot.delete(queueKey)
+  }
+
+  /** For a root that is not in the cache. Anyone who may edit a child can change its label, so it must agree with the UID of its owner. */
+  #bucketOfChild({ metadata }: KubeObject<unknown>): number | undefined {
+    const labeled = labeledBucketOf(metadata.labels)
+    if (this.#by === 'owned') return labeled
+    const owner = metadata.ownerReferences?.find(({ controller }) => controller)
+    return owner && bucketOf(owner.uid) === labeled ? labeled : undefined
   }
 
   #bucketOfRoot(queueKey: string): number | undefined {
