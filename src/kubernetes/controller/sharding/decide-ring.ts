@@ -20,6 +20,8 @@ export type RingFacts = {
   /** The highest version that is known from anywhere: a new ring gets a higher one. */
   readonly knownVersion: number
   readonly slots: ReadonlyMap<number, Slot>
+  /** Slots from this one on get no new members: no member of these settings claims them. */
+  readonly slotCount: number
   /**
    * Whether the member of a slot whose Lease is gone has ended by now: a Lease duration has passed since the observer missed it, by the
    * observer's monotonic clock (invariant 2).
@@ -95,7 +97,7 @@ export function decideRing(facts: RingFacts): Ring | undefined {
 }
 
 /** The members after what the Leases show: a session that is proven ended makes place for the slot's new one. */
-function nextMembers(ring: Ring, { slots, hasEnded }: RingFacts): Map<number, Omit<RingMember, 'since'>> {
+function nextMembers(ring: Ring, { slots, slotCount, hasEnded }: RingFacts): Map<number, Omit<RingMember, 'since'>> {
   const members = new Map<number, Omit<RingMember, 'since'>>()
   for (const slot of new Set([...ring.members.keys(), ...slots.keys()])) {
     const before = ring.members.get(slot)
@@ -104,7 +106,7 @@ function nextMembers(ring: Ring, { slots, hasEnded }: RingFacts): Map<number, Om
     const isEnded =
       !before || (current?.uid === before.uid && current.session !== before.session) || (current?.uid !== before.uid && hasEnded(slot))
     if (!isEnded) members.set(slot, before)
-    else if (current && current.session !== '') members.set(slot, { session: current.session, uid: current.uid })
+    else if (current && current.session !== '' && slot < slotCount) members.set(slot, { session: current.session, uid: current.uid })
   }
   return members
 }

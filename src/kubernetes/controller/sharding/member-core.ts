@@ -462,6 +462,7 @@ export class MemberCore {
         ring: this.#ring,
         knownVersion: this.#knownVersion,
         slots: new Map([...this.#seen].map(([slot, seen]) => [slot, seen.slot])),
+        slotCount: this.#options.slots,
         hasEnded: slot => this.#hasEnded(slot, nowMs),
       })
       this.#nextRing = { ring }
