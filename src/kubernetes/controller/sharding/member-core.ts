@@ -214,7 +214,7 @@ export class MemberCore {
     return ![...this.#seen].some(
       ([slot, seen]) =>
         slot !== own.slot &&
-        slot < this.#options.slots &&
+        (slot < this.#options.slots || ring.members.has(slot)) &&
         seen.slot.session !== '' &&
         !seen.slot.report.isLeaving &&
         nowMs < seen.seenMs + seen.durationMs,

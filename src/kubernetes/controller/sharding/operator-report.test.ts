@@ -45,7 +45,10 @@ test('members with other settings, or without a common controller, belong to ano
     differenceOf(own, operatorReportOf(settings, ['c'])),
     'runs the controllers c, this process a, b: each operator needs a ring of its own',
   )
-  match(differenceOf(own, operatorReportOf({ ...settings, slots: 3 }, ['a'])) ?? '', /^has slots 3, .*, this process has slots 2, /)
+  match(
+    differenceOf(own, operatorReportOf({ ...settings, leaseDurationMs: 4_000 }, ['a'])) ?? '',
+    /^has leaseDurationMs 4000, .*, this process has leaseDurationMs 3000, /,
+  )
 })
 
 test('what is no report of an operator is undefined', () => {
@@ -72,11 +75,11 @@ test('two operators with one ring name are not ready and log an error once, unti
   deepEqual([boats.errors.length, cars.errors.length], [1, 1])
 })
 
-test('two versions of one operator share a ring while it is updated, and other slots are reported', async () => {
+test('two versions of one operator share a ring while it is updated, and other durations are reported', async () => {
   const before = await start(['boats'], 'updated')
   const update = await start(['boats', 'cars'], 'updated')
   await eventually(() => [before, update].every(({ manager }) => manager.shards?.counts().active === 512), 'two halves')
   deepEqual([reasonsOf(before), reasonsOf(update)], ['', ''])
   const standby = await start(['boats'], 'updated', { leaseDurationMs: 4_000 })
-  await eventually(() => /has slots 2, leaseDurationMs 3000, .* leaseDurationMs 4000/.test(reasonsOf(standby)), 'a reason')
+  await eventually(() => /has leaseDurationMs 3000, .* leaseDurationMs 4000/.test(reasonsOf(standby)), 'a reason')
 })

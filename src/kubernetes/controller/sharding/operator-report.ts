@@ -2,7 +2,7 @@ import type { ShardSettings } from './options.ts'
 
 /** What all members of a ring must have in common. */
 export type OperatorReport = {
-  /** `slots` and durations, as text for people. */
+  /** Durations, as text for people; not `slots`, which may change by a rolling update. */
   readonly settings: string
   /** Names of the sharded controllers; those of two versions of one operator overlap. */
   readonly controllers: readonly string[]
@@ -13,11 +13,11 @@ const maxControllers = 100
 const maxTextLength = 253
 
 export function operatorReportOf(
-  { slots, leaseDurationMs, renewDeadlineMs }: Pick<ShardSettings, 'slots' | 'leaseDurationMs' | 'renewDeadlineMs'>,
+  { leaseDurationMs, renewDeadlineMs }: Pick<ShardSettings, 'leaseDurationMs' | 'renewDeadlineMs'>,
   controllers: readonly string[],
 ): OperatorReport {
   return {
-    settings: `slots ${slots}, leaseDurationMs ${leaseDurationMs}, renewDeadlineMs ${renewDeadlineMs}`,
+    settings: `leaseDurationMs ${leaseDurationMs}, renewDeadlineMs ${renewDeadlineMs}`,
     controllers: controllers
       .filter(name => name.length <= maxTextLength)
       .sort()
