@@ -231,7 +231,11 @@ export class MemberCore {
     if (!ring.holders.includes(own.slot)) return true
     return ![...this.#seen].some(
       ([slot, seen]) =>
-        slot !== own.slot && seen.slot.session !== '' && !seen.slot.report.isLeaving && nowMs < seen.seenMs + seen.durationMs,
+        slot !== own.slot &&
+        (slot < this.#options.slots || ring.members.has(slot)) &&
+        seen.slot.session !== '' &&
+        !seen.slot.report.isLeaving &&
+        nowMs < seen.seenMs + seen.durationMs,
     )
   }
 

@@ -46,8 +46,8 @@ test('members with other settings, or without a common controller, belong to ano
     'runs the controllers c, this process a, b: each operator needs a ring of its own',
   )
   match(
-    differenceOf(own, operatorReportOf({ ...settings, leaseDurationMs: 9_000 }, ['a'])) ?? '',
-    /^has leaseDurationMs 9000, .*, this process has leaseDurationMs 3000, /,
+    differenceOf(own, operatorReportOf({ ...settings, leaseDurationMs: 4_000 }, ['a'])) ?? '',
+    /^has leaseDurationMs 4000, .*, this process has leaseDurationMs 3000, /,
   )
 })
 

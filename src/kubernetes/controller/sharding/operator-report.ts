@@ -2,7 +2,7 @@ import type { ShardSettings } from './options.ts'
 
 /** What all members of a ring must have in common. */
 export type OperatorReport = {
-  /** Durations, as text for people. */
+  /** Durations, as text for people; not `slots`, which may change by a rolling update. */
   readonly settings: string
   /** Names of the sharded controllers; those of two versions of one operator overlap. */
   readonly controllers: readonly string[]
