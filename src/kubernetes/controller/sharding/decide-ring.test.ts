@@ -13,7 +13,8 @@ test('after a lost ring a bucket waits for the member whose Lease was deleted be
   const members = new Map([0, 1].map(slot => [slot, { session: `m${slot}.1`, uid: `u${slot}`, since: 1 }]))
   const ring: Ring = { ...unknownRing(1), members }
   const holderAfter = (facts: Partial<RingFacts>) =>
-    decideRing({ ringUid: 'r', ring, knownVersion: 1, slots: new Map([[0, slotOf(0)]]), slotCount: 2, hasEnded: () => false, ...facts })?.holders[0]
+    decideRing({ ringUid: 'r', ring, knownVersion: 1, slots: new Map([[0, slotOf(0)]]), slotCount: 2, hasEnded: () => false, ...facts })
+      ?.holders[0]
   equal(holderAfter({}), unknownSlot)
   equal(holderAfter({ hasEnded: () => true }), 0)
   equal(holderAfter({ slots: new Map([0, 1].map(slot => [slot, slotOf(slot)])) })! >= 0, true)
