@@ -77,6 +77,11 @@ export class ResourceLocks implements Runnable {
     manager.add(this)
   }
 
+  /** Whether this process can have locks at this instant. */
+  get hasLease(): boolean {
+    return this.#session !== undefined && this.#own.isHeld
+  }
+
   /** Called with each lock whose holder turned out to be dead. */
   onFreed(handler: (lock: KubeObject<LeaseBody>) => void): void {
     this.#freed.add(handler)
@@ -102,7 +107,7 @@ export class ResourceLocks implements Runnable {
   /** The right to work on `object`; undefined while another process has it, or this one has no Lease. */
   async acquire(object: KubeObject<unknown>, signal: AbortSignal): Promise<Hold | undefined> {
     const session = this.#session
-    if (!session || !this.#own.isHeld) return undefined
+    if (!session || !this.hasLease) return undefined
     const { uid } = object.metadata
     if (!this.#mine.has(uid) || this.#lockOf(object)?.spec?.holderIdentity !== this.#options.identity) {
       this.#mine.delete(uid)
