@@ -43,7 +43,7 @@ async function withFleet(lock: (typeof lockNames)[number], isDeterministic: bool
     await fleet.create(names)
     await eventually(() => fleet.cloud.creations.length >= 4, 'the first creations', 60_000)
     const pauses = await fault(fleet)
-    await eventually(() => fleet.isSettled(), 'every resource to be ready, or to say why not', 60_000)
+    await eventually(() => fleet.isSettled(), 'every resource to be ready, or to report its reason', 60_000)
     // What a paused replica had begun arrives by now.
     await sleep(300)
     return await fleet.judge(pauses)

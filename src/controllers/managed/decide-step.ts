@@ -1,7 +1,7 @@
 /**
  * The sequence of one reconcile of a managed resource, as a pure decision: from what is known to the one next step. The shell executes
  * the step, adds its result to the facts, and asks again until the answer is `end`. The order is that of Crossplane's managed reconciler
- * (crossplane-runtime v2.5, pkg/reconciler/managed); where it differs, a comment says so.
+ * (crossplane-runtime v2.5, pkg/reconciler/managed); where it differs, a comment explains it.
  */
 import { rfc3339 } from '../../kubernetes/object/index.ts'
 import {

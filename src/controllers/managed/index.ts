@@ -5,6 +5,8 @@
  * metrics. Deciders are pure (`decide-step.ts`, `decide-lock.ts`); time and randomness are passed in.
  * Not done here: caches, queues and sharding (`kubernetes/controller`).
  */
+import '../../kubernetes/util/check-node-version.ts'
+
 export { annotations, externalNameOf } from './annotations.ts'
 export type { ChangeLog, ChangeLogEntry } from './change-log.ts'
 export { managedFinalizer } from './decide-step.ts'

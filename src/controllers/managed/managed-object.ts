@@ -40,7 +40,7 @@ export function managedSpec<ForProvider extends Declaration>(forProvider: ForPro
     providerConfigRef: Type.Optional(
       Type.Object(
         { kind: Type.Optional(Type.String()), name: Type.String() },
-        { description: 'The object that says how to reach the external system.' },
+        { description: 'The object with the address and the credentials of the external system.' },
       ),
     ),
     writeConnectionSecretToRef: Type.Optional(
@@ -71,7 +71,7 @@ export type Observation<State = unknown> = {
   readonly isUpToDate?: boolean | undefined
   /** What differs, for people, without secrets. */
   readonly diff?: string | undefined
-  /** Whether it can be used. Default: true if it exists. A text says why it cannot yet. */
+  /** Whether it can be used. Default: true if it exists. An object gives the reason why it cannot yet. */
   readonly ready?: boolean | { readonly reason: 'Creating' | 'Unavailable'; readonly message: string } | undefined
   /** The new `status.atProvider`. Default: unchanged. */
   readonly atProvider?: object | undefined

@@ -55,7 +55,7 @@ export type ManagedOptions<Body extends ManagedBody = ManagedBody, Connection = 
   readonly hasDeterministicNames?: boolean | undefined
   /**
    * Who may work on a resource when several replicas are active. `none` (default): this is the only one, or the only leader. `shard`: the owner of its bucket, in
-   * a manager with `shards`. A {@link ResourceLocks}: whoever holds a Lease for the resource.
+   * a manager with `shards`. A {@link ResourceLocks}: the replica that holds a Lease for the resource.
    */
   readonly lock?: 'none' | 'shard' | ResourceLocks | undefined
   /** The longest time between two observations; default 60,000. Each is up to 10 % earlier. An object may ask for another with `crossplane.io/poll-interval`. */

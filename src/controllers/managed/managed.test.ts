@@ -125,7 +125,7 @@ test('a creation that fails is marked as failed and tried again', async () => {
   equal(cloud.duplicates, 0)
 })
 
-test('a creation whose result is not known is not repeated, also not by another process, and says what to do', async () => {
+test('a creation whose result is not known is not repeated, also not by another process, and the condition explains what to do', async () => {
   await using run = await start()
   cloud.afterCreate = () => {
     throw new UnknownOutcomeError('the connection broke')
@@ -139,7 +139,7 @@ test('a creation whose result is not known is not repeated, also not by another 
   await second.start()
   await eventually(() => next.depth.waiting + next.depth.running === 0, 'the other process to be done')
   deepEqual(cloud.calls, ['observe a', 'create a'])
-  // The person found it and says so.
+  // The person found it and removes the mark.
   await run.buckets.annotate('a', { [annotations.createPending]: null })
   await run.buckets.until('a', 'Ready', 'Available')
   equal(cloud.things.length, 1)

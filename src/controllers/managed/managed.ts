@@ -13,7 +13,7 @@ import { type Hold, ManagedReconciler, writeGraceMs } from './reconcile-managed.
 type Reconcile<Body> = (request: ReconcileRequest<Body>, hold?: Hold) => Promise<Result>
 
 /**
- * Declares the controller of one kind of external resource, for `Manager.add`: the author says how to observe, create, update and delete one, the controller does the
+ * Declares the controller of one kind of external resource, for `Manager.add`: the author writes how one is observed, created, updated and deleted, the controller does the
  * rest, as Crossplane's managed reconciler does.
  * @throws {RangeError} naming the option that is out of range.
  */

@@ -208,7 +208,7 @@ export class ResourceLocks implements Runnable {
   /** Tells those who wait for a lock when its holder is dead; deletes Leases of processes that ended. */
   async #look(signal: AbortSignal): Promise<void> {
     const { identity, retryPeriodMs = 2_000 } = this.#options
-    const told = new Set<string>()
+    const reported = new Set<string>()
     let cleanedMs = this.#clock.nowMs()
     while (!signal.aborted) {
       await this.#clock.sleep(Math.min(retryPeriodMs, 1_000), signal)
@@ -222,14 +222,14 @@ export class ResourceLocks implements Runnable {
       }
       for (const [holder, locks] of holders) {
         if (holder === identity || (holder !== '' && this.#stateOf(holder) === 'alive')) {
-          told.delete(holder)
+          reported.delete(holder)
           continue
         }
-        if (told.has(holder)) continue
-        told.add(holder)
+        if (reported.has(holder)) continue
+        reported.add(holder)
         for (const lock of locks) for (const handler of this.#freed) handler(lock)
       }
-      for (const holder of told) if (!holders.has(holder)) told.delete(holder)
+      for (const holder of reported) if (!holders.has(holder)) reported.delete(holder)
       if (this.#clock.nowMs() - cleanedMs < cleanUpEveryMs) continue
       cleanedMs = this.#clock.nowMs()
       await this.#cleanUp(holders)

@@ -1,6 +1,6 @@
 /**
  * Thrown by `create` when the external system may or may not have done what it was asked for. The creation stays pending: it is not
- * repeated until a person, or a deterministic name, says what happened.
+ * repeated until a person, or an observation by a deterministic name, has settled what happened.
  */
 export class UnknownOutcomeError extends Error {
   override readonly name: string = 'UnknownOutcomeError'

@@ -37,9 +37,9 @@ export type Verdict = {
   readonly duplicates: number
   /** Of these: the one call that a paused replica had begun and that arrived when it continued. */
   readonly begunBefore: number
-  /** Resources whose creation has an unknown result, as their conditions say. */
+  /** Resources whose creation has an unknown result, as their conditions report. */
   readonly incomplete: readonly string[]
-  /** Resources of which the external system has a thing and that neither are Ready nor say why not. */
+  /** Resources of which the external system has a thing that is neither Ready nor reports a reason. */
   readonly hidden: readonly string[]
 }
 
@@ -136,7 +136,7 @@ export class ManagedFleet {
     return { duplicates: duplicates.length, begunBefore: begunBefore.length, incomplete: namesOf(incomplete), hidden: namesOf(hidden) }
   }
 
-  /** Whether every resource is Ready, or says that the result of its creation is not known. */
+  /** Whether every resource is Ready, or reports that the result of its creation is not known. */
   async isSettled(): Promise<boolean> {
     return (await this.buckets()).every(({ status }) => {
       const isReady = findCondition(status?.conditions, 'Ready')?.status === 'True'
