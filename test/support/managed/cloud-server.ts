@@ -10,7 +10,6 @@ export class CloudServer {
   readonly creations: Creation[] = []
   /** Time of the observations of each name; the last, and the longest between two. */
   readonly observed = new Map<string, { lastMs: number; longestMs: number; count: number }>()
-  readonly latenciesMs: number[] = []
   /** How long each call takes. */
   latencyMs: number
   url = ''
@@ -52,6 +51,18 @@ export class CloudServer {
   /** Creations beyond the first of each name. */
   get duplicates(): readonly Creation[] {
     return [...this.#byName.values()].flatMap(creations => creations.slice(1))
+  }
+
+  /** From now on the intervals between observations count. */
+  forgetIntervals(): void {
+    for (const entry of this.observed.values()) entry.longestMs = 0
+  }
+
+  /** The longest interval of each name, up to now. @throws {Error} if fewer than `expected` names have been observed. */
+  intervalsMs(expected: number): number[] {
+    if (this.observed.size < expected) throw new Error(`${this.observed.size} of ${expected} resources have been observed`)
+    const nowMs = monotonicMs()
+    return [...this.observed.values()].map(({ longestMs, lastMs }) => Math.max(longestMs, nowMs - lastMs))
   }
 
   async close(): Promise<void> {
