@@ -1,6 +1,6 @@
 /**
  * Writes what the Helm chart has from elsewhere: CRDs, roles and policies from src/, alerts and dashboard from monitoring/, and into values.schema.json
- * the schema of WorkerPools.
+ * the schema of WorkerPools and of their images.
  * `node scripts/generate-chart.ts`; test/chart.test.ts compares.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -34,7 +34,7 @@ export function chartFiles(): Map<string, string> {
   return files
 }
 
-/** Path of the schema of the values, of which only the definitions of `spec` of a WorkerPool are generated. */
+/** Path of the schema of the values, of which only the definitions are generated: `spec` of a WorkerPool, and the image of a pool. */
 const valuesSchemaPath = join(root, 'charts/oarlock/values.schema.json')
 
 function valuesSchema(): object {
@@ -45,7 +45,13 @@ function valuesSchema(): object {
     properties: { ...spec.properties, mode: { enum: [mode] } },
     additionalProperties: false,
   })
-  return { ...schema, definitions: { poolSpec: inMode('Pod'), warmWorkersSpec: inMode('External') } }
+  return { ...schema, definitions: { image: imageOf(schema), poolSpec: inMode('Pod'), warmWorkersSpec: inMode('External') } }
+}
+
+/** The image of a pool: as the common one, and every field may be empty. */
+function imageOf(values: Schema): Schema {
+  const { properties, ...image } = values.properties?.image ?? {}
+  return { ...image, properties: { ...properties, repository: { type: 'string' } } }
 }
 
 type Schema = { properties?: Record<string, Schema>; items?: Schema; additionalProperties?: Schema | boolean; [keyword: string]: unknown }

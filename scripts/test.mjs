@@ -22,14 +22,14 @@ if (files.length === 0) {
     run('tsc', ['--noEmit'])
   }
   files.push(
-    ...globSync(['src/**/*.test.ts', 'image/*.test.ts', 'test/**/*.test.ts'])
+    ...globSync(['src/**/*.test.ts', 'image/*.test.ts', 'bench/**/*.test.ts', 'test/**/*.test.ts'])
       .filter(file => file.endsWith('.slow.test.ts') === isSlow)
       .sort(),
   )
 }
 // node --test without files would search the whole checkout.
 if (files.length === 0) {
-  console.error(`no ${isSlow ? '*.slow.test.ts' : '*.test.ts'} files in src/, image/ and test/`)
+  console.error(`no ${isSlow ? '*.slow.test.ts' : '*.test.ts'} files in src/, image/, bench/ and test/`)
   process.exit(1)
 }
 

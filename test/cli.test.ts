@@ -207,10 +207,12 @@ describe('with a server', () => {
       ({ stdout }) => stdout.includes('waits-'),
     )
     match(shown.stdout, /pool nowhere: 1 queued, 0 running/)
-    match(
-      shown.stdout,
-      /POSITION +NAMESPACE +RUN +TENANT +CLASS +WAITED +REASON\n1 +default +waits-\S+ +default +Change +\S+ +PoolNotFound\n/,
+    match(shown.stdout, /POSITION +NAMESPACE +RUN +CLASS +WAITED +REASON\n1 +default +waits-\S+ +Change +\S+ +PoolNotFound\n/)
+    const listed = await eventually(
+      () => oarlock(['get', 'stacks', 'waits']),
+      ({ stdout }) => !stdout.includes('Progressing'),
     )
+    match(listed.stdout, /^NAME +READY +REASON .*\nwaits +False +PoolNotFound /)
     match(shown.stdout, /TENANT +WEIGHT +QUEUED +RUNNING +USED\ndefault +1 +1 +0 /)
     const { stdout } = await oarlock(['queue', '--pool', 'nowhere', '-o', 'json'])
     equal(JSON.parse(stdout).runs[0].message, 'WorkerPool nowhere not found; existing: default')
@@ -259,7 +261,7 @@ describe('with a server', () => {
     match((await oarlock(['logs', '-f', 'stack/hello'])).stdout, /ahoy/)
     const described = await oarlock(['describe', 'stack/hello'])
     match(described.stdout, /Conditions:\n[\s\S]*Ready +True/)
-    match(described.stdout, /Runs:\n[\s\S]*hello-.*Succeeded/)
+    match(described.stdout, /Runs:\n {2}NAME +TYPE +PHASE +TRIGGER +AGE +MESSAGE\n {2}hello-\S+ +Apply +Succeeded +\S+ +\d/)
 
     const planned = await oarlock(['plan', 'hello', '--timeout', '60s'])
     equal(planned.code, 0, planned.stderr)

@@ -201,7 +201,7 @@ describe('everyday work', { concurrency: 3 }, () => {
     const { name } = worker.metadata
     equal((await succeeds('cordon', name)).text, `worker/${name} cordoned\n`)
     equal((await succeeds('cordon', '--pool', 'fixed')).text, `worker/${name} is already cordoned\n`)
-    match((await succeeds('get', 'workers', name)).stdout, /^NAME +POOL +PHASE +REASON +CORDON .*\n\S+ +fixed +Ready +<none> +true /)
+    match((await succeeds('get', 'workers', name)).stdout, /^NAME +PHASE +REASON +CORDON .*\n\S+ +Ready +<none> +true /)
     await stacks.create('waits', command('true', { pool: 'fixed' }))
     const waiting = await stacks.untilRun('waits', 'the reason', ({ status }) => status?.message?.includes('cordoned') === true)
     match(waiting.status?.message ?? '', new RegExp(`; worker ${name} is cordoned$`))

@@ -260,14 +260,18 @@ test('a Pod in the namespace of its Stack, which a quota forbids at first', { sk
   await stacks.create('own', { ...spec, source: { inline: { files: { a: '' } } }, command: { apply: ['sleep', '5'] } })
   const run = await runWith('own', ({ status }) => status?.reason === 'WorkerStartFailed', 'the Run to give the reason')
   match(run.status?.message ?? '', /Pod shop\/stacks-\S+: .*exceeded quota: none/)
-  // Only Pods of this namespace are delayed: the pool can start others.
-  const { status } = await client.resource(workerPoolResource).get('stacks')
-  equal(findCondition(status?.conditions, 'Ready')?.status, 'True')
+  const poolStatus = async () => (await client.resource(workerPoolResource).get('stacks')).status
+  await eventually(async () => (await poolStatus())?.problem === 'shop: QuotaExceeded', 'the pool to name the namespace', waitMs)
+  match(
+    findCondition((await poolStatus())?.conditions, 'Ready')?.message ?? '',
+    /^Pods do not start in namespace shop: QuotaExceeded: Pod shop\//,
+  )
   await quotas.delete('none', { namespace: 'shop' })
   const { spec: assigned } = await running('own')
   const pod = await client.resource(podResource).get(assigned.workerName!, { namespace: 'shop' })
   equal(pod.spec.serviceAccountName, 'oarlock-worker-deploy')
   await stacks.until('own', 'to be Ready', isReady, waitMs)
+  equal((await poolStatus())?.problem, undefined)
   await eventually(
     async () => (await client.resource(podResource).listAll({ namespace: 'shop' })).items.length === 0,
     'the Pod to be deleted with its Worker',

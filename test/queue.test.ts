@@ -66,7 +66,7 @@ describe('queued Runs', () => {
     const of = (stack: string): Run => runs.find(run => run.spec.stackRef.name === stack)!
     assert.equal(of('second').status?.queuePosition, 1, 'the higher priority is first')
     assert.equal(of('first').status?.queuePosition, 2)
-    assert.equal(of('first').status?.reason, 'NoWorkerAvailable')
+    assert.equal(of('first').status?.reason, 'NoWorkerJoined')
     assert.match(
       of('first').status?.message ?? '',
       /no worker of pool joined has joined; create a token for one with: oarlock token create --pool joined/,
@@ -75,8 +75,8 @@ describe('queued Runs', () => {
     assert.deepEqual(
       body.runs.map(({ position, stack, reason, priorityClass }) => ({ position, stack, reason, priorityClass })),
       [
-        { position: 1, stack: 'second', reason: 'NoWorkerAvailable', priorityClass: 'Change' },
-        { position: 2, stack: 'first', reason: 'NoWorkerAvailable', priorityClass: 'Change' },
+        { position: 1, stack: 'second', reason: 'NoWorkerJoined', priorityClass: 'Change' },
+        { position: 2, stack: 'first', reason: 'NoWorkerJoined', priorityClass: 'Change' },
       ],
     )
     assert.deepEqual(body.pools, [{ name: 'joined', queued: 2, running: 0, maxRunning: null }])

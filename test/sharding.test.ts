@@ -1,8 +1,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict'
-import { after, afterEach, before, test } from 'node:test'
+import { test } from 'node:test'
 import { Registry } from 'prom-client'
 import {
-  type Client,
   configMapResource,
   createClient,
   leaseResource,
@@ -18,95 +17,47 @@ import {
   createOrPatch,
   Manager,
   NotOwnerError,
-  type ReconcileRequest,
   readShards,
-  type ShardOptions,
   silentLog,
   watching,
 } from '../src/kubernetes/controller/index.ts'
-import { controllerReference, defineResource, type ObjectOf, Type } from '../src/kubernetes/object/index.ts'
-import { startTestServer, type TestServer } from '../src/kubernetes/testing/index.ts'
+import { controllerReference } from '../src/kubernetes/object/index.ts'
 import { eventually } from './support/eventually.ts'
+import {
+  activeOf,
+  type Boat,
+  type BoatRequest,
+  boatResource,
+  keyOf,
+  namespace,
+  ownerFirst,
+  owns,
+  ShardedBoats,
+  untilReconciled,
+} from './support/sharded-boats.ts'
 
-const boatResource = defineResource({
-  group: 'sharding.example',
-  version: 'v1',
-  kind: 'Boat',
-  plural: 'boats',
-  scope: 'Namespaced',
-  description: 'A boat.',
-  spec: Type.Object({ seats: Type.Optional(Type.Integer()) }),
-  status: Type.Object({ crew: Type.Optional(Type.Integer()) }),
-})
-type Boat = ObjectOf<typeof boatResource>
-
-const durations = { leaseDurationMs: 2_000, renewDeadlineMs: 1_400, retryPeriodMs: 300 }
-let api: TestServer
-let rings = 0
-const managers = new Set<Manager>()
 const secretFields = new Set<string>()
-
-before(async () => {
-  api = await startTestServer({ kinds: [boatResource] })
-})
-after(() => api.close())
-afterEach(async () => {
-  await Promise.all([...managers].map(manager => manager.stop({ graceMs: 1_000 })))
-  managers.clear()
-  await api.client.request({ method: 'DELETE', path: '/apis/sharding.example/v1/namespaces/default/boats' })
-})
-
-const newRing = (slots = 3): ShardOptions => ({ name: `ring${rings++}`, namespace: 'default', slots, ...durations })
-
-type Member = { manager: Manager; reconciled: Map<string, number>; requests: ReconcileRequest<unknown>[] }
-
-async function start(
-  shards: ShardOptions,
-  reconcile: (request: ReconcileRequest<unknown>) => Promise<void> = async () => undefined,
-  options: { registry?: Registry; client?: Client } = {},
-): Promise<Member> {
-  const manager = new Manager({ client: api.client, log: silentLog, shards, ...options })
-  const reconciled = new Map<string, number>()
-  const requests: ReconcileRequest<unknown>[] = []
-  manager.add(
-    controller({
-      name: 'boats',
-      for: boatResource,
-      owns: [configMapResource],
-      watches: [
-        watching(secretResource, secret => {
-          for (const field of Object.keys(secret)) secretFields.add(field)
-          return [`default/${secret.metadata.name}`]
-        }),
-      ],
-      async reconcile(request) {
-        reconciled.set(request.key, (reconciled.get(request.key) ?? 0) + 1)
-        requests.push(request as ReconcileRequest<unknown>)
-        await reconcile(request as ReconcileRequest<unknown>)
-      },
+const fleet = new ShardedBoats({
+  durations: { leaseDurationMs: 2_000, renewDeadlineMs: 1_400, retryPeriodMs: 300 },
+  watches: [
+    watching(secretResource, secret => {
+      for (const field of Object.keys(secret)) secretFields.add(field)
+      return [`${namespace}/${secret.metadata.name}`]
     }),
-  )
-  managers.add(manager)
-  await manager.start()
-  return { manager, reconciled, requests }
-}
+  ],
+})
 
 const boatNames = Array.from({ length: 60 }, (_, index) => `boat-${index}`)
 
-async function createBoats(): Promise<Boat[]> {
-  const boats = api.client.resource(boatResource)
-  return await Promise.all(boatNames.map(name => boats.create({ metadata: { name, namespace: 'default' }, spec: {} })))
-}
-
-const activeOf = ({ manager }: Member) => manager.shards?.counts().active ?? 0
+const createBoats = (): Promise<Boat[]> => Promise.all(boatNames.map(name => fleet.create(name)))
 
 test('members share all keys, each key has one owner, and a cache has only the objects of its member', async () => {
   const boats = await createBoats()
-  const ring = newRing()
-  const members = [await start(ring), await start(ring), await start(ring)]
+  const ring = fleet.newRing(3)
+  const members = [await fleet.start(ring), await fleet.start(ring), await fleet.start(ring)]
   await eventually(() => members.every(member => activeOf(member) >= 341), 'three equal parts')
-  await eventually(() => boats.every(boat => members.some(({ reconciled }) => reconciled.has(`default/${boat.metadata.name}`))), 'all keys')
-  for (const boat of boats) equal(members.filter(({ manager }) => manager.shards?.owns(boat.metadata.uid)).length, 1)
+  await untilReconciled(boats, members)
+  for (const boat of boats) equal(members.filter(member => owns(member, boat)).length, 1)
   for (const { manager } of members) {
     const cached = manager.informer(boatResource, { sharded: 'root' }).list()
     await eventually(
@@ -119,7 +70,7 @@ test('members share all keys, each key has one owner, and a cache has only the o
     )
     ok(cached.length < boats.length)
   }
-  const view = await readShards(api.client, ring)
+  const view = await readShards(fleet.api.client, ring)
   deepEqual(
     view?.members.map(({ slot, buckets, gaining, losing }) => [slot, buckets.length >= 341, gaining.length, losing.length]),
     [0, 1, 2].map(slot => [slot, true, 0, 0]),
@@ -131,18 +82,16 @@ test('members share all keys, each key has one owner, and a cache has only the o
 
 test('a change is reconciled by the owner only, also that of an owned object and of a shared Secret, of which only metadata is watched', async () => {
   const boats = await createBoats()
-  const ring = newRing(2)
-  const members = [await start(ring), await start(ring)]
-  await eventually(() => members.every(member => activeOf(member) === 512), 'two halves')
-  await eventually(() => boats.every(boat => members.some(({ reconciled }) => reconciled.has(`default/${boat.metadata.name}`))), 'all keys')
+  const members = await fleet.startTwo()
+  await untilReconciled(boats, members)
   const boat = boats[0]!
-  const key = `default/${boat.metadata.name}`
-  const [owner, other] = members[0]!.manager.shards?.owns(boat.metadata.uid) ? members : [...members].reverse()
-  const counts = () => [owner!.reconciled.get(key) ?? 0, other!.reconciled.get(key) ?? 0]
+  const key = keyOf(boat)
+  const [owner, other] = ownerFirst(members, boat)
+  const counts = () => [owner.reconciled.get(key) ?? 0, other.reconciled.get(key) ?? 0]
   const [first = 0, otherFirst] = counts()
-  await api.client.resource(boatResource).patch(boat.metadata.name, { spec: { seats: 3 } }, { type: 'merge', namespace: 'default' })
+  await fleet.api.client.resource(boatResource).patch(boat.metadata.name, { spec: { seats: 3 } }, { type: 'merge', namespace })
   await eventually(() => counts()[0]! > first, 'a reconcile of the root')
-  const request = owner!.requests.findLast(candidate => candidate.key === key)!
+  const request = owner.requests.findLast(candidate => candidate.key === key)!
   equal(request.shard?.bucket, bucketOf(boat.metadata.uid))
   ok(request.shard!.fence > 0)
   const second = counts()[0]!
@@ -153,7 +102,7 @@ test('a change is reconciled by the owner only, also that of an owned object and
   equal(configMap.metadata.labels?.[bucketLabel], String(bucketOf(boat.metadata.uid)))
   await eventually(() => counts()[0]! > second, 'a reconcile for the owned object')
   const third = counts()[0]!
-  await api.client.resource(secretResource).create({ metadata: { name: boat.metadata.name, namespace: 'default' }, stringData: { a: 'b' } })
+  await fleet.api.client.resource(secretResource).create({ metadata: { name: boat.metadata.name, namespace }, stringData: { a: 'b' } })
   await eventually(() => counts()[0]! > third, 'a reconcile for the Secret')
   deepEqual([...secretFields], ['apiVersion', 'kind', 'metadata'])
   equal(counts()[1], otherFirst)
@@ -161,54 +110,51 @@ test('a change is reconciled by the owner only, also that of an owned object and
 
 test('an owned object that was created without a bucket gets one when its owner patches it', async () => {
   const [boat] = await createBoats()
-  const maps = api.client.resource(configMapResource)
-  await maps.create({ metadata: { name: 'old', namespace: 'default', ownerReferences: [controllerReference(boat!)] }, data: { a: '1' } })
-  const member = await start(newRing(1), async ({ client, object }) => {
+  const maps = fleet.api.client.resource(configMapResource)
+  await maps.create({ metadata: { name: 'old', namespace, ownerReferences: [controllerReference(boat!)] }, data: { a: '1' } })
+  const member = await fleet.start(fleet.newRing(1), async ({ client, object }) => {
     if (object?.metadata.uid !== boat!.metadata.uid) return
-    await createOrPatch(client.resource(configMapResource), { name: 'old', namespace: 'default' }, () => ({
+    await createOrPatch(client.resource(configMapResource), { name: 'old', namespace }, () => ({
       metadata: { name: 'old', ownerReferences: [controllerReference(object!)] },
       data: { a: '1' },
     }))
   })
-  await eventually(async () => (await maps.get('old', { namespace: 'default' })).metadata.labels?.[bucketLabel], 'a label')
+  await eventually(async () => (await maps.get('old', { namespace })).metadata.labels?.[bucketLabel], 'a label')
   const cache = member.manager.informer(configMapResource, { sharded: 'owned' })
-  await eventually(() => cache.has('default/old'), 'in the cache')
+  await eventually(() => cache.has(`${namespace}/old`), 'in the cache')
 })
 
 test('a member that stops gracefully gives its keys to the others first, waits for running reconciles, and releases its slot', async () => {
   const boats = await createBoats()
-  const ring = newRing(2)
+  const ring = fleet.newRing(2)
   const running = new Set<string>()
   const overlaps: string[] = []
-  const reconcile = async ({ key }: ReconcileRequest<unknown>) => {
+  const reconcile = async ({ key }: BoatRequest) => {
     if (running.has(key)) overlaps.push(key)
     running.add(key)
     await new Promise(resolve => setTimeout(resolve, 20))
     running.delete(key)
   }
-  const one = await start(ring, reconcile)
-  const two = await start(ring, reconcile)
+  const one = await fleet.start(ring, reconcile)
+  const two = await fleet.start(ring, reconcile)
   await eventually(() => activeOf(one) === 512 && activeOf(two) === 512, 'two halves')
   const startedMs = performance.now()
   await one.manager.stop({ graceMs: 20_000 })
-  managers.delete(one.manager)
   ok(performance.now() - startedMs < 10_000)
   equal(activeOf(two), 1_024)
-  await eventually(() => boats.every(boat => two.reconciled.has(`default/${boat.metadata.name}`)), 'all keys at the other member')
-  const leases = await api.client
-    .resource(leaseResource)
-    .list({ namespace: 'default', labelSelector: `sharding.oarlock.dev/ring=${ring.name}` })
+  await untilReconciled(boats, [two])
+  const leases = await fleet.api.client.resource(leaseResource).list({ namespace, labelSelector: `sharding.oarlock.dev/ring=${ring.name}` })
   equal(leases.items.filter(({ metadata, spec }) => /-\d$/.test(metadata.name) && spec?.holderIdentity).length, 1)
   deepEqual(overlaps, [])
 })
 
 test('a write for a bucket that moved away is refused and not sent, and the reconcile is aborted after the grace period', async () => {
   const boats = await createBoats()
-  const ring = { ...newRing(2), releaseGraceMs: 200 }
+  const ring = { ...fleet.newRing(2), releaseGraceMs: 200 }
   const errors: unknown[] = []
   const aborted: string[] = []
   const whileReleasing: ReturnType<NonNullable<Manager['shards']>['counts']>[] = []
-  const one = await start(ring, async ({ client, signal, key, object }) => {
+  const one = await fleet.start(ring, async ({ client, signal, key, object }) => {
     if (!object) return
     await new Promise(resolve => {
       signal.addEventListener('abort', resolve)
@@ -218,28 +164,28 @@ test('a write for a bucket that moved away is refused and not sent, and the reco
     aborted.push(key)
     whileReleasing.push(one.manager.shards!.counts())
     try {
-      await client.resource(boatResource).patch(object.metadata.name, { spec: { seats: 9 } }, { type: 'merge', namespace: 'default' })
+      await client.resource(boatResource).patch(object.metadata.name, { spec: { seats: 9 } }, { type: 'merge', namespace })
     } catch (error) {
       errors.push(error)
     }
   })
   await eventually(() => activeOf(one) === 1_024, 'all buckets')
-  const two = await start(ring)
+  const two = await fleet.start(ring)
   await eventually(() => activeOf(two) === 512, 'half of them at the other member')
   await eventually(() => aborted.length > 0, 'an aborted reconcile')
   equal(errors.length, aborted.length)
   ok(errors.every(error => error instanceof NotOwnerError))
   // What is given up is not gained.
   for (const { releasing, gaining } of whileReleasing) deepEqual([releasing > 0, gaining], [true, 0])
-  const stored = await api.client.resource(boatResource).list({ namespace: 'default' })
+  const stored = await fleet.api.client.resource(boatResource).list({ namespace })
   equal(stored.items.length, boats.length)
   ok(stored.items.every(({ spec }) => spec.seats === undefined))
 })
 
 test('objects enter and leave a cache with their buckets: its handlers see additions and deletions, and no reconcile a deleted object', async () => {
   const boats = await createBoats()
-  const ring = newRing(2)
-  const one = await start(ring)
+  const ring = fleet.newRing(2)
+  const one = await fleet.start(ring)
   await eventually(() => one.reconciled.size === boats.length, 'all keys')
   const added = new Set<string>()
   const deleted = new Set<string>()
@@ -250,11 +196,10 @@ test('objects enter and leave a cache with their buckets: its handlers see addit
   })
   equal(added.size, boats.length)
   added.clear()
-  const two = await start(ring)
+  const two = await fleet.start(ring)
   await eventually(() => activeOf(two) === 512 && deleted.size === boats.length - cache.size, 'half of them to leave')
   ok(deleted.size > 0)
   await two.manager.stop()
-  managers.delete(two.manager)
   await eventually(() => added.size === deleted.size, 'the same ones to return')
   deepEqual([...added].sort(), [...deleted].sort())
   ok(one.requests.every(({ object }) => object !== undefined))
@@ -262,16 +207,15 @@ test('objects enter and leave a cache with their buckets: its handlers see addit
 
 test('a replica without a slot is ready, works on nothing, and takes over when a slot is released', async () => {
   await createBoats()
-  const ring = newRing(1)
-  const one = await start(ring)
+  const ring = fleet.newRing(1)
+  const one = await fleet.start(ring)
   await eventually(() => activeOf(one) === 1_024, 'all buckets')
-  const standby = await start(ring)
+  const standby = await fleet.start(ring)
   deepEqual(standby.manager.readyz().reasons, [])
   equal(standby.manager.shards?.slot, undefined)
   equal(standby.reconciled.size, 0)
   equal(standby.manager.informer(boatResource, { sharded: 'root' }).size, 0)
   await one.manager.stop()
-  managers.delete(one.manager)
   await eventually(() => standby.reconciled.size === boatNames.length, 'all keys')
   ok(standby.requests[0]!.shard!.fence > one.requests[0]!.shard!.fence)
 })
@@ -294,35 +238,34 @@ class WithoutShardSelector extends WrappedClient {
 
 test('a server that ignores shardSelector: each member keeps its part only, and each key has one owner', async () => {
   const boats = await createBoats()
-  const ring = newRing(2)
-  const client = new WithoutShardSelector(api.client)
-  const members = [await start(ring, undefined, { client }), await start(ring, undefined, { client })]
+  const ring = fleet.newRing(2)
+  const client = new WithoutShardSelector(fleet.api.client)
+  const members = [await fleet.start(ring, undefined, { client }), await fleet.start(ring, undefined, { client })]
   await eventually(() => members.every(member => activeOf(member) === 512), 'two halves')
-  await eventually(() => boats.every(boat => members.some(({ reconciled }) => reconciled.has(`default/${boat.metadata.name}`))), 'all keys')
+  await untilReconciled(boats, members)
   const caches = members.map(({ manager }) => manager.informer(boatResource, { sharded: 'root' }))
   await eventually(() => caches.reduce((sum, { size }) => sum + size, 0) === boats.length, 'each object in one cache')
-  for (const boat of boats) equal(members.filter(({ manager }) => manager.shards?.owns(boat.metadata.uid)).length, 1)
+  for (const boat of boats) equal(members.filter(member => owns(member, boat)).length, 1)
 })
 
 test('a deleted root is reconciled once more by its owner, and by no other member', async () => {
   const boats = await createBoats()
-  const ring = newRing(2)
-  const members = [await start(ring), await start(ring)]
-  await eventually(() => members.every(member => activeOf(member) === 512), 'two halves')
-  await eventually(() => boats.every(boat => members.some(({ reconciled }) => reconciled.has(`default/${boat.metadata.name}`))), 'all keys')
-  const { name, uid } = boats[5]!.metadata
-  const [owner, other] = members[0]!.manager.shards?.owns(uid) ? members : [...members].reverse()
-  const before = other!.reconciled.get(`default/${name}`)
-  owner!.requests.length = 0
-  await api.client.resource(boatResource).delete(name, { namespace: 'default' })
-  await eventually(() => owner!.requests.some(({ key, object }) => key === `default/${name}` && object === undefined), 'a reconcile')
-  equal(other!.reconciled.get(`default/${name}`), before)
+  const members = await fleet.startTwo()
+  await untilReconciled(boats, members)
+  const { name } = boats[5]!.metadata
+  const key = keyOf(boats[5]!)
+  const [owner, other] = ownerFirst(members, boats[5]!)
+  const before = other.reconciled.get(key)
+  owner.requests.length = 0
+  await fleet.api.client.resource(boatResource).delete(name, { namespace })
+  await eventually(() => owner.requests.some(request => request.key === key && request.object === undefined), 'a reconcile')
+  equal(other.reconciled.get(key), before)
 })
 
 test('metrics show the ring, the buckets of this member and its slowest keys', async () => {
   await createBoats()
   const registry = new Registry()
-  const member = await start(newRing(1), undefined, { registry })
+  const member = await fleet.start(fleet.newRing(1), undefined, { registry })
   await eventually(() => member.reconciled.size === boatNames.length, 'all keys')
   const text = await registry.metrics()
   for (const line of [
@@ -340,7 +283,7 @@ test('metrics show the ring, the buckets of this member and its slowest keys', a
 
 test('a manager without shards sends no request for a ring and has no metrics of one', async () => {
   const registry = new Registry()
-  const client = await createClient({ kubeconfig: api.kubeconfigPath })
+  const client = await createClient({ kubeconfig: fleet.api.kubeconfigPath })
   const paths: string[] = []
   const recorded = new Proxy(client, {
     get(target, name) {

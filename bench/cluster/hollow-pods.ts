@@ -3,13 +3,7 @@ import { labels, type Run, runResource, systemNamespace } from '../../src/api/in
 import { parseHollowProfile } from '../../src/execution/worker/hollow/profile.ts'
 import { simulateRun } from '../../src/execution/worker/hollow/simulate-run.ts'
 import { leaseRenewal } from '../../src/execution/worker/lease/lease-renewal.ts'
-import {
-  deregister,
-  patchWorkerStatus,
-  recordPod,
-  register,
-  type WorkerStatusPatch,
-} from '../../src/execution/worker/lease/registration.ts'
+import { patchWorkerStatus, recordPod, register, type WorkerStatusPatch } from '../../src/execution/worker/lease/registration.ts'
 import { RunReporter } from '../../src/execution/worker/run/run-reporter.ts'
 import { WorkerStatusReporter } from '../../src/execution/worker/worker-status-reporter.ts'
 import { type Client, createClient, leaseResource, listWatch } from '../../src/kubernetes/client/index.ts'
@@ -30,7 +24,8 @@ const [leaseMs, renewMs] = [60_000, 2_000]
 
 /**
  * Acts as the OneShot workers of Pods that a kubelet reports as running, each with the token of its Pod, so that the policies apply. Registration, status,
- * renewals and the reports of the Run are those of a real worker; no engine runs. Afterwards the Pod is reported as succeeded, as a kubelet does.
+ * renewals and the reports of the Run are those of a real worker; no engine runs. Afterwards the Pod is reported as succeeded, as a kubelet does, and the
+ * controller deletes the Worker.
  */
 export class HollowPods {
   readonly errors: string[] = []
@@ -129,8 +124,6 @@ export class HollowPods {
         await simulateRun({ reporter, profile: parseHollowProfile({}), random: Math.random, sleep: ms => sleep(ms) })
       } else this.#fail(new Error(`${name} got no Run`))
       await status.close()
-      clearInterval(renewal)
-      await deregister(client, name, registration, { onError: error => this.#fail(error) })
     } finally {
       clearInterval(renewal)
       await client.close()

@@ -39,7 +39,8 @@ export async function faults(fault: FaultName, options: FaultOptions): Promise<R
       fleet.entries.splice(0, fleet.entries.length - keys * members)
     }
     const written = await fences.stop()
-    const sum = (key: 'reconciles' | 'overlaps' | 'begunBefore' | 'lowerFences') => trials.reduce((total, each) => total + each[key], 0)
+    const sum = (key: 'reconciles' | 'overlaps' | 'begunBefore' | 'allowedBefore' | 'lowerFences') =>
+      trials.reduce((total, each) => total + each[key], 0)
     const idle = trials.map(({ longestGapMs }) => Math.max(0, longestGapMs - options.intervalMs) / 1_000)
     const round = (value: number) => Math.round(value * 100) / 100
     return [
@@ -53,6 +54,7 @@ export async function faults(fault: FaultName, options: FaultOptions): Promise<R
         'two at work on a key': sum('overlaps'),
         'of these: the call begun before the pause': sum('begunBefore'),
         'began with a lower fence': sum('lowerFences'),
+        'allowed before the pause, begun after it': sum('allowedBefore'),
         'writes accepted': written.writes,
         'writes of a lower fence': written.lower,
         'key idle p50, s': round(median(idle)),

@@ -18,6 +18,11 @@ export type LedgerResult = {
   overlaps: number
   /** Of these overlaps: the earlier call had begun before its process was paused or cut off, and ended afterwards. */
   begunBefore: number
+  /**
+   * Calls that a process had been allowed to begin when it was paused, and reported as begun when it continued: not among the lower fences. A process
+   * has one thread, so there is at most one for each pause.
+   */
+  allowedBefore: number
   /** The longest time between two reconciles of a key. */
   longestGapMs: number
   longestGapKey: string
@@ -28,6 +33,22 @@ export type LedgerResult = {
 /** A time during which a process could not act. */
 export type Pause = { readonly member: string; readonly fromMs: number; readonly toMs: number }
 
+/** How soon after a pause the call is reported that was allowed before it. */
+const straddleMs = 20
+
+/** The calls that were allowed before a pause and reported after it, at most one for each pause; none of them has written anything. */
+function straddling(entries: readonly Entry[], pauses: readonly Pause[]): Set<Entry> {
+  const found = new Set<Entry>()
+  for (const { member, toMs } of pauses) {
+    const first = entries
+      .filter(entry => entry.member === member && !entry.wrote && entry.beginMs >= toMs - 1 && entry.beginMs <= toMs + straddleMs)
+      .sort((a, b) => a.beginMs - b.beginMs)[0]
+    if (first && entries.some(({ key, fence, beginMs }) => key === first.key && fence > first.fence && beginMs < first.beginMs))
+      found.add(first)
+  }
+  return found
+}
+
 /**
  * Judges the reconciles of every key: pure. `untilMs` is when the load ended, so that a key without an owner at the end counts.
  * @param pauses of the processes: a call that had begun before one may end after it.
@@ -37,8 +58,13 @@ export function judge(
   pauses: readonly Pause[],
   { fromMs, untilMs }: { fromMs: number; untilMs: number },
 ): LedgerResult {
-  const result = { reconciles: 0, lowerFences: 0, overlaps: 0, begunBefore: 0, longestGapMs: 0, longestGapKey: '', mostMoves: 0 }
-  const byKey = Map.groupBy(entries, ({ key }) => key)
+  const allowed = straddling(entries, pauses)
+  const counts = { reconciles: 0, lowerFences: 0, overlaps: 0, begunBefore: 0, allowedBefore: allowed.size }
+  const result = { ...counts, longestGapMs: 0, longestGapKey: '', mostMoves: 0 }
+  const byKey = Map.groupBy(
+    entries.filter(entry => !allowed.has(entry)),
+    ({ key }) => key,
+  )
   for (const [key, own] of byKey) {
     const ordered = own.toSorted((a, b) => a.beginMs - b.beginMs)
     let highest = 0

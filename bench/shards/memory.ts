@@ -24,6 +24,8 @@ export async function memory({ roots, replicas }: { roots: number; replicas: num
     'idle RSS, MB': round(share.idleRssMb),
     'RSS above idle, MB': round(share.rssMb),
     'of a single one, %': round((share.rssMb / single!.rssMb) * 100),
+    'private above idle, MB': round(share.privateMb),
+    'private of a single one, %': round((share.privateMb / single!.privateMb) * 100),
     'heap above idle, MB': round(share.heapMb),
     'heap of a single one, %': round((share.heapMb / single!.heapMb) * 100),
     'received, MB': round(share.receivedMb),
@@ -34,13 +36,14 @@ export async function memory({ roots, replicas }: { roots: number; replicas: num
     objects: medianOf('objects'),
     idleRssMb: medianOf('idleRssMb'),
     rssMb: medianOf('rssMb'),
+    privateMb: medianOf('privateMb'),
     heapMb: medianOf('heapMb'),
     receivedMb: medianOf('receivedMb'),
   }
   return [row('single', single!), ...many.map((share, index) => row(`${index + 1} of ${replicas}`, share)), row('median', middle)]
 }
 
-type Share = { objects: number; idleRssMb: number; rssMb: number; heapMb: number; receivedMb: number }
+type Share = { objects: number; idleRssMb: number; rssMb: number; privateMb: number; heapMb: number; receivedMb: number }
 
 async function measure(replicas: number, roots: number): Promise<Share[]> {
   const fleet = await Fleet.start()
@@ -70,10 +73,11 @@ async function measure(replicas: number, roots: number): Promise<Share[]> {
     if (total !== expected) throw new Error(`the caches hold ${total} objects, expected ${expected}`)
     await sleep(2_000)
     full = await measureAll(started)
-    return full.map(({ objects, rssMb, heapMb }, index) => ({
+    return full.map(({ objects, rssMb, privateMb, heapMb }, index) => ({
       objects,
       idleRssMb: idle[index]!.rssMb,
       rssMb: rssMb - idle[index]!.rssMb,
+      privateMb: privateMb - idle[index]!.privateMb,
       heapMb: heapMb - idle[index]!.heapMb,
       receivedMb: (started[index]!.proxy.receivedBytes - received[index]!) / 1e6,
     }))

@@ -23,7 +23,7 @@ export type FromReplica =
   | { type: 'started' }
   | { type: 'begin'; key: string; fence: number; bucket: number; atMs: number }
   | { type: 'end'; key: string; atMs: number; wrote: boolean }
-  | { type: 'measured'; rssMb: number; heapMb: number; objects: number; reconciles: number; cpuSeconds: number }
+  | { type: 'measured'; rssMb: number; privateMb: number; heapMb: number; objects: number; reconciles: number; cpuSeconds: number }
 
 export type ToReplica = { type: 'measure' } | { type: 'stop' }
 

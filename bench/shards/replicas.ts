@@ -15,6 +15,9 @@ import { ReplicaProxy } from './proxy.ts'
 export const namespace = 'default'
 export const ring = { name: 'bench', namespace }
 
+/** As bin/oarlock sets it, and docs/sharding.md recommends it for other operators. */
+const malloc = { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '32768', MALLOC_TRIM_THRESHOLD_: '131072' }
+
 export type Measured = Extract<FromReplica, { type: 'measured' }>
 
 /** A replica, its proxy, and what it reported. */
@@ -30,7 +33,7 @@ export class Replica {
     this.proxy = proxy
     this.child = fork(join(import.meta.dirname, 'replica.ts'), [JSON.stringify(settings)], {
       execArgv: ['--expose-gc', '--max-semi-space-size=8', '--max-old-space-size=256'],
-      env: { ...process.env, NODE_COMPILE_CACHE: 'node_modules/.cache/node' },
+      env: { ...malloc, ...process.env, NODE_COMPILE_CACHE: 'node_modules/.cache/node' },
     })
     const open = new Map<string, Entry>()
     this.child.on('message', (message: FromReplica) => {

@@ -47,6 +47,15 @@ export {
 } from './names.ts'
 export { oarlockCommand } from './oarlock-command.ts'
 export { formatPendingOperations, listPendingOperations, type PendingOperations } from './pending-operations.ts'
+export {
+  type BlockedReason,
+  blockedReasons,
+  isBlockedReason,
+  isReconcilingPendingReason,
+  type PendingReasonCode,
+  pendingReasons,
+  type ReconcilingPendingReason,
+} from './pending-reasons.ts'
 export { raisedMemory } from './raise-memory.ts'
 export { recordedEpoch } from './recorded-epoch.ts'
 export {

@@ -1,4 +1,5 @@
 import { type Condition, findCondition } from '../kubernetes/object/index.ts'
+import { reconcilingPendingReasons } from './pending-reasons.ts'
 import { isRunFailureReason, type RunFailureReason } from './run-failure-reasons.ts'
 import type { Stack } from './stack.ts'
 
@@ -45,6 +46,7 @@ export const stackStates = {
       'RunInterrupted',
       'RunRejected',
       'PersistentFailure',
+      ...reconcilingPendingReasons,
     ],
   },
   Stalled: {

@@ -161,6 +161,13 @@ const status = Type.Object({
   starting: Type.Optional(count('Number of workers that were started and have not registered yet.')),
   workers: Type.Optional(count('Number of registered workers.')),
   desired: Type.Optional(count('Desired number of workers: busy + ceil(queued / slots), at least min and at most max.')),
+  problem: Type.Optional(
+    Type.String({
+      maxLength: 1_024,
+      description:
+        'Why workers cannot be started, in short: the reason of condition Ready, after the namespace if only the Pods of a namespace do not start, such as `shop: QuotaExceeded`. Unset: they can be started.',
+    }),
+  ),
   started: Type.Optional(
     count(
       'The highest number that was claimed for a worker that is a Pod or is requested of another host. It is part of its name and is never used again; in a long queue numbers are claimed in advance.',
@@ -181,14 +188,16 @@ export const workerPoolResource = defineResource({
   spec,
   status,
   printerColumns: [
-    { name: 'Mode', jsonPath: '.spec.mode' },
     { name: 'Queued', jsonPath: '.status.queued', type: 'integer' },
     { name: 'Busy', jsonPath: '.status.busy', type: 'integer' },
     { name: 'Workers', jsonPath: '.status.workers', type: 'integer' },
-    { name: 'Desired', jsonPath: '.status.desired', type: 'integer' },
     { name: 'Max', jsonPath: '.spec.max', type: 'integer' },
     { name: 'Ready', jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
     { name: 'Age', jsonPath: '.metadata.creationTimestamp', type: 'date' },
+    { name: 'Problem', jsonPath: '.status.problem' },
+    { name: 'Mode', jsonPath: '.spec.mode', priority: 1 },
+    { name: 'Desired', jsonPath: '.status.desired', type: 'integer', priority: 1 },
+    { name: 'Message', jsonPath: '.status.conditions[?(@.type=="Ready")].message', priority: 1 },
   ],
 })
 

@@ -48,6 +48,8 @@ for (const [reason, tone, conditions] of [
   ['ApplyIncomplete', 'attention', conditionsOf('False', 'ApplyIncomplete', 'm')],
   ['AwaitingApproval', 'attention', conditionsOf('False', 'AwaitingApproval', 'm', 'AwaitingApproval')],
   ['PersistentFailure', 'bad', conditionsOf('False', 'PersistentFailure', 'm', 'Reconciling')],
+  ['PoolNotFound', 'bad', conditionsOf('False', 'PoolNotFound', 'm', 'Reconciling')],
+  ['PoolLimit', 'busy', conditionsOf('False', 'PoolLimit', 'm', 'Reconciling')],
   // Of resources that differ from what was applied, while a change of the Stack is applied.
   [
     'Progressing',

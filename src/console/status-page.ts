@@ -1,5 +1,5 @@
 import type { Run, Stack, Worker } from '../api/index.ts'
-import { isEnded, phaseOf } from '../api/index.ts'
+import { isBlockedReason, isEnded, phaseOf } from '../api/index.ts'
 import { findCondition, formatDuration, isConditionTrue } from '../kubernetes/object/index.ts'
 
 export type StatusPageFacts = {
@@ -87,7 +87,7 @@ function stackState({ status }: Stack): { text: string; tone: Tone; message: str
   const of = (text: string, tone: Tone) => ({ text, tone, message })
   const { status: isReady, reason = 'Pending' } = findCondition(conditions, 'Ready') ?? {}
   if (isReady === 'True') return of('Ready', 'good')
-  if (isConditionTrue(conditions, 'Stalled') || reason === 'PersistentFailure') return of(reason, 'bad')
+  if (isConditionTrue(conditions, 'Stalled') || reason === 'PersistentFailure' || isBlockedReason(reason)) return of(reason, 'bad')
   if (isConditionTrue(conditions, 'Reconciling')) return of(reason, 'busy')
   const needsUser = reason === 'AwaitingApproval' || reason === 'Drifted' || reason === 'ApplyIncomplete'
   return of(reason, needsUser ? 'attention' : 'idle')

@@ -121,12 +121,16 @@ describe('kubectl with the kinds of Oarlock', { skip: skipWithoutClient('kubectl
     )
     match(
       await output('get runs -l oarlock.dev/stack=hello'),
-      /^NAME +STACK +TYPE +PHASE +REASON +AGE\nhello-\w{5}-1 +hello +Apply +Succeeded +\d+s\n$/,
+      /^NAME +TYPE +PHASE +REASON +AGE\nhello-\w{5}-1 +Apply +Succeeded +<none> +\d+s\n$/,
+    )
+    match(
+      await output('get runs -o wide'),
+      /^NAME +TYPE +PHASE +REASON +AGE +STACK +TRIGGER .*\nhello-\w{5}-1 +Apply .* hello +NewGeneration /m,
     )
     match(await output('get runs --field-selector=metadata.namespace=default -A'), /^NAMESPACE/)
     match(
       await output('get workerpools'),
-      /^NAME +MODE +QUEUED +BUSY +WORKERS +DESIRED +MAX +READY +AGE\ndefault +Process +\d+ +\d+ +\d+ +\d+ +4 +True +\d+s\n$/,
+      /^NAME +QUEUED +BUSY +WORKERS +MAX +READY +AGE +PROBLEM\ndefault +\d+ +\d+ +\d+ +4 +True +\d+s +<none>\n$/,
     )
     const all = await output('get stacks,runs,workers -A')
     match(all, /^NAMESPACE +NAME +READY/)

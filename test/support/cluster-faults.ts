@@ -19,6 +19,15 @@ const ownChart = join(import.meta.dirname, '..', '..', 'charts/oarlock')
 const ledgers = '/ledgers'
 const recoveryTimeoutMs = 240_000
 
+/** @returns the arguments of `helm upgrade` in docs/install-kubernetes.md. */
+export function documentedUpgrade(): string[] {
+  const page = readFileSync(join(import.meta.dirname, '..', '..', 'docs/install-kubernetes.md'), 'utf8')
+  const line = /^helm (upgrade oarlock charts\/oarlock .*?)(?:\s+#.*)?$/m.exec(page)?.[1]
+  if (!line?.includes('--reset-then-reuse-values'))
+    throw new Error(`docs/install-kubernetes.md has no line of helm upgrade that keeps values: ${line}`)
+  return line.split(' ')
+}
+
 /** Resources of a Stack in a chain, and how long each takes to create. */
 export type Chain = { readonly resources: number; readonly seconds: number }
 const shortChain: Chain = { resources: 6, seconds: 1 }
@@ -50,9 +59,9 @@ export class ClusterFaults {
     this.installation = installation
   }
 
-  /** Installs or upgrades the chart, with a pool of OneShot workers. */
-  async install(image: string, options: { command?: 'install' | 'upgrade'; chart?: string; values?: object } = {}): Promise<void> {
-    const { command = 'install', chart = ownChart } = options
+  /** Installs the chart, with a pool of OneShot workers. */
+  async install(image: string, options: { chart?: string; values?: object } = {}): Promise<void> {
+    const { chart = ownChart } = options
     const [repository, tag] = image.split(':')
     const volume = { volume: { storageClass: '' } }
     const values = {
@@ -61,8 +70,19 @@ export class ClusterFaults {
       ...options.values,
     }
     const file = this.installation.valuesFile('values', values)
-    if (command === 'install') await this.installation.prepare()
-    await this.installation.helm(command, 'oarlock', chart, `--values=${file}`, '--wait', `--timeout=${waitTimeout}`)
+    await this.installation.prepare()
+    await this.installation.helm('install', 'oarlock', chart, `--values=${file}`, '--wait', `--timeout=${waitTimeout}`)
+  }
+
+  /** Upgrades by the line of the documentation, to the chart of this checkout. Only the image is given; all other values are those of the installation. */
+  async upgrade(image: string): Promise<void> {
+    const [repository, tag] = image.split(':')
+    const file = this.installation.valuesFile('image', {
+      image: { repository, tag },
+      pools: { default: { podSpec: this.#podSpec(image) } },
+    })
+    const line = documentedUpgrade().map(word => (word === 'charts/oarlock' ? ownChart : word))
+    await this.installation.helm(...line, `--values=${file}`, `--timeout=${waitTimeout}`)
   }
 
   /** The `podSpec` of a pool whose worker has the ledgers. A list in it replaces that of the chart. */

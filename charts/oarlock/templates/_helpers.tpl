@@ -1,5 +1,17 @@
 {{- define "oarlock.image" -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- include "oarlock.imageOf" (dict "root" . "own" dict) -}}
+{{- end }}
+
+{{- /* Each field of the image of a pool that is empty is that of `image`, except the digest of another image. */ -}}
+{{- define "oarlock.imageOf" -}}
+{{- $common := .root.Values.image -}}
+{{- $repository := .own.repository | default $common.repository -}}
+{{- $digest := ternary .own.digest $common.digest (not (empty (or .own.repository .own.tag .own.digest))) -}}
+{{- if $digest -}}
+{{ $repository }}@{{ $digest }}
+{{- else -}}
+{{ $repository }}:{{ .own.tag | default $common.tag | default .root.Chart.AppVersion }}
+{{- end -}}
 {{- end }}
 
 {{- define "oarlock.labels" -}}
@@ -60,10 +72,11 @@ oarlock-{{ . }}.oarlock-system.svc
 {{- /* PodSpec of a worker. Arguments: root, values. */ -}}
 {{- define "oarlock.workerPod" -}}
 {{- $values := .values -}}
+{{- $image := $values.image | default dict -}}
 {{- $container := dict
   "name" "worker"
-  "image" (include "oarlock.image" .root)
-  "imagePullPolicy" .root.Values.image.pullPolicy
+  "image" (include "oarlock.imageOf" (dict "root" .root "own" $image))
+  "imagePullPolicy" ($image.pullPolicy | default .root.Values.image.pullPolicy)
   "args" (list "worker")
   "resources" ($values.resources | default dict)
   "env" ($values.extraEnv | default list)

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { defaults, stackShardsName, systemNamespace } from '../../api/index.ts'
 import type { AccessOptions, Client } from '../../kubernetes/client/index.ts'
-import type { Log } from '../../kubernetes/controller/index.ts'
+import { collectGarbageWhenIdle, type Log } from '../../kubernetes/controller/index.ts'
 import { formatDuration } from '../../kubernetes/object/index.ts'
 import { makeDirectories } from '../../kubernetes/util/index.ts'
 import { type Address, formatAddress } from '../address.ts'
@@ -194,6 +194,7 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
     options.externalMetrics && startExternalMetrics({ ...options.externalMetrics, client, manager, dataDir, authenticate, log })
   const removeStatusUrl = recordStatusUrl(options.queue.dataDir, `http://${formatAddress(listener.address)}`)
   // Not awaited: a kind that cannot be listed must not hide the health endpoints, which report it.
+  const stopCollecting = collectGarbageWhenIdle()
   manager.start().catch((error: unknown) => log.error({ err: error }, 'failed to start the controllers'))
   return {
     httpUrl: `http://${formatAddress(listener.address)}`,
@@ -208,6 +209,7 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
     },
     notReady: () => manager.readyz().reasons,
     stop: async ({ graceMs }) => {
+      stopCollecting()
       isStopping = true
       await manager.stop({ graceMs })
       removeStatusUrl()

@@ -36,6 +36,8 @@ const components: readonly Component[] = [
     name: 'controller',
     cluster: [
       onOwn(['stacks', 'runs', 'workers', 'workerpools', 'tenants'], [...reads, ...writes]),
+      // Of Pods that have ended, several at a time.
+      onOwn(['workers'], ['deletecollection']),
       onOwn(
         ['stacks', 'runs', 'workers', 'workerpools', 'tenants'].map(kind => `${kind}/status`),
         ['get', 'update', 'patch'],
@@ -53,7 +55,7 @@ const components: readonly Component[] = [
       // Workers of pools in mode Pod. Busy ones are not evicted, and get no Runs on cordoned nodes.
       onCore(['pods'], [...reads, 'create', 'delete', 'patch']),
       onCore(['nodes'], reads),
-      on(['policy'], ['poddisruptionbudgets'], [...reads, 'create', 'update']),
+      on(['policy'], ['poddisruptionbudgets'], [...reads, 'create', 'update', 'delete']),
       onCore(['events'], ['create', 'patch']),
       on(['apiextensions.k8s.io'], ['customresourcedefinitions'], ['get']),
       ...reviews,

@@ -8,6 +8,7 @@ import {
   type PodSettings,
   prepareWorkerDirectories,
   runWorker,
+  SupervisorUnavailableError,
   type WorkerHealth,
   WorkerOptionError,
   type WorkerOverrides,
@@ -78,6 +79,7 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
         ...access,
         ...lifecycle,
         podUid: settings.pod?.uid,
+        isDeregisteredByController: settings.pod?.isDeregisteredByController,
         client,
         version,
         log,
@@ -103,6 +105,7 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
 /** Undefined for an unexpected error. */
 function exitCodeOf(error: unknown): number | undefined {
   if (error instanceof WorkerOptionError) return workerExitCodes.invalidSetting
+  if (error instanceof SupervisorUnavailableError) return workerExitCodes.supervisorUnavailable
   const isRejected = isReason(error, 'Unauthorized', 'Forbidden') || (error as { isRejected?: unknown }).isRejected === true
   if (isRejected) return workerExitCodes.accessDenied
   const isUnreachable =

@@ -133,7 +133,7 @@ async function describeLines(
       age(metadata.creationTimestamp),
       status?.message ?? '',
     ])
-    lines.push('Runs:', ...renderTable(['  NAME', 'TYPE', 'PHASE', 'REASON', 'AGE', 'MESSAGE'], rows))
+    lines.push('Runs:', ...renderTable(['  NAME', 'TYPE', 'PHASE', 'TRIGGER', 'AGE', 'MESSAGE'], rows))
   }
   if (events === 'forbidden') lines.push('Events: no permission to list events')
   else if (events.length > 0) {

@@ -43,21 +43,19 @@ function queueLines(report: QueueReport, wide: boolean): string[] {
       'POSITION',
       'NAMESPACE',
       'RUN',
-      'TENANT',
       'CLASS',
       'WAITED',
       'REASON',
-      ...(wide ? ['TYPE', 'STACK', 'PRIORITY', 'MESSAGE'] : []),
+      ...(wide ? ['TENANT', 'TYPE', 'STACK', 'PRIORITY', 'MESSAGE'] : []),
     ]
     const row = (run: QueuedRun) => [
       run.position === null ? '-' : String(run.position),
       run.namespace,
       run.name,
-      run.tenant,
       run.priorityClass,
       formatDuration(run.waitedSeconds * 1_000),
       run.reason,
-      ...(wide ? [run.type, run.stack, String(run.priority), run.message] : []),
+      ...(wide ? [run.tenant, run.type, run.stack, String(run.priority), run.message] : []),
     ]
     for (const [pool, runs] of Map.groupBy(report.runs, run => run.pool)) {
       const counts = report.pools.find(({ name }) => name === pool)

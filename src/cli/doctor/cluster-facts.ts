@@ -4,6 +4,7 @@ import { apiGroup, systemNamespace, type WorkerPool, workerPoolResource, workers
 import { clusterChecks, discovery, installation, joinTokens, type ManifestDifferences } from '../../app/index.ts'
 import { type Client, leaseResource, namespaceResource } from '../../kubernetes/client/index.ts'
 import { describeResource, isReason, type KubeObject } from '../../kubernetes/object/index.ts'
+import { readWorkerPodAccess } from './worker-pod-places.ts'
 
 /** A fact, or why it is not known. */
 export type Known<T> = { readonly value: T } | { readonly unknown: string }
@@ -43,7 +44,7 @@ export type ClusterFacts = {
   readonly leader: Known<LeaseFact | undefined>
   readonly nodeLeases: Known<readonly LeaseFact[]>
   readonly workerLeases: Known<readonly LeaseFact[]>
-  /** The bindings of worker Pods in namespaces of their own. */
+  /** What worker Pods need in namespaces of their own and in those of Stacks. */
   readonly podBindings: Known<{ readonly namespaces: readonly string[]; readonly missing: readonly string[] }>
   readonly pools: Known<readonly PoolFact[]>
   readonly joinTokens: Known<readonly { readonly id: string; readonly pool: string; readonly expiresAtMs: number }[]>
@@ -106,7 +107,7 @@ export async function readClusterFacts(client: Client): Promise<ClusterFacts> {
     known(async () => (await leasesIn(client, systemNamespace)).find(({ name }) => name === 'oarlock-controller')),
     known(() => leasesIn(client, 'kube-node-lease')),
     known(async () => (await leasesIn(client, systemNamespace)).filter(({ name }) => !name.startsWith('oarlock-'))),
-    known(() => readPodBindings(client)),
+    known(() => readWorkerPodAccess(client, isEmbedded)),
     known(() => readPools(client)),
     known(async () => await (await joinTokens()).listJoinTokens(client)),
   ])
@@ -270,26 +271,11 @@ async function leasesIn(client: Client, namespace: string): Promise<LeaseFact[]>
   )
 }
 
-async function readPodBindings(client: Client): Promise<{ namespaces: string[]; missing: string[] }> {
-  const { compareManifests, podWorkerBindings } = await clusterChecks()
-  const { items } = await client.resource(workerPoolResource).list()
-  const pools = items.filter(({ spec }) => spec.mode === 'Pod' && spec.namespace !== undefined && spec.namespace !== systemNamespace)
-  const bindings = pools.flatMap(({ spec }) => podWorkerBindings(spec.namespace!, accountOf(spec.template), 'all'))
-  const { missing } = await compareManifests(client, bindings)
-  return { namespaces: [...new Set(pools.map(({ spec }) => spec.namespace!))].sort(), missing: [...new Set(missing)] }
-}
-
-const accountOf = (template: unknown): string | undefined =>
-  (template as { spec?: { serviceAccountName?: string } } | undefined)?.spec?.serviceAccountName
-
 async function readPools(client: Client): Promise<PoolFact[]> {
   const { items } = await client.resource(workerPoolResource).list()
   return items.map(({ metadata: { name }, status }: WorkerPool) => {
     const ready = status?.conditions?.find(({ type }) => type === 'Ready')
-    return {
-      name,
-      reason: ready?.status === 'False' ? (ready.reason ?? 'NotReady') : '',
-      message: ready?.status === 'False' ? (ready.message ?? '') : '',
-    }
+    const isFailing = ready?.status === 'False' || status?.problem !== undefined
+    return { name, reason: isFailing ? (ready?.reason ?? 'NotReady') : '', message: isFailing ? (ready?.message ?? '') : '' }
   })
 }

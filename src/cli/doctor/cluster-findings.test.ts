@@ -162,10 +162,10 @@ const cases: Case[] = [
   ['a worker with a long Lease', { workerLeases: { value: [lease('w', 55_000, 60_000)] } }, 'workers', 'ok', /^1 renew/],
   [
     'a pool without bindings',
-    { podBindings: { value: { namespaces: ['shop'], missing: ['RoleBinding/x'] } } },
+    { podBindings: { value: { namespaces: ['shop'], missing: ['RoleBinding shop/x'] } } },
     'worker Pods',
     'problem',
-    /^missing: RoleBinding\/x$/,
+    /^missing or different: RoleBinding shop\/x$/,
   ],
   [
     'a pool that fails',
@@ -173,6 +173,13 @@ const cases: Case[] = [
     'pool edge',
     'problem',
     /^ImagePullFailed: none$/,
+  ],
+  [
+    'a pool whose Pods fail in one namespace',
+    { pools: { value: [{ name: 'edge', reason: 'NamespaceFailing', message: 'Pods do not start in namespace shop: QuotaExceeded: x' }] } },
+    'pool edge',
+    'problem',
+    /^NamespaceFailing: .* namespace shop: QuotaExceeded: x$/,
   ],
   [
     'a token that ends',

@@ -222,11 +222,11 @@ function leaseFinding(what: string, leases: Known<readonly LeaseFact[]>, { clock
 }
 
 function podBindingsFinding({ podBindings }: ClusterFacts): Finding {
-  const needed = 'the bindings of worker Pods in the namespace of each pool'
+  const needed = 'ServiceAccount and bindings of worker Pods in the namespaces of pools, and of Stacks whose pool has podNamespace Stack'
   return whenKnown('worker Pods', needed, podBindings, ({ namespaces, missing }, report) => {
-    if (namespaces.length === 0) return report.ok('no pool has Pods in a namespace of its own')
+    if (namespaces.length === 0) return report.ok('no pool has Pods in a namespace of its own, or in that of a Stack')
     if (missing.length === 0) return report.ok(`bound in ${some(namespaces)}`)
-    return report.problem(`missing: ${some(missing)}`, 'docs/kubernetes.md, "Worker Pods", has the bindings of a namespace')
+    return report.problem(`missing or different: ${some(missing)}`, 'docs/kubernetes.md, "Worker Pods", has the commands for a namespace')
   })
 }
 

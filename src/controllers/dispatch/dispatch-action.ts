@@ -81,7 +81,12 @@ export type DispatchAction =
     }
   /** Deletes the Worker of a lost worker, after its Runs are Lost. */
   | { readonly kind: 'DeleteWorker'; readonly object: ObjectVersion }
-  /** In place of that, for a worker whose Pod has ended: both are deleted later (`pool/pods/decide-worker-pods.ts`). */
+  /**
+   * Deletes the Workers of Pods that have succeeded, with one request that selects them by their names in the label `oarlock.dev/worker`. It needs no
+   * versions: they have ended for good, and no name is used again.
+   */
+  | { readonly kind: 'DeleteWorkers'; readonly names: readonly string[] }
+  /** In place of `DeleteWorker`, for a worker whose Pod has ended: both are deleted later (`pool/pods/decide-worker-pods.ts`). */
   | { readonly kind: 'FailWorker'; readonly object: ObjectVersion; readonly status: WorkerReport }
   // Statuses
   | { readonly kind: 'PatchPoolStatus'; readonly pool: WorkerPool; readonly status: WorkerPoolStatus }

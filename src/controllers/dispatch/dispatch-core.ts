@@ -18,7 +18,15 @@ import { FailureDetector } from './failure-detection/index.ts'
 import { type ObjectVersion, objectIdOf, versionOf } from './object-version.ts'
 import { PendingWrites } from './pending-writes.ts'
 import { Scheduler, trustDomainToRecord } from './placement/index.ts'
-import { decideOrphans, lostStatus, type OrphanSince, type PoolsDecision, StartTracker, type WorkerReport } from './pool/index.ts'
+import {
+  decideOrphans,
+  EndedWorkers,
+  lostStatus,
+  type OrphanSince,
+  type PoolsDecision,
+  StartTracker,
+  type WorkerReport,
+} from './pool/index.ts'
 import { type ClaimsNames, PoolAutoscaler } from './pool-autoscaler.ts'
 import type { RunQueueOptions } from './queue/index.ts'
 import { decideRunCleanup } from './run-cleanup.ts'
@@ -84,6 +92,7 @@ export class DispatchCore {
   readonly #workers = new Map<string, Worker>()
   /** What the registered Workers show whose Pod has ended. */
   readonly #exits = new Map<string, WorkerReport>()
+  readonly #ended = new EndedWorkers()
   readonly #settings = new Settings()
   readonly #autoscaler: PoolAutoscaler
   /** Ids of Runs whose finalizer is being removed. */
@@ -214,12 +223,17 @@ export class DispatchCore {
 
   #forgetWorker(name: string): void {
     this.#exits.delete(name)
+    this.#ended.delete(name)
     this.#scheduler.inventory.delete(name)
     this.#runs.workerDeleted(name)
   }
 
   #workerExited({ worker, exitCode, failure }: DispatchEvent & { kind: 'WorkerExited' }): void {
-    if (!failure) return
+    if (!failure) {
+      const isPod = this.#workers.get(worker)?.spec.pod !== undefined
+      if (isPod && exitCode === 0) this.#ended.add(worker, this.#now.monotonicMs)
+      return
+    }
     this.#runs.workerEnded(worker, failure)
     if (this.#workers.get(worker)?.spec.pod) this.#exits.set(worker, lostStatus(failure, exitCode))
   }
@@ -284,6 +298,7 @@ export class DispatchCore {
     const requeues = [this.#detectFailures(add, monotonicMs), this.#cleanUpRuns(add, wallMs)]
     this.#assign(add, wallMs, random)
     requeues.push(
+      this.#deleteEndedWorkers(add, monotonicMs),
       this.#sizePools(add, wallMs, random),
       this.#stopOrphans(add, wallMs),
       this.#reportPositions(add, wallMs),
@@ -315,6 +330,17 @@ export class DispatchCore {
       if (!worker) this.#failures.removed(name, monotonicMs)
       else if (!this.#writes.has(worker)) add(removalOf(worker, this.#exits.get(name)))
     }
+    return requeueAfterMs
+  }
+
+  #deleteEndedWorkers(add: (action: DispatchAction) => void, nowMs: number): number {
+    const { together, alone, requeueAfterMs } = this.#ended.decide({
+      workerOf: name => this.#workers.get(name),
+      isBusy: worker => this.#runs.hasActive(worker.metadata.name) || this.#writes.has(versionOf('Worker', worker)),
+      nowMs,
+    })
+    if (together.length > 0) add({ kind: 'DeleteWorkers', names: together })
+    for (const worker of alone) add({ kind: 'DeleteWorker', object: versionOf('Worker', worker) })
     return requeueAfterMs
   }
 

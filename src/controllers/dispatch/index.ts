@@ -53,7 +53,6 @@ export {
 } from './shell/index.ts'
 export {
   maxReportedRuns,
-  type PendingReasonCode,
   PendingReasons,
   type QueuedRun,
   type QueueReport,

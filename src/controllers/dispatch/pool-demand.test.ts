@@ -236,7 +236,7 @@ describe('pending reasons', () => {
     [
       'an External pool without workers',
       { queued: runs(1), pools: [testPool('default', { mode: 'External' })] },
-      'NoWorkerAvailable: no worker of pool default has joined; create a token for one with: oarlock token create --pool default',
+      'NoWorkerJoined: no worker of pool default has joined; create a token for one with: oarlock token create --pool default',
     ],
     ['all workers busy or starting', { queued: runs(1) }, 'NoWorkerAvailable: every worker of pool default is busy or starting'],
   ] as [string, Input, string][]) {

@@ -3,7 +3,6 @@ import { equalJson } from '../../kubernetes/object/index.ts'
 import { reportProgressAfterMs } from './constants.ts'
 import type { StackDecision } from './decision.ts'
 import type { StackFacts } from './facts.ts'
-import { isRoutine } from './run-status.ts'
 
 /** The facts while a Run is active. */
 export type ActiveFacts = StackFacts & { readonly active: Run }
@@ -12,6 +11,9 @@ export type ActiveFacts = StackFacts & { readonly active: Run }
  * The decision that `build` returns, with the present status as long as the next one would report only the start or the progress
  * of a young Run. It is due again at {@link reportProgressAfterMs}, or with the end of the Run if that comes first: most Runs cost
  * one write of the status.
+ *
+ * A Run that has no worker is reported when `mayReportQueued` allows it (`queued-reports.ts`), and after that time if it has got one: in a long queue most
+ * Stacks would otherwise need a write for that alone, and `observedGeneration` below the generation reports it anyway.
  *
  * Everything that the status would record is folded from the Run itself. Its epoch is not used again if it is deleted (invariant 3):
  * from its assignment on, the finalizer of dispatch keeps it until the status includes its end, and no worker had it before.
@@ -23,8 +25,10 @@ export function coalesceStatus(facts: ActiveFacts, build: (facts: ActiveFacts) =
   const { active } = facts
   const isStartReported = status.lastRun?.name === active.metadata.name
   const inMs = youngForMs(facts, isStartReported)
-  const isDeferred = inMs !== undefined && (isStartReported ? isOnlyProgress(facts, build) : isOnlyStart(facts, decision))
-  if (!isDeferred) return decision
+  const isHeld = !isStartReported && active.spec.workerName === undefined && facts.input.mayReportQueued === false
+  if (inMs === undefined && !isHeld) return decision
+  if (!(isStartReported ? isOnlyProgress(facts, build) : isOnlyStart(facts, decision))) return decision
+  if (inMs === undefined) return { ...decision, status, isQueuedReportDue: true }
   return { ...decision, status, requeueAfterMs: Math.min(decision.requeueAfterMs ?? Infinity, inMs) }
 }
 
@@ -56,7 +60,7 @@ function isOnlyProgress(facts: ActiveFacts, build: (facts: ActiveFacts) => Stack
 function isOnlyStart({ input, record, active }: ActiveFacts, { status }: StackDecision): boolean {
   const { metadata, status: present = {} } = input.stack
   const isInProgress = present.observedGeneration !== metadata.generation && active.spec.reason === 'NewGeneration'
-  return isInProgress && isRoutine(active) && !record.plan && equalJson(withoutStart(status), withoutStart(present))
+  return isInProgress && !record.plan && equalJson(withoutStart(status), withoutStart(present))
 }
 
 /** What a later decision could not fold from the Run. */
@@ -75,12 +79,14 @@ function withoutStart({
 function youngForMs({ input, active }: ActiveFacts, isStartReported: boolean): number | undefined {
   const { spec, status, metadata } = active
   // A Run that is to be created has no creationTimestamp yet.
-  const since = (isStartReported ? (status?.startedAt ?? spec.assignedAt) : undefined) ?? metadata.creationTimestamp
+  const since = (isStartReported ? (status?.startedAt ?? spec.assignedAt) : spec.assignedAt) ?? metadata.creationTimestamp
   const inMs = (since === undefined ? input.nowMs : Date.parse(since)) + reportProgressAfterMs - input.nowMs
   // A clock that is ahead would delay the report for as long as the clocks differ.
   return inMs > 0 && inMs <= reportProgressAfterMs ? inMs : undefined
 }
 
-function isAction({ status: _, requeueAfterMs: _r, createRun: _c, deleteRuns, events, ...actions }: StackDecision): boolean {
-  return Object.keys(actions).length + deleteRuns.length + events.length > 0
+/** The creation of a Run does not need the status, and neither does the event that reports it. */
+function isAction({ status: _, requeueAfterMs: _r, createRun, deleteRuns, events, ...actions }: StackDecision): boolean {
+  const isOnlyCreation = createRun !== undefined && events.every(({ reason }) => reason === 'RunCreated')
+  return Object.keys(actions).length + deleteRuns.length > 0 || (events.length > 0 && !isOnlyCreation)
 }

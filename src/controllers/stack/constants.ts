@@ -22,6 +22,12 @@ export const stateLockRetryMs = 10_000
  */
 export const reportProgressAfterMs = 2_000
 
+/**
+ * How many Stacks whose Run waits in the queue are reported per second by each process; the others follow. A change of thousands of Stacks costs one write of
+ * each status when its Run ends, and for those that wait for longest a second one. 100 at a time are reported immediately.
+ */
+export const queuedReportRate = { qps: 5, burst: 100 } as const
+
 /** Maximum number of characters of a Run's message that a condition or an event quotes. */
 export const maxQuotedChars = 1_000
 

@@ -46,6 +46,8 @@ export type StackInput = {
   /** What the namespace requires, whatever the spec says. */
   readonly approvalPolicy?: ApprovalPolicy | undefined
   readonly approvalTimeoutMs: number
+  /** Whether the status may report now that its Run waits in the queue, if nothing else is new. Default: true. */
+  readonly mayReportQueued?: boolean
   /** A constant of the Stack between 0 and 1 that spreads drift checks ({@link jitterOf}). */
   readonly jitter: number
 }
@@ -67,6 +69,8 @@ export type StackDecision = {
   readonly addFinalizer?: boolean
   readonly removeFinalizer?: boolean
   readonly events: readonly StackEvent[]
+  /** The status does not report yet that its Run waits in the queue: decide again with {@link StackInput.mayReportQueued}. */
+  readonly isQueuedReportDue?: true
   /** Decide again after this time even if nothing changes. */
   readonly requeueAfterMs?: number
 }

@@ -1,4 +1,13 @@
-import { isStateError, oarlockCommand, phaseOf, type ReconcilingReason, type Run, type StalledReason } from '../../api/index.ts'
+import {
+  isBlockedReason,
+  isReconcilingPendingReason,
+  isStateError,
+  oarlockCommand,
+  phaseOf,
+  type ReconcilingReason,
+  type Run,
+  type StalledReason,
+} from '../../api/index.ts'
 import { findCondition } from '../../kubernetes/object/index.ts'
 import type { Outlook } from './choose-next.ts'
 import type { PlannedRun } from './choose-run.ts'
@@ -96,7 +105,8 @@ export function activeConditions(facts: StackFacts, active: Run, outlook: Outloo
   if (!outlook) {
     if (isViolatingPolicy(active)) return policyViolation(active)
     const waiting = active.spec.type === 'Destroy' || isDestroyPlan(active) ? '' : 'Deletion is waiting: '
-    return retryingConditions(facts, active, 'Deleting', `${waiting}${formatActiveRun(active)}`)
+    const pending = pendingReason(active)
+    return retryingConditions(facts, active, isBlockedReason(pending) ? pending : 'Deleting', `${waiting}${formatActiveRun(active)}`)
   }
   const conditions = outlookConditions(facts, outlook)
   const activeInputs = inputsOf(active, specVersionOf(facts.input.stack), 'infrastructure')
@@ -108,7 +118,9 @@ export function activeConditions(facts: StackFacts, active: Run, outlook: Outloo
   const retry = (record.failures ?? 0) > 0 && record.lastRun ? ` (retry ${record.failures} of ${settings.retryLimit})` : ''
   const isOutdated = inputs !== undefined && !sameInputs(activeInputs, inputs)
   const following = isOutdated ? `. A Run for ${formatChange(activeInputs, inputs)} follows` : ''
-  return retryingConditions(facts, active, 'Progressing', `${formatActiveRun(active)}${retry}${following}`)
+  const pending = pendingReason(active)
+  const reason = isReconcilingPendingReason(pending) ? pending : 'Progressing'
+  return retryingConditions(facts, active, reason, `${formatActiveRun(active)}${retry}${following}`)
 }
 
 /** The conditions while `active` runs. If it repeats a persistent failure, that remains the reason, and the message has the last error. */
@@ -125,8 +137,11 @@ export function reconcilingWith(attempts: Attempts | undefined, reason: Reconcil
     : reconcilingCondition(reason, message)
 }
 
+/** Why a Run is queued; undefined once it has a worker, and before the dispatcher has reported it. */
+const pendingReason = (active: Run): string | undefined => (phaseOf(active) === 'Queued' ? active.status?.reason : undefined)
+
 /** True for a Run that no worker may get, until the Stack or the policy of its Tenant or its WorkerPool changes. */
-const isViolatingPolicy = (active: Run): boolean => phaseOf(active) === 'Queued' && active.status?.reason === 'PolicyViolation'
+const isViolatingPolicy = (active: Run): boolean => pendingReason(active) === 'PolicyViolation'
 
 const policyViolation = (active: Run): StackConditions => stalledCondition('PolicyViolation', formatActiveRun(active))
 

@@ -52,6 +52,8 @@ export class Simulator {
   #lines: string[] = []
   jitter = 0.5
   crash: CrashPoint | undefined
+  /** Of all Stacks. */
+  mayReportQueued = true
   /** While true, no reconcile happens. */
   isPaused = false
   /** Of the namespace, that is of all Stacks. */
@@ -252,6 +254,7 @@ export class Simulator {
       approvalPolicy: this.approvalPolicy,
       approvalTimeoutMs: this.approvalTimeoutMs,
       jitter: this.jitter,
+      mayReportQueued: this.mayReportQueued,
     }
   }
 

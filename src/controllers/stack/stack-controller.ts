@@ -10,9 +10,9 @@ import {
   watching,
 } from '../../kubernetes/controller/index.ts'
 import { objectKey, parseDuration, type StatusCause } from '../../kubernetes/object/index.ts'
-import { exponentialDelayMs } from '../../kubernetes/util/index.ts'
+import { exponentialDelayMs, type TokenRate } from '../../kubernetes/util/index.ts'
 import { withConditions } from './conditions.ts'
-import { rejectedRunBackoff } from './constants.ts'
+import { queuedReportRate, rejectedRunBackoff } from './constants.ts'
 import { decideStack } from './decide-stack.ts'
 import type { StackDecision } from './decision.ts'
 import { DecisionExecutor, OutdatedDecisionError, RunRejectedError } from './decision-executor.ts'
@@ -22,6 +22,7 @@ import { isNamespaceTerminating, namespaceTerminating } from './namespace-termin
 import { rejectedRunConditions } from './outlook-conditions.ts'
 import type { Attempts } from './persistent-failure.ts'
 import type { PlaceNewRun } from './place-new-run.ts'
+import { QueuedReports } from './queued-reports.ts'
 import { type CheckState, type StateCheckRate, StateChecks } from './state-checks.ts'
 import {
   hasApprovalPolicyChanged,
@@ -47,6 +48,8 @@ export type StackControllerOptions = {
   placeNewRun?: PlaceNewRun
   /** How long an approval is valid, in milliseconds. Default 24 hours. */
   approvalTimeoutMs?: number | undefined
+  /** How often this process reports that the Run of a Stack waits. Default: 5 per second, and 100 at the same time. */
+  queuedReportRate?: TokenRate | undefined
   /** Wall clock in milliseconds. */
   nowMs?: () => number
   /** Maximum number of concurrent reconciles, most of which wait for a write; default 64. */
@@ -77,6 +80,7 @@ class StackReconciler {
   readonly #released = new Set<string>()
   /** By key: the resourceVersion at which a write to the Stack conflicted, until the cache has a newer one. */
   readonly #conflictedAt = new Map<string, string>()
+  readonly #queuedReports: QueuedReports
   /** By key: Stacks whose next Run the server rejects. */
   readonly #rejections = new Map<string, Attempts>()
 
@@ -98,6 +102,12 @@ class StackReconciler {
       removeStackData: options.removeStackData && (stack => options.removeStackData!(stack)),
       placeNewRun: options.placeNewRun,
       nowMs: this.#nowMs,
+    })
+    this.#queuedReports = new QueuedReports({
+      rate: options.queuedReportRate ?? queuedReportRate,
+      reconcile: key => this.controller.enqueue(key),
+      nowMs: () => performance.now(),
+      schedule: (action, ms) => void setTimeout(action, ms).unref(),
     })
     const inputs = { predicate: haveKeysChanged, informer: { transform: withoutValues } }
     this.controller = controller({
@@ -121,6 +131,7 @@ class StackReconciler {
         this.#states.delete(metadata.uid)
         this.#conflictedAt.delete(objectKey({ metadata }))
         this.#rejections.delete(objectKey({ metadata }))
+        this.#queuedReports.delete(objectKey({ metadata }))
       },
     })
   }
@@ -132,7 +143,8 @@ class StackReconciler {
     if (this.#conflictedAt.get(key) === stack.metadata.resourceVersion) return { requeueAfterMs: staleCacheRetryMs }
     this.#conflictedAt.delete(key)
     const { input, recheckAfterMs } = await this.#reader.read(stack, client)
-    const decision = await this.#states.decide(input, decideStack)
+    const mayReportQueued = this.#queuedReports.mayReport(key)
+    const decision = await this.#states.decide({ ...input, mayReportQueued }, decideStack)
     try {
       if (!(await this.#execute(client, key, stack, decision))) return { requeueAfterMs: staleCacheRetryMs }
     } catch (error) {
@@ -144,6 +156,8 @@ class StackReconciler {
       return isDone ? undefined : { requeueAfterMs: staleCacheRetryMs }
     }
     this.#rejections.delete(key)
+    if (decision.isQueuedReportDue) this.#queuedReports.add(key)
+    else this.#queuedReports.delete(key)
     const delays = [decision.requeueAfterMs, recheckAfterMs].filter(ms => ms !== undefined)
     return delays.length > 0 ? { requeueAfterMs: Math.min(...delays) } : undefined
   }

@@ -14,4 +14,6 @@ export const workerExitCodes = {
   accessDenied: 5,
   /** An unexpected error of a system call, such as on a full disk or without a free file: of its machine, whatever Run it executed. The message names the code. */
   systemError: 6,
+  /** The supervisor of its machine did not respond, so it may start no engine. The message names its socket and how long the worker waited. */
+  supervisorUnavailable: 7,
 } as const

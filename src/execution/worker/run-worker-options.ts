@@ -23,6 +23,11 @@ export type RunWorkerOptions = {
   workerUid?: string | undefined
   /** The UID of the Pod that this process runs in, if a controller created it. Default: it is no such Pod. */
   podUid?: string | undefined
+  /**
+   * A worker with `once` that has executed its Runs and exits with 0 leaves its Worker to the controller, which sees the end of its Pod and deletes several
+   * Workers with one request. Default: it deletes its Worker itself, as it does in every other case.
+   */
+  isDeregisteredByController?: boolean | undefined
   /** The worker reads Runs of this namespace only. Default: of all. */
   runNamespace?: string | undefined
   client: Client
@@ -75,7 +80,10 @@ export type WorkerParts = {
 }
 
 export type SupervisorPart = Pick<SupervisorClient, 'worker' | 'ready' | 'pid' | 'supervise' | 'renewed' | 'renewCredential' | 'close'>
-export type HeartbeatPart = Pick<Heartbeat, 'renewedAtMs' | 'start' | 'isStatusInLease' | 'reportStatus' | 'useSupervisor' | 'deregister'>
+export type HeartbeatPart = Pick<
+  Heartbeat,
+  'renewedAtMs' | 'start' | 'isStatusInLease' | 'reportStatus' | 'useSupervisor' | 'deregister' | 'stopRenewing'
+>
 
 export const defaultParts: WorkerParts = {
   createSupervisor: options => new SupervisorClient(options),

@@ -10,7 +10,7 @@ import { RegistrationError } from './lease/registration.ts'
 import type { ExecuteResult } from './run/execution.ts'
 import { runWorker } from './run-worker.ts'
 import type { RunWorkerOptions, WorkerParts } from './run-worker-options.ts'
-import { bootMs } from './supervisor/index.ts'
+import { bootMs, SupervisorUnavailableError } from './supervisor/index.ts'
 
 let api: TestServer
 let client: Client
@@ -23,20 +23,22 @@ after(() => api?.close())
 
 let workerCount = 0
 
-function start(t: TestContext, options: Partial<RunWorkerOptions> = {}, registrationError?: Error) {
+function start(t: TestContext, options: Partial<RunWorkerOptions> = {}, registrationError?: Error, supervisorError?: Error) {
   const name = `w-${++workerCount}`
   const drain = new AbortController()
   const calls: string[] = []
   const ends = new Map<string, PromiseWithResolvers<ExecuteResult>>()
   const hooks: { onLeaseLost?(): void; onSupervisorLost?(): void } = {}
   const lease = { renewedAtMs: bootMs() }
+  const ready = supervisorError ? Promise.reject(supervisorError) : Promise.resolve()
+  ready.catch(() => {})
   const parts: WorkerParts = {
     createSupervisor: ({ onLost }) => {
       hooks.onSupervisorLost = onLost
       const worker = { id: name, pid: process.pid, startTime: '' }
       const ignore = () => {}
       return {
-        ...{ worker, ready: Promise.resolve(), pid: 1, renewed: ignore, renewCredential: ignore, close: ignore },
+        ...{ worker, ready, pid: 1, renewed: ignore, renewCredential: ignore, close: ignore },
         supervise: () => {
           throw new Error('no execution is real in this test')
         },
@@ -55,10 +57,12 @@ function start(t: TestContext, options: Partial<RunWorkerOptions> = {}, registra
         isStatusInLease: false,
         reportStatus: async ({ phase, reason }) => void calls.push([`status ${phase}`, reason].filter(Boolean).join(' ')),
         useSupervisor: () => {},
+        stopRenewing: async () => void calls.push('stop renewing'),
         deregister: async ({ keepsWorker = false } = {}) => void calls.push(keepsWorker ? 'deregister, keeps the Worker' : 'deregister'),
       }
     },
-    executeRun: async ({ run }) => {
+    executeRun: async ({ run, stopCause }) => {
+      if (stopCause?.kind === 'SupervisorLost') calls.push(`${run.metadata.name} is not started: ${stopCause.detail}`)
       const { promise, resolve, reject } = Promise.withResolvers<ExecuteResult>()
       ends.set(run.metadata.name, { promise, resolve, reject })
       calls.push(`start ${run.metadata.name}`)
@@ -108,6 +112,26 @@ test('a one-shot worker starts its Run, exits with 0 after it, and deregisters l
   end('one-shot')
   deepEqual(await done, { exitCode: 0 })
   equal(calls.at(-1), 'deregister')
+})
+
+test('a one-shot worker that the controller deregisters leaves its Worker after its Run, and in no other case', async t => {
+  const left = start(t, { once: true, isDeregisteredByController: true })
+  await left.assign('left')
+  await left.untilCalled('start left')
+  left.end('left')
+  deepEqual(await left.done, { exitCode: 0 })
+  equal(left.calls.at(-1), 'stop renewing')
+
+  const idle = start(t, { once: true, isDeregisteredByController: true, idleTimeoutMs: 1 })
+  deepEqual(await idle.done, { exitCode: 0 })
+  equal(idle.calls.at(-1), 'deregister')
+
+  const fenced = start(t, { once: true, isDeregisteredByController: true })
+  await fenced.assign('abandoned')
+  await fenced.untilCalled('start abandoned')
+  fenced.end('abandoned', 'abandoned')
+  await fenced.done
+  equal(fenced.calls.at(-1), 'deregister, keeps the Worker')
 })
 
 test('a warm worker starts Runs one after another, as slots become free', async t => {
@@ -165,6 +189,22 @@ test('invariant 2: an idle worker whose Lease has expired exits as fenced', asyn
   const { lease, done } = start(t, { lease: { durationMs: 300, renewMs: 50, interruptMs: 100, terminateMs: 150, killMs: 200 } })
   lease.renewedAtMs = bootMs() - 400
   deepEqual(await done, { exitCode: 3 })
+})
+
+test('without a supervisor a worker reports its Run, which is not started, and ends with the address and the time that it waited', async t => {
+  const error = new SupervisorUnavailableError({ address: '/cache/supervisor/supervisor.sock', waitedMs: 15_012 })
+  const { calls, done, assign, untilCalled, end } = start(t, {}, undefined, error)
+  await assign('unsupervised')
+  await untilCalled('start unsupervised')
+  const message = /^the supervisor at \/cache\/supervisor\/supervisor\.sock did not respond within 15 s; check the load/
+  match(calls.find(call => call.startsWith('unsupervised is not started'))?.slice('unsupervised is not started: '.length) ?? '', message)
+  end('unsupervised')
+  const thrown: SupervisorUnavailableError = await done.then(
+    () => undefined,
+    reason => reason,
+  )
+  deepEqual([thrown.name, thrown.address, thrown.waitedMs], [error.name, error.address, 15_012])
+  equal(calls.at(-1), 'deregister')
 })
 
 test('a crash of an execution interrupts the other Runs, and is thrown after they have ended', async t => {

@@ -23,7 +23,7 @@ import {
   type WorkerParts,
 } from './run-worker-options.ts'
 import { onceAborted } from './signals.ts'
-import { bootMs } from './supervisor/index.ts'
+import { bootMs, SupervisorUnavailableError } from './supervisor/index.ts'
 import { UnsavedStates } from './unsaved-states.ts'
 import { noCapabilities } from './worker-capabilities.ts'
 import { describeEnd, isFenced, type WorkerFence } from './worker-end.ts'
@@ -35,7 +35,7 @@ const maxTimerMs = 2 ** 31 - 1
 
 /**
  * Runs a worker from its registration to its exit: heartbeat, supervisor, Runs. Resolves with one of {@link workerExitCodes}; rejects only
- * for a bug, never for what can happen to a worker.
+ * for a bug, and with {@link SupervisorUnavailableError} if its machine cannot start its Run.
  * @param parts for tests. Default: a supervisor process, a heartbeat thread and real executions.
  */
 export async function runWorker(options: RunWorkerOptions, parts: WorkerParts = defaultParts): Promise<{ exitCode: number }> {
@@ -59,7 +59,13 @@ class WorkerProcess {
   /** A Run may outlive a short-lived credential: the supervisor always has the current one. */
   readonly #checkCredential: () => void
   readonly #stopWatches = new AbortController()
-  readonly #fence: WorkerFence = { isLeaseLost: false, isSupervisorLost: false, isCredentialRejected: false, crash: undefined }
+  readonly #fence: WorkerFence = {
+    isLeaseLost: false,
+    isSupervisorLost: false,
+    supervisorError: undefined,
+    isCredentialRejected: false,
+    crash: undefined,
+  }
   #isRegistered = false
   /** A Run has not ended and this worker does not continue it: dispatch ends it. */
   #hasAbandonedRun = false
@@ -141,8 +147,10 @@ class WorkerProcess {
     if (this.#heartbeat.isStatusInLease) this.#statusReporter.schedule()
     const unsubscribe = this.#subscribeToSignals()
     const watchingWorker = this.#watchWorker()
+    let hasEnded = false
     try {
       await this.#loop()
+      hasEnded = true
     } finally {
       unsubscribe()
       this.#stopWatches.abort()
@@ -152,7 +160,8 @@ class WorkerProcess {
       // Its Worker remains for a while, and must get no further Run.
       if (this.#hasAbandonedRun) await this.#startDrain('Fenced')
       await this.#statusReporter.close()
-      await this.#heartbeat.deregister({ keepsWorker: this.#hasAbandonedRun })
+      if (hasEnded && this.#isLeftToController) await this.#heartbeat.stopRenewing()
+      else await this.#heartbeat.deregister({ keepsWorker: this.#hasAbandonedRun })
       await Promise.all([watchingRuns, watchingWorker])
       this.#store.destroy()
     }
@@ -215,6 +224,13 @@ class WorkerProcess {
     this.#wake()
   }
 
+  /** The Run ends without having started: its worker reports why, and ends too. */
+  #onSupervisorUnavailable(error: unknown): SupervisorUnavailableError {
+    if (!(error instanceof SupervisorUnavailableError)) throw error
+    this.#fence.supervisorError = error
+    return error
+  }
+
   /** Starts Runs until {@link decideStep} decides to exit. */
   async #loop(): Promise<void> {
     let hasChecked = false
@@ -222,6 +238,7 @@ class WorkerProcess {
       const step = this.#decide()
       if (step.kind === 'exitFenced') {
         if (this.#fence.crash !== undefined) throw this.#fence.crash
+        if (this.#fence.supervisorError) throw this.#fence.supervisorError
         this.#exitCode = workerExitCodes.fenced
         return
       }
@@ -271,6 +288,13 @@ class WorkerProcess {
     return performance.now() - this.#idleSinceMs
   }
 
+  /** No Run can be assigned to it any more, and the end of its Pod proves its own. */
+  get #isLeftToController(): boolean {
+    const { isDeregisteredByController, once, slots = 1 } = this.#options
+    const hasEndedItsRuns = once && this.#assignments.startedCount >= slots && !this.#hasAbandonedRun
+    return isDeregisteredByController === true && hasEndedItsRuns && !this.#isFenced && this.#exitCode === workerExitCodes.ok
+  }
+
   #mayHaveMore(): boolean {
     const { once, slots = 1 } = this.#options
     return this.#drain.reason !== undefined && !(once && this.#assignments.startedCount >= slots)
@@ -299,7 +323,10 @@ class WorkerProcess {
 
   async #execute(run: Run): Promise<Execution> {
     const { name, log } = this.#options
-    await this.#supervisor.ready
+    const supervisorError = await this.#supervisor.ready.then(
+      () => undefined,
+      error => this.#onSupervisorUnavailable(error),
+    )
     log.info({ worker: name, run: objectKey(run), type: run.spec.type }, 'run started')
     return await this.#parts.executeRun({
       ...executionSettings(this.#options),
@@ -308,6 +335,7 @@ class WorkerProcess {
       times: this.#timings,
       sinceRenewalMs: () => bootMs() - this.#heartbeat.renewedAtMs,
       supervisor: this.#supervisor,
+      ...(supervisorError && { stopCause: { kind: 'SupervisorLost' as const, detail: supervisorError.message } }),
       log: await openLog(this.#options, this.#store.agent, run),
       onEngine: (engine, version) => this.#capabilities.recordEngine(engine, version),
       onDependencies: key => this.#capabilities.recordDependencies(key),

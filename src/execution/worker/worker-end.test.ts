@@ -2,7 +2,13 @@ import { deepEqual, match } from 'node:assert/strict'
 import { test } from 'node:test'
 import { describeEnd, isFenced, type WorkerFence } from './worker-end.ts'
 
-const none: WorkerFence = { isLeaseLost: false, isSupervisorLost: false, isCredentialRejected: false, crash: undefined }
+const none: WorkerFence = {
+  isLeaseLost: false,
+  isSupervisorLost: false,
+  isCredentialRejected: false,
+  supervisorError: undefined,
+  crash: undefined,
+}
 const end = (input: Partial<Parameters<typeof describeEnd>[0]>) =>
   describeEnd({ fence: undefined, drainReason: undefined, slots: 1, runs: 1, ...input })
 
@@ -21,6 +27,12 @@ for (const [name, input, reason, message] of [
   ],
   ['a worker that was declared lost', { fence: { ...none, isLeaseLost: true } }, 'LeaseDeleted', /declared lost/],
   ['a worker without a supervisor', { fence: { ...none, isSupervisorLost: true } }, 'SupervisorLost', /supervisor/],
+  [
+    'a worker whose supervisor does not respond',
+    { fence: { ...none, supervisorError: new Error('no reply') } },
+    'SupervisorUnavailable',
+    /no reply/,
+  ],
   ['a worker with a bug', { fence: { ...none, isSupervisorLost: true, crash: new Error() } }, 'UnexpectedError', /unexpected/],
 ] as [string, Parameters<typeof end>[0], string, RegExp][]) {
   test(`${name} ends with reason ${reason}`, () => {

@@ -6,6 +6,8 @@ export type WorkerFence = {
   isLeaseLost: boolean
   /** No supervisor enforces its deadline. */
   isSupervisorLost: boolean
+  /** Why no Run could be started, if no supervisor responds; undefined otherwise. */
+  supervisorError: Error | undefined
   /** The API server rejected the last renewal: the credential was revoked or has expired. */
   isCredentialRejected: boolean
   /** An error of an execution that is a bug; undefined: none. */
@@ -13,8 +15,8 @@ export type WorkerFence = {
 }
 
 /** Reports whether the worker may not continue, whatever remains of its Lease. */
-export function isFenced({ isLeaseLost, isSupervisorLost, crash }: Readonly<WorkerFence>): boolean {
-  return isLeaseLost || isSupervisorLost || crash !== undefined
+export function isFenced({ isLeaseLost, isSupervisorLost, supervisorError, crash }: Readonly<WorkerFence>): boolean {
+  return isLeaseLost || isSupervisorLost || supervisorError !== undefined || crash !== undefined
 }
 
 export type WorkerEndInput = {
@@ -35,6 +37,7 @@ export type WorkerEnd = {
     | 'LeaseExpired'
     | 'CredentialRejected'
     | 'SupervisorLost'
+    | 'SupervisorUnavailable'
     | 'UnexpectedError'
   /** For the log: what happened, and what to do if a user did not expect it. */
   readonly message: string
@@ -52,8 +55,9 @@ export function describeEnd({ fence, drainReason, slots, runs }: WorkerEndInput)
   }
 }
 
-function fencedEnd({ crash, isSupervisorLost, isCredentialRejected, isLeaseLost }: Readonly<WorkerFence>): WorkerEnd {
+function fencedEnd({ crash, supervisorError, isSupervisorLost, isCredentialRejected, isLeaseLost }: Readonly<WorkerFence>): WorkerEnd {
   if (crash !== undefined) return { reason: 'UnexpectedError', message: 'an unexpected error occurred' }
+  if (supervisorError) return { reason: 'SupervisorUnavailable', message: supervisorError.message }
   if (isSupervisorLost) return { reason: 'SupervisorLost', message: 'its supervisor process cannot be kept running' }
   if (isCredentialRejected)
     return {

@@ -53,7 +53,7 @@ test('a worker Pod uses the API server of the cluster and looks for the stores, 
   const pod = { OARLOCK_POD_UID: 'u1', OARLOCK_TOKEN_FILE: import.meta.filename, KUBERNETES_SERVICE_HOST: 'fd00::1' }
   const found = workerOptionsFromEnv(pod)
   assert.equal(found.server, 'https://[fd00::1]:443')
-  assert.deepEqual(found.pod, { uid: 'u1', tokenFile: import.meta.filename, findsStores: true })
+  assert.deepEqual(found.pod, { uid: 'u1', tokenFile: import.meta.filename, isDeregisteredByController: false, findsStores: true })
   const named = workerOptionsFromEnv({ ...pod, OARLOCK_SERVER: 'https://api:7466' })
   assert.deepEqual([named.server, named.storeUrl, named.pod?.findsStores], ['https://api:7466', 'https://api:7466', false])
   assert.equal(workerOptionsFromEnv({ ...env, KUBERNETES_SERVICE_HOST: '10.0.0.1' }).server, 'https://127.0.0.1:7466')

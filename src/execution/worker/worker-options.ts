@@ -67,6 +67,8 @@ export type PodSettings = {
   readonly uid: string
   /** The kubelet replaces its content before the token expires. */
   readonly tokenFile: string
+  /** The controller deletes the Worker when the Pod has succeeded. */
+  readonly isDeregisteredByController: boolean
   /** The stores are where they have published their address, and not at {@link WorkerSettings.storeUrl}. */
   readonly findsStores: boolean
 }
@@ -87,7 +89,7 @@ export type WorkerOverrides = {
 
 /**
  * Reads the environment of a worker: OARLOCK_SERVER, OARLOCK_CA_FILE, OARLOCK_TOKEN or OARLOCK_TOKEN_FILE, OARLOCK_TOKEN_TTL and OARLOCK_LEASE_DURATION (set by `oarlock up`), OARLOCK_STORE_URL,
- * OARLOCK_STORE_CA_FILE, OARLOCK_POD_UID (set by the controller; then OARLOCK_SERVER is by default that of the cluster), OARLOCK_RUN_NAMESPACE, OARLOCK_WORKER_NAME, OARLOCK_WORKER_UID (set by `oarlock pool`), OARLOCK_POOL, OARLOCK_POOL_SETTINGS (`complete`, set by drivers), OARLOCK_LIFECYCLE, OARLOCK_SLOTS,
+ * OARLOCK_STORE_CA_FILE, OARLOCK_DEREGISTERED_BY (`Controller`) and OARLOCK_POD_UID (set by the controller; then OARLOCK_SERVER is by default that of the cluster), OARLOCK_RUN_NAMESPACE, OARLOCK_WORKER_NAME, OARLOCK_WORKER_UID (set by `oarlock pool`), OARLOCK_POOL, OARLOCK_POOL_SETTINGS (`complete`, set by drivers), OARLOCK_LIFECYCLE, OARLOCK_SLOTS,
  * OARLOCK_HEALTH_ADDRESS (HOST:PORT), OARLOCK_RUNS_DIR, OARLOCK_CACHE_DIR, OARLOCK_GIT_CACHE_SIZE, OARLOCK_PROVIDER_CACHE_SIZE and OARLOCK_DEPENDENCY_CACHE_SIZE (such as `10Gi`),
  * OARLOCK_ALLOW_PATHS and OARLOCK_SANDBOX_BINDS (separated as in PATH), OARLOCK_ENGINE_ENVIRONMENT (separated by commas), {@link policyFromEnv},
  * OARLOCK_DRAIN_GRACE and OARLOCK_IDLE_TIMEOUT (such as `10m`), OARLOCK_RECYCLE_AFTER_RUNS, OARLOCK_RECYCLE_ABOVE_MEMORY (such as
@@ -146,7 +148,8 @@ function podSettings(env: Readonly<Record<string, string | undefined>>): PodSett
   if (!uid) return undefined
   if (!tokenFile)
     throw new WorkerOptionError('OARLOCK_TOKEN_FILE is not set; with OARLOCK_POD_UID it must be the file of the token of the Pod')
-  return { uid, tokenFile, findsStores: !server && !storeUrl }
+  const isDeregisteredByController = env.OARLOCK_DEREGISTERED_BY === 'Controller'
+  return { uid, tokenFile, isDeregisteredByController, findsStores: !server && !storeUrl }
 }
 
 /** The API server of the cluster that the Pod runs in, if no other is named. The kubelet sets these variables. */

@@ -49,6 +49,7 @@ export type { AccessOptions, ClusterOptions } from './resolve-cluster-access.ts'
 export { ResourceClient, type WriteObserver } from './resource-client.ts'
 export type {
   ApplyOptions,
+  DeleteCollectionOptions,
   DeleteOptions,
   GetOptions,
   ListOptions,

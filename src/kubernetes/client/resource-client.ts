@@ -15,6 +15,7 @@ import { LineSplitter, WatchDecodeError } from './line-splitter.ts'
 import { isMetadataOnly, metadataListType, metadataObjectType } from './metadata-only.ts'
 import type {
   ApplyOptions,
+  DeleteCollectionOptions,
   DeleteOptions,
   GetOptions,
   ListOptions,
@@ -215,6 +216,22 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
     const object = result as KubeObject<Body>
     if (object.metadata.deletionTimestamp && !dryRun) this.#observer?.written(object)
     return object
+  }
+
+  /**
+   * Deletes all objects that the selectors match with one request, which needs the verb `deletecollection`. There are no preconditions: the selectors must
+   * match nothing that is to remain. Caches learn of the deletions by their watch only.
+   * @throws {TypeError} without a selector, which would match every object.
+   */
+  async deleteCollection({ namespace, labelSelector, fieldSelector, propagationPolicy, signal }: DeleteCollectionOptions): Promise<void> {
+    if (!labelSelector && !fieldSelector) throw new TypeError(`cannot delete ${this.resource.plural} without a selector`)
+    await this.client.request({
+      method: 'DELETE',
+      path: this.#path(namespace),
+      query: { labelSelector, fieldSelector },
+      signal,
+      ...(propagationPolicy !== undefined && { body: { apiVersion: 'v1', kind: 'DeleteOptions', propagationPolicy } }),
+    })
   }
 
   /**

@@ -48,6 +48,12 @@ export type DeleteOptions = SignalOption & {
   preconditions?: { uid?: string | undefined; resourceVersion?: string | undefined } | undefined
   dryRun?: boolean | undefined
 }
+export type DeleteCollectionOptions = SignalOption & {
+  namespace?: string | undefined
+  labelSelector?: string | undefined
+  fieldSelector?: string | undefined
+  propagationPolicy?: 'Foreground' | 'Background' | 'Orphan' | undefined
+}
 export type WatchOptions = SignalOption & {
   namespace?: string | undefined
   labelSelector?: string | undefined

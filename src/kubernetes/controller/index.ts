@@ -6,6 +6,7 @@
  */
 import '../util/check-node-version.ts'
 
+export { collectGarbageWhenIdle } from '../util/idle-gc.ts'
 export { coerceError, type Log, silentLog } from '../util/log.ts'
 export { systemTimers, type Timers } from '../util/timers.ts'
 export {

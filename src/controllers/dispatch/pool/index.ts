@@ -22,6 +22,7 @@ export {
   type PoolsInput,
   type ScaleReason,
 } from './decide-pools.ts'
+export { EndedWorkers } from './ended-workers.ts'
 export { type PlannedWorkers, planWorkers } from './plan-workers.ts'
 export { addDisruptionController, PodPool, type PodWorkerOptions } from './pods/index.ts'
 export {
@@ -38,6 +39,7 @@ export { RequestedPool } from './requested-pool.ts'
 export {
   currentFailure,
   domainFailure,
+  failingDomains,
   initialStartState,
   type StartFailure,
   type StartFailureReason,

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import {
   currentFailure,
   domainFailure,
+  failingDomains,
   initialStartState,
   nextTimeoutMs,
   type StartFailure,
@@ -98,4 +99,22 @@ test('a failed start of a Pod for one trust domain delays only that one, until o
   state = withFailed(start(state, 'w2', 1_000), 'w2', crash, 1_000)
   assert.equal(domainFailure(state, 'shop/deploy')?.notBeforeMs, 3_000)
   assert.equal(domainFailure(withRegistered(start(state, 'w3', 3_000), 'w3', 4_000), 'shop/deploy'), undefined)
+})
+
+test('the failures of a trust domain are forgotten when no Pod was started for it for the longest backoff', () => {
+  const start = (state: typeof initialStartState, name: string, nowMs: number) => withStarted(state, name, nowMs, 'shop/deploy')
+  const failed = withFailed(start(initialStartState, 'w1', 0), 'w1', crash, 0)
+  assert.deepEqual([...failingDomains(failed)], [['shop/deploy', crash]])
+  assert.equal(nextTimeoutMs(failed), 61_000)
+  assert.equal(withTimeouts(failed, 60_999).state, failed)
+  assert.deepEqual(failingDomains(withTimeouts(failed, 61_000).state).size, 0)
+  const probing = start(failed, 'w2', 50_000)
+  assert.equal(nextTimeoutMs(probing), 80_000)
+  assert.equal(withTimeouts(probing, 79_999).state, probing)
+})
+
+test('a Pod for a trust domain that is failing to start is a failure of this domain, and not of the pool', () => {
+  const state = withStartFailing(withStarted(initialStartState, 'w', 0, 'shop/'), 'w', pull)
+  assert.equal(currentFailure(state), undefined)
+  assert.deepEqual([...failingDomains(state)], [['shop/', pull]])
 })

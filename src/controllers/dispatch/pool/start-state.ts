@@ -44,6 +44,8 @@ export type StartState = {
   readonly lastFailure: StartFailure | undefined
   /** By trust domain: the same for Pods that are created for one. What a Stack names wrong must not delay the others of the pool. */
   readonly domains: ReadonlyMap<string, DomainFailures>
+  /** That of the Pod which has registered last; undefined if none was created for a trust domain. */
+  readonly lastStartedDomain: string | undefined
 }
 
 export type DomainFailures = Pick<StartState, 'failures' | 'notBeforeMs'> & { readonly lastFailure: StartFailure }
@@ -63,6 +65,7 @@ export const initialStartState: StartState = {
   notBeforeMs: 0,
   lastFailure: undefined,
   domains: new Map(),
+  lastStartedDomain: undefined,
 }
 
 export function withStarted(state: StartState, name: string, nowMs: number, trustDomain?: string): StartState {
@@ -75,13 +78,21 @@ export function withRegistered(state: StartState, name: string, nowMs: number): 
   if (!one) return state
   const domains = new Map(state.domains)
   if (one.trustDomain !== undefined) domains.delete(one.trustDomain)
-  return { ...state, domains, starting: without(state.starting, name), unproven: [...state.unproven, { name, sinceMs: nowMs }] }
+  const lastStartedDomain = one.trustDomain ?? state.lastStartedDomain
+  return {
+    ...state,
+    domains,
+    lastStartedDomain,
+    starting: without(state.starting, name),
+    unproven: [...state.unproven, { name, sinceMs: nowMs }],
+  }
 }
 
 /** A worker has started a Run, or ended normally: starting workers works, so the backoff is reset. */
 export function withProven(state: StartState, name: string): StartState {
   if (!includesName(state.unproven, name)) return state
-  return { ...initialStartState, domains: state.domains, starting: state.starting, unproven: without(state.unproven, name) }
+  const { domains, lastStartedDomain, starting } = state
+  return { ...initialStartState, domains, lastStartedDomain, starting, unproven: without(state.unproven, name) }
 }
 
 /** A worker failed to start, or exited before its first Run. Unknown names are ignored: that worker was proven or has timed out. */
@@ -105,9 +116,7 @@ export function withFailed(state: StartState, name: string, failure: StartFailur
 function withDomainFailed(state: StartState, name: string, domain: string, lastFailure: StartFailure, nowMs: number): StartState {
   const failures = (state.domains.get(domain)?.failures ?? 0) + 1
   const notBeforeMs = nowMs + exponentialDelayMs(failures, backoff)
-  // A domain that has been without failures for as long as its backoff starts again.
-  const recent = [...state.domains].filter(([, { notBeforeMs: untilMs }]) => nowMs < untilMs + backoff.maxMs)
-  const domains = new Map(recent).set(domain, { failures, notBeforeMs, lastFailure })
+  const domains = new Map(state.domains).set(domain, { failures, notBeforeMs, lastFailure })
   return { ...state, domains, starting: without(state.starting, name) }
 }
 
@@ -132,7 +141,14 @@ export function withRemoved(state: StartState, name: string): StartState {
   }
 }
 
-/** Fails starts that have timed out and returns their names; workers that have been registered for long enough are proven. */
+/** When the failures of a trust domain for which no Pod is started any more are forgotten; Infinity while one is starting. */
+const forgottenAtMs = ({ starting }: StartState, [domain, { notBeforeMs }]: readonly [string, DomainFailures]): number =>
+  starting.some(({ trustDomain }) => trustDomain === domain) ? Number.POSITIVE_INFINITY : notBeforeMs + backoff.maxMs
+
+/**
+ * Fails starts that have timed out and returns their names; workers that have been registered for long enough are proven, and failures of trust
+ * domains are forgotten after the longest backoff without an attempt: no Run needs their Pods any more.
+ */
 export function withTimeouts(
   state: StartState,
   nowMs: number,
@@ -152,6 +168,8 @@ export function withTimeouts(
     )
     timedOut.push(name)
   }
+  const remaining = [...next.domains].filter(entry => nowMs < forgottenAtMs(next, entry))
+  if (remaining.length < next.domains.size) next = { ...next, domains: new Map(remaining) }
   return { state: next, timedOut }
 }
 
@@ -159,7 +177,8 @@ export function withTimeouts(
 export function nextTimeoutMs(state: StartState, withinMs: number = registerWithinMs): number | undefined {
   const registerBy = state.starting.map(({ sinceMs }) => sinceMs + withinMs)
   const provenAt = state.unproven.map(({ sinceMs }) => sinceMs + provenAfterMs)
-  const next = Math.min(...registerBy, ...provenAt)
+  const forgottenAt = [...state.domains].map(entry => forgottenAtMs(state, entry))
+  const next = Math.min(...registerBy, ...provenAt, ...forgottenAt)
   return next === Number.POSITIVE_INFINITY ? undefined : next
 }
 
@@ -170,9 +189,16 @@ const without = <One extends { name: string }>(some: readonly One[], name: strin
 export const domainFailure = (state: StartState | undefined, domain: string | undefined): DomainFailures | undefined =>
   domain === undefined ? undefined : state?.domains.get(domain)
 
-/** The failure to report for a pool: that of a worker that is starting, else that of the last attempt. */
+/** Why Pods fail to start, by trust domain; that of a Pod which is starting precedes that of the last attempt. */
+export function failingDomains({ starting, domains }: StartState): ReadonlyMap<string, StartFailure> {
+  const failing = new Map([...domains].map(([domain, { lastFailure }]) => [domain, lastFailure]))
+  for (const { trustDomain, failure } of starting) if (trustDomain !== undefined && failure) failing.set(trustDomain, failure)
+  return failing
+}
+
+/** The failure to report for all workers of a pool: that of a worker that is starting, else that of the last attempt. */
 export function currentFailure({ starting, failures, lastFailure }: StartState): StartFailure | undefined {
-  const present = starting.find(({ failure }) => failure)?.failure
+  const present = starting.find(({ failure, trustDomain }) => failure && trustDomain === undefined)?.failure
   if (present) return present
   return failures > 0 ? lastFailure : undefined
 }

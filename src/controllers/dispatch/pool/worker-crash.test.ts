@@ -25,6 +25,7 @@ for (const [name, fields, expected] of [
   ['an invalid setting', { exitCode: workerExitCodes.invalidSetting }, undefined],
   ['a failed registration', { exitCode: workerExitCodes.notRegistered }, undefined],
   ['a rejected credential', { exitCode: workerExitCodes.accessDenied }, undefined],
+  ['no supervisor', { exitCode: workerExitCodes.supervisorUnavailable }, undefined],
   ['a full disk', { exitCode: workerExitCodes.systemError }, undefined],
 ] as const)
   test(`${name} is ${expected === undefined ? 'no crash' : `a crash: ${expected}`}`, () => equal(exit(fields), expected))

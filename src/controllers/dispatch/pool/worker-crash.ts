@@ -17,8 +17,8 @@ const crashNumbers = new Set(Object.values(crashSignals))
 const killNumber = 9
 
 /** Exit codes by which a worker reports what no Run causes (src/execution/worker/exit-codes.ts): settings, its Lease, its registration, its
- * credential, its machine. */
-const reportedCodes = new Set([0, 2, 3, 4, 5, 6])
+ * credential, its machine, its supervisor. */
+const reportedCodes = new Set([0, 2, 3, 4, 5, 6, 7])
 
 /**
  * Whether a worker has crashed. Only evidence counts: a SIGKILL without an OOM kill may come from anyone, such as an administrator or the test of a

@@ -1,6 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import {
   formatPendingOperations,
+  labels,
   type PendingOperations,
   runResource,
   type Subject,
@@ -94,6 +95,8 @@ export class ActionExecutor {
         return await this.#confirmLoss(action)
       case 'DeleteWorker':
         return await this.#write(action.object, () => this.#deleteWorker(action))
+      case 'DeleteWorkers':
+        return await this.#deleteWorkers(action)
       case 'FailWorker':
         return await this.#write(action.object, () => this.#failWorker(action))
       case 'PatchPoolStatus': {
@@ -275,5 +278,17 @@ export class ActionExecutor {
   async #deleteWorker({ object }: Action<'DeleteWorker'>): Promise<void> {
     const { name, uid, resourceVersion } = object
     await this.#client.resource(workerResource).delete(name, { preconditions: { uid, resourceVersion } })
+  }
+
+  /** Those that remain are deleted one by one later. */
+  async #deleteWorkers({ names }: Action<'DeleteWorkers'>): Promise<void> {
+    try {
+      await this.#client.resource(workerResource).deleteCollection({ labelSelector: `${labels.worker} in (${names.join(',')})` })
+    } catch (thrown) {
+      this.#options.log.warn(
+        { err: coerceError(thrown), workers: names.length },
+        'failed to delete ended workers together, retrying one by one',
+      )
+    }
   }
 }

@@ -108,6 +108,9 @@ export function executeAction(action: DispatchAction, { simulation, server, work
       reply({ kind: 'LossSettled', worker, outcome })
       return
     }
+    case 'DeleteWorkers':
+      for (const name of action.names) if (server.workers.has(name)) workers.remove(name)
+      return
     case 'DeleteWorker':
     case 'FailWorker':
       write(action.object, () => workers.remove(action.object.name))

@@ -32,6 +32,8 @@ export function formatAction(action: DispatchAction): string | undefined {
       return `start failure of pool ${action.name}: ${action.failure.reason}: ${action.failure.message}`
     case 'ConfirmLoss':
       return `confirm the loss of ${action.worker}`
+    case 'DeleteWorkers':
+      return `DeleteWorkers ${action.names.join(' ')}`
     default:
       return `${action.kind} ${nameOf(action.object)}`
   }

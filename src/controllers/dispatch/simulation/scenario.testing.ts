@@ -27,7 +27,7 @@ import { Simulation } from './simulation.testing.ts'
  * Plays transcripts of dispatch on virtual time: the core, and in place of the shell a simulated API server, pool driver and workers.
  *
  * `runs COUNT ns=a duration=60s class=Drift priority=1 key=aws limit=2 pool=p engine=e memory=1Gi label=k:v level=Pod sa=NAME`, `worker NAME slots=1
- * zone=z label=k:v caches=…`, `workers COUNT`, `tenant NAME namespaces=a,b weight=2 max=3`, `pool NAME mode=External max=4 limit=2 min=1 startup=1s lifecycle=Warm slots=2 pods=Stack`,
+ * zone=z label=k:v caches=…`, `workers COUNT`, `tenant NAME namespaces=a,b weight=2 max=3`, `pool NAME mode=External max=4 limit=2 min=1 startup=1s lifecycle=Warm slots=2 pods=Stack deregisters=Controller`,
  * `place COUNT` (Runs with the options of `runs`, which the Stack controller has placed before it creates them), `quiet on` (starts are not printed), `advance 5m`, `show COUNT` (queue positions and pending reasons), `shares` (slot time by tenant since the
  * previous `shares`).
  *
@@ -266,7 +266,11 @@ class Scenario implements TranscriptPlayer {
     this.#server.createTenant(tenant)
   }
 
-  #addPool(name: string, { mode = 'External', max, min, limit, startup, lifecycle, slots, pods }: Record<string, string>): void {
+  #addPool(
+    name: string,
+    { mode = 'External', max, min, limit, startup, lifecycle, slots, pods, deregisters }: Record<string, string>,
+  ): void {
+    if (deregisters) this.#workers.leaving.add(name)
     if (startup) this.#workers.startupMs.set(name, parseDuration(startup))
     const pool = testPool(name, {
       mode: mode as WorkerPool['spec']['mode'],

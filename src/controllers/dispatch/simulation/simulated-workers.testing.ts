@@ -1,4 +1,4 @@
-import { type CrashReason, isEnded, type RunPhase, type Worker, type WorkerPool } from '../../../api/index.ts'
+import { type CrashReason, isEnded, labels, type RunPhase, type Worker, type WorkerPool } from '../../../api/index.ts'
 import { rfc3339 } from '../../../kubernetes/object/index.ts'
 import type { DispatchEvent } from '../dispatch-event.ts'
 import { testWorker } from '../objects.testing.ts'
@@ -31,10 +31,14 @@ export class SimulatedWorkers {
   readonly durationsMs = new Map<string, number>()
   /** By pool: from the start of a process to its registration. */
   readonly startupMs = new Map<string, number>()
+  /** Pools whose workers leave their Worker to the controller. */
+  readonly leaving = new Set<string>()
   readonly #simulation: Simulation
   readonly #server: SimulatedApiServer
   readonly #workers = new Map<string, SimulatedWorker>()
   readonly #processes = new Map<string, SimulatedProcess>()
+  /** Workers whose Pod has succeeded. */
+  readonly #succeeded = new Set<string>()
   readonly #onRunEnded: (key: string, startedMs: number) => void
 
   /** @param onRunEnded called for each Run that has used a slot, before its result is written. */
@@ -64,6 +68,7 @@ export class SimulatedWorkers {
   /** The worker ends, and its Worker and Lease are deleted. */
   remove(name: string): void {
     this.#workers.delete(name)
+    this.#succeeded.delete(name)
     this.#server.deleteWorker(name)
   }
 
@@ -120,6 +125,7 @@ export class SimulatedWorkers {
   *listProcesses(): Generator<DispatchEvent> {
     for (const [name, { pool, startedMs, trustDomain }] of this.#processes)
       yield { kind: 'ProcessObserved', process: { name, pool: pool.metadata.name, startedMs, trustDomain } }
+    for (const worker of this.#succeeded) yield { kind: 'WorkerExited', worker, exitCode: 0 }
   }
 
   /** The process of a worker ends; its Worker and Lease remain. */
@@ -179,7 +185,8 @@ export class SimulatedWorkers {
       const { trustDomain } = process
       const pod = { namespace: 'workers', serviceAccountName: 'default' }
       const own = { ...(spec.mode === 'Pod' && { pod }), ...(trustDomain !== undefined && { trustDomain }) }
-      this.register({ ...worker, spec: { ...worker.spec, ...own } })
+      const leaves = this.leaving.has(metadata.name) && { labels: { [labels.worker]: name } }
+      this.register({ ...worker, metadata: { ...worker.metadata, ...leaves }, spec: { ...worker.spec, ...own } })
     }
   }
 
@@ -189,7 +196,8 @@ export class SimulatedWorkers {
     return worker
   }
 
-  #end(key: string, { name, isOneShot, runs }: SimulatedWorker, phase: RunPhase): void {
+  #end(key: string, worker: SimulatedWorker, phase: RunPhase): void {
+    const { name, isOneShot, runs } = worker
     const { startedMs } = runs.get(key)!
     runs.delete(key)
     this.#onRunEnded(key, startedMs)
@@ -198,8 +206,11 @@ export class SimulatedWorkers {
     if (isEnded(this.#server.runs.get(key)!)) this.#simulation.print(`${name}: result of ${key} rejected`)
     else this.#server.changeRun(key, run => ({ ...run, status: { phase, finishedAt } }))
     if (!isOneShot) return
+    if (this.leaving.has(this.#processes.get(name)?.pool.metadata.name ?? '')) {
+      worker.isPaused = true
+      this.#succeeded.add(name)
+    } else this.remove(name)
     this.#processes.delete(name)
-    this.remove(name)
     this.#simulation.observe({ kind: 'WorkerExited', worker: name, exitCode: 0 })
   }
 }

@@ -5,7 +5,7 @@
  * Start reading at `pending-reason.ts`. `coalesced-writes.ts` decides when a status that changes all the time is written.
  * Not done here: writing (`shell/`), and metrics, which are exact and computed at each scrape.
  */
-export { type PendingReason, type PendingReasonCode, PendingReasons } from './pending-reason.ts'
+export { type PendingReason, PendingReasons } from './pending-reason.ts'
 export { PoolStatuses } from './pool-statuses.ts'
 export { QueuePositions } from './queue-positions.ts'
 export { maxReportedRuns, type QueuedRun, type QueueReport, type QueueReportOptions, queueReport } from './queue-report.ts'

@@ -1,19 +1,7 @@
-import { defaults, type Worker, type WorkerPool } from '../../../api/index.ts'
+import { defaults, type PendingReasonCode, type Worker, type WorkerPool } from '../../../api/index.ts'
 import { enginesOf, formatMemory, unmetRequirement } from '../placement/index.ts'
 import { domainFailure, type StartState } from '../pool/index.ts'
 import type { FifoQueue, Requirements, RunQueue } from '../queue/index.ts'
-
-/** Why a Run is pending: its `status.reason`, documented in docs/queue.md. */
-export type PendingReasonCode =
-  | 'NoWorkerAvailable'
-  | 'TenantLimit'
-  | 'ConcurrencyLimit'
-  | 'PoolLimit'
-  | 'GlobalLimit'
-  | 'NoMatchingWorker'
-  | 'PoolNotFound'
-  | 'PolicyViolation'
-  | 'WorkerStartFailed'
 
 export type PendingReason = { readonly reason: PendingReasonCode; readonly message: string }
 
@@ -153,7 +141,7 @@ function capacityReason(pool: WorkerPool, workers: number, state: StartState | u
   if (pool.spec.mode === 'External') {
     if (workers > 0) return { reason: 'NoWorkerAvailable', message: `every worker of pool ${name} is busy` }
     return {
-      reason: 'NoWorkerAvailable',
+      reason: 'NoWorkerJoined',
       message: `no worker of pool ${name} has joined; create a token for one with: oarlock token create --pool ${name}`,
     }
   }

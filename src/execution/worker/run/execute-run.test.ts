@@ -22,8 +22,14 @@ function createExecution({
   stack,
   state: ownState,
   ownPolicy = {},
+  stopCause,
   ...spec
-}: Partial<Omit<RunSpec, 'stack'>> & { stack?: Partial<StackSpec>; state?: Partial<RunStateClient>; ownPolicy?: RunPolicy }) {
+}: Partial<Omit<RunSpec, 'stack'>> & {
+  stack?: Partial<StackSpec>
+  state?: Partial<RunStateClient>
+  ownPolicy?: RunPolicy
+  stopCause?: ExecuteOptions['stopCause']
+}) {
   const name = `network-${++runCount}`
   let run = {
     metadata: { name, namespace: 'apps', uid: `uid-${name}-${process.pid}`, resourceVersion: '1' },
@@ -102,6 +108,7 @@ function createExecution({
     times: defaultLeaseTimings,
     sinceRenewalMs: () => lease.sinceRenewalMs,
     supervisor,
+    ...(stopCause && { stopCause }),
     log: {
       append: text => void logLines.push(text),
       isFull: false,
@@ -241,4 +248,16 @@ test('a failed Run whose state could not be saved reports its result and leaves 
   match(status().message ?? '', /saving its state failed too: the store is down/)
   deepEqual(calls, ['lock', 'unlock', 'abandon', 'close'])
   equal(existsSync(runDirectory), true, 'the directory with the state was removed')
+})
+
+test('a Run that must not be started takes no lock and executes nothing, and its result has the reason', async () => {
+  const detail = 'the supervisor at /cache/supervisor.sock did not respond within 15 s'
+  const { execution, phases, calls, status, runDirectory } = createExecution({
+    stack: shell('touch started'),
+    stopCause: { kind: 'SupervisorLost', detail },
+  })
+  equal(await execution.done, 'reported')
+  const { phase, reason, message, retryable } = status()
+  deepEqual([phase, reason, message, retryable], ['Failed', 'SupervisorLost', `not started: ${detail}`, true])
+  deepEqual([phases, calls, existsSync(runDirectory)], [['Failed'], ['close'], false])
 })

@@ -111,6 +111,7 @@ class RunExecution {
         isWorkersInterrupt(sinceRenewalMs(), times) && bootMs() < this.#endsByMs && this.#supervised?.isInterrupted !== true,
     })
     this.#fence = startFenceTimer({ times, sinceRenewalMs, onStep: step => this.#stopper.fence(step) })
+    if (options.stopCause) this.stop(options.stopCause)
     this.done = this.#execute()
   }
 

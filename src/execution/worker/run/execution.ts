@@ -62,6 +62,8 @@ export type ExecuteOptions = {
   /** Milliseconds since before the last successful renewal was sent (invariant 2). */
   sinceRenewalMs(): number
   supervisor: Pick<SupervisorClient, 'supervise'>
+  /** Why the Run must not be started: only its result is reported. Default: it is started. */
+  stopCause?: StopCause
   log: RunLog
   /** Receives the current version of the Run's engine; undefined if it is not installed. */
   onEngine?(engine: string, version: string | undefined): void

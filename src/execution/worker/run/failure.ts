@@ -71,6 +71,7 @@ export function failureOfStop(cause: StopCause, engineError: string | undefined)
     case 'LeaseLost':
       return failed('LeaseLost', `the worker failed to renew its Lease in time and stopped the engine${suffix}`, true)
     case 'SupervisorLost':
+      if (cause.detail !== undefined) return failed('SupervisorLost', `not started: ${cause.detail}`, true)
       return failed('SupervisorLost', `the worker failed to keep its supervisor process running and stopped the engine${suffix}`, true)
     case 'StateRejected':
       return failed(

@@ -5,7 +5,7 @@ import type { RunResult } from './run-result.ts'
 /** The first line of a Run's log. */
 export function formatStart({ metadata, spec }: Run): string {
   const options = spec.options ? ` (${formatRunOptions(spec.options)})` : ''
-  return `Run ${metadata.name}: ${spec.type}${options} of Stack ${metadata.namespace}/${spec.stackRef.name} at revision ${spec.revision}, reason ${spec.reason}`
+  return `Run ${metadata.name}: ${spec.type}${options} of Stack ${metadata.namespace}/${spec.stackRef.name} at revision ${spec.revision}, trigger ${spec.reason}`
 }
 
 /**

@@ -16,8 +16,8 @@ export type StopCause =
   | { kind: 'WorkerDrained'; because: 'GraceExpired' | 'Interrupted' | 'WorkerFailed' }
   /** The Lease could not be renewed in time (invariant 2). */
   | { kind: 'LeaseLost' }
-  /** No supervisor process can be kept running (invariant 2). */
-  | { kind: 'SupervisorLost' }
+  /** No supervisor process can be kept running (invariant 2). `detail`: none has responded, and the Run was not started. */
+  | { kind: 'SupervisorLost'; detail?: string }
   /** The state store rejects further versions from this Run, because another client holds the lock. */
   | { kind: 'StateRejected'; detail: string }
   /** The Run is no longer this worker's: it is Lost, deleted, ended, reassigned, or a newer Run has started (invariant 3). */

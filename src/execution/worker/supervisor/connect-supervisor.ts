@@ -8,6 +8,7 @@ import { makeDirectories, sha256 } from '../../../kubernetes/util/index.ts'
 import { modulePath } from '../../../kubernetes/util/worker-thread.ts'
 import { readStartTime } from '../../workspace/process/index.ts'
 import { protocolVersion } from './supervisor-protocol.ts'
+import { SupervisorUnavailableError } from './supervisor-unavailable-error.ts'
 
 /** A symlink in the supervisor's directory to the socket of the current supervisor for this version of the protocol. */
 export const currentSocketName = `supervisor.v${protocolVersion}.sock`
@@ -38,18 +39,25 @@ export function supervisorDirectory(cacheDir: string): string {
 
 /**
  * Connects to the host's supervisor; starts one if none is running.
- * @throws {Error} if none replies within 15 seconds.
+ * @param timeoutMs how long a reply is awaited. Default: 15,000.
+ * @throws {SupervisorUnavailableError} if none replies in this time.
  */
-export async function connectToSupervisor(cacheDir: string): Promise<{ socket: Socket; path: string }> {
+export async function connectToSupervisor(cacheDir: string, timeoutMs: number = startTimeoutMs): Promise<{ socket: Socket; path: string }> {
   const directory = supervisorDirectory(cacheDir)
-  const deadline = performance.now() + startTimeoutMs
+  const startedMs = performance.now()
+  const deadline = startedMs + timeoutMs
+  let cause: Error | undefined
   for (let waitMs = 2; performance.now() < deadline; waitMs = Math.min(waitMs * 1.5, 50)) {
     const found = await tryConnect(directory)
     if (found) return found
-    if (acquireStartLock(directory)) startSupervisor(directory, cacheDir)
+    if (acquireStartLock(directory))
+      startSupervisor(directory, cacheDir, error => {
+        cause = error
+      })
     await delay(waitMs)
   }
-  throw new Error(`failed to start a supervisor process for ${directory}`)
+  const address = join(directory, currentSocketName)
+  throw new SupervisorUnavailableError({ address, waitedMs: performance.now() - startedMs, cause })
 }
 
 async function tryConnect(directory: string): Promise<{ socket: Socket; path: string } | undefined> {
@@ -95,7 +103,7 @@ function acquireStartLock(directory: string): boolean {
   return false
 }
 
-function startSupervisor(directory: string, cacheDir: string): void {
+function startSupervisor(directory: string, cacheDir: string, onError: (error: Error) => void): void {
   // `detached`: in a session of its own, so that whatever ends the worker's group or terminal leaves the supervisor.
   const child = spawn(process.execPath, [...supervisorFlags, modulePath('execution/worker/supervisor/supervisor-main'), directory], {
     detached: true,
@@ -103,7 +111,7 @@ function startSupervisor(directory: string, cacheDir: string): void {
     cwd: '/',
     env: { NODE_COMPILE_CACHE: join(cacheDir, 'compile'), PATH: process.env.PATH, OARLOCK_CGROUP: process.env.OARLOCK_CGROUP },
   })
-  child.on('error', () => {})
+  child.on('error', onError)
   child.unref()
 }
 

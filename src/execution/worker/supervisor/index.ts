@@ -9,4 +9,5 @@
 export { bootMs } from './clock.ts'
 export { type SupervisedRun, SupervisorClient, type SupervisorClientOptions } from './supervisor-client.ts'
 export type { SalvageTarget, SupervisedRunSpec, SupervisorMessage, SupervisorReply, WorkerIdentity } from './supervisor-protocol.ts'
+export { SupervisorUnavailableError } from './supervisor-unavailable-error.ts'
 export { countUnsavedStates } from './unsaved-states.ts'

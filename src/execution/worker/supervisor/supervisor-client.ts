@@ -1,12 +1,14 @@
 import { closeSync, constants, openSync } from 'node:fs'
 import type { Socket } from 'node:net'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { readStartTime } from '../../workspace/process/index.ts'
 import type { FenceTimings } from '../lease/decide-fence.ts'
 import { bootMs } from './clock.ts'
-import { connectToSupervisor } from './connect-supervisor.ts'
+import { connectToSupervisor, currentSocketName, supervisorDirectory } from './connect-supervisor.ts'
 import { onJsonLines, type SupervisedRunSpec, type SupervisorReply, type WorkerIdentity } from './supervisor-protocol.ts'
 import { type RunMessage, type SessionAction, type SessionEvent, SupervisorSession } from './supervisor-session.ts'
+import { SupervisorUnavailableError } from './supervisor-unavailable-error.ts'
 
 /** Unique on this host. Not a UUID: node:crypto takes 5 ms to load. */
 const newId = (): string => `${process.pid}-${Math.random().toString(36).slice(2)}`
@@ -41,7 +43,7 @@ export class SupervisorClient {
     void this.#connect()
   }
 
-  /** Resolves when a supervisor has replied; while the worker connects to the next one, when that has. */
+  /** Resolves when a supervisor has replied, rejects with {@link SupervisorUnavailableError}; while the worker connects to the next one, when that has. */
   get ready(): Promise<void> {
     return this.#ready.promise
   }
@@ -111,10 +113,15 @@ export class SupervisorClient {
         this.#runs.get(action.reply.uid)?.handleReply(action.reply)
         return
       case 'lost':
-        this.#ready.reject(new Error('no supervisor process can be kept running'))
+        this.#ready.reject(this.#lostError())
         this.#options.onLost()
         return
     }
+  }
+
+  #lostError(): Error {
+    const address = join(supervisorDirectory(this.#options.cacheDir), currentSocketName)
+    return new SupervisorUnavailableError({ address, waitedMs: 0, problem: 'ended each time shortly after its start' })
   }
 
   async #connect(): Promise<void> {

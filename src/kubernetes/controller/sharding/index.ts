@@ -1,6 +1,6 @@
 /**
  * @module kubernetes/controller/sharding: many active replicas of an operator, one owner per key. Start reading at `ring.ts`, then
- * `decide-ring.ts` and `member-core.ts`.
+ * `decide-ring.ts` and `member-core.ts` (what is sent), `ring-member.ts` (what a process does) and `bucket-feeds.ts` (what it watches).
  * In: the Leases of the members and of the ring. Out: which buckets this process may work on at this instant, with a fencing token.
  * Deciders are pure; time is passed in. Not done here: reconciling (`controller.ts`), what a kind means.
  */

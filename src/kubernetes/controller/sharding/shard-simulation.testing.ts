@@ -1,6 +1,7 @@
 /**
  * Members of a ring on virtual time, deterministic by seed, with their server, network and sinks; one file above 400 lines, because the model of
- * a process and what is checked of it belong together. The code of the members is the real one: `MemberCore` and `Tenures`.
+ * a process and what is checked of it belong together. The code of the members is the real one: `MemberCore`, `Tenures`, `RingMember` and
+ * `BucketFeeds`; only clocks, requests and timers are simulated.
  *
  * It checks at every step that no two members believe that they own a bucket; that the fence of a sink never refuses the owner and never
  * lets an earlier one through; that a sink without a fence receives from an earlier owner at most the one call that was already begun when
@@ -10,8 +11,10 @@ import type { LeaseBody } from '../../client/index.ts'
 import type { KubeObject, NewObject } from '../../object/index.ts'
 import { Heap } from '../../util/heap.ts'
 import { bucketCount } from './bucket.ts'
+import { type BucketFeed, BucketFeeds, type FeedChange, mergeDelayMs } from './bucket-feeds.ts'
 import type { decideRing } from './decide-ring.ts'
 import { type MemberAction, MemberCore, type MemberProgress, type WriteFailure } from './member-core.ts'
+import { type MemberStep, RingMember } from './ring-member.ts'
 import { type Tenure, Tenures } from './tenures.ts'
 
 type Lease = KubeObject<LeaseBody>
@@ -45,6 +48,8 @@ export type SimulationOptions = {
   defect?: Defect | undefined
   /** Share of the calls that take up to 3 s; default 0.1. */
   longCallRate?: number
+  /** Sharded caches of each member; default 1. */
+  caches?: number
   log?(atMs: number, text: string, isRoutine: boolean): void
 }
 
@@ -299,15 +304,11 @@ export class SimulatedMember {
   #missed: Delivery[] = []
   #resumed: (() => void)[] = []
   #wakeAtMs = Number.POSITIVE_INFINITY
-  #synced = new Uint8Array(bucketCount)
-  #syncing = new Uint8Array(bucketCount)
-  #orders: unknown
-  #wasValid = false
+  readonly #member: RingMember
+  readonly #caches: SimulatedCache[] = []
   /** For how long the process was stopped since each call began. */
   #stoppedCount = 0
-  /** All work must end, and then the slot is released. */
   #isEnding = false
-  #isReleased = false
 
   constructor(simulation: ShardSimulation, name: string) {
     const { defect } = simulation.options
@@ -325,6 +326,14 @@ export class SimulatedMember {
       decideRing: defect?.decideRing,
     })
     this.tenures = new Tenures({ isValid: () => this.core.isValid(this.clockMs), releaseGraceMs })
+    for (let count = simulation.options.caches ?? 1; count > 0; count--) this.#caches.push(this.#cache())
+    this.#member = new RingMember({
+      core: this.core,
+      tenures: this.tenures,
+      caches: () => this.#caches,
+      perform: step => this.#perform(step),
+      report: defect?.report,
+    })
     this.#jumpMs = name.length * 1_000_000
   }
 
@@ -423,8 +432,8 @@ export class SimulatedMember {
     this.#isStopping = true
     this.#simulation.fault()
     this.#simulation.log(`${this.name} is stopping`)
-    this.core.leave()
-    this.#simulation.after(graceMs, () => this.#run(() => this.#endAll()))
+    this.#member.leave()
+    this.#simulation.after(graceMs, () => this.#run(() => this.#end()))
     this.wake()
   }
 
@@ -454,10 +463,7 @@ export class SimulatedMember {
   /** Asks the core what to do. */
   wake(): void {
     if (!this.isRunning) return
-    this.#follow()
-    const { actions, wakeAtMs: decideAtMs } = this.core.decide(this.clockMs)
-    this.#follow()
-    const wakeAtMs = Math.min(decideAtMs, this.tenures.abortExpired(this.clockMs).nextAtMs)
+    const { actions, wakeAtMs } = this.#member.wake(this.clockMs)
     for (const action of actions) this.#send(action)
     if (!Number.isFinite(wakeAtMs)) return
     const atMs = this.#simulation.nowMs + Math.max(0, wakeAtMs - this.clockMs)
@@ -476,73 +482,33 @@ export class SimulatedMember {
     else run()
   }
 
-  /** What the shell does after each change. */
-  #follow(): void {
-    const { core, tenures } = this
-    const isValid = core.isValid(this.clockMs)
-    const orders = isValid && !this.#isEnding ? core.orders : undefined
-    if (isValid !== this.#wasValid || orders !== this.#orders) {
-      if (isValid !== this.#wasValid)
-        this.#simulation.log(isValid ? `${this.name} has slot ${core.slot}` : `${this.name} has no slot any more`)
-      this.#wasValid = isValid
-      this.#orders = orders
-      this.#sync()
-      const { begun, ended } = tenures.apply(orders, this.clockMs)
-      if (begun.length + ended.length > 0) {
-        if (ended.length > 0) this.#simulation.log(`${this.name} stops ${ended.length} buckets`)
-        if (begun.length > 0) this.#simulation.log(`${this.name} starts ${begun.length} buckets, fence ${core.orders?.fence}`)
-        this.#simulation.beliefsChanged(this)
-      }
-      for (const bucket of begun) if (bucket % sampleEvery === 0) this.#work(bucket)
-    }
-    const progress = tenures.progress()
-    core.report(this.#simulation.options.defect?.report?.(progress) ?? progress)
-    if (core.isLost && tenures.isIdle) core.ended()
-    if (this.#isEnding || (this.#isStopping && core.isDrained(this.clockMs))) this.#endAll()
+  /** As the process does. */
+  #perform({ slot, wanted, ended, begun, isDrained }: MemberStep): void {
+    if (slot) this.#simulation.log(slot === 'claimed' ? `${this.name} has slot ${this.core.slot}` : `${this.name} has no slot any more`)
+    if (ended.length > 0) this.#simulation.log(`${this.name} stops ${ended.length} buckets`)
+    if (begun.length > 0) this.#simulation.log(`${this.name} starts ${begun.length} buckets, fence ${this.core.orders?.fence}`)
+    if (begun.length + ended.length > 0) this.#simulation.beliefsChanged(this)
+    if (wanted) for (const cache of this.#caches) cache.setWanted(wanted)
+    for (const bucket of begun) if (bucket % sampleEvery === 0) this.#work(bucket)
+    // The manager ends the rest as soon as the others have the buckets.
+    if (isDrained && !this.#isEnding) this.#simulation.after(0, () => this.#run(() => this.#end()))
   }
 
-  #endAll(): void {
-    if (!this.#isEnding) {
-      this.#isEnding = true
-      this.tenures.apply(undefined, this.clockMs)
-      this.#simulation.beliefsChanged(this)
-    }
-    if (this.tenures.isIdle && !this.core.hasLeft && !this.#isReleased) {
-      this.#isReleased = true
-      this.core.release()
-      this.#simulation.after(0, () => this.#run(() => this.wake()))
-    }
+  #end(): void {
+    this.#isEnding = true
+    this.#member.end()
+    this.wake()
   }
 
-  /** A second watch for the buckets that are missing; what is not wanted any more is dropped. */
-  #sync(): void {
-    const wanted = this.core.orders?.wanted
-    if (!wanted) return
-    const missing: number[] = []
-    for (let bucket = 0; bucket < bucketCount; bucket++) {
-      if (wanted[bucket] === 0) this.#synced[bucket] = 0
-      else if (this.#synced[bucket] === 0 && this.#syncing[bucket] === 0) missing.push(bucket)
-    }
-    for (const bucket of missing) this.#syncing[bucket] = 1
-    if (missing.length === 0) return
-    const attempt = () =>
-      this.#simulation.after(20 + this.#simulation.random() * 400, () =>
-        this.#run(() => {
-          if (this.#isCutOff) {
-            this.#simulation.after(1_000, () => this.#run(attempt))
-            return
-          }
-          for (const bucket of missing) {
-            this.#syncing[bucket] = 0
-            if (this.core.orders?.wanted[bucket] === 1) this.#synced[bucket] = 1
-          }
-          this.tenures.setSynced(this.#synced)
-          // As after new orders.
-          this.#orders = undefined
-          this.wake()
-        }),
-      )
-    attempt()
+  #cache(): SimulatedCache {
+    return new SimulatedCache({
+      violated: text => this.#simulation.violated(`${this.name}: ${text}`),
+      version: () => this.#simulation.list().resourceVersion,
+      after: (ms, run) => this.#simulation.after(ms, () => this.#run(run)),
+      listMs: () => 20 + this.#simulation.random() * 400,
+      isCutOff: () => this.#isCutOff,
+      onSynced: () => this.wake(),
+    })
   }
 
   #send(action: MemberAction): void {
@@ -640,6 +606,77 @@ export class SimulatedMember {
   }
 }
 
+type SimulatedCacheOptions = {
+  violated(text: string): void
+  /** Of the server. */
+  version(): string
+  /** Runs while the process does. */
+  after(ms: number, run: () => void): void
+  listMs(): number
+  isCutOff(): boolean
+  onSynced(): void
+}
+
+/** A cache whose lists take time, and fail while the network of its process is cut. */
+class SimulatedCache {
+  readonly #options: SimulatedCacheOptions
+  readonly #feeds = new BucketFeeds()
+  #changes = 0
+
+  constructor(options: SimulatedCacheOptions) {
+    this.#options = options
+  }
+
+  get synced(): Uint8Array {
+    return this.#feeds.synced
+  }
+
+  setWanted(wanted: Uint8Array<ArrayBuffer>): void {
+    this.#feeds.setWanted(wanted)
+    this.#perform(this.#feeds.adjust())
+    this.#mergeLater()
+  }
+
+  #mergeLater(): void {
+    const change = ++this.#changes
+    this.#options.after(mergeDelayMs, () => {
+      if (change === this.#changes) this.#perform(this.#feeds.merge())
+    })
+  }
+
+  #perform({ started }: FeedChange): void {
+    if (started && !started.resumed) this.#list(started, this.#options.listMs())
+    this.#check()
+  }
+
+  #list(feed: BucketFeed, afterMs: number): void {
+    this.#options.after(afterMs, () => {
+      if (!this.#feeds.open.has(feed)) return
+      if (this.#options.isCutOff()) {
+        this.#list(feed, 1_000)
+        return
+      }
+      if (!this.#feeds.received(feed, this.#options.version())) return
+      this.#mergeLater()
+      this.#check()
+      this.#options.onSynced()
+    })
+  }
+
+  /** Each wanted bucket is in exactly one watch, and no other bucket is in one. */
+  #check(): void {
+    const { wanted, synced, open } = this.#feeds
+    for (let bucket = 0; bucket < bucketCount; bucket++) {
+      let watches = 0
+      for (const { buckets } of open) watches += buckets[bucket]!
+      if (watches !== wanted[bucket] || synced[bucket]! > wanted[bucket]!) {
+        this.#options.violated(`bucket ${bucket} is in ${watches} watches, wanted ${wanted[bucket]}, synced ${synced[bucket]}`)
+        return
+      }
+    }
+  }
+}
+
 /** A small generator of random numbers by seed. */
 function mulberry32(seed: number): () => number {
   let state = seed >>> 0
@@ -670,7 +707,14 @@ const faults = [
 /** One history of faults by its seed; returns the simulation, with its violations. */
 export function simulateFaults(seed: number, defect?: Defect, log?: SimulationOptions['log']): ShardSimulation {
   const size = 2 + (seed % 4)
-  const simulation = new ShardSimulation({ seed, members: size, slots: size + (seed % 3 === 0 ? 1 : 0), defect, ...(log && { log }) })
+  const simulation = new ShardSimulation({
+    seed,
+    members: size,
+    slots: size + (seed % 3 === 0 ? 1 : 0),
+    caches: 1 + (seed % 2),
+    defect,
+    ...(log && { log }),
+  })
   const { random } = simulation
   let started = 0
   let slotDeletedMs = Number.NEGATIVE_INFINITY

@@ -2,10 +2,11 @@ import { randomBytes } from 'node:crypto'
 import { bootClock, type Client, type Clock, type LeaseBody, leaseResource, listWatch } from '../../client/index.ts'
 import { isReason, type KubeObject } from '../../object/index.ts'
 import { coerceError, type Log } from '../../util/log.ts'
-import { type Buckets, bucketCount, bucketOf } from './bucket.ts'
+import { type Buckets, bucketOf } from './bucket.ts'
 import { ringLabel } from './lease-names.ts'
-import { type MemberAction, MemberCore, type MemberOrders, type WriteFailure } from './member-core.ts'
+import { type MemberAction, MemberCore, type WriteFailure } from './member-core.ts'
 import { type ShardOptions, type ShardSettings, shardSettingsOf } from './options.ts'
+import { type MemberStep, RingMember } from './ring-member.ts'
 import { type ShardView, shardViewOf } from './shard-view.ts'
 import { ShardedSource, type ShardedSourceOptions } from './sharded-source.ts'
 import { type Tenure, Tenures } from './tenures.ts'
@@ -42,8 +43,8 @@ export type ShardCounts = {
 }
 
 /**
- * This process as a member of a ring: executes what `MemberCore` decides, fills the caches of sharded controllers, and lets work begin and end
- * as the ring orders. Needs the rights to get, list, watch, create and update Leases in its namespace.
+ * This process as a member of a ring: executes what `MemberCore` and `RingMember` decide, fills the caches of sharded controllers, and lets work
+ * begin and end as the ring orders. Needs the rights to get, list, watch, create and update Leases in its namespace.
  */
 export class Shards {
   readonly settings: ShardSettings
@@ -52,21 +53,17 @@ export class Shards {
   readonly #clock: Clock
   readonly #core: MemberCore
   readonly #tenures: Tenures
+  readonly #member: RingMember
   readonly #sources = new Set<ShardedSource>()
   readonly #followers = new Set<ShardFollower>()
   #signal: AbortSignal | undefined
-  #orders: MemberOrders | undefined
-  #wasValid = false
   #hasChanged = false
-  #isEnding = false
-  #isReleased = false
   #timer: NodeJS.Timeout | undefined
   #gained = 0
   #lost = 0
   #lastError: Error | undefined
   readonly #left = Promise.withResolvers<void>()
   readonly #drained = Promise.withResolvers<void>()
-  #isLeaving = false
 
   /** @throws {RangeError} for an option that is out of range. */
   constructor(options: ShardOptions, parts: ShardsParts) {
@@ -78,6 +75,12 @@ export class Shards {
     this.#log = parts.log.child({ ring: settings.name, member: processName })
     this.#core = new MemberCore({ ...settings, processName, random: parts.random ?? Math.random, wallMs: Date.now })
     this.#tenures = new Tenures({ isValid: () => this.#core.isValid(this.#clock.nowMs()), releaseGraceMs: settings.releaseGraceMs })
+    this.#member = new RingMember({
+      core: this.#core,
+      tenures: this.#tenures,
+      caches: () => this.#sources,
+      perform: step => this.#perform(step),
+    })
   }
 
   /** The slot that this process has; undefined while it waits for one. */
@@ -128,7 +131,7 @@ export class Shards {
     const end = this.#tenures.begin(tenure)
     return () => {
       const isLast = end()
-      if (isLast || this.#isEnding || this.#core.isLost) this.#changed()
+      if (isLast || this.#member.awaitsEnd) this.#changed()
     }
   }
 
@@ -136,7 +139,8 @@ export class Shards {
   source(options: Omit<ShardedSourceOptions, 'onSynced'>): ShardedSource {
     const source = new ShardedSource({ ...options, onSynced: () => this.#changed() })
     this.#sources.add(source)
-    if (this.#orders) source.setWanted(this.#orders.wanted)
+    const { orders } = this.#member
+    if (orders) source.setWanted(orders.wanted)
     return source
   }
 
@@ -182,14 +186,13 @@ export class Shards {
     clearTimeout(this.#timer)
     watching.abort()
     signal.removeEventListener('abort', onAbort)
-    this.#apply(undefined)
+    this.abort()
     await watch
   }
 
   /** Lets the other members take the buckets of this one, which works on what it has meanwhile. Resolves when it has none, or after `timeoutMs`. */
   async leave(timeoutMs: number): Promise<void> {
-    this.#isLeaving = true
-    this.#core.leave()
+    this.#member.leave()
     this.#changed()
     const timeout = setTimeout(() => this.#drained.resolve(), timeoutMs)
     await this.#drained.promise
@@ -198,7 +201,7 @@ export class Shards {
 
   /** Nothing may begin any more. When all work has ended, the slot is released; resolves then, or after `timeoutMs`. */
   async release(timeoutMs: number): Promise<void> {
-    this.#isEnding = true
+    this.#member.end()
     this.#changed()
     const timeout = setTimeout(() => this.#left.resolve(), timeoutMs)
     await this.#left.promise
@@ -207,8 +210,8 @@ export class Shards {
 
   /** Aborts all work: its grace period has expired. */
   abort(): void {
-    this.#isEnding = true
-    this.#apply(undefined)
+    this.#member.end()
+    this.#member.follow(this.#clock.nowMs())
   }
 
   /** Coalesces what happens in one turn of the event loop. */
@@ -223,13 +226,9 @@ export class Shards {
 
   #wake(): void {
     if (!this.#signal || this.#signal.aborted) return
-    this.#follow()
     const nowMs = this.#clock.nowMs()
-    const { actions, wakeAtMs: decideAtMs } = this.#core.decide(nowMs)
-    this.#follow()
-    const { aborted, nextAtMs } = this.#tenures.abortExpired(nowMs)
+    const { actions, aborted, wakeAtMs } = this.#member.wake(nowMs)
     if (aborted.length > 0) this.#log.warn({ buckets: aborted }, 'aborting reconciles of buckets that move to another member')
-    const wakeAtMs = Math.min(decideAtMs, nextAtMs)
     for (const action of actions) void this.#send(action)
     if (this.#core.hasLeft) this.#left.resolve()
     clearTimeout(this.#timer)
@@ -237,35 +236,10 @@ export class Shards {
     if (Number.isFinite(wakeAtMs)) this.#timer = setTimeout(() => this.#wake(), Math.max(1, Math.min(wakeAtMs - nowMs + 1, 60_000)))
   }
 
-  /** Does what the ring orders, and reports how far it has come. */
-  #follow(): void {
-    const nowMs = this.#clock.nowMs()
-    const core = this.#core
-    const isValid = core.isValid(nowMs)
-    if (isValid !== this.#wasValid) {
-      this.#wasValid = isValid
-      if (isValid) this.#log.info({ slot: core.slot }, 'claimed a slot')
-      else if (!this.#isReleased) this.#log.error({}, 'lost the slot: its Lease was not renewed in time, or another process changed it')
-    }
-    this.#apply(isValid && !this.#isEnding ? core.orders : undefined)
-    core.report(this.#tenures.progress())
-    if (core.isLost && this.#tenures.isIdle) core.ended()
-    if (this.#isLeaving && core.isDrained(nowMs)) this.#drained.resolve()
-    if (this.#isEnding && !this.#isReleased && this.#tenures.isIdle) {
-      this.#isReleased = true
-      core.release()
-    }
-  }
-
-  #apply(orders: MemberOrders | undefined): void {
-    const isNew = orders !== this.#orders
-    this.#orders = orders
-    const synced = new Uint8Array(bucketCount).fill(1)
-    for (const source of this.#sources) for (let bucket = 0; bucket < bucketCount; bucket++) synced[bucket]! &= source.synced[bucket]!
-    this.#tenures.setSynced(synced)
-    const { begun, ended } = this.#tenures.apply(orders, this.#clock.nowMs())
-    // After work has ended: what leaves a cache must not look deleted. A new session keeps the caches until the ring has it.
-    if (isNew && orders?.isMember) for (const source of this.#sources) source.setWanted(orders.wanted)
+  #perform({ slot, wanted, ended, begun, isDrained }: MemberStep): void {
+    if (slot === 'claimed') this.#log.info({ slot: this.#core.slot }, 'claimed a slot')
+    if (slot === 'lost') this.#log.error({}, 'lost the slot: its Lease was not renewed in time, or another process changed it')
+    if (wanted) for (const source of this.#sources) source.setWanted(wanted)
     this.#gained += begun.length
     this.#lost += ended.length
     if (ended.length > 0) for (const follower of this.#followers) follower.ended(ended)
@@ -274,6 +248,7 @@ export class Shards {
       const version = this.#core.ringVersion
       this.#log.info({ version, gained: begun.length, lost: ended.length, buckets: this.#tenures.active.length }, 'buckets changed')
     }
+    if (isDrained) this.#drained.resolve()
   }
 
   async #send(action: MemberAction): Promise<void> {

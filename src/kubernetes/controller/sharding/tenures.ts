@@ -1,4 +1,4 @@
-import { type Buckets, bucketCount, bucketsWhere } from './bucket.ts'
+import { type Buckets, bucketCount } from './bucket.ts'
 import type { MemberOrders, MemberProgress } from './member-core.ts'
 import { NotOwnerError } from './not-owner-error.ts'
 
@@ -40,8 +40,10 @@ export class Tenures {
   /** Tenures that must end and still have work, with those that were lost with the Lease. */
   readonly #ending = new Set<Held>()
   /** 1 for buckets that all caches have. */
-  #synced = new Uint8Array(bucketCount)
+  readonly #synced = new Uint8Array(bucketCount)
   #orders: MemberOrders | undefined
+  /** Whether nothing has changed since {@link apply} that it depends on, but for its orders. */
+  #isApplied = false
   #prepared: Pick<MemberProgress, 'ring' | 'prepared'> = { ring: '', prepared: 0 }
 
   constructor({ isValid, releaseGraceMs }: TenuresOptions) {
@@ -65,8 +67,10 @@ export class Tenures {
   }
 
   /** The buckets that the caches have from now on. */
-  setSynced(synced: Uint8Array<ArrayBuffer>): void {
-    this.#synced = synced
+  setSynced(synced: Uint8Array): void {
+    if (Buffer.compare(synced, this.#synced) === 0) return
+    this.#synced.set(synced)
+    this.#isApplied = false
   }
 
   /**
@@ -74,6 +78,8 @@ export class Tenures {
    * may begin now, and those that ended with work still running.
    */
   apply(orders: MemberOrders | undefined, nowMs: number): { begun: Buckets; ended: Buckets } {
+    if (this.#isApplied && orders === this.#orders) return { begun: [], ended: [] }
+    this.#isApplied = true
     this.#orders = orders
     const ended: number[] = []
     for (const [bucket, tenure] of this.#held) {
@@ -98,7 +104,7 @@ export class Tenures {
       this.#held.set(bucket, this.#tenure(bucket, orders))
       begun.push(bucket)
     }
-    const isPrepared = bucketsWhere(bucket => orders.wanted[bucket] === 1 && this.#synced[bucket] === 0).length === 0
+    const isPrepared = orders.wanted.every((flag, bucket) => flag === 0 || this.#synced[bucket] === 1)
     if (isPrepared) this.#prepared = { ring: orders.ringUid, prepared: orders.version }
     return { begun, ended }
   }
@@ -139,7 +145,9 @@ export class Tenures {
       if (hasEnded) return false
       hasEnded = true
       held.running--
-      return held.running === 0 && this.#ending.delete(held)
+      const isLast = held.running === 0 && this.#ending.delete(held)
+      if (isLast) this.#isApplied = false
+      return isLast
     }
   }
 

@@ -10,38 +10,67 @@ export const budgetResource = describeResource<BudgetBody>({
 })
 
 /** What the controllers cache of them. */
-export const budgetSelection = { labelSelector: labels.pool }
+export const budgetSelection = {
+  labelSelector: labels.pool,
+  indexes: { pool: ({ metadata }: Budget) => [metadata.labels?.[labels.pool] ?? ''] },
+}
 
 export const budgetName = (pool: string) => `oarlock-busy-${pool}`
 
+const managedBy = 'app.kubernetes.io/managed-by'
+
 /**
  * The PodDisruptionBudget of a pool in a namespace: no busy worker may be evicted. The number is higher than that of any pool, because a percentage
- * or `maxUnavailable` needs an owner with a size. The pool owns it, so it is deleted with the pool.
+ * or `maxUnavailable` needs an owner with a size. Nothing owns it: the garbage collector would delete it with the pool, whose busy workers finish their Runs.
  */
-export const busyWorkersBudget = (pool: { readonly name: string; readonly uid: string }, namespace: string, poolLabel: string) => ({
-  metadata: {
-    name: budgetName(pool.name),
-    namespace,
-    labels: { [labels.pool]: pool.name, 'app.kubernetes.io/managed-by': 'oarlock' },
-    ownerReferences: [{ apiVersion: 'oarlock.dev/v1alpha1', kind: 'WorkerPool', name: pool.name, uid: pool.uid }],
-  },
-  spec: { minAvailable: 1_000_000, selector: { matchLabels: { [poolLabel]: pool.name, [labels.busy]: 'true' } } },
+export const busyWorkersBudget = (pool: string, namespace: string, poolLabel: string) => ({
+  metadata: { name: budgetName(pool), namespace, labels: { [labels.pool]: pool, [managedBy]: 'oarlock' } },
+  spec: { minAvailable: 1_000_000, selector: { matchLabels: { [poolLabel]: pool, [labels.busy]: 'true' } } },
 })
 
 /**
  * Compares the PodDisruptionBudget of a server with the wanted one.
- * @returns what replaces it, with its other labels and annotations; undefined if it protects the pool: with exactly this spec, and only as long as
- * this pool exists. One that a pool of the same name left behind would be deleted by the garbage collector.
+ * @returns what replaces it, with its other labels and annotations; undefined if it protects the pool: with exactly this spec, and without an owner,
+ * with which it would be deleted, such as one of an earlier version.
  */
 export function replaceBudget(found: Budget, wanted: ReturnType<typeof busyWorkersBudget>): Budget | undefined {
   const { metadata, spec } = wanted
-  const [owner, ...otherOwners] = found.metadata.ownerReferences ?? []
   const hasLabels = Object.entries(metadata.labels).every(([key, value]) => found.metadata.labels?.[key] === value)
-  const isOwned = otherOwners.length === 0 && owner?.uid === metadata.ownerReferences[0]?.uid
-  if (hasLabels && isOwned && isDeepStrictEqual(found.spec, spec)) return undefined
-  return {
-    ...found,
-    metadata: { ...found.metadata, labels: { ...found.metadata.labels, ...metadata.labels }, ownerReferences: metadata.ownerReferences },
-    spec,
+  const isOwned = (found.metadata.ownerReferences ?? []).length > 0
+  if (hasLabels && !isOwned && isDeepStrictEqual(found.spec, spec)) return undefined
+  const { ownerReferences: _, ...present } = found.metadata
+  return { ...found, metadata: { ...present, labels: { ...present.labels, ...metadata.labels } }, spec }
+}
+
+export type BudgetInput = {
+  /** Of this name and namespace. */
+  readonly found: Budget | undefined
+  /** A Pod of a worker that has not ended: the name of its pool, and the label that names it. */
+  readonly worker: { readonly pool: string; readonly poolLabel: string } | undefined
+  readonly hasPool: (name: string) => boolean
+  readonly namespace: string
+}
+
+export type BudgetDecision =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'create'; readonly budget: ReturnType<typeof busyWorkersBudget> }
+  | { readonly kind: 'replace'; readonly budget: Budget }
+  /** At exactly this version. */
+  | { readonly kind: 'delete'; readonly budget: Budget }
+
+/**
+ * Decides what to do with the PodDisruptionBudget of a pool in a namespace. It exists from the first Pod on, and is deleted when the pool has been deleted
+ * and its last worker has ended. One with its name and another label is of a user, and remains while it is not needed.
+ */
+export function decideBudget({ found, worker, hasPool, namespace }: BudgetInput): BudgetDecision {
+  if (worker) {
+    const wanted = busyWorkersBudget(worker.pool, namespace, worker.poolLabel)
+    if (!found) return { kind: 'create', budget: wanted }
+    const replacement = replaceBudget(found, wanted)
+    return replacement ? { kind: 'replace', budget: replacement } : { kind: 'none' }
   }
+  const { name, labels: own = {}, deletionTimestamp } = found?.metadata ?? {}
+  const pool = own[labels.pool]
+  const isOurs = pool !== undefined && name === budgetName(pool) && own[managedBy] === 'oarlock'
+  return found && isOurs && !hasPool(pool) && deletionTimestamp === undefined ? { kind: 'delete', budget: found } : { kind: 'none' }
 }

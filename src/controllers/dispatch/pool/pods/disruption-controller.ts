@@ -11,7 +11,7 @@ import {
 import { controller, type Manager, watching } from '../../../../kubernetes/controller/index.ts'
 import { describeResource, isReason, type JsonObject, type KubeObject, objectKey } from '../../../../kubernetes/object/index.ts'
 import { budgetController } from './budget-controller.ts'
-import { budgetName } from './busy-workers-budget.ts'
+import { budgetName, budgetResource, budgetSelection } from './busy-workers-budget.ts'
 import { decideDisruption } from './decide-disruption.ts'
 import { isWorkerPod } from './is-worker-pod.ts'
 import { type Pod, type PodBody, podResource } from './pod.ts'
@@ -120,8 +120,14 @@ export function addDisruptionController(manager: Manager, { monotonicMs }: Disru
     },
   })
   manager.add(disruption)
-  const isProtected = (pod: Pod) => !isEnding(pod) && isOwn(pod)
-  manager.add(budgetController({ podSelections: [poolPods, deploymentPods], podCaches, pools, isProtected, poolLabelOf, budgetKeyOf }))
+  const budgets = manager.informer(budgetResource, budgetSelection)
+  // Of a deleted pool only Pods whose worker is known count: a user could create one that names any pool and any worker.
+  const isProtected = (pod: Pod) =>
+    !isEnding(pod) && isOwn(pod) && (pools.get(poolNameOf(pod)) !== undefined || workerOf(pod) !== undefined)
+  const podsOf = ({ metadata, status }: KubeObject<Pick<Worker, 'spec' | 'status'>>) =>
+    podsBy('name', metadata.name).concat(status?.host ? podsBy('name', status.host) : [])
+  const podSelections = [poolPods, deploymentPods]
+  manager.add(budgetController({ podSelections, podCaches, budgets, pools, isProtected, podsOf, poolLabelOf, budgetKeyOf }))
 }
 
 const poolLabelOf = ({ metadata }: Pod) => (metadata.labels?.[labels.pool] ? labels.pool : labels.poolDeployment)

@@ -62,6 +62,7 @@ test('keeps the template except for the fields that make it a worker of this poo
     OARLOCK_LABELS: 'gpu=a100',
     OARLOCK_WORKER_NAME: 'gpu-1',
     OARLOCK_WORKER_UID: 'uid-gpu-1',
+    OARLOCK_DEREGISTERED_BY: 'Controller',
     OARLOCK_ISOLATION: 'Pod',
     OARLOCK_POOL: 'gpu',
     OARLOCK_POOL_SETTINGS: 'complete',
@@ -128,7 +129,7 @@ for (const [what, spec, message] of [
 
 test('the Worker says where its Pod is, and its pool does not own it, whose deletion would end its Run', () => {
   const { metadata, spec } = makeWorker(pool, 'gpu-1')
-  deepEqual(metadata.labels, { gpu: 'a100', 'oarlock.dev/pool': 'gpu' })
+  deepEqual(metadata.labels, { gpu: 'a100', 'oarlock.dev/pool': 'gpu', 'oarlock.dev/worker': 'gpu-1' })
   deepEqual(spec, {
     pool: 'gpu',
     slots: 2,

@@ -47,7 +47,7 @@ export function makeWorker(pool: WorkerPool, name: string, purpose?: WorkerPurpo
   return {
     metadata: {
       name,
-      labels: { ...templateLabels(pool), [labels.pool]: pool.metadata.name },
+      labels: { ...templateLabels(pool), [labels.pool]: pool.metadata.name, [labels.worker]: name },
     },
     spec: {
       ...{ pool: pool.metadata.name, slots, lifecycle, start: true, pod },
@@ -102,6 +102,8 @@ export function makeWorkerPod({ pool, worker, environment }: WorkerPodInput) {
     // Dispatch assigns Runs of one trust domain only (`placement/trust-domain.ts`).
     OARLOCK_ISOLATION: 'Pod',
     OARLOCK_WORKER_UID: uid,
+    // Several are deleted with one request (`../ended-workers.ts`).
+    OARLOCK_DEREGISTERED_BY: 'Controller',
     // Its ServiceAccount reads Runs of this namespace only.
     ...(namespace !== podNamespace(pool) && { OARLOCK_RUN_NAMESPACE: namespace }),
     ...environment,

@@ -37,12 +37,13 @@ export class CollectionSchedule {
 
 /**
  * Collects garbage while the process is idle, so that memory from a burst of work is returned to the operating system: V8 collects on
- * allocation, and an idle process allocates almost nothing. Measured with 1,000 Stacks after their Runs, when their history had expired: 17 MB of 172 MB.
+ * allocation, and an idle process allocates almost nothing. Call it once, when the process is ready; it takes 0.1 to 0.6 s each time, 10, 20, 40 … s
+ * and then every 10 minutes after the last work. `historyBytes` is what expires with time alone, and is collected immediately; default: nothing.
+ * Measured with 1,000 Stacks after their Runs, when their history had expired: 17 MB of 172 MB; one of five sharded controllers with 15,200 objects: 10 MB of 129 MB.
  * Returns a function that stops it.
  */
-export function collectGarbageWhenIdle(historyBytes: () => number): () => void {
-  setFlagsFromString('--expose-gc')
-  const collect = runInNewContext('gc') as (options: object) => void
+export function collectGarbageWhenIdle(historyBytes: () => number = () => 0): () => void {
+  const collect = garbageCollector()
   const schedule = new CollectionSchedule()
   let before = performance.eventLoopUtilization()
   const timer = setInterval(() => {
@@ -50,11 +51,17 @@ export function collectGarbageWhenIdle(historyBytes: () => number): () => void {
     const { utilization } = performance.eventLoopUtilization(now, before)
     before = now
     if (!schedule.isDue(utilization, historyBytes())) return
-    // Collects until nothing more is freed, compacts pages, and drops bytecode that has not been used lately.
-    collect({ type: 'major', execution: 'sync', flavor: 'last-resort' })
+    collect()
     // The collection is no work.
     before = performance.eventLoopUtilization()
   }, checkIntervalMs)
   timer.unref()
   return () => clearInterval(timer)
+}
+
+/** Returns a function that collects until nothing more is freed, compacts pages, and drops bytecode that has not been used lately. */
+export function garbageCollector(): () => void {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as (options: object) => void
+  return () => collect({ type: 'major', execution: 'sync', flavor: 'last-resort' })
 }
