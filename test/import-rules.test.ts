@@ -118,6 +118,7 @@ const serverMayImport: Record<string, readonly string[]> = {
 /** Entry points of a module other than its index, each with its reason. */
 const entryPoints: Record<string, string> = {
   'kubernetes/util/check-node-version.ts': 'published entry points import it before everything else',
+  'kubernetes/util/boot-clock.ts': 'the supervisor process must stay small: it needs a clock only',
   'kubernetes/util/worker-thread.ts': 'the supervisor process must stay small: it needs the path of a module only',
   'execution/workspace/process/index.ts': 'the supervisor process must stay small: it only starts and kills processes',
   'execution/workspace/run-directory.ts': 'the supervisor process must stay small: it removes the directories of Runs',

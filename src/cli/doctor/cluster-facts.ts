@@ -16,7 +16,13 @@ export type LeaseFact = {
   readonly renewedAtMs: number
   readonly durationMs: number
 }
-export type EndpointFact = { readonly role: string; readonly url: string | undefined; readonly unreachable: string | undefined }
+export type EndpointFact = {
+  readonly role: string
+  readonly url: string | undefined
+  /** It is published with a certificate authority; else those of the system apply. Default: no. */
+  readonly hasCa?: boolean
+  readonly unreachable: string | undefined
+}
 export type PoolFact = { readonly name: string; readonly reason: string; readonly message: string }
 export type ComponentFact = { readonly name: string; readonly missing: readonly string[] }
 type CrdFact = { readonly kind: 'current' | 'newer' | 'older' | 'missing'; readonly text: string }
@@ -236,7 +242,8 @@ async function readEndpoints(client: Client): Promise<EndpointFact[]> {
   return await Promise.all(
     endpointRoles.map(async role => {
       const endpoint = await readEndpoint(client, role)
-      return { role, url: endpoint?.url, unreachable: endpoint && (await unreachable(endpoint.url, endpoint.caCertificate)) }
+      const { url, caCertificate } = endpoint ?? {}
+      return { role, url, hasCa: caCertificate !== undefined, unreachable: url && (await unreachable(url, caCertificate)) }
     }),
   )
 }

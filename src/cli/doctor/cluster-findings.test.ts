@@ -136,6 +136,20 @@ const cases: Case[] = [
     'warning',
     /ECONNREFUSED$/,
   ],
+  [
+    'an address whose certificate another CA has issued',
+    { endpoints: { value: [{ ...endpoint('stores'), hasCa: true, unreachable: 'SELF_SIGNED_CERT_IN_CHAIN' }] } },
+    'address stores',
+    'problem',
+    /^https:\/\/stores has a certificate which is not by the CA in ca\.crt of ConfigMap oarlock-system\/oarlock-endpoint-stores: SELF_SIGNED/,
+  ],
+  [
+    'an address without a published CA',
+    { endpoints: { value: [{ ...endpoint('queue'), unreachable: 'DEPTH_ZERO_SELF_SIGNED_CERT' }] } },
+    'address queue',
+    'problem',
+    /by a CA that this machine does not know, and there is no ca\.crt of ConfigMap oarlock-system\/oarlock-endpoint-queue: DEPTH_ZERO/,
+  ],
   ['no leader', { leader: { value: undefined } }, 'controllers', 'problem', /^no controller leads$/],
   [
     'a leader that has not renewed',
@@ -230,4 +244,61 @@ test('a fact that is not known is a warning, and never ok', () => {
     )
     deepEqual([name, details.map(({ state }) => state)], [name, ['warning']])
   }
+})
+
+/** A cluster before the installation. */
+const empty: ClusterFacts = {
+  ...healthy,
+  ...{ crds: { value: { kind: 'missing', text: 'lacks the CRDs stacks.oarlock.dev' } }, claims: { value: [] } },
+  manifests: { value: { ...differences, missing: Array.from({ length: 60 }, (_, index) => `ClusterRole/${index}`) } },
+  components: { value: [{ name: 'stores', missing: ['get runs'] }] },
+  podSecurity: { value: new Map() },
+  endpoints: { value: ['stores', 'join', 'queue'].map(role => ({ role, url: undefined, unreachable: undefined })) },
+  ...{ leader: { value: undefined }, podBindings: unknown, pools: unknown },
+}
+
+test('a cluster without Oarlock has one problem, which states how to install it, and the findings that an installation needs', () => {
+  const findings = clusterFindings(empty)
+  deepEqual(
+    findings.map(({ what, state }) => `${what} ${state}`),
+    ['server version ok', 'clock ok', 'Oarlock problem', 'your rights ok', 'storage ok', 'nodes ok'],
+  )
+  const { detail, fix } = findings.find(({ what }) => what === 'Oarlock')!
+  match(detail, /^not installed: the server lacks the CRDs stacks\.oarlock\.dev, and 60 of 60 roles, bindings and policies$/)
+  match(fix ?? '', /^helm install oarlock .* docs\/install-kubernetes\.md/)
+  match(
+    clusterFindings({ ...empty, isEmbedded: true }).find(({ what }) => what === 'Oarlock')?.fix ?? '',
+    /^oarlock manifests --no-policies/,
+  )
+})
+
+for (const [name, facts] of [
+  ['whose controllers run', { leader: healthy.leader }],
+  ['whose stores have an address', { endpoints: healthy.endpoints }],
+] as const)
+  test(`an installation ${name} and whose CRDs are missing is checked in detail`, () => {
+    const whats = clusterFindings({ ...empty, ...facts }).map(({ what }) => what)
+    ok(whats.includes('CRDs') && !whats.includes('Oarlock'), whats.join(', '))
+  })
+
+test('of a server that is not reached only that is reported, and with an unknown CA where its CA is', () => {
+  const crds = { unknown: 'connect ECONNREFUSED' }
+  const [finding, ...others] = clusterFindings({ ...healthy, crds, version: { unknown: 'connect ECONNREFUSED' } })
+  deepEqual([finding?.what, finding?.fix, others.length], ['server version', 'check --kubeconfig and the network', 0])
+  const [untrusted] = clusterFindings({ ...healthy, crds, version: { unknown: 'GET /version: SELF_SIGNED_CERT_IN_CHAIN' } })
+  match(untrusted?.fix ?? '', /^set certificate-authority-data .* kube-root-ca\.crt/)
+})
+
+test('the fix of a certificate that is not trusted names the file or Secret of the CA', () => {
+  const fixOf = (role: string, base: ClusterFacts) => {
+    const endpoints = { value: [{ ...endpoint(role), hasCa: true, unreachable: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' }] }
+    return clusterFindings({ ...base, endpoints }).find(({ what }) => what === `address ${role}`)?.fix ?? ''
+  }
+  match(
+    fixOf('stores', healthy),
+    /^expected: the CA that oarlock stores keeps in its --data, or ca\.crt of Secret oarlock-system\/oarlock-stores-tls/,
+  )
+  match(fixOf('stores', apart), /or the file of its --tls-ca-file;/)
+  match(fixOf('join', healthy), /^expected: the CA that oarlock join-service keeps in its --data; restart/)
+  match(fixOf('queue', healthy), /^expected: the CA that oarlock controller keeps in its --data; restart/)
 })

@@ -8,6 +8,9 @@ const expiringMs = 24 * 3_600_000
 /** A kubelet renews every 10 s, a worker more often; the controller of nodes waits 40 s. */
 const staleNodeMs = 40_000
 const maxNames = 3
+const nodeFix = 'check the kubelet and the clock of the node'
+/** Codes of Node for a certificate of an authority that is not known. */
+const untrusted = /SELF_SIGNED_CERT|UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER|CERT_UNTRUSTED|CERT_SIGNATURE_FAILURE/
 const install = 'oarlock manifests | kubectl apply --server-side -f -, or helm upgrade --install oarlock charts/oarlock -n oarlock-system'
 
 /** How to install what is missing. */
@@ -18,6 +21,47 @@ function installOf({ isEmbedded, servesRoles }: ClusterFacts): string {
 
 /** Whether a cluster has what Oarlock needs. Pure: `facts` has the clock of the server. */
 export function clusterFindings(facts: ClusterFacts): Finding[] {
+  // Everything else would only be not known, for the same reason.
+  if ('unknown' in facts.version && 'unknown' in facts.crds) return [versionFinding(facts)]
+  return isInstalled(facts) ? installationFindings(facts) : beforeInstallation(facts)
+}
+
+/** Any part: an installation of which something is missing is checked in detail. */
+function isInstalled({ crds, leader, endpoints }: ClusterFacts): boolean {
+  const hasCrds = !('value' in crds) || crds.value.kind !== 'missing'
+  const hasRoles = ('value' in leader && leader.value !== undefined) || ('value' in endpoints && endpoints.value.some(({ url }) => url))
+  return hasCrds || hasRoles
+}
+
+/** What an installation needs of the cluster. What it would bring is one finding, and not one for each part. */
+function beforeInstallation(facts: ClusterFacts): Finding[] {
+  const { isEmbedded, servesPolicies, podSecurity } = facts
+  const lacksPolicies = !isEmbedded && 'value' in servesPolicies && !servesPolicies.value
+  const hasNamespace = 'value' in podSecurity && podSecurity.value.size > 0
+  return [
+    versionFinding(facts),
+    clockFinding(facts),
+    ...(lacksPolicies ? [policyFinding(facts)] : []),
+    notInstalledFinding(facts),
+    ...(isEmbedded ? [] : [installerFinding(facts), storageFinding(facts)]),
+    ...(!isEmbedded && hasNamespace ? [podSecurityFinding(facts)] : []),
+    leaseFinding('nodes', facts.nodeLeases, facts, nodeFix),
+  ]
+}
+
+function notInstalledFinding(facts: ClusterFacts): Finding {
+  const { crds, manifests } = facts
+  const lacks = 'value' in crds ? crds.value.text : ''
+  const roles =
+    'value' in manifests ? `, and ${manifests.value.missing.length} of ${manifests.value.total} roles, bindings and policies` : ''
+  const needed = 'the chart charts/oarlock, or the output of oarlock manifests and the roles as processes of your own'
+  const fix = facts.isEmbedded
+    ? installOf(facts)
+    : 'helm install oarlock charts/oarlock -n oarlock-system --create-namespace --set image.repository=IMAGE --wait; docs/install-kubernetes.md has how to build the image'
+  return reportOf('Oarlock', needed).problem(`not installed: the server ${lacks}${roles}`, fix)
+}
+
+function installationFindings(facts: ClusterFacts): Finding[] {
   // The embedded server installs itself, keeps its data in its data directory, and runs no Pods of Oarlock.
   const forCluster = facts.isEmbedded ? [] : [installerFinding(facts), storageFinding(facts), podSecurityFinding(facts)]
   return [
@@ -29,7 +73,7 @@ export function clusterFindings(facts: ClusterFacts): Finding[] {
     ...forCluster,
     endpointFindings(facts),
     leaderFinding(facts),
-    leaseFinding('nodes', facts.nodeLeases, facts, 'check the kubelet and the clock of the node'),
+    leaseFinding('nodes', facts.nodeLeases, facts, nodeFix),
     leaseFinding('workers', facts.workerLeases, facts, 'check the clock and the log of the machine of the worker: oarlock get workers'),
     podBindingsFinding(facts),
     poolFindings(facts),
@@ -69,7 +113,11 @@ function both<A, B>(a: Known<A>, b: Known<B>): Known<readonly [A, B]> {
 
 function versionFinding({ version, server }: ClusterFacts): Finding {
   const report = reportOf('server version', `Kubernetes 1.${minMinor} or later, with ValidatingAdmissionPolicies`)
-  if (!('value' in version)) return report.problem(`${server}: ${version.unknown}`, 'check --kubeconfig and the network')
+  if (!('value' in version)) {
+    const ca =
+      'set certificate-authority-data of the cluster in the kubeconfig to the CA of the API server, which is in ConfigMap kube-root-ca.crt of every namespace'
+    return report.problem(`${server}: ${version.unknown}`, untrusted.test(version.unknown) ? ca : 'check --kubeconfig and the network')
+  }
   const [, major, minor] = /^v(\d+)\.(\d+)/.exec(version.value) ?? []
   const isNew = Number(major) > 1 || (Number(major) === 1 && Number(minor) >= minMinor)
   const detail = `${version.value || 'unknown'}  ${server}`
@@ -169,18 +217,35 @@ function podSecurityFinding({ podSecurity }: ClusterFacts): Finding {
 
 const servedBy = { stores: 'oarlock stores', join: 'oarlock join-service', queue: 'oarlock controller' } as Record<string, string>
 
+/** Where the CA of a role comes from, which it publishes at its start. */
+function caFix(role: string, isEmbedded: boolean): string {
+  const own = `the CA that ${servedBy[role]} keeps in its --data`
+  const file = isEmbedded
+    ? 'the file of its --tls-ca-file'
+    : 'ca.crt of Secret oarlock-system/oarlock-stores-tls (stores.certificate.mode CertManager)'
+  const expected = role === 'stores' ? `${own}, or ${file}` : own
+  return `expected: ${expected}; restart ${servedBy[role]}, which publishes it, and look for a proxy in between`
+}
+
 function endpointFindings({ endpoints, servesRoles, server, isEmbedded }: ClusterFacts): Finding | Finding[] {
   const needed = 'each role publishes an address that workers and users reach'
   if (servesRoles) return reportOf('addresses', needed).ok(`the server has all roles: ${server}`)
   const look = isEmbedded ? '' : ': kubectl get pods -n oarlock-system'
   return whenKnown('addresses', needed, endpoints, found =>
-    found.map(({ role, url, unreachable }) => {
+    found.map(({ role, url, hasCa, unreachable }) => {
       const report = reportOf(`address ${role}`, needed)
       if (url === undefined) {
         const fix = `start ${servedBy[role]}${look}`
         return role === 'stores' ? report.problem('not published', fix) : report.warning('not published', fix)
       }
       if (unreachable === undefined) return report.ok(url)
+      if (untrusted.test(unreachable)) {
+        const published = `ca.crt of ConfigMap oarlock-system/oarlock-endpoint-${role}`
+        const expected = hasCa
+          ? `which is not by the CA in ${published}`
+          : `by a CA that this machine does not know, and there is no ${published}`
+        return report.problem(`${url} has a certificate ${expected}: ${unreachable}`, caFix(role, isEmbedded))
+      }
       const fix =
         'an address in the cluster is not reached from outside; for Pods that do not reach it either, check Service and NetworkPolicy'
       return report.warning(`${url} is not reached from here: ${unreachable}`, fix)

@@ -23,6 +23,7 @@ export type ExternalRequest<Body> = {
 }
 
 export type ManagedOptions<Body extends ManagedBody = ManagedBody, Connection = unknown, State = unknown> = {
+  /** The controller starts when its CRD is Established, and stops when it is deleted. */
   readonly kind: Resource<Body>
   /** Name of the controller, in metrics, Events and the change log. Default: the plural of the kind. */
   readonly name?: string | undefined

@@ -31,6 +31,7 @@ export function managed<Body extends ManagedBody, Connection, State>(options: Ma
     maxConcurrent,
     backoff: { baseDelayMs: 1_000, maxDelayMs: 60_000, ...backoff },
     timeoutMs: timeoutMs + writeGraceMs,
+    whenEstablished: true,
     // Without `shard` a bucket says nothing about who may work: with leader election, the leader does.
     sharded: lock === 'shard',
     needsLeader: lock === 'none',

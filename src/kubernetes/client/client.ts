@@ -52,6 +52,12 @@ export type RequestOptions = {
    * and the request rejects with what it threw. For writes of a process that may lose the right to write.
    */
   beforeSend?: (() => void) | undefined
+  /**
+   * If it aborts while a short request awaits its response, the connection is reset, so that the system does not send later what has not left yet;
+   * other requests on that connection fail and are retried where that is safe. Pass it in `signal` too, which rejects the request. Other requests,
+   * and those through a proxy, have a connection of their own, which `signal` closes: what the system has accepted may still be sent.
+   */
+  resetSignal?: AbortSignal | undefined
   timeoutMs?: number | undefined
   /** Whether the request may be retried after its connection broke; by default as HTTP defines for the method. */
   idempotent?: boolean | undefined

@@ -1,4 +1,4 @@
-import { uptime } from 'node:os'
+import { bootClockMs } from '../util/boot-clock.ts'
 
 /** A monotonic clock and a timer. Tests pass a virtual one. */
 export type Clock = {
@@ -27,4 +27,4 @@ export const systemClock: Clock = {
  * Like {@link systemClock}, but includes the time in which the machine was suspended (CLOCK_BOOTTIME, in steps of 10 ms): for
  * deadlines after which another machine takes over. On platforms other than Linux identical to {@link systemClock}.
  */
-export const bootClock: Clock = process.platform === 'linux' ? { ...systemClock, nowMs: () => uptime() * 1_000 } : systemClock
+export const bootClock: Clock = process.platform === 'linux' ? { ...systemClock, nowMs: bootClockMs() } : systemClock

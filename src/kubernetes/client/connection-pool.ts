@@ -61,6 +61,7 @@ export class ConnectionPool {
         timeoutMs,
         isCanceled: false,
         beforeSend: request.beforeSend,
+        resetSignal: request.resetSignal,
         resolve,
         reject,
       }

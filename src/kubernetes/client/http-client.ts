@@ -97,7 +97,7 @@ export class HttpClient implements Client {
 
   /** Sends until there is a response to return: refreshes credentials once after a 401, and retries as {@link decideRetry} decides. */
   async #send<T extends TransportStreamResponse | TransportResponse>(options: RequestOptions, attempt: SendAttempt<T>): Promise<T> {
-    const { method, path, query, body, signal, beforeSend, timeoutMs = this.#settings.requestTimeoutMs } = options
+    const { method, path, query, body, signal, beforeSend, resetSignal, timeoutMs = this.#settings.requestTimeoutMs } = options
     if (!path.startsWith('/')) throw new TypeError(`path ${JSON.stringify(path)} must start with a slash`)
     const isShort = options.isShort === true && options.timeoutMs === undefined
     const isRaw = body === undefined || typeof body === 'string' || body instanceof Uint8Array
@@ -114,6 +114,7 @@ export class HttpClient implements Client {
       timeoutMs,
       signal,
       beforeSend,
+      resetSignal,
       isShort,
     }
     const idempotent = options.idempotent ?? (method !== 'POST' && method !== 'PATCH')

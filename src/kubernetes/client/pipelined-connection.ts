@@ -1,5 +1,6 @@
 import { connect as connectPlain, isIP, type Socket } from 'node:net'
 import { withCode } from './connection-error.ts'
+import { onAbort } from './on-abort.ts'
 import { type ParsedResponse, ResponseParser } from './response-parser.ts'
 import type { TlsOptions } from './tls-options.ts'
 import type { TransportResponse } from './transport.ts'
@@ -14,6 +15,10 @@ export type PendingRequest = {
   isCanceled: boolean
   /** Called immediately before it is written; if it throws, nothing is written. */
   beforeSend: (() => void) | undefined
+  /** Resets the connection if it aborts between the writing of the request and its response. */
+  resetSignal: AbortSignal | undefined
+  /** Set by the connection: stops listening to `resetSignal`. */
+  unsubscribe?: (() => void) | undefined
   resolve(response: TransportResponse): void
   reject(error: unknown): void
 }
@@ -33,7 +38,9 @@ export type PipelinedConnectionObserver = { onCapacity(): void; onClosed(unsent:
 /** One HTTP/1.1 connection: it sends requests in order, and receives their responses in the same order. */
 export class PipelinedConnection {
   readonly #observer: PipelinedConnectionObserver
-  readonly #socket: Socket
+  readonly #tcp: Socket
+  /** The same, or TLS over it once it is connected. */
+  #socket: Socket
   readonly #parser: ResponseParser
   /** In the order of sending. Invariant: the next response belongs to `#inFlight[#head]`. */
   #inFlight: PendingRequest[] = []
@@ -53,24 +60,18 @@ export class PipelinedConnection {
     this.#idleLimitMs = options.keepAliveMs
     this.#parser = new ResponseParser(options.maxResponseBytes)
     this.#lastReadMs = performance.now()
-    const socket = openSocket(options)
-    this.#socket = socket
-    socket.setNoDelay(true)
-    socket.setKeepAlive(true, 30_000)
-    const isTls = new URL(options.origin).protocol === 'https:'
+    const isTls = options.socketPath === undefined && new URL(options.origin).protocol === 'https:'
+    const tcp = connectPlain(addressOf(options))
+    this.#tcp = tcp
+    this.#socket = tcp
+    tcp.setNoDelay(true)
+    tcp.setKeepAlive(true, 30_000)
     const timeout = setTimeout(() => this.#fail(withCode('connect timed out', 'ERR_CONNECT_TIMEOUT')), options.connectTimeoutMs)
-    socket.once(isTls ? 'secureConnect' : 'connect', () => {
-      clearTimeout(timeout)
-      this.#isOpen = true
-      this.#lastReadMs = performance.now()
-      this.#flush()
-    })
-    socket.on('data', chunk => this.#read(chunk as Buffer))
-    socket.on('error', error => {
+    tcp.on('error', error => {
       clearTimeout(timeout)
       this.#fail(error)
     })
-    socket.on('close', () => {
+    const onClose = () => {
       clearTimeout(timeout)
       try {
         this.#parser.end((response, isLast) => this.#complete(response, isLast))
@@ -78,6 +79,30 @@ export class PipelinedConnection {
         this.#fail(error)
       }
       this.#fail(withCode('connection closed by the server', 'ERR_CONNECTION_CLOSED'))
+    }
+    const onOpen = (socket: Socket) => {
+      clearTimeout(timeout)
+      this.#isOpen = true
+      this.#lastReadMs = performance.now()
+      socket.on('data', chunk => this.#read(chunk as Buffer))
+      this.#flush()
+    }
+    tcp.on('close', onClose)
+    tcp.once('connect', () => {
+      if (!isTls) {
+        onOpen(tcp)
+        return
+      }
+      // TLS over a socket of our own: only that can be reset.
+      const secure = openTls(tcp, options)
+      this.#socket = secure
+      tcp.off('close', onClose)
+      secure.once('secureConnect', () => onOpen(secure))
+      secure.on('error', error => {
+        clearTimeout(timeout)
+        this.#fail(error)
+      })
+      secure.on('close', onClose)
     })
   }
 
@@ -140,6 +165,7 @@ export class PipelinedConnection {
       }
       text += pending.text
       isAscii &&= pending.isAscii
+      if (pending.resetSignal) pending.unsubscribe = onAbort(pending.resetSignal, () => this.#reset())
     }
     this.#unwritten = []
     if (text !== '') this.#socket.write(text, isAscii ? 'latin1' : 'utf8')
@@ -173,6 +199,7 @@ export class PipelinedConnection {
       this.#fail(withCode('connection closed by the server', 'ERR_CONNECTION_CLOSED'))
       return
     }
+    pending.unsubscribe?.()
     this.#inFlight[this.#head++] = undefined as unknown as PendingRequest
     if (this.#head === this.#inFlight.length) {
       this.#inFlight.length = 0
@@ -193,10 +220,21 @@ export class PipelinedConnection {
 
   #clearInFlight(): PendingRequest[] {
     const remaining = this.#inFlight.slice(this.#head)
+    for (const pending of remaining) {
+      pending.unsubscribe?.()
+      pending.unsubscribe = undefined
+    }
     this.#inFlight = []
     this.#head = 0
     this.#unwritten = []
     return remaining
+  }
+
+  /** Closes the connection so that the system discards what it has not sent, or would send again. A Unix socket has no such state. */
+  #reset(): void {
+    if (this.#isClosed) return
+    if (this.#tcp.remotePort !== undefined) this.#tcp.resetAndDestroy()
+    this.#fail(withCode('connection reset: the sender of a request on it lost its right to write', 'ECONNRESET'))
   }
 
   #fail(error: unknown): void {
@@ -228,15 +266,23 @@ function maySend(pending: PendingRequest): boolean {
   }
 }
 
-function openSocket({ origin, socketPath, tls }: PipelinedConnectionOptions): Socket {
-  if (socketPath !== undefined) return connectPlain({ path: socketPath })
-  const { protocol, hostname, port } = new URL(origin)
-  const host = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
-  if (protocol === 'http:') return connectPlain({ host, port: Number(port || 80) })
+function addressOf({ origin, socketPath }: PipelinedConnectionOptions): { path: string } | { host: string; port: number } {
+  if (socketPath !== undefined) return { path: socketPath }
+  const { protocol, port } = new URL(origin)
+  return { host: hostOf(origin), port: Number(port || (protocol === 'http:' ? 80 : 443)) }
+}
+
+function hostOf(origin: string): string {
+  const { hostname } = new URL(origin)
+  return hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
+}
+
+function openTls(socket: Socket, { origin, tls }: PipelinedConnectionOptions): Socket {
+  const host = hostOf(origin)
   // An import of node:tls evaluates all of its exports, including the root certificates: 10 ms.
   return process.getBuiltinModule('node:tls').connect({
+    socket,
     host,
-    port: Number(port || 443),
     ...tls,
     ALPNProtocols: ['http/1.1'],
     servername: tls.servername ?? (isIP(host) ? undefined : host),

@@ -47,7 +47,7 @@ export async function resolveClusterAccess(
   options: AccessOptions,
   environment: AccessEnvironment = processEnvironment(),
 ): Promise<ClusterAccess> {
-  const { env, home, serviceAccountDirectory } = environment
+  const { env, home } = environment
   if (options.cluster) return fromOptions(options.cluster)
   if (options.kubeconfig) {
     const access = resolveKubeconfig([await readKubeconfig(options.kubeconfig)], options.context)
@@ -61,12 +61,15 @@ export async function resolveClusterAccess(
     if (present.length === 0) throw new TypeError(`KUBECONFIG lists ${listed.join(', ')}, but none of these files exists`)
     return resolveKubeconfig(await Promise.all(present.map(readKubeconfig)), options.context)
   }
-  const tokenPath = join(serviceAccountDirectory, 'token')
-  if (env.KUBERNETES_SERVICE_HOST && existsSync(tokenPath)) return await inCluster(environment)
+  if (isInPod(environment)) return await inCluster(environment)
   const standard = join(home, '.kube', 'config')
   if (existsSync(standard)) return resolveKubeconfig([await readKubeconfig(standard)], options.context)
   throw new TypeError(`no kubeconfig found: KUBECONFIG is not set, there is no service account of a Pod, and ${standard} does not exist`)
 }
+
+/** Whether this process runs in a Pod with the token of a service account, by which {@link resolveClusterAccess} finds its cluster. */
+export const isInPod = ({ env, serviceAccountDirectory }: AccessEnvironment = processEnvironment()): boolean =>
+  Boolean(env.KUBERNETES_SERVICE_HOST) && existsSync(join(serviceAccountDirectory, 'token'))
 
 function requireSelfContained({ credentials, ca, clientCertificate, clientKey }: ClusterAccess): void {
   if (credentials.kind === 'exec')

@@ -10,6 +10,8 @@ export type TransportRequest = {
   signal?: AbortSignal | undefined
   /** Called immediately before the request is written to its connection; if it throws, nothing is sent and the request rejects. */
   beforeSend?: (() => void) | undefined
+  /** As in `RequestOptions`. */
+  resetSignal?: AbortSignal | undefined
   /** The response is small and comes soon: the request may share a connection with others that await their responses. */
   isShort?: boolean
 }

@@ -1,7 +1,7 @@
-import { deepEqual, rejects } from 'node:assert/strict'
+import { deepEqual, equal, rejects } from 'node:assert/strict'
 import { test } from 'node:test'
 import { respondJson, respondStatus, startScriptedServer } from '../../../test/support/scripted-server.ts'
-import { configMapResource, createClient } from '../client/index.ts'
+import { configMapResource, createClient, type RequestOptions, WrappedClient } from '../client/index.ts'
 import { WriteThroughClient } from './write-through-client.ts'
 
 const configMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a', namespace: 'a', uid: 'u', resourceVersion: '7' } }
@@ -67,4 +67,35 @@ test('a write that the server delays with 429 is not sent again once its right h
     await rejects(maps.patch('a', change, { type: 'merge' }), /not the owner/)
     deepEqual(methods(), ['PATCH', 'PATCH'])
   })
+})
+
+test('the connection of a write is reset when its right ends, not when the caller gives up', async () => {
+  const sent: RequestOptions[] = []
+  class Recording extends WrappedClient {
+    override request(options: RequestOptions) {
+      sent.push(options)
+      return super.request(options)
+    }
+  }
+  const server = await startScriptedServer((_request, response) => respondJson(response, configMap))
+  const client = await createClient({ cluster: { server: server.url, namespace: 'a' } })
+  const right = new AbortController()
+  try {
+    const guarded = new WriteThroughClient(
+      new Recording(client),
+      () => [],
+      () => right.signal,
+    )
+    await mapsOf(guarded).patch('a', change, { type: 'merge', signal: new AbortController().signal })
+    await mapsOf(guarded).get('a')
+    deepEqual(
+      sent.map(({ method }) => method),
+      ['PATCH', 'GET'],
+    )
+    equal(sent[0]?.resetSignal, right.signal)
+    equal(sent[1]?.resetSignal, undefined)
+  } finally {
+    await client.close()
+    await server.close()
+  }
 })

@@ -17,7 +17,7 @@ type CachesOf = (resource: Resource<unknown>) => readonly Informer<unknown>[]
  * A client whose writes are in the caches before the caller continues: the next reader sees them without waiting for the watch. Only
  * its handles (`resource`) do this; a raw `request` is passed through. `beforeWrite` is called when a
  * write begins and immediately before each attempt is sent: if it throws, nothing is sent. Requests that are not sent yet are dropped when the
- * signal that it returns aborts. `prepare` may change what is created or applied.
+ * signal that it returns aborts, and the connections of those without a response are reset. `prepare` may change what is created or applied.
  */
 export class WriteThroughClient extends WrappedClient {
   readonly #cachesOf: CachesOf
@@ -52,7 +52,7 @@ export class WriteThroughClient extends WrappedClient {
       beforeWrite()
       options.beforeSend?.()
     }
-    return await this.inner.request({ ...options, signal: both, beforeSend })
+    return await this.inner.request({ ...options, signal: both, resetSignal: signal, beforeSend })
   }
 
   #written(resource: Resource<unknown>, object: KubeObject<unknown>): void {
