@@ -43,6 +43,7 @@ const benches: Record<string, () => Promise<{ bench(args: string[]): Promise<Ben
   pulumi: () => import('./pulumi.ts'),
   installs: () => import('./installs.ts'),
   shards: () => import('./shards.ts'),
+  managed: () => import('./managed.ts'),
 }
 
 const { values, positionals } = parseArgs({

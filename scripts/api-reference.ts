@@ -21,6 +21,7 @@ const sections = [
 
 const guides: Record<string, string> = {
   controller: '[The controller library](../controller-library.md) explains the concepts, options and metrics.',
+  managed: '[Managed resources](../managed.md) explains the concepts, options and annotations.',
   server: '[The embedded server](../embedded-server.md) explains the concepts, limits and data.',
   api: '[docs/reference](../reference/stack.md) describes the fields of each kind.',
 }

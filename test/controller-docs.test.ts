@@ -2,11 +2,13 @@ import { deepEqual, ok } from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { Registry } from 'prom-client'
+import * as managedExports from '../src/controllers/managed/index.ts'
 import * as controllerExports from '../src/kubernetes/controller/index.ts'
 import { metricsOn } from '../src/kubernetes/controller/metrics.ts'
 import * as testingExports from '../src/kubernetes/testing/index.ts'
 
-const guide = readFileSync('docs/controller-library.md', 'utf8') + readFileSync('docs/sharding.md', 'utf8')
+const guide =
+  readFileSync('docs/controller-library.md', 'utf8') + readFileSync('docs/sharding.md', 'utf8') + readFileSync('docs/managed.md', 'utf8')
 /** What the first column of a table names; the tables' other columns may mention anything. */
 const named = new Set(
   [...guide.matchAll(/^\| ([^|]+) \|/gm)].flatMap(([, cell]) => [...(cell as string).matchAll(/`(\w+)`/g)].map(([, name]) => name)),
@@ -18,6 +20,10 @@ for (const { type, file } of [
   { type: 'InformerOptions<Body>', file: 'src/kubernetes/controller/informer.ts' },
   { type: 'ControllerOptions<Body>', file: 'src/kubernetes/controller/controller.ts' },
   { type: 'ShardOptions', file: 'src/kubernetes/controller/sharding/options.ts' },
+  {
+    type: 'ManagedOptions<Body extends ManagedBody = ManagedBody, Connection = unknown, State = unknown>',
+    file: 'src/controllers/managed/managed-options.ts',
+  },
   { type: 'ClientOptions', file: 'src/kubernetes/client/client.ts' },
   { type: 'Faults', file: 'src/kubernetes/testing/fault-client.ts' },
 ]) {
@@ -35,7 +41,7 @@ for (const { type, file } of [
   })
 }
 
-for (const [library, exports] of Object.entries({ controller: controllerExports, testing: testingExports })) {
+for (const [library, exports] of Object.entries({ controller: controllerExports, managed: managedExports, testing: testingExports })) {
   test(`docs/controller-library.md describes each export of oarlock/${library}`, () => {
     const names = Object.keys(exports).filter(name => !new RegExp(`\\b${name}\\b`).test(guide))
     deepEqual(names, [])

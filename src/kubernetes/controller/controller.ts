@@ -72,6 +72,11 @@ export type ControllerOptions<Body> = {
    * deleted. Default false: the reconcile receives it, and only a failed reconcile checks the schema, for the log.
    */
   validate?: boolean | undefined
+  /**
+   * Starts when the CRD of `for` is Established and serves its version, and stops when it is deleted: the manager is ready without it. Default false: a
+   * missing kind delays readiness. Needs `get`, `list` and `watch` of CustomResourceDefinitions.
+   */
+  whenEstablished?: boolean | undefined
   /** With leader election in the manager: whether it runs only while this process leads. Default true. */
   needsLeader?: boolean | undefined
   /**
@@ -119,6 +124,8 @@ export class Controller {
   readonly needsLeader: boolean
   /** Whether its keys are shared by the members of a ring, if the manager has one. */
   readonly isSharded: boolean
+  /** The kind whose CRD it waits for; undefined if it starts without one. */
+  readonly awaits: Resource<unknown> | undefined
   readonly #options: ControllerOptions<unknown>
   readonly #maxConcurrent: number
   #queue: WorkQueue | undefined
@@ -136,6 +143,7 @@ export class Controller {
     this.name = name
     this.needsLeader = options.needsLeader ?? true
     this.isSharded = options.sharded ?? true
+    this.awaits = options.whenEstablished ? options.for : undefined
     this.#options = options
     this.#maxConcurrent = maxConcurrent
   }
@@ -143,6 +151,11 @@ export class Controller {
   /** Reconciles `key` as if it had changed; does nothing while the controller is not running. */
   enqueue(key: string, options: { delayMs?: number; priority?: number; cluster?: string } = {}): void {
     this.#queue?.add(queueKey(options.cluster, key), options)
+  }
+
+  /** Whether its workers run: not before its CRD is Established, and with leader election only while this process leads. */
+  get isRunning(): boolean {
+    return this.#queue !== undefined
   }
 
   /** Keys that wait for a worker, that are being reconciled, and that are delayed; all 0 while the controller is not running. */

@@ -1,12 +1,13 @@
 /** Above 400 lines: starting, leading, sharing keys and stopping are one order of events. */
 import type { Registry } from 'prom-client'
-import type { Client } from '../client/index.ts'
+import { type Client, crdResource } from '../client/index.ts'
 import { isReason, type NewObject, type Resource } from '../object/index.ts'
 import type { HealthReason } from '../util/health-checks.ts'
 import { coerceError, type Log } from '../util/log.ts'
 import { systemTimers, type Timers } from '../util/timers.ts'
 import { consoleLog } from './console-log.ts'
 import { Controller, type ControllerHost } from './controller.ts'
+import { crdInformer, EstablishedKinds } from './established-kinds.ts'
 import { type Health, healthOf } from './health.ts'
 import type { Informer, InformerOptions, InformerParts } from './informer.ts'
 import { LeaseHolder, type LeaseOptions, leaseStore } from './lease-holder.ts'
@@ -63,6 +64,9 @@ export type RunOptions = {
   signals?: readonly NodeJS.Signals[] | undefined
 }
 
+/** What ends a controller whose CRD was deleted. */
+type Gate = { stopping: AbortController; readonly running: Set<Promise<void>> }
+
 /** How long the stop waits for the slot of a ring to be released. */
 const releaseTimeoutMs = 5_000
 
@@ -95,6 +99,9 @@ export class Manager {
   readonly #informers = new SharedInformers()
   readonly #clients = new Map<string, { client: Client; leaderClient: Client }>()
   readonly #tasks: (Controller | Runnable)[] = []
+  /** Controllers that wait for their CRD. */
+  readonly #gates = new Map<Controller, Gate>()
+  #kinds: EstablishedKinds | undefined
   readonly #readinessChecks: (() => readonly HealthReason[])[] = []
   readonly #host: ControllerHost
   readonly #failures = new Map<string, Error>()
@@ -218,10 +225,40 @@ export class Manager {
       if (this.#tasks.some(other => other instanceof Controller && other.name === task.name)) {
         throw new TypeError(`a controller named ${JSON.stringify(task.name)} was already added: names must be unique in a manager`)
       }
+      if (task.awaits && !this.#gates.has(task)) {
+        this.#addWhenEstablished(task, task.awaits)
+        return
+      }
       task.connect(this.#host)
     }
     this.#tasks.push(task)
     if (this.#state === 'starting' || this.#state === 'started') this.#begin(task)
+  }
+
+  /** Adds the controller when its CRD is Established, and ends it when it no longer is. */
+  #addWhenEstablished(task: Controller, kind: Resource<unknown>): void {
+    this.#kinds ??= new EstablishedKinds(this.informer(crdResource, crdInformer))
+    const gate: Gate = { stopping: new AbortController(), running: new Set() }
+    this.#gates.set(task, gate)
+    let last = Promise.resolve()
+    this.#kinds.follow(kind, isServed => {
+      this.#log.info(
+        { controller: task.name, crd: `${kind.plural}.${kind.group}` },
+        isServed ? 'CRD is Established' : 'CRD is not served any more',
+      )
+      if (!isServed) {
+        gate.stopping.abort(new Error(`the CRD of ${kind.plural} was deleted`))
+        this.#tasks.splice(this.#tasks.indexOf(task), 1)
+        last = Promise.all(gate.running).then(() => undefined)
+        return
+      }
+      gate.stopping = new AbortController()
+      const { signal } = gate.stopping
+      // The same controller does not run twice.
+      void last.then(() => {
+        if (!signal.aborted && this.#state !== 'stopped') this.add(task)
+      })
+    })
   }
 
   /**
@@ -394,12 +431,16 @@ export class Manager {
         { controller: task.name },
         'controller is not sharded and runs in every replica: set `leaderElection`, or `needsLeader: false` if that is intended',
       )
-    const run = this.#run(task, scope.stopping.signal, scope.aborting.signal).catch(error => {
-      if (!scope.stopping.signal.aborted) this.#fail(name, error)
+    const gate = task instanceof Controller ? this.#gates.get(task) : undefined
+    const stopping = gate ? AbortSignal.any([scope.stopping.signal, gate.stopping.signal]) : scope.stopping.signal
+    const run = this.#run(task, stopping, scope.aborting.signal).catch(error => {
+      if (!stopping.aborted) this.#fail(name, error)
       else this.#log.warn({ err: coerceError(error), task: name }, 'task failed while stopping')
     })
-    scope.running.add(run)
-    void run.then(() => scope.running.delete(run))
+    for (const running of [scope.running, gate?.running]) {
+      running?.add(run)
+      void run.then(() => running?.delete(run))
+    }
   }
 
   async #run(task: Controller | Runnable, stopping: AbortSignal, aborting: AbortSignal): Promise<void> {

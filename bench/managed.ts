@@ -1,0 +1,75 @@
+/**
+ * Managed resources (issue 17): `npm run bench -- managed --what polls|locks`. `polls`: `--resources 10000 --replicas 3 --poll 60 --rounds 3 --latency 200
+ * [--kill]`. `locks`: `--times 50 --fault kill|stop --lock none|shard|lease --lease 4`.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { bucketResource } from '../src/controllers/managed/fake-cloud.testing.ts'
+import { type Client, createClient, installKinds } from '../src/kubernetes/client/index.ts'
+import { lockNames } from '../test/support/managed/fleet.ts'
+import { locks } from './managed/locks.ts'
+import { polls } from './managed/polls.ts'
+import type { Bench } from './run.ts'
+import { startServerProcess } from './server-process.ts'
+
+export type BenchServer = { readonly client: Client; readonly kubeconfig: string }
+
+export async function bench(args: string[]): Promise<Bench> {
+  const text = { type: 'string' } as const
+  const options = {
+    ...{
+      what: text,
+      resources: text,
+      replicas: text,
+      poll: text,
+      rounds: text,
+      latency: text,
+      times: text,
+      fault: text,
+      lock: text,
+      lease: text,
+    },
+    kill: { type: 'boolean' },
+  } as const
+  const { values } = parseArgs({ args, strict: false, allowPositionals: true, options })
+  const number = (name: 'resources' | 'replicas' | 'poll' | 'rounds' | 'latency' | 'times' | 'lease', byDefault: number) => {
+    const value = Number(values[name] ?? byDefault)
+    if (!(value > 0)) throw new RangeError(`--${name} must be a number > 0, got ${JSON.stringify(values[name])}`)
+    return value
+  }
+  const directory = mkdtempSync(join(tmpdir(), 'oarlock-bench-managed-'))
+  const server = await startServerProcess(join(directory, 'server'))
+  const killServer = () => process.kill(server.pid, 'SIGKILL')
+  process.once('exit', killServer)
+  const client = await createClient({ kubeconfig: server.kubeconfigPath, userAgent: 'bench', connections: 4 })
+  try {
+    await installKinds(client, [bucketResource])
+    const api: BenchServer = { client, kubeconfig: server.kubeconfigPath }
+    if (values.what === 'polls') {
+      return await polls(api, {
+        ...{ resources: number('resources', 10_000), replicas: number('replicas', 3), pollS: number('poll', 60) },
+        ...{
+          rounds: number('rounds', 3),
+          latencyMs: number('latency', 200),
+          leaseMs: number('lease', 6) * 1_000,
+          kills: values.kill === true,
+        },
+      })
+    }
+    if (values.what === 'locks') {
+      const fault = values.fault ?? 'kill'
+      if (fault !== 'kill' && fault !== 'stop') throw new TypeError(`--fault must be kill or stop, got ${JSON.stringify(fault)}`)
+      const chosen = lockNames.filter(name => values.lock === undefined || values.lock === name)
+      if (chosen.length === 0) throw new TypeError(`--lock must be one of ${lockNames.join(', ')}, got ${JSON.stringify(values.lock)}`)
+      return await locks(api, { fault, locks: chosen, times: number('times', 50), leaseMs: number('lease', 4) * 1_000 })
+    }
+    throw new TypeError(`--what must be polls or locks, got ${JSON.stringify(values.what)}`)
+  } finally {
+    await client.close()
+    process.removeListener('exit', killServer)
+    await server.stop()
+    rmSync(directory, { recursive: true, force: true })
+  }
+}

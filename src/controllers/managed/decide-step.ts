@@ -1,0 +1,310 @@
+/**
+ * The sequence of one reconcile of a managed resource, as a pure decision: from what is known to the one next step. The shell executes
+ * the step, adds its result to the facts, and asks again until the answer is `end`. The order is that of Crossplane's managed reconciler
+ * (crossplane-runtime v2.5, pkg/reconciler/managed); where it differs, a comment explains it.
+ */
+import { rfc3339 } from '../../kubernetes/object/index.ts'
+import {
+  annotations,
+  createTimesOf,
+  externalNameOf,
+  isCreationIncomplete,
+  isPausedByAnnotation,
+  nextMark,
+  pollIntervalOf,
+} from './annotations.ts'
+import type { Change, LateInitialized, ManagedObject, Observation } from './managed-object.ts'
+import { decidePolicy } from './management-policies.ts'
+
+export const managedFinalizer = 'finalizer.managedresource.crossplane.io'
+
+/** How much the clocks of two replicas may differ. */
+const clockToleranceMs = 60_000
+
+/** What a kind's controller was configured with. */
+export type Settings = {
+  /** Whether a creation that is repeated finds what the first one made, because the external name is known before. */
+  readonly hasDeterministicNames: boolean
+  /** Whether the external system chooses the external name: then it is empty before the creation. */
+  readonly assignsExternalNames: boolean
+  readonly hasReferences: boolean
+  readonly pollIntervalMs: number
+  /** The least that the annotation of an object may ask for. */
+  readonly minimumPollIntervalMs: number
+  /** How long after a creation an observation that finds nothing is not believed. */
+  readonly creationGraceMs: number
+  /** How soon after a deletion was requested its effect is checked. */
+  readonly deletionCheckMs: number
+}
+
+/** What a step failed with. */
+export type Failure = {
+  readonly step: Step['kind']
+  readonly message: string
+  /**
+   * `conflict`: the object changed since it was read. `unknown`: a call of the external system was given up, so that it may or may not have had its
+   * effect. `failed`: it had none.
+   */
+  readonly kind: 'conflict' | 'failed' | 'unknown'
+}
+
+/** What is known in this reconcile. */
+export type Facts = {
+  /** As last read or written. */
+  readonly object: ManagedObject
+  /** The steps done. */
+  readonly done: ReadonlySet<Step['kind']>
+  readonly observation?: Observation | undefined
+  /** What the observed resource adds to fields that the user left out; undefined if nothing. */
+  readonly lateInitialized?: LateInitialized | undefined
+  /** What the creation or update answered. */
+  readonly change?: Change | undefined
+  readonly failure?: Failure | undefined
+  /** Of the owner, with lock `shard`. */
+  readonly fence?: number | undefined
+}
+
+type ConditionPart = { readonly status: 'True' | 'False'; readonly reason: string; readonly message: string }
+
+export type End = {
+  readonly kind: 'end'
+  readonly synced?: ConditionPart | undefined
+  readonly ready?: ConditionPart | undefined
+  /** `never`: the next change of the object. `backoff`: later with every consecutive failure. */
+  readonly requeue: 'never' | 'backoff' | { readonly afterMs: number }
+  readonly event?: { readonly type: 'Normal' | 'Warning'; readonly reason: string; readonly message: string } | undefined
+  /** The finalizer is gone: there is no status to write. */
+  readonly isGone?: true
+}
+
+export type Step =
+  | { readonly kind: 'set-external-name'; readonly externalName: string }
+  | { readonly kind: 'resolve-references' }
+  | { readonly kind: 'connect' }
+  | { readonly kind: 'observe' }
+  | { readonly kind: 'publish-observed' }
+  | { readonly kind: 'publish-changed' }
+  | { readonly kind: 'unpublish' }
+  | { readonly kind: 'add-finalizer' }
+  | { readonly kind: 'remove-finalizer' }
+  /** By a plain update: a conflict is wanted, because a stale object must not lead to a creation. */
+  | { readonly kind: 'mark-pending'; readonly annotations: Readonly<Record<string, string>> }
+  | { readonly kind: 'create' }
+  /** Repeated on conflicts: what is lost here would be created again, or never found. */
+  | { readonly kind: 'mark-result'; readonly annotations: Readonly<Record<string, string>> }
+  | { readonly kind: 'late-initialize'; readonly fields: LateInitialized }
+  | { readonly kind: 'update' }
+  | { readonly kind: 'delete' }
+  | End
+
+const success: ConditionPart = { status: 'True', reason: 'ReconcileSuccess', message: '' }
+const paused: ConditionPart = {
+  status: 'False',
+  reason: 'ReconcilePaused',
+  message: 'reconciliation is paused by spec.managementPolicies or the annotation crossplane.io/paused',
+}
+const creating: ConditionPart = { status: 'False', reason: 'Creating', message: '' }
+const deleting: ConditionPart = { status: 'False', reason: 'Deleting', message: '' }
+
+const synced = (message: string): ConditionPart => ({ ...success, message })
+const failed = (message: string): ConditionPart => ({ status: 'False', reason: 'ReconcileError', message })
+const warning = (reason: string, message: string) => ({ type: 'Warning', reason, message }) as const
+const normal = (reason: string, message: string) => ({ type: 'Normal', reason, message }) as const
+
+/** What a failed step is called in messages and Events. */
+const failures: Partial<Record<Step['kind'], { readonly text: string; readonly event: string }>> = {
+  'set-external-name': { text: 'cannot write the external name', event: 'CannotInitializeManagedResource' },
+  'resolve-references': { text: 'cannot resolve references', event: 'CannotResolveResourceReferences' },
+  connect: { text: 'connect failed', event: 'CannotConnectToProvider' },
+  observe: { text: 'observe failed', event: 'CannotObserveExternalResource' },
+  'publish-observed': { text: 'cannot publish connection details', event: 'CannotPublishConnectionDetails' },
+  'publish-changed': { text: 'cannot publish connection details', event: 'CannotPublishConnectionDetails' },
+  unpublish: { text: 'cannot delete the connection details', event: 'CannotUnpublishConnectionDetails' },
+  'mark-pending': { text: 'cannot mark the creation as pending', event: 'CannotUpdateManagedResource' },
+  create: { text: 'create failed', event: 'CannotCreateExternalResource' },
+  'mark-result': { text: 'cannot write the result of the creation', event: 'CannotUpdateManagedResource' },
+  'late-initialize': { text: 'cannot write late-initialized fields', event: 'CannotUpdateManagedResource' },
+  update: { text: 'update failed', event: 'CannotUpdateExternalResource' },
+  delete: { text: 'delete failed', event: 'CannotDeleteExternalResource' },
+}
+
+/** Decides the next step. `nowMs` is wall time; `random` in [0, 1) spreads polls. */
+export function decideStep(facts: Facts, settings: Settings, nowMs: number, random: number): Step {
+  const { object, done, observation, failure } = facts
+  const { metadata, spec } = object
+  const isDeleting = metadata.deletionTimestamp !== undefined
+  const times = createTimesOf(object)
+
+  if (failure) return afterFailure(facts, failure, nowMs)
+
+  const policy = decidePolicy(spec?.managementPolicies, spec?.deletionPolicy)
+  if (policy.kind === 'paused' || isPausedByAnnotation(object)) {
+    return { kind: 'end', synced: paused, requeue: 'never', event: normal('ReconciliationPaused', paused.message) }
+  }
+  if (policy.kind === 'invalid') {
+    const { message } = policy
+    return { kind: 'end', synced: failed(message), requeue: 'never', event: warning('InvalidManagementPolicies', message) }
+  }
+  const may = policy.permissions
+  if (isDeleting && !may.delete) return forget(facts)
+
+  if (!externalNameOf(object) && !settings.assignsExternalNames) return { kind: 'set-external-name', externalName: metadata.name }
+
+  if (isCreationIncomplete(times) && !done.has('mark-pending') && !settings.hasDeterministicNames) {
+    const message = incompleteMessage(object)
+    return {
+      kind: 'end',
+      synced: failed(message),
+      ready: isDeleting ? deleting : creating,
+      requeue: 'never',
+      event: warning('CannotDetermineCreationResult', message),
+    }
+  }
+
+  if (!isDeleting && settings.hasReferences && !done.has('resolve-references')) return { kind: 'resolve-references' }
+  if (!done.has('connect')) return { kind: 'connect' }
+  if (!observation) return { kind: 'observe' }
+
+  const intervalMs = pollIntervalOf(object, { defaultMs: settings.pollIntervalMs, minimumMs: settings.minimumPollIntervalMs })
+  // Only earlier: the interval is the longest time between two observations.
+  const poll = { afterMs: Math.round(intervalMs * (0.9 + 0.1 * random)) }
+  const ready = readinessOf(observation)
+
+  if (!observation.exists && policy.isObserveOnly && !isDeleting) {
+    const message = 'observe failed: the external resource does not exist, and spec.managementPolicies permits only to observe it'
+    return { kind: 'end', synced: failed(message), ready, requeue: poll, event: warning('CannotObserveExternalResource', message) }
+  }
+  const graceLeftMs = times.succeededMs + settings.creationGraceMs - nowMs
+  // A time far in the future is not believed: an annotation may be edited, and a mark is later than the one before it.
+  if (!observation.exists && !done.has('create') && graceLeftMs > 0 && graceLeftMs <= settings.creationGraceMs + clockToleranceMs) {
+    const message = 'waiting until the created external resource is found'
+    return {
+      kind: 'end',
+      synced: synced(message),
+      ready: isDeleting ? deleting : creating,
+      requeue: { afterMs: graceLeftMs },
+      event: normal('PendingExternalResource', message),
+    }
+  }
+
+  if (isDeleting) {
+    const others = (metadata.finalizers ?? []).filter(name => name !== managedFinalizer)
+    // Crossplane tries again after a while; the removal of a finalizer is a change of the object, so that is not needed.
+    if (others.length > 0) {
+      return { kind: 'end', synced: synced(`waiting for other finalizers: ${others.join(', ')}`), ready: deleting, requeue: 'never' }
+    }
+    if (!observation.exists) return forget(facts)
+    if (!done.has('delete')) return { kind: 'delete' }
+    return {
+      kind: 'end',
+      synced: success,
+      ready: deleting,
+      requeue: { afterMs: settings.deletionCheckMs },
+      event: normal('DeletedExternalResource', 'requested the deletion of the external resource'),
+    }
+  }
+
+  if (!done.has('publish-observed') && hasDetails(observation)) return { kind: 'publish-observed' }
+  if (!metadata.finalizers?.includes(managedFinalizer)) return { kind: 'add-finalizer' }
+
+  if (!observation.exists) {
+    // Crossplane would update what does not exist.
+    if (!may.create) {
+      const message = 'the external resource does not exist, and spec.managementPolicies does not permit to create it'
+      return { kind: 'end', synced: failed(message), ready, requeue: poll, event: warning('CannotCreateExternalResource', message) }
+    }
+    if (!done.has('mark-pending')) {
+      const fence = facts.fence === undefined ? undefined : { [annotations.createFence]: String(facts.fence) }
+      return { kind: 'mark-pending', annotations: { [annotations.createPending]: nextMark(times, nowMs), ...fence } }
+    }
+    if (!done.has('create')) return { kind: 'create' }
+    if (!done.has('mark-result')) {
+      const name = facts.change?.externalName
+      return {
+        kind: 'mark-result',
+        annotations: { [annotations.createSucceeded]: nextMark(times, nowMs), ...(name && { [annotations.externalName]: name }) },
+      }
+    }
+    if (!done.has('publish-changed') && hasDetails(facts.change)) return { kind: 'publish-changed' }
+    return {
+      kind: 'end',
+      synced: success,
+      ready: creating,
+      requeue: { afterMs: 0 },
+      event: normal('CreatedExternalResource', 'requested the creation of the external resource'),
+    }
+  }
+
+  if (facts.lateInitialized && may.lateInitialize && !done.has('late-initialize')) {
+    return { kind: 'late-initialize', fields: facts.lateInitialized }
+  }
+  if (observation.isUpToDate ?? true) return { kind: 'end', synced: success, ready, requeue: poll }
+  if (!may.update) {
+    const differs = observation.diff ? `: ${observation.diff}` : ''
+    return {
+      kind: 'end',
+      synced: synced(`spec.managementPolicies does not permit an update of what differs${differs}`),
+      ready,
+      requeue: poll,
+    }
+  }
+  if (!done.has('update')) return { kind: 'update' }
+  if (!done.has('publish-changed') && hasDetails(facts.change)) return { kind: 'publish-changed' }
+  return {
+    kind: 'end',
+    synced: success,
+    ready,
+    requeue: poll,
+    event: normal('UpdatedExternalResource', 'requested the update of the external resource'),
+  }
+}
+
+/** Nothing external is left to do: connection details go, then the finalizer, and with it the object. */
+function forget({ object, done }: Facts): Step {
+  if (!object.metadata.finalizers?.includes(managedFinalizer)) {
+    return done.has('remove-finalizer') ? { kind: 'end', requeue: 'never', isGone: true } : { kind: 'end', requeue: 'never' }
+  }
+  return done.has('unpublish') ? { kind: 'remove-finalizer' } : { kind: 'unpublish' }
+}
+
+function afterFailure(facts: Facts, { step, message, kind }: Failure, nowMs: number): Step {
+  const { object, done } = facts
+  // The object that this pass was decided from is outdated: the next one is decided from the newer version.
+  if (kind === 'conflict' && step !== 'create' && step !== 'mark-result') return { kind: 'end', requeue: 'backoff' }
+  const { text, event } = failures[step] ?? { text: `${step} failed`, event: 'ReconcileError' }
+  const isCreation = step === 'create' || step === 'mark-result' || step === 'mark-pending'
+  const shown = `${text}: ${message}`
+  const end: End = {
+    kind: 'end',
+    synced: failed(shown),
+    ready: object.metadata.deletionTimestamp ? deleting : isCreation ? creating : facts.observation && readinessOf(facts.observation),
+    requeue: 'backoff',
+    event: warning(event, shown),
+  }
+  if (step !== 'create' || done.has('mark-result')) return end
+  // Crossplane marks every error as failed. A call that was given up may have made something: the mark stays pending, and the next
+  // reconcile refuses to create again unless names are deterministic.
+  if (kind === 'unknown') return end
+  return { kind: 'mark-result', annotations: { [annotations.createFailed]: nextMark(createTimesOf(object), nowMs) } }
+}
+
+function readinessOf({ exists, ready }: Observation): ConditionPart {
+  if (typeof ready === 'object') return { status: 'False', ...ready }
+  if (ready ?? exists) return { status: 'True', reason: 'Available', message: '' }
+  return { status: 'False', reason: 'Unavailable', message: exists ? '' : 'the external resource does not exist' }
+}
+
+function hasDetails(change: { connectionDetails?: object | undefined } | undefined): boolean {
+  return change?.connectionDetails !== undefined && Object.keys(change.connectionDetails).length > 0
+}
+
+/** What a person can do about a creation whose result is not known. */
+function incompleteMessage(object: ManagedObject): string {
+  const { pendingMs } = createTimesOf(object)
+  const { name, namespace } = object.metadata
+  const target = `${object.kind.toLowerCase()} ${name}${namespace ? ` -n ${namespace}` : ''}`
+  return (
+    `the result of the creation that began at ${rfc3339(pendingMs)} is not known: look for the external resource; if it exists, set the annotation ` +
+    `${annotations.externalName} to its name; then remove the mark: kubectl annotate ${target} ${annotations.createPending}-`
+  )
+}
