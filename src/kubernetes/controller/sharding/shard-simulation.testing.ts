@@ -281,9 +281,7 @@ export class ShardSimulation {
     const check = () => {
       if (this.lastFaultMs !== faultMs) return
       const idle = this.#mustHaveOwners ? this.idle : []
-      const stillIdle = idle.filter(
-        bucket => (!before || before.includes(bucket)) && this.#idleSinceMs[bucket]! <= this.nowMs - takeoverMs,
-      )
+      const stillIdle = idle.filter(bucket => (!before || before.includes(bucket)) && this.#idleSinceMs[bucket]! <= this.nowMs - takeoverMs)
       if (stillIdle.length > 0)
         this.violated(`${stillIdle.length} buckets have no owner ${this.nowMs - faultMs} ms after the last fault, such as ${stillIdle[0]}`)
       before = idle
