@@ -23,6 +23,8 @@ const pod = (name: string, nodeName: string) => ({
   spec: {
     nodeName,
     restartPolicy: 'Never',
+    // With the credentials of a service account doctor would check the cluster too, which has no Oarlock here.
+    automountServiceAccountToken: false,
     securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
     containers: [
       {

@@ -64,8 +64,12 @@ describe('a worker that drains during an apply', { skip }, () => {
       `${name} to apply`,
       60_000,
     )
-    const worker = await oarlock.client.resource(workerResource).get(run.spec.workerName!)
-    equal(worker.status?.phase, 'Busy')
+    // The Run reports its creations in progress before the worker reports that it is busy.
+    const worker = await eventually(
+      () => oarlock.client.resource(workerResource).get(run.spec.workerName!),
+      ({ status }) => status?.phase === 'Busy',
+      30_000,
+    )
     // Suspended, because an interrupted Run would be retried immediately and would disturb the other tests.
     await oarlock.client.resource(stackResource).patch(name, { spec: { suspend: true } }, { type: 'merge', namespace: fixture.namespace })
     return { run, pid: worker.status!.pid! }

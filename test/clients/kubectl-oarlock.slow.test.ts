@@ -119,10 +119,7 @@ describe('kubectl with the kinds of Oarlock', { skip: skipWithoutClient('kubectl
       await output('get stk hello -o wide'),
       /^NAME +READY +REASON +DRIFTED +APPROVAL +AGE +ENGINE +RESOURCES +RUN +MESSAGE\nhello .* command .* hello-\w{5}-1 +Applied: 1 added/,
     )
-    match(
-      await output('get runs -l oarlock.dev/stack=hello'),
-      /^NAME +TYPE +PHASE +REASON +AGE\nhello-\w{5}-1 +Apply +Succeeded +\d+s\n$/,
-    )
+    match(await output('get runs -l oarlock.dev/stack=hello'), /^NAME +TYPE +PHASE +REASON +AGE\nhello-\w{5}-1 +Apply +Succeeded +\d+s\n$/)
     match(
       await output('get runs -o wide'),
       /^NAME +TYPE +PHASE +REASON +AGE +STACK +TRIGGER .*\nhello-\w{5}-1 +Apply .* hello +NewGeneration /m,
