@@ -27,4 +27,4 @@ export type FromReplica =
 
 export type ToReplica = { type: 'measure' } | { type: 'stop' }
 
-export const monotonicMs = (): number => Number(process.hrtime.bigint()) / 1e6
+export { monotonicMs } from '../../test/support/managed/monotonic-ms.ts'

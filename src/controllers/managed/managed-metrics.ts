@@ -43,7 +43,8 @@ export async function managedMetricsOn(registry: Registry, { group, version, kin
   const expected = new Set<string>()
   return {
     reconciled(object, nowMs) {
-      if (findCondition(object.status?.conditions, 'Synced')) return
+      // A reconcile that ends with a conflict writes no condition: the next one is not the first.
+      if (findCondition(object.status?.conditions, 'Synced') || expected.has(objectKey(object))) return
       reconcile.observe(labels, sinceCreation(object, nowMs))
       if (expected.size < rememberedLimit) expected.add(objectKey(object))
     },

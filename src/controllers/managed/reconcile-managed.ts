@@ -11,7 +11,7 @@ import {
   removeFinalizer,
 } from '../../kubernetes/controller/index.ts'
 import { isReason, type JsonObject, type KubeObject, setCondition } from '../../kubernetes/object/index.ts'
-import { externalNameOf, requestTokenOf } from './annotations.ts'
+import { annotations, externalNameOf, requestTokenOf } from './annotations.ts'
 import { publishToSecret } from './connection-secret.ts'
 import { decideStep, type End, type Facts, type Failure, managedFinalizer, type Settings, type Step } from './decide-step.ts'
 import { type ManagedMetrics, managedMetricsOn, noManagedMetrics } from './managed-metrics.ts'
@@ -187,7 +187,7 @@ class Pass<Body extends ManagedBody, Connection, State> {
     this.#hold?.check()
     switch (step.kind) {
       case 'set-external-name':
-        return this.#patch({ metadata: { annotations: { 'crossplane.io/external-name': step.externalName } } })
+        return this.#patch({ metadata: { annotations: { [annotations.externalName]: step.externalName } } })
       case 'resolve-references': {
         const changes = await resolveReferences(client, this.facts.object, options.references ?? [], this.#signal)
         return changes ? this.#patch({ spec: { forProvider: changes } }) : {}
@@ -235,12 +235,12 @@ class Pass<Body extends ManagedBody, Connection, State> {
   }
 
   /** Writes the result of a creation, whatever else changed meanwhile: only these annotations, and only of this object. */
-  async #mark(annotations: Readonly<Record<string, string>>): Promise<ManagedObject> {
+  async #mark(marks: Readonly<Record<string, string>>): Promise<ManagedObject> {
     const { name, namespace, uid } = this.facts.object.metadata
     const untilMs = performance.now() + writeGraceMs
     for (let delayMs = 50; ; delayMs *= 2) {
       try {
-        return await this.handle.patch(name, { metadata: { uid, annotations } }, { type: 'merge', namespace })
+        return await this.handle.patch(name, { metadata: { uid, annotations: marks } }, { type: 'merge', namespace })
       } catch (error) {
         const isFinal = isReason(error, 'NotFound', 'Invalid', 'Forbidden', 'Unauthorized') || error instanceof NotOwnerError
         if (isFinal || performance.now() + delayMs > untilMs) throw error

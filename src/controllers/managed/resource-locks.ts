@@ -172,11 +172,16 @@ export class ResourceLocks implements Runnable {
     const holder = this.#identityOf(lease)
     if (isDeleted) {
       // Not proof of death: the process creates it again at its next renewal. From now on its silence counts.
-      const durationMs = this.#options.leaseDurationMs ?? 15_000
-      this.#observations.set(holder, { holder, record: 'deleted', durationMs, seenMs: this.#clock.nowMs() })
+      this.#countSilence(holder)
       return
     }
     this.#observations.set(holder, observeLease(this.#observations.get(holder), lease, this.#clock.nowMs()))
+  }
+
+  /** For a process whose Lease is not there. */
+  #countSilence(holder: string): void {
+    const durationMs = this.#options.leaseDurationMs ?? 15_000
+    this.#observations.set(holder, { holder, record: 'deleted', durationMs, seenMs: this.#clock.nowMs() })
   }
 
   #identityOf({ metadata }: KubeObject<LeaseBody>): string {
@@ -187,8 +192,7 @@ export class ResourceLocks implements Runnable {
     const observation = this.#observations.get(holder)
     if (!observation) {
       // Its Lease is not there: from now on its silence counts.
-      const durationMs = this.#options.leaseDurationMs ?? 15_000
-      this.#observations.set(holder, { holder, record: 'deleted', durationMs, seenMs: this.#clock.nowMs() })
+      this.#countSilence(holder)
       return 'alive'
     }
     if (observation.holder === '') return 'released'
@@ -237,8 +241,9 @@ export class ResourceLocks implements Runnable {
   }
 
   async #cleanUp(holders: ReadonlyMap<string, unknown>): Promise<void> {
-    for (const { metadata } of this.#processes.list()) {
-      const holder = metadata.name.slice(this.#options.name.length + 1)
+    for (const lease of this.#processes.list()) {
+      const { metadata } = lease
+      const holder = this.#identityOf(lease)
       if (holder === this.#options.identity || holders.has(holder) || this.#stateOf(holder) === 'alive') continue
       const { name, namespace, uid, resourceVersion } = metadata
       try {
