@@ -81,11 +81,12 @@ export class ManagedReconciler<Body extends ManagedBody, Connection, State> {
       metrics.deleted(facts.object, nowMs)
       return metrics.forget(request.key)
     }
+    // Before the status is written: a conflict there does not undo the update.
+    if (facts.done.has('update') && !facts.failure) metrics.updated(facts.object, nowMs)
     const status = nextStatus(facts, end, nowMs)
     // A failure that only the version of the object explains says nothing to people.
     if (status) await patchStatusIfChanged(pass.handle, facts.object as KubeObject<Body>, status as NonNullable<Body['status']>)
     const isPolled = typeof end.requeue === 'object'
-    if (facts.done.has('update')) metrics.updated(facts.object, nowMs)
     metrics.observed(facts.object, { isReady: end.ready?.status === 'True', isUnchanged: isPolled && !facts.done.has('update') }, nowMs)
     if (end.event) this.#recorder(request.client).record(facts.object, end.event.type, end.event.reason, end.event.message)
     if (end.requeue === 'backoff') throw error ?? new Error(end.synced?.message ?? 'the object changed since it was read')
