@@ -122,7 +122,7 @@ describe('kubectl with the kinds of Oarlock', { skip: skipWithoutClient('kubectl
     match(await output('get runs -l oarlock.dev/stack=hello'), /^NAME +TYPE +PHASE +REASON +AGE\nhello-\w{5}-1 +Apply +Succeeded +\d+s\n$/)
     match(
       await output('get runs -o wide'),
-      /^NAME +TYPE +PHASE +REASON +AGE +STACK +TRIGGER .*\nhello-\w{5}-1 +Apply .* hello +NewGeneration /m,
+      /^NAME +TYPE +PHASE +REASON +AGE +STACK +TRIGGER .*\n(?:.*\n)*hello-\w{5}-1 +Apply .* hello +NewGeneration /,
     )
     match(await output('get runs --field-selector=metadata.namespace=default -A'), /^NAMESPACE/)
     match(
