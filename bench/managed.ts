@@ -39,6 +39,30 @@ export async function bench(args: string[]): Promise<Bench> {
     if (!(value > 0)) throw new RangeError(`--${name} must be a number > 0, got ${JSON.stringify(values[name])}`)
     return value
   }
+  if (values.what === 'polls') {
+    const settings = {
+      resources: number('resources', 10_000),
+      replicas: number('replicas', 3),
+      pollS: number('poll', 60),
+      rounds: number('rounds', 3),
+    }
+    const faults = { latencyMs: number('latency', 200), leaseMs: number('lease', 6) * 1_000, kills: values.kill === true }
+    return await withServer(server => polls(server, { ...settings, ...faults }))
+  }
+  if (values.what === 'locks') {
+    const fault = values.fault ?? 'kill'
+    if (fault !== 'kill' && fault !== 'stop') throw new TypeError(`--fault must be kill or stop, got ${JSON.stringify(fault)}`)
+    const chosen = lockNames.filter(name => values.lock === undefined || values.lock === name)
+    if (chosen.length === 0) throw new TypeError(`--lock must be one of ${lockNames.join(', ')}, got ${JSON.stringify(values.lock)}`)
+    return await locks(withServer, { fault, locks: chosen, times: number('times', 50), leaseMs: number('lease', 4) * 1_000 })
+  }
+  throw new TypeError(`--what must be polls or locks, got ${JSON.stringify(values.what)}`)
+}
+
+export type WithServer = <T>(use: (server: BenchServer) => Promise<T>) => Promise<T>
+
+/** An API server in a process of its own for the time of `use`. */
+const withServer: WithServer = async use => {
   const directory = mkdtempSync(join(tmpdir(), 'oarlock-bench-managed-'))
   const server = await startServerProcess(join(directory, 'server'))
   const killServer = () => process.kill(server.pid, 'SIGKILL')
@@ -46,26 +70,7 @@ export async function bench(args: string[]): Promise<Bench> {
   const client = await createClient({ kubeconfig: server.kubeconfigPath, userAgent: 'bench', connections: 4 })
   try {
     await installKinds(client, [bucketResource])
-    const api: BenchServer = { client, kubeconfig: server.kubeconfigPath }
-    if (values.what === 'polls') {
-      return await polls(api, {
-        ...{ resources: number('resources', 10_000), replicas: number('replicas', 3), pollS: number('poll', 60) },
-        ...{
-          rounds: number('rounds', 3),
-          latencyMs: number('latency', 200),
-          leaseMs: number('lease', 6) * 1_000,
-          kills: values.kill === true,
-        },
-      })
-    }
-    if (values.what === 'locks') {
-      const fault = values.fault ?? 'kill'
-      if (fault !== 'kill' && fault !== 'stop') throw new TypeError(`--fault must be kill or stop, got ${JSON.stringify(fault)}`)
-      const chosen = lockNames.filter(name => values.lock === undefined || values.lock === name)
-      if (chosen.length === 0) throw new TypeError(`--lock must be one of ${lockNames.join(', ')}, got ${JSON.stringify(values.lock)}`)
-      return await locks(api, { fault, locks: chosen, times: number('times', 50), leaseMs: number('lease', 4) * 1_000 })
-    }
-    throw new TypeError(`--what must be polls or locks, got ${JSON.stringify(values.what)}`)
+    return await use({ client, kubeconfig: server.kubeconfigPath })
   } finally {
     await client.close()
     process.removeListener('exit', killServer)

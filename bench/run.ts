@@ -1,5 +1,5 @@
 /** `npm run bench -- NAME [--json FILE] [-o json]`: runs one bench, prints its table or with -o json its rows, writes its figures as JSON. */
-import { writeFileSync } from 'node:fs'
+import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { printTable } from './table.ts'
@@ -49,7 +49,7 @@ const benches: Record<string, () => Promise<{ bench(args: string[]): Promise<Ben
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   strict: false,
-  options: { json: { type: 'string' }, output: { type: 'string', short: 'o' } },
+  options: { json: { type: 'string' }, output: { type: 'string', short: 'o' }, help: { type: 'boolean', short: 'h' } },
 })
 const [name = ''] = positionals
 const load = benches[name]
@@ -60,6 +60,13 @@ if (!load) {
   process.exit(2)
 }
 
+if (values.help) {
+  // The options are described where they are read.
+  const [file = ''] = globSync(`${import.meta.dirname}/{,faults/}${name}.ts`)
+  const [, comment = `npm run bench -- ${name}`] = /\/\*\*(.*?)\*\//s.exec(readFileSync(file, 'utf8')) ?? []
+  console.log(comment.replaceAll(/^ \* ?/gm, '').trim())
+  process.exit(0)
+}
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
 const { bench } = await load()
 const { title, about, rows, failed = false } = await bench(process.argv.slice(2))

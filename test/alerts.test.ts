@@ -117,6 +117,21 @@ const rows: readonly Row[] = [
     series: { 'oarlock_runs_queued{pool="edge"}': '4x60', 'oarlock_worker_slots{pool="edge",state="free"}': '1x60' },
     silentAt: ['45m'],
   },
+  {
+    alert: 'OarlockCacheFailing',
+    series: { 'controller_cache_failing_seconds{resource="stacks",cluster=""}': '0x10 60+60x30' },
+    silentAt: ['15m', '20m'],
+    firesAt: [
+      '22m',
+      { resource: 'stacks' },
+      'A controller has not been able to list and watch stacks for 12m 0s and acts on outdated objects',
+    ],
+  },
+  {
+    alert: 'OarlockCacheFailing',
+    series: { 'controller_cache_failing_seconds{resource="stacks",cluster=""}': '120x60' },
+    silentAt: ['30m'],
+  },
 ]
 
 function testOf({ alert, series, silentAt, firesAt }: Row): object {

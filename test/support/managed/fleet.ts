@@ -118,15 +118,6 @@ export class ManagedFleet {
     return (await this.#client.resource(bucketResource).listAll({ namespace: 'default' })).items
   }
 
-  /** Deletes all resources without their external ones, which the next fleet does not know. */
-  async deleteAll(): Promise<void> {
-    const buckets = this.#client.resource(bucketResource)
-    for (const { metadata } of await this.buckets()) {
-      await buckets.patch(metadata.name, { metadata: { finalizers: null } }, { type: 'merge', namespace: 'default' })
-      await buckets.delete(metadata.name, { namespace: 'default' })
-    }
-  }
-
   async judge(pauses: readonly Pause[]): Promise<Verdict> {
     const { duplicates } = this.cloud
     const isBegunBefore = ({ member, receivedMs }: Creation) =>

@@ -15,16 +15,16 @@ import { formatRing, isRingVersion, maxSessionLength, parseRing, type Ring } fro
 
 type Lease = KubeObject<LeaseBody>
 
-/** A request that the shell should send. At most one of each purpose is in flight. */
-export type MemberAction =
-  | { readonly kind: 'list' }
-  | {
-      readonly kind: 'write'
-      readonly purpose: 'claim' | 'renew' | 'release' | 'evict' | 'ring'
-      readonly verb: 'create' | 'update'
-      /** An update carries the resourceVersion that it was decided from. */
-      readonly lease: NewObject<LeaseBody>
-    }
+/** A request that the shell should send. At most one of each purpose is in flight, of evictions one for each slot. */
+export type MemberAction = { readonly kind: 'list' } | MemberWrite
+
+type MemberWrite = {
+  readonly kind: 'write'
+  readonly purpose: 'claim' | 'renew' | 'release' | 'evict' | 'ring'
+  readonly verb: 'create' | 'update'
+  /** An update carries the resourceVersion that it was decided from. */
+  readonly lease: NewObject<LeaseBody>
+}
 
 export type WriteFailure = 'Conflict' | 'AlreadyExists' | 'NotFound' | 'other'
 
@@ -320,8 +320,8 @@ export class MemberCore {
   }
 
   /** The response of a write; `sentMs` is when it was sent, by the monotonic clock. */
-  done(action: MemberAction & { kind: 'write' }, lease: Lease, sentMs: number, nowMs: number): void {
-    this.#inFlight.delete(flightOf(action.purpose))
+  done(action: MemberWrite, lease: Lease, sentMs: number, nowMs: number): void {
+    this.#inFlight.delete(flightOf(action))
     this.#hasCollided = false
     if (action.purpose === 'release') this.#left()
     if (action.purpose === 'renew' && this.#own?.session === action.lease.spec?.holderIdentity) this.#extend(sentMs, nowMs)
@@ -329,8 +329,8 @@ export class MemberCore {
     this.#observe(lease, nowMs)
   }
 
-  failed(action: MemberAction & { kind: 'write' }, reason: WriteFailure, nowMs: number): void {
-    this.#inFlight.delete(flightOf(action.purpose))
+  failed(action: MemberWrite, reason: WriteFailure, nowMs: number): void {
+    this.#inFlight.delete(flightOf(action))
     const { retryPeriodMs } = this.#options
     // What we know is outdated, or it is not known whether the write happened.
     this.#mustList = true
@@ -361,7 +361,7 @@ export class MemberCore {
     if (this.#own && at(this.#own.validUntilMs)) this.#lose({ kind: 'expired' })
     if (this.#state === 'left') return { actions, wakeAtMs }
     const send = (action: MemberAction) => {
-      this.#inFlight.add(action.kind === 'list' ? 'list' : flightOf(action.purpose))
+      this.#inFlight.add(action.kind === 'list' ? 'list' : flightOf(action))
       actions.push(action)
     }
     const { retryPeriodMs } = this.#options
@@ -376,7 +376,7 @@ export class MemberCore {
     if (!this.#hasListed) return { actions, wakeAtMs }
     if (!this.#inFlight.has('own') && at(this.#ownRetryMs)) this.#decideOwn(nowMs, at, send)
     if (this.isValid(nowMs)) {
-      if (!this.#inFlight.has('evict') && at(this.#evictRetryMs)) this.#decideEviction(nowMs, at, send)
+      if (at(this.#evictRetryMs)) this.#decideEvictions(nowMs, at, send)
       if (!this.#inFlight.has('ring') && at(this.#ringRetryMs)) this.#decideRing(nowMs, at, send)
     }
     return { actions, wakeAtMs }
@@ -444,15 +444,18 @@ export class MemberCore {
     return free.find(slot => this.#ring?.homes.includes(slot)) ?? free[0]
   }
 
-  /** Clears Leases that have expired by this process's clock (invariant 2); the version that was seen must still be the current one. */
-  #decideEviction(nowMs: number, at: (dueMs: number) => boolean, send: (action: MemberAction) => void): void {
+  /**
+   * Clears Leases that have expired by this process's clock (invariant 2); the version that was seen must still be the current one. All of them at the same
+   * time: members that end together would otherwise be replaced one request after the other.
+   */
+  #decideEvictions(nowMs: number, at: (dueMs: number) => boolean, send: (action: MemberAction) => void): void {
     const rank = this.#rank(nowMs)
     for (const [slot, seen] of this.#seen) {
       if (slot === this.#own?.slot || seen.slot.session === '') continue
       if (!this.#isOurs(seen.slot.session) && !at(seen.seenMs + seen.durationMs + rank * rankDelayMs)) continue
       if (this.#mustList || !this.#isInContact(nowMs)) return
-      send(this.#write('evict', seen.lease, '', noReport, slot))
-      return
+      const eviction = this.#write('evict', seen.lease, '', noReport, slot)
+      if (!this.#inFlight.has(flightOf(eviction))) send(eviction)
     }
   }
 
@@ -499,7 +502,7 @@ export class MemberCore {
     session: string,
     report: MemberReport,
     slot: number,
-  ): MemberAction {
+  ): MemberWrite {
     const { name, leaseDurationMs, wallMs } = this.#options
     const now = rfc3339Micro(wallMs())
     const isRenewal = purpose === 'renew'
@@ -690,6 +693,8 @@ export class MemberCore {
   }
 }
 
-function flightOf(purpose: 'claim' | 'renew' | 'release' | 'evict' | 'ring'): string {
-  return purpose === 'evict' || purpose === 'ring' ? purpose : 'own'
+/** Of two requests with the same flight the second waits for the first. */
+function flightOf({ purpose, lease }: MemberWrite): string {
+  if (purpose === 'evict') return `evict ${lease.metadata.name}`
+  return purpose === 'ring' ? 'ring' : 'own'
 }

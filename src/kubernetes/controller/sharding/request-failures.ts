@@ -1,30 +1,23 @@
+import { RepeatedWarnings } from '../repeated-warnings.ts'
 import type { MemberAction } from './member-core.ts'
 
 /** What a member asks the API server for. */
 export type RingRequest = 'list' | 'watch' | (MemberAction & { kind: 'write' })['purpose']
 
-/** A request that fails all the time is logged once in this time. */
-const logIntervalMs = 60_000
-
-/**
- * Why requests for a ring fail, by what was asked: a list that succeeds proves nothing about writes. Knows also which failures to log: the first of
- * a request, and then one a minute, also if some succeed in between.
- */
+/** Why requests for a ring fail, by what was asked: a list that succeeds proves nothing about writes. Knows also which failures to log, also if some succeed in between. */
 export class RequestFailures {
   readonly #errors = new Map<RingRequest, Error>()
-  readonly #logged = new Map<RingRequest, { atMs: number; failures: number }>()
+  readonly #warnings: RepeatedWarnings
+
+  constructor(nowMs: () => number) {
+    this.#warnings = new RepeatedWarnings(nowMs)
+  }
 
   /** Returns what to log: how often it failed since the last time that it was logged; undefined: nothing. */
-  failed(request: RingRequest, error: Error, nowMs: number): { failures: number } | undefined {
+  failed(request: RingRequest, error: Error): { failures: number } | undefined {
     this.#errors.set(request, error)
-    const logged = this.#logged.get(request)
-    const failures = (logged?.failures ?? 0) + 1
-    if (logged && nowMs < logged.atMs + logIntervalMs) {
-      logged.failures = failures
-      return undefined
-    }
-    this.#logged.set(request, { atMs: nowMs, failures: 0 })
-    return { failures }
+    const skipped = this.#warnings.next(request)
+    return skipped === undefined ? undefined : { failures: skipped + 1 }
   }
 
   succeeded(request: RingRequest): void {

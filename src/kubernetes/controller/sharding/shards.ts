@@ -78,7 +78,7 @@ export class Shards {
   #hasReportedStandby = false
   #gained = 0
   #lost = 0
-  readonly #failures = new RequestFailures()
+  readonly #failures: RequestFailures
   /** Whether the Lease of this slot was renewed since it was claimed. */
   #isRenewed = false
   /** Since when this process has a slot and does not do all that the ring lets it do. */
@@ -92,6 +92,7 @@ export class Shards {
     this.settings = settings
     this.#parts = parts
     this.#clock = parts.clock ?? bootClock
+    this.#failures = new RequestFailures(() => this.#clock.nowMs())
     const processName = `${settings.identity}_${randomBytes(4).toString('hex')}`
     this.#log = parts.log.child({ ring: settings.name, member: processName })
     const { random = Math.random, controllers } = parts
@@ -326,7 +327,7 @@ export class Shards {
   }
 
   #failed(request: RingRequest, { verb, lease }: { verb: string; lease?: string | undefined }, err: Error): void {
-    const report = this.#failures.failed(request, err, this.#clock.nowMs())
+    const report = this.#failures.failed(request, err)
     if (!report) return
     const { name, namespace } = this.settings
     const what = lease === undefined ? `the Leases of ring ${name} in ${namespace}` : `Lease ${namespace}/${lease}`
