@@ -84,6 +84,8 @@ export type Change = {
   /** The name that the external system gave; default: unchanged. */
   readonly externalName?: string | undefined
   readonly connectionDetails?: ConnectionDetails | undefined
+  /** Fields of `status.atProvider` that only the change knows, such as the version of a password. Default: as observed. */
+  readonly atProvider?: object | undefined
   /** For the change log. */
   readonly details?: Readonly<Record<string, string>> | undefined
 }

@@ -309,7 +309,7 @@ class Pass<Body extends ManagedBody, Connection, State> {
 }
 
 /** The status to write; undefined if the end has none. */
-function nextStatus({ object, observation }: Facts, { synced, ready }: End, nowMs: number): ManagedBody['status'] {
+function nextStatus({ object, observation, change }: Facts, { synced, ready }: End, nowMs: number): ManagedBody['status'] {
   if (!synced && !ready) return undefined
   const { generation } = object.metadata
   let conditions = object.status?.conditions
@@ -319,7 +319,9 @@ function nextStatus({ object, observation }: Facts, { synced, ready }: End, nowM
   const token = requestTokenOf(object)
   return {
     ...object.status,
-    ...(observation?.atProvider && { atProvider: observation.atProvider }),
+    ...((observation?.atProvider || change?.atProvider) && {
+      atProvider: { ...((observation?.atProvider ?? object.status?.atProvider) as object | undefined), ...change?.atProvider },
+    }),
     ...(generation !== undefined && { observedGeneration: generation }),
     // Not while paused: the request is handled when it is acted on.
     ...(token && synced?.reason !== 'ReconcilePaused' && { lastHandledReconcileAt: token }),

@@ -1,0 +1,37 @@
+/** A connection to the server that the resource's ProviderConfig names. */
+import pg from 'pg'
+import type { ExternalRequest } from '../../../src/controllers/managed/index.ts'
+import { secretResource } from '../../../src/kubernetes/client/index.ts'
+import { providerConfigResource } from './kinds.ts'
+
+type WithConfig = { spec: { providerConfigRef?: { name: string } | undefined } }
+
+const connectTimeoutMs = 10_000
+
+/** Connects to a database of the server; default: the one in the URL. @throws {Error} naming the ProviderConfig or the Secret that is missing. */
+export async function connect({ object, client, signal }: ExternalRequest<WithConfig>, database?: string): Promise<pg.Client> {
+  const { namespace } = object.metadata
+  const name = object.spec.providerConfigRef?.name ?? 'default'
+  const config = await client.resource(providerConfigResource).getOrUndefined(name, { namespace, signal })
+  if (!config) throw new Error(`ProviderConfig ${namespace}/${name} does not exist`)
+  const { name: secretName, key = 'url' } = config.spec.urlSecretRef
+  const secret = await client.resource(secretResource).getOrUndefined(secretName, { namespace, signal })
+  const encoded = secret?.data?.[key]
+  if (!encoded) throw new Error(`ProviderConfig ${name} refers to key ${key} of Secret ${namespace}/${secretName}, which does not exist`)
+  const url = new URL(Buffer.from(encoded, 'base64').toString())
+  if (database !== undefined) url.pathname = `/${encodeURIComponent(database)}`
+  const connection = new pg.Client({
+    connectionString: url.href,
+    connectionTimeoutMillis: connectTimeoutMs,
+    application_name: 'oarlock-provider-postgresql',
+  })
+  // Without a listener a connection that breaks while idle would end the process.
+  connection.on('error', () => undefined)
+  await connection.connect()
+  // A statement that is given up is canceled by the end of its session.
+  signal.addEventListener('abort', () => void connection.end().catch(() => undefined), { once: true })
+  return connection
+}
+
+/** Whether the server rejected a statement with this SQLSTATE. */
+export const hasCode = (error: unknown, code: string): boolean => error instanceof pg.DatabaseError && error.code === code
