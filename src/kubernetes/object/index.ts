@@ -5,6 +5,7 @@
  * Pure: no file or socket is read, no argument is changed, and the only clock is in `cost-limit.ts`.
  * Out of scope: validation by schema (`schema/`), CEL (`cel/`), field ownership (`apply/`).
  */
+export * from './changed-fields.ts'
 export * from './condition.ts'
 export * from './declare.ts'
 export * from './duration.ts'
@@ -16,6 +17,7 @@ export * from './json-patch.ts'
 export * from './json-path.ts'
 export * from './json-strict.ts'
 export * from './json-syntax-error.ts'
+export * from './kstatus.ts'
 export * from './merge-patch.ts'
 export * from './names.ts'
 export * from './object.ts'

@@ -1,5 +1,5 @@
 import type { Client } from '../../../kubernetes/client/index.ts'
-import type { KubeObject } from '../../../kubernetes/object/index.ts'
+import { computeKStatus, type KubeObject } from '../../../kubernetes/object/index.ts'
 import type { ApplyResult, EngineContext, PlanResult } from '../engine.ts'
 import { interruptedError } from '../engine-error.ts'
 import { groupByRank } from './apply-order.ts'
@@ -15,7 +15,6 @@ import {
   plannedEntry,
   serializeInventory,
 } from './inventory.ts'
-import { computeKStatus } from './kstatus.ts'
 import { mapConcurrently } from './map-concurrently.ts'
 import { fieldManager, isOwnObject } from './ownership.ts'
 import { discoverResource, type ResolvedManifest } from './resolve-manifests.ts'

@@ -1,8 +1,7 @@
 import { stringify } from 'yaml'
-import { equalJson, isJsonObject, type Json } from '../../../kubernetes/object/index.ts'
+import { changedFields, equalJson, isJsonObject, type Json } from '../../../kubernetes/object/index.ts'
 import type { PlanDiff } from '../engine.ts'
 import { containsTrue, hideSensitive, sensitiveText } from '../hide-sensitive.ts'
-import { changedFields } from './changed-fields.ts'
 import { formatEntry } from './inventory.ts'
 
 export type ObjectChange = {

@@ -1,7 +1,7 @@
 import type { Client } from '../../../kubernetes/client/index.ts'
+import { changedFields, desiredFields } from '../../../kubernetes/object/index.ts'
 import type { EngineContext, PlanResult } from '../engine.ts'
 import { jsonDigest } from '../json-digest.ts'
-import { changedFields, desiredFields } from './changed-fields.ts'
 import { describeFailure } from './describe-failure.ts'
 import { diffObjects, type ObjectChange } from './diff-objects.ts'
 import { entriesToPrune, formatEntry, type InventoryEntry, inventoryKey, plannedEntry } from './inventory.ts'

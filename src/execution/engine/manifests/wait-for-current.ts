@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { formatDuration, parseDuration } from '../../../kubernetes/object/index.ts'
+import { formatDuration, type KStatus, parseDuration } from '../../../kubernetes/object/index.ts'
 import type { EngineContext } from '../engine.ts'
 import { EngineError, interruptedError } from '../engine-error.ts'
-import type { KStatus } from './kstatus.ts'
 
 /** An object to wait for. `text` names it in messages; `poll` reads its status from the cluster. */
 export type AwaitedObject = { text: string; poll(): Promise<KStatus> }

@@ -1,4 +1,5 @@
-import { cloneJson, equalJson, isJsonObject, type KubeObject } from '../../../kubernetes/object/index.ts'
+import { cloneJson, equalJson, isJsonObject } from './json.ts'
+import type { KubeObject } from './object.ts'
 
 /** The server writes these on every change, so they are not part of what a manifest asks for. */
 const serverFields = ['managedFields', 'resourceVersion', 'generation', 'creationTimestamp', 'uid', 'selfLink'] as const

@@ -1,4 +1,5 @@
-import { isJsonObject, type KubeObject } from '../../../kubernetes/object/index.ts'
+import { isJsonObject } from './json.ts'
+import type { KubeObject } from './object.ts'
 
 /** The status of an object. Current: its state matches its spec. Terminating: it is being deleted. */
 export type KStatus = { status: 'Current' | 'InProgress' | 'Failed' | 'Terminating'; message: string }

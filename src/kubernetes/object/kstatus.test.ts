@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { KubeObject } from '../../../kubernetes/object/index.ts'
 import { computeKStatus } from './kstatus.ts'
+import type { KubeObject } from './object.ts'
 
 type Case = { name: string; api: string; kind: string; spec?: object; status?: object; metadata?: object; want: string }
 const condition = (type: string, status: string, reason = '', message = '') => ({ type, status, reason, message })
