@@ -6,7 +6,7 @@ import type { ExternalRequest } from '../../../src/controllers/managed/index.ts'
 import { type Client, createClient, secretResource } from '../../../src/kubernetes/client/index.ts'
 import { type ObjectBody, providerConfigResource } from './kinds.ts'
 
-/** The right to use a client; it is closed when it is replaced and nobody uses it. */
+/** The right to use a client; it is closed when it is replaced and no longer used. */
 export type Connection = { readonly client: Client; release(): Promise<void> }
 
 type Entry = { readonly secretVersion: string; readonly client: Client; users: number; isReplaced: boolean }
