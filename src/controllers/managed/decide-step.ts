@@ -3,7 +3,7 @@
  * the step, adds its result to the facts, and asks again until the answer is `end`. The order is that of Crossplane's managed reconciler
  * (crossplane-runtime v2.5, pkg/reconciler/managed); where it differs, a comment explains it.
  */
-import { rfc3339 } from '../../kubernetes/object/index.ts'
+import { findCondition, rfc3339 } from '../../kubernetes/object/index.ts'
 import {
   annotations,
   createTimesOf,
@@ -28,6 +28,8 @@ export type Settings = {
   /** Whether the external system chooses the external name: then it is empty before the creation. */
   readonly assignsExternalNames: boolean
   readonly hasReferences: boolean
+  /** Whether something must be done for a resource that is paused. */
+  readonly pauses: boolean
   readonly pollIntervalMs: number
   /** The least that the annotation of an object may ask for. */
   readonly minimumPollIntervalMs: number
@@ -78,6 +80,7 @@ export type End = {
 }
 
 export type Step =
+  | { readonly kind: 'pause' }
   | { readonly kind: 'set-external-name'; readonly externalName: string }
   | { readonly kind: 'resolve-references' }
   | { readonly kind: 'connect' }
@@ -113,6 +116,7 @@ const normal = (reason: string, message: string) => ({ type: 'Normal', reason, m
 
 /** What a failed step is called in messages and Events. */
 const failures: Partial<Record<Step['kind'], { readonly text: string; readonly event: string }>> = {
+  pause: { text: 'cannot pause the external resource', event: 'CannotPauseExternalResource' },
   'set-external-name': { text: 'cannot write the external name', event: 'CannotInitializeManagedResource' },
   'resolve-references': { text: 'cannot resolve references', event: 'CannotResolveResourceReferences' },
   connect: { text: 'connect failed', event: 'CannotConnectToProvider' },
@@ -139,6 +143,7 @@ export function decideStep(facts: Facts, settings: Settings, nowMs: number, rand
 
   const policy = decidePolicy(spec?.managementPolicies, spec?.deletionPolicy)
   if (policy.kind === 'paused' || isPausedByAnnotation(object)) {
+    if (settings.pauses && !done.has('pause')) return { kind: 'pause' }
     return { kind: 'end', synced: paused, requeue: 'never', event: normal('ReconciliationPaused', paused.message) }
   }
   if (policy.kind === 'invalid') {
@@ -169,6 +174,7 @@ export function decideStep(facts: Facts, settings: Settings, nowMs: number, rand
   // Only earlier: the interval is the longest time between two observations.
   const poll = { afterMs: Math.round(intervalMs * (0.9 + 0.1 * random)) }
   const ready = readinessOf(observation)
+  const outcome = outcomeOf(facts, observation)
 
   if (!observation.exists && policy.isObserveOnly && !isDeleting) {
     const message = 'observe failed: the external resource does not exist, and spec.managementPolicies permits only to observe it'
@@ -195,13 +201,9 @@ export function decideStep(facts: Facts, settings: Settings, nowMs: number, rand
     }
     if (!observation.exists) return forget(facts)
     if (!done.has('delete')) return { kind: 'delete' }
-    return {
-      kind: 'end',
-      synced: success,
-      ready: deleting,
-      requeue: { afterMs: settings.deletionCheckMs },
-      event: normal('DeletedExternalResource', 'requested the deletion of the external resource'),
-    }
+    const event = normal('DeletedExternalResource', 'requested the deletion of the external resource')
+    const message = typeof observation.ready === 'object' && observation.ready.reason === 'Deleting' ? observation.ready.message : ''
+    return { kind: 'end', event, ...outcome, ready: { ...deleting, message }, requeue: { afterMs: settings.deletionCheckMs } }
   }
 
   if (!done.has('publish-observed') && hasDetails(observation)) return { kind: 'publish-observed' }
@@ -238,12 +240,13 @@ export function decideStep(facts: Facts, settings: Settings, nowMs: number, rand
   if (facts.lateInitialized && may.lateInitialize && !done.has('late-initialize')) {
     return { kind: 'late-initialize', fields: facts.lateInitialized }
   }
-  if (observation.isUpToDate ?? true) return { kind: 'end', synced: success, ready, requeue: poll }
+  if (observation.isUpToDate ?? true) return { kind: 'end', ...outcome, ready, requeue: poll }
   if (!may.update) {
     const differs = observation.diff ? `: ${observation.diff}` : ''
     return {
       kind: 'end',
       synced: synced(`spec.managementPolicies does not permit an update of what differs${differs}`),
+      ...(observation.problem !== undefined && outcome),
       ready,
       requeue: poll,
     }
@@ -292,6 +295,13 @@ function readinessOf({ exists, ready }: Observation): ConditionPart {
   if (typeof ready === 'object') return { status: 'False', ...ready }
   if (ready ?? exists) return { status: 'True', reason: 'Available', message: '' }
   return { status: 'False', reason: 'Unavailable', message: exists ? '' : 'the external resource does not exist' }
+}
+
+/** Whether earlier changes had their effect. An Event for a failure, once. */
+function outcomeOf({ object }: Facts, { problem }: Observation): Pick<End, 'synced' | 'event'> {
+  if (problem === undefined) return { synced: success }
+  const isKnown = findCondition(object.status?.conditions, 'Synced')?.message === problem
+  return { synced: failed(problem), ...(!isKnown && { event: warning('ExternalResourceFailed', problem) }) }
 }
 
 function hasDetails(change: { connectionDetails?: object | undefined } | undefined): boolean {

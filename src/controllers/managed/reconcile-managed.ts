@@ -50,6 +50,7 @@ export class ManagedReconciler<Body extends ManagedBody, Connection, State> {
       hasDeterministicNames: options.hasDeterministicNames ?? false,
       assignsExternalNames: options.externalNames === 'assigned',
       hasReferences: (options.references?.length ?? 0) > 0,
+      pauses: options.pause !== undefined,
       pollIntervalMs: options.pollIntervalMs ?? 60_000,
       minimumPollIntervalMs: options.minimumPollIntervalMs ?? 1_000,
       creationGraceMs: options.creationGraceMs ?? 30_000,
@@ -187,6 +188,9 @@ class Pass<Body extends ManagedBody, Connection, State> {
     const options = this.#options
     this.#hold?.check()
     switch (step.kind) {
+      case 'pause':
+        await options.pause?.(this.#external())
+        return {}
       case 'set-external-name':
         return this.#patch({ metadata: { annotations: { [annotations.externalName]: step.externalName } } })
       case 'resolve-references': {
@@ -320,6 +324,7 @@ function nextStatus({ object, observation }: Facts, { synced, ready }: End, nowM
   return {
     ...object.status,
     ...(observation?.atProvider && { atProvider: observation.atProvider }),
+    ...(observation?.run && { run: observation.run }),
     ...(generation !== undefined && { observedGeneration: generation }),
     // Not while paused: the request is handled when it is acted on.
     ...(token && synced?.reason !== 'ReconcilePaused' && { lastHandledReconcileAt: token }),

@@ -19,6 +19,7 @@ export class SequencePlayer implements TranscriptPlayer {
     hasDeterministicNames: false,
     assignsExternalNames: false,
     hasReferences: false,
+    pauses: false,
     pollIntervalMs: 60_000,
     minimumPollIntervalMs: 1_000,
     creationGraceMs: 30_000,
@@ -94,6 +95,15 @@ export class SequencePlayer implements TranscriptPlayer {
       default:
         throw new Error(`unknown command ${command}`)
     }
+  }
+
+  /** What the next observations find. */
+  protected observe(external: Observation): void {
+    this.#external = external
+  }
+
+  protected get object(): ManagedObject {
+    return this.#object
   }
 
   takeLines(): string[] {
