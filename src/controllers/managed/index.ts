@@ -10,7 +10,14 @@ import '../../kubernetes/util/check-node-version.ts'
 export { annotations, externalNameOf } from './annotations.ts'
 export type { ChangeLog, ChangeLogEntry } from './change-log.ts'
 export { managedFinalizer } from './decide-step.ts'
-export { type DispatchedState, dispatchToStack, type StackDispatchOptions } from './dispatch/index.ts'
+export {
+  type DispatchedState,
+  type DispatchOptions,
+  dispatchToStack,
+  type OperationKind,
+  runOperation,
+  type StackDispatchOptions,
+} from './dispatch/index.ts'
 export { LockLostError } from './lock-lost-error.ts'
 export { managed } from './managed.ts'
 export {

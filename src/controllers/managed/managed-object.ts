@@ -27,7 +27,8 @@ export type ManagedObject = KubeObject<ManagedBody>
 
 /** The newest Run of a resource whose changes are dispatched to workers. */
 export type RunReport = {
-  readonly name: string
+  /** Undefined until it exists. */
+  readonly name?: string | undefined
   readonly type: string
   readonly phase: string
   readonly progress?: { readonly done: number; readonly total: number; readonly current?: string | undefined } | undefined
@@ -71,7 +72,7 @@ export function managedStatus<AtProvider extends Declaration>(atProvider: AtProv
     run: Type.Optional(
       Type.Object(
         {
-          name: Type.String({ description: 'Name of the Run, for oarlock logs and oarlock cancel.' }),
+          name: Type.Optional(Type.String({ description: 'Name of the Run, for oarlock logs and oarlock cancel; unset until it exists.' })),
           type: Type.String({ description: 'Type of the Run.' }),
           phase: Type.String({ description: 'Phase of the Run.' }),
           progress: Type.Optional(

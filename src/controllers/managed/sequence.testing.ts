@@ -20,6 +20,7 @@ export class SequencePlayer implements TranscriptPlayer {
     assignsExternalNames: false,
     hasReferences: false,
     pauses: false,
+    dispatched: new Set(),
     pollIntervalMs: 60_000,
     minimumPollIntervalMs: 1_000,
     creationGraceMs: 30_000,

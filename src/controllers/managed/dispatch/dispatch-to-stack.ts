@@ -1,18 +1,13 @@
 /** Managed resources whose external resource is a Stack: each change is a Run, executed by a worker. */
 import {
-  endedPhases,
   formatRunRequest,
   annotations as oarlockAnnotations,
-  outputsSecretName,
-  outputsSecretType,
-  type Run,
-  type RunPhase,
   runResource,
   type Stack,
   type StackSpec,
   stackResource,
 } from '../../../api/index.ts'
-import { type Client, secretResource } from '../../../kubernetes/client/index.ts'
+import type { Client } from '../../../kubernetes/client/index.ts'
 import { watching } from '../../../kubernetes/controller/index.ts'
 import { controllerReference, isConditionTrue, isReason, type Json, type KubeObject, objectKey } from '../../../kubernetes/object/index.ts'
 import { externalNameOf, requestTokenOf } from '../annotations.ts'
@@ -20,7 +15,8 @@ import type { ConnectionDetails, ManagedBody, ManagedObject, Observation } from 
 import type { ExternalRequest, ManagedOptions } from '../managed-options.ts'
 import { observeStack } from './observe-stack.ts'
 import { StackKeys } from './stack-keys.ts'
-import { digestOf, hasWanted, ownershipOf, plainSpec, resourceId, specOver, stackAnnotations } from './stack-marks.ts'
+import { digestOf, hasWanted, ownershipOf, plainSpec, specOver, stackAnnotations } from './stack-marks.ts'
+import { activeRun, foreignStack, orphanStack, outputsOf, suspendStack, takeStack, withoutInputs } from './stack-ownership.ts'
 
 /** What an observation passes on to the update and the deletion. */
 export type DispatchedState = { readonly stack: Stack; readonly wanted: StackSpec | undefined; readonly request: string | undefined }
@@ -93,7 +89,7 @@ export function dispatchToStack<Body extends ManagedBody>(
         return { exists: false }
       }
       const isSuspended = stack.metadata.annotations?.[stackAnnotations.suspended] !== undefined
-      if (isSuspended || ownership === 'orphaned') stack = await take(client, stack, object, signal)
+      if (isSuspended || ownership === 'orphaned') stack = await takeStack(client, stack, object, signal)
       keys.add(stack.metadata.uid, objectKey(object))
       const wanted = object.metadata.deletionTimestamp ? undefined : await wantedFor(request)
       const { ready, problem, run } = observeStack(stack, await activeRun(client, stack, signal))
@@ -145,30 +141,16 @@ export function dispatchToStack<Body extends ManagedBody>(
     },
     async pause(request) {
       const stack = await find(request)
-      if (stack && ownershipOf(stack, request.object) === 'own') await suspend(request.client, stack, 'Paused', request.signal)
+      if (stack && ownershipOf(stack, request.object) === 'own') await suspendStack(request.client, stack, 'Paused', request.signal)
     },
     async unpublish(request) {
       const { object, client, signal } = request
       const stack = await find(request)
-      if (stack && ownershipOf(stack, object) === 'own') await orphan(client, stack, object, signal)
+      if (stack && ownershipOf(stack, object) === 'own') await orphanStack(client, stack, object, signal)
       keys.forget(objectKey(object))
       await rest.unpublish?.(request)
     },
   }
-}
-
-/** A Run as the status needs it: its frozen spec may be large. */
-function withoutInputs(run: KubeObject<Pick<Run, 'spec' | 'status'>>): KubeObject<Pick<Run, 'spec' | 'status'>> {
-  const { stackRef, epoch, type } = run.spec
-  const { phase, progress, message, reason } = run.status ?? {}
-  return { ...run, spec: { stackRef, epoch, type }, status: { phase, progress, message, reason } } as typeof run
-}
-
-/** The newest Run of the Stack unless it has ended: then the status of the Stack has everything. */
-async function activeRun(client: Client, { metadata, status }: Stack, signal: AbortSignal): Promise<Run | undefined> {
-  const { lastRun } = status ?? {}
-  if (!lastRun || endedPhases.includes(lastRun.phase as RunPhase)) return undefined
-  return await client.resource(runResource).getOrUndefined(lastRun.name, { namespace: metadata.namespace, signal })
 }
 
 /** The request for another Run that the annotation of the resource makes, for a Stack that stopped: undefined if there is none, or the Stack has it. */
@@ -177,52 +159,6 @@ function requestedRun(object: ManagedObject, { metadata, status }: Stack): strin
   if (!token || token === object.status?.lastHandledReconcileAt || !isConditionTrue(status?.conditions, 'Stalled')) return undefined
   const request = formatRunRequest('apply', token.replaceAll(/\s/g, '_'), undefined)
   return metadata.annotations?.[oarlockAnnotations.requestedRun] === request ? undefined : request
-}
-
-async function outputsOf(client: Client, { metadata, status }: Stack, signal: AbortSignal): Promise<Record<string, Json> | undefined> {
-  if (!status?.outputsDigest) return undefined
-  const { name, namespace } = metadata
-  const secret = await client.resource(secretResource).getOrUndefined(outputsSecretName(name), { namespace, signal })
-  if (secret?.type !== outputsSecretType) return undefined
-  const entries = Object.entries(secret.data ?? {})
-  return Object.fromEntries(entries.map(([key, value]) => [key, JSON.parse(Buffer.from(value, 'base64').toString()) as Json]))
-}
-
-function foreignStack({ metadata }: Stack, { kind }: KubeObject<unknown>): Error {
-  const owner = metadata.ownerReferences?.find(({ controller }) => controller)
-  const whose = owner ? `belongs to ${owner.kind} ${owner.name}` : 'has no owner'
-  return new Error(
-    `Stack ${metadata.namespace}/${metadata.name} exists, and ${whose}: delete it, or rename this ${kind}; it is not taken over`,
-  )
-}
-
-async function suspend(client: Client, stack: Stack, reason: 'Paused' | 'Orphaned', signal: AbortSignal): Promise<Stack> {
-  if (stack.spec.suspend) return stack
-  const { name, namespace, resourceVersion } = stack.metadata
-  const change = { spec: { suspend: true }, metadata: { annotations: { [stackAnnotations.suspended]: reason } } }
-  return await client.resource(stackResource).patch(name, change, { type: 'merge', namespace, resourceVersion, signal })
-}
-
-/** Leaves the Stack and its resources to people: the garbage collector would delete it with the resource, and so destroy what must be kept. */
-async function orphan(client: Client, stack: Stack, object: KubeObject<unknown>, signal: AbortSignal): Promise<void> {
-  const { metadata, spec } = await suspend(client, stack, 'Orphaned', signal)
-  const ownerReferences = metadata.ownerReferences?.filter(({ uid }) => uid !== object.metadata.uid)
-  const annotations = { ...metadata.annotations, [stackAnnotations.orphanedFrom]: resourceId(object) }
-  await client.resource(stackResource).update({ ...stack, metadata: { ...metadata, ownerReferences, annotations }, spec }, { signal })
-}
-
-/** Resumes a Stack that this controller has suspended, and takes one back that an earlier resource of this name left behind. */
-async function take(client: Client, stack: Stack, object: KubeObject<unknown>, signal: AbortSignal): Promise<Stack> {
-  const { metadata, spec } = stack
-  const { [stackAnnotations.suspended]: reason, [stackAnnotations.orphanedFrom]: _o, ...annotations } = metadata.annotations ?? {}
-  const others = (metadata.ownerReferences ?? []).filter(({ uid }) => uid !== object.metadata.uid)
-  const ownerReferences = [...others, controllerReference(object)]
-  return await client
-    .resource(stackResource)
-    .update(
-      { ...stack, metadata: { ...metadata, annotations, ownerReferences }, spec: reason ? { ...spec, suspend: false } : spec },
-      { signal },
-    )
 }
 
 async function deleteStack(
