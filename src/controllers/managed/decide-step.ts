@@ -345,7 +345,7 @@ function incompleteMessage({ object, operation }: Facts): string {
   const { name, namespace } = object.metadata
   const target = `${object.kind.toLowerCase()} ${name}${namespace ? ` -n ${namespace}` : ''}`
   return (
-    `the result of the creation that began at ${rfc3339(pendingMs)} is not known: look for the external resource; if it exists, set the annotation ` +
-    `${annotations.externalName} to its name; then remove the mark: kubectl annotate ${target} ${annotations.createPending}-${outcome?.kind === 'unknown' ? `; ${outcome.message}` : ''}`
+    `${outcome?.kind === 'unknown' ? `${outcome.message}; ` : ''}the result of the creation that began at ${rfc3339(pendingMs)} is not known: look for the external resource; if it exists, set the annotation ` +
+    `${annotations.externalName} to its name; then remove the mark: kubectl annotate ${target} ${annotations.createPending}-`
   )
 }

@@ -107,6 +107,19 @@ export class SequencePlayer implements TranscriptPlayer {
     return this.#object
   }
 
+  /** Executes a step of an operation that is dispatched; undefined for other steps. */
+  protected dispatch(_step: Exclude<Step, End>): Partial<Facts> | undefined {
+    return undefined
+  }
+
+  protected get nowMs(): number {
+    return this.#nowMs
+  }
+
+  protected set(settings: Partial<Settings>): void {
+    this.#settings = { ...this.#settings, ...settings }
+  }
+
   takeLines(): string[] {
     return this.#lines.splice(0)
   }
@@ -116,7 +129,7 @@ export class SequencePlayer implements TranscriptPlayer {
     for (let count = 0; count < 30; count++) {
       const step = decideStep(facts, this.#settings, this.#nowMs, 0)
       if (step.kind === 'end') {
-        this.#end(step)
+        this.#end(step, facts)
         return
       }
       if (facts.done.has(step.kind)) throw new Error(`step ${step.kind} was decided twice`)
@@ -136,6 +149,8 @@ export class SequencePlayer implements TranscriptPlayer {
   }
 
   #execute(step: Exclude<Step, End>): Partial<Facts> {
+    const dispatched = this.dispatch(step)
+    if (dispatched) return dispatched
     switch (step.kind) {
       case 'set-external-name':
         this.#annotate({ [annotations.externalName]: step.externalName })
@@ -182,7 +197,7 @@ export class SequencePlayer implements TranscriptPlayer {
     this.#object = { ...this.#object, metadata: { ...metadata, finalizers: word.endsWith('-') ? others : [...others, name] } }
   }
 
-  #end({ synced, ready, requeue, event, isGone }: End): void {
+  #end({ synced, ready, requeue, event, isGone }: End, { operation }: Facts): void {
     let conditions = this.#object.status?.conditions
     for (const [type, part] of [
       ['Ready', ready],
@@ -190,7 +205,9 @@ export class SequencePlayer implements TranscriptPlayer {
     ] as const) {
       if (part) conditions = setCondition(conditions, { type, ...part }, this.#nowMs)
     }
-    this.#object = { ...this.#object, status: { conditions } }
+    const run = operation?.run ?? this.#object.status?.run
+    const token = this.#object.metadata.annotations?.[annotations.reconcileRequestedAt]
+    this.#object = { ...this.#object, status: { conditions, ...(run && { run }), ...(token && { lastHandledReconcileAt: token }) } }
     for (const type of ['Synced', 'Ready']) {
       const condition = findCondition(conditions, type)
       const isNew = type === 'Synced' ? synced : ready

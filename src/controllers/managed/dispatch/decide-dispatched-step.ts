@@ -31,7 +31,7 @@ export function decideOfOperation(facts: Facts, nowMs: number): Step | undefined
   const { operation: state, object, done } = facts
   if (!state) return undefined
   const { operation, outcome, isHandled } = state
-  if (outcome.kind === 'active') return activeEnd(object, operation.kind, outcome)
+  if (outcome.kind === 'active') return activeEnd(facts, operation.kind, outcome)
   if (isHandled || done.has('finish-operation')) return undefined
   const isCreation = operation.kind === 'create'
   const times = createTimesOf(object)
@@ -53,8 +53,14 @@ export function decideOfOperation(facts: Facts, nowMs: number): Step | undefined
   return { kind: 'finish-operation' }
 }
 
+const requested: Readonly<Record<OperationKind, { readonly reason: string; readonly noun: string }>> = {
+  create: { reason: 'CreatedExternalResource', noun: 'creation' },
+  update: { reason: 'UpdatedExternalResource', noun: 'update' },
+  delete: { reason: 'DeletedExternalResource', noun: 'deletion' },
+}
+
 function activeEnd(
-  { metadata }: ManagedObject,
+  { object: { metadata }, done }: Facts,
   kind: OperationKind,
   { message, isFailing }: { readonly message: string; readonly isFailing: boolean },
 ): End {
@@ -63,8 +69,13 @@ function activeEnd(
   const synced = isFailing
     ? { status: 'False' as const, reason: 'ReconcileError', message }
     : { status: 'True' as const, reason: 'ReconcileSuccess', message: '' }
+  const { reason: eventReason, noun } = requested[kind]
+  const event = { type: 'Normal' as const, reason: eventReason, message: `requested the ${noun} of the external resource` }
   // The end of a Run is seen by a watch.
-  return { kind: 'end', synced, ready: { status: 'False', reason, message }, requeue: { afterMs: activePollMs } }
+  return {
+    ...{ kind: 'end', synced, ready: { status: 'False', reason, message }, requeue: { afterMs: activePollMs } },
+    ...(done.has(kind) && { event }),
+  }
 }
 
 /** The watch shows every change; this is for one that it missed. */

@@ -50,6 +50,10 @@ function outcomeOf(stack: Stack, operation: Operation, own: readonly Run[]): Ope
   // Of what must not be repeated only the first Run counts: the others have refused.
   const decisive = operation.isRepeatable ? own.at(-1) : first?.spec.epoch === operation.number ? first : undefined
   const atMs = endedAtMs(decisive?.status?.finishedAt)
+  if (decisive?.spec.type === 'Plan' && !operation.isRepeatable) {
+    const text = `${operation.kind} failed: its namespace requires approval, with which the creation of something without a known name cannot be dispatched`
+    return { kind: 'failed', message: text, atMs, isFinal: true }
+  }
   if (!decisive) {
     const isBegun = own.length > 0 || (status?.lastRunNumber ?? 0) >= operation.number
     return { kind: isBegun ? 'unknown' : 'failed', message, atMs, isFinal: true }
