@@ -64,7 +64,7 @@ test('the objects of deploy/example.yaml exist in the other cluster, one with a 
   }
   await isReady('shop-settings')
   const { data } = await configMaps().get('shop-settings', { namespace })
-  deepEqual(data, { 'log-level': 'info', port: '80' })
+  deepEqual(data, { 'log-level': 'info', port: '80', region: 'eu-west-1' })
 })
 
 test('a change in the other cluster is corrected, and an object that is as wanted is not written', async () => {

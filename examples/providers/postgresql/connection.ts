@@ -35,3 +35,21 @@ export async function connect({ object, client, signal }: ExternalRequest<WithCo
 
 /** Whether the server rejected a statement with this SQLSTATE. */
 export const hasCode = (error: unknown, code: string): boolean => error instanceof pg.DatabaseError && error.code === code
+
+const noSuchDatabase = '3D000'
+
+/** For what is in a database: undefined if the resource is deleted and its database is gone already, and everything in it. */
+export async function connectWithin(request: ExternalRequest<WithConfig>, database: string): Promise<pg.Client | undefined> {
+  try {
+    return await connect(request, database)
+  } catch (error) {
+    if (request.object.metadata.deletionTimestamp && hasCode(error, noSuchDatabase)) return undefined
+    throw error
+  }
+}
+
+/** The connection of a call that is only made for what exists. */
+export function opened(connection: pg.Client | undefined): pg.Client {
+  if (!connection) throw new TypeError('nothing is changed in a database that is gone')
+  return connection
+}

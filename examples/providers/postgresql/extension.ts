@@ -1,20 +1,21 @@
 import type pg from 'pg'
 import type { ManagedOptions } from '../../../src/controllers/managed/index.ts'
-import { connect } from './connection.ts'
+import { connectWithin, opened } from './connection.ts'
 import { type BodyOf, databaseResource, extensionResource } from './kinds.ts'
 import { identifier, literal } from './sql.ts'
 
 type Body = BodyOf<typeof extensionResource>
 
-export const extensionOptions: ManagedOptions<Body, pg.Client> = {
+export const extensionOptions: ManagedOptions<Body, pg.Client | undefined> = {
   kind: extensionResource,
   name: 'postgresql-extensions',
   hasDeterministicNames: true,
   creationGraceMs: 1,
   references: [{ field: 'database', to: databaseResource }],
-  connect: request => connect(request, databaseOf(request.object)),
-  disconnect: connection => connection.end(),
+  connect: request => connectWithin(request, databaseOf(request.object)),
+  disconnect: async connection => await connection?.end(),
   async observe(connection, { object, externalName = object.metadata.name }) {
+    if (!connection) return { exists: false }
     const { rows } = await connection.query<{ extversion: string }>('SELECT extversion FROM pg_extension WHERE extname = $1', [
       externalName,
     ])
@@ -27,14 +28,14 @@ export const extensionOptions: ManagedOptions<Body, pg.Client> = {
   async create(connection, { object, externalName = object.metadata.name }) {
     const { version, schema } = object.spec.forProvider
     const options = [...(schema ? [`SCHEMA ${identifier(schema)}`] : []), ...(version ? [`VERSION ${literal(version)}`] : [])]
-    await connection.query(`CREATE EXTENSION IF NOT EXISTS ${identifier(externalName)} ${options.join(' ')}`)
+    await opened(connection).query(`CREATE EXTENSION IF NOT EXISTS ${identifier(externalName)} ${options.join(' ')}`)
   },
   async update(connection, { object, externalName = object.metadata.name }) {
     const { version } = object.spec.forProvider
-    if (version) await connection.query(`ALTER EXTENSION ${identifier(externalName)} UPDATE TO ${literal(version)}`)
+    if (version) await opened(connection).query(`ALTER EXTENSION ${identifier(externalName)} UPDATE TO ${literal(version)}`)
   },
   async delete(connection, { object, externalName = object.metadata.name }) {
-    await connection.query(`DROP EXTENSION IF EXISTS ${identifier(externalName)}`)
+    await opened(connection).query(`DROP EXTENSION IF EXISTS ${identifier(externalName)}`)
   },
 }
 

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { ManagedOptions } from '../../../src/controllers/managed/index.ts'
-import { connect } from './connection.ts'
+import { connectWithin, opened } from './connection.ts'
 import { type BodyOf, databaseResource, grantResource, roleResource } from './kinds.ts'
 import { identifier } from './sql.ts'
 
@@ -10,7 +10,7 @@ type State = { readonly missing: readonly Privilege[] }
 
 const privilegesOf = { database: ['CONNECT', 'CREATE', 'TEMPORARY'], schema: ['CREATE', 'USAGE'] } as const
 
-export const grantOptions: ManagedOptions<Body, pg.Client, State> = {
+export const grantOptions: ManagedOptions<Body, pg.Client | undefined, State> = {
   kind: grantResource,
   name: 'postgresql-grants',
   hasDeterministicNames: true,
@@ -20,9 +20,10 @@ export const grantOptions: ManagedOptions<Body, pg.Client, State> = {
     { field: 'database', to: databaseResource },
   ],
   // The privileges on a schema are in the catalog of its database.
-  connect: request => connect(request, targetOf(request.object).database),
-  disconnect: connection => connection.end(),
+  connect: request => connectWithin(request, targetOf(request.object).database),
+  disconnect: async connection => await connection?.end(),
   async observe(connection, { object }) {
+    if (!connection) return { exists: false }
     const { role, database, schema, privileges } = targetOf(object)
     const query = schema
       ? 'SELECT a.privilege_type FROM pg_namespace n, aclexplode(n.nspacl) a JOIN pg_roles r ON r.oid = a.grantee WHERE n.nspname = $1 AND r.rolname = $2'
@@ -36,11 +37,11 @@ export const grantOptions: ManagedOptions<Body, pg.Client, State> = {
       atProvider: { privileges: present },
     }
   },
-  create: (connection, { object }) => grant(connection, object, targetOf(object).privileges),
-  update: (connection, { object }, { state }) => grant(connection, object, state?.missing ?? []),
+  create: (connection, { object }) => grant(opened(connection), object, targetOf(object).privileges),
+  update: (connection, { object }, { state }) => grant(opened(connection), object, state?.missing ?? []),
   async delete(connection, { object }) {
     const { role, privileges } = targetOf(object)
-    await connection.query(`REVOKE ${privileges.join(', ')} ON ${textOf(object)} FROM ${identifier(role)}`)
+    await opened(connection).query(`REVOKE ${privileges.join(', ')} ON ${textOf(object)} FROM ${identifier(role)}`)
   },
 }
 
