@@ -1,8 +1,8 @@
 import type { Static } from 'typebox'
 import { Type } from '../kubernetes/object/index.ts'
 
-/** A path in the directory of the source: relative, without "..". It is an argument of the CLI, so it must not begin with "-". */
-const pathPattern = '^(?!-)(?!/)(?!(.*/)?\\.\\.(/|$))[^\\x00-\\x1f]+$'
+/** A relative path. It is an argument of the CLI, so it must not begin with "-". */
+const pathPattern = '^[^-/\\x00-\\x1f][^\\x00-\\x1f]*$'
 /** A name or a host pattern in an argument `--name=value`. */
 const argumentPattern = '^[^\\x00-\\x1f]+$'
 const namePattern = '^[A-Za-z_][A-Za-z0-9_.-]*$'
