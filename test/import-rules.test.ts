@@ -59,7 +59,7 @@ const mayImport: Record<string, readonly string[]> = {
   ],
   'controllers/stack': ['api', ...controllers],
   'controllers/dispatch': ['api', ...controllers],
-  'controllers/managed': controllers,
+  'controllers/managed': ['api', ...controllers],
   'controllers/simulate': ['controllers/stack', 'controllers/dispatch', 'api', ...objects, 'kubernetes/schema'],
   console: ['api', 'kubernetes/object'],
   app: ['console', 'controllers/stack', 'controllers/dispatch', ...execution, 'api', ...controllers, 'kubernetes/server'],

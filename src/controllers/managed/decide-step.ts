@@ -3,7 +3,7 @@
  * the step, adds its result to the facts, and asks again until the answer is `end`. The order is that of Crossplane's managed reconciler
  * (crossplane-runtime v2.5, pkg/reconciler/managed); where it differs, a comment explains it.
  */
-import { rfc3339 } from '../../kubernetes/object/index.ts'
+import { findCondition, rfc3339 } from '../../kubernetes/object/index.ts'
 import {
   annotations,
   createTimesOf,
@@ -13,6 +13,10 @@ import {
   nextMark,
   pollIntervalOf,
 } from './annotations.ts'
+import { decideOfOperation, decideStart, isNotBegun, mayHaveOperation } from './dispatch/decide-dispatched-step.ts'
+import type { OperationState } from './dispatch/decide-operation.ts'
+import type { OperationKind } from './dispatch/operation.ts'
+import { hasDetails } from './has-details.ts'
 import type { Change, LateInitialized, ManagedObject, Observation } from './managed-object.ts'
 import { decidePolicy } from './management-policies.ts'
 
@@ -28,11 +32,15 @@ export type Settings = {
   /** Whether the external system chooses the external name: then it is empty before the creation. */
   readonly assignsExternalNames: boolean
   readonly hasReferences: boolean
+  /** Whether something must be done for a resource that is paused. */
+  readonly pauses: boolean
   readonly pollIntervalMs: number
   /** The least that the annotation of an object may ask for. */
   readonly minimumPollIntervalMs: number
   /** How long after a creation an observation that finds nothing is not believed. */
   readonly creationGraceMs: number
+  /** Operations that workers execute; empty if none. */
+  readonly dispatched: ReadonlySet<OperationKind>
   /** How soon after a deletion was requested its effect is checked. */
   readonly deletionCheckMs: number
 }
@@ -57,6 +65,8 @@ export type Facts = {
   readonly observation?: Observation | undefined
   /** What the observed resource adds to fields that the user left out; undefined if nothing. */
   readonly lateInitialized?: LateInitialized | undefined
+  /** The last operation that was dispatched, once it was read. */
+  readonly operation?: OperationState | undefined
   /** What the creation or update answered. */
   readonly change?: Change | undefined
   readonly failure?: Failure | undefined
@@ -78,6 +88,7 @@ export type End = {
 }
 
 export type Step =
+  | { readonly kind: 'pause' }
   | { readonly kind: 'set-external-name'; readonly externalName: string }
   | { readonly kind: 'resolve-references' }
   | { readonly kind: 'connect' }
@@ -89,12 +100,16 @@ export type Step =
   | { readonly kind: 'remove-finalizer' }
   /** By a plain update: a conflict is wanted, because a stale object must not lead to a creation. */
   | { readonly kind: 'mark-pending'; readonly annotations: Readonly<Record<string, string>> }
-  | { readonly kind: 'create' }
+  /** `failures`, if it is dispatched: consecutive ones before it. */
+  | { readonly kind: 'create'; readonly failures?: number | undefined }
   /** Repeated on conflicts: what is lost here would be created again, or never found. */
   | { readonly kind: 'mark-result'; readonly annotations: Readonly<Record<string, string>> }
   | { readonly kind: 'late-initialize'; readonly fields: LateInitialized }
-  | { readonly kind: 'update' }
-  | { readonly kind: 'delete' }
+  | { readonly kind: 'update'; readonly failures?: number | undefined }
+  | { readonly kind: 'delete'; readonly failures?: number | undefined }
+  | { readonly kind: 'read-operation' }
+  /** The result of an operation that was dispatched has been acted on. */
+  | { readonly kind: 'finish-operation' }
   | End
 
 const success: ConditionPart = { status: 'True', reason: 'ReconcileSuccess', message: '' }
@@ -113,6 +128,7 @@ const normal = (reason: string, message: string) => ({ type: 'Normal', reason, m
 
 /** What a failed step is called in messages and Events. */
 const failures: Partial<Record<Step['kind'], { readonly text: string; readonly event: string }>> = {
+  pause: { text: 'cannot pause the external resource', event: 'CannotPauseExternalResource' },
   'set-external-name': { text: 'cannot write the external name', event: 'CannotInitializeManagedResource' },
   'resolve-references': { text: 'cannot resolve references', event: 'CannotResolveResourceReferences' },
   connect: { text: 'connect failed', event: 'CannotConnectToProvider' },
@@ -121,6 +137,8 @@ const failures: Partial<Record<Step['kind'], { readonly text: string; readonly e
   'publish-changed': { text: 'cannot publish connection details', event: 'CannotPublishConnectionDetails' },
   unpublish: { text: 'cannot delete the connection details', event: 'CannotUnpublishConnectionDetails' },
   'mark-pending': { text: 'cannot mark the creation as pending', event: 'CannotUpdateManagedResource' },
+  'read-operation': { text: 'cannot read the dispatched operation', event: 'CannotReadOperation' },
+  'finish-operation': { text: 'cannot finish the dispatched operation', event: 'CannotFinishOperation' },
   create: { text: 'create failed', event: 'CannotCreateExternalResource' },
   'mark-result': { text: 'cannot write the result of the creation', event: 'CannotUpdateManagedResource' },
   'late-initialize': { text: 'cannot write late-initialized fields', event: 'CannotUpdateManagedResource' },
@@ -135,10 +153,11 @@ export function decideStep(facts: Facts, settings: Settings, nowMs: number, rand
   const isDeleting = metadata.deletionTimestamp !== undefined
   const times = createTimesOf(object)
 
-  if (failure) return afterFailure(facts, failure, nowMs)
+  if (failure) return afterFailure(facts, settings, failure, nowMs)
 
   const policy = decidePolicy(spec?.managementPolicies, spec?.deletionPolicy)
   if (policy.kind === 'paused' || isPausedByAnnotation(object)) {
+    if (settings.pauses && !done.has('pause')) return { kind: 'pause' }
     return { kind: 'end', synced: paused, requeue: 'never', event: normal('ReconciliationPaused', paused.message) }
   }
   if (policy.kind === 'invalid') {
@@ -146,12 +165,17 @@ export function decideStep(facts: Facts, settings: Settings, nowMs: number, rand
     return { kind: 'end', synced: failed(message), requeue: 'never', event: warning('InvalidManagementPolicies', message) }
   }
   const may = policy.permissions
+  if (settings.dispatched.size > 0) {
+    if (!done.has('read-operation') && mayHaveOperation(object)) return { kind: 'read-operation' }
+    const step = decideOfOperation(facts, nowMs)
+    if (step) return step
+  }
   if (isDeleting && !may.delete) return forget(facts)
 
   if (!externalNameOf(object) && !settings.assignsExternalNames) return { kind: 'set-external-name', externalName: metadata.name }
 
-  if (isCreationIncomplete(times) && !done.has('mark-pending') && !settings.hasDeterministicNames) {
-    const message = incompleteMessage(object)
+  if (isCreationIncomplete(times) && !done.has('mark-pending') && !settings.hasDeterministicNames && !isNotBegun(facts)) {
+    const message = incompleteMessage(facts)
     return {
       kind: 'end',
       synced: failed(message),
@@ -169,6 +193,7 @@ export function decideStep(facts: Facts, settings: Settings, nowMs: number, rand
   // Only earlier: the interval is the longest time between two observations.
   const poll = { afterMs: Math.round(intervalMs * (0.9 + 0.1 * random)) }
   const ready = readinessOf(observation)
+  const outcome = outcomeOf(facts, observation)
 
   if (!observation.exists && policy.isObserveOnly && !isDeleting) {
     const message = 'observe failed: the external resource does not exist, and spec.managementPolicies permits only to observe it'
@@ -194,14 +219,12 @@ export function decideStep(facts: Facts, settings: Settings, nowMs: number, rand
       return { kind: 'end', synced: synced(`waiting for other finalizers: ${others.join(', ')}`), ready: deleting, requeue: 'never' }
     }
     if (!observation.exists) return forget(facts)
-    if (!done.has('delete')) return { kind: 'delete' }
-    return {
-      kind: 'end',
-      synced: success,
-      ready: deleting,
-      requeue: { afterMs: settings.deletionCheckMs },
-      event: normal('DeletedExternalResource', 'requested the deletion of the external resource'),
+    if (!done.has('delete')) {
+      return begin(facts, settings, 'delete', nowMs, { ready: deleting, requeue: { afterMs: settings.deletionCheckMs } })
     }
+    const event = normal('DeletedExternalResource', 'requested the deletion of the external resource')
+    const message = typeof observation.ready === 'object' && observation.ready.reason === 'Deleting' ? observation.ready.message : ''
+    return { kind: 'end', event, ...outcome, ready: { ...deleting, message }, requeue: { afterMs: settings.deletionCheckMs } }
   }
 
   if (!done.has('publish-observed') && hasDetails(observation)) return { kind: 'publish-observed' }
@@ -213,11 +236,13 @@ export function decideStep(facts: Facts, settings: Settings, nowMs: number, rand
       const message = 'the external resource does not exist, and spec.managementPolicies does not permit to create it'
       return { kind: 'end', synced: failed(message), ready, requeue: poll, event: warning('CannotCreateExternalResource', message) }
     }
+    const step = begin(facts, settings, 'create', nowMs, { ready, requeue: poll })
+    if (!done.has('create') && step.kind !== 'create') return step
     if (!done.has('mark-pending')) {
       const fence = facts.fence === undefined ? undefined : { [annotations.createFence]: String(facts.fence) }
       return { kind: 'mark-pending', annotations: { [annotations.createPending]: nextMark(times, nowMs), ...fence } }
     }
-    if (!done.has('create')) return { kind: 'create' }
+    if (!done.has('create')) return step
     if (!done.has('mark-result')) {
       const name = facts.change?.externalName
       return {
@@ -238,17 +263,18 @@ export function decideStep(facts: Facts, settings: Settings, nowMs: number, rand
   if (facts.lateInitialized && may.lateInitialize && !done.has('late-initialize')) {
     return { kind: 'late-initialize', fields: facts.lateInitialized }
   }
-  if (observation.isUpToDate ?? true) return { kind: 'end', synced: success, ready, requeue: poll }
+  if (observation.isUpToDate ?? true) return { kind: 'end', ...outcome, ready, requeue: poll }
   if (!may.update) {
     const differs = observation.diff ? `: ${observation.diff}` : ''
     return {
       kind: 'end',
       synced: synced(`spec.managementPolicies does not permit an update of what differs${differs}`),
+      ...(observation.problem !== undefined && outcome),
       ready,
       requeue: poll,
     }
   }
-  if (!done.has('update')) return { kind: 'update' }
+  if (!done.has('update')) return begin(facts, settings, 'update', nowMs, { ready, requeue: poll })
   if (!done.has('publish-changed') && hasDetails(facts.change)) return { kind: 'publish-changed' }
   return {
     kind: 'end',
@@ -259,6 +285,16 @@ export function decideStep(facts: Facts, settings: Settings, nowMs: number, rand
   }
 }
 
+/** The step that makes a change; of one that is dispatched, its last operation is read first, and may forbid it for now. */
+function begin(facts: Facts, settings: Settings, kind: OperationKind, nowMs: number, otherwise: Pick<End, 'ready' | 'requeue'>): Step {
+  if (!settings.dispatched.has(kind)) return { kind }
+  if (!facts.done.has('read-operation')) return { kind: 'read-operation' }
+  const start = decideStart(facts, kind, settings, nowMs)
+  if (start.kind === 'start') return { kind, failures: start.failures }
+  const requeue = start.afterMs === undefined ? otherwise.requeue : { afterMs: start.afterMs }
+  return { kind: 'end', ...outcomeOf(facts, start), ...otherwise, requeue }
+}
+
 /** Nothing external is left to do: connection details go, then the finalizer, and with it the object. */
 function forget({ object, done }: Facts): Step {
   if (!object.metadata.finalizers?.includes(managedFinalizer)) {
@@ -267,10 +303,11 @@ function forget({ object, done }: Facts): Step {
   return done.has('unpublish') ? { kind: 'remove-finalizer' } : { kind: 'unpublish' }
 }
 
-function afterFailure(facts: Facts, { step, message, kind }: Failure, nowMs: number): Step {
+function afterFailure(facts: Facts, { dispatched }: Settings, { step, message, kind }: Failure, nowMs: number): Step {
   const { object, done } = facts
   // The object that this pass was decided from is outdated: the next one is decided from the newer version.
-  if (kind === 'conflict' && step !== 'create' && step !== 'mark-result') return { kind: 'end', requeue: 'backoff' }
+  const isCall = step === 'create' && !dispatched.has('create')
+  if (kind === 'conflict' && !isCall && step !== 'mark-result') return { kind: 'end', requeue: 'backoff' }
   const { text, event } = failures[step] ?? { text: `${step} failed`, event: 'ReconcileError' }
   const isCreation = step === 'create' || step === 'mark-result' || step === 'mark-pending'
   const shown = `${text}: ${message}`
@@ -294,17 +331,21 @@ function readinessOf({ exists, ready }: Observation): ConditionPart {
   return { status: 'False', reason: 'Unavailable', message: exists ? '' : 'the external resource does not exist' }
 }
 
-function hasDetails(change: { connectionDetails?: object | undefined } | undefined): boolean {
-  return change?.connectionDetails !== undefined && Object.keys(change.connectionDetails).length > 0
+/** Whether earlier changes had their effect. An Event for a failure, once. */
+function outcomeOf({ object }: Facts, { problem }: { readonly problem?: string | undefined }): Pick<End, 'synced' | 'event'> {
+  if (problem === undefined) return { synced: success }
+  const isKnown = findCondition(object.status?.conditions, 'Synced')?.message === problem
+  return { synced: failed(problem), ...(!isKnown && { event: warning('ExternalResourceFailed', problem) }) }
 }
 
 /** What a person can do about a creation whose result is not known. */
-function incompleteMessage(object: ManagedObject): string {
+function incompleteMessage({ object, operation }: Facts): string {
+  const { outcome } = operation ?? {}
   const { pendingMs } = createTimesOf(object)
   const { name, namespace } = object.metadata
   const target = `${object.kind.toLowerCase()} ${name}${namespace ? ` -n ${namespace}` : ''}`
   return (
-    `the result of the creation that began at ${rfc3339(pendingMs)} is not known: look for the external resource; if it exists, set the annotation ` +
+    `${outcome?.kind === 'unknown' ? `${outcome.message}; ` : ''}the result of the creation that began at ${rfc3339(pendingMs)} is not known: look for the external resource; if it exists, set the annotation ` +
     `${annotations.externalName} to its name; then remove the mark: kubectl annotate ${target} ${annotations.createPending}-`
   )
 }

@@ -10,6 +10,14 @@ import '../../kubernetes/util/check-node-version.ts'
 export { annotations, externalNameOf } from './annotations.ts'
 export type { ChangeLog, ChangeLogEntry } from './change-log.ts'
 export { managedFinalizer } from './decide-step.ts'
+export {
+  type DispatchedState,
+  type DispatchOptions,
+  dispatchToStack,
+  type OperationKind,
+  runOperation,
+  type StackDispatchOptions,
+} from './dispatch/index.ts'
 export { LockLostError } from './lock-lost-error.ts'
 export { managed } from './managed.ts'
 export {
@@ -19,6 +27,7 @@ export {
   managedSpec,
   managedStatus,
   type Observation,
+  type RunReport,
 } from './managed-object.ts'
 export type { ExternalRequest, ManagedOptions } from './managed-options.ts'
 export type { ManagementAction } from './management-policies.ts'

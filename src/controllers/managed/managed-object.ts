@@ -17,12 +17,23 @@ export type ManagedBody = {
         conditions?: Condition[] | undefined
         observedGeneration?: number | undefined
         lastHandledReconcileAt?: string | undefined
+        run?: RunReport | undefined
       }
     | undefined
 }
 
 /** Any managed resource, as the decider sees it. */
 export type ManagedObject = KubeObject<ManagedBody>
+
+/** The newest Run of a resource whose changes are dispatched to workers. */
+export type RunReport = {
+  /** Undefined until it exists. */
+  readonly name?: string | undefined
+  readonly type: string
+  readonly phase: string
+  readonly progress?: { readonly done: number; readonly total: number; readonly current?: string | undefined } | undefined
+  readonly message?: string | undefined
+}
 
 type Declaration = ReturnType<typeof Type.Object>
 
@@ -58,6 +69,23 @@ export function managedStatus<AtProvider extends Declaration>(atProvider: AtProv
     lastHandledReconcileAt: Type.Optional(
       Type.String({ description: 'The last value of the annotation crossplane.io/reconcile-requested-at that was acted on.' }),
     ),
+    run: Type.Optional(
+      Type.Object(
+        {
+          name: Type.Optional(Type.String({ description: 'Name of the Run, for oarlock logs and oarlock cancel; unset until it exists.' })),
+          type: Type.String({ description: 'Type of the Run.' }),
+          phase: Type.String({ description: 'Phase of the Run.' }),
+          progress: Type.Optional(
+            Type.Object(
+              { done: Type.Integer(), total: Type.Integer(), current: Type.Optional(Type.String()) },
+              { description: 'Finished steps, all steps, and the present one, while the Run reports them.' },
+            ),
+          ),
+          message: Type.Optional(Type.String({ description: 'Why it waits, or why it failed.' })),
+        },
+        { description: 'The newest Run, if changes of this kind are dispatched to workers.' },
+      ),
+    ),
   })
 }
 
@@ -72,7 +100,11 @@ export type Observation<State = unknown> = {
   /** What differs, for people, without secrets. */
   readonly diff?: string | undefined
   /** Whether it can be used. Default: true if it exists. An object gives the reason why it cannot yet. */
-  readonly ready?: boolean | { readonly reason: 'Creating' | 'Unavailable'; readonly message: string } | undefined
+  readonly ready?: boolean | { readonly reason: 'Creating' | 'Updating' | 'Deleting' | 'Unavailable'; readonly message: string } | undefined
+  /** Why an earlier change has failed, if it is known only now. Reported as Synced=False; nothing is repeated because of it. */
+  readonly problem?: string | undefined
+  /** The new `status.run`. Default: unchanged. */
+  readonly run?: RunReport | undefined
   /** The new `status.atProvider`. Default: unchanged. */
   readonly atProvider?: object | undefined
   readonly connectionDetails?: ConnectionDetails | undefined

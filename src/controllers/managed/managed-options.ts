@@ -1,8 +1,9 @@
 import type { Registry } from 'prom-client'
 import type { Client } from '../../kubernetes/client/index.ts'
-import type { Log } from '../../kubernetes/controller/index.ts'
+import type { ControllerOptions, Log } from '../../kubernetes/controller/index.ts'
 import type { JsonObject, KubeObject, Resource } from '../../kubernetes/object/index.ts'
 import type { ChangeLog } from './change-log.ts'
+import type { DispatchOptions } from './dispatch/dispatch-options.ts'
 import type { Change, ConnectionDetails, ManagedBody, Observation } from './managed-object.ts'
 import type { Reference } from './references.ts'
 import type { ResourceLocks } from './resource-locks.ts'
@@ -20,6 +21,8 @@ export type ExternalRequest<Body> = {
   /** The API server, for what the resource refers to, such as credentials. */
   readonly client: Client
   readonly log: Log
+  /** What `dispatch.variables` returned, in an operation that a worker executes. */
+  readonly variables?: JsonObject | undefined
 }
 
 export type ManagedOptions<Body extends ManagedBody = ManagedBody, Connection = unknown, State = unknown> = {
@@ -46,7 +49,14 @@ export type ManagedOptions<Body extends ManagedBody = ManagedBody, Connection = 
   publish?(details: ConnectionDetails, request: ExternalRequest<Body>): Promise<void>
   /** Undoes what `publish` did. Default: the garbage collector deletes the Secret. */
   unpublish?(request: Omit<ExternalRequest<Body>, 'externalName'>): Promise<void>
+  /** Called while the resource is paused: stops what would continue to change the external resource without this controller. Default: nothing would. */
+  pause?(request: ExternalRequest<Body>): Promise<void>
+  /** Operations that workers execute with these functions, because they take long. Default: all are called in the reconcile. */
+  readonly dispatch?: DispatchOptions<Body> | undefined
   readonly references?: readonly Reference[] | undefined
+  /** Kinds that the resource controls, and others that it depends on: their changes reconcile it, as in {@link ControllerOptions}. */
+  readonly owns?: ControllerOptions<Body>['owns']
+  readonly watches?: ControllerOptions<Body>['watches']
   /**
    * Who names the external resource. `metadata.name` (default): the annotation `crossplane.io/external-name` is set to the name of the object before anything is
    * created. `assigned`: the external system does, and `create` returns the name.

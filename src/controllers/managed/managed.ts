@@ -28,6 +28,7 @@ export function managed<Body extends ManagedBody, Connection, State>(options: Ma
   const self = controller<Body>({
     name,
     for: kind,
+    ...reconciler.sources,
     maxConcurrent,
     backoff: { baseDelayMs: 1_000, maxDelayMs: 60_000, ...backoff },
     timeoutMs: timeoutMs + writeGraceMs,

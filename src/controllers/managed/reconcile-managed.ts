@@ -14,6 +14,8 @@ import { isReason, type JsonObject, type KubeObject, setCondition } from '../../
 import { annotations, externalNameOf, requestTokenOf } from './annotations.ts'
 import { publishToSecret } from './connection-secret.ts'
 import { decideStep, type End, type Facts, type Failure, managedFinalizer, type Settings, type Step } from './decide-step.ts'
+import type { OperationKind } from './dispatch/operation.ts'
+import { OperationDispatcher } from './dispatch/operation-dispatcher.ts'
 import { type ManagedMetrics, managedMetricsOn, noManagedMetrics } from './managed-metrics.ts'
 import type { Change, ManagedBody, ManagedObject, Observation } from './managed-object.ts'
 import type { ExternalRequest, ManagedOptions } from './managed-options.ts'
@@ -39,6 +41,7 @@ export class ManagedReconciler<Body extends ManagedBody, Connection, State> {
   readonly #options: ManagedOptions<Body, Connection, State>
   readonly #settings: Settings
   readonly #name: string
+  readonly #dispatcher: OperationDispatcher<Body> | undefined
   readonly #recorders = new WeakMap<Client, EventRecorder>()
   readonly #metrics: Promise<ManagedMetrics>
   #loaded: ManagedMetrics | undefined
@@ -46,10 +49,14 @@ export class ManagedReconciler<Body extends ManagedBody, Connection, State> {
   constructor(options: ManagedOptions<Body, Connection, State>) {
     this.#options = options
     this.#name = options.name ?? options.kind.plural
+    const { dispatch } = options
+    this.#dispatcher = dispatch && new OperationDispatcher<Body>(options as unknown as ManagedOptions<Body, never, never>, dispatch)
     this.#settings = {
       hasDeterministicNames: options.hasDeterministicNames ?? false,
       assignsExternalNames: options.externalNames === 'assigned',
       hasReferences: (options.references?.length ?? 0) > 0,
+      pauses: options.pause !== undefined || options.dispatch !== undefined,
+      dispatched: new Set(options.dispatch?.operations),
       pollIntervalMs: options.pollIntervalMs ?? 60_000,
       minimumPollIntervalMs: options.minimumPollIntervalMs ?? 1_000,
       creationGraceMs: options.creationGraceMs ?? 30_000,
@@ -58,13 +65,23 @@ export class ManagedReconciler<Body extends ManagedBody, Connection, State> {
     this.#metrics = options.registry ? managedMetricsOn(options.registry, options.kind) : Promise.resolve(noManagedMetrics)
   }
 
+  /** Other kinds whose changes reconcile a resource. */
+  get sources(): Pick<ManagedOptions<Body>, 'owns' | 'watches'> {
+    const { owns = [], watches = [] } = this.#options
+    const { sources } = this.#dispatcher ?? {}
+    return { owns: [...owns, ...(sources?.owns ?? [])], watches: [...watches, ...(sources?.watches ?? [])] }
+  }
+
   /** One reconcile; `hold` is the right to do it, if a lock gave one. */
   async reconcile(request: ReconcileRequest<Body>, hold?: Hold): Promise<Result> {
     this.#loaded ??= await this.#metrics
     const { object } = request
-    if (!object) return this.#loaded.forget(request.key)
+    if (!object) {
+      this.#dispatcher?.forget(request.key)
+      return this.#loaded.forget(request.key)
+    }
     this.#loaded.reconciled(object, this.#nowMs())
-    const pass = new Pass(this.#options, this.#settings, this.#name, request, hold)
+    const pass = new Pass(this.#options, this.#settings, this.#name, request, hold, this.#dispatcher)
     try {
       const end = await pass.run()
       return await this.#finish(pass, end, request)
@@ -118,6 +135,7 @@ class Pass<Body extends ManagedBody, Connection, State> {
   readonly #name: string
   readonly #request: ReconcileRequest<Body>
   readonly #hold: Hold | undefined
+  readonly #dispatcher: OperationDispatcher<Body> | undefined
   readonly #signal: AbortSignal
   readonly #before: ManagedObject
   #connection: { value: Connection } | undefined
@@ -128,7 +146,9 @@ class Pass<Body extends ManagedBody, Connection, State> {
     name: string,
     request: ReconcileRequest<Body>,
     hold: Hold | undefined,
+    dispatcher: OperationDispatcher<Body> | undefined,
   ) {
+    this.#dispatcher = dispatcher
     this.#options = options
     this.#settings = settings
     this.#name = name
@@ -177,7 +197,7 @@ class Pass<Body extends ManagedBody, Connection, State> {
   }
 
   #kindOf(error: Error): Failure['kind'] {
-    if (isReason(error, 'Conflict')) return 'conflict'
+    if (isReason(error, 'Conflict', ...(this.#dispatcher ? (['AlreadyExists'] as const) : []))) return 'conflict'
     return this.#signal.aborted || hasUnknownOutcome(error) ? 'unknown' : 'failed'
   }
 
@@ -187,6 +207,10 @@ class Pass<Body extends ManagedBody, Connection, State> {
     const options = this.#options
     this.#hold?.check()
     switch (step.kind) {
+      case 'pause':
+        await options.pause?.(this.#external())
+        await this.#dispatcher?.pause(this.#external())
+        return {}
       case 'set-external-name':
         return this.#patch({ metadata: { annotations: { [annotations.externalName]: step.externalName } } })
       case 'resolve-references': {
@@ -217,16 +241,37 @@ class Pass<Body extends ManagedBody, Connection, State> {
         return await this.#patch({ metadata: { annotations: step.annotations } })
       case 'mark-result':
         return { object: await this.#mark(step.annotations) }
+      case 'read-operation':
+        return (await this.#dispatcher?.read(this.#external())) ?? {}
+      case 'finish-operation':
+        return await this.#finishOperation()
       case 'create':
+        if (step.failures !== undefined) return await this.#start('create', step.failures)
         return { change: await this.#change('CREATE', connection => options.create(connection, this.#external())) }
       case 'update':
+        if (step.failures !== undefined) return await this.#start('update', step.failures)
         return { change: await this.#change('UPDATE', connection => options.update(connection, this.#external(), this.#observation())) }
       case 'delete':
+        if (step.failures !== undefined) return await this.#start('delete', step.failures)
         await this.#change('DELETE', connection => options.delete(connection, this.#external(), this.#observation()))
         return {}
       case 'late-initialize':
         return await this.#patch({ spec: { forProvider: step.fields } })
     }
+  }
+
+  async #start(kind: OperationKind, failures: number): Promise<Partial<Facts>> {
+    return (await this.#dispatcher?.start(kind, this.#external(), this.facts.observation, failures)) ?? {}
+  }
+
+  async #finishOperation(): Promise<Partial<Facts>> {
+    const { operation: state, change } = this.facts
+    if (!state) return {}
+    const { kind } = state.operation
+    const message = 'message' in state.outcome ? state.outcome.message : undefined
+    await this.#log(kind.toUpperCase() as 'CREATE' | 'UPDATE' | 'DELETE', message, change)
+    await this.#dispatcher?.finish(state, this.#external())
+    return {}
   }
 
   /** A conditional write: a conflict means that this pass was decided from an outdated object. */
@@ -309,7 +354,7 @@ class Pass<Body extends ManagedBody, Connection, State> {
 }
 
 /** The status to write; undefined if the end has none. */
-function nextStatus({ object, observation }: Facts, { synced, ready }: End, nowMs: number): ManagedBody['status'] {
+function nextStatus({ object, observation, operation }: Facts, { synced, ready }: End, nowMs: number): ManagedBody['status'] {
   if (!synced && !ready) return undefined
   const { generation } = object.metadata
   let conditions = object.status?.conditions
@@ -317,9 +362,11 @@ function nextStatus({ object, observation }: Facts, { synced, ready }: End, nowM
     if (part) conditions = setCondition(conditions, { ...part, ...(generation !== undefined && { observedGeneration: generation }) }, nowMs)
   }
   const token = requestTokenOf(object)
+  const run = operation?.run ?? observation?.run
   return {
     ...object.status,
     ...(observation?.atProvider && { atProvider: observation.atProvider }),
+    ...(run && { run }),
     ...(generation !== undefined && { observedGeneration: generation }),
     // Not while paused: the request is handled when it is acted on.
     ...(token && synced?.reason !== 'ReconcilePaused' && { lastHandledReconcileAt: token }),

@@ -19,6 +19,8 @@ export class SequencePlayer implements TranscriptPlayer {
     hasDeterministicNames: false,
     assignsExternalNames: false,
     hasReferences: false,
+    pauses: false,
+    dispatched: new Set(),
     pollIntervalMs: 60_000,
     minimumPollIntervalMs: 1_000,
     creationGraceMs: 30_000,
@@ -96,6 +98,28 @@ export class SequencePlayer implements TranscriptPlayer {
     }
   }
 
+  /** What the next observations find. */
+  protected observe(external: Observation): void {
+    this.#external = external
+  }
+
+  protected get object(): ManagedObject {
+    return this.#object
+  }
+
+  /** Executes a step of an operation that is dispatched; undefined for other steps. */
+  protected dispatch(_step: Exclude<Step, End>): Partial<Facts> | undefined {
+    return undefined
+  }
+
+  protected get nowMs(): number {
+    return this.#nowMs
+  }
+
+  protected set(settings: Partial<Settings>): void {
+    this.#settings = { ...this.#settings, ...settings }
+  }
+
   takeLines(): string[] {
     return this.#lines.splice(0)
   }
@@ -105,7 +129,7 @@ export class SequencePlayer implements TranscriptPlayer {
     for (let count = 0; count < 30; count++) {
       const step = decideStep(facts, this.#settings, this.#nowMs, 0)
       if (step.kind === 'end') {
-        this.#end(step)
+        this.#end(step, facts)
         return
       }
       if (facts.done.has(step.kind)) throw new Error(`step ${step.kind} was decided twice`)
@@ -125,6 +149,8 @@ export class SequencePlayer implements TranscriptPlayer {
   }
 
   #execute(step: Exclude<Step, End>): Partial<Facts> {
+    const dispatched = this.dispatch(step)
+    if (dispatched) return dispatched
     switch (step.kind) {
       case 'set-external-name':
         this.#annotate({ [annotations.externalName]: step.externalName })
@@ -171,7 +197,7 @@ export class SequencePlayer implements TranscriptPlayer {
     this.#object = { ...this.#object, metadata: { ...metadata, finalizers: word.endsWith('-') ? others : [...others, name] } }
   }
 
-  #end({ synced, ready, requeue, event, isGone }: End): void {
+  #end({ synced, ready, requeue, event, isGone }: End, { operation }: Facts): void {
     let conditions = this.#object.status?.conditions
     for (const [type, part] of [
       ['Ready', ready],
@@ -179,7 +205,9 @@ export class SequencePlayer implements TranscriptPlayer {
     ] as const) {
       if (part) conditions = setCondition(conditions, { type, ...part }, this.#nowMs)
     }
-    this.#object = { ...this.#object, status: { conditions } }
+    const run = operation?.run ?? this.#object.status?.run
+    const token = this.#object.metadata.annotations?.[annotations.reconcileRequestedAt]
+    this.#object = { ...this.#object, status: { conditions, ...(run && { run }), ...(token && { lastHandledReconcileAt: token }) } }
     for (const type of ['Synced', 'Ready']) {
       const condition = findCondition(conditions, type)
       const isNew = type === 'Synced' ? synced : ready
