@@ -20,16 +20,19 @@ export const pendingOperationsSchema = Type.Object(
       Type.Object({
         type: Type.String({
           maxLength: 64,
-          description: 'What was being done with the resource: creating, updating, deleting or reading.',
+          description: 'What was being done with the resource: creating, updating, deleting or reading; engine ansible: running.',
         }),
-        urn: Type.String({ maxLength: maxUrnChars, description: 'URN of the resource; engines terraform and opentofu: its address.' }),
+        urn: Type.String({
+          maxLength: maxUrnChars,
+          description: 'URN of the resource; engines terraform and opentofu: its address; engine ansible: the host and the task.',
+        }),
       }),
       { maxItems: maxListedOperations, description: `The first ${maxListedOperations} of them.` },
     ),
   },
   {
     description:
-      'Operations that had begun when the engine ended, so that only the provider knows their result. Unset: there are none. Engine pulumi: spec.pulumi.pendingCreates of the Stack decides what happens to creations; the next Run finds out about the others. Engines terraform and opentofu: creations, as the worker has reported them at most half a second before it was lost; while the Run is active, those in progress. The next Run creates these resources again, so they may exist twice: docs/state.md.',
+      'Operations that had begun when the engine ended, so that only the provider knows their result. Unset: there are none. Engine pulumi: spec.pulumi.pendingCreates of the Stack decides what happens to creations; the next Run finds out about the others. Engines terraform and opentofu: creations, as the worker has reported them at most half a second before it was lost; while the Run is active, those in progress. The next Run creates these resources again, so they may exist twice: docs/state.md. Engine ansible: tasks, which the next Run executes again.',
   },
 )
 
@@ -58,10 +61,10 @@ export function formatPendingOperations({ count, operations }: PendingOperations
 
 /**
  * What a message of a Run of `engine` names of the operations that were interrupted. Pulumi records them in its state and does not repeat a creation; Terraform
- * and OpenTofu do neither.
+ * and OpenTofu do neither. The tasks of Ansible are repeated.
  */
 export function formatInterruption(engine: string, pending: PendingOperations): string {
-  if (engine === 'pulumi') return formatPendingOperations(pending)
+  if (engine === 'pulumi' || engine === 'ansible') return formatPendingOperations(pending)
   const { count, operations } = pending
   const named = operations.slice(0, maxNamedOperations).map(({ urn }) => truncateText(urn, maxNameChars))
   const rest = count > named.length ? ` and ${count - named.length} more` : ''

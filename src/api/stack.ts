@@ -1,5 +1,6 @@
 import type { Static } from 'typebox'
 import { defineResource, type ObjectOf, Type } from '../kubernetes/object/index.ts'
+import { ansibleSchema } from './ansible-options.ts'
 import { apiGroup, apiVersion, defaults } from './names.ts'
 import { pulumiSchema } from './pulumi-options.ts'
 import { duration, isolationLevels, networks, priorityClasses } from './shared.ts'
@@ -10,7 +11,7 @@ import { stackStatusSchema } from './stack-status.ts'
 const versionConstraintPattern =
   '^\\s*(=|!=|>=?|<=?|~>)?\\s*v?\\d+(\\.\\d+){0,2}\\s*(,\\s*(=|!=|>=?|<=?|~>)?\\s*v?\\d+(\\.\\d+){0,2}\\s*)*$'
 
-export const engineNames = ['terraform', 'opentofu', 'pulumi', 'manifests', 'command'] as const
+export const engineNames = ['terraform', 'opentofu', 'pulumi', 'ansible', 'manifests', 'command'] as const
 export type EngineName = (typeof engineNames)[number]
 
 const commandStep = (what: string) =>
@@ -304,6 +305,7 @@ const spec = Type.Object({
     ),
   ),
   pulumi: Type.Optional(pulumiSchema),
+  ansible: Type.Optional(ansibleSchema),
 })
 
 /** The desired state of infrastructure. docs/reference/stack.md is generated from this file. */

@@ -42,6 +42,18 @@ for (const [name, fields, expected] of [
     { ...none, secrets: { git: ['known_hosts', 'password', 'ssh-privatekey', 'username'] } },
   ],
   ['the key of a kubeconfig', { manifests: { kubeconfigSecretRef: { name: 'k', key: 'admin' } } }, { ...none, secrets: { k: ['admin'] } }],
+  [
+    'the keys that engine ansible uses',
+    {
+      ansible: {
+        playbooks: ['site.yml'],
+        become: { passwordSecretRef: { name: 'b', key: 'password' } },
+        privateKeySecretRef: { name: 'ssh' },
+        vaultPasswords: [{ id: 'prod', secretKeyRef: { name: 'v', key: 'p' } }],
+      },
+    },
+    { ...none, secrets: { b: ['password'], ssh: ['ssh-privatekey'], v: ['p'] } },
+  ],
   ['its default key', { manifests: { kubeconfigSecretRef: { name: 'k' } } }, { ...none, secrets: { k: ['kubeconfig'] } }],
   [
     'the keys of all references to one Secret',

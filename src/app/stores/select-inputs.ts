@@ -1,4 +1,4 @@
-import { gitSecretKeys, type StackSpec } from '../../api/index.ts'
+import { ansibleSecrets, gitSecretKeys, type StackSpec } from '../../api/index.ts'
 
 /** Which keys of an object a Run references; `all` of them where its spec names none. */
 export type SelectedKeys = ReadonlySet<string> | 'all'
@@ -11,7 +11,7 @@ export type SelectedInputs = {
 }
 
 /** What a Run with this copy of its Stack's spec gets of Secrets, ConfigMaps and outputs before its engine starts, and nothing else. */
-export function selectInputs({ source, variablesFrom, env, manifests }: StackSpec): SelectedInputs {
+export function selectInputs({ source, variablesFrom, env, manifests, ansible }: StackSpec): SelectedInputs {
   const secrets = new Map<string, SelectedKeys>()
   const configMaps = new Map<string, SelectedKeys>()
   const outputs = new Map<string, SelectedKeys>()
@@ -30,6 +30,7 @@ export function selectInputs({ source, variablesFrom, env, manifests }: StackSpe
     const { name, key = 'kubeconfig' } = manifests.kubeconfigSecretRef
     add(secrets, name, [key])
   }
+  for (const { name, key } of ansibleSecrets(ansible)) add(secrets, name, [key])
   if (source.git?.secretRef) add(secrets, source.git.secretRef.name, gitSecretKeys)
   return { secrets, configMaps, outputs }
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Stack, StackSpec } from '../../api/index.ts'
+import { ansibleSecrets, type Stack, type StackSpec } from '../../api/index.ts'
 import type { KubeObject, StatusCause } from '../../kubernetes/object/index.ts'
 
 /** A Secret or ConfigMap as cached: digests of its values by key, never the values (invariant 9). */
@@ -74,6 +74,7 @@ export function resolveInputs(spec: StackSpec, sources: InputSources, namespace:
   if (git?.secretRef) secretKey('spec.source.git.secretRef', git.secretRef.name, undefined)
   const kubeconfig = spec.manifests?.kubeconfigSecretRef
   if (kubeconfig) secretKey('spec.manifests.kubeconfigSecretRef', kubeconfig.name, kubeconfig.key ?? 'kubeconfig')
+  for (const { field, name, key } of ansibleSecrets(spec.ansible)) secretKey(field, name, key)
   return { digest: parts.length === 0 ? digestOfNothing : digestOf(parts), errors }
 }
 
@@ -87,6 +88,7 @@ export function referencedInputs(spec: StackSpec): string[] {
   for (const { secretKeyRef } of spec.env ?? []) if (secretKeyRef) names.push(`secret/${secretKeyRef.name}`)
   if (spec.source.git?.secretRef) names.push(`secret/${spec.source.git.secretRef.name}`)
   if (spec.manifests?.kubeconfigSecretRef) names.push(`secret/${spec.manifests.kubeconfigSecretRef.name}`)
+  for (const { name } of ansibleSecrets(spec.ansible)) names.push(`secret/${name}`)
   return [...new Set(names)]
 }
 

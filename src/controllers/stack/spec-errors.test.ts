@@ -39,6 +39,17 @@ for (const [what, spec, want] of [
     { engine: 'command' },
     ['spec.command.apply: Required value: engine command requires a program to apply with, such as ["./apply.sh"]'],
   ],
+  ['a valid Stack of engine ansible', { engine: 'ansible', ansible: { playbooks: ['site.yml'] } }, []],
+  [
+    'engine ansible without a playbook',
+    { engine: 'ansible' },
+    ['spec.ansible.playbooks: Required value: engine ansible requires a playbook of the source, such as ["site.yml"]'],
+  ],
+  [
+    'options of engine ansible with another engine',
+    { engine: 'manifests', ansible: { playbooks: ['site.yml'] } },
+    ['spec.ansible: Forbidden: only allowed for engine ansible, got engine manifests'],
+  ],
   [
     'a section of another engine',
     { engine: 'opentofu', manifests: {} },

@@ -29,11 +29,15 @@ export function specErrors(spec: StackSpec): StatusCause[] {
   if (spec.engine === 'command' && !spec.command?.apply) {
     causes.push(requiredValue('spec.command.apply', 'engine command requires a program to apply with, such as ["./apply.sh"]'))
   }
+  if (spec.engine === 'ansible' && !spec.ansible) {
+    causes.push(requiredValue('spec.ansible.playbooks', 'engine ansible requires a playbook of the source, such as ["site.yml"]'))
+  }
   for (const [section, engines] of [
     ['command', ['command']],
     ['manifests', ['manifests']],
     ['terraform', ['terraform', 'opentofu']],
     ['pulumi', ['pulumi']],
+    ['ansible', ['ansible']],
   ] as const) {
     if (spec[section] !== undefined && !(engines as readonly string[]).includes(spec.engine)) {
       causes.push(forbiddenField(`spec.${section}`, `only allowed for engine ${engines.join(' or ')}, got engine ${spec.engine}`))

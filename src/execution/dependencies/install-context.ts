@@ -45,6 +45,8 @@ export type InstallOptions = {
   runtime?: Runtime | undefined
   /** Default: by `packageManager` of package.json and lock file. */
   manager?: ManagerName | undefined
+  /** Ansible: the requirements file, relative to `directory`. Default: requirements.yml. */
+  requirements?: string | undefined
   /** Python: relative to `directory`. Default: `.venv`, and always that for poetry. */
   virtualEnvironment?: string | undefined
   /** Those of `credentialNames` that the install gets, for private registries. Default: none. */

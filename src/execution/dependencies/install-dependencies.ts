@@ -7,6 +7,7 @@ import { type DependencyInput, dependencyDigest } from './dependency-input.ts'
 import { detectDependencies } from './detect/index.ts'
 import type { InstallContext, InstallOptions } from './install-context.ts'
 import { machineInputs } from './machine-inputs.ts'
+import { galaxyContentPath } from './managers/galaxy.ts'
 import { moduleCachePath } from './managers/go-modules.ts'
 import { packageManagers } from './managers/index.ts'
 import type { DetectedDependencies, InstallPlan, PackageManager } from './managers/package-manager.ts'
@@ -60,7 +61,9 @@ export async function installDependencies(context: InstallContext, options: Inst
   const source = new SourceFiles(files, sourceRoot)
   const store = new DependencyStore(context.dependencies.store)
   const directory = relative(sourceRoot, options.directory)
-  const detected = await detectDependencies({ source, directory, manager: options.manager, runtime: options.runtime })
+  const detected = await detectDependencies({
+    ...{ source, directory, manager: options.manager, runtime: options.runtime, requirements: options.requirements },
+  })
   if (!detected) return undefined
   const project = await describeProject(context, options, detected, source)
   const inputs = [...detected.inputs, ...(await machineInputs(context, store, project.manager, project.env)), ...resolutionPeriod(detected)]
@@ -143,7 +146,7 @@ async function describeProject(
   const allowed = new Set(options.installEnvironment)
   const withheld = new Set(credentialNames.filter(name => !allowed.has(name)))
   const env = Object.fromEntries(Object.entries(context.env).filter(([name]) => !withheld.has(name)))
-  const paths = { sourceRoot, scratch, root: detected.root, isLocked: detected.isLocked, virtualEnvironment }
+  const paths = { sourceRoot, scratch, root: detected.root, isLocked: detected.isLocked, galaxy: detected.galaxy, virtualEnvironment }
   return { manager, root: detected.root, virtualEnvironment, plan: manager.install(paths), env }
 }
 
@@ -240,8 +243,9 @@ async function findTrees(
       return (await findModuleDirectories(sourceRoot, signal)).filter(path => !ofOthers.includes(path)).map(inSource)
     case 'virtualEnvironment':
       return [inSource(virtualEnvironment)]
-    case 'moduleCache': {
-      const place: TreePlace = { base: 'scratch', path: moduleCachePath }
+    case 'moduleCache':
+    case 'galaxyContent': {
+      const place: TreePlace = { base: 'scratch', path: manager.trees === 'moduleCache' ? moduleCachePath : galaxyContentPath }
       return (await files.kindOf(pathOfPlace(context, place))) === 'directory' ? [place] : []
     }
   }

@@ -84,6 +84,7 @@ export async function createEngineHarness(
         log: line => void harness.log.push(line),
         progress: step => void harness.progress.push(step),
         client: unreachable,
+        secrets: {},
         cacheDir: join(root, 'cache'),
         contentStore: new ContentStore({ directory: join(root, 'cache', 'content'), domain: 'shared' }),
         providerUsage: new ProviderUsage(),

@@ -8,8 +8,8 @@ import { maskSecrets, secretValues } from './secret-values.ts'
 test('loads every engine by name, and rejects an unknown name with the list of names', async () => {
   for (const name of engineNames) assert.equal((await loadEngine(name)).name, name)
   await assert.rejects(
-    loadEngine('ansible'),
-    /^RangeError: unknown engine "ansible": it must be one of terraform, opentofu, pulumi, manifests, command$/,
+    loadEngine('chef'),
+    /^RangeError: unknown engine "chef": it must be one of terraform, opentofu, pulumi, ansible, manifests, command$/,
   )
 })
 

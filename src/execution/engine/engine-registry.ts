@@ -19,11 +19,12 @@ const engines: Readonly<Record<EngineName, () => Promise<Engine>>> = {
     return createTerraformEngine(opentofuFlavor)
   },
   pulumi: async () => (await import('./pulumi/pulumi.ts')).createPulumiEngine(),
+  ansible: async () => (await import('./ansible/ansible.ts')).createAnsibleEngine(),
   manifests: async () => (await import('./manifests/manifests.ts')).createManifestsEngine(),
   command: async () => (await import('./command/command.ts')).createCommandEngine(),
 }
 
-/** Terraform, OpenTofu and Pulumi stop their own processes; a command may be a shell script, in which every process must get SIGINT. */
+/** Terraform, OpenTofu and Pulumi stop their own processes; a command may be a shell script, in which every process must get SIGINT, and Ansible has a process for each host. */
 export function interruptTargetOf(engine: string): InterruptTarget {
   return engine === 'terraform' || engine === 'opentofu' || engine === 'pulumi' ? 'Program' : 'Group'
 }

@@ -46,6 +46,7 @@ export type EngineContext = {
     | 'manifests'
     | 'terraform'
     | 'pulumi'
+    | 'ansible'
   >
   stack: { namespace: string; name: string; uid: string }
   /** The Run's epoch (invariant 3). */
@@ -88,13 +89,18 @@ export type EngineContext = {
   signal: AbortSignal
   /** Appends one line, without newline, to the Run's log. */
   log(line: string): void
-  /** `creating`: resources whose creation is in progress, if a next Run would create them again. */
-  progress(progress: { done: number; total: number; current?: string; creating?: readonly string[] }): void
+  /**
+   * `creating`: resources whose creation is in progress, if a next Run would create them again. `running`: what else is in progress, if its result is not
+   * known without this Run. A Run that is lost reports both.
+   */
+  progress(progress: { done: number; total: number; current?: string; creating?: readonly string[]; running?: readonly string[] }): void
   /** Operations that were interrupted, for the status of the Run. The last call counts. `isOwn`: by this Run. */
   pendingOperations(operations: readonly { readonly type: string; readonly urn: string }[], options: { isOwn: boolean }): void
   client: Client
   /** manifests: the content of the kubeconfig of the target cluster. Default: the cluster of `client`. */
   kubeconfig?: string
+  /** Values of Secrets by the field of the spec that names their key, such as `spec.ansible.privateKeySecretRef`. Secret. */
+  secrets: Readonly<Record<string, string>>
   /** Shared by the Runs of this machine. Programs of a Run in a sandbox do not see it. */
   cacheDir: string
   /** Trees that Runs of the same trust domain share, such as provider plugins. Sandboxed programs can read `visible`, and change nothing. */
@@ -120,6 +126,7 @@ export type WarmContext = Omit<
   | 'statePath'
   | 'client'
   | 'kubeconfig'
+  | 'secrets'
   | 'inventory'
   | 'readStackOutputs'
   | 'pendingOperations'
@@ -146,6 +153,8 @@ export type PlanResult = {
   diff?: PlanDiff | undefined
   /** Values that the engine knows to be secret, besides those of the Run. */
   secrets?: string[]
+  /** Ends the message of a Run that ends with this plan. */
+  note?: string
 }
 
 /**
@@ -159,7 +168,8 @@ export type Output = { value: Json; sensitive: boolean }
 /** `pulumiStack`: `<project>/<stack>` of a Stack of engine pulumi, to which others refer. */
 export type StackOutputs = { outputs: Record<string, Output>; pulumiStack?: string }
 
-export type ApplyResult = StackOutputs & { resources: number; changed: boolean }
+/** `note` ends the message of the Run. */
+export type ApplyResult = StackOutputs & { resources: number; changed: boolean; note?: string }
 
 /** `options` are those of the Run, which only terraform, opentofu and pulumi have. */
 export type PlanOptions = { destroy?: boolean; refreshOnly?: boolean; options?: RunOptions | undefined }

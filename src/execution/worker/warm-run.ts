@@ -82,7 +82,7 @@ export function runOfStack({ stack, assigned, secrets }: WarmStack): WarmRun {
     } as Run,
     {},
   )
-  const { variablesFrom: _, manifests: __, ...needed } = run.spec.stack
+  const { variablesFrom: _, manifests: __, ansible: ___, ...needed } = run.spec.stack
   const inputs = resolveInputs({ ...run, spec: { ...run.spec, stack: needed } }, { secrets, configMaps: [], outputs: [] })
   const secret = inputs.gitSecret && `${namespace}/${stack.spec.source.git?.secretRef?.name}`
   return {
@@ -95,7 +95,11 @@ export function runOfStack({ stack, assigned, secrets }: WarmStack): WarmRun {
 
 /** Variables of the Stack that its installs get: all but those of Secrets that the Stack does not name for them. */
 function installedEnv({ spec }: Stack) {
-  const named = new Set([...(spec.pulumi?.installEnvironment ?? []), ...(spec.command?.installEnvironment ?? [])])
+  const named = new Set([
+    ...(spec.pulumi?.installEnvironment ?? []),
+    ...(spec.command?.installEnvironment ?? []),
+    ...(spec.ansible?.installEnvironment ?? []),
+  ])
   return (spec.env ?? []).filter(({ name, secretKeyRef }) => secretKeyRef === undefined || named.has(name))
 }
 

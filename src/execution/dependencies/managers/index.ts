@@ -1,4 +1,5 @@
 /** The package managers, by name. */
+import { galaxy } from './galaxy.ts'
 import { goModules } from './go-modules.ts'
 import { bun, npm, pnpm, yarn, yarnBerry } from './node-managers.ts'
 import type { ManagerName, PackageManager } from './package-manager.ts'
@@ -8,4 +9,5 @@ export const packageManagers: Readonly<Record<ManagerName, PackageManager>> = {
   ...{ npm, pnpm, yarn, 'yarn-berry': yarnBerry, bun },
   ...{ pip, uv, poetry },
   go: goModules,
+  galaxy,
 }

@@ -2,7 +2,7 @@ import type { DependencyInput } from '../dependency-input.ts'
 import type { SourceFiles } from '../source-files.ts'
 import type { TreePlace } from '../store/tree-record.ts'
 
-export const managerNames = ['npm', 'pnpm', 'yarn', 'yarn-berry', 'bun', 'pip', 'uv', 'poetry', 'go'] as const
+export const managerNames = ['npm', 'pnpm', 'yarn', 'yarn-berry', 'bun', 'pip', 'uv', 'poetry', 'go', 'galaxy'] as const
 export type ManagerName = (typeof managerNames)[number]
 
 /** Dependencies of a project that a manager can install. Paths are relative to the root of the source. */
@@ -12,8 +12,20 @@ export type DetectedDependencies = {
   readonly root: string
   /** Without a lock file, the tree carries what was resolved when it was installed. */
   readonly isLocked: boolean
+  /** Of manager galaxy. */
+  readonly galaxy?: GalaxyContent
   /** Of the source; programs, platform and environment are added later. */
   readonly inputs: readonly DependencyInput[]
+}
+
+/** What a requirements file of Ansible lists. */
+export type GalaxyContent = {
+  /** Relative to the project. */
+  readonly file: string
+  readonly collections: number
+  readonly roles: number
+  /** SHA-256 in hexadecimal by the name of the archive, such as `community-general-9.0.0.tar.gz`. */
+  readonly checksums: Readonly<Record<string, string>>
 }
 
 export type DetectOptions = {
@@ -22,6 +34,8 @@ export type DetectOptions = {
   directory: string
   /** Only this manager. Default: by lock file and `packageManager`. */
   manager?: ManagerName | undefined
+  /** Manager galaxy: the requirements file, relative to `directory`. Default: requirements.yml. */
+  requirements?: string | undefined
 }
 
 /** A command of an install; `cwd` is relative to the root of the source. */
@@ -39,6 +53,7 @@ export type InstallPaths = {
   readonly scratch: string
   readonly root: string
   readonly isLocked: boolean
+  readonly galaxy?: GalaxyContent | undefined
   /** Relative to the root of the source. */
   readonly virtualEnvironment: string
 }
@@ -56,7 +71,7 @@ export type PackageManager = {
   /** Files of the machine that it reads. */
   readonly machineFiles: readonly string[]
   /** Where installed packages are: directories with this name in the source, one directory of the source, or one of its own. */
-  readonly trees: 'node_modules' | 'virtualEnvironment' | 'moduleCache'
+  readonly trees: 'node_modules' | 'virtualEnvironment' | 'moduleCache' | 'galaxyContent'
   install(paths: InstallPaths): InstallPlan
   /** Variables that programs need to find the packages. `path` gives the absolute path of a tree. */
   programEnv?(path: (place: TreePlace) => string): Record<string, string>

@@ -10,7 +10,7 @@ import type { RunInputs } from './inputs.ts'
 import { fetchRunSource } from './run-configuration.ts'
 
 const inputs = (values: Partial<RunInputs>): RunInputs => ({
-  ...{ variables: {}, sensitiveNames: [], env: {}, secretEnvNames: [], secrets: [] },
+  ...{ variables: {}, sensitiveNames: [], env: {}, secretEnvNames: [], secrets: [], engineSecrets: {} },
   ...values,
 })
 const run = (source: StackSource, configuration?: 'Applied'): Run =>
@@ -26,6 +26,7 @@ test('inputs are those that were applied, except for secret values that still ex
     env: { MODE: 'applied', KEY: 'old-key', GONE: 'gone-key' },
     secretEnvNames: ['KEY', 'GONE'],
     kubeconfig: 'token: old-token',
+    engineSecrets: { vault: 'old-vault', become: 'kept-become' },
   })
   const present = inputs({
     variables: { region: 'south', password: 'new', more: 'x' },
@@ -33,15 +34,17 @@ test('inputs are those that were applied, except for secret values that still ex
     env: { MODE: 'present', KEY: 'new-key' },
     secretEnvNames: ['KEY'],
     secrets: ['new', 'new-key'],
+    engineSecrets: { vault: 'new-vault' },
     gitSecret: { name: 'git', keys: ['password'], data: { password: 'p' } },
   })
   const merged = mergeInputs(applied, present)
   deepEqual(merged.variables, { region: 'north', password: 'new', token: 'kept' })
+  deepEqual(merged.engineSecrets, { vault: 'new-vault', become: 'kept-become' })
   deepEqual(merged.env, { MODE: 'applied', KEY: 'new-key', GONE: 'gone-key' })
   deepEqual([merged.sensitiveNames, merged.secretEnvNames], [applied.sensitiveNames, applied.secretEnvNames])
   deepEqual([merged.kubeconfig, merged.gitSecret], ['token: old-token', present.gitSecret])
   // All of them are masked, also those that are not used any more (invariant 9).
-  deepEqual([...merged.secrets].sort(), ['gone-key', 'kept', 'new', 'new-key', 'old', 'old-key', 'old-token'])
+  deepEqual([...merged.secrets].sort(), ['gone-key', 'kept', 'kept-become', 'new', 'new-key', 'old', 'old-key', 'old-token', 'old-vault'])
 })
 
 test('the repository is the applied one, with the credentials that are set now', () => {

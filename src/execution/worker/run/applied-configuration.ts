@@ -17,20 +17,25 @@ export type AppliedConfiguration = {
   readonly revision: string
   /** Undefined for a repository, which has the commit, and for a source that is too large. */
   readonly files?: readonly ArchivedEntry[] | undefined
-  readonly inputs: Pick<RunInputs, 'variables' | 'sensitiveNames' | 'env' | 'secretEnvNames' | 'kubeconfig'>
+  readonly inputs: Pick<RunInputs, 'variables' | 'sensitiveNames' | 'env' | 'secretEnvNames' | 'kubeconfig'> &
+    Partial<Pick<RunInputs, 'engineSecrets'>>
 }
 
 /** What the Run is about to apply. No engine may have run in its directory. */
 export async function captureConfiguration(run: Run, directory: Pick<RunDirectory, 'files' | 'work'>, inputs: RunInputs): Promise<Buffer> {
   const { source } = run.spec.stack
-  const { variables, sensitiveNames, env, secretEnvNames, kubeconfig } = inputs
+  const { variables, sensitiveNames, env, secretEnvNames, kubeconfig, engineSecrets } = inputs
   const configuration: AppliedConfiguration = {
     format: 1,
     runName: run.metadata.name,
     source: source.inline ? { inline: { files: {} } } : source,
     revision: run.spec.revision,
     ...(!source.git && { files: await archiveSource(directory.files, directory.work) }),
-    inputs: { variables, sensitiveNames, env, secretEnvNames, ...(kubeconfig !== undefined && { kubeconfig }) },
+    inputs: {
+      ...{ variables, sensitiveNames, env, secretEnvNames },
+      ...(kubeconfig !== undefined && { kubeconfig }),
+      ...(Object.keys(engineSecrets).length > 0 && { engineSecrets }),
+    },
   }
   return Buffer.from(JSON.stringify(configuration))
 }
@@ -59,11 +64,13 @@ export function mergeInputs(applied: AppliedConfiguration['inputs'], present: Ru
     if (value !== undefined) setOwn(merged.variables, name, value)
   }
   for (const name of applied.secretEnvNames) if (present.secretEnvNames.includes(name)) merged.env[name] = present.env[name]!
+  merged.engineSecrets = { ...applied.engineSecrets, ...present.engineSecrets }
   if (present.kubeconfig !== undefined) merged.kubeconfig = present.kubeconfig
   const secretValues = (inputs: AppliedConfiguration['inputs']) => [
     ...inputs.sensitiveNames.flatMap(name => stringsIn(getOwn(inputs.variables, name) as Json)),
     ...inputs.secretEnvNames.map(name => inputs.env[name]!),
     ...kubeconfigSecrets(inputs.kubeconfig ?? ''),
+    ...Object.values(inputs.engineSecrets ?? {}),
   ]
   merged.secrets = [...new Set([...present.secrets, ...secretValues(applied)])]
   return merged

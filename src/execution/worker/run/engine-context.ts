@@ -69,14 +69,19 @@ export function createEngineContext(options: EngineContextOptions): EngineContex
     run: programs.run,
     signal: stopper.signal,
     log: line => log.append(line),
-    progress: ({ current, creating, ...counts }) =>
+    progress: ({ current, creating, running, ...counts }) =>
       reporter.reportProgress(
         { ...counts, ...(current !== undefined && { current: log.mask(current) }) },
-        creating && listPendingOperations(creating.map(address => ({ type: 'creating', urn: log.mask(address) }))),
+        (creating || running) &&
+          listPendingOperations([
+            ...(creating ?? []).map(address => ({ type: 'creating', urn: log.mask(address) })),
+            ...(running ?? []).map(name => ({ type: 'running', urn: log.mask(name) })),
+          ]),
       ),
     pendingOperations: options.pendingOperations,
     client,
     kubeconfig: inputs.kubeconfig,
+    secrets: inputs.engineSecrets,
     cacheDir: options.cacheDir,
     contentStore: options.contentStore,
     providerUsage: options.providerUsage,

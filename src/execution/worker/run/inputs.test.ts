@@ -62,6 +62,15 @@ test('values of Secrets and sensitive outputs are secret, those of ConfigMaps an
   deepEqual(inputs.secrets.sort(), ['db://x', 'git-pw', 'k3y', 'kube-t', 't0ken'])
 })
 
+test('keys of Secrets that engine ansible names are secret, by their field', () => {
+  const run = runWith({ ansible: { playbooks: ['site.yml'], vaultPasswords: [{ id: 'prod', secretKeyRef: { name: 'v', key: 'p' } }] } })
+  const secrets = [{ name: 'v', keys: ['p'], data: { p: base64('vault-pw') } }]
+  const inputs = resolveInputs(run, { ...none, secrets })
+  deepEqual(inputs.engineSecrets, { 'spec.ansible.vaultPasswords[prod].secretKeyRef': 'vault-pw' })
+  deepEqual(inputs.secrets, ['vault-pw'])
+  throws(() => resolveInputs(run, none), /^InputError: spec\.ansible\.vaultPasswords\[prod\]\.secretKeyRef: Secret shop\/v does not exist/)
+})
+
 for (const [name, stack, objects, message] of [
   [
     'a missing Secret',

@@ -1,4 +1,4 @@
-import type { Run, StackSpec, VariablesFrom } from '../../../api/index.ts'
+import { ansibleSecrets, type Run, type StackSpec, type VariablesFrom } from '../../../api/index.ts'
 import { getOwn, type Json, setOwn } from '../../../kubernetes/object/index.ts'
 import type { InputObject, RunInputObjects } from '../../../stores/state/index.ts'
 import { InputError } from './input-error.ts'
@@ -14,6 +14,8 @@ export type RunInputs = {
   /** Every secret value, for the masker (invariant 9). */
   secrets: string[]
   kubeconfig?: string
+  /** Values of Secrets by the field of the spec that names their key. */
+  engineSecrets: Record<string, string>
   /** The Secret in `spec.source.git.secretRef`. */
   gitSecret?: InputObject
 }
@@ -34,7 +36,7 @@ export function resolveInputs(run: Run, objects: RunInputObjects, onMissing?: (e
   const { namespace = 'default' } = run.metadata
   const spec = run.spec.stack
   const read = createReader(objects, namespace)
-  const inputs: RunInputs = { variables: {}, sensitiveNames: [], env: {}, secretEnvNames: [], secrets: [] }
+  const inputs: RunInputs = { variables: {}, sensitiveNames: [], env: {}, secretEnvNames: [], secrets: [], engineSecrets: {} }
   const sensitive = new Set<string>()
   const setVariable = (name: string, value: Json, isSecret: boolean): void => {
     setOwn(inputs.variables, name, value)
@@ -66,6 +68,13 @@ export function resolveInputs(run: Run, objects: RunInputObjects, onMissing?: (e
       const { name, key = 'kubeconfig' } = kubeconfig
       inputs.kubeconfig = decodeBase64(readKey(read.secret(name, field), key, `${field}.key`, `${namespace}/${name}`))
       inputs.secrets.push(...kubeconfigSecrets(inputs.kubeconfig))
+    })
+  }
+  for (const { field, name, key } of ansibleSecrets(spec.ansible)) {
+    unlessMissing(() => {
+      const text = decodeBase64(readKey(read.secret(name, field), key, `${field}.key`, `${namespace}/${name}`))
+      inputs.engineSecrets[field] = text
+      inputs.secrets.push(text)
     })
   }
   const gitSecret = spec.source.git?.secretRef

@@ -55,7 +55,7 @@ export async function planAndApply(options: PlanAndApplyOptions): Promise<RunRes
     if (plan.hasChanges && plan.file && run.spec.stack.approval === 'Manual') {
       await state.putPlan(plan.digest, await readPlanFile(context, plan.file), { signal: stopper.writeSignal })
     }
-    const message = formatPlan(run, plan, 'would be ')
+    const message = withNote(formatPlan(run, plan, 'would be '), plan.note)
     // Where plans need approval, no Apply follows one without changes: it publishes what an imported state has.
     const isFinal = !plan.hasChanges && planMode === undefined && !runOptions?.targets && run.spec.stack.approval === 'Manual'
     if (!isFinal) return { phase: 'Succeeded', ...summary, changed: plan.hasChanges, message }
@@ -67,8 +67,15 @@ export async function planAndApply(options: PlanAndApplyOptions): Promise<RunRes
   if (plan.hasChanges) report({ phase: 'Applying', ...summary })
   const result = await engine.apply(context, plan)
   if (isExceededLimit(stopper.cause)) stopper.signal.throwIfAborted()
-  return { phase: 'Succeeded', ...summary, ...(await saveOutputs(options, result)), message: formatPlan(run, plan, '') }
+  return {
+    phase: 'Succeeded',
+    ...summary,
+    ...(await saveOutputs(options, result)),
+    message: withNote(formatPlan(run, plan, ''), result.note),
+  }
 }
+
+const withNote = (message: string, note: string | undefined): string => (note === undefined ? message : `${message}; ${note}`)
 
 /** Before anything is applied: what exists then can be destroyed with it, even if the Run fails. */
 async function keepConfiguration({ configuration, state, stopper }: PlanAndApplyOptions): Promise<void> {

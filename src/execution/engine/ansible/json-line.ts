@@ -1,0 +1,10 @@
+export { isJsonObject } from '../../../kubernetes/object/index.ts'
+
+/** Undefined for what is not JSON. */
+export function parseJson(line: string): unknown {
+  try {
+    return JSON.parse(line)
+  } catch {
+    return undefined
+  }
+}
