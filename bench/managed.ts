@@ -1,6 +1,7 @@
 /**
- * Managed resources (issue 17): `npm run bench -- managed --what polls|locks`. `polls`: `--resources 10000 --replicas 3 --poll 60 --rounds 3 --latency 200
- * [--kill]`. `locks`: `--times 50 --fault kill|stop --lock none|shard|lease --lease 4`.
+ * Managed resources (issue 17): `npm run bench -- managed --what polls|locks|jobs`. `polls`: `--resources 10000 --replicas 3 --poll 60 --rounds 3 --latency 200
+ * [--kill]`. `locks`: `--times 50 --fault kill|stop --lock none|shard|lease --lease 4`. `jobs`: `--resources 10000 --replicas 3
+ * --poll 60 --latency 200 --jobs 100 --minutes 10 --compress 4 --times 2`.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,6 +10,7 @@ import { parseArgs } from 'node:util'
 import { bucketResource } from '../src/controllers/managed/fake-cloud.testing.ts'
 import { type Client, createClient, installKinds } from '../src/kubernetes/client/index.ts'
 import { lockNames } from '../test/support/managed/fleet.ts'
+import { jobs } from './managed/jobs.ts'
 import { locks } from './managed/locks.ts'
 import { polls } from './managed/polls.ts'
 import type { Bench } from './run.ts'
@@ -30,11 +32,15 @@ export async function bench(args: string[]): Promise<Bench> {
       fault: text,
       lock: text,
       lease: text,
+      jobs: text,
+      minutes: text,
+      compress: text,
     },
     kill: { type: 'boolean' },
   } as const
   const { values } = parseArgs({ args, strict: false, allowPositionals: true, options })
-  const number = (name: 'resources' | 'replicas' | 'poll' | 'rounds' | 'latency' | 'times' | 'lease', byDefault: number) => {
+  type NumberName = 'resources' | 'replicas' | 'poll' | 'rounds' | 'latency' | 'times' | 'lease' | 'jobs' | 'minutes' | 'compress'
+  const number = (name: NumberName, byDefault: number) => {
     const value = Number(values[name] ?? byDefault)
     if (!(value > 0)) throw new RangeError(`--${name} must be a number > 0, got ${JSON.stringify(values[name])}`)
     return value
@@ -56,7 +62,14 @@ export async function bench(args: string[]): Promise<Bench> {
     if (chosen.length === 0) throw new TypeError(`--lock must be one of ${lockNames.join(', ')}, got ${JSON.stringify(values.lock)}`)
     return await locks(withServer, { fault, locks: chosen, times: number('times', 50), leaseMs: number('lease', 4) * 1_000 })
   }
-  throw new TypeError(`--what must be polls or locks, got ${JSON.stringify(values.what)}`)
+  if (values.what === 'jobs') {
+    return await jobs({
+      ...{ resources: number('resources', 10_000), replicas: number('replicas', 3), pollS: number('poll', 60) },
+      ...{ latencyMs: number('latency', 200), leaseMs: number('lease', 6) * 1_000, times: number('times', 2) },
+      ...{ jobs: number('jobs', 100), minutes: number('minutes', 10), compress: number('compress', 4) },
+    })
+  }
+  throw new TypeError(`--what must be polls, locks or jobs, got ${JSON.stringify(values.what)}`)
 }
 
 export type WithServer = <T>(use: (server: BenchServer) => Promise<T>) => Promise<T>

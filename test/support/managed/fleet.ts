@@ -23,6 +23,8 @@ export type ReplicaSettings = {
   readonly isDeterministic: boolean
   readonly pollIntervalMs: number
   readonly maxConcurrent: number
+  /** Whether it works on Jobs too, whose Runs are dispatched. Default false. */
+  readonly hasJobs?: boolean | undefined
 }
 
 export type FleetOptions = Omit<ReplicaSettings, 'kubeconfig' | 'cloudUrl' | 'member'> & { readonly latencyMs: number }
@@ -84,6 +86,15 @@ export class ManagedFleet {
     child.kill('SIGKILL')
     await exited
     await this.add()
+  }
+
+  /** SIGKILL of all members at the same time; as many are started. */
+  async restartAll(): Promise<void> {
+    const members = this.members.splice(0)
+    const exits = members.map(({ child }) => once(child, 'exit'))
+    for (const { child } of members) child.kill('SIGKILL')
+    await Promise.all(exits)
+    await Promise.all(members.map(() => this.add()))
   }
 
   /** SIGSTOP of a member for longer than its Lease, then SIGCONT. */

@@ -25,10 +25,18 @@ export const jobResource = defineResource({
       script: Type.String(),
       destroy: Type.Optional(Type.String()),
       retries: Type.Optional(Type.Integer()),
-      seconds: Type.Optional(Type.Number()),
+      pool: Type.Optional(Type.String()),
     }),
   ),
   status: managedStatus(Type.Object({ size: Type.Optional(Type.Integer()) })),
+  printerColumns: [
+    { name: 'Synced', jsonPath: '.status.conditions[?(@.type=="Synced")].status' },
+    { name: 'Ready', jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
+    { name: 'Reason', jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
+    { name: 'Run', jsonPath: '.status.run.name' },
+    { name: 'Phase', jsonPath: '.status.run.phase' },
+    { name: 'Progress', jsonPath: '.status.run.progress.current' },
+  ],
 })
 
 export type JobBody = typeof jobResource extends Resource<infer Body> ? Body : never
@@ -42,6 +50,7 @@ export const jobStack = ({ spec }: Pick<Job, 'spec'>): StackSpec => ({
   source,
   command: { apply: shell(spec.forProvider.script), destroy: shell(spec.forProvider.destroy ?? 'true') },
   retry: { limit: spec.forProvider.retries ?? 0, initial: '1s' },
+  ...(spec.forProvider.pool && { pool: spec.forProvider.pool }),
 })
 
 export type Provider = AsyncDisposable & { stop(): Promise<void> }

@@ -1,10 +1,11 @@
 /** One replica of a provider, in a process of its own: settings as JSON in argv[2]. Says `started` over IPC, and ends when its parent does. */
 
 import { bucketResource } from '../../../src/controllers/managed/fake-cloud.testing.ts'
-import { managed, ResourceLocks } from '../../../src/controllers/managed/index.ts'
+import { dispatchToStack, managed, ResourceLocks } from '../../../src/controllers/managed/index.ts'
 import { createClient } from '../../../src/kubernetes/client/index.ts'
 import { Manager, silentLog } from '../../../src/kubernetes/controller/index.ts'
 import type { ReplicaSettings } from './fleet.ts'
+import { jobResource, jobStack } from './job.ts'
 
 const settings = JSON.parse(process.argv[2] as string) as ReplicaSettings
 const { member, lock, leaseMs, cloudUrl, isDeterministic, pollIntervalMs, maxConcurrent, slots } = settings
@@ -49,6 +50,19 @@ manager.add(
     delete: async () => undefined,
   }),
 )
+
+if (settings.hasJobs) {
+  manager.add(
+    managed(
+      dispatchToStack({
+        kind: jobResource,
+        stack: ({ object }) => jobStack(object),
+        lock: lock === 'shard' ? 'shard' : 'none',
+        maxConcurrent,
+      }),
+    ),
+  )
+}
 
 process.on('message', async message => {
   if (message === 'stop') {
