@@ -121,7 +121,7 @@ describe('an operation of a managed resource that is dispatched', () => {
     await untilLedger(directory, 2)
     const run = await stacks.untilRun('thing-g', 'the update', each => !isEnded(each))
     await oarlock.succeeds('cancel', run.metadata.name)
-    await things.until('g', 'Synced', 'ReconcileError', 'RunCanceled')
+    await things.until('g', 'Synced', 'ReconcileError', '(Canceled)')
     writeFileSync(join(directory, 'go'), '')
     await new Promise(resolve => setTimeout(resolve, 2_500))
     equal(ledgerOf(directory).length, 2, 'also not by a poll')

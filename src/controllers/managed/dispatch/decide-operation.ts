@@ -62,10 +62,10 @@ function outcomeOf(stack: Stack, operation: Operation, own: readonly Run[]): Ope
   if (kind === 'succeeded') return { kind, atMs }
   const isSuperseded = decisive.status?.reason === 'Superseded'
   const isFinal = operation.isRepeatable || (phaseOf(decisive) === 'Canceled' && !isSuperseded)
-  // The Stack reports the newest Run, which may be one that refused.
-  const { message: reported = ready.reason } = decisive.status ?? {}
-  const shown = decisive === own.at(-1) ? message : `${operation.kind} failed: Run ${decisive.metadata.name}: ${reported}`
-  return { kind, message: shown, atMs, isFinal }
+  // Not the message of the Stack, which proposes another Run: the newest Run may be one that has refused, and this one may have to.
+  const reported = decisive.status?.message || ready.reason
+  const text = `${operation.kind} failed: Run ${decisive.metadata.name} (${phaseOf(decisive)}): ${reported}`
+  return { kind, message: text, atMs, isFinal }
 }
 
 /** Reasons of failed Runs whose worker may not have known what its engine did. */
