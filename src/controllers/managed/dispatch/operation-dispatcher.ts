@@ -161,11 +161,12 @@ export class OperationDispatcher<Body extends ManagedBody> {
 
 /** What the program of the provider wrote as outputs. */
 function changeOf(outputs: Readonly<Record<string, Json>> | undefined): Change {
-  const { externalName, connectionDetails, details } = outputs ?? {}
+  const { externalName, connectionDetails, details, atProvider } = outputs ?? {}
   return {
     ...(typeof externalName === 'string' && { externalName }),
     ...(typeof connectionDetails === 'object' &&
       connectionDetails && { connectionDetails: decoded(connectionDetails as Record<string, string>) }),
+    ...(typeof atProvider === 'object' && atProvider && { atProvider }),
     ...(typeof details === 'object' && details && { details: details as Record<string, string> }),
   }
 }

@@ -37,12 +37,17 @@ async function execute(t: TestContext, operation: Partial<Operation>, change: Pa
 test('a creation writes what the function returned, with connection details as a secret output', async t => {
   const create: Options['create'] = async (_, { variables, externalName }) => {
     deepEqual([variables, externalName], [{ zone: 'x' }, undefined])
-    return { externalName: 'i-1', connectionDetails: { password: 'p' }, details: { zone: 'x' } }
+    return { externalName: 'i-1', connectionDetails: { password: 'p' }, details: { zone: 'x' }, atProvider: { version: 2 } }
   }
   const { code, outputs } = await execute(t, {}, { create })
   equal(code, 0)
   const password = Buffer.from('p').toString('base64')
-  deepEqual(outputs, { externalName: 'i-1', details: { zone: 'x' }, connectionDetails: { value: { password }, sensitive: true } })
+  deepEqual(outputs, {
+    externalName: 'i-1',
+    details: { zone: 'x' },
+    atProvider: { version: 2 },
+    connectionDetails: { value: { password }, sensitive: true },
+  })
 })
 
 test('an update gets the observation, and its state', async t => {

@@ -81,10 +81,11 @@ async function call<Body extends ManagedBody, Connection, State>(
   return {}
 }
 
-function outputsOf({ externalName, connectionDetails, details }: Change): object {
+function outputsOf({ externalName, connectionDetails, details, atProvider }: Change): object {
   return {
     ...(externalName && { externalName }),
     ...(details && { details }),
+    ...(atProvider && { atProvider }),
     ...(connectionDetails && { connectionDetails: { value: encoded(connectionDetails), sensitive: true } }),
   }
 }
