@@ -319,3 +319,17 @@ roles:
     await assert.rejects(engine.prepare(context), (error: Error) => assert.match(error.message, message) === undefined)
   }
 })
+
+test('templates in values from other Stacks and Secrets are text; those of spec.variables are evaluated', { skip }, async t => {
+  const tasks = `- ansible.builtin.copy: { content: "{{ [own, foreign, nested.list[0], odd] | to_json }}", dest: "{{ path }}", mode: "0600" }`
+  const harness = await createEngineHarness(t, { 'site.yml': play(tasks) }, { spec: spec(), env })
+  const [path, executed] = [join(harness.root, 'written'), join(harness.root, 'executed')]
+  const template = `{{ lookup('pipe', 'touch ${executed}') }}`
+  const own = { own: '{{ 1 + 1 }}', path }
+  const inventory = { all: { hosts: { web1: { ansible_connection: 'local', from_inventory: template } } } }
+  const odd = 'a\u007f\u2028"\\: #\n'
+  const variables = { ...own, foreign: template, nested: { list: [template] }, odd, inventory }
+  await run(await harness.nextRun({ variables, spec: spec({ inventory: { variable: 'inventory' } }, { variables: own }) }))
+  assert.deepEqual(JSON.parse(await readFile(path, 'utf8')), ['2', template, template, odd])
+  assert.equal(existsSync(executed), false)
+})

@@ -2,6 +2,7 @@ import { parse } from 'yaml'
 import type { AnsibleOptions } from '../../../api/index.ts'
 import { getOwn, isJsonObject, type Json } from '../../../kubernetes/object/index.ts'
 import { EngineError } from '../engine-error.ts'
+import { unsafe } from './variables-file.ts'
 
 type Inventory = NonNullable<AnsibleOptions['inventory']>
 
@@ -9,14 +10,23 @@ type Inventory = NonNullable<AnsibleOptions['inventory']>
 export type InventoryFile = { readonly path: string } | { readonly name: string; readonly text: string }
 
 /** @throws {EngineError} InvalidConfiguration */
-export function inventoryFiles(inventory: Inventory | undefined, variables: Readonly<Record<string, Json>>): InventoryFile[] {
+export function inventoryFiles(
+  inventory: Inventory | undefined,
+  variables: Readonly<Record<string, Json>>,
+  own: Readonly<Record<string, unknown>> | undefined,
+): InventoryFile[] {
   const { path, text, hosts, groups, variable } = inventory ?? {}
   const found: InventoryFile[] = []
   if (path !== undefined) found.push({ path })
   // The plugins choose by the name of the file.
   if (text !== undefined) found.push({ name: isYaml(text) ? 'inventory-text.yml' : 'inventory-text.ini', text })
   if (hosts || groups) found.push(jsonFile('inventory-hosts', { all: { hosts: (hosts ?? {}) as Json, children: childrenOf(groups) } }))
-  if (variable !== undefined) found.push(jsonFile('inventory-variable', inventoryOf(variable, getOwn(variables, variable))))
+  if (variable !== undefined) {
+    const document = inventoryOf(variable, getOwn(variables, variable))
+    const isOwn = own !== undefined && Object.hasOwn(own, variable)
+    // What another Stack wrote has no templates.
+    found.push(isOwn ? jsonFile('inventory-variable', document) : { name: 'inventory-variable.yml', text: `${unsafe(document)}\n` })
+  }
   return found
 }
 

@@ -3,11 +3,12 @@ import type { EngineContext } from '../engine.ts'
 import { EngineError } from '../engine-error.ts'
 import { callbackPlugin } from './callback-plugin.ts'
 import { inventoryFiles } from './inventory-files.ts'
+import { variablesFile } from './variables-file.ts'
 
 /** Paths of what the engine writes for its programs. */
 const inputsOf = ({ inputs }: Pick<EngineContext, 'inputs'>) => ({
   callbacks: join(inputs, 'ansible-callbacks'),
-  variables: join(inputs, 'ansible-variables.json'),
+  variables: join(inputs, 'ansible-variables.yml'),
   knownHosts: join(inputs, 'ansible-known-hosts'),
   privateKey: join(inputs, 'ansible-private-key'),
   becomePassword: join(inputs, 'ansible-become-password'),
@@ -29,9 +30,9 @@ export async function writeRunFiles(context: EngineContext): Promise<string[]> {
   const args: string[] = []
   await files.makeDirectory(paths.callbacks, 0o755)
   await files.write(join(paths.callbacks, 'oarlock.py'), callbackPlugin)
-  await files.write(paths.variables, `${JSON.stringify(variables)}\n`)
+  await files.write(paths.variables, variablesFile(variables, spec.variables))
   args.push(`--extra-vars=@${paths.variables}`)
-  for (const file of inventoryFiles(options.inventory, variables)) {
+  for (const file of inventoryFiles(options.inventory, variables, spec.variables)) {
     if ('path' in file) {
       args.push(`--inventory=${join(context.directory, file.path)}`)
       continue
