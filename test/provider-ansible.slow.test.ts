@@ -59,6 +59,8 @@ describe('the provider for Ansible', { skip }, () => {
       const object = document.toJSON() as KubeObject
       await oarlock.client.resource(await oarlock.client.discover(object.apiVersion, object.kind)).create(object)
     }
+    // On a machine with load Ansible takes longer than a condition is awaited.
+    await eventually(() => existsSync(file), 'the file', 120_000)
     const ready = await runs.until('motd', 'Ready', 'Available')
     equal(readFileSync(file, 'utf8'), 'managed by Oarlock, contact operations@example.com\n')
     deepEqual(ready.status?.atProvider, { outputs: { file }, hosts: 1 })
