@@ -15,7 +15,7 @@ import { tenantResource } from './tenant.ts'
 import { workerResource } from './worker.ts'
 import { workerPoolResource } from './worker-pool.ts'
 
-export { type AnsibleOptions, type AnsibleSecret, ansibleSecrets } from './ansible-options.ts'
+export { type AnsibleOptions, type AnsibleSecret, ansibleSchema, ansibleSecrets } from './ansible-options.ts'
 export { cacheKey, dependencyCacheKey, maxCacheKeys } from './cache-key.ts'
 export {
   type DurationDistribution,
@@ -89,6 +89,7 @@ export {
   type StackSpec,
   type StackStatus,
   stackResource,
+  stackSpecSchema,
 } from './stack.ts'
 export {
   type ApprovalReason,

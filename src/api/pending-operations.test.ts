@@ -39,3 +39,11 @@ test('a message of terraform and opentofu names resources that may exist twice',
     formatPendingOperations({ count: 1, operations: [operation(1)] }),
   )
 })
+
+test('an interrupted or lost Run of engine ansible names the tasks with their hosts', () => {
+  const operations = [{ type: 'running', urn: 'web1: Restart the database' }]
+  equal(
+    formatInterruption('ansible', listPendingOperations(operations)!),
+    '1 operation was interrupted, and its result is unknown: running web1: Restart the database',
+  )
+})

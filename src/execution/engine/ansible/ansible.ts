@@ -195,7 +195,8 @@ class AnsibleEngine implements Engine {
         const printed = at < 0 ? line : line.slice(0, at)
         if (at >= 0) {
           const progress = tasks.add(line.slice(at + mark.length))
-          if (progress) context.progress(progress)
+          // In check mode nothing is changed, so nothing is unknown if the Run is lost.
+          if (progress) context.progress(step === 'plan' ? { ...progress, running: undefined } : progress)
         }
         if (at >= 0 && printed === '') return
         context.log(printed)
