@@ -3,17 +3,21 @@ import { deepEqual } from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { parseAllDocuments } from 'yaml'
+import { ansibleRunOptions } from '../examples/providers/ansible/ansible-run.ts'
+import * as ansible from '../examples/providers/ansible/kinds.ts'
 import { Clusters } from '../examples/providers/kubernetes/clusters.ts'
 import * as kubernetes from '../examples/providers/kubernetes/kinds.ts'
 import { kubernetesController } from '../examples/providers/kubernetes/provider.ts'
 import * as postgresql from '../examples/providers/postgresql/kinds.ts'
 import { postgresqlControllers } from '../examples/providers/postgresql/provider.ts'
-import type { ManagedBody } from '../src/controllers/managed/index.ts'
+import { runResource, stackResource } from '../src/api/index.ts'
+import { type ManagedBody, managed } from '../src/controllers/managed/index.ts'
 import { type Client, createClient, secretResource } from '../src/kubernetes/client/index.ts'
 import { type Controller, Manager, silentLog } from '../src/kubernetes/controller/index.ts'
-import { type CustomResource, isConditionTrue, type KubeObject, type Resource } from '../src/kubernetes/object/index.ts'
+import { type CustomResource, findCondition, isConditionTrue, type KubeObject, type Resource } from '../src/kubernetes/object/index.ts'
 import { startTestServer, type TestServer } from '../src/kubernetes/testing/index.ts'
 import { eventually } from './support/eventually.ts'
+import { InstantStacks } from './support/instant-stacks.ts'
 import { Postgres, postgresMissing } from './support/postgres.ts'
 import { RightsRecorder } from './support/rights-recorder.ts'
 
@@ -21,9 +25,18 @@ type Rule = { apiGroups: string[]; resources: string[]; verbs: string[] }
 type Role = KubeObject & { rules: Rule[] }
 
 /** A provider in operation: what it connects to, and its controllers. */
-type Running = { readonly credentials: Record<string, string>; controllers(): Controller[]; stop(): Promise<void> }
+type Running = {
+  /** Of the Secret in example.yaml, which has others first, with which nothing can be reached. */
+  readonly credentials?: Record<string, string>
+  controllers(): Controller[]
+  stop(): Promise<void>
+}
 
-type Provider = { readonly kinds: readonly CustomResource<unknown>[]; readonly skip: string | false; start(): Promise<Running> }
+type Provider = {
+  readonly kinds: readonly CustomResource<unknown>[]
+  readonly skip: string | false
+  start(client: Client): Promise<Running>
+}
 
 const options = { lock: 'shard', pollIntervalMs: 400, deletionCheckMs: 20 } as const
 
@@ -50,6 +63,15 @@ const providers: Readonly<Record<string, Provider>> = {
       return { credentials: { kubeconfig }, controllers: () => [kubernetesController(clusters, options)], stop }
     },
   },
+  ansible: {
+    kinds: [...ansible.kinds, stackResource, runResource],
+    skip: false,
+    async start(client) {
+      const stacks = new InstantStacks(client, '/tmp/motd')
+      stacks.start()
+      return { controllers: () => [managed({ ...ansibleRunOptions(), ...options })], stop: () => stacks.stop() }
+    },
+  },
 }
 
 const documentsOf = (path: string): KubeObject[] => parseAllDocuments(readFileSync(path, 'utf8')).map(document => document.toJSON())
@@ -67,7 +89,7 @@ for (const [name, { kinds, skip, start }] of Object.entries(providers)) {
       await api.client.resource(await api.client.discover(document.apiVersion, document.kind)).create(document)
       if (/^(Cluster)?Role$/.test(document.kind)) roles.push(document as Role)
     }
-    const running = await start()
+    const running = await start(api.client)
     const used = new Set<string>()
     const rejected: string[] = []
     const namespace = `provider-${name}`
@@ -104,31 +126,26 @@ for (const [name, { kinds, skip, start }] of Object.entries(providers)) {
 async function exercise(
   client: Client,
   documents: readonly KubeObject[],
-  credentials: Record<string, string>,
+  credentials: Record<string, string> | undefined,
   [first]: readonly { manager: Manager }[],
 ): Promise<void> {
   const handle = async ({ apiVersion, kind }: KubeObject) =>
     client.resource((await client.discover(apiVersion, kind)) as Resource<ManagedBody>)
-  const managed: KubeObject<ManagedBody>[] = []
+  const objects: KubeObject<ManagedBody>[] = []
   const spoiled = documents.find(({ kind }) => kind === 'Secret') as KubeObject & { stringData: object }
   for (const document of documents) {
     const object = document as KubeObject & { stringData?: object; spec?: { forProvider?: object } }
     // Nothing can be reached at first: the same Event is recorded more than once.
-    if (object.stringData) object.stringData = Object.fromEntries(Object.keys(object.stringData).map(key => [key, 'wrong']))
+    if (object.stringData && credentials) object.stringData = Object.fromEntries(Object.keys(object.stringData).map(key => [key, 'wrong']))
     await (await handle(object)).create(object)
-    if (object.spec?.forProvider) managed.push(object as KubeObject<ManagedBody>)
+    if (object.spec?.forProvider) objects.push(object as KubeObject<ManagedBody>)
   }
-  await eventually(async () => {
-    const events = await client.request({ method: 'GET', path: '/api/v1/namespaces/default/events' })
-    const { items } = (await events.json()) as { items: { count?: number }[] }
-    return items.some(({ count = 1 }) => count > 1)
-  }, 'an Event that was recorded twice')
-  await client.resource(secretResource).patch(spoiled.metadata.name, { stringData: credentials }, { type: 'merge', namespace: 'default' })
+  if (credentials) await recover(client, spoiled.metadata.name, credentials)
   const eachIs = async (what: string, test: (object: KubeObject<ManagedBody> | undefined) => boolean) => {
-    for (const { apiVersion, kind, metadata } of managed) {
-      const objects = await handle({ apiVersion, kind, metadata } as KubeObject)
+    for (const { apiVersion, kind, metadata } of objects) {
+      const handles = await handle({ apiVersion, kind, metadata } as KubeObject)
       await eventually(
-        async () => test(await objects.getOrUndefined(metadata.name, { namespace: 'default' })),
+        async () => test(await handles.getOrUndefined(metadata.name, { namespace: 'default' })),
         `${kind} ${metadata.name} to be ${what}`,
         60_000,
       )
@@ -138,15 +155,34 @@ async function exercise(
   await eachIs('ready', isReady)
   // What someone removes from a published Secret is published again.
   const secrets = client.resource(secretResource)
-  const published = managed.flatMap(({ spec }) => spec?.writeConnectionSecretToRef?.name ?? [])
+  const published = objects.flatMap(({ spec }) => spec?.writeConnectionSecretToRef?.name ?? [])
   for (const name of published) await secrets.patch(name, { data: null } as object, { type: 'merge', namespace: 'default' })
   for (const name of published) {
     const isPublished = async () => (await secrets.get(name, { namespace: 'default' })).data !== undefined
     await eventually(isPublished, `Secret ${name} to be published again`)
   }
+  // A change of what is wanted, a pause, and its end.
+  const change = async (patch: object) => {
+    for (const object of objects) await (await handle(object)).patch(object.metadata.name, patch, { type: 'merge', namespace: 'default' })
+  }
+  await change({ spec: { forProvider: { interval: '1h' } } })
+  await change({ metadata: { annotations: { 'crossplane.io/paused': 'true' } } })
+  await eachIs('paused', object => findCondition(object?.status?.conditions, 'Synced')?.reason === 'ReconcilePaused')
+  await change({ metadata: { annotations: { 'crossplane.io/paused': null } } })
+  await eachIs('resumed', object => findCondition(object?.status?.conditions, 'Synced')?.reason === 'ReconcileSuccess')
   await first?.manager.stop({ graceMs: 2_000 })
-  for (const object of [...managed].reverse()) await (await handle(object)).delete(object.metadata.name, { namespace: 'default' })
+  for (const object of [...objects].reverse()) await (await handle(object)).delete(object.metadata.name, { namespace: 'default' })
   await eachIs('gone', object => object === undefined)
+}
+
+/** Waits until the failure to connect was recorded twice, and makes the credentials right. */
+async function recover(client: Client, secretName: string, credentials: Record<string, string>): Promise<void> {
+  await eventually(async () => {
+    const events = await client.request({ method: 'GET', path: '/api/v1/namespaces/default/events' })
+    const { items } = (await events.json()) as { items: { count?: number }[] }
+    return items.some(({ count = 1 }) => count > 1)
+  }, 'an Event that was recorded twice')
+  await client.resource(secretResource).patch(secretName, { stringData: credentials }, { type: 'merge', namespace: 'default' })
 }
 
 async function clientOfAccount(api: TestServer, name: string): Promise<Client> {
