@@ -185,6 +185,33 @@ test('what cannot work is an error that names what to change', async () => {
   match(String(await renamed.catch(error => error)), /kind, metadata\.name and metadata\.namespace cannot be changed/)
 })
 
+test('a connection detail that the remote object does not have yet prevents neither a correction nor the deletion', async () => {
+  const connectionDetails = [
+    { fieldPath: 'data.x', key: 'x' },
+    { fieldPath: 'data.later', key: 'later' },
+  ]
+  const writeConnectionSecretToRef = { name: 'partial' }
+  await create('partial', { manifest: configMap('partial', { x: '1' }), connectionDetails }, { writeConnectionSecretToRef })
+  await hasMessage('partial', /connectionDetails: ConfigMap partial has no field data\.later/, 'Ready')
+  equal(conditionOf(await objects().get('partial', { namespace }), 'Synced')?.status, 'True')
+  await configMaps().patch('partial', { data: { x: null } }, { type: 'merge', namespace, fieldManager: 'someone' })
+  await eventually(async () => (await configMaps().get('partial', { namespace })).data?.x === '1', 'x to be corrected')
+  await objects().delete('partial', { namespace })
+  await eventually(async () => (await objects().getOrUndefined('partial', { namespace })) === undefined, 'the Object to be gone')
+  equal(await configMaps().getOrUndefined('partial', { namespace }), undefined)
+})
+
+test('a field that cannot be changed is an error that names it, and the Object can be deleted', async () => {
+  const manifest = { ...configMap('fixed', { x: '1' }), immutable: true }
+  await create('fixed', { manifest })
+  await isReady('fixed')
+  await objects().patch('fixed', { spec: { forProvider: { manifest: { data: { x: '2' } } } } } as object, { type: 'merge', namespace })
+  await hasMessage('fixed', /data.*immutable/)
+  equal((await configMaps().get('fixed', { namespace })).data?.x, '1')
+  await objects().delete('fixed', { namespace })
+  await eventually(async () => (await configMaps().getOrUndefined('fixed', { namespace })) === undefined, 'the ConfigMap to be gone')
+})
+
 test('two Objects with the same remote object are in conflict', async () => {
   await create('one', { manifest: configMap('shared', { x: '1' }) })
   await isReady('one')

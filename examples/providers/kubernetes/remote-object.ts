@@ -30,19 +30,20 @@ export function objectOptions(clusters: Clusters): ManagedOptions<ObjectBody, Co
     disconnect: connection => connection.release(),
     async observe({ client }, request) {
       const { object, signal } = request
-      const { manifest, connectionDetails = [] } = object.spec.forProvider
+      const { manifest } = object.spec.forProvider
       const resource = await client.discover(manifest.apiVersion, manifest.kind)
       const found = await client.resource(resource).getOrUndefined(nameOf(request), { namespace: manifest.metadata.namespace, signal })
       if (!found) return { exists: false }
       const isDeleting = object.metadata.deletionTimestamp !== undefined
-      // What the other objects say is no longer needed for a deletion.
+      // What the other objects say, and connection details, are no longer needed for a deletion.
       const wanted = isDeleting ? undefined : await wantedObject(request)
       const fields = wanted ? await differences(request, client.resource(resource), found as KubeObject, wanted) : []
+      const { details, missing } = connectionDetailsOf(found as KubeObject, isDeleting ? [] : object.spec.forProvider.connectionDetails)
       return {
         ...{ exists: true, isUpToDate: fields.length === 0, diff: fields.slice(0, 10).join(', ') },
-        ready: readiness(object.spec.forProvider.readiness, found as KubeObject),
+        ready: missing ? { reason: 'Unavailable', message: missing } : readiness(object.spec.forProvider.readiness, found as KubeObject),
         atProvider: { manifest: observed(found as KubeObject) },
-        connectionDetails: Object.fromEntries(connectionDetails.map(({ key, fieldPath }) => [key, detail(found as KubeObject, fieldPath)])),
+        connectionDetails: details,
         state: { found: found as KubeObject, wanted },
       }
     },
@@ -139,11 +140,22 @@ function observed(found: KubeObject): Record<string, unknown> {
   return shown
 }
 
-/** @throws {Error} if the remote object does not have the field. */
-function detail(found: KubeObject, fieldPath: string): string {
-  const value = readField(found, fieldPath)
-  if (value === undefined)
-    throw new Error(`spec.forProvider.connectionDetails: ${found.kind} ${found.metadata.name} has no field ${fieldPath}`)
-  const text = typeof value === 'string' ? value : JSON.stringify(value)
-  return found.kind === 'Secret' && fieldPath.startsWith('data') ? Buffer.from(text, 'base64').toString() : text
+/** What can be published, and what the remote object lacks: its server may fill in the field later. @throws {TypeError} for a path that cannot be read. */
+function connectionDetailsOf(
+  found: KubeObject,
+  wanted: ObjectBody['spec']['forProvider']['connectionDetails'] = [],
+): { readonly details: Record<string, string>; readonly missing: string | undefined } {
+  const details: Record<string, string> = {}
+  const missing: string[] = []
+  for (const { key, fieldPath } of wanted) {
+    const value = readField(found, fieldPath)
+    if (value === undefined) {
+      missing.push(fieldPath)
+      continue
+    }
+    const text = typeof value === 'string' ? value : JSON.stringify(value)
+    details[key] = found.kind === 'Secret' && fieldPath.startsWith('data') ? Buffer.from(text, 'base64').toString() : text
+  }
+  const message = `spec.forProvider.connectionDetails: ${found.kind} ${found.metadata.name} has no field ${missing.join(', ')}`
+  return { details, missing: missing.length > 0 ? message : undefined }
 }
