@@ -97,7 +97,7 @@ test('a failed task is reported with host and reason, without what no_log hides 
   ansible.builtin.fail: { msg: "disk is full on {{ password }}" }
   when: inventory_hostname == 'web1'
 - name: Hide
-  ansible.builtin.fail: { msg: "hidden text" }
+  ansible.builtin.fail: { msg: "{{ 'hidden' ~ ' text' }}" }
   no_log: true`
   const more = { variables: { password: 'hunter2secret' }, sensitiveNames: ['password'], env }
   const options = { spec: spec({ inventory: local, check: false }), ...more }
@@ -321,7 +321,7 @@ roles:
 })
 
 test('templates in values from other Stacks and Secrets are text; those of spec.variables are evaluated', { skip }, async t => {
-  const tasks = `- ansible.builtin.copy: { content: "{{ [own, foreign, nested.list[0], odd] | to_json }}", dest: "{{ path }}", mode: "0600" }`
+  const tasks = `- ansible.builtin.copy: { content: "{{ [own | string, foreign, nested.list[0], odd] | to_json }}", dest: "{{ path }}", mode: "0600" }`
   const harness = await createEngineHarness(t, { 'site.yml': play(tasks) }, { spec: spec(), env })
   const [path, executed] = [join(harness.root, 'written'), join(harness.root, 'executed')]
   const template = `{{ lookup('pipe', 'touch ${executed}') }}`
