@@ -122,6 +122,20 @@ test('an Object waits for what it depends on, and names it', async () => {
   deepEqual((await configMaps().get('patched', { namespace })).data, { copied: 'here' })
 })
 
+test('values of a Secret are copied into Secrets only, and not from what is observed of a remote Secret', async () => {
+  await api.client.resource(secretResource).create({ metadata: { name: 'source', namespace }, stringData: { password: 'p' } })
+  const from = { apiVersion: 'v1', kind: 'Secret', name: 'source', fieldPath: 'data.password' }
+  await create('leak', { manifest: configMap('leak', {}), patches: [{ from, toFieldPath: 'data.x' }] })
+  await hasMessage('leak', /data\.password of Secret source can only be copied into a Secret, not into a ConfigMap/)
+  const masked = { name: 'login', fieldPath: 'status.atProvider.manifest.data.password' }
+  const secret = (name: string) => ({ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace } })
+  await create('masked', { manifest: secret('masked'), patches: [{ from: masked, toFieldPath: 'data.x' }] })
+  await hasMessage('masked', /is a value of a remote Secret, which is not in the status/)
+  await create('copied', { manifest: secret('copied'), patches: [{ from, toFieldPath: 'data.x' }] })
+  const copied = await isReady('copied')
+  equal(JSON.stringify(copied.status).includes(Buffer.from('p').toString('base64')), false)
+})
+
 test('the readiness of a kind with a status follows it', async () => {
   const deployment = {
     ...{ apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'web', namespace } },
@@ -183,6 +197,11 @@ test('what cannot work is an error that names what to change', async () => {
     namespace,
   })
   match(String(await renamed.catch(error => error)), /kind, metadata\.name and metadata\.namespace cannot be changed/)
+  const regrouped = objects().patch('a', { spec: { forProvider: { manifest: { apiVersion: 'example.com/v1' } } } } as object, {
+    type: 'merge',
+    namespace,
+  })
+  match(String(await regrouped.catch(error => error)), /the group of apiVersion cannot be changed/)
 })
 
 test('a connection detail that the remote object does not have yet prevents neither a correction nor the deletion', async () => {

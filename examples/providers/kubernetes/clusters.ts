@@ -9,7 +9,10 @@ import { type ObjectBody, providerConfigResource } from './kinds.ts'
 /** The right to use a client; it is closed when it is replaced and no longer used. */
 export type Connection = { readonly client: Client; release(): Promise<void> }
 
-type Entry = { readonly secretVersion: string; readonly client: Client; users: number; isReplaced: boolean }
+type Entry = { readonly secretVersion: string; readonly client: Client; users: number; isReplaced: boolean; usedMs: number }
+
+/** A client that was not used for so long is closed: its Secret or its Objects may be gone. */
+const idleMs = 900_000
 
 export class Clusters {
   readonly #entries = new Map<string, Entry>()
@@ -41,6 +44,7 @@ export class Clusters {
     const entry = this.#entries.get(id)
     if (entry?.secretVersion !== secretVersion) return undefined
     entry.users++
+    entry.usedMs = performance.now()
     return entry
   }
 
@@ -51,14 +55,23 @@ export class Clusters {
       void client.close()
       return other
     }
+    this.#closeIdle()
     const before = this.#entries.get(id)
-    const entry = { secretVersion, client, users: 1, isReplaced: false }
+    const entry = { secretVersion, client, users: 1, isReplaced: false, usedMs: performance.now() }
     this.#entries.set(id, entry)
     if (before) {
       before.isReplaced = true
       if (before.users === 0) void before.client.close()
     }
     return entry
+  }
+
+  #closeIdle(): void {
+    for (const [id, { client, users, usedMs }] of this.#entries) {
+      if (users > 0 || performance.now() < usedMs + idleMs) continue
+      this.#entries.delete(id)
+      void client.close()
+    }
   }
 
   async #release(entry: Entry): Promise<void> {

@@ -19,7 +19,9 @@ export const providerConfigResource = defineResource({
 /** An object of the cluster of the provider, in the namespace of the Object. */
 const localObject = {
   apiVersion: Type.Optional(
-    Type.String({ description: 'Default: this is another Object of this provider, and what is read is its remote object.' }),
+    Type.String({
+      description: 'Default, with kind: another Object of this provider; its remote object is in status.atProvider.manifest.',
+    }),
   ),
   kind: Type.Optional(Type.String()),
   name: Type.String(),
@@ -38,6 +40,10 @@ const manifest = Type.Object(
     'x-kubernetes-preserve-unknown-fields': true,
     description: 'The object, without status. Its name is by default the external name, which is the name of the Object.',
     'x-kubernetes-validations': [
+      {
+        rule: `self.apiVersion.contains('/') == oldSelf.apiVersion.contains('/') && (!self.apiVersion.contains('/') || self.apiVersion.split('/')[0] == oldSelf.apiVersion.split('/')[0])`,
+        message: 'the group of apiVersion cannot be changed: the object that exists would be left behind; create another Object',
+      },
       {
         rule: `self.kind == oldSelf.kind && self.metadata.?name == oldSelf.metadata.?name && self.metadata.?namespace == oldSelf.metadata.?namespace`,
         message:

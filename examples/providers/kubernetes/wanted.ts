@@ -1,6 +1,6 @@
 /** The object that should exist in the other cluster: the manifest with its name, and with the fields of other objects. */
 import type { ExternalRequest } from '../../../src/controllers/managed/index.ts'
-import { computeKStatus, type KubeObject, type NewObject } from '../../../src/kubernetes/index.ts'
+import { computeKStatus, isConditionTrue, type KubeObject, type NewObject } from '../../../src/kubernetes/index.ts'
 import { readField, withField } from './field-path.ts'
 import { type ObjectBody, objectResource } from './kinds.ts'
 
@@ -22,6 +22,7 @@ export async function wantedObject(request: ExternalRequest<ObjectBody>): Promis
     const source = await read(request, from)
     const value = readField(source, from.fieldPath)
     if (value === undefined) throw new Error(`waiting for ${textOf(from)}: it has no field ${from.fieldPath}`)
+    checkSecrecy(manifest.kind, from, source)
     wanted = withField(wanted, toFieldPath, asText && typeof value !== 'string' ? JSON.stringify(value) : value)
   }
   return wanted as NewObject<unknown>
@@ -30,9 +31,26 @@ export async function wantedObject(request: ExternalRequest<ObjectBody>): Promis
 /** @throws {Error} naming the first object that is missing or not ready. */
 export async function checkDependencies(request: ExternalRequest<ObjectBody>): Promise<void> {
   for (const source of request.object.spec.forProvider.dependsOn ?? []) {
-    const { status, message } = computeKStatus(await read(request, source))
-    if (status !== 'Current') throw new Error(`waiting for ${textOf(source)}: ${message}`)
+    const found = await read(request, source)
+    const { status, message } = computeKStatus(found)
+    // An Object without a status was not reconciled yet; of a kind that is not known that cannot be said.
+    const isObject = found.kind === objectResource.kind && found.apiVersion === objectResource.apiVersion
+    const isPending = isObject && !isConditionTrue((found as KubeObject<ObjectBody>).status?.conditions, 'Ready')
+    if (status !== 'Current' || isPending) throw new Error(`waiting for ${textOf(source)}: ${isPending ? 'it is not Ready' : message}`)
   }
+}
+
+/** What is observed of the remote object is in the status of the Object, except for the values of Secrets. */
+function checkSecrecy(kind: string, { name, fieldPath }: { name: string; fieldPath: string }, source: KubeObject): void {
+  if (source.kind === 'Secret' && kind !== 'Secret')
+    throw new Error(
+      `spec.forProvider.patches: ${fieldPath} of Secret ${name} can only be copied into a Secret, not into a ${kind}, whose content is in the status of this Object`,
+    )
+  const observed = (source as KubeObject<ObjectBody>).status?.atProvider?.manifest as { kind?: string } | undefined
+  if (observed?.kind === 'Secret' && /^status\.atProvider\.manifest\.(string)?[dD]ata\b/.test(fieldPath))
+    throw new Error(
+      `spec.forProvider.patches: ${fieldPath} of Object ${name} is a value of a remote Secret, which is not in the status; publish it with connectionDetails, and copy it from that Secret`,
+    )
 }
 
 /** Only of the namespace of the Object: its author may have no rights elsewhere, and this process may. */
