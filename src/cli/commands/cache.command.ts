@@ -36,7 +36,9 @@ export const declare: DeclareCommand = program => {
     .description('fetch what Runs of a Stack or a source need: packages, providers, plugins')
     .option('--domain <name>', 'trust domain of the Runs of a source, such as namespace-team-a')
     .option('--directory <path>', 'directory of the project in the source (default: its root)')
-    .addOption(new Option('--engine <name>', 'engine of the Runs (default: by the files)').choices(['terraform', 'opentofu', 'pulumi']))
+    .addOption(
+      new Option('--engine <name>', 'engine of the Runs (default: by the files)').choices(['terraform', 'opentofu', 'pulumi', 'ansible']),
+    )
     .option('--allow-path <path...>', 'paths that sources of Stacks may be read from (default: $OARLOCK_ALLOW_PATHS)')
     .option('--engine-environment <pattern...>', "variables that Runs get (the pool's spec.engineEnvironment)")
     .addOption(dataOption())
