@@ -126,7 +126,10 @@ test('values of a Secret are copied into Secrets only, and not from what is obse
   await api.client.resource(secretResource).create({ metadata: { name: 'source', namespace }, stringData: { password: 'p' } })
   const from = { apiVersion: 'v1', kind: 'Secret', name: 'source', fieldPath: 'data.password' }
   await create('leak', { manifest: configMap('leak', {}), patches: [{ from, toFieldPath: 'data.x' }] })
-  await hasMessage('leak', /data\.password of Secret source can only be copied into a Secret, not into a ConfigMap/)
+  await hasMessage(
+    'leak',
+    /data\.password of Secret source can only be copied into data or stringData of a Secret, not into data\.x of a ConfigMap/,
+  )
   const masked = { name: 'login', fieldPath: 'status.atProvider.manifest.data.password' }
   const secret = (name: string) => ({ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace } })
   await create('masked', { manifest: secret('masked'), patches: [{ from: masked, toFieldPath: 'data.x' }] })

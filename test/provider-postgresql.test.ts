@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { after, before, test } from 'node:test'
 import pg from 'pg'
 import { parseAllDocuments } from 'yaml'
+import { settingsOf } from '../examples/providers/postgresql/connection.ts'
 import { kinds } from '../examples/providers/postgresql/kinds.ts'
 import { postgresqlControllers } from '../examples/providers/postgresql/provider.ts'
 import { identifier, literal } from '../examples/providers/postgresql/sql.ts'
@@ -128,6 +129,45 @@ test('a field that PostgreSQL cannot change, and a privilege that the target lac
   )
   await handle(databaseResource).patch('shop', { spec: { forProvider: { encoding: null } } } as object, { type: 'merge', namespace })
   await isReady(databaseResource, 'shop')
+})
+
+test('a role or a database that something else made is not taken over; its comment transfers it', { skip }, async () => {
+  await admin.query('CREATE DATABASE theirs')
+  const external = (name: string) => ({ 'crossplane.io/external-name': name })
+  await create(databaseResource, 'taken', { forProvider: {} }, external('theirs'))
+  await create(roleResource, 'root', { forProvider: { createRole: true } }, external('postgres'))
+  const messageOf = async (kind: Kind, name: string) => conditionOf(await get(kind, name), 'Synced')?.message ?? ''
+  await eventually(
+    async () => /role postgres exists and does not belong to this object/.test(await messageOf(roleResource, 'root')),
+    'postgres',
+  )
+  const hint = /an administrator can hand it over: (COMMENT ON DATABASE "theirs" IS 'Oarlock: default\/taken')/
+  await eventually(async () => hint.test(await messageOf(databaseResource, 'taken')), 'the hint')
+  await handle(roleResource).delete('root', { namespace })
+  await eventually(async () => (await handle(roleResource).getOrUndefined('root', { namespace })) === undefined, 'the object to be gone')
+  equal((await admin.query("SELECT 1 FROM pg_roles WHERE rolname = 'postgres'")).rowCount, 1)
+  await admin.query(hint.exec(await messageOf(databaseResource, 'taken'))?.[1] ?? '')
+  await isReady(databaseResource, 'taken')
+  await handle(databaseResource).delete('taken', { namespace })
+  await eventually(
+    async () => (await handle(databaseResource).getOrUndefined('taken', { namespace })) === undefined,
+    'the database to be gone',
+  )
+  equal((await admin.query("SELECT 1 FROM pg_database WHERE datname = 'theirs'")).rowCount, 0)
+})
+
+test('a URL that names a file, or a directory of a socket, is rejected', () => {
+  for (const [url, message] of [
+    ['postgresql://a:b@host/db?sslrootcert=/etc/hostname', /has the parameter sslrootcert; only sslmode is allowed/],
+    ['postgresql://a:b@host/db?host=/var/run/postgresql', /has the parameter host/],
+    ['postgresql://a:b@%2Fvar%2Frun/db', /must be like postgresql:/],
+    ['/var/run/postgresql', /must be like postgresql:/],
+    ['postgresql://a:b@host/db?sslmode=prefer', /sslmode of the URL/],
+  ] as const)
+    match(String(tryIt(() => settingsOf(url, undefined))), message)
+  deepEqual(settingsOf('postgresql://a%40b:p%3A@db.example:6000/shop?sslmode=require', undefined), {
+    ...{ host: 'db.example', port: 6000, user: 'a@b', password: 'p:', database: 'shop', ssl: { rejectUnauthorized: false } },
+  })
 })
 
 test('a missing ProviderConfig is named', { skip }, async () => {

@@ -22,7 +22,7 @@ export async function wantedObject(request: ExternalRequest<ObjectBody>): Promis
     const source = await read(request, from)
     const value = readField(source, from.fieldPath)
     if (value === undefined) throw new Error(`waiting for ${textOf(from)}: it has no field ${from.fieldPath}`)
-    checkSecrecy(manifest.kind, from, source)
+    checkSecrecy(manifest.kind, from, toFieldPath, source)
     wanted = withField(wanted, toFieldPath, asText && typeof value !== 'string' ? JSON.stringify(value) : value)
   }
   return wanted as NewObject<unknown>
@@ -41,10 +41,15 @@ export async function checkDependencies(request: ExternalRequest<ObjectBody>): P
 }
 
 /** What is observed of the remote object is in the status of the Object, except for the values of Secrets. */
-function checkSecrecy(kind: string, { name, fieldPath }: { name: string; fieldPath: string }, source: KubeObject): void {
-  if (source.kind === 'Secret' && kind !== 'Secret')
+function checkSecrecy(
+  kind: string,
+  { name, fieldPath }: { name: string; fieldPath: string },
+  toFieldPath: string,
+  source: KubeObject,
+): void {
+  if (source.kind === 'Secret' && !(kind === 'Secret' && /^(data|stringData)\b/.test(toFieldPath)))
     throw new Error(
-      `spec.forProvider.patches: ${fieldPath} of Secret ${name} can only be copied into a Secret, not into a ${kind}, whose content is in the status of this Object`,
+      `spec.forProvider.patches: ${fieldPath} of Secret ${name} can only be copied into data or stringData of a Secret, not into ${toFieldPath} of a ${kind}, which is in the status of this Object`,
     )
   const observed = (source as KubeObject<ObjectBody>).status?.atProvider?.manifest as { kind?: string } | undefined
   if (observed?.kind === 'Secret' && /^status\.atProvider\.manifest\.(string)?[dD]ata\b/.test(fieldPath))

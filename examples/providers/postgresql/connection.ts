@@ -18,10 +18,10 @@ export async function connect({ object, client, signal }: ExternalRequest<WithCo
   const secret = await client.resource(secretResource).getOrUndefined(secretName, { namespace, signal })
   const encoded = secret?.data?.[key]
   if (!encoded) throw new Error(`ProviderConfig ${name} refers to key ${key} of Secret ${namespace}/${secretName}, which does not exist`)
-  const url = new URL(Buffer.from(encoded, 'base64').toString())
-  if (database !== undefined) url.pathname = `/${encodeURIComponent(database)}`
+  const ca = secret.data?.['ca.crt']
   const connection = new pg.Client({
-    connectionString: url.href,
+    ...settingsOf(Buffer.from(encoded, 'base64').toString(), ca && Buffer.from(ca, 'base64').toString()),
+    ...(database !== undefined && { database }),
     connectionTimeoutMillis: connectTimeoutMs,
     application_name: 'oarlock-provider-postgresql',
   })
@@ -31,6 +31,33 @@ export async function connect({ object, client, signal }: ExternalRequest<WithCo
   // A statement that is given up is canceled by the end of its session.
   signal.addEventListener('abort', () => void connection.end().catch(() => undefined), { once: true })
   return connection
+}
+
+/**
+ * Settings from the URL of a user: no parameter that names a file, which this process would read, and no directory of a socket. `ca` is a certificate in PEM.
+ * @throws {Error} naming what is not allowed, never quoting the URL.
+ */
+export function settingsOf(text: string, ca: string | undefined): pg.ClientConfig {
+  const url = URL.parse(text)
+  const isPostgres = url?.protocol === 'postgresql:' || url?.protocol === 'postgres:'
+  if (!url || !isPostgres || url.hostname === '' || /%|\//.test(url.hostname))
+    throw new Error('the URL in the Secret must be like postgresql://USER:PASSWORD@HOST:5432/DATABASE?sslmode=verify-full')
+  const { sslmode = ca === undefined ? 'disable' : 'verify-full', ...others } = Object.fromEntries(url.searchParams)
+  const [other] = Object.keys(others)
+  if (other !== undefined)
+    throw new Error(
+      `the URL in the Secret has the parameter ${other}; only sslmode is allowed, and a certificate authority in the key ca.crt`,
+    )
+  if (!['disable', 'require', 'verify-full'].includes(sslmode))
+    throw new Error('sslmode of the URL in the Secret must be disable, require or verify-full')
+  return {
+    host: url.hostname.replace(/^\[|\]$/g, ''),
+    port: Number(url.port || 5432),
+    user: decodeURIComponent(url.username),
+    password: decodeURIComponent(url.password),
+    database: decodeURIComponent(url.pathname.slice(1)) || 'postgres',
+    ssl: sslmode === 'disable' ? false : { rejectUnauthorized: sslmode === 'verify-full', ...(ca !== undefined && { ca }) },
+  }
 }
 
 /** Whether the server rejected a statement with this SQLSTATE. */

@@ -1,12 +1,11 @@
 import type pg from 'pg'
 import type { ManagedOptions } from '../../../src/controllers/managed/index.ts'
-import { connect, hasCode } from './connection.ts'
+import { connect } from './connection.ts'
 import { type BodyOf, databaseResource, roleResource } from './kinds.ts'
+import { isOwn, markStatement } from './ownership.ts'
 import { identifier, literal } from './sql.ts'
 
-type Row = { owner: string; encoding: string; connection_limit: number }
-
-const duplicateDatabase = '42P04'
+type Row = { owner: string; encoding: string; connection_limit: number; comment: string | null }
 
 export const databaseOptions: ManagedOptions<BodyOf<typeof databaseResource>, pg.Client, Row> = {
   kind: databaseResource,
@@ -19,12 +18,13 @@ export const databaseOptions: ManagedOptions<BodyOf<typeof databaseResource>, pg
   disconnect: connection => connection.end(),
   async observe(connection, { object, externalName = object.metadata.name }) {
     const { rows } = await connection.query<Row>(
-      `SELECT r.rolname AS owner, pg_encoding_to_char(d.encoding) AS encoding, d.datconnlimit AS connection_limit
+      `SELECT r.rolname AS owner, pg_encoding_to_char(d.encoding) AS encoding, d.datconnlimit AS connection_limit,
+       shobj_description(d.oid, 'pg_database') AS comment
        FROM pg_database d JOIN pg_roles r ON r.oid = d.datdba WHERE d.datname = $1`,
       [externalName],
     )
     const found = rows[0]
-    if (!found) return { exists: false }
+    if (!found || !isOwn('DATABASE', externalName, found.comment, object)) return { exists: false }
     const { owner = found.owner, encoding = found.encoding, connectionLimit = found.connection_limit } = object.spec.forProvider
     if (encoding.toUpperCase() !== found.encoding) {
       throw new Error(`spec.forProvider.encoding is ${encoding}, the database has ${found.encoding}: PostgreSQL cannot change it`)
@@ -46,12 +46,9 @@ export const databaseOptions: ManagedOptions<BodyOf<typeof databaseResource>, pg
       ...(template === undefined ? [] : [`TEMPLATE ${identifier(template)}`]),
       ...(connectionLimit === undefined ? [] : [`CONNECTION LIMIT ${connectionLimit}`]),
     ]
-    try {
-      await connection.query(`CREATE DATABASE ${identifier(externalName)} ${options.join(' ')}`)
-    } catch (error) {
-      // An earlier call that was given up made it.
-      if (!hasCode(error, duplicateDatabase)) throw error
-    }
+    // Not in one transaction, which PostgreSQL does not permit: if only the first has its effect, the next observation names the statement that is missing.
+    await connection.query(`CREATE DATABASE ${identifier(externalName)} ${options.join(' ')}`)
+    await connection.query(markStatement('DATABASE', externalName, object))
     return { connectionDetails: { database: externalName } }
   },
   async update(connection, { object, externalName = object.metadata.name }) {

@@ -2,14 +2,13 @@ import { randomBytes } from 'node:crypto'
 import type pg from 'pg'
 import type { ExternalRequest, ManagedOptions } from '../../../src/controllers/managed/index.ts'
 import { secretResource } from '../../../src/kubernetes/client/index.ts'
-import { connect, hasCode } from './connection.ts'
+import { connect } from './connection.ts'
 import { type BodyOf, roleResource } from './kinds.ts'
+import { isOwn, markStatement } from './ownership.ts'
 import { identifier, literal } from './sql.ts'
 
 type Body = BodyOf<typeof roleResource>
 type Row = { login: boolean; create_database: boolean; create_role: boolean; inherit: boolean; connection_limit: number }
-
-const duplicateObject = '42710'
 
 export const roleOptions: ManagedOptions<Body, pg.Client, Row> = {
   kind: roleResource,
@@ -20,13 +19,13 @@ export const roleOptions: ManagedOptions<Body, pg.Client, Row> = {
   disconnect: connection => connection.end(),
   async observe(connection, request) {
     const { object, externalName = object.metadata.name } = request
-    const { rows } = await connection.query<Row>(
+    const { rows } = await connection.query<Row & { comment: string | null }>(
       `SELECT rolcanlogin AS login, rolcreatedb AS create_database, rolcreaterole AS create_role, rolinherit AS inherit,
-       rolconnlimit AS connection_limit FROM pg_roles WHERE rolname = $1`,
+       rolconnlimit AS connection_limit, shobj_description(oid, 'pg_authid') AS comment FROM pg_roles WHERE rolname = $1`,
       [externalName],
     )
     const found = rows[0]
-    if (!found) return { exists: false }
+    if (!found || !isOwn('ROLE', externalName, found.comment, object)) return { exists: false }
     const wanted = wantedOf(object)
     const differences = (Object.keys(wanted) as (keyof Row)[]).filter(field => wanted[field] !== found[field])
     // A password cannot be read back: what is compared is the version of the Secret that it came from.
@@ -43,14 +42,10 @@ export const roleOptions: ManagedOptions<Body, pg.Client, Row> = {
     const { object, externalName = object.metadata.name } = request
     const given = await passwordOf(request)
     const password = given?.text ?? (wantedOf(object).login ? randomBytes(24).toString('base64url') : undefined)
-    const name = identifier(externalName)
-    try {
-      await connection.query(`CREATE ROLE ${name} ${clauses(object, password)}`)
-    } catch (error) {
-      if (!hasCode(error, duplicateObject)) throw error
-      // An earlier call that was given up made it, with a password that is not known.
-      await connection.query(`ALTER ROLE ${name} ${clauses(object, password)}`)
-    }
+    // Two statements of one query are one transaction.
+    await connection.query(
+      `CREATE ROLE ${identifier(externalName)} ${clauses(object, password)}; ${markStatement('ROLE', externalName, object)}`,
+    )
     return {
       connectionDetails: { username: externalName, ...(password !== undefined && { password }) },
       ...(given && { atProvider: { passwordVersion: given.version } }),
@@ -89,6 +84,11 @@ async function passwordOf({ object, client, signal }: ExternalRequest<Body>): Pr
   const { name, key = 'password' } = reference
   const secret = await client.resource(secretResource).getOrUndefined(name, { namespace, signal })
   const encoded = secret?.data?.[key]
+  // Other keys of such a Secret, such as the name, are known to people who must not log in as this role.
+  if (secret?.type === 'connection.crossplane.io/v1alpha1' && key !== 'password')
+    throw new Error(
+      `spec.forProvider.passwordSecretRef refers to key ${key} of Secret ${namespace}/${name}, which has connection details: only its key password can be one`,
+    )
   if (!secret || !encoded)
     throw new Error(`spec.forProvider.passwordSecretRef refers to key ${key} of Secret ${namespace}/${name}, which does not exist`)
   return { text: Buffer.from(encoded, 'base64').toString(), version: secret.metadata.resourceVersion }

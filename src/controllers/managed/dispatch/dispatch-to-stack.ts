@@ -10,7 +10,7 @@ import {
 import type { Client } from '../../../kubernetes/client/index.ts'
 import { watching } from '../../../kubernetes/controller/index.ts'
 import { controllerReference, isConditionTrue, isReason, type Json, type KubeObject, objectKey } from '../../../kubernetes/object/index.ts'
-import { externalNameOf, requestTokenOf } from '../annotations.ts'
+import { requestTokenOf } from '../annotations.ts'
 import type { ConnectionDetails, ManagedBody, ManagedObject, Observation } from '../managed-object.ts'
 import type { ExternalRequest, ManagedOptions } from '../managed-options.ts'
 import { observeStack } from './observe-stack.ts'
@@ -32,7 +32,10 @@ export type StackDispatchOptions<Body extends ManagedBody = ManagedBody> = Omit<
    * resource is deleted, so that a reference that no longer resolves does not prevent it.
    */
   stack(request: ExternalRequest<Body>): StackSpec | Promise<StackSpec>
-  /** Name of the Stack, in the namespace of the resource. Default: `<kind>-<external name>`, in lower case. */
+  /**
+   * Name of the Stack, in the namespace of the resource. Default: `<kind>-<name>`, in lower case. It must never change for an object, and so not depend on annotations:
+   * the object would control two Stacks.
+   */
   stackName?(object: KubeObject<Body>): string
   /** Whether a Stack that is Ready can be used. Default: true. */
   isReady?(stack: Stack, object: KubeObject<Body>): Observation['ready']
@@ -54,8 +57,7 @@ export function dispatchToStack<Body extends ManagedBody>(
   const { kind } = options
   if (kind.scope !== 'Namespaced')
     throw new TypeError(`kind ${kind.kind} must be Namespaced to be dispatched: its Stack is in its namespace`)
-  const nameOf = (object: KubeObject<Body>) =>
-    stackName?.(object) ?? `${kind.kind.toLowerCase()}-${externalNameOf(object) ?? object.metadata.name}`
+  const nameOf = (object: KubeObject<Body>) => stackName?.(object) ?? `${kind.kind.toLowerCase()}-${object.metadata.name}`
   const keys = new StackKeys()
 
   const find = async ({ object, client, signal }: Pick<ExternalRequest<Body>, 'object' | 'client' | 'signal'>) =>

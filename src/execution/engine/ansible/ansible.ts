@@ -76,6 +76,7 @@ class AnsibleEngine implements Engine {
       throw new EngineError('InvalidSpec', 'spec.ansible.playbooks is required for engine ansible; set it to a playbook of the source', {
         retryable: false,
       })
+    requirePathsInSource(context.spec.ansible)
     context.log(`ansible-core ${version}`)
     const content = await installContent(context)
     const args = await writeRunFiles(context)
@@ -275,6 +276,22 @@ function requireBinding({ spec }: EngineContext, intent: PlanResult['intent']): 
   )
 }
 
+/** What an approval covers is in the source. @throws {EngineError} InvalidSpec */
+function requirePathsInSource({ playbooks, destroyPlaybook, inventory, requirements }: AnsibleOptions): void {
+  const paths = { playbooks, destroyPlaybook, 'inventory.path': inventory?.path, requirements }
+  for (const [field, value] of Object.entries(paths)) {
+    const outside = [value ?? []].flat().find(path => path.split('/').includes('..'))
+    if (outside === undefined) continue
+    throw new EngineError(
+      'InvalidSpec',
+      `spec.ansible.${field} has ${JSON.stringify(outside)}; "..", which could leave the source, is not allowed`,
+      {
+        retryable: false,
+      },
+    )
+  }
+}
+
 /** Settings that change nothing about the result. */
 const executionOptions: readonly (keyof AnsibleOptions)[] = [
   'forks',
@@ -290,9 +307,11 @@ const executionOptions: readonly (keyof AnsibleOptions)[] = [
   'privateKeySecretRef',
 ]
 
-function inputsDigest({ spec, variables, sourceDigest }: EngineContext): string {
+/** The environment of the Stack counts too: modules and lookups read it. That of the worker does not: workers differ. */
+function inputsDigest({ spec, variables, sourceDigest, env, workerEnvNames }: EngineContext): string {
+  const own = Object.fromEntries(Object.entries(env).filter(([name]) => !workerEnvNames.includes(name)))
   const options = Object.fromEntries(Object.entries(spec.ansible ?? {}).filter(([name]) => !executionOptions.includes(name as never)))
-  return jsonDigest({ options, variables, source: sourceDigest })
+  return jsonDigest({ options, variables, env: own, source: sourceDigest })
 }
 
 function toResult(context: EngineContext, stored: StoredPlan): Omit<PlanResult, 'summary'> {

@@ -3,9 +3,10 @@
  * a file that the engine writes for each Run: a part of the program, not a data file, so every bundle and image has it. It needs Python 3.8 and
  * ansible-core 2.12. A result with `no_log` is reported without its content.
  */
-export const callbackPlugin = `# Written by Oarlock.
+/** `name` is not known to the source, which could have a plugin of the same name next to its playbook, and that would be loaded instead. */
+export const callbackPlugin = (name: string): string => `# Written by Oarlock.
 DOCUMENTATION = '''
-name: oarlock
+name: ${name}
 type: notification
 short_description: reports tasks to Oarlock
 description: One JSON object a line.
@@ -50,7 +51,7 @@ def reason_of(result):
 class CallbackModule(CallbackBase):
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = 'notification'
-    CALLBACK_NAME = 'oarlock'
+    CALLBACK_NAME = '${name}'
     CALLBACK_NEEDS_ENABLED = True
 
     def __init__(self, *args, **kwargs):

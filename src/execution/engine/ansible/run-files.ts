@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { delimiter, join } from 'node:path'
 import type { EngineContext } from '../engine.ts'
 import { EngineError } from '../engine-error.ts'
@@ -16,6 +17,18 @@ const inputsOf = ({ inputs }: Pick<EngineContext, 'inputs'>) => ({
   inventory: (name: string) => join(inputs, `ansible-${name}`),
 })
 
+const plugins = new WeakMap<EngineContext, string>()
+
+/** The name of the callback plugin of this Run. */
+function pluginOf(context: EngineContext): string {
+  let name = plugins.get(context)
+  if (name === undefined) {
+    name = `oarlock_${randomBytes(8).toString('hex')}`
+    plugins.set(context, name)
+  }
+  return name
+}
+
 export const outputsPath = ({ scratch }: Pick<EngineContext, 'scratch'>): string => join(scratch, 'ansible-outputs.jsonl')
 
 /**
@@ -29,7 +42,8 @@ export async function writeRunFiles(context: EngineContext): Promise<string[]> {
   const paths = inputsOf(context)
   const args: string[] = []
   await files.makeDirectory(paths.callbacks, 0o755)
-  await files.write(join(paths.callbacks, 'oarlock.py'), callbackPlugin)
+  const plugin = pluginOf(context)
+  await files.write(join(paths.callbacks, `${plugin}.py`), callbackPlugin(plugin))
   await files.write(paths.variables, variablesFile(variables, spec.variables))
   args.push(`--extra-vars=@${paths.variables}`)
   for (const file of inventoryFiles(options.inventory, variables, spec.variables)) {
@@ -90,7 +104,7 @@ export function commandEnv(context: EngineContext, content: Readonly<Record<stri
     }),
     ...(roles !== undefined && { ANSIBLE_ROLES_PATH: merged(roles, env.ANSIBLE_ROLES_PATH ?? '/etc/ansible/roles') }),
     ANSIBLE_CALLBACK_PLUGINS: merged(inputsOf(context).callbacks, env.ANSIBLE_CALLBACK_PLUGINS),
-    ANSIBLE_CALLBACKS_ENABLED: ['oarlock', ...callbacks].join(','),
+    ANSIBLE_CALLBACKS_ENABLED: [pluginOf(context), ...callbacks].join(','),
     ANSIBLE_HOST_KEY_CHECKING: hostKeyChecking ? 'True' : 'False',
     ANSIBLE_RETRY_FILES_ENABLED: 'False',
     ANSIBLE_NOCOLOR: '1',
