@@ -43,7 +43,7 @@ const rejected: ({ name: string; spec: object; kubectlAllowed?: RegExp } & Expec
     spec: { ...validSpec, engine: 'terrafrom' },
     field: 'spec.engine',
     value: /"terrafrom"/,
-    allowed: /"terraform", "opentofu", "pulumi", "manifests", "command"/,
+    allowed: /"terraform", "opentofu", "pulumi", "ansible", "manifests", "command"/,
   },
   {
     name: 'a wrong type',

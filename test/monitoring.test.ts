@@ -54,8 +54,8 @@ after(() => rmSync(dataDir, { recursive: true, force: true }))
 test('every metric that alerts and dashboard name is served, with the labels that they use', () => {
   ok(rules.length > 5 && panels.length > 5)
   const errors = expressions.flatMap(({ name, expr, shown }) => {
-    const metrics = matches(expr, /\b(oarlock_\w+)/g)
-    const selected = [...expr.matchAll(/\b(oarlock_\w+)\{([^}]*)\}/g)].flatMap(([, metric = '', matchers = '']) =>
+    const metrics = matches(expr, /\b((?:oarlock|controller)_\w+)/g)
+    const selected = [...expr.matchAll(/\b((?:oarlock|controller)_\w+)\{([^}]*)\}/g)].flatMap(([, metric = '', matchers = '']) =>
       matches(matchers, /(\w+)\s*(?:=~|!~|!=|=)/g).map(label => ({ metric, label })),
     )
     const grouped = matches(expr, /\b(?:by|on) \(([^)]*)\)/g).flatMap(list => list.split(/,\s*/))

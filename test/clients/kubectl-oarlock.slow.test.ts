@@ -170,7 +170,7 @@ describe('kubectl with the kinds of Oarlock', { skip: skipWithoutClient('kubectl
     const spec = await output('explain stack.spec')
     match(spec, /GROUP: +oarlock\.dev\nKIND: +Stack\nVERSION: +v1alpha1\n/)
     // kubectl shows four values of an enumeration.
-    match(spec, /engine\t<string> -required-\n {2}enum: terraform, opentofu, pulumi, manifests, \.{4}\n/)
+    match(spec, /engine\t<string> -required-\n {2}enum: terraform, opentofu, pulumi, ansible, \.{4}\n/)
     match(await output('explain stack.spec.source.git.secretRef.name'), /FIELD: name <string>/)
     match(await output('explain stk.spec --recursive'), /source\t<Object> -required-\n {4}git\t<Object>\n/)
     for (const part of ['run', 'run.spec', 'stack.status', 'workerpool.spec', 'worker.status']) {
