@@ -9,6 +9,7 @@ import { makeRegistry } from '../src/app/endpoints/metrics.ts'
 import { openStores, serveStores } from '../src/app/stores/stores.ts'
 import { createClient } from '../src/kubernetes/client/index.ts'
 import { silentLog } from '../src/kubernetes/controller/index.ts'
+import { metricsOn } from '../src/kubernetes/controller/metrics.ts'
 
 type Rule = { alert: string; expr: string; annotations: { summary: string } }
 type Panel = { title: string; targets: { expr: string; legendFormat: string }[] }
@@ -40,6 +41,8 @@ before(async () => {
   const { manager } = makeControllers({ ...options, allowPaths: [], cacheDir: dataDir, removeStackData: async () => undefined })
   const stores = await openStores({ dataDir: join(dataDir, 'stores'), log: silentLog })
   serveStores(stores, { ...options, manager })
+  // As the manager does when it starts.
+  await metricsOn(registry)
   await stores.close()
   await client.close()
   for (const type of matches(await registry.metrics(), /^# TYPE (\w+ \w+)$/gm)) {
