@@ -32,7 +32,7 @@ test('the provider of the guide creates, corrects and deletes a page', async () 
     join(directory, 'provider.ts'),
     String(program).replace('pollIntervalMs: 10_000', 'pollIntervalMs: 200, creationGraceMs: 1'),
   )
-  const page = join(directory, 'public', 'index.html')
+  const page = join(directory, 'public', 'default.index.html')
   const provider = spawn(process.execPath, ['provider.ts', 'public', api.kubeconfigPath], { cwd: directory, stdio: 'inherit' })
   const exited = once(provider, 'exit')
   try {
