@@ -206,6 +206,7 @@ class Pass<Body extends ManagedBody, Connection, State> {
     const { client } = this.#request
     const options = this.#options
     this.#hold?.check()
+    if ('failures' in step && step.failures !== undefined) return await this.#start(step.kind, step.failures)
     switch (step.kind) {
       case 'pause':
         await options.pause?.(this.#external())
@@ -246,13 +247,10 @@ class Pass<Body extends ManagedBody, Connection, State> {
       case 'finish-operation':
         return await this.#finishOperation()
       case 'create':
-        if (step.failures !== undefined) return await this.#start('create', step.failures)
         return { change: await this.#change('CREATE', connection => options.create(connection, this.#external())) }
       case 'update':
-        if (step.failures !== undefined) return await this.#start('update', step.failures)
         return { change: await this.#change('UPDATE', connection => options.update(connection, this.#external(), this.#observation())) }
       case 'delete':
-        if (step.failures !== undefined) return await this.#start('delete', step.failures)
         await this.#change('DELETE', connection => options.delete(connection, this.#external(), this.#observation()))
         return {}
       case 'late-initialize':

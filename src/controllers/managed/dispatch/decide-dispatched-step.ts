@@ -5,9 +5,9 @@ import { hasDetails } from '../has-details.ts'
 import type { ManagedObject } from '../managed-object.ts'
 import type { OperationKind } from './operation.ts'
 
-/** How often a creation that had no effect is repeated, and how long after its end: doubling. */
+/** How often a creation that had no effect is repeated, and how long after its end the first time: doubling. */
 const creationRetries = 5
-const [retryInitialMs, retryMaxMs] = [5_000, 600_000]
+const retryInitialMs = 5_000
 
 /** How soon an operation that has succeeded without the effect that was wanted is repeated, at the least. */
 const repeatAfterMs = 60_000
@@ -106,6 +106,6 @@ export function decideStart(facts: Facts, kind: OperationKind, settings: Setting
   const request = `change the ${object.kind}, or request another attempt: kubectl annotate --overwrite ${object.kind.toLowerCase()} ${object.metadata.name} -n ${object.metadata.namespace} ${annotations.reconcileRequestedAt}="$(date)"`
   if (outcome.isFinal || failures > creationRetries)
     return { kind: 'blocked', problem: `${outcome.message}; ${request}`, afterMs: undefined }
-  const atMs = outcome.atMs + Math.min(retryInitialMs * 2 ** operation.failures, retryMaxMs)
+  const atMs = outcome.atMs + retryInitialMs * 2 ** operation.failures
   return atMs <= nowMs ? { kind: 'start', failures } : { kind: 'blocked', problem: outcome.message, afterMs: atMs - nowMs }
 }

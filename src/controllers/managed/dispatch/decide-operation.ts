@@ -2,8 +2,9 @@
 import { isEnded, phaseOf, type Run, type Stack } from '../../../api/index.ts'
 import { findCondition, isConditionTrue } from '../../../kubernetes/object/index.ts'
 import type { RunReport } from '../managed-object.ts'
-import { exitCodes, handledAnnotation, type Operation, operationOf } from './operation.ts'
+import { exitCodes, type Operation, operationOf } from './operation.ts'
 import { formatProgress, runReport } from './run-report.ts'
+import { stackAnnotations } from './stack-marks.ts'
 
 export type OperationOutcome =
   /** A Run is queued or active, or another follows; `isFailing`: one of its Runs has failed, and it is repeated. */
@@ -30,7 +31,12 @@ export function decideOperation(stack: Stack, runs: readonly Run[]): OperationSt
   const report: RunReport | undefined = shown ? runReport(stack, shown) : { type: 'Apply', phase: 'Queued' }
   // A Run that has ended is not handled before its Stack has recorded it.
   const run = report && outcome.kind === 'active' && newest && isEnded(newest) ? { ...report, phase: 'Applying' } : report
-  return { operation, isHandled: stack.metadata.annotations?.[handledAnnotation] === String(operation.number), run, outcome }
+  return {
+    operation,
+    isHandled: stack.metadata.annotations?.[stackAnnotations.handledOperation] === String(operation.number),
+    run,
+    outcome,
+  }
 }
 
 function outcomeOf(stack: Stack, operation: Operation, own: readonly Run[]): OperationOutcome {

@@ -1,22 +1,14 @@
 /** Managed resources whose external resource is a Stack: each change is a Run, executed by a worker. */
-import {
-  formatRunRequest,
-  annotations as oarlockAnnotations,
-  runResource,
-  type Stack,
-  type StackSpec,
-  stackResource,
-} from '../../../api/index.ts'
-import type { Client } from '../../../kubernetes/client/index.ts'
-import { watching } from '../../../kubernetes/controller/index.ts'
-import { controllerReference, isConditionTrue, isReason, type Json, type KubeObject, objectKey } from '../../../kubernetes/object/index.ts'
+import { formatRunRequest, annotations as oarlockAnnotations, type Stack, type StackSpec, stackResource } from '../../../api/index.ts'
+import { isConditionTrue, isReason, type Json, type KubeObject, objectKey } from '../../../kubernetes/object/index.ts'
 import { requestTokenOf } from '../annotations.ts'
 import type { ConnectionDetails, ManagedBody, ManagedObject, Observation } from '../managed-object.ts'
 import type { ExternalRequest, ManagedOptions } from '../managed-options.ts'
 import { observeStack } from './observe-stack.ts'
-import { StackKeys } from './stack-keys.ts'
-import { digestOf, hasWanted, ownershipOf, plainSpec, specOver, stackAnnotations } from './stack-marks.ts'
-import { activeRun, foreignStack, orphanStack, outputsOf, suspendStack, takeStack, withoutInputs } from './stack-ownership.ts'
+import { OwnedStacks } from './owned-stacks.ts'
+import { digestOf, hasWanted, plainSpec, specOver, stackAnnotations } from './stack-marks.ts'
+import { foreignStack, orphanStack, ownershipOf, suspendStack, takeStack } from './stack-ownership.ts'
+import { activeRun, outputsOf } from './stack-reads.ts'
 
 /** What an observation passes on to the update and the deletion. */
 export type DispatchedState = { readonly stack: Stack; readonly wanted: StackSpec | undefined; readonly request: string | undefined }
@@ -54,14 +46,7 @@ export function dispatchToStack<Body extends ManagedBody>(
   options: StackDispatchOptions<Body>,
 ): ManagedOptions<Body, undefined, DispatchedState> {
   const { stack: wantedOf, stackName, isReady, atProvider, connectionDetails, ...rest } = options
-  const { kind } = options
-  if (kind.scope !== 'Namespaced')
-    throw new TypeError(`kind ${kind.kind} must be Namespaced to be dispatched: its Stack is in its namespace`)
-  const nameOf = (object: KubeObject<Body>) => stackName?.(object) ?? `${kind.kind.toLowerCase()}-${object.metadata.name}`
-  const keys = new StackKeys()
-
-  const find = async ({ object, client, signal }: Pick<ExternalRequest<Body>, 'object' | 'client' | 'signal'>) =>
-    await client.resource(stackResource).getOrUndefined(nameOf(object), { namespace: object.metadata.namespace, signal })
+  const stacks = new OwnedStacks(options.kind, stackName)
 
   const wantedFor = async (request: ExternalRequest<Body>) => plainSpec(await wantedOf(request))
 
@@ -73,13 +58,11 @@ export function dispatchToStack<Body extends ManagedBody>(
     // The name of the Stack is known before, and the API server is consistent.
     hasDeterministicNames: true,
     creationGraceMs: 1,
-    owns: [stackResource],
-    // For the progress of a Run, which the status of its Stack does not have.
-    watches: [watching(runResource, ({ spec }) => keys.of(spec.stackRef.uid), { informer: { transform: withoutInputs }, delayMs: 200 })],
+    ...stacks.sources,
     connect: async () => undefined,
     async observe(_, request) {
       const { object, client, signal } = request
-      let stack = await find(request)
+      let stack = await stacks.find(request)
       let ownership = stack && ownershipOf(stack, object)
       if (stack && ownership === 'foreign') {
         // Its deletion is not this resource's business.
@@ -87,12 +70,12 @@ export function dispatchToStack<Body extends ManagedBody>(
         stack = ownership = undefined
       }
       if (!stack) {
-        keys.forget(objectKey(object))
+        stacks.forget(objectKey(object))
         return { exists: false }
       }
       const isSuspended = stack.metadata.annotations?.[stackAnnotations.suspended] !== undefined
       if (isSuspended || ownership === 'orphaned') stack = await takeStack(client, stack, object, signal)
-      keys.add(stack.metadata.uid, objectKey(object))
+      stacks.remember(stack, object)
       const wanted = object.metadata.deletionTimestamp ? undefined : await wantedFor(request)
       const { ready, problem, run } = observeStack(stack, await activeRun(client, stack, signal))
       const again = requestedRun(object, stack)
@@ -108,16 +91,8 @@ export function dispatchToStack<Body extends ManagedBody>(
       }
     },
     async create(_, request) {
-      const { object, client, signal } = request
       const spec = await wantedFor(request)
-      const { namespace } = object.metadata
-      const metadata = {
-        ...{ name: nameOf(object), namespace, ownerReferences: [controllerReference(object)] },
-        annotations: { [stackAnnotations.wanted]: digestOf(spec) },
-      }
-      // Not an apply, which would take over a Stack that someone has created meanwhile.
-      const stack = await client.resource(stackResource).create({ metadata, spec }, { signal })
-      keys.add(stack.metadata.uid, objectKey(object))
+      const stack = await stacks.create(request, spec, { [stackAnnotations.wanted]: digestOf(spec) })
       return { details: { stack: stack.metadata.name } }
     },
     async update(_, { client, signal }, { state }) {
@@ -139,17 +114,21 @@ export function dispatchToStack<Body extends ManagedBody>(
     async delete(_, { client, signal }, { state }) {
       if (!state || state.stack.metadata.deletionTimestamp) return
       const { name, namespace, uid } = state.stack.metadata
-      await deleteStack(client, { name, namespace, uid }, signal)
+      try {
+        await client.resource(stackResource).delete(name, { namespace, preconditions: { uid }, signal })
+      } catch (error) {
+        if (!isReason(error, 'NotFound')) throw error
+      }
     },
     async pause(request) {
-      const stack = await find(request)
+      const stack = await stacks.find(request)
       if (stack && ownershipOf(stack, request.object) === 'own') await suspendStack(request.client, stack, 'Paused', request.signal)
     },
     async unpublish(request) {
       const { object, client, signal } = request
-      const stack = await find(request)
+      const stack = await stacks.find(request)
       if (stack && ownershipOf(stack, object) === 'own') await orphanStack(client, stack, object, signal)
-      keys.forget(objectKey(object))
+      stacks.forget(objectKey(object))
       await rest.unpublish?.(request)
     },
   }
@@ -161,16 +140,4 @@ function requestedRun(object: ManagedObject, { metadata, status }: Stack): strin
   if (!token || token === object.status?.lastHandledReconcileAt || !isConditionTrue(status?.conditions, 'Stalled')) return undefined
   const request = formatRunRequest('apply', token.replaceAll(/\s/g, '_'), undefined)
   return metadata.annotations?.[oarlockAnnotations.requestedRun] === request ? undefined : request
-}
-
-async function deleteStack(
-  client: Client,
-  { name, namespace, uid }: { name: string; namespace: string | undefined; uid: string },
-  signal: AbortSignal,
-): Promise<void> {
-  try {
-    await client.resource(stackResource).delete(name, { namespace, preconditions: { uid }, signal })
-  } catch (error) {
-    if (!isReason(error, 'NotFound')) throw error
-  }
 }

@@ -1,16 +1,16 @@
 /** Starts operations of resources as Runs, and reads what became of them: the thin part around `decide-operation.ts`. */
 import { labels, type Run, runResource, type Stack, type StackSpec, stackResource } from '../../../api/index.ts'
-import { watching } from '../../../kubernetes/controller/index.ts'
-import { controllerReference, type Json, type JsonObject, objectKey } from '../../../kubernetes/object/index.ts'
+import type { Json, JsonObject } from '../../../kubernetes/object/index.ts'
 import { annotations } from '../annotations.ts'
 import type { Change, ConnectionDetails, ManagedBody, Observation } from '../managed-object.ts'
 import type { ExternalRequest, ManagedOptions } from '../managed-options.ts'
 import { decideOperation, type OperationState } from './decide-operation.ts'
 import type { DispatchOptions } from './dispatch-options.ts'
-import { handledAnnotation, type Operation, type OperationKind, type OperationVariables } from './operation.ts'
-import { StackKeys } from './stack-keys.ts'
-import { ownershipOf, plainSpec, stackAnnotations } from './stack-marks.ts'
-import { foreignStack, outputsOf, suspendStack, takeStack, withoutInputs } from './stack-ownership.ts'
+import type { Operation, OperationKind, OperationVariables } from './operation.ts'
+import { OwnedStacks } from './owned-stacks.ts'
+import { plainSpec, stackAnnotations } from './stack-marks.ts'
+import { foreignStack, ownershipOf, suspendStack, takeStack } from './stack-ownership.ts'
+import { outputsOf } from './stack-reads.ts'
 
 /** What is known of the operations of a resource; `change` is what a successful one returned. */
 export type ReadOperation = { readonly operation: OperationState | undefined; readonly change?: Change | undefined }
@@ -18,13 +18,12 @@ export type ReadOperation = { readonly operation: OperationState | undefined; re
 export class OperationDispatcher<Body extends ManagedBody> {
   readonly #dispatch: DispatchOptions<Body>
   readonly #options: ManagedOptions<Body, never, never>
-  readonly #keys = new StackKeys()
+  readonly #stacks: OwnedStacks<Body>
 
   /** @throws {TypeError} {RangeError} naming the option that is wrong. */
   constructor(options: ManagedOptions<Body, never, never>, dispatch: DispatchOptions<Body>) {
     const { kind } = options
-    if (kind.scope !== 'Namespaced')
-      throw new TypeError(`kind ${kind.kind} must be Namespaced to be dispatched: its Stack is in its namespace`)
+    this.#stacks = new OwnedStacks(kind, dispatch.stackName)
     if (dispatch.program.length === 0) throw new RangeError(`dispatch.program of managed kind ${kind.kind} must have at least one entry`)
     this.#dispatch = dispatch
     this.#options = options
@@ -32,11 +31,7 @@ export class OperationDispatcher<Body extends ManagedBody> {
 
   /** What reconciles a resource when its Stack or a Run of it changes. */
   get sources() {
-    const watch = watching(runResource, ({ spec }) => this.#keys.of(spec.stackRef.uid), {
-      informer: { transform: withoutInputs },
-      delayMs: 200,
-    })
-    return { owns: [stackResource], watches: [watch] }
+    return this.#stacks.sources
   }
 
   async read(request: ExternalRequest<Body>): Promise<ReadOperation> {
@@ -72,57 +67,38 @@ export class OperationDispatcher<Body extends ManagedBody> {
     const { connectionDetails: _, ...observed } = observation ?? { exists: false }
     const variables = await this.#dispatch.variables?.(request)
     const spec = this.#specFor(operation, { operation, object: object as unknown as JsonObject, observation: observed, variables })
-    const handle = client.resource(stackResource)
     const written = stack
-      ? await handle.update({ ...stack, spec }, { signal })
-      : await handle.create(
-          {
-            metadata: {
-              ...{ name: this.#nameOf(object), namespace: object.metadata.namespace },
-              ownerReferences: [controllerReference(object)],
-            },
-            spec,
-          },
-          { signal },
-        )
-    this.#keys.add(written.metadata.uid, objectKey(object))
+      ? await client.resource(stackResource).update({ ...stack, spec }, { signal })
+      : await this.#stacks.create(request, spec)
     return { operation: decideOperation(written, runs) }
   }
 
   /** Records that the result of the operation was acted on. */
   async finish({ operation }: OperationState, request: ExternalRequest<Body>): Promise<void> {
     const { client, signal, object } = request
-    const change = { metadata: { annotations: { [handledAnnotation]: String(operation.number) } } }
+    const change = { metadata: { annotations: { [stackAnnotations.handledOperation]: String(operation.number) } } }
     const { namespace } = object.metadata
-    await client.resource(stackResource).patch(this.#nameOf(object), change, { type: 'merge', namespace, signal })
+    await client.resource(stackResource).patch(this.#stacks.nameOf(object), change, { type: 'merge', namespace, signal })
   }
 
   /** While the resource is paused no further Run of an operation starts. */
   async pause(request: ExternalRequest<Body>): Promise<void> {
     const { client, signal, object } = request
-    const stack = await client
-      .resource(stackResource)
-      .getOrUndefined(this.#nameOf(object), { namespace: object.metadata.namespace, signal })
+    const stack = await this.#stacks.find(request)
     if (!stack || ownershipOf(stack, object) !== 'own') return
     if (decideOperation(stack, [])?.outcome.kind === 'active') await suspendStack(client, stack, 'Paused', signal)
   }
 
   forget(key: string): void {
-    this.#keys.forget(key)
-  }
-
-  #nameOf(object: ExternalRequest<Body>['object']): string {
-    return this.#dispatch.stackName?.(object) ?? `${this.#options.kind.kind.toLowerCase()}-${object.metadata.name}`
+    this.#stacks.forget(key)
   }
 
   async #find(request: ExternalRequest<Body>): Promise<Stack | undefined> {
     const { client, object, signal } = request
-    const stack = await client
-      .resource(stackResource)
-      .getOrUndefined(this.#nameOf(object), { namespace: object.metadata.namespace, signal })
+    const stack = await this.#stacks.find(request)
     if (!stack) return undefined
     if (ownershipOf(stack, object) !== 'own') throw foreignStack(stack, object)
-    this.#keys.add(stack.metadata.uid, objectKey(object))
+    this.#stacks.remember(stack, object)
     const isPaused = stack.metadata.annotations?.[stackAnnotations.suspended] !== undefined
     return isPaused ? await takeStack(client, stack, object, signal) : stack
   }

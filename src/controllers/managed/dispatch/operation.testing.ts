@@ -4,7 +4,8 @@ import { annotations } from '../annotations.ts'
 import type { End, Facts, Step } from '../decide-step.ts'
 import { SequencePlayer } from '../sequence.testing.ts'
 import { decideOperation } from './decide-operation.ts'
-import { handledAnnotation, type Operation, type OperationKind } from './operation.ts'
+import type { Operation, OperationKind } from './operation.ts'
+import { stackAnnotations } from './stack-marks.ts'
 
 type RunFacts = {
   epoch: number
@@ -118,7 +119,7 @@ export class OperationPlayer extends SequencePlayer {
     const conditions = this.#ready ? [{ type: 'Ready', ...this.#ready }] : []
     if (this.#isStalled && this.#ready) conditions.push({ ...this.#ready, type: 'Stalled', status: 'True' })
     const stack = {
-      metadata: { name: 'boat-a', generation: this.#generation, annotations: { [handledAnnotation]: this.#handled } },
+      metadata: { name: 'boat-a', generation: this.#generation, annotations: { [stackAnnotations.handledOperation]: this.#handled } },
       spec: { variables: { operation: this.#operation } },
       status: { observedGeneration: this.#observed, conditions, applied: { at: this.#runs.at(-1)?.finishedAt } },
     } as unknown as Stack

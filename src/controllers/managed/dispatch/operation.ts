@@ -36,8 +36,5 @@ export function operationOf({ spec }: Pick<Stack, 'spec'>): Operation | undefine
   return isJsonObject(operation) && typeof operation.number === 'number' ? (operation as unknown as Operation) : undefined
 }
 
-/** On the Stack: the number of the last operation whose result the controller has acted on. */
-export const handledAnnotation = 'oarlock.dev/handled-operation'
-
 /** How the program of a provider ends, so that the message of the Run shows it: any other code leaves the result unknown. */
 export const exitCodes = { failed: 10, unknown: 11, refused: 12 } as const

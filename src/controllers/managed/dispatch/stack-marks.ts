@@ -1,6 +1,6 @@
-/** What a Stack of a managed resource carries besides its spec, and who may take it. */
+/** What a Stack of a managed resource carries besides its spec, and whether it has what is wanted. */
 import type { Stack, StackSpec } from '../../../api/index.ts'
-import { equalJson, isJsonObject, type KubeObject, stableJson } from '../../../kubernetes/object/index.ts'
+import { equalJson, isJsonObject, stableJson } from '../../../kubernetes/object/index.ts'
 import { sha256 } from '../../../kubernetes/util/index.ts'
 
 export const stackAnnotations = {
@@ -10,21 +10,9 @@ export const stackAnnotations = {
   suspended: 'oarlock.dev/suspended-because',
   /** On a Stack that has survived its resource: `Kind.group/name` of the resource, which may take it again. */
   orphanedFrom: 'oarlock.dev/orphaned-from',
+  /** Number of the last operation whose result the controller has acted on. */
+  handledOperation: 'oarlock.dev/handled-operation',
 } as const
-
-/** `AnsibleRun.ansible.example/web`. */
-export function resourceId({ apiVersion, kind, metadata }: KubeObject<unknown>): string {
-  return `${kind}.${apiVersion.replace(/\/[^/]*$/, '')}/${metadata.name}`
-}
-
-export type Ownership = 'own' | 'orphaned' | 'foreign'
-
-/** Whose Stack it is. One without a controller that a resource of this name left behind is `orphaned`. */
-export function ownershipOf({ metadata }: Stack, object: KubeObject<unknown>): Ownership {
-  const owner = metadata.ownerReferences?.find(({ controller }) => controller)
-  if (owner) return owner.uid === object.metadata.uid ? 'own' : 'foreign'
-  return metadata.annotations?.[stackAnnotations.orphanedFrom] === resourceId(object) ? 'orphaned' : 'foreign'
-}
 
 /** As it is sent, without fields that are undefined. */
 export function plainSpec(spec: StackSpec): StackSpec {

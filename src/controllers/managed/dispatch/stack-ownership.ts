@@ -1,44 +1,21 @@
-/** Suspends, leaves and takes back the Stack of a resource: writes at the version that was read. */
-import {
-  endedPhases,
-  outputsSecretName,
-  outputsSecretType,
-  type Run,
-  type RunPhase,
-  runResource,
-  type Stack,
-  stackResource,
-} from '../../../api/index.ts'
-import { type Client, secretResource } from '../../../kubernetes/client/index.ts'
-import { controllerReference, type Json, type KubeObject } from '../../../kubernetes/object/index.ts'
-import { resourceId, stackAnnotations } from './stack-marks.ts'
+/** Whose Stack it is; suspends, leaves and takes back the Stack of a resource: writes at the version that was read. */
+import { type Stack, stackResource } from '../../../api/index.ts'
+import type { Client } from '../../../kubernetes/client/index.ts'
+import { controllerReference, type KubeObject } from '../../../kubernetes/object/index.ts'
+import { stackAnnotations } from './stack-marks.ts'
 
-/** A Run as the status needs it: its frozen spec may be large. */
-export function withoutInputs(run: KubeObject<Pick<Run, 'spec' | 'status'>>): KubeObject<Pick<Run, 'spec' | 'status'>> {
-  const { stackRef, epoch, type } = run.spec
-  const { phase, progress, message, reason } = run.status ?? {}
-  return { ...run, spec: { stackRef, epoch, type }, status: { phase, progress, message, reason } } as typeof run
+/** `AnsibleRun.ansible.example/web`. */
+function resourceId({ apiVersion, kind, metadata }: KubeObject<unknown>): string {
+  return `${kind}.${apiVersion.replace(/\/[^/]*$/, '')}/${metadata.name}`
 }
 
-/** The newest Run of the Stack unless it has ended: then the status of the Stack has everything. */
-export async function activeRun(client: Client, { metadata, status }: Stack, signal: AbortSignal): Promise<Run | undefined> {
-  const { lastRun } = status ?? {}
-  if (!lastRun || endedPhases.includes(lastRun.phase as RunPhase)) return undefined
-  return await client.resource(runResource).getOrUndefined(lastRun.name, { namespace: metadata.namespace, signal })
-}
+export type Ownership = 'own' | 'orphaned' | 'foreign'
 
-/** All outputs of the last Apply, with secret ones; undefined if there are none. */
-export async function outputsOf(
-  client: Client,
-  { metadata, status }: Stack,
-  signal: AbortSignal,
-): Promise<Record<string, Json> | undefined> {
-  if (!status?.outputsDigest) return undefined
-  const { name, namespace } = metadata
-  const secret = await client.resource(secretResource).getOrUndefined(outputsSecretName(name), { namespace, signal })
-  if (secret?.type !== outputsSecretType) return undefined
-  const entries = Object.entries(secret.data ?? {})
-  return Object.fromEntries(entries.map(([key, value]) => [key, JSON.parse(Buffer.from(value, 'base64').toString()) as Json]))
+/** Whose Stack it is. One without a controller that a resource of this name left behind is `orphaned`. */
+export function ownershipOf({ metadata }: Stack, object: KubeObject<unknown>): Ownership {
+  const owner = metadata.ownerReferences?.find(({ controller }) => controller)
+  if (owner) return owner.uid === object.metadata.uid ? 'own' : 'foreign'
+  return metadata.annotations?.[stackAnnotations.orphanedFrom] === resourceId(object) ? 'orphaned' : 'foreign'
 }
 
 /** Why a Stack that exists is not used. */
