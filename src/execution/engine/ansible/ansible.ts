@@ -9,7 +9,7 @@ import { EngineError, interruptedError } from '../engine-error.ts'
 import { maxPlanBytes } from '../file-limits.ts'
 import { jsonDigest } from '../json-digest.ts'
 import { maskSecrets, secretValues } from '../secret-values.ts'
-import { AnsibleCli } from './ansible-cli.ts'
+import { ansibleProgram } from './ansible-program.ts'
 import { formatFailures, formatRecap, formatTask, formatTasks, ObservedTasks, type TaskOnHost } from './observed-tasks.ts'
 import { readOutputsFile } from './read-outputs.ts'
 import { commandEnv, outputsPath, writeRunFiles } from './run-files.ts'
@@ -55,15 +55,15 @@ export function createAnsibleEngine(env: Record<string, string | undefined> = pr
 
 class AnsibleEngine implements Engine {
   readonly name = 'ansible'
-  readonly #cli: AnsibleCli
+  readonly #program: ReturnType<typeof ansibleProgram>
   readonly #sessions = new WeakMap<EngineContext, Session>()
 
   constructor(env: Record<string, string | undefined>) {
-    this.#cli = new AnsibleCli(env)
+    this.#program = ansibleProgram(env)
   }
 
   async detect(env: Record<string, string | undefined>, options?: { isFresh?: boolean }): Promise<Detection> {
-    return await this.#cli.detect(env, options)
+    return await this.#program.detect(env, options)
   }
 
   readonly warm = async (context: WarmContext): Promise<void> => {
@@ -71,7 +71,7 @@ class AnsibleEngine implements Engine {
   }
 
   async prepare(context: EngineContext): Promise<void> {
-    const { path, version } = await this.#cli.find()
+    const { path, version } = await this.#program.find()
     if (!context.spec.ansible)
       throw new EngineError('InvalidSpec', 'spec.ansible.playbooks is required for engine ansible; set it to a playbook of the source', {
         retryable: false,

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { type Diagnostic, describeDiagnostics } from '../diagnostics.ts'
 import type { Detection, WarmContext } from '../engine.ts'
 import { EngineError, type EngineErrorReason, interruptedError } from '../engine-error.ts'
-import { captureStdout, fileIdentity, findExecutable } from '../find-executable.ts'
+import { EngineProgram } from '../engine-program.ts'
 import { maskSecrets, secretValues } from '../secret-values.ts'
 import { errorLine, explainCliError, isLoginNote } from './cli-errors.ts'
 
@@ -48,42 +48,24 @@ exec "$@"`
 export class PulumiCli {
   /** Of the worker. */
   readonly env: Readonly<Record<string, string | undefined>>
-  /** By path; valid as long as the file is the same. */
-  readonly #versions = new Map<string, { version: string; file: string }>()
+  readonly #program: EngineProgram<{ version: string }>
 
   constructor(env: Record<string, string | undefined>) {
     this.env = env
+    const version = { versionArgs: ['version'], versionEnv: { PULUMI_SKIP_UPDATE_CHECK: 'true', HOME: '/nonexistent' } }
+    this.#program = new EngineProgram(
+      { ...{ title, name: 'pulumi', override: 'PULUMI_BIN', howToInstall, ...version }, read: readVersion },
+      env,
+    )
   }
 
-  async detect(env: Record<string, string | undefined>, { isFresh = false } = {}): Promise<Detection> {
-    const { path, reasons } = await findExecutable('pulumi', 'PULUMI_BIN', env)
-    if (path === undefined) return { found: false, reasons, howToInstall }
-    const known = this.#versions.get(path)
-    const file = await fileIdentity(path)
-    if (!isFresh && known?.file === file) return { found: true, version: known.version, path }
-    try {
-      const output = await captureStdout(path, ['version'], {
-        PULUMI_SKIP_UPDATE_CHECK: 'true',
-        PATH: env.PATH ?? '',
-        HOME: '/nonexistent',
-      })
-      const version = /^v?(\d+\.\d+\.\d+\S*)/.exec(output.trim())?.[1]
-      if (version === undefined) throw new Error(`its output is no version: ${JSON.stringify(output.slice(0, 100))}`)
-      this.#versions.set(path, { version, file })
-      return { found: true, version, path }
-    } catch (error) {
-      const failure = `${path} (found, but "pulumi version" failed: ${(error as Error).message.split('\n')[0]})`
-      return { found: false, reasons: [failure], howToInstall }
-    }
+  async detect(env: Record<string, string | undefined>, options?: { isFresh?: boolean }): Promise<Detection> {
+    return await this.#program.detect(env, options)
   }
 
   /** The binary to use. @throws {EngineError} EngineNotFound, with the places that were searched. */
   async find(): Promise<Binary> {
-    const detection = await this.detect(this.env)
-    if (detection.found) return detection
-    throw new EngineError('EngineNotFound', `${title} was not found: ${detection.reasons.join(', ')}; ${detection.howToInstall}`, {
-      retryable: false,
-    })
+    return await this.#program.find()
   }
 
   /** Language hosts and plugins next to the binary, which the CLI starts. */
@@ -222,3 +204,9 @@ export class PrintedLines {
 /** The same inputs will fail in the same way: a value is missing or has the wrong type. */
 const isConfigurationError = (message: string): boolean =>
   /missing required configuration|cannot be parsed|could not unmarshal|validating stack config/i.test(message)
+
+function readVersion(output: string): { version: string } {
+  const version = /^v?(\d+\.\d+\.\d+\S*)/.exec(output.trim())?.[1]
+  if (version === undefined) throw new Error(`its output is no version: ${JSON.stringify(output.slice(0, 100))}`)
+  return { version }
+}

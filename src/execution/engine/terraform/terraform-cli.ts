@@ -4,7 +4,7 @@ import { isJsonObject } from '../../../kubernetes/object/index.ts'
 import { type Diagnostic, describeDiagnostics } from '../diagnostics.ts'
 import type { Detection, WarmContext } from '../engine.ts'
 import { EngineError, type EngineErrorReason, interruptedError } from '../engine-error.ts'
-import { captureStdout, fileIdentity, findExecutable } from '../find-executable.ts'
+import { EngineProgram } from '../engine-program.ts'
 import { maskSecrets, secretValues } from '../secret-values.ts'
 import type { Flavor } from './flavor.ts'
 import {
@@ -40,46 +40,29 @@ type Binary = { path: string; version: string }
 export class TerraformCli {
   readonly #flavor: Flavor
   readonly #env: Record<string, string | undefined>
-  /** By path; valid as long as the file is the same. */
-  readonly #versions = new Map<string, { version: string; platform: string; file: string }>()
+  readonly #program: EngineProgram<{ version: string; platform: string }>
 
   /** `env`: the environment in which the binary is searched for. */
   constructor(flavor: Flavor, env: Record<string, string | undefined>) {
     this.#flavor = flavor
     this.#env = env
+    const { title, binary: name, override, howToInstall } = flavor
+    const version = { versionArgs: ['version', '-json'], versionEnv: { CHECKPOINT_DISABLE: '1' } }
+    this.#program = new EngineProgram({ ...{ title, name, override, howToInstall, ...version }, read: readVersion }, env)
   }
 
-  async detect(env: Record<string, string | undefined>, { isFresh = false } = {}): Promise<Detection> {
-    const { binary, override, howToInstall } = this.#flavor
-    const { path, reasons } = await findExecutable(binary, override, env)
-    if (path === undefined) return { found: false, reasons, howToInstall }
-    const known = this.#versions.get(path)
-    const file = await fileIdentity(path)
-    if (!isFresh && known?.file === file) return { found: true, version: known.version, path }
-    try {
-      const output: unknown = JSON.parse(await captureStdout(path, ['version', '-json'], { CHECKPOINT_DISABLE: '1', PATH: env.PATH ?? '' }))
-      if (!isJsonObject(output) || typeof output.terraform_version !== 'string') throw new Error('its output has no terraform_version')
-      this.#versions.set(path, { version: output.terraform_version, platform: String(output.platform), file })
-      return { found: true, version: output.terraform_version, path }
-    } catch (error) {
-      const failure = `${path} (found, but "${binary} version -json" failed: ${(error as Error).message.split('\n')[0]})`
-      return { found: false, reasons: [failure], howToInstall }
-    }
+  async detect(env: Record<string, string | undefined>, options?: { isFresh?: boolean }): Promise<Detection> {
+    return await this.#program.detect(env, options)
   }
 
   /** What providers it needs, such as `linux_amd64`; known after {@link find}. */
   platformOf({ path }: Pick<Binary, 'path'>): string {
-    return this.#versions.get(path)?.platform ?? ''
+    return this.#program.infoOf(path)?.platform ?? ''
   }
 
   /** The binary to use. @throws {EngineError} EngineNotFound, with the places that were searched. */
   async find(): Promise<Binary> {
-    const detection = await this.detect(this.#env)
-    if (detection.found) return detection
-    const { reasons, howToInstall } = detection
-    throw new EngineError('EngineNotFound', `${this.#flavor.title} was not found: ${reasons.join(', ')}; ${howToInstall}`, {
-      retryable: false,
-    })
+    return await this.#program.find()
   }
 
   /** Runs a command that prints the machine-readable UI. Its text goes to the log, its diagnostics are collected. */
@@ -199,4 +182,10 @@ export function runPluginDirectory({ scratch }: WarmContext): string {
 function maskDiagnostic(diagnostic: Diagnostic, secrets: readonly string[]): Diagnostic {
   const { summary, detail } = diagnostic
   return { ...diagnostic, summary: maskSecrets(summary, secrets), ...(detail !== undefined && { detail: maskSecrets(detail, secrets) }) }
+}
+
+function readVersion(text: string): { version: string; platform: string } {
+  const output: unknown = JSON.parse(text)
+  if (!isJsonObject(output) || typeof output.terraform_version !== 'string') throw new Error('its output has no terraform_version')
+  return { version: output.terraform_version, platform: String(output.platform) }
 }
