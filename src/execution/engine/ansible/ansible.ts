@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import type { AnsibleOptions } from '../../../api/index.ts'
 import { isJsonObject, type Json } from '../../../kubernetes/object/index.ts'
@@ -79,8 +79,9 @@ class AnsibleEngine implements Engine {
     requirePathsInSource(context.spec.ansible)
     context.log(`ansible-core ${version}`)
     const content = await installContent(context)
-    const args = await writeRunFiles(context)
-    this.#sessions.set(context, { program: path, args, env: commandEnv(context, content) })
+    const plugin = `oarlock_${randomBytes(8).toString('hex')}`
+    const args = await writeRunFiles(context, plugin)
+    this.#sessions.set(context, { program: path, args, env: commandEnv(context, plugin, content) })
   }
 
   async plan(context: EngineContext, { destroy, refreshOnly }: PlanOptions = {}): Promise<PlanResult> {
@@ -89,16 +90,15 @@ class AnsibleEngine implements Engine {
     requireBinding(context, intent)
     const playbooks = playbooksOf(options, intent)
     const counts = { add: 0, change: 0, destroy: 0 }
-    const store = async (hasChanges: boolean, changed: readonly TaskOnHost[]) => {
+    const store = async (hasChanges: boolean) => {
       const stored: StoredPlan = { engine: 'ansible', intent, counts, hasChanges }
       const file = join(context.private, `${intent}.plan.json`)
       await context.files.write(file, JSON.stringify(stored))
-      return { ...toResult(context, stored), file, summary: [], changed }
+      return { ...toResult(context, stored), file, summary: [] }
     }
     if (playbooks.length === 0) {
       const text = 'spec.ansible.destroyPlaybook is not set: nothing will be done'
-      const { changed: _, ...result } = await store(true, [])
-      return { ...result, diff: { text, document: { intent, changes: [] } }, note: text }
+      return { ...(await store(true)), diff: { text, document: { intent, changes: [] } }, note: text }
     }
     const isChecked = options.check !== false
     const { tasks, lines } = await this.#run(context, 'plan', playbooks, isChecked ? ['--check', '--diff'] : ['--syntax-check'])
@@ -106,7 +106,7 @@ class AnsibleEngine implements Engine {
     const isApplied = record?.inputsDigest === inputsDigest(context)
     counts[intent === 'destroy' ? 'destroy' : record === undefined ? 'add' : 'change'] = tasks.changeCount
     const hasChanges = intent === 'destroy' || tasks.changeCount > 0 || (intent === 'apply' && !(isApplied && isChecked))
-    const { changed: _, ...result } = await store(hasChanges, tasks.changed)
+    const result = await store(hasChanges)
     const notes = [formatRecap(tasks.hosts)]
     if (isApplied && intent === 'apply') notes.push(formatRepeated(tasks.changed, record.changed))
     if (intent === 'apply' && hasChanges && tasks.changeCount === 0 && isChecked)

@@ -1,5 +1,3 @@
-export { isJsonObject } from '../../../kubernetes/object/index.ts'
-
 /** Undefined for what is not JSON. */
 export function parseJson(line: string): unknown {
   try {

@@ -1,4 +1,5 @@
-import { isJsonObject, parseJson } from './json-line.ts'
+import { isJsonObject } from '../../../kubernetes/object/index.ts'
+import { parseJson } from './json-line.ts'
 
 /** Of changes and failures of one command: a playbook can have any number. */
 const maxListed = 10_000
@@ -6,18 +7,17 @@ const maxNamed = 3
 
 export type TaskOnHost = { readonly host: string; readonly task: string }
 export type TaskFailure = TaskOnHost & { readonly reason: string; readonly isUnreachable: boolean }
-export type Recap = {
-  ok: number
-  changed: number
-  failures: number
-  unreachable: number
-  skipped: number
-  rescued: number
-  ignored: number
-}
 export type TaskProgress = { done: number; total: number; current?: string; running: readonly string[] }
 
 const recapFields = ['ok', 'changed', 'failures', 'unreachable', 'skipped', 'rescued', 'ignored'] as const
+/** Numbers of tasks. */
+export type Recap = Record<(typeof recapFields)[number], number>
+
+const emptyRecap = (): Recap => ({ ok: 0, changed: 0, failures: 0, unreachable: 0, skipped: 0, rescued: 0, ignored: 0 })
+
+function addRecap(sum: Recap, counts: Readonly<Record<string, unknown>>): void {
+  for (const field of recapFields) sum[field] += typeof counts[field] === 'number' ? counts[field] : 0
+}
 
 /** What the callback plugin of one command has reported. Bounded; a line that it does not understand is ignored. */
 export class ObservedTasks {
@@ -85,9 +85,9 @@ export class ObservedTasks {
   #addRecap(hosts: unknown): void {
     if (!isJsonObject(hosts)) return
     for (const [host, counts] of Object.entries(hosts)) {
-      const sum = this.hosts.get(host) ?? { ok: 0, changed: 0, failures: 0, unreachable: 0, skipped: 0, rescued: 0, ignored: 0 }
       if (!isJsonObject(counts)) continue
-      for (const field of recapFields) sum[field] += typeof counts[field] === 'number' ? counts[field] : 0
+      const sum = this.hosts.get(host) ?? emptyRecap()
+      addRecap(sum, counts)
       this.hosts.set(host, sum)
     }
   }
@@ -119,8 +119,8 @@ export function formatRecap(hosts: ReadonlyMap<string, Recap>): string {
   const format = (each: Recap) =>
     `ok=${each.ok} changed=${each.changed} failed=${each.failures} unreachable=${each.unreachable} skipped=${each.skipped}`
   if (hosts.size <= 5) return [...hosts].map(([host, each]) => `${host}: ${format(each)}`).join(', ')
-  const sum = { ok: 0, changed: 0, failures: 0, unreachable: 0, skipped: 0, rescued: 0, ignored: 0 }
-  for (const each of hosts.values()) for (const field of recapFields) sum[field] += each[field]
+  const sum = emptyRecap()
+  for (const each of hosts.values()) addRecap(sum, each)
   return `${hosts.size} hosts: ${format(sum)}`
 }
 

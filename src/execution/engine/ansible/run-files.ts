@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { delimiter, join } from 'node:path'
 import type { EngineContext } from '../engine.ts'
 import { EngineError } from '../engine-error.ts'
@@ -17,32 +16,19 @@ const inputsOf = ({ inputs }: Pick<EngineContext, 'inputs'>) => ({
   inventory: (name: string) => join(inputs, `ansible-${name}`),
 })
 
-const plugins = new WeakMap<EngineContext, string>()
-
-/** The name of the callback plugin of this Run. */
-function pluginOf(context: EngineContext): string {
-  let name = plugins.get(context)
-  if (name === undefined) {
-    name = `oarlock_${randomBytes(8).toString('hex')}`
-    plugins.set(context, name)
-  }
-  return name
-}
-
 export const outputsPath = ({ scratch }: Pick<EngineContext, 'scratch'>): string => join(scratch, 'ansible-outputs.jsonl')
 
 /**
- * Writes the callback plugin, the variables, the inventory and the credentials of a Run. They are readable by its user only.
+ * Writes the callback plugin, with this name, the variables, the inventory and the credentials of a Run. They are readable by its user only.
  * @returns the arguments that every command of the Run has. @throws {EngineError} InvalidConfiguration
  */
-export async function writeRunFiles(context: EngineContext): Promise<string[]> {
+export async function writeRunFiles(context: EngineContext, plugin: string): Promise<string[]> {
   const { files, spec, variables, secrets } = context
   const options = spec.ansible ?? { playbooks: [] }
   const { become, vaultPasswords = [], hostKeyChecking = true, knownHosts } = options
   const paths = inputsOf(context)
   const args: string[] = []
   await files.makeDirectory(paths.callbacks, 0o755)
-  const plugin = pluginOf(context)
   await files.write(join(paths.callbacks, `${plugin}.py`), callbackPlugin(plugin))
   await files.write(paths.variables, variablesFile(variables, spec.variables))
   args.push(`--extra-vars=@${paths.variables}`)
@@ -90,7 +76,7 @@ export async function writeRunFiles(context: EngineContext): Promise<string[]> {
 }
 
 /** Of every command; it overrides ansible.cfg of the source. `content` has the paths of installed collections and roles. */
-export function commandEnv(context: EngineContext, content: Readonly<Record<string, string>>): Record<string, string> {
+export function commandEnv(context: EngineContext, plugin: string, content: Readonly<Record<string, string>>): Record<string, string> {
   const { env, spec } = context
   const { callbacks = [], hostKeyChecking = true } = spec.ansible ?? { playbooks: [] }
   const merged = (...paths: (string | undefined)[]) => paths.filter(path => path !== undefined && path !== '').join(delimiter)
@@ -104,7 +90,7 @@ export function commandEnv(context: EngineContext, content: Readonly<Record<stri
     }),
     ...(roles !== undefined && { ANSIBLE_ROLES_PATH: merged(roles, env.ANSIBLE_ROLES_PATH ?? '/etc/ansible/roles') }),
     ANSIBLE_CALLBACK_PLUGINS: merged(inputsOf(context).callbacks, env.ANSIBLE_CALLBACK_PLUGINS),
-    ANSIBLE_CALLBACKS_ENABLED: [pluginOf(context), ...callbacks].join(','),
+    ANSIBLE_CALLBACKS_ENABLED: [plugin, ...callbacks].join(','),
     ANSIBLE_HOST_KEY_CHECKING: hostKeyChecking ? 'True' : 'False',
     ANSIBLE_RETRY_FILES_ENABLED: 'False',
     ANSIBLE_NOCOLOR: '1',

@@ -7,8 +7,9 @@ import type { ApplyResult, Detection, Engine, EngineContext, Output, PlanDiff, P
 import { EngineError, type EngineErrorReason, interruptedError } from '../engine-error.ts'
 import { maxStateBytes } from '../file-limits.ts'
 import { jsonDigest } from '../json-digest.ts'
+import { maxOutputsBytes } from '../output-marks.ts'
 import { maskSecrets, secretValues } from '../secret-values.ts'
-import { invalidOutputs, maxOutputsBytes, parseOutputs } from './parse-outputs.ts'
+import { invalidOutputs, parseOutputs } from './parse-outputs.ts'
 import { parseProgressLine } from './parse-progress-line.ts'
 
 type Step = 'plan' | 'apply' | 'destroy'

@@ -1,10 +1,7 @@
 import { isJsonObject, type Json } from '../../../kubernetes/object/index.ts'
 import type { Output } from '../engine.ts'
 import { EngineError } from '../engine-error.ts'
-
-/** Outputs are stored in a Secret, which holds at most 1 MiB. */
-export const maxOutputsBytes = 900_000
-const namePattern = /^[A-Za-z0-9_][-A-Za-z0-9_.]{0,252}$/
+import { describeOutputName, isMarkedOutput, isOutputName, maxOutputsBytes } from '../output-marks.ts'
 
 /**
  * Parses the file OARLOCK_OUTPUTS: a JSON object of name to value. `{ "value": …, "sensitive": true }` marks a sensitive output.
@@ -26,22 +23,17 @@ export function parseOutputs(text: string): Record<string, Output> {
   if (!isJsonObject(document)) throw invalidOutputs(`contains ${typeOf(document)}; write one object, such as {"url": "https://…"}`)
   const outputs: Record<string, Output> = {}
   for (const [name, value] of Object.entries(document)) {
-    if (!namePattern.test(name)) {
-      throw invalidOutputs(`has output name ${JSON.stringify(name.slice(0, 80))}; a name has at most 253 letters, digits, "-", "_" and "."`)
-    }
+    if (!isOutputName(name)) throw invalidOutputs(`has output name ${describeOutputName(name)}`)
     outputs[name] = parseOutput(name, value)
   }
   return outputs
 }
 
 function parseOutput(name: string, value: unknown): Output {
-  if (!isJsonObject(value) || !Object.hasOwn(value, 'value') || !Object.hasOwn(value, 'sensitive'))
-    return { value: value as Json, sensitive: false }
-  const extra = Object.keys(value).find(key => key !== 'value' && key !== 'sensitive')
-  if (extra !== undefined) return { value: value as Json, sensitive: false }
+  if (!isMarkedOutput(value)) return { value: value as Json, sensitive: false }
   if (typeof value.sensitive !== 'boolean')
     throw invalidOutputs(`has ${typeOf(value.sensitive)} in ${name}.sensitive; it must be true or false`)
-  return { value: value.value as Json, sensitive: value.sensitive }
+  return { value: value.value, sensitive: value.sensitive }
 }
 
 function typeOf(value: unknown): string {
