@@ -27,8 +27,8 @@ test('workers continue while oarlock up is down, and a next one with the default
     })
     const run = await eventually(async () => {
       const [first] = await stacks.runsOf('patient')
-      return first && processesOfRun(first.metadata.uid).length > 0 && first
-    }, 'the engine to run')
+      return first && existsSync(steps) && processesOfRun(first.metadata.uid).length > 0 && first
+    }, 'a first step of the engine')
     const { workerName = '' } = run.spec
     const lease = await oarlock.client.resource(leaseResource).get(workerName, { namespace: systemNamespace })
     equal(lease.spec?.leaseDurationSeconds, 60)
