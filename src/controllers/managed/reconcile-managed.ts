@@ -13,13 +13,14 @@ import {
 import { isReason, type JsonObject, type KubeObject, setCondition } from '../../kubernetes/object/index.ts'
 import { annotations, externalNameOf, requestTokenOf } from './annotations.ts'
 import { publishToSecret } from './connection-secret.ts'
-import { decideStep, type End, type Facts, type Failure, managedFinalizer, type Settings, type Step } from './decide-step.ts'
+import { decideStep, managedFinalizer } from './decide-step.ts'
 import type { OperationKind } from './dispatch/operation.ts'
 import { OperationDispatcher } from './dispatch/operation-dispatcher.ts'
 import { type ManagedMetrics, managedMetricsOn, noManagedMetrics } from './managed-metrics.ts'
 import type { Change, ManagedBody, ManagedObject, Observation } from './managed-object.ts'
 import type { ExternalRequest, ManagedOptions } from './managed-options.ts'
 import { resolveReferences } from './references.ts'
+import type { End, Facts, Failure, Settings, Step } from './step.ts'
 import { hasUnknownOutcome } from './unknown-outcome-error.ts'
 
 /** The right to work on a resource until its signal aborts. */

@@ -2,8 +2,9 @@
 import type { TranscriptPlayer } from '../../../test/support/transcripts.ts'
 import { findCondition, type JsonObject, parseDuration, setCondition } from '../../kubernetes/object/index.ts'
 import { annotations, externalNameOf } from './annotations.ts'
-import { decideStep, type End, type Facts, type Failure, managedFinalizer, type Settings, type Step } from './decide-step.ts'
+import { decideStep, managedFinalizer } from './decide-step.ts'
 import type { Change, ManagedObject, Observation } from './managed-object.ts'
+import type { End, Facts, Failure, Settings, Step } from './step.ts'
 
 const startMs = Date.parse('2026-11-27T06:00:00Z')
 

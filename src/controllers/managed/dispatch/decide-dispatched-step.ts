@@ -1,8 +1,8 @@
 /** The steps of the sequence that only exist for operations that are dispatched to workers. */
 import { annotations, createTimesOf, isCreationIncomplete, nextMark, requestTokenOf } from '../annotations.ts'
-import type { End, Facts, Settings, Step } from '../decide-step.ts'
 import { hasDetails } from '../has-details.ts'
 import type { ManagedObject } from '../managed-object.ts'
+import type { End, Facts, Settings, Step } from '../step.ts'
 import type { OperationKind } from './operation.ts'
 
 /** How often a creation that had no effect is repeated, and how long after its end the first time: doubling. */
@@ -27,7 +27,7 @@ export function isNotBegun({ object, operation }: Facts): boolean {
  * What follows from an operation of the resource: nothing is started while one is active, and its result is recorded once. Undefined if the sequence
  * continues as it does without one.
  */
-export function decideOfOperation(facts: Facts, nowMs: number): Step | undefined {
+export function decideAfterOperation(facts: Facts, nowMs: number): Step | undefined {
   const { operation: state, object, done } = facts
   if (!state) return undefined
   const { operation, outcome, isHandled } = state

@@ -7,7 +7,7 @@ import type { ExternalRequest, ManagedOptions } from '../managed-options.ts'
 import { observeStack } from './observe-stack.ts'
 import { OwnedStacks } from './owned-stacks.ts'
 import { digestOf, hasWanted, plainSpec, specOver, stackAnnotations } from './stack-marks.ts'
-import { foreignStack, orphanStack, ownershipOf, suspendStack, takeStack } from './stack-ownership.ts'
+import { adoptStack, foreignStack, orphanStack, ownershipOf, suspendStack } from './stack-ownership.ts'
 import { activeRun, outputsOf } from './stack-reads.ts'
 
 /** What an observation passes on to the update and the deletion. */
@@ -74,7 +74,7 @@ export function dispatchToStack<Body extends ManagedBody>(
         return { exists: false }
       }
       const isSuspended = stack.metadata.annotations?.[stackAnnotations.suspended] !== undefined
-      if (isSuspended || ownership === 'orphaned') stack = await takeStack(client, stack, object, signal)
+      if (isSuspended || ownership === 'orphaned') stack = await adoptStack(client, stack, object, signal)
       stacks.remember(stack, object)
       const wanted = object.metadata.deletionTimestamp ? undefined : await wantedFor(request)
       const { ready, problem, run } = observeStack(stack, await activeRun(client, stack, signal))

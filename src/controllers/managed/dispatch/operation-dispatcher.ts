@@ -9,7 +9,7 @@ import type { DispatchOptions } from './dispatch-options.ts'
 import type { Operation, OperationKind, OperationVariables } from './operation.ts'
 import { OwnedStacks } from './owned-stacks.ts'
 import { plainSpec, stackAnnotations } from './stack-marks.ts'
-import { foreignStack, ownershipOf, suspendStack, takeStack } from './stack-ownership.ts'
+import { adoptStack, foreignStack, ownershipOf, suspendStack } from './stack-ownership.ts'
 import { outputsOf } from './stack-reads.ts'
 
 /** What is known of the operations of a resource; `change` is what a successful one returned. */
@@ -100,7 +100,7 @@ export class OperationDispatcher<Body extends ManagedBody> {
     if (ownershipOf(stack, object) !== 'own') throw foreignStack(stack, object)
     this.#stacks.remember(stack, object)
     const isPaused = stack.metadata.annotations?.[stackAnnotations.suspended] !== undefined
-    return isPaused ? await takeStack(client, stack, object, signal) : stack
+    return isPaused ? await adoptStack(client, stack, object, signal) : stack
   }
 
   async #stateOf(stack: Stack, request: ExternalRequest<Body>): Promise<ReadOperation> {

@@ -1,8 +1,8 @@
 /** A managed resource whose operations are dispatched to a Stack and Runs in memory, for transcripts. */
 import type { Run, Stack } from '../../../api/index.ts'
 import { annotations } from '../annotations.ts'
-import type { End, Facts, Step } from '../decide-step.ts'
 import { SequencePlayer } from '../sequence.testing.ts'
+import type { End, Facts, Step } from '../step.ts'
 import { decideOperation } from './decide-operation.ts'
 import type { Operation, OperationKind } from './operation.ts'
 import { stackAnnotations } from './stack-marks.ts'

@@ -44,7 +44,7 @@ export async function orphanStack(client: Client, stack: Stack, object: KubeObje
 }
 
 /** Resumes a Stack that this controller has suspended, and takes one back that an earlier resource of this name left behind. */
-export async function takeStack(client: Client, stack: Stack, object: KubeObject<unknown>, signal: AbortSignal): Promise<Stack> {
+export async function adoptStack(client: Client, stack: Stack, object: KubeObject<unknown>, signal: AbortSignal): Promise<Stack> {
   const { metadata, spec } = stack
   const { [stackAnnotations.suspended]: reason, [stackAnnotations.orphanedFrom]: _o, ...annotations } = metadata.annotations ?? {}
   const others = (metadata.ownerReferences ?? []).filter(({ uid }) => uid !== object.metadata.uid)

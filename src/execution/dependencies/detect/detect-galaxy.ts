@@ -105,9 +105,16 @@ function kindOf(name: string, type: unknown, path: string): CollectionKind {
   return /\.tar\.gz$/.test(name) ? 'file' : 'galaxy'
 }
 
-function checkRole({ name, src, version, checksum }: Entry, path: string): void {
+/** An archive has no checksum here, and its `version` selects nothing: a role comes from a Galaxy server or a repository. */
+function checkRole({ name, src, scm, version, checksum }: Entry, path: string): void {
   const what = `role ${String(name ?? src)}`
-  if (typeof (src ?? name) !== 'string') throw invalid(`${path}: a role has neither name nor src`)
+  const location = src ?? name
+  if (typeof location !== 'string') throw invalid(`${path}: a role has neither name nor src`)
+  const isRepository = scm !== undefined || /^(git|hg)\+/.test(location) || /^https?:\/\/github\.com\/(?!.*\.tar\.gz$)/.test(location)
+  if (!isRepository && !/^[\w-]+\.[\w-]+$/.test(location))
+    throw invalid(
+      `${path}: ${what} comes from ${location}, which no version fixes; use its repository (src: "git+https://…", with version), or put the role into roles/ of the source`,
+    )
   if (checksum !== undefined) throw invalid(`${path}: ${what} cannot have a checksum; its version can be a commit`)
   requireExact(version, true, what, path)
 }

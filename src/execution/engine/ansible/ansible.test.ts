@@ -312,6 +312,10 @@ roles:
     ],
     ['collections: [acme.tools]', /"acme.tools" has no version/],
     ['collections: [{ name: "https://example.com/acme-tools-1.0.0.tar.gz" }]', /requires a checksum/],
+    [
+      'roles: [{ name: web, src: "https://example.com/web-1.0.0.tar.gz", version: 1.0.0 }]',
+      /role web comes from https:.*, which no version fixes; use its repository/,
+    ],
   ] as const) {
     await harness.write({ 'requirements.yml': text })
     const context = await harness.nextRun()

@@ -1,4 +1,4 @@
-import { delimiter, join } from 'node:path'
+import { delimiter, join, relative } from 'node:path'
 import type { EngineContext } from '../engine.ts'
 import { EngineError } from '../engine-error.ts'
 import { callbackPlugin } from './callback-plugin.ts'
@@ -58,11 +58,7 @@ export async function writeRunFiles(context: EngineContext, plugin: string): Pro
     await files.write(paths.becomePassword, secretOf('spec.ansible.become.passwordSecretRef'))
     args.push(`--become-password-file=${paths.becomePassword}`)
   }
-  if (hostKeyChecking) {
-    // Never the file of the user of the worker.
-    await files.write(paths.knownHosts, knownHosts === undefined ? '' : `${knownHosts.trimEnd()}\n`)
-    args.push(`--ssh-common-args=-o StrictHostKeyChecking=yes -o UserKnownHostsFile=${paths.knownHosts}`)
-  }
+  if (hostKeyChecking) await files.write(paths.knownHosts, knownHosts === undefined ? '' : `${knownHosts.trimEnd()}\n`)
   if (become?.enabled) args.push('--become')
   if (become?.user !== undefined) args.push(`--become-user=${become.user}`)
   if (become?.method !== undefined) args.push(`--become-method=${become.method}`)
@@ -92,10 +88,23 @@ export function commandEnv(context: EngineContext, plugin: string, content: Read
     ANSIBLE_CALLBACK_PLUGINS: merged(inputsOf(context).callbacks, env.ANSIBLE_CALLBACK_PLUGINS),
     ANSIBLE_CALLBACKS_ENABLED: [plugin, ...callbacks].join(','),
     ANSIBLE_HOST_KEY_CHECKING: hostKeyChecking ? 'True' : 'False',
+    // Relative to the directory of ansible-playbook: the path of a socket has less than 108 bytes, and that of the HOME of a Run alone can have them.
+    ANSIBLE_SSH_CONTROL_PATH:
+      env.ANSIBLE_SSH_CONTROL_PATH ?? join(relative(context.directory, context.scratch).replaceAll('%', '%%%%'), '%%C'),
+    ANSIBLE_SSH_ARGS: sshArgs(hostKeyChecking ? inputsOf(context).knownHosts : undefined, env.ANSIBLE_SSH_ARGS),
     ANSIBLE_RETRY_FILES_ENABLED: 'False',
     ANSIBLE_NOCOLOR: '1',
     ANSIBLE_NOCOWS: '1',
     PYTHONDONTWRITEBYTECODE: '1',
     PYTHONUNBUFFERED: '1',
   }
+}
+
+/**
+ * Which keys of hosts are accepted: never by the files of the machine or of its user. The first value of an option counts for ssh, and these arguments
+ * come before `ansible_ssh_common_args` and `ansible_ssh_extra_args`.
+ */
+function sshArgs(knownHosts: string | undefined, own = '-C -o ControlMaster=auto -o ControlPersist=60s'): string {
+  const file = knownHosts === undefined ? '/dev/null' : `"${knownHosts.replaceAll('%', '%%')}"`
+  return `-o StrictHostKeyChecking=${knownHosts === undefined ? 'no' : 'yes'} -o 'UserKnownHostsFile=${file}' -o GlobalKnownHostsFile=/dev/null ${own}`
 }
