@@ -21,6 +21,8 @@ test('a creation is incomplete while its pending mark is the newest', () => {
   equal(incomplete('2026-11-27T06:00:00Z', undefined, '2026-11-27T06:00:00Z'), false)
   ok(incomplete('2026-11-27T06:00:02Z', '2026-11-27T06:00:00Z', '2026-11-27T06:00:01Z'))
   equal(incomplete('yesterday'), false)
+  // A result of a time that no mark can follow hides nothing.
+  ok(incomplete('2026-11-27T06:00:00Z', '+275760-09-13T00:00:00.000Z', '9999-12-31T23:59:59.999Z'))
 })
 
 test('a mark is newer than every earlier one, also within a millisecond and when the clock went back', () => {

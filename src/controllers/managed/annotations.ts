@@ -33,16 +33,21 @@ export function requestTokenOf({ metadata }: Annotated): string | undefined {
 
 export type CreateTimes = { readonly pendingMs: number; readonly succeededMs: number; readonly failedMs: number }
 
+/** The last instant that a Date can hold: an annotation may be of any time. */
+const latestDateMs = 8.64e15
+/** A result with a later time is ignored: no pending mark could be newer, and no creation be seen as incomplete. */
+const latestResultMs = Date.UTC(9000, 0)
+
 /** When a creation was last marked; negative infinity for never, or for text that is not a time. */
 export function createTimesOf({ metadata }: Annotated): CreateTimes {
-  const timeOf = (name: string) => {
+  const timeOf = (name: string, latestMs: number) => {
     const ms = Date.parse(metadata.annotations?.[name] ?? '')
-    return Number.isNaN(ms) ? Number.NEGATIVE_INFINITY : ms
+    return ms <= latestMs ? ms : Number.NEGATIVE_INFINITY
   }
   return {
-    pendingMs: timeOf(annotations.createPending),
-    succeededMs: timeOf(annotations.createSucceeded),
-    failedMs: timeOf(annotations.createFailed),
+    pendingMs: timeOf(annotations.createPending, latestDateMs),
+    succeededMs: timeOf(annotations.createSucceeded, latestResultMs),
+    failedMs: timeOf(annotations.createFailed, latestResultMs),
   }
 }
 
@@ -50,9 +55,6 @@ export function createTimesOf({ metadata }: Annotated): CreateTimes {
 export function isCreationIncomplete(times: CreateTimes): boolean {
   return times.pendingMs > Math.max(times.succeededMs, times.failedMs)
 }
-
-/** The last instant that a Date can hold: an annotation may be of any time. */
-const latestDateMs = 8.64e15
 
 /** The time to write for a mark: later than every earlier one, also when the clock went back or writers' clocks differ. */
 export function nextMark({ pendingMs, succeededMs, failedMs }: CreateTimes, nowMs: number): string {

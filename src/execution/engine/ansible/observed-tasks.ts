@@ -4,6 +4,8 @@ import { parseJson } from './json-line.ts'
 /** Of changes and failures of one command: a playbook can have any number. */
 const maxListed = 10_000
 const maxNamed = 3
+/** More than the most `forks` allow. */
+const maxRunning = 300
 
 export type TaskOnHost = { readonly host: string; readonly task: string }
 export type TaskFailure = TaskOnHost & { readonly reason: string; readonly isUnreachable: boolean }
@@ -55,7 +57,7 @@ export class ObservedTasks {
         this.#current = task
         return this.#progress()
       case 'running':
-        this.#running.set(host, task)
+        if (this.#running.size < maxRunning) this.#running.set(host, task)
         return this.#progress()
       case 'ok':
       case 'skipped':
