@@ -5,8 +5,8 @@ import type { Write } from './write-queue.ts'
 /** The newest version of an object that is not on disk yet. `sinceMs` is when the first version since the stored one was acknowledged. */
 export type UnsavedEntry = { readonly table: Table; readonly sinceMs: number; entry: StoredEntry }
 
-/** A revision up to which a table may be written without the disk; 0 removes the reservation. */
-export type Reservation = readonly [table: Table, revision: number]
+/** A revision up to which a table may be written without the disk, or which the clock of this server may show; 0 removes the reservation. */
+export type Reservation = readonly [of: { readonly name: string }, revision: number]
 
 /** What the storage thread is writing. */
 export type Commit = {
@@ -31,7 +31,7 @@ export class DeferredWrites {
   /** By row id, the oldest first. */
   readonly #unsaved = new Map<number, UnsavedEntry>()
   /** On disk. */
-  readonly #reserved = new Map<Table, number>()
+  readonly #reserved = new Map<string, number>()
 
   constructor(maxAgeMs: number) {
     this.#maxAgeMs = maxAgeMs
@@ -101,12 +101,12 @@ export class DeferredWrites {
 
   /** These reservations are on disk. */
   reserve(reservations: readonly Reservation[]): void {
-    for (const [table, revision] of reservations) this.#reserved.set(table, revision)
+    for (const [{ name }, revision] of reservations) this.#reserved.set(name, revision)
   }
 
   /** What removes every reservation from the disk, in the commit that saves what is unsaved. */
   release(): Reservation[] {
-    return [...this.#reserved.keys()].map(table => [table, 0])
+    return [...this.#reserved.keys()].map(name => [{ name }, 0])
   }
 
   #add(table: Table, entry: StoredEntry, sinceMs: number): void {
@@ -116,7 +116,7 @@ export class DeferredWrites {
   }
 
   #isReserved(table: Table, revision: number): boolean {
-    return revision <= (this.#reserved.get(table) ?? 0)
+    return revision <= (this.#reserved.get(table.name) ?? 0)
   }
 
   #isDue({ sinceMs }: UnsavedEntry, nowMs: number): boolean {

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { KubeObject } from '../../object/index.ts'
 import { checkNotMissing } from './check-not-missing.ts'
+import { ClusterClock, clockName } from './cluster-clock.ts'
 import { toCommitBatch } from './columns.ts'
 import { type Commit, DeferredWrites, type Reservation, type UnsavedEntry } from './deferred-writes.ts'
 import { encryptionConfigPath } from './encryption-config.ts'
@@ -47,6 +48,7 @@ export class Store {
   readonly #deferred: DeferredWrites
   /** Tables whose newest changes before this start may be lost. */
   readonly #interrupted = new Set<Table>()
+  readonly #clock = new ClusterClock()
   #commit: Commit | undefined
   #saving: NodeJS.Timeout | undefined
   #isFlushScheduled = false
@@ -107,6 +109,28 @@ export class Store {
   /** The newest revision assigned to a write, durable or not: every later write gets a higher one. */
   get newestRevision(): number {
     return this.#newestRevision
+  }
+
+  /**
+   * Raises the clock to a revision that another server has assigned: later writes get higher ones, and {@link revision} is at least `seen` once it
+   * has resolved, so that what a list or watch shows at `seen` is complete. Undefined if that is so already.
+   * @throws {StatusError} BadRequest if `seen` is more than 60 s ahead of this server's clock.
+   */
+  raise(seen: number): Promise<void> | undefined {
+    if (seen <= this.#visibleRevision) return undefined
+    if (this.#failure) throw restartError(this.#failure)
+    const reserved = this.#clock.reserve(seen, this.#nowMs())
+    this.#newestRevision = Math.max(this.#newestRevision, seen)
+    const pending = this.#writes.last?.durable.catch(() => undefined)
+    if (!reserved && !pending) {
+      this.#visibleRevision = seen
+      this.#scheduleFlush()
+      return undefined
+    }
+    this.#scheduleFlush()
+    return Promise.all([reserved, pending]).then(() => {
+      this.#visibleRevision = Math.max(this.#visibleRevision, seen)
+    })
   }
 
   /** Why nothing can be written any more, if so. Only opening the store again helps. */
@@ -284,7 +308,7 @@ export class Store {
 
   // Waits for the end of this event-loop iteration: all writes that arrived together share a commit.
   #scheduleFlush(): void {
-    if (this.#isFlushScheduled || this.#commit || !this.#writes.hasQueued) return
+    if (this.#isFlushScheduled || this.#commit || !(this.#writes.hasQueued || this.#clock.isDue)) return
     this.#isFlushScheduled = true
     setImmediate(() => {
       this.#isFlushScheduled = false
@@ -305,12 +329,13 @@ export class Store {
   #flushToDisk(): boolean {
     const { queued } = this.#writes
     const nowMs = performance.now()
-    if (!this.#deferred.hasDue(nowMs) && !queued.some(write => !this.#deferred.mayApply(write))) return false
+    if (!this.#clock.isDue && !this.#deferred.hasDue(nowMs) && !queued.some(write => !this.#deferred.mayApply(write))) return false
     const revisionAfterMs = (ms: number) => {
       const fromMs = Math.max(this.#nowMs(), readRevision(this.#newestRevision).atMs)
       return nextRevision(0, fromMs + ms, this.#partition)
     }
-    void this.#startCommit(this.#deferred.takeDue(nowMs, maxSavedPerCommit), this.#deferred.newReservations(queued, revisionAfterMs))
+    const reservations = [...this.#deferred.newReservations(queued, revisionAfterMs), ...this.#clock.takeReservations()]
+    void this.#startCommit(this.#deferred.takeDue(nowMs, maxSavedPerCommit), reservations)
     return true
   }
 
@@ -324,6 +349,10 @@ export class Store {
 
   #finishLoading({ reservations, report }: ReadyMessage): void {
     for (const [resource, revision] of reservations) {
+      if (resource === clockName) {
+        this.#clock.restore(revision)
+        continue
+      }
       const table = this.table(resource)
       this.#interrupted.add(table)
       this.#deferred.reserve([[table, revision]])
@@ -339,7 +368,8 @@ export class Store {
     this.#commit = undefined
     this.#stats.lastCommitMs = durationMs
     this.#stats.commits++
-    this.#deferred.reserve(reservations)
+    this.#deferred.reserve(reservations.filter(([{ name }]) => name !== clockName))
+    this.#clock.committed(reservations)
     const batch = this.#writes.endBatch()
     // First: a version that was deferred before must not be written over a later one.
     this.#deferred.complete(batch, performance.now())
@@ -362,7 +392,7 @@ export class Store {
       else events.set(table, [event])
       this.#writes.complete(write)
     }
-    this.#visibleRevision = batch.at(-1)!.last.revision
+    this.#visibleRevision = Math.max(this.#visibleRevision, batch.at(-1)!.last.revision)
     this.#stats.writes += batch.length
     for (const [table, ofTable] of events) {
       for (const listener of this.#commitListeners) this.#notify(() => listener(table, ofTable))
@@ -386,6 +416,7 @@ export class Store {
     this.#commit = undefined
     this.#deferred.giveBack(saved)
     this.#stats.failedWrites += this.#writes.failBatch(() => commitError(errcode, message))
+    this.#clock.failed(commitError(errcode, message))
     ended.resolve()
     this.#scheduleFlush()
   }
@@ -395,6 +426,7 @@ export class Store {
     this.#failure = reason
     this.#log(`storage: ${reason}`)
     this.#writes.failAll(() => restartError(reason))
+    this.#clock.failed(restartError(reason))
     this.#commit?.ended.resolve()
   }
 }

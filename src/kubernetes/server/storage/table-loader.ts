@@ -1,4 +1,5 @@
 import type { KubeObject } from '../../object/index.ts'
+import { clockName } from './cluster-clock.ts'
 import { rowAt } from './columns.ts'
 import { CorruptionReport } from './corruption-report.ts'
 import type { ReadyMessage, RowsBatch } from './protocol.ts'
@@ -48,7 +49,7 @@ export class TableLoader {
   finish({ floor, revisions, reservations, report }: ReadyMessage): CorruptionReport {
     this.#newestRevision = Math.max(this.#newestRevision, floor)
     for (const [resource, revision] of [...revisions, ...reservations]) {
-      this.#tableOf(resource).setFloor(Math.max(revision, floor))
+      if (resource !== clockName) this.#tableOf(resource).setFloor(Math.max(revision, floor))
       this.#newestRevision = Math.max(this.#newestRevision, revision)
     }
     for (const corruption of report.corruptions) this.#corruption.add(corruption)
