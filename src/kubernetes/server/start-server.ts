@@ -9,6 +9,8 @@ import {
   Authorization,
   type AuthorizerPlugin,
   type DeletionPlugin,
+  FrontProxy,
+  type FrontProxyOptions,
   type IssueTokenOptions,
   kubeconfigText,
   NodeAuthorizer,
@@ -62,6 +64,8 @@ export type ServerOptions = {
   unixSocket?: string
   /** 0 to 63, part of every resource version. Default 0. */
   partition?: number
+  /** Proxies that authenticate users and name them in headers, such as the gateway. Default: none. */
+  frontProxy?: FrontProxyOptions | undefined
   /** Default: silent. */
   log?: Log
   /** Additional routes on the TLS listener. */
@@ -160,6 +164,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     const authorization = new Authorization(rbac, new NodeAuthorizer(store), options.authorize)
     const nodes = nodeRestriction(store)
     const quotas = new Quotas(store)
+    const frontProxy = options.frontProxy && new FrontProxy(options.frontProxy)
     const services: Services = { store, registry, quotas, watches, pages: new PagedLists(), maxWatchBufferBytes }
     const serviceAccounts = new ServiceAccountTokens(
       store,
@@ -235,6 +240,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       services,
       discovery: new Discovery(registry),
       tokens,
+      frontProxy,
       authorize: authorization.authorize,
       reviews: new Reviews({ store, authorization, tokens, serviceAccounts }),
       kubelets: new KubeletProxy({ store, credentials: () => readKubeletClient(pkiDir, store.nowMs), streams: new StreamLimiter() }),
@@ -254,7 +260,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     const handler = makeHandler(handlerOptions)
     listener = makeListener({
       connections: limiter,
-      tls: certificates,
+      tls: frontProxy ? { ...certificates, ca: [certificates.ca, frontProxy.caCertificate] } : certificates,
       handler,
       upgrades: { accept: mayUpgrade, serve: (...request) => upgradeConnection(handlerOptions, ...request) },
       nodeHttpPrefixes: allMounts.map(mount => mount.prefix),

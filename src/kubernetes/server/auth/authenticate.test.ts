@@ -34,12 +34,12 @@ test('a client certificate authenticates its user until it expires, on an open c
     socket.destroy()
     server.close()
   })
-  const who = (atMs: number) => authenticate({ headers: {}, socket }, tokens, atMs)
+  const who = (atMs: number) => authenticate({ headers: {}, socket }, { tokens }, atMs)
   assert.deepEqual(who(nowMs), { ...(who(nowMs) as object), user: { name: 'sailor', groups: ['crew', 'deck', 'system:authenticated'] } })
   assert.equal(who(nowMs + hourMs + 1_000), 'wrong')
   // A token takes precedence over the certificate, even if it is invalid.
-  assert.equal(authenticate({ headers: { authorization: 'Bearer none' }, socket }, tokens, nowMs), 'wrong')
-  assert.equal(authenticate({ headers: { authorization: 'Basic YTpi' }, socket }, tokens, nowMs), 'wrong')
+  assert.equal(authenticate({ headers: { authorization: 'Bearer none' }, socket }, { tokens }, nowMs), 'wrong')
+  assert.equal(authenticate({ headers: { authorization: 'Basic YTpi' }, socket }, { tokens }, nowMs), 'wrong')
 })
 
 test('an issued token expires, on a connection that used it too', async t => {
@@ -53,7 +53,7 @@ test('an issued token expires, on a connection that used it too', async t => {
   const nowMs = Date.now()
   const authorization = `Bearer ${tokens.issue({ name: 'a', groups: [], ttlMs: 60_000 }, nowMs)}`
   const request = { headers: { authorization }, socket: {} as TLSSocket }
-  assert.notEqual(authenticate(request, tokens, nowMs), 'wrong')
-  assert.notEqual(authenticate(request, tokens, nowMs + 59_000), 'wrong')
-  assert.equal(authenticate(request, tokens, nowMs + 62_000), 'wrong')
+  assert.notEqual(authenticate(request, { tokens }, nowMs), 'wrong')
+  assert.notEqual(authenticate(request, { tokens }, nowMs + 59_000), 'wrong')
+  assert.equal(authenticate(request, { tokens }, nowMs + 62_000), 'wrong')
 })

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
+import type { FrontProxy } from './front-proxy.ts'
 import { isLive, type Tokens, type VerifiedToken } from './tokens.ts'
 import { authenticatedUser, type User } from './user.ts'
 
@@ -13,14 +14,22 @@ const byCertificate = new WeakMap<object, { user: User; expiresMs: number } | 'n
 // The verified token of the last request on a connection: clients send the same one with every request.
 const byConnection = new WeakMap<object, VerifiedToken & { authorization: string }>()
 
-/** Authenticates a request by its bearer token, or else by the client certificate of its connection. */
+/** What requests are authenticated by. */
+export type Authenticators = { readonly tokens: Tokens; readonly frontProxy?: FrontProxy | undefined }
+
+/** Authenticates a request by what a trusted proxy says, by its bearer token, or else by the client certificate of its connection. */
 export function authenticate(
   request: { readonly headers: IncomingHttpHeaders; readonly socket: Socket },
-  tokens: Tokens,
+  { tokens, frontProxy }: Authenticators,
   nowMs: number,
 ): Authentication {
   const { authorization } = request.headers
   const { socket } = request
+  if (frontProxy?.isOwn(socket as TLSSocket)) {
+    // Never as a user of its own: a request that a proxy passes on without its user would have the rights of the proxy.
+    const user = frontProxy.isProxy(socket as TLSSocket, nowMs) ? frontProxy.userOf(request.headers) : undefined
+    return user ? { user } : 'wrong'
+  }
   if (authorization !== undefined) {
     const last = byConnection.get(socket)
     if (last !== undefined && last.authorization === authorization && last.expiresMs > nowMs && isLive(last)) return last

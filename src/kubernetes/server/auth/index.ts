@@ -3,9 +3,10 @@
  * In: headers, client certificates, the keys of the data directory. Out: users, tokens, certificates, a kubeconfig.
  * Anonymous requests are rejected except for health and version. No message contains a secret (invariant 9).
  */
-export { type Authentication, authenticate } from './authenticate.ts'
+export { type Authentication, type Authenticators, authenticate } from './authenticate.ts'
 export { Authorization, type AuthorizationReview } from './authorization.ts'
 export { issueClientCertificate, readCertificates, type ServingCertificates } from './certificates.ts'
+export { FrontProxy, type FrontProxyOptions } from './front-proxy.ts'
 export { kubeconfigText } from './kubeconfig.ts'
 export { issueKubeletCertificates, type KubeletCertificates, readKubeletClient } from './kubelet-certificates.ts'
 export { NodeAuthorizer, nodeRestriction } from './node/index.ts'

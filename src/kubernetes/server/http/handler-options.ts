@@ -1,6 +1,6 @@
 import type { ConnectionLimiter } from '../../util/index.ts'
 import type { Auditor } from '../audit/index.ts'
-import type { AdmissionPlugin, Authorizer, DeletionPlugin, OpenIdDocument, Tokens, User } from '../auth/index.ts'
+import type { AdmissionPlugin, Authorizer, DeletionPlugin, FrontProxy, OpenIdDocument, Tokens, User } from '../auth/index.ts'
 import type { Discovery } from '../discovery/index.ts'
 import type { Fairness } from '../fairness/index.ts'
 import type { KubeletProxy } from '../kubelet/index.ts'
@@ -15,6 +15,7 @@ export type HandlerOptions = {
   services: Services
   discovery: Discovery
   tokens: Tokens
+  frontProxy: FrontProxy | undefined
   authorize: Authorizer
   reviews: Reviews
   kubelets: KubeletProxy

@@ -29,7 +29,7 @@ export function makeHandler(options: HandlerOptions): Handler {
 }
 
 function dispatch(options: HandlerOptions, request: HttpRequest, response: Reply): Promise<void> | undefined {
-  const { tokens, mounts, services } = options
+  const { mounts, services } = options
   const url = request.url ?? '/'
   if (url.length > maxUrlLength) {
     throw new StatusError('RequestURITooLong', `the URL must be at most ${maxUrlLength} characters, got ${url.length}`, { code: 414 })
@@ -37,7 +37,7 @@ function dispatch(options: HandlerOptions, request: HttpRequest, response: Reply
   const queryStart = url.indexOf('?')
   const path = queryStart < 0 ? url : url.slice(0, queryStart)
 
-  const authentication = authenticate(request, tokens, services.store.nowMs)
+  const authentication = authenticate(request, options, services.store.nowMs)
   const isAdmitted = typeof authentication === 'string' || options.connections.admit(request.socket, authentication.user.name)
   for (const mount of mounts) {
     if (!path.startsWith(mount.prefix)) continue
@@ -48,7 +48,7 @@ function dispatch(options: HandlerOptions, request: HttpRequest, response: Reply
     }
     if (user) audit(user)
     const reauthenticate = async () => {
-      const again = authenticate(request, tokens, services.store.nowMs)
+      const again = authenticate(request, options, services.store.nowMs)
       return typeof again === 'string' ? undefined : again.user
     }
     const serve = async () => {

@@ -10,8 +10,8 @@ import { type Http2, openHttp2 } from './http2.ts'
 import { SendBufferLimiter, type SendBufferLimits } from './send-buffer-limiter.ts'
 
 export type ListenerOptions = {
-  /** PEM. */
-  tls: { certificate: string; key: string; ca: string }
+  /** PEM; `ca`: whose client certificates are accepted. */
+  tls: { certificate: string; key: string; ca: string | string[] }
   handler: Handler
   /** Requests to upgrade a connection: which are considered, and what serves them. Default: none, they are served without an upgrade. */
   upgrades?: { accept: (request: IncomingMessage) => boolean; serve: (request: IncomingMessage, socket: Socket, head: Buffer) => void }

@@ -52,9 +52,9 @@ export function upgradeConnection(options: HandlerOptions, request: IncomingMess
 type Connection = { response: ServerResponse; socket: Socket; head: Buffer }
 
 async function upgrade(options: HandlerOptions, request: HttpRequest, { response, socket, head }: Connection): Promise<void> {
-  const { tokens, services, connections, fairness, auditor } = options
+  const { services, connections, fairness, auditor } = options
   const [path = '/', search = ''] = (request.url ?? '/').split(/\?(.*)/s)
-  const authentication = authenticate(request, tokens, services.store.nowMs)
+  const authentication = authenticate(request, options, services.store.nowMs)
   if (typeof authentication === 'string') throw new StatusError('Unauthorized', 'Unauthorized')
   const { user } = authentication
   if (!connections.admit(socket, user.name))
@@ -79,14 +79,15 @@ async function upgrade(options: HandlerOptions, request: HttpRequest, { response
 }
 
 function streamRequest(
-  { tokens, services, authorize }: HandlerOptions,
+  options: HandlerOptions,
   { route: { namespace, name }, query = new URLSearchParams(), user, request }: ResourceRequest,
   stream: PodStream,
   attributes: Attributes,
 ): StreamRequest {
   const { method = 'GET', headers } = request
+  const { services, authorize } = options
   const revalidate = () => {
-    const authentication = authenticate(request, tokens, services.store.nowMs)
+    const authentication = authenticate(request, options, services.store.nowMs)
     return typeof authentication !== 'string' && authorize({ ...attributes, user: authentication.user }) === true
   }
   return { namespace, name, stream, query, user: user.name, method, headers, revalidate }

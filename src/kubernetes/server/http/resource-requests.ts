@@ -125,9 +125,10 @@ function callerOf(options: HandlerOptions, request: HttpRequest, { verb, kind, n
 }
 
 /** Checks whether the credential of an open watch is still valid, and whether its user may still watch. */
-function watchRevalidation({ tokens, services, authorize }: HandlerOptions, request: HttpRequest, attributes: Attributes) {
+function watchRevalidation(options: HandlerOptions, request: HttpRequest, attributes: Attributes) {
+  const { services, authorize } = options
   return (scope: 'credential' | 'all'): boolean => {
-    const authentication = authenticate(request, tokens, services.store.nowMs)
+    const authentication = authenticate(request, options, services.store.nowMs)
     if (typeof authentication === 'string') return false
     return scope === 'credential' || authorize({ ...attributes, user: authentication.user }) === true
   }

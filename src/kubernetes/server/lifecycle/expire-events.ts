@@ -1,4 +1,5 @@
-import { parseEntry, readRevision, type Store } from '../storage/index.ts'
+import { readRevision } from '../../object/index.ts'
+import { parseEntry, type Store } from '../storage/index.ts'
 
 /** How long an Event is kept after its last write, as in kube-apiserver. */
 const eventTtlMs = 60 * 60_000

@@ -3,12 +3,13 @@ import {
   forbiddenField,
   invalidOptions,
   notFound,
+  parseRevision,
   type StatusCause,
   StatusError,
   unsupportedValue,
 } from '../../object/index.ts'
 import { type EntrySelection, select, selectAt, selectFrom } from '../registry/index.ts'
-import { parseRevision, type StoredEntry } from '../storage/index.ts'
+import type { StoredEntry } from '../storage/index.ts'
 import { finish, type ListMeta, listFrame, listItem, sendLarge } from '../wire/index.ts'
 import { type Call, keyOf, readCount, type Services, sendEntry } from './call.ts'
 import { keyAfter, readContinueToken, writeContinueToken } from './continue-token.ts'

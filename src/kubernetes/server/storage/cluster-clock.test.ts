@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { type TestContext, test } from 'node:test'
 import type { KubeObject } from '../../object/index.ts'
+import { nextRevision, readRevision, revisionEpochMs } from '../../object/index.ts'
 import { Store } from './index.ts'
-import { nextRevision, readRevision, revisionEpochMs } from './revision.ts'
 
 const startMs = revisionEpochMs + 1_000_000
 const thing = (name: string): KubeObject => ({

@@ -1,6 +1,5 @@
-import { badRequest } from '../../object/index.ts'
+import { badRequest, nextRevision, readRevision } from '../../object/index.ts'
 import type { Reservation } from './deferred-writes.ts'
-import { nextRevision, readRevision } from './revision.ts'
 
 /** How far a revision that another server assigned may be ahead of this server's clock. */
 const maxLeadMs = 60_000

@@ -11,7 +11,6 @@ export { type FieldReader, parseEntry, type StoredEntry, stringifyAsciiJson, uid
 export type { KeyRotation } from './protocol.ts'
 export { readObjects } from './read-objects.ts'
 export { type RestoredObject, type RestoreOptions, type RestoreSummary, restoreBackup } from './restore.ts'
-export { nextRevision, parseRevision, readRevision, revisionEpochMs } from './revision.ts'
 export { rotateKeyOfDataDirectory } from './rotate-key.ts'
 export { readIfExists, readOrCreate, syncPath, writeSecretFile } from './secret-file.ts'
 export { ServerStartError, type ServerStartErrorCode } from './start-error.ts'
