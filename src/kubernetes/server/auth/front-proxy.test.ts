@@ -71,7 +71,7 @@ test('a proxy acts as the user that it names, and no other client can name one',
   equal(((await reviewAs(admin, named)).user as { username: string }).username, 'root')
   equal(
     ((await reviewAs(undefined, { ...named, Authorization: `Bearer ${server.adminToken}` })).user as { username: string }).username,
-    'admin',
+    'oarlock:admin',
   )
   equal((await reviewAs(undefined, named)).status, 401)
 })
