@@ -73,7 +73,7 @@ export async function startTestServer(options: Partial<ServerOptions> = {}): Pro
   }
 }
 
-async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   let rest = ''
   const decoder = new TextDecoder()
   for await (const chunk of chunks) {

@@ -40,6 +40,8 @@ export type ResourceRequest = {
   readonly query: URLSearchParams | undefined
   readonly user: User
   readonly request: HttpRequest
+  /** Of a gateway's watch. */
+  readonly watchId?: string | undefined
 }
 
 /** An authenticated request for any other path. */

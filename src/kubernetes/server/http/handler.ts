@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { TLSSocket } from 'node:tls'
 import { StatusError } from '../../object/index.ts'
 import { networkOf } from '../../util/index.ts'
 import { authenticate, type User } from '../auth/index.ts'
@@ -6,6 +7,7 @@ import { type Reply, sendError } from '../wire/index.ts'
 import { beginAudit } from './begin-audit.ts'
 import type { HandlerOptions } from './handler-options.ts'
 import type { Handler, HttpRequest } from './handler-types.ts'
+import { progressPath, raiseToSeen, serveProgress, watchIdOf } from './partition-protocol.ts'
 import { serveAnonymousPath, servePath } from './path-requests.ts'
 import { serveResource } from './resource-requests.ts'
 import { readRoute } from './route.ts'
@@ -29,6 +31,13 @@ export function makeHandler(options: HandlerOptions): Handler {
 }
 
 function dispatch(options: HandlerOptions, request: HttpRequest, response: Reply): Promise<void> | undefined {
+  if (!options.frontProxy?.isProxy(request.socket as TLSSocket, options.services.store.nowMs))
+    return serve(options, request, response, false)
+  const raised = raiseToSeen(options.services, request)
+  return raised ? raised.then(() => serve(options, request, response, true)) : serve(options, request, response, true)
+}
+
+function serve(options: HandlerOptions, request: HttpRequest, response: Reply, isProxied: boolean): Promise<void> | undefined {
   const { mounts, services } = options
   const url = request.url ?? '/'
   if (url.length > maxUrlLength) {
@@ -61,6 +70,7 @@ function dispatch(options: HandlerOptions, request: HttpRequest, response: Reply
   }
   const route = readRoute(path)
   const query = queryStart < 0 ? undefined : new URLSearchParams(url.slice(queryStart + 1))
+  if (isProxied && path === progressPath) return serveProgress(options.services, query, response)
   if (route.type === 'path' && serveAnonymousPath(options, route.path, query, request, response)) return undefined
   if (typeof authentication === 'string') throw new StatusError('Unauthorized', 'Unauthorized')
   if (!isAdmitted) throw tooManyConnections()
@@ -68,9 +78,9 @@ function dispatch(options: HandlerOptions, request: HttpRequest, response: Reply
   const { user } = authentication
   if (options.auditor) beginAudit(options.auditor, { request, path, query, user, route }, response)
   if (route.type === 'path') return servePath(options, { path: route.path, query, user, request }, response)
-  const resourceRequest = { route, query, user, request }
-  const serve = () => serveResource(options, resourceRequest, response)
-  return withRequestMetrics(options.requestMetrics, services.registry, resourceRequest, response, serve)
+  const resourceRequest = { route, query, user, request, watchId: isProxied ? watchIdOf(request) : undefined }
+  const serveIt = () => serveResource(options, resourceRequest, response)
+  return withRequestMetrics(options.requestMetrics, services.registry, resourceRequest, response, serveIt)
 }
 
 const tooManyConnections = () =>

@@ -96,7 +96,7 @@ async function readCall(
   attributes: Attributes,
   response: Reply,
 ): Promise<Call> {
-  const { query, request } = resourceRequest
+  const { query, request, watchId } = resourceRequest
   const { headers } = request
   const as = negotiate(headers.accept, query?.get('includeObject') ?? undefined)
   checkForm(target, as)
@@ -106,7 +106,7 @@ async function readCall(
     target,
     input: { query, userAgent: headers['user-agent'], ...sent },
     caller: callerOf(options, request, target, attributes),
-    output: { response, as, acceptEncoding: headers['accept-encoding'] as string | undefined },
+    output: { response, as, watchId, acceptEncoding: headers['accept-encoding'] as string | undefined },
   }
 }
 

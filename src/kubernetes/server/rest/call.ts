@@ -62,6 +62,8 @@ export type CallOutput = {
   readonly response: Reply
   readonly as: Representation
   readonly acceptEncoding: string | undefined
+  /** Of a gateway's watch, whose lines have their resource version in front. */
+  readonly watchId?: string | undefined
 }
 
 /** One request for a resource: routed, authenticated and authorized. */

@@ -25,6 +25,7 @@ const maxLongPauseMs = 4
  */
 export class WatchManager {
   readonly #byTable = new Map<Table, TableWatchers>()
+  readonly #byId = new Map<string, Watcher>()
   readonly #store: Store
   readonly #checkEveryMs: number
   readonly #timer: NodeJS.Timeout
@@ -65,8 +66,17 @@ export class WatchManager {
     watcher.nextBookmarkMs = nowMs + bookmarkEveryMs * (0.5 + Math.random())
     watcher.nextCheckMs = nowMs + this.#checkEveryMs * (0.5 + Math.random() / 2)
     watchers.add(watcher)
+    if (options.id !== undefined) this.#byId.set(options.id, watcher)
     this.#size++
     return watcher
+  }
+
+  /** The watch with this id gets a bookmark of the current revision, after every event up to it: now, or when these are delivered. */
+  requestBookmark(id: string): void {
+    const watcher = this.#byId.get(id)
+    if (!watcher) return
+    watcher.requestedRevision = this.#store.revision
+    if (this.#byTable.get(watcher.table)?.isIdle) this.#bookmark(watcher, this.#store.revision, performance.now())
   }
 
   /** Delivers pending events, then ends all watches with a clean end of stream. */
@@ -81,6 +91,7 @@ export class WatchManager {
     const watchers = this.#byTable.get(table)
     if (!watchers) return
     watchers.remove(watcher)
+    if (watcher.id !== undefined && this.#byId.get(watcher.id) === watcher) this.#byId.delete(watcher.id)
     this.#size--
     if (watchers.size > 0) return
     watchers.release()
@@ -153,7 +164,10 @@ export class WatchManager {
   }
 
   #bookmark(watcher: Watcher, revision: number, nowMs: number): void {
-    if (watcher.nextBookmarkMs > nowMs) return
+    const { requestedRevision } = watcher
+    if (requestedRevision !== undefined ? revision < requestedRevision : watcher.nextBookmarkMs > nowMs) return
+    if (!watcher.wantsBookmarks && requestedRevision !== undefined) return
+    watcher.requestedRevision = undefined
     watcher.nextBookmarkMs = nowMs + bookmarkEveryMs
     if (watcher.wantsBookmarks) watcher.bookmark(revision)
   }

@@ -16,6 +16,8 @@ export type WatcherOptions = {
   /** With more unsent bytes than this, the watcher is disconnected; its client resumes from its last revision (invariant 10). */
   maxBufferedBytes: number
   onClose: (watcher: Watcher) => void
+  /** Of a gateway's watch: each line begins with its revision, see `http/partition-protocol.ts`. Default: an ordinary watch. */
+  id?: string | undefined
 }
 
 /**
@@ -38,6 +40,8 @@ export class Watcher {
   skippedEvents = 0
   deadlineMs = Number.POSITIVE_INFINITY
   nextBookmarkMs = Number.POSITIVE_INFINITY
+  /** Its gateway waits for a bookmark of at least this revision. */
+  requestedRevision: number | undefined
   nextCheckMs = Number.POSITIVE_INFINITY
 
   constructor(options: WatcherOptions) {
@@ -49,8 +53,16 @@ export class Watcher {
     return this.#options.revalidate?.(scope) ?? true
   }
 
+  get id(): string | undefined {
+    return this.#options.id
+  }
+
+  get table(): Table {
+    return this.#options.table
+  }
+
   get wantsBookmarks(): boolean {
-    return this.#options.wantsBookmarks && this.#buffered === undefined
+    return (this.#options.wantsBookmarks || this.id !== undefined) && this.#buffered === undefined
   }
 
   /**
@@ -63,7 +75,7 @@ export class Watcher {
     const slice = new TimeSlice()
     let text = ''
     for (const entry of entries) {
-      text += renderInitial(kind, entry, as, this.#isFirst, this.#options.nowMs())
+      text += this.#mark('0') + renderInitial(kind, entry, as, this.#isFirst, this.#options.nowMs())
       this.#isFirst = false
       if (slice.isExpired) await slice.yield()
       if (this.#isClosed) return
@@ -73,7 +85,7 @@ export class Watcher {
       if (!isReady) await drained(response)
       if (this.#isClosed) return
     }
-    if (initialEndRevision !== undefined) text += renderBookmark(kind, initialEndRevision, as, true)
+    if (initialEndRevision !== undefined) text += this.#mark(`B${initialEndRevision}`) + renderBookmark(kind, initialEndRevision, as, true)
     if (text) response.write(text, asEncoding(as))
     this.#goLive()
   }
@@ -103,14 +115,14 @@ export class Watcher {
   bookmark(revision: number): void {
     if (this.#buffered || this.#isClosed) return
     const { kind, as, response } = this.#options
-    response.write(renderBookmark(kind, revision, as, false), asEncoding(as))
+    response.write(this.#mark(`B${revision}`) + renderBookmark(kind, revision, as, false), asEncoding(as))
   }
 
   /** Ends the stream cleanly, after an ERROR event if there is a `status`. */
   end(status?: object): void {
     if (this.#isClosed) return
     const { response, as } = this.#options
-    if (status) response.write(eventLine('ERROR', JSON.stringify(status), as), asEncoding(as))
+    if (status) response.write(this.#mark('E') + eventLine('ERROR', JSON.stringify(status), as), asEncoding(as))
     this.#release()
     response.end()
   }
@@ -142,7 +154,7 @@ export class Watcher {
     const { kind, selection, as } = this.#options
     const isShared = selection.isWhole && (as.form !== 'table' || !this.#isFirst)
     if (!isShared) return this.#render(events)
-    const key = `${kind.apiVersion} ${as.key} ${selection.namespace}`
+    const key = `${kind.apiVersion} ${as.key} ${selection.namespace}${this.id === undefined ? '' : ' marked'}`
     let chunks = sharedChunks.get(events)
     if (!chunks) {
       chunks = new Map()
@@ -163,10 +175,14 @@ export class Watcher {
     for (const event of events) {
       const type = typeFor(event, selection)
       if (!type) continue
-      text += renderEvent(kind, event, type, as, this.#isFirst, nowMs())
+      text += this.#mark(`${event.revision}`) + renderEvent(kind, event, type, as, this.#isFirst, nowMs())
       this.#isFirst = false
     }
     return text ? frame(text, as) : undefined
+  }
+
+  #mark(text: string): string {
+    return this.id === undefined ? '' : `${text} `
   }
 
   #disconnect(): void {

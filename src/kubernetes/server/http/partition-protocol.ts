@@ -1,0 +1,42 @@
+/**
+ * What a gateway says to a partition, besides the requests of its users. Only connections of a front proxy are listened to.
+ *
+ * - `X-Oarlock-Seen-Version: R` on a request: the highest resource version that the gateway has seen. The clock of this server is raised to it before the
+ *   request is served, so that what the response shows at R is complete, and a write gets a higher version.
+ * - `X-Oarlock-Watch: ID` on a watch: each line begins with what the gateway must know without decoding it: the resource version and a space
+ *   (0: an object that existed before), or for a bookmark `B`, the version and a space, or for an error `E` and a space.
+ * - `GET /partition/progress?version=R&watch=ID&watch=ID`: raises the clock and returns the current resource version. Each of these watches gets a
+ *   bookmark of at least R, after every event up to it.
+ */
+import { badRequest, parseRevision } from '../../object/index.ts'
+import type { Services } from '../rest/index.ts'
+import { type Reply, send } from '../wire/index.ts'
+import type { HttpRequest } from './handler-types.ts'
+
+export const seenVersionHeader = 'x-oarlock-seen-version'
+export const watchHeader = 'x-oarlock-watch'
+export const progressPath = '/partition/progress'
+
+/** @throws {StatusError} BadRequest for a version that is no number, or too far ahead. */
+export function raiseToSeen({ store }: Services, { headers }: HttpRequest): Promise<void> | undefined {
+  const text = headers[seenVersionHeader]
+  return typeof text === 'string' ? store.raise(readVersion(text)) : undefined
+}
+
+export function watchIdOf({ headers }: HttpRequest): string | undefined {
+  const id = headers[watchHeader]
+  return typeof id === 'string' && id !== '' ? id : undefined
+}
+
+export async function serveProgress({ store, watches }: Services, query: URLSearchParams | undefined, response: Reply): Promise<void> {
+  const version = query?.get('version')
+  if (version) await store.raise(readVersion(version))
+  for (const id of query?.getAll('watch') ?? []) watches.requestBookmark(id)
+  send(response, 200, 'application/json', JSON.stringify({ resourceVersion: String(store.revision) }))
+}
+
+function readVersion(text: string): number {
+  const version = parseRevision(text)
+  if (version === undefined) throw badRequest(`${seenVersionHeader} must be a resource version, got ${JSON.stringify(text.slice(0, 40))}`)
+  return version
+}

@@ -1,0 +1,100 @@
+/** What a gateway relies on (`http/partition-protocol.ts`), over TLS with the certificate of a proxy. */
+import assert from 'node:assert/strict'
+import { mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { Agent, fetch } from 'undici'
+import { nextRevision, readRevision } from '../object/index.ts'
+import { issueClientCertificate, readCertificates } from './auth/index.ts'
+import { makeDataDir, readLines, startTestServer, type TestServer } from './server.testing.ts'
+
+const proxyDir = makeDataDir()
+let server: TestServer
+let gateway: Agent
+const asAdmin = { 'x-remote-user': 'ada', 'x-remote-group': 'system:masters' }
+
+before(async () => {
+  const pki = join(proxyDir, 'pki')
+  mkdirSync(pki)
+  const { ca: caCertificate } = await readCertificates(pki, '127.0.0.1', Date.now())
+  const { certificate, key } = await issueClientCertificate(pki, { name: 'gateway', groups: [], ttlMs: 3_600_000 }, Date.now())
+  server = await startTestServer({ frontProxy: { caCertificate, allowedNames: ['gateway'] }, partition: 5 })
+  gateway = new Agent({ connect: { ca: server.server.caCertificate, cert: certificate, key }, bodyTimeout: 0 })
+})
+after(async () => {
+  await gateway?.destroy()
+  await server?.close()
+  rmSync(proxyDir, { recursive: true, force: true })
+})
+
+const send = (path: string, headers: Record<string, string> = {}, more: { method?: string; body?: string } = {}) =>
+  fetch(server.server.url + path, { dispatcher: gateway, headers: { ...asAdmin, 'content-type': 'application/json', ...headers }, ...more })
+const configMaps = '/api/v1/namespaces/default/configmaps'
+const create = (name: string, headers: Record<string, string> = {}) =>
+  send(configMaps, headers, { method: 'POST', body: JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name } }) })
+const versionOf = async (response: Awaited<ReturnType<typeof send>>) =>
+  Number(((await response.json()) as { metadata: { resourceVersion: string } }).metadata.resourceVersion)
+const ahead = (ms: number) => nextRevision(0, Date.now() + ms, 60)
+
+test('a write gets a higher version than the gateway has seen, and a list shows at least that', async () => {
+  const seen = ahead(5_000)
+  const version = await versionOf(await create('after', { 'x-oarlock-seen-version': String(seen) }))
+  assert.ok(version > seen)
+  assert.equal(readRevision(version).partition, 5)
+  const later = ahead(9_000)
+  assert.equal(await versionOf(await send(configMaps, { 'x-oarlock-seen-version': String(later) })), later)
+  const exact = `${configMaps}?resourceVersion=${later}&resourceVersionMatch=Exact`
+  assert.equal(await versionOf(await send(exact)), later)
+})
+
+test('a version that is too far ahead or no number is rejected, and of others the header is ignored', async () => {
+  for (const [text, message] of [
+    [String(ahead(90_000)), /s ahead of the clock of this server, at most 60 s are accepted/],
+    ['soon', /x-oarlock-seen-version must be a resource version, got "soon"/],
+  ] as const) {
+    const response = await send(configMaps, { 'x-oarlock-seen-version': text })
+    assert.equal(response.status, 400)
+    assert.match(((await response.json()) as { message: string }).message, message)
+  }
+  assert.equal((await server.call(configMaps, { headers: { 'x-oarlock-seen-version': 'soon' } })).code, 200)
+  assert.equal((await server.call('/partition/progress')).code, 404)
+})
+
+test('the lines of a watch have their versions in front, and a bookmark comes when it is asked for, after every event', async () => {
+  const from = await versionOf(await send(configMaps))
+  const response = await send(`${configMaps}?watch=true&resourceVersion=${from}`, { 'x-oarlock-watch': 'w1' })
+  assert.ok(response.body)
+  const lines = readLines(response.body)
+  const next = async () => (await lines.next()).value as string
+  const created = await versionOf(await create('watched'))
+  assert.match(await next(), new RegExp(`^${created} \\{"type":"ADDED".*"watched"`))
+  const progress = async (version: number) => {
+    const answer = await send(`/partition/progress?version=${version}&watch=w1&watch=unknown`)
+    return Number(((await answer.json()) as { resourceVersion: string }).resourceVersion)
+  }
+  const version = ahead(20_000)
+  assert.equal(await progress(version), version)
+  assert.match(await next(), new RegExp(`^B${version} \\{"type":"BOOKMARK"`))
+  // Under load: no event up to the version comes after its bookmark.
+  const writes = Promise.all(Array.from({ length: 50 }, (_, number) => create(`load-${number}`)))
+  let last = version
+  let events = 0
+  for (let round = 1; events < 50 || round <= 10; round++) {
+    if (round <= 10) void progress(nextRevision(0, readRevision(version).atMs + round * 3, 60))
+    const line = await next()
+    const isBookmark = line.startsWith('B')
+    const at = Number(line.slice(isBookmark ? 1 : 0).split(' ')[0])
+    assert.ok(isBookmark ? at >= last : at > last, `${line.slice(0, 40)} after ${last}`)
+    last = at
+    if (!isBookmark) events++
+  }
+  await writes
+  await lines.return?.(undefined)
+})
+
+test('a watch from a version that the server has not reached ends with an error in a marked line, unless its clock is raised', async () => {
+  const path = `${configMaps}?watch=true&resourceVersion=${ahead(30_000)}&timeoutSeconds=1`
+  assert.match(await (await send(path, { 'x-oarlock-watch': 'w2' })).text(), /^E \{"type":"ERROR","object":\{.*"code":410/)
+  const raised = { 'x-oarlock-watch': 'w3', 'x-oarlock-seen-version': String(ahead(30_000)) }
+  assert.equal(await (await send(path, raised)).text(), '')
+})
