@@ -61,6 +61,7 @@ const mayImport: Record<string, readonly string[]> = {
   'controllers/dispatch': ['api', ...controllers],
   'controllers/managed': ['api', ...controllers],
   'controllers/simulate': ['controllers/stack', 'controllers/dispatch', 'api', ...objects, 'kubernetes/schema'],
+  gateway: ['api', ...clients],
   console: ['api', 'kubernetes/object'],
   app: ['console', 'controllers/stack', 'controllers/dispatch', ...execution, 'api', ...controllers, 'kubernetes/server'],
   cli: [

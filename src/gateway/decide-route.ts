@@ -1,0 +1,171 @@
+import { notFound, StatusError } from '../kubernetes/object/index.ts'
+import { kindClassOf, leaseOwners, systemNamespaces, tableOf } from './kind-classes.ts'
+
+export type PartitionRole = 'Tenants' | 'Resources'
+
+/** What the gateway knows of the partitions, from one state of the objects at home. */
+export type RoutingMap = {
+  /** Of that state: rises with every change. */
+  readonly epoch: number
+  readonly home: string
+  /** By name, home included. */
+  readonly partitions: ReadonlyMap<string, { readonly roles: ReadonlySet<PartitionRole> }>
+  /** By table and name of an owned object: the partition that its claim names. */
+  partitionOf(table: string, name: string): string | undefined
+}
+
+export type RoutedRequest = {
+  readonly verb: 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete' | 'deletecollection'
+  readonly group: string
+  readonly plural: string
+  /** Empty for cluster-scoped kinds, and for all namespaces. */
+  readonly namespace: string
+  readonly name: string
+  /** Of the kind, from discovery; undefined if it is not known. */
+  readonly scope: 'Namespaced' | 'Cluster' | undefined
+  /** Of a creation or an update: what the object is about, if it is an Event. */
+  readonly about?: { readonly table: string; readonly name: string } | undefined
+}
+
+/** One partition of a merged list or watch, and the namespaces that are not part of it there: their objects, or of Namespaces they themselves. */
+export type MergedPart = { readonly partition: string; readonly excludedNamespaces: readonly string[] }
+
+export type RouteTarget =
+  | { readonly kind: 'one'; readonly partition: string }
+  | { readonly kind: 'merged'; readonly parts: readonly MergedPart[] }
+  /** A creation of an owned object: its partition follows from the object, and its name must be claimed. */
+  | { readonly kind: 'claimed'; readonly table: string }
+
+const eventTables: ReadonlySet<string> = new Set(['events', 'events.events.k8s.io'])
+const leaseTable = 'leases.coordination.k8s.io'
+
+/**
+ * Where a request belongs. The gateway never guesses: what no partition is known for is rejected with what is missing.
+ * @throws {StatusError} NotFound naming the namespace or object that no partition has.
+ */
+export function decideRoute(request: RoutedRequest, map: RoutingMap): RouteTarget {
+  const table = tableOf(request)
+  if (request.namespace !== '') return inNamespace(request, table, map)
+  if (request.scope === 'Namespaced') return merged(allParts(table, map))
+  const kindClass = request.scope === 'Cluster' ? kindClassOf(table) : 'home'
+  if (kindClass !== 'owned') return one(map.home)
+  if (request.name !== '') return one(partitionOfObject(table, request.name, map))
+  return request.verb === 'create' ? { kind: 'claimed', table } : merged(ownerParts(table, map))
+}
+
+function inNamespace({ verb, name, namespace, about }: RoutedRequest, table: string, map: RoutingMap): RouteTarget {
+  if (!systemNamespaces.includes(namespace)) {
+    const partition = map.partitionOf('namespaces', namespace)
+    if (partition === undefined) throw notFound({ group: '', plural: 'namespaces' }, namespace)
+    return one(partition)
+  }
+  const isCollection = verb === 'list' || verb === 'watch' || verb === 'deletecollection'
+  const owner = table === leaseTable ? leaseOwners[namespace] : undefined
+  if (owner !== undefined) return isCollection ? merged(sharedParts(map)) : one(map.partitionOf(owner, name) ?? map.home)
+  if (!isShared(table, namespace)) return one(map.home)
+  if (isCollection) return merged(sharedParts(map))
+  return one(partitionOfEvent(name, about, map))
+}
+
+/** An Event is where the object is that it is about. Its name begins with that object's, by convention, as `node-1.17a3…`. */
+function partitionOfEvent(name: string, about: RoutedRequest['about'], map: RoutingMap): string {
+  if (about) return map.partitionOf(about.table, about.name) ?? map.home
+  const subject = name.slice(0, Math.max(0, name.lastIndexOf('.')))
+  for (const table of ['nodes', 'workers.oarlock.dev', 'persistentvolumes']) {
+    const partition = map.partitionOf(table, subject)
+    if (partition !== undefined) return partition
+  }
+  return map.home
+}
+
+function partitionOfObject(table: string, name: string, map: RoutingMap): string {
+  // Each partition has them; home's are served.
+  if (table === 'namespaces' && systemNamespaces.includes(name)) return map.home
+  const partition = map.partitionOf(table, name)
+  if (partition !== undefined) return partition
+  const [plural = '', ...group] = table.split('.')
+  throw notFound({ group: group.join('.'), plural }, name)
+}
+
+/** Every partition; of all but home without the namespaces that home serves. */
+function allParts(table: string, map: RoutingMap): MergedPart[] {
+  const excluded = systemNamespaces.filter(namespace => !isShared(table, namespace))
+  return [...map.partitions.keys()].map(partition => ({ partition, excludedNamespaces: partition === map.home ? [] : excluded }))
+}
+
+/** Whether objects of a system namespace are in the partitions of what they are about. The controllers of a partition have their own Leases in kube-system. */
+function isShared(table: string, namespace: string): boolean {
+  return table === leaseTable ? leaseOwners[namespace] !== undefined : eventTables.has(table) && namespace === 'default'
+}
+
+/** The partitions that own objects of a cluster-scoped kind. */
+function ownerParts(table: string, map: RoutingMap): MergedPart[] {
+  const role = table === 'namespaces' ? 'Tenants' : 'Resources'
+  return [...map.partitions]
+    .filter(([partition, { roles }]) => partition === map.home || roles.has(role))
+    .map(([partition]) => ({ partition, excludedNamespaces: table === 'namespaces' && partition !== map.home ? systemNamespaces : [] }))
+}
+
+/** What is in a system namespace of every partition that has owned objects. */
+function sharedParts(map: RoutingMap): MergedPart[] {
+  return [...map.partitions]
+    .filter(([partition, { roles }]) => partition === map.home || roles.has('Resources'))
+    .map(([partition]) => ({ partition, excludedNamespaces: [] }))
+}
+
+/** A merge of one part is a request to it: its versions, pages and errors are passed through. */
+function merged(parts: readonly MergedPart[]): RouteTarget {
+  const [only] = parts
+  if (parts.length === 1 && only && only.excludedNamespaces.length === 0) return one(only.partition)
+  return { kind: 'merged', parts }
+}
+
+const one = (partition: string): RouteTarget => ({ kind: 'one', partition })
+
+/**
+ * The partition for a new owned object.
+ * @param tenants those that the user may create namespaces of.
+ * @throws {StatusError} Forbidden or Invalid, naming the label that is missing or wrong.
+ */
+export function decideOwner(
+  table: string,
+  { name, labels = {} }: { readonly name: string; readonly labels?: Readonly<Record<string, string>> | undefined },
+  tenants: readonly string[],
+  map: RoutingMap & { partitionOfTenant(tenant: string): string | undefined; partitionOfPool(pool: string): string | undefined },
+): string {
+  if (table === 'namespaces') return ownerOfNamespace(name, labels[tenantLabel], tenants, map)
+  const wanted = labels[partitionLabel] ?? (labels[poolLabel] === undefined ? undefined : map.partitionOfPool(labels[poolLabel]))
+  const candidates = [...map.partitions].filter(([, { roles }]) => roles.has('Resources')).map(([partition]) => partition)
+  if (wanted === undefined && candidates.length === 1) return candidates[0] as string
+  if (wanted !== undefined && candidates.includes(wanted)) return wanted
+  const what =
+    wanted === undefined ? `has no label ${partitionLabel}` : `belongs to partition ${JSON.stringify(wanted)}, which has no role Resources`
+  throw new StatusError(
+    'Forbidden',
+    `${table} ${name} ${what}: set ${partitionLabel} to one of ${candidates.join(', ') || 'no partition, because none has the role Resources'}`,
+  )
+}
+
+function ownerOfNamespace(
+  name: string,
+  label: string | undefined,
+  tenants: readonly string[],
+  map: { partitionOfTenant(tenant: string): string | undefined },
+): string {
+  const tenant = label ?? (tenants.length === 1 ? tenants[0] : undefined)
+  if (tenant === undefined)
+    throw new StatusError(
+      'Forbidden',
+      `namespaces ${JSON.stringify(name)} is forbidden: label ${tenantLabel} is not set, and ${tenants.length === 0 ? 'you may create namespaces of no Tenant' : `you may create namespaces of several Tenants (${tenants.join(', ')})`}: set it to the name of a Tenant`,
+    )
+  const partition = map.partitionOfTenant(tenant)
+  if (partition !== undefined) return partition
+  throw new StatusError(
+    'Forbidden',
+    `namespaces ${JSON.stringify(name)} is forbidden: label ${tenantLabel} names the Tenant ${JSON.stringify(tenant)}, which does not exist or has no partition`,
+  )
+}
+
+export const tenantLabel = 'oarlock.dev/tenant'
+export const partitionLabel = 'oarlock.dev/partition'
+const poolLabel = 'oarlock.dev/pool'

@@ -1,0 +1,7 @@
+/**
+ * @module gateway: one Kubernetes API for many API servers, its partitions. Start reading at `decide-route.ts`, then `merge-events.ts`.
+ * In: requests of users, a map of what is where. Out: requests to partitions, merged lists and watches.
+ * Deciders are pure; invariant 6 (a watch is a log) holds across partitions because resource versions are comparable.
+ */
+export { decideOwner, decideRoute, type PartitionRole, type RoutedRequest, type RouteTarget, type RoutingMap } from './decide-route.ts'
+export { EventMerge, type SourceEvent } from './merge-events.ts'
