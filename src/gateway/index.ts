@@ -1,7 +1,10 @@
 /**
- * @module gateway: one Kubernetes API for many API servers, its partitions. Start reading at `decide-route.ts`, then `merge-events.ts`.
+ * @module gateway: one Kubernetes API for many API servers, its partitions. Start reading at `gateway.ts`, then `decide-route.ts` and `merge-events.ts`.
  * In: requests of users, a map of what is where. Out: requests to partitions, merged lists and watches.
  * Deciders are pure; invariant 6 (a watch is a log) holds across partitions because resource versions are comparable.
  */
 export { decideOwner, decideRoute, type PartitionRole, type RoutedRequest, type RouteTarget, type RoutingMap } from './decide-route.ts'
-export { EventMerge, type SourceEvent } from './merge-events.ts'
+export { Gateway, type GatewayMap, type GatewayOptions } from './gateway.ts'
+export { Partition, type PartitionOptions } from './partition.ts'
+export { SeenVersion } from './seen-version.ts'
+export type { GatewayUser } from './user-headers.ts'

@@ -1,9 +1,9 @@
+import type { Route } from '../../object/index.ts'
 import type { Auditor } from '../audit/index.ts'
 import type { User } from '../auth/index.ts'
 import type { Reply } from '../wire/index.ts'
 import type { HttpRequest } from './handler-types.ts'
 import { authorizationVerb } from './request-info.ts'
-import type { Route } from './route.ts'
 
 export type AuditedRequest = {
   readonly request: HttpRequest

@@ -1,3 +1,4 @@
+import type { ResourceRoute } from '../../object/index.ts'
 import type { ConnectionLimiter } from '../../util/index.ts'
 import type { Auditor } from '../audit/index.ts'
 import type { AdmissionPlugin, Authorizer, DeletionPlugin, FrontProxy, OpenIdDocument, Tokens, User } from '../auth/index.ts'
@@ -9,7 +10,6 @@ import type { Services } from '../rest/index.ts'
 import type { Reviews } from '../review/index.ts'
 import type { HttpRequest, Mount } from './handler-types.ts'
 import type { HealthChecks } from './health.ts'
-import type { ResourceRoute } from './route.ts'
 
 export type HandlerOptions = {
   services: Services

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { TLSSocket } from 'node:tls'
-import { StatusError } from '../../object/index.ts'
+import { readRoute, StatusError } from '../../object/index.ts'
 import { networkOf } from '../../util/index.ts'
 import { authenticate, type User } from '../auth/index.ts'
 import { type Reply, sendError } from '../wire/index.ts'
@@ -10,7 +10,6 @@ import type { Handler, HttpRequest } from './handler-types.ts'
 import { progressPath, raiseToSeen, serveProgress, watchIdOf } from './partition-protocol.ts'
 import { serveAnonymousPath, servePath } from './path-requests.ts'
 import { serveResource } from './resource-requests.ts'
-import { readRoute } from './route.ts'
 import { withRequestMetrics } from './with-request-metrics.ts'
 
 const maxUrlLength = 16 * 1024

@@ -3,6 +3,8 @@
  * In: requests of the TLS listener and of local connections. Out: routed, authenticated and authorized calls for rest/, or a response.
  * Every error of a client is a 4xx with a Status; nothing that a client sends may end the process or cause a 500.
  */
+
+export { type Route, readRoute } from '../../object/index.ts'
 export { backupMount } from './backup-mount.ts'
 export { makeHandler } from './handler.ts'
 export type { HandlerOptions } from './handler-options.ts'
@@ -12,4 +14,3 @@ export { type Listener, makeListener } from './listener.ts'
 export { type LocalConnection, LocalConnections } from './local-connection.ts'
 export { mayUpgrade, upgradeConnection } from './pod-streams.ts'
 export { maxBodyBytes } from './read-body.ts'
-export { type Route, readRoute } from './route.ts'

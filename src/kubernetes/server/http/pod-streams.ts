@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { badRequest, StatusError } from '../../object/index.ts'
+import { badRequest, type ResourceRoute, readRoute, StatusError } from '../../object/index.ts'
 import { type Attributes, authenticate } from '../auth/index.ts'
 import type { PodStream, StreamRequest } from '../kubelet/index.ts'
 import { type Reply, sendError } from '../wire/index.ts'
@@ -9,7 +9,6 @@ import type { HandlerOptions, ResourceRequest } from './handler-options.ts'
 import type { HttpRequest } from './handler-types.ts'
 import { resolveTarget } from './resolve-target.ts'
 import { attributesOf, authorizeResource } from './resource-requests.ts'
-import { type ResourceRoute, readRoute } from './route.ts'
 import { withRequestMetrics } from './with-request-metrics.ts'
 
 /** What a kubelet serves for a Pod. All but the log are streams in both directions, which need an upgrade of the connection. */

@@ -1,4 +1,4 @@
-import { badRequest } from '../../object/index.ts'
+import { badRequest } from './status-error.ts'
 
 /** The path of a resource. */
 export type ResourceRoute = {

@@ -1,0 +1,310 @@
+import { randomBytes } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { finished, pipeline } from 'node:stream/promises'
+import type { TransportStreamResponse } from '../kubernetes/client/index.ts'
+import { badRequest, isJsonObject, type ResourceRoute, readRoute, StatusError } from '../kubernetes/object/index.ts'
+import { decideOwner, decideRoute, type MergedPart, type RoutedRequest, type RoutingMap } from './decide-route.ts'
+import { tableOf } from './kind-classes.ts'
+import { readMergedList } from './merged-list.ts'
+import { MergedWatch } from './merged-watch.ts'
+import { partQuery } from './part-query.ts'
+import type { Partition } from './partition.ts'
+import type { GatewayUser } from './user-headers.ts'
+
+/** A routing map, with what new objects need. */
+export type GatewayMap = RoutingMap & {
+  partitionOfTenant(tenant: string): string | undefined
+  partitionOfPool(pool: string): string | undefined
+}
+
+export type GatewayOptions = {
+  /** Who sent a request; undefined: no valid credential. */
+  authenticate(request: IncomingMessage): Promise<GatewayUser | undefined>
+  /** As it is now. */
+  map(): GatewayMap
+  connectionOf(partition: string): Partition | undefined
+  /** Of a kind, from discovery; undefined if there is no such kind. */
+  scopeOf(group: string, plural: string): Promise<'Namespaced' | 'Cluster' | undefined>
+  /** Tenants that the user may create namespaces of. */
+  tenantsOf(user: GatewayUser): Promise<readonly string[]>
+  /** Claims the name of an owned object for a partition. @throws {StatusError} AlreadyExists if another partition has it. */
+  claim(table: string, name: string, partition: string): Promise<void>
+  /** Signs continue tokens: the same in all gateways. Default: a random one. */
+  readonly tokenKey?: Uint8Array | undefined
+  /** Of events that wait for one partition, for each watch. Default 16 MiB. */
+  readonly maxWatchBufferBytes?: number | undefined
+  readonly log: (message: string, error?: unknown) => void
+}
+
+const maxBodyBytes = 3 * 1024 * 1024
+const defaultWatchBufferBytes = 16 * 1024 * 1024
+const defaultWatchMs = 30 * 60_000
+/** Headers of one connection, which are not passed on, and those by which a client could name another user or be asked in a form that cannot be merged. */
+const notForwarded =
+  /^(host|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|content-length|authorization|x-remote-.*|x-oarlock-.*|expect)$/
+
+/** Serves the Kubernetes API of all partitions: authenticates, decides where a request belongs, and passes it on or merges the answers. */
+export class Gateway {
+  readonly #options: GatewayOptions
+  readonly #tokenKey: Uint8Array
+
+  constructor(options: GatewayOptions) {
+    this.#options = options
+    this.#tokenKey = options.tokenKey ?? randomBytes(32)
+  }
+
+  /** Serves one request. Never throws. */
+  async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const abort = new AbortController()
+    response.on('close', () => abort.abort())
+    response.on('error', () => {})
+    try {
+      const user = await this.#options.authenticate(request)
+      if (!user) throw new StatusError('Unauthorized', 'Unauthorized')
+      await this.#route(request, response, user, abort.signal)
+    } catch (error) {
+      if (abort.signal.aborted) return
+      if (response.headersSent) response.destroy()
+      else sendStatus(response, error, internal => this.#options.log('a request failed', internal))
+    }
+  }
+
+  async #route(request: IncomingMessage, response: ServerResponse, user: GatewayUser, signal: AbortSignal): Promise<void> {
+    const { pathname, searchParams } = new URL(request.url ?? '/', 'https://gateway')
+    const map = this.#options.map()
+    const resource = readRoute(pathname)
+    // Discovery, OpenAPI and the version are those of home.
+    if (resource.type === 'path') return await this.#forward(request, response, user, map.home, signal)
+    const { namespace, name } = resource
+    const scope = namespace === '' ? await this.#options.scopeOf(resource.group, resource.plural) : 'Namespaced'
+    const verb = verbOf(request.method, name, searchParams)
+    const table = tableOf(resource)
+    const isCreate = verb === 'create' && resource.subresource === ''
+    const body = isCreate ? await readBody(request) : undefined
+    const object = body && readObject(body, table)
+    const target = decideRoute({ ...resource, verb, scope, about: object && aboutOf(object) }, map)
+    if (target.kind === 'one') return await this.#forward(request, response, user, target.partition, signal, body)
+    if (target.kind === 'merged')
+      return await this.#merge(request, response, { user, resource, verb, map, parts: target.parts, searchParams, pathname, signal })
+    if (!object) throw badRequest(`the body of a new object of ${table} must be JSON or YAML with metadata.name`)
+    const partition = decideOwner(table, object, await this.#options.tenantsOf(user), map)
+    await this.#options.claim(table, object.name, partition)
+    await this.#forward(request, response, user, partition, signal, body)
+  }
+
+  async #forward(
+    request: IncomingMessage,
+    response: ServerResponse,
+    user: GatewayUser,
+    partition: string,
+    signal: AbortSignal,
+    read?: Uint8Array,
+  ): Promise<void> {
+    const { method = 'GET', url = '/' } = request
+    const hasBody = method !== 'GET' && method !== 'HEAD'
+    const body = read ?? (hasBody ? await readBody(request) : undefined)
+    const answer = await this.#connection(partition).stream({ method, path: url, user, headers: forwardedHeaders(request), body, signal })
+    await sendAnswer(answer, response)
+  }
+
+  async #merge(
+    request: IncomingMessage,
+    response: ServerResponse,
+    list: {
+      readonly user: GatewayUser
+      readonly resource: ResourceRoute
+      readonly verb: RoutedRequest['verb']
+      readonly map: GatewayMap
+      readonly parts: readonly MergedPart[]
+      readonly searchParams: URLSearchParams
+      readonly pathname: string
+      readonly signal: AbortSignal
+    },
+  ): Promise<void> {
+    const { user, resource, verb, map, searchParams: query, pathname: path, signal } = list
+    const parts = list.parts.map(part => ({ ...part, connection: this.#connection(part.partition) }))
+    const headers = { ...forwardedHeaders(request), accept: jsonOf(request.headers.accept) }
+    const table = tableOf(resource)
+    if (verb === 'list') {
+      const answer = await readMergedList({ parts, path, query, table, user, headers, epoch: map.epoch, tokenKey: this.#tokenKey, signal })
+      return await sendAnswer(answer, response)
+    }
+    if (verb === 'watch') return await this.#watch(response, { parts, path, query, table, user, headers, signal })
+    throw new StatusError('MethodNotAllowed', `${verb} of ${table} over several partitions is not supported: name a namespace`)
+  }
+
+  async #watch(
+    response: ServerResponse,
+    {
+      parts,
+      path,
+      query,
+      table,
+      user,
+      headers,
+      signal,
+    }: {
+      readonly parts: readonly (MergedPart & { readonly connection: Partition })[]
+      readonly path: string
+      readonly query: URLSearchParams
+      readonly table: string
+      readonly user: GatewayUser
+      readonly headers: Readonly<Record<string, string>>
+      readonly signal: AbortSignal
+    },
+  ): Promise<void> {
+    const sendsInitial = query.get('sendInitialEvents')
+    const version = Number(query.get('resourceVersion') ?? 0)
+    const withInitial = sendsInitial === null ? !version : sendsInitial === 'true' || sendsInitial === '1'
+    const wantsBookmarks = /^(true|1)$/.test(query.get('allowWatchBookmarks') ?? '')
+    const timeoutMs = Number(query.get('timeoutSeconds') ?? 0) * 1_000 || defaultWatchMs * (1 + Math.random())
+    const { maxWatchBufferBytes: maxBufferedBytes = defaultWatchBufferBytes, log } = this.#options
+    // A continued watch begins at a version that every partition has reached.
+    const from = withInitial
+      ? undefined
+      : version || Math.max(...(await Promise.all(parts.map(({ connection }) => connection.progress(user, 0, [], signal)))))
+    if (from !== undefined) await Promise.all(parts.map(({ connection }) => connection.progress(user, from, [], signal)))
+    const pathFrom = (part: MergedPart, at: number | undefined) => {
+      const own = partQuery(query, part, table)
+      own.delete('timeoutSeconds')
+      own.set('allowWatchBookmarks', 'true')
+      if (at === undefined) {
+        own.set('sendInitialEvents', 'true')
+        own.set('resourceVersionMatch', 'NotOlderThan')
+      } else {
+        own.delete('sendInitialEvents')
+        own.delete('resourceVersionMatch')
+        own.set('resourceVersion', String(at))
+      }
+      return `${path}?${own}`
+    }
+    const done = finished(response).catch(() => {})
+    const watch = new MergedWatch({
+      parts: parts.map(part => ({ partition: part.connection, pathFrom: at => pathFrom(part, at) })),
+      ...{ user, headers, from, wantsBookmarks, maxBufferedBytes, log },
+      marksInitialEnd: withInitial && sendsInitial !== null && wantsBookmarks,
+      write(lines) {
+        if (!response.headersSent) response.writeHead(200, { 'Content-Type': 'application/json', 'Cache-Control': 'no-cache, private' })
+        for (const line of lines) response.write(line)
+        return response.writableLength <= maxBufferedBytes
+      },
+      end: isBroken => void (isBroken ? response.destroy() : response.end()),
+    })
+    signal.addEventListener('abort', () => watch.close())
+    const rejected = await watch.open()
+    if (rejected) return await sendAnswer(rejected, response)
+    if (!response.headersSent) response.writeHead(200, { 'Content-Type': 'application/json', 'Cache-Control': 'no-cache, private' })
+    response.flushHeaders()
+    const timer = setTimeout(() => {
+      watch.close()
+      response.end()
+    }, timeoutMs)
+    await done
+    clearTimeout(timer)
+  }
+
+  #connection(name: string): Partition {
+    const connection = this.#options.connectionOf(name)
+    if (connection) return connection
+    throw new StatusError('ServiceUnavailable', `partition ${JSON.stringify(name)} has no address: see spec.server of the Partition`)
+  }
+}
+
+function verbOf(method = 'GET', name: string, query: URLSearchParams): RoutedRequest['verb'] {
+  switch (method) {
+    case 'POST':
+      return 'create'
+    case 'PUT':
+      return 'update'
+    case 'PATCH':
+      return 'patch'
+    case 'DELETE':
+      return name ? 'delete' : 'deletecollection'
+    default:
+      if (name) return 'get'
+      return /^(true|1)$/.test(query.get('watch') ?? '') ? 'watch' : 'list'
+  }
+}
+
+async function readBody(request: IncomingMessage): Promise<Uint8Array> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.length
+    if (size > maxBodyBytes) throw new StatusError('RequestEntityTooLarge', `the body must be at most ${maxBodyBytes} bytes`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+type NewObject = {
+  readonly name: string
+  readonly labels?: Record<string, string> | undefined
+  readonly document: Readonly<Record<string, unknown>>
+}
+
+function readObject(body: Uint8Array, _table: string): NewObject | undefined {
+  let document: unknown
+  try {
+    document = JSON.parse(Buffer.from(body).toString())
+  } catch {
+    return undefined
+  }
+  if (!isJsonObject(document) || !isJsonObject(document.metadata)) return undefined
+  const { name, labels } = document.metadata as { name?: unknown; labels?: unknown }
+  return {
+    name: typeof name === 'string' ? name : '',
+    labels: isJsonObject(labels) ? (labels as Record<string, string>) : undefined,
+    document,
+  }
+}
+
+const aboutTables: Readonly<Record<string, string>> = {
+  Node: 'nodes',
+  Worker: 'workers.oarlock.dev',
+  PersistentVolume: 'persistentvolumes',
+}
+
+function aboutOf({ document }: NewObject): RoutedRequest['about'] {
+  const about = document.involvedObject ?? document.regarding
+  if (!isJsonObject(about) || typeof about.name !== 'string') return undefined
+  return { table: aboutTables[String(about.kind)] ?? '', name: about.name }
+}
+
+function forwardedHeaders({ headers }: IncomingMessage): Record<string, string> {
+  const forwarded: Record<string, string> = {}
+  for (const [name, value] of Object.entries(headers))
+    if (value !== undefined && !notForwarded.test(name)) forwarded[name] = Array.isArray(value) ? value.join(', ') : value
+  return forwarded
+}
+
+/** What can be merged without decoding: JSON, also as a Table or as metadata only. */
+function jsonOf(accept = 'application/json'): string {
+  const ranges = accept
+    .split(',')
+    .map(range => range.trim())
+    .filter(range => range.startsWith('application/json'))
+  return ranges.join(', ') || 'application/json'
+}
+
+/** Of one connection, or of what the gateway adds. */
+const ownHeaders: ReadonlySet<string> = new Set(['connection', 'keep-alive', 'transfer-encoding', 'x-oarlock-version'])
+
+async function sendAnswer({ status, headers, body }: TransportStreamResponse, response: ServerResponse): Promise<void> {
+  for (const [name, value] of Object.entries(headers))
+    if (value !== undefined && !ownHeaders.has(name) && !(name === 'content-length' && isMerged(body))) response.setHeader(name, value)
+  response.writeHead(status)
+  response.flushHeaders()
+  await pipeline(body, response)
+}
+
+/** A body that was joined from several has another length. */
+const isMerged = (body: AsyncIterable<Uint8Array>) => !('isEnded' in body)
+
+function sendStatus(response: ServerResponse, error: unknown, onInternal: (error: unknown) => void): void {
+  const known = error instanceof StatusError ? error : new StatusError('InternalError', 'the gateway failed: see its log')
+  if (known !== error) onInternal(error)
+  const body = JSON.stringify(known.toStatus())
+  response.writeHead(known.code, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body) })
+  response.end(body)
+}

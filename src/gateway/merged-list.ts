@@ -1,0 +1,140 @@
+import type { TransportStreamResponse } from '../kubernetes/client/index.ts'
+import { StatusError } from '../kubernetes/object/index.ts'
+import type { MergedPart } from './decide-route.ts'
+import { mergeLists, withMetadata } from './merge-lists.ts'
+import { readPageToken, writePageToken } from './page-token.ts'
+import { listVersionOf, partQuery } from './part-query.ts'
+import type { Partition } from './partition.ts'
+import type { GatewayUser } from './user-headers.ts'
+
+export type MergedListOptions = {
+  readonly parts: readonly (MergedPart & { readonly connection: Partition })[]
+  readonly path: string
+  readonly query: URLSearchParams
+  readonly table: string
+  readonly user: GatewayUser
+  readonly headers: Readonly<Record<string, string>>
+  readonly epoch: number
+  readonly tokenKey: Uint8Array
+  readonly signal: AbortSignal
+}
+
+/**
+ * A list over several partitions, all of which answer at one resource version. Never a part of it: an informer would delete what is missing.
+ * With `limit` each page is of one partition, in the order of their names.
+ * @throws {StatusError} ServiceUnavailable naming the partition that does not answer, Expired if the partitions of a page token are not known any more.
+ */
+export async function readMergedList(options: MergedListOptions): Promise<TransportStreamResponse> {
+  const parts = [...options.parts].sort((a, b) => (a.partition < b.partition ? -1 : 1))
+  const sorted = { ...options, parts }
+  const limit = Number(options.query.get('limit') ?? 0)
+  const isPaged = options.query.get('continue') || (limit > 0 && options.query.get('resourceVersion') !== '0')
+  return isPaged ? await readPage(sorted) : await readAll(sorted)
+}
+
+/** The version that all partitions have reached: what any of them has answered before is in it. */
+async function newestVersion({ parts, user, signal }: MergedListOptions, atLeast = 0): Promise<number> {
+  const versions = await Promise.all(parts.map(({ connection }) => connection.progress(user, atLeast, [], signal)))
+  return Math.max(...versions, atLeast)
+}
+
+async function versionOf(options: MergedListOptions): Promise<number> {
+  const wanted = listVersionOf(options.query)
+  if (wanted.kind === 'exact') return wanted.version
+  return await newestVersion(options, wanted.kind === 'atLeast' ? wanted.version : 0)
+}
+
+async function readAll(options: MergedListOptions): Promise<TransportStreamResponse> {
+  const version = await versionOf(options)
+  const abort = new AbortController()
+  const signal = AbortSignal.any([abort.signal, options.signal])
+  const responses = await Promise.all(options.parts.map(part => readPart(options, part, version, undefined, signal))).catch(error => {
+    abort.abort()
+    throw error
+  })
+  const rejected = responses.find(({ status }) => status !== 200)
+  const [first] = responses
+  if (rejected) return rejected
+  return { ...(first as TransportStreamResponse), body: mergeLists(responses.map(({ body }) => body)) }
+}
+
+async function readPage(options: MergedListOptions): Promise<TransportStreamResponse> {
+  const { query, parts, epoch, tokenKey } = options
+  const scope = scopeOf(options)
+  const text = query.get('continue')
+  const token = text ? readPageToken(text, scope, tokenKey) : undefined
+  const version = token?.version ?? (await versionOf(options))
+  let at = token ? parts.findIndex(({ partition }) => partition === token.partition) : 0
+  if (at < 0 || (token && token.epoch !== epoch))
+    throw new StatusError(
+      'Expired',
+      'The provided continue parameter is of a list over other partitions than there are now: list again from the start.',
+    )
+  let inner = token?.inner
+  for (;;) {
+    const part = parts[at]
+    if (!part) throw new Error('bug: a page of no partition')
+    const response = await readPart(options, part, version, inner, options.signal)
+    if (response.status !== 200) return response
+    // A page is small: the client has asked for `limit` objects.
+    const chunks: Buffer[] = []
+    for await (const chunk of response.body) chunks.push(chunk)
+    const body = Buffer.concat(chunks)
+    const { metadata, count } = readFrame(body)
+    const next = metadata.continue ? part : parts[at + 1]
+    // A page without objects would make clients ask once more for nothing.
+    if (count === 0 && next && next !== part) {
+      at++
+      inner = undefined
+      continue
+    }
+    const isLast = next === undefined
+    const continueToken = isLast
+      ? ''
+      : writePageToken({ version, partition: next.partition, inner: String(metadata.continue ?? ''), epoch, scope }, tokenKey)
+    const headOf = (head: string) =>
+      withMetadata(head, ({ remainingItemCount: _, continue: hadContinue, ...rest }) => ({
+        ...rest,
+        resourceVersion: String(version),
+        ...((continueToken !== '' || hadContinue !== undefined) && { continue: continueToken }),
+      }))
+    return { ...response, body: mergeLists([chunksOf(body)], headOf) }
+  }
+}
+
+async function* chunksOf(body: Buffer): AsyncGenerator<Buffer> {
+  yield body
+}
+
+function readFrame(body: Buffer): { metadata: { continue?: string }; count: number } {
+  const {
+    metadata = {},
+    items,
+    rows,
+  } = JSON.parse(body.toString()) as { metadata?: { continue?: string }; items?: unknown[]; rows?: unknown[] }
+  return { metadata, count: (items ?? rows ?? []).length }
+}
+
+async function readPart(
+  { path, query, table, user, headers }: MergedListOptions,
+  part: MergedListOptions['parts'][number],
+  version: number,
+  inner: string | undefined,
+  signal: AbortSignal,
+): Promise<TransportStreamResponse> {
+  const own = partQuery(query, part, table)
+  own.delete('continue')
+  if (inner) {
+    own.set('continue', inner)
+    own.delete('resourceVersion')
+    own.delete('resourceVersionMatch')
+  } else {
+    own.set('resourceVersion', String(version))
+    own.set('resourceVersionMatch', 'Exact')
+  }
+  return await part.connection.stream({ method: 'GET', path: `${path}?${own}`, user, headers, signal })
+}
+
+function scopeOf({ path, query }: MergedListOptions): string {
+  return JSON.stringify([path, ...['labelSelector', 'fieldSelector', 'shardSelector'].map(name => query.get(name) ?? '')])
+}

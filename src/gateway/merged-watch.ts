@@ -1,0 +1,239 @@
+import { randomUUID } from 'node:crypto'
+import type { TransportStreamResponse } from '../kubernetes/client/index.ts'
+import { EventMerge } from './merge-events.ts'
+import type { Partition } from './partition.ts'
+import type { GatewayUser } from './user-headers.ts'
+import { isInitialEnd, type MarkedLine, watchLines } from './watch-lines.ts'
+
+export type MergedWatchPart = {
+  readonly partition: Partition
+  /** The path of the watch in this partition: `from` undefined for the first request of a watch that begins with the objects that exist. */
+  pathFrom(from: number | undefined): string
+}
+
+export type MergedWatchOptions = {
+  readonly parts: readonly MergedWatchPart[]
+  readonly user: GatewayUser
+  readonly headers: Readonly<Record<string, string>>
+  /** The version that the watch continues from; undefined: it begins with the objects that exist. */
+  readonly from: number | undefined
+  /** Whether the existing objects end with the bookmark that WatchList clients wait for. */
+  readonly marksInitialEnd: boolean
+  readonly wantsBookmarks: boolean
+  readonly maxBufferedBytes: number
+  /** Where lines go. Returns false when the client reads too slowly. */
+  write(lines: readonly Uint8Array[]): boolean
+  /** The watch has ended; the client opens another one. `isBroken`: the connection must be closed without an end of the body. */
+  end(isBroken: boolean): void
+  readonly log: (message: string, error?: unknown) => void
+}
+
+type Source = {
+  readonly part: MergedWatchPart
+  readonly watchId: string
+  isInitial: boolean
+  failures: number
+}
+
+const bookmarkEveryMs = 45_000
+const retryMs = { initial: 50, most: 5_000 }
+
+/**
+ * One watch of a client over several partitions: keeps a watch of each open, and passes their events on in the order of `EventMerge`. A watch of a
+ * partition that breaks is opened again where it was; until then, the events of the others wait.
+ */
+export class MergedWatch {
+  readonly #options: MergedWatchOptions
+  readonly #merge: EventMerge
+  readonly #sources = new Map<string, Source>()
+  readonly #abort = new AbortController()
+  #initialCount: number
+  /** The highest version of the existing objects: their end is reported at one that is at least that. */
+  #initialVersion = 0
+  #isInitialEndSent: boolean
+  #bookmarkText: string | undefined
+  #lastBookmark = 0
+  #bookmarkTimer: NodeJS.Timeout | undefined
+
+  constructor(options: MergedWatchOptions) {
+    const { parts, from, maxBufferedBytes } = options
+    this.#options = options
+    this.#merge = new EventMerge(
+      parts.map(({ partition }) => partition.name),
+      from ?? 0,
+      { maxBufferedBytes },
+    )
+    for (const part of parts)
+      this.#sources.set(part.partition.name, { part, watchId: randomUUID(), isInitial: from === undefined, failures: 0 })
+    this.#initialCount = from === undefined ? parts.length : 0
+    this.#isInitialEndSent = from !== undefined || !options.marksInitialEnd
+  }
+
+  /**
+   * Opens the watch of every partition. Returns the first response that is no watch, for the client, if there is one: then nothing stays open.
+   * @throws {StatusError} naming a partition that does not answer.
+   */
+  async open(): Promise<TransportStreamResponse | undefined> {
+    const sources = [...this.#sources.values()]
+    const results = await Promise.allSettled(sources.map(source => this.#openSource(source)))
+    const failed = results.find(result => result.status === 'rejected')
+    const rejected = results.find(result => result.status === 'fulfilled' && result.value.status !== 200)
+    if (failed || rejected) {
+      const answer = rejected?.status === 'fulfilled' ? rejected.value : undefined
+      const body = answer && (await collect(answer))
+      this.close()
+      if (failed?.status === 'rejected') throw failed.reason
+      return body
+    }
+    for (const [index, source] of sources.entries()) {
+      const result = results[index]
+      if (result?.status === 'fulfilled') void this.#run(source, result.value)
+    }
+    if (this.#options.wantsBookmarks) this.#bookmarkTimer = setInterval(() => this.#sendBookmark(), bookmarkEveryMs / 4).unref()
+    return undefined
+  }
+
+  close(): void {
+    clearInterval(this.#bookmarkTimer)
+    this.#abort.abort()
+  }
+
+  async #openSource(source: Source): Promise<TransportStreamResponse> {
+    const { part, watchId, isInitial } = source
+    const { user, headers } = this.#options
+    const path = part.pathFrom(isInitial ? undefined : this.#merge.resumeFrom(part.partition.name))
+    const { signal } = this.#abort
+    return await part.partition.stream({ method: 'GET', path, user, headers: { ...headers, 'x-oarlock-watch': watchId }, signal })
+  }
+
+  async #run(source: Source, first: TransportStreamResponse): Promise<void> {
+    const { name } = source.part.partition
+    let response: TransportStreamResponse | undefined = first
+    while (!this.#abort.signal.aborted) {
+      try {
+        response ??= await this.#openSource(source)
+        // The user may have lost the right: the next watch of the client gets the reason.
+        if (response.status !== 200) {
+          this.#end(false)
+          return
+        }
+        for await (const lines of watchLines(response.body)) {
+          source.failures = 0
+          for (const line of lines) this.#receive(source, line)
+          this.#settle()
+        }
+      } catch (error) {
+        if (!this.#abort.signal.aborted) this.#options.log(`the watch of partition ${name} is opened again`, error)
+      }
+      response = undefined
+      // What a partition has sent of existing objects cannot be continued.
+      if (source.isInitial) this.#end(true)
+      if (this.#abort.signal.aborted) return
+      this.#merge.reopened(name)
+      await delay(Math.min(retryMs.most, retryMs.initial * 2 ** source.failures++), this.#abort.signal)
+    }
+  }
+
+  #receive(source: Source, line: MarkedLine): void {
+    if (this.#abort.signal.aborted) return
+    const { name } = source.part.partition
+    switch (line.kind) {
+      case 'initial':
+        this.#write([line.line])
+        return
+      case 'event':
+        this.#merge.add(name, line)
+        return
+      case 'error':
+        this.#write([line.line])
+        this.#end(false)
+        return
+      case 'bookmark':
+        this.#bookmarkText ??= Buffer.from(line.line)
+          .toString('latin1')
+          .replace(/,"annotations":\{[^}]*\}/, '')
+        this.#merge.advance(name, line.revision)
+        if (!source.isInitial || !isInitialEnd(line)) return
+        source.isInitial = false
+        this.#initialCount--
+        this.#initialVersion = Math.max(this.#initialVersion, line.revision)
+    }
+  }
+
+  /** Sends what can be sent, and asks the partitions that others wait for. */
+  #settle(): void {
+    if (this.#abort.signal.aborted) return
+    const ready = this.#merge.take()
+    if (ready.length > 0) this.#write(ready.map(({ line }) => line))
+    if (this.#merge.isTooLarge) {
+      this.#options.log('the watch is ended, because a partition has not answered for so long that too many events of the others wait')
+      this.#end(true)
+      return
+    }
+    for (const { source, revision } of this.#merge.progressRequests()) this.#ask(source, revision)
+    if (this.#initialCount > 0 || this.#isInitialEndSent) return
+    if (this.#merge.watermark >= this.#initialVersion) {
+      this.#isInitialEndSent = true
+      this.#sendBookmark(',"annotations":{"k8s.io/initial-events-end":"true"}')
+    } else if (ready.length === 0) {
+      for (const name of this.#sources.keys())
+        if (this.#merge.resumeFrom(name) < this.#initialVersion) this.#ask(name, this.#initialVersion)
+    }
+  }
+
+  #ask(name: string, revision: number): void {
+    const source = this.#sources.get(name) as Source
+    const { signal } = this.#abort
+    source.part.partition.progress(this.#options.user, revision, [source.watchId], signal).catch(error => {
+      if (signal.aborted) return
+      this.#options.log(`partition ${name} does not report its progress`, error)
+      setTimeout(() => {
+        this.#merge.reopened(name)
+        this.#settle()
+      }, retryMs.most).unref()
+    })
+  }
+
+  #sendBookmark(annotations = ''): void {
+    const { watermark } = this.#merge
+    if (this.#initialCount > 0 || !this.#isInitialEndSent || this.#bookmarkText === undefined || watermark <= this.#lastBookmark) return
+    this.#lastBookmark = watermark
+    const text = this.#bookmarkText.replaceAll(/"resourceVersion":"\d+"/g, `"resourceVersion":"${watermark}"`)
+    const at = text.lastIndexOf(`"${watermark}"`) + `"${watermark}"`.length
+    this.#write([Buffer.from(text.slice(0, at) + annotations + text.slice(at), 'latin1')])
+  }
+
+  #write(lines: readonly Uint8Array[]): void {
+    if (!this.#options.write(lines)) this.#end(true)
+  }
+
+  #end(isBroken: boolean): void {
+    if (this.#abort.signal.aborted) return
+    this.close()
+    this.#options.end(isBroken)
+  }
+}
+
+/** The response with its body, so that its connection is free. */
+async function collect(response: TransportStreamResponse): Promise<TransportStreamResponse> {
+  const chunks: Buffer[] = []
+  for await (const chunk of response.body) chunks.push(chunk)
+  return {
+    ...response,
+    body: (async function* () {
+      yield* chunks
+    })(),
+  }
+}
+
+function delay(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    const timer = setTimeout(done, ms)
+    function done() {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', done)
+      resolve()
+    }
+    signal.addEventListener('abort', done)
+  })
+}

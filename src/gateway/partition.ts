@@ -1,0 +1,113 @@
+import { HttpTransport, type TransportStreamResponse } from '../kubernetes/client/index.ts'
+import { StatusError } from '../kubernetes/object/index.ts'
+import type { SeenVersion } from './seen-version.ts'
+import { type GatewayUser, userHeaders } from './user-headers.ts'
+
+export type PartitionOptions = {
+  readonly name: string
+  /** `https://host:port`. */
+  readonly server: string
+  /** PEM of the authority of the server's certificate. */
+  readonly caCertificate: string
+  /** PEM: what this gateway is to the partition, see `front-proxy.ts` of the server. */
+  readonly certificate: string
+  readonly key: string
+}
+
+export type PartitionRequest = {
+  readonly method: string
+  /** With its query. */
+  readonly path: string
+  readonly user: GatewayUser
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: Uint8Array | undefined
+  readonly signal?: AbortSignal | undefined
+  /** How long to wait for the head of the response. Default 60,000. */
+  readonly timeoutMs?: number
+}
+
+const defaultTimeoutMs = 60_000
+const progressTimeoutMs = 5_000
+const preferredConnections = 4
+
+/** The connections to one API server behind the gateway. Every request carries its user, and the highest resource version seen. */
+export class Partition {
+  readonly name: string
+  readonly #transport: HttpTransport
+  readonly #certificate: { readonly cert: string; readonly key: string }
+  readonly #seen: SeenVersion
+
+  constructor({ name, server, caCertificate, certificate, key }: PartitionOptions, seen: SeenVersion) {
+    this.name = name
+    this.#transport = new HttpTransport(
+      {
+        ...{ server, defaultNamespace: 'default', credentials: { kind: 'none' }, ca: { kind: 'text', text: caCertificate } },
+        ...{ insecureSkipTlsVerify: false, source: `partition ${name}` },
+      },
+      preferredConnections,
+    )
+    this.#certificate = { cert: certificate, key }
+    this.#seen = seen
+  }
+
+  /**
+   * Sends a request of any length; the body of the response is read as it arrives.
+   * @throws {StatusError} ServiceUnavailable naming the partition if it cannot be reached.
+   */
+  async stream({
+    method,
+    path,
+    user,
+    headers,
+    body,
+    signal,
+    timeoutMs = defaultTimeoutMs,
+  }: PartitionRequest): Promise<TransportStreamResponse> {
+    const seen = this.#seen.value
+    const all = { ...headers, ...userHeaders(user), ...(seen > 0 && { 'x-oarlock-seen-version': String(seen) }) }
+    try {
+      const response = await this.#transport.stream(
+        { method, path, headers: all, body, signal, timeoutMs, idleTimeoutMs: 0 },
+        this.#certificate,
+      )
+      this.#seen.raise(response.headers['x-oarlock-version'])
+      return response
+    } catch (error) {
+      throw signal?.aborted ? error : this.#unavailable(error)
+    }
+  }
+
+  /**
+   * The partition reports that everything up to a resource version was sent, on the watches with these ids too. Returns its current version, which is
+   * at least `version`.
+   */
+  async progress(user: GatewayUser, version: number, watches: readonly string[] = [], signal?: AbortSignal): Promise<number> {
+    const query = new URLSearchParams(version > 0 ? { version: String(version) } : {})
+    for (const id of watches) query.append('watch', id)
+    let response: { status: number; body: string }
+    try {
+      response = await this.#transport.request(
+        {
+          ...{ method: 'GET', path: `/partition/progress?${query}`, headers: userHeaders(user) },
+          ...{ timeoutMs: progressTimeoutMs, isShort: true, signal },
+        },
+        this.#certificate,
+      )
+    } catch (error) {
+      throw signal?.aborted ? error : this.#unavailable(error)
+    }
+    const { resourceVersion, message } = JSON.parse(response.body) as { resourceVersion?: string; message?: string }
+    if (response.status !== 200 || resourceVersion === undefined) throw this.#unavailable(new Error(message ?? `status ${response.status}`))
+    this.#seen.raise(resourceVersion)
+    return Number(resourceVersion)
+  }
+
+  async close(): Promise<void> {
+    await this.#transport.close()
+  }
+
+  #unavailable(cause: unknown): StatusError {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    return new StatusError('ServiceUnavailable', `partition ${JSON.stringify(this.name)} does not answer: ${why}`, { cause })
+  }
+}

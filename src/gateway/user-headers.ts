@@ -1,0 +1,36 @@
+import { StatusError } from '../kubernetes/object/index.ts'
+
+/** Whom the gateway has authenticated. */
+export type GatewayUser = {
+  readonly name: string
+  readonly groups: readonly string[]
+  readonly uid?: string | undefined
+  readonly extra?: Readonly<Record<string, readonly string[]>> | undefined
+}
+
+const printable = /^[\x20-\x7e]*$/
+
+/**
+ * The headers by which a partition learns who sent a request (`X-Remote-*`, as kube-apiserver's `--requestheader-*` options).
+ * @throws {StatusError} Forbidden for a name that a header cannot carry: with it the user would be another one.
+ */
+export function userHeaders({ name, groups, uid, extra = {} }: GatewayUser): Record<string, string> {
+  for (const text of [name, ...groups, uid ?? '']) if (!printable.test(text) || text !== text.trim()) throw unsendable(text)
+  for (const group of groups) if (group.includes(',')) throw unsendable(group)
+  const headers: Record<string, string> = { 'x-remote-user': name, 'x-remote-group': groups.join(',') }
+  if (uid) headers['x-remote-uid'] = uid
+  for (const [key, values] of Object.entries(extra)) headers[`x-remote-extra-${encodeKey(key)}`] = values.map(encodeURIComponent).join(',')
+  return headers
+}
+
+/** A header name has no upper case that is kept. */
+const encodeKey = (key: string) =>
+  encodeURIComponent(key)
+    .replaceAll(/[A-Z!'()*~]/g, each => `%${each.charCodeAt(0).toString(16)}`)
+    .toLowerCase()
+
+const unsendable = (text: string) =>
+  new StatusError(
+    'Forbidden',
+    `the name ${JSON.stringify(text.slice(0, 80))} of a user or group cannot be sent to a partition: use printable ASCII, and no comma in groups`,
+  )

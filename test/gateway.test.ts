@@ -1,0 +1,148 @@
+/** The gateway before three real embedded servers: routing, merged lists and merged watches. */
+import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { type Client, configMapResource, namespaceResource } from '../src/kubernetes/client/index.ts'
+import { GatewayFixture } from './support/gateway/gateway-fixture.ts'
+
+let fixture: GatewayFixture
+let client: Client
+
+before(async () => {
+  fixture = await GatewayFixture.start({ home: [], t1: ['Tenants'], t2: ['Tenants'] })
+  client = fixture.client
+  for (const [name, tenant] of Object.entries({ a: 't1', b: 't2' }))
+    await client.resource(namespaceResource).create({ metadata: { name, labels: { 'oarlock.dev/tenant': tenant } } })
+})
+after(async () => {
+  await fixture?.[Symbol.asyncDispose]()
+})
+
+const configMaps = () => client.resource(configMapResource)
+const create = (namespace: string, name: string) => configMaps().create({ metadata: { name, namespace }, data: { name } })
+const get = async (path: string) => (await (await client.request({ method: 'GET', path })).json()) as Record<string, unknown>
+const namesIn = (list: { items: { metadata: { namespace?: string; name: string } }[] }) =>
+  list.items.map(({ metadata: { namespace, name } }) => `${namespace ?? ''}/${name}`).filter(name => !name.includes('kube-root-ca'))
+
+describe('a gateway before three partitions', () => {
+  test('objects are in the partition of their namespace, and only there', async () => {
+    await create('a', 'one')
+    await create('b', 'two')
+    equal((await configMaps().get('one', { namespace: 'a' })).data?.name, 'one')
+    const direct = await fixture.direct('t1')
+    deepEqual(namesIn(await direct.resource(configMapResource).listAll({ namespace: 'a' })), ['a/one'])
+    equal(await direct.resource(configMapResource).getOrUndefined('two', { namespace: 'b' }), undefined)
+    await rejects(create('c', 'x'), /namespaces "c" not found/)
+    await rejects(
+      client.resource(namespaceResource).create({ metadata: { name: 'd' } }),
+      /label oarlock.dev\/tenant is not set, and you may create namespaces of several Tenants \(t1, t2\)/,
+    )
+    await rejects(
+      client.resource(namespaceResource).create({ metadata: { name: 'a', labels: { 'oarlock.dev/tenant': 't2' } } }),
+      /"a" already exists/,
+    )
+  })
+
+  test('a list of all namespaces has the objects of all partitions, and system namespaces from home only', async () => {
+    const list = (await get('/api/v1/configmaps')) as never as { items: never[]; metadata: { resourceVersion: string } }
+    deepEqual(namesIn(list).sort(), ['a/one', 'b/two'])
+    const namespaces = (await get('/api/v1/namespaces')) as never as { items: never[] }
+    deepEqual(namesIn(namespaces).sort(), ['/a', '/b', '/default', '/kube-node-lease', '/kube-public', '/kube-system', '/oarlock-system'])
+    // The newest one of what was written through any gateway, or past it.
+    const direct = await fixture.direct('t2')
+    const written = await direct.resource(configMapResource).create({ metadata: { name: 'direct', namespace: 'b' } })
+    const newer = (await get('/api/v1/configmaps')) as never as typeof list
+    ok(namesIn(newer).includes('b/direct'))
+    ok(Number(newer.metadata.resourceVersion) >= Number(written.metadata.resourceVersion))
+    // An earlier version is exactly as it was.
+    const exact = await get(`/api/v1/configmaps?resourceVersion=${list.metadata.resourceVersion}&resourceVersionMatch=Exact`)
+    deepEqual(namesIn(exact as never).sort(), ['a/one', 'b/two'])
+  })
+
+  test('pages go through the partitions, at one version', async () => {
+    const all = namesIn((await get('/api/v1/configmaps')) as never).sort()
+    const seen: string[] = []
+    let token = ''
+    let pages = 0
+    const versions = new Set<string>()
+    do {
+      const page = (await get(`/api/v1/configmaps?limit=1${token && `&continue=${token}`}`)) as never as {
+        items: never[]
+        metadata: { resourceVersion: string; continue?: string }
+      }
+      ok(page.items.length <= 1)
+      seen.push(...namesIn(page))
+      versions.add(page.metadata.resourceVersion)
+      token = page.metadata.continue ?? ''
+      if (++pages === 1) await create('a', 'later')
+    } while (token)
+    deepEqual(seen.sort(), all)
+    equal(versions.size, 1)
+    await rejects(
+      get(`/api/v1/secrets?limit=1&continue=${Buffer.from('{"t":"{}","s":""}').toString('base64url')}`),
+      /invalid continue token/,
+    )
+  })
+
+  test('a watch of all namespaces has every event once, in the order of versions', async () => {
+    const abort = new AbortController()
+    const { metadata } = (await get('/api/v1/configmaps')) as never as { metadata: { resourceVersion: string } }
+    const path = `/api/v1/configmaps?watch=true&allowWatchBookmarks=true&resourceVersion=${metadata.resourceVersion}`
+    const { body } = await client.stream({ method: 'GET', path, signal: abort.signal, idleTimeoutMs: 0 })
+    const expected = Array.from({ length: 60 }, (_, number) => `w-${number}`)
+    const writes = Promise.all(expected.map((name, number) => create(number % 2 ? 'a' : 'b', name)))
+    const events: { type: string; object: { metadata: { name: string; resourceVersion: string } } }[] = []
+    let rest = ''
+    for await (const chunk of body) {
+      rest += Buffer.from(chunk).toString()
+      const lines = rest.split('\n')
+      rest = lines.pop() ?? ''
+      for (const line of lines) events.push(JSON.parse(line))
+      if (events.filter(({ type }) => type === 'ADDED').length === expected.length) break
+    }
+    abort.abort()
+    await writes
+    const versions = events.map(({ object }) => Number(object.metadata.resourceVersion))
+    deepEqual(
+      versions,
+      [...versions].sort((x, y) => x - y),
+    )
+    deepEqual(events.map(({ object }) => object.metadata.name).sort(), [...expected].sort())
+  })
+
+  test('an informer, with WatchList, has what all partitions have', async () => {
+    const abort = new AbortController()
+    const path = '/api/v1/namespaces?watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan'
+    const { body } = await client.stream({ method: 'GET', path, signal: abort.signal, idleTimeoutMs: 0 })
+    const names: string[] = []
+    let text = ''
+    for await (const chunk of body) {
+      text += Buffer.from(chunk).toString()
+      if (text.includes('initial-events-end')) break
+    }
+    abort.abort()
+    for (const line of text.trim().split('\n')) {
+      const { type, object } = JSON.parse(line) as { type: string; object: { metadata: { name: string } } }
+      if (type === 'ADDED') names.push(object.metadata.name)
+    }
+    deepEqual(names.sort(), ['a', 'b', 'default', 'kube-node-lease', 'kube-public', 'kube-system', 'oarlock-system'])
+    match(text.trim().split('\n').at(-1) ?? '', /"type":"BOOKMARK".*"k8s.io\/initial-events-end":"true"/)
+  })
+
+  test('a user has the rights that they have in the partition', async () => {
+    const response = await fetch(`${fixture.url}/api/v1/configmaps`, {
+      headers: { authorization: 'Bearer eve', 'x-remote-user': 'admin', 'x-remote-group': 'system:masters' },
+    })
+    equal(response.status, 403)
+    match(((await response.json()) as { message: string }).message, /configmaps is forbidden: User "eve" cannot list/)
+    equal((await fetch(`${fixture.url}/api/v1/configmaps`)).status, 401)
+  })
+
+  test('with a partition down, what needs it fails with its name, and the rest continues', async () => {
+    await fixture.servers.get('t2')?.close({ graceMs: 10 })
+    await rejects(
+      client.request({ method: 'GET', path: '/api/v1/configmaps', timeoutMs: 3_000 }).then(response => response.text()),
+      /partition "t2" does not answer|timed out/,
+    )
+    equal((await configMaps().get('one', { namespace: 'a' })).data?.name, 'one')
+  })
+})
