@@ -74,7 +74,7 @@ export type ControllerOptions<Body> = {
   validate?: boolean | undefined
   /**
    * Starts when the CRD of `for` is Established and serves its version, and stops when it is deleted: the manager is ready without it. Default false: a
-   * missing kind delays readiness. Needs `get`, `list` and `watch` of CustomResourceDefinitions.
+   * missing kind delays readiness. Needs `list` and `watch` of CustomResourceDefinitions.
    */
   whenEstablished?: boolean | undefined
   /** With leader election in the manager: whether it runs only while this process leads. Default true. */
