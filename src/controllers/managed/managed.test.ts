@@ -259,6 +259,20 @@ test('lock none is the reconcile function itself, and adds no request', async ()
   ok(run.controller)
 })
 
+test('a process that lost leadership after it marked a creation as pending does not create', async () => {
+  await using server = await startTestServer({ kinds: [bucketResource] })
+  const fake = new FakeCloud()
+  const reconciler = new ManagedReconciler(bucketOptions(fake))
+  const { client } = server
+  const handle = client.resource(bucketResource)
+  const object = await handle.create({ metadata: { name: 'a', namespace }, spec: { forProvider: {} } })
+  // One check for each step: external name, connect, observe, finalizer, mark, create.
+  let steps = 0
+  await rejects(reconciler.reconcile(reconcileRequest({ client, object, isLeading: () => ++steps < 6 })), /leadership was lost/)
+  ok((await handle.get('a', { namespace })).metadata.annotations?.[annotations.createPending])
+  deepEqual(fake.calls, ['observe a'])
+})
+
 test('an option that is out of range is named', () => {
   throws(
     () => managed({ ...bucketOptions(new FakeCloud()), pollIntervalMs: 0 }),

@@ -321,7 +321,8 @@ export class Controller {
     const priority = queue.priorityOf(text)
     const allowed = tenure && keys?.whileLabeled(text, tenure)
     const shard = allowed && { tenure: allowed, client: host.shardClientOf(parseQueueKey(text).cluster, allowed) }
-    const request = new LazyReconcileRequest(text, attempt, signal, log, own, shard)
+    const isLeading = () => !this.needsLeader || keys !== undefined || host.isLeading()
+    const request = new LazyReconcileRequest(text, attempt, signal, log, own, shard, isLeading)
     let cancel: (() => void) | undefined
     if (deadline && timeoutMs !== undefined) {
       cancel = host.timers.after(timeoutMs, () => {
