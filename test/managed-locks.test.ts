@@ -13,7 +13,7 @@ const names = Array.from({ length: 40 }, (_, index) => `b${index}`)
 for (const lock of lockNames) {
   for (const isDeterministic of [true, false]) {
     describe(`lock ${lock}, names ${isDeterministic ? 'known before' : 'assigned by the external system'}`, () => {
-      test('a replica that is killed while it creates leaves no duplicate, and every creation in flight is reported', async () => {
+      test('a replica that is killed while it creates leaves no duplicate, and every creation in flight is reported (guarantees 2 and 3)', async () => {
         const { inFlight, duplicates, incomplete, unaccounted } = await withFleet(lock, isDeterministic, async (fleet, index) => {
           const inFlight = await fleet.kill(index)
           await fleet.settle()
@@ -30,7 +30,7 @@ for (const lock of lockNames) {
         }
       })
 
-      test('a replica that is paused while it creates makes at most the calls that it had begun', async () => {
+      test('a replica that is paused while it creates makes at most the calls that it had begun (guarantee 3)', async () => {
         const { duplicates, incomplete, unaccounted } = await withFleet(lock, isDeterministic, async (fleet, index) => {
           const pause = await fleet.pause(index, leaseMs + 1_500)
           await fleet.settle()

@@ -76,7 +76,7 @@ describe('an operation of a managed resource that is dispatched', () => {
     deepEqual([ledgerOf(directory), thingsOf(directory).length], [['work b'], 1])
   })
 
-  test('a creation whose worker was killed is not repeated; the message names its Run', async () => {
+  test('a creation whose worker was killed is not repeated; the message names its Run (guarantees 2 and 4)', async () => {
     await using _ = await startThingProvider(oarlock.client)
     const directory = newDirectory()
     await create('c', { directory, size: 1, waitsFor: 'go' })
@@ -179,7 +179,7 @@ describe('an operation of a managed resource that is dispatched', () => {
     deepEqual(ledgerOf(directory), ['inline k', 'work k'])
   })
 
-  test('two replicas with lock shard: each operation is started once, also when one takes over', async () => {
+  test('two replicas with lock shard: each operation is started once, also when one takes over (guarantee 4)', async () => {
     const shards = { name: 'things', namespace, slots: 2, leaseDurationMs: 3_000, renewDeadlineMs: 2_000, retryPeriodMs: 250 }
     const first = await startThingProvider(oarlock.client, { lock: 'shard' }, { shards })
     await using _ = await startThingProvider(oarlock.client, { lock: 'shard' }, { shards })
