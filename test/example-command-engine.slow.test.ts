@@ -2,33 +2,16 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { test } from 'node:test'
 import type { StackSpec } from '../src/api/index.ts'
-import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
-import { runOarlock } from './support/run-program.ts'
-import { condition, isReady, StackFixture } from './support/stacks.ts'
+import { useOarlock } from './support/oarlock-fixture.ts'
+import { condition, isReady } from './support/stacks.ts'
 
 const root = join(import.meta.dirname, '..')
-const dataDir = makeDataDir()
+const { dataDir, stacks, oarlock, succeeds } = useOarlock()
 const zone = join(dataDir, 'zone')
-let oarlock: OarlockProcess
-let stacks: StackFixture
+mkdirSync(zone)
 
-before(async () => {
-  mkdirSync(zone)
-  oarlock = await startOarlock(dataDir)
-  stacks = new StackFixture(oarlock.client)
-})
-after(async () => {
-  await oarlock?.stop()
-  removeDirectory(dataDir)
-})
-
-const run = async (...args: string[]) => {
-  const { code, text, stdout } = await runOarlock(args, { env: { KUBECONFIG: oarlock.kubeconfig } })
-  equal(code, 0, text)
-  return { text, stdout }
-}
 const read = (name: string) => readFileSync(join(zone, name), 'utf8').trim()
 const awaitingApproval = (name: string) =>
   stacks.until(
@@ -41,34 +24,33 @@ test('the zone is planned, approved, applied, corrected after drift, changed and
   const file = join(dataDir, 'stack.yaml')
   const example = readFileSync(join(root, 'examples', 'command-engine', 'stack.yaml'), 'utf8')
   writeFileSync(file, example.replace('value: /tmp/zone', `value: ${zone}`))
-  await run('apply', '-f', file)
+  await succeeds('apply', '-f', file)
   await awaitingApproval('zone')
   deepEqual(readdirSync(zone), [])
-  const approved = await run('approve', 'zone', '--yes', '--wait')
+  const approved = await succeeds('approve', 'zone', '--yes', '--wait')
   match(approved.text, /^\+ www 192\.0\.2\.1$/m)
   match(approved.text, /^\+ mail 192\.0\.2\.2$/m)
   const ready = await stacks.untilReady('zone')
   deepEqual([read('www'), read('mail')], ['192.0.2.1', '192.0.2.2'])
   deepEqual(ready.status?.outputs, { names: ['www', 'mail'] })
-  deepEqual(JSON.parse((await run('state', 'pull', 'zone')).stdout), { records: ['mail', 'www'] })
+  deepEqual(JSON.parse((await succeeds('state', 'pull', 'zone')).stdout), { records: ['mail', 'www'] })
 
   // Drift: the plan shows it, and changes nothing.
-  match((await run('plan', 'zone')).text, /no changes/i)
+  match((await succeeds('plan', 'zone')).text, /no changes/i)
   writeFileSync(join(zone, 'www'), '192.0.2.66\n')
-  match((await run('plan', 'zone')).text, /^~ www 192\.0\.2\.66 -> 192\.0\.2\.1$/m)
+  match((await succeeds('plan', 'zone')).text, /^~ www 192\.0\.2\.66 -> 192\.0\.2\.1$/m)
   equal(read('www'), '192.0.2.66')
 
   // What the Stack has not created is not deleted.
   writeFileSync(join(zone, 'foreign'), '192.0.2.9\n')
   await stacks.patch('zone', { spec: { variables: { records: { mail: null } } } })
   await awaitingApproval('zone')
-  const changed = await run('approve', 'zone', '--yes', '--wait')
+  const changed = await succeeds('approve', 'zone', '--yes', '--wait')
   match(changed.text, /^- mail$/m)
   deepEqual(readdirSync(zone).sort(), ['foreign', 'www'])
   equal(read('www'), '192.0.2.1')
 
-  const destroyed = await runOarlock(['destroy', 'zone', '--yes'], { env: { KUBECONFIG: oarlock.kubeconfig } })
-  equal(destroyed.code, 0, destroyed.text)
+  const destroyed = await succeeds('destroy', 'zone', '--yes')
   match(destroyed.text, /: 0 to add, 0 to change, 1 to destroy$/m)
   await stacks.untilDeleted('zone')
   deepEqual(readdirSync(zone), ['foreign'])
@@ -87,7 +69,7 @@ test('an approved plan is not applied if the plan command prints something else 
   const plan = ['sh', '-c', `echo run $(cat ${seen} 2>/dev/null | wc -l); echo x >> ${seen}; exit 2`]
   await stacks.create('unstable', shell('echo applied', { approval: 'Manual', command: { plan, apply: ['sh', 'apply.sh'] } }))
   await awaitingApproval('unstable')
-  await runOarlock(['approve', 'unstable', '--yes'], { env: { KUBECONFIG: oarlock.kubeconfig } })
+  await oarlock('approve', 'unstable', '--yes')
   const failed = await stacks.untilRun('unstable', 'the Apply', ({ spec, status }) => spec.type === 'Apply' && status?.phase === 'Failed')
   equal(failed.status?.reason, 'PlanOutdated')
 })
@@ -112,7 +94,7 @@ test('the environment has what the page lists, and the working directory is the 
     shell('env | sed "s/=.*//" | sort; echo "in $(ls)"; cat "$OARLOCK_VARIABLES"', { variables: { 'a-b': 'x', size: 3 } }),
   )
   await stacks.until('environment', 'Ready', isReady)
-  const log = (await run('logs', 'stack/environment')).stdout
+  const log = (await succeeds('logs', 'stack/environment')).stdout
   for (const name of [...names, 'OARLOCK_VAR_a_b', 'OARLOCK_VAR_size', 'HOME', 'TMPDIR', 'PATH']) match(log, new RegExp(`^${name}$`, 'm'))
   const undocumented = log.match(/^OARLOCK_\w+$/gm)?.filter(name => !page.includes(name) && !name.startsWith('OARLOCK_VAR_'))
   deepEqual(undocumented, [])

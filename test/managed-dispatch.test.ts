@@ -9,7 +9,8 @@ import { annotations, managedFinalizer } from '../src/controllers/managed/index.
 import { installKinds, secretResource } from '../src/kubernetes/client/index.ts'
 import { findCondition } from '../src/kubernetes/object/index.ts'
 import { eventually } from './support/eventually.ts'
-import { type JobBody, jobResource, ManagedObjects, startJobProvider } from './support/managed/job.ts'
+import { type JobBody, jobResource, startJobProvider } from './support/managed/job.ts'
+import { ManagedObjects } from './support/managed/managed-objects.ts'
 import { useOarlock } from './support/oarlock-fixture.ts'
 
 describe('a managed resource that is dispatched to a Stack', () => {

@@ -9,8 +9,8 @@ import { annotations } from '../src/controllers/managed/index.ts'
 import { installKinds, secretResource } from '../src/kubernetes/client/index.ts'
 import { findCondition } from '../src/kubernetes/object/index.ts'
 import { eventually } from './support/eventually.ts'
-import { ManagedObjects } from './support/managed/job.ts'
-import { dispatch, ledgerOf, startThingProvider, type ThingBody, thingResource, thingsOf } from './support/managed/thing.ts'
+import { ManagedObjects } from './support/managed/managed-objects.ts'
+import { dispatch, ledgerOf, startThingProvider, type ThingBody, thingOptions, thingResource, thingsOf } from './support/managed/thing.ts'
 import { useOarlock } from './support/oarlock-fixture.ts'
 
 describe('an operation of a managed resource that is dispatched', () => {
@@ -65,14 +65,18 @@ describe('an operation of a managed resource that is dispatched', () => {
     equal(findCondition(active.status?.conditions, 'Synced')?.reason, 'ReconcileSuccess')
     await first.stop()
     await using _ = await startThingProvider(oarlock.client)
-    await things.patch('b', { metadata: { labels: { touched: 'yes' } } })
-    await new Promise(resolve => setTimeout(resolve, 500))
+    await things.annotate('b', { [annotations.reconcileRequestedAt]: 'again' })
+    await eventually(
+      async () => (await things.get('b')).status?.lastHandledReconcileAt === 'again',
+      'a reconcile by the new provider',
+      40_000,
+    )
     writeFileSync(join(directory, 'go'), '')
     await things.until('b', 'Ready', 'Available')
     deepEqual([ledgerOf(directory), thingsOf(directory).length], [['work b'], 1])
   })
 
-  test('a creation whose worker was killed is not repeated; the message names its Run', async () => {
+  test('a creation whose worker was killed is not repeated; the message names its Run (guarantees 2 and 4)', async () => {
     await using _ = await startThingProvider(oarlock.client)
     const directory = newDirectory()
     await create('c', { directory, size: 1, waitsFor: 'go' })
@@ -113,7 +117,13 @@ describe('an operation of a managed resource that is dispatched', () => {
   })
 
   test('a Run that was canceled is not repeated until that is requested', async () => {
-    await using _ = await startThingProvider(oarlock.client)
+    const { observe } = thingOptions()
+    let observations = 0
+    const counted: typeof observe = (...args) => {
+      observations++
+      return observe(...args)
+    }
+    await using _ = await startThingProvider(oarlock.client, { observe: counted, pollIntervalMs: 200 })
     const directory = newDirectory()
     await create('g', { directory, size: 1 })
     await things.until('g', 'Ready', 'Available')
@@ -123,7 +133,8 @@ describe('an operation of a managed resource that is dispatched', () => {
     await oarlock.succeeds('cancel', run.metadata.name)
     await things.until('g', 'Synced', 'ReconcileError', '(Canceled)')
     writeFileSync(join(directory, 'go'), '')
-    await new Promise(resolve => setTimeout(resolve, 2_500))
+    const untilPoll = observations + 4
+    await eventually(() => observations >= untilPoll, 'three polls to end and one to begin')
     equal(ledgerOf(directory).length, 2, 'also not by a poll')
     await things.annotate('g', { [annotations.reconcileRequestedAt]: 'now' })
     await eventually(async () => (await things.get('g')).status?.atProvider?.size === 2, 'the update', 40_000)
@@ -168,7 +179,7 @@ describe('an operation of a managed resource that is dispatched', () => {
     deepEqual(ledgerOf(directory), ['inline k', 'work k'])
   })
 
-  test('two replicas with lock shard: each operation is started once, also when one takes over', async () => {
+  test('two replicas with lock shard: each operation is started once, also when one takes over (guarantee 4)', async () => {
     const shards = { name: 'things', namespace, slots: 2, leaseDurationMs: 3_000, renewDeadlineMs: 2_000, retryPeriodMs: 250 }
     const first = await startThingProvider(oarlock.client, { lock: 'shard' }, { shards })
     await using _ = await startThingProvider(oarlock.client, { lock: 'shard' }, { shards })

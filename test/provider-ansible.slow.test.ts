@@ -12,7 +12,7 @@ import { installKinds, secretResource } from '../src/kubernetes/client/index.ts'
 import { Manager, silentLog } from '../src/kubernetes/controller/index.ts'
 import { findCondition, type KubeObject } from '../src/kubernetes/object/index.ts'
 import { eventually } from './support/eventually.ts'
-import { ManagedObjects } from './support/managed/job.ts'
+import { ManagedObjects } from './support/managed/managed-objects.ts'
 import { useOarlock } from './support/oarlock-fixture.ts'
 
 const detection = await (await loadEngine('ansible')).detect(process.env)

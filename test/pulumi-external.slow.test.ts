@@ -4,7 +4,6 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
-import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -13,6 +12,7 @@ import { type Stack, type StackSpec, workerPoolResource } from '../src/api/index
 import { probeIsolation } from '../src/execution/workspace/index.ts'
 import { secretResource } from '../src/kubernetes/client/index.ts'
 import { eventually } from './support/eventually.ts'
+import { freePorts } from './support/free-ports.ts'
 import { useOarlock } from './support/oarlock-fixture.ts'
 import { removeDirectory } from './support/oarlock-process.ts'
 import { condition, isReady } from './support/stacks.ts'
@@ -73,15 +73,6 @@ function pidOfUp(stack: string): number | undefined {
 
 const killUp = async (stack: string) =>
   process.kill(await eventually(async () => pidOfUp(stack), `pulumi up of ${stack}`, 10_000), 'SIGKILL')
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
 
 describe('stacks of engine pulumi with state External', { skip, concurrency: 2 }, () => {
   const up = useOarlock({ args: ['--max-workers', '3'], env: { PATH: `${dirname(pulumi ?? '')}:${process.env.PATH}` } })
@@ -242,7 +233,7 @@ describe('stacks of engine pulumi with state External', { skip, concurrency: 2 }
     let port = 0
     before(async () => {
       mkdirSync(join(buckets, 'states'))
-      port = await freePort()
+      port = (await freePorts(1))[0] as number
       server = spawn(gateway ?? '', ['--port', `127.0.0.1:${port}`, '--access', 'user', '--secret', 'password', 'posix', buckets], {
         stdio: 'ignore',
       })

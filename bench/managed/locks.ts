@@ -1,7 +1,6 @@
 /** A replica is killed or paused while it creates resources, many times, for each lock; what the external system counted is judged. */
-import { setTimeout as sleep } from 'node:timers/promises'
-import { eventually } from '../../test/support/eventually.ts'
-import { type LockName, ManagedFleet, type Pause } from '../../test/support/managed/fleet.ts'
+import { type LockName, ManagedFleet } from '../../test/support/managed/fleet.ts'
+import type { Pause } from '../../test/support/managed/judge-duplicates.ts'
 import type { BenchServer, WithServer } from '../managed.ts'
 import type { Bench } from '../run.ts'
 
@@ -13,8 +12,8 @@ export type LocksOptions = {
 }
 
 const perTrial = 20
-
-type Row = Record<string, string | number>
+const maxConcurrent = 4
+const knownBefore = 'known before'
 
 /** Each lock with both ways of naming has its own server and replicas, and all run side by side: nearly all of the time is spent waiting for Leases. */
 export async function locks(withServer: WithServer, options: LocksOptions): Promise<Bench> {
@@ -23,7 +22,10 @@ export async function locks(withServer: WithServer, options: LocksOptions): Prom
   const rows = await Promise.all(trials.map(trial => withServer(server => trialsOf(server, trial, options))))
   const failed = rows.some(
     row =>
-      Number(row.duplicates) > Number(row['of these: the call begun before the pause']) || Number(row['neither ready nor reported']) > 0,
+      row['other duplicates'] !== 0 ||
+      row['neither ready nor reported'] !== 0 ||
+      row['in flight and not reported'] !== 0 ||
+      row['creations with an unknown result, reported'] > (row.names === knownBefore ? 0 : options.times * maxConcurrent),
   )
   return {
     title: `Two replicas of a provider; the one that creates is ${fault === 'kill' ? 'killed' : 'paused for longer than its Lease'}`,
@@ -38,31 +40,41 @@ async function trialsOf(
   { client, kubeconfig }: BenchServer,
   { lock, isDeterministic }: { lock: LockName; isDeterministic: boolean },
   { fault, times, leaseMs }: LocksOptions,
-): Promise<Row> {
-  const names = isDeterministic ? 'known before' : 'assigned'
-  const settings = { lock, leaseMs, slots: 2, isDeterministic, latencyMs: 60, pollIntervalMs: 2_000, maxConcurrent: 4 }
+) {
+  const names = isDeterministic ? knownBefore : 'assigned'
+  const settings = { lock, leaseMs, slots: 2, isDeterministic, latencyMs: 60, pollIntervalMs: 1_000, maxConcurrent }
   const fleet = await ManagedFleet.start(client, kubeconfig, settings)
   try {
     await fleet.add()
     await fleet.add()
     const pauses: Pause[] = []
-    for (let time = 0; time < times; time++) {
-      const before = fleet.cloud.creations.length
-      await fleet.create(Array.from({ length: perTrial }, (_, index) => `r-${time}-${index}`))
-      await eventually(() => fleet.cloud.creations.length > before + 1, 'the first creations', 120_000)
-      // The one that works: with lock none only the leader does.
-      const index = fleet.members.findIndex(({ name }) => name === fleet.cloud.creations.at(-1)?.member)
-      if (fault === 'kill') await fleet.kill(index)
-      else pauses.push(await fleet.pause(index, leaseMs + 1_500))
-      await eventually(() => fleet.isSettled(), 'every resource to be ready, or to report its reason', 120_000)
-      process.stderr.write(`${lock}, names ${names}: ${fault} ${time + 1}/${times}, duplicates ${fleet.cloud.duplicates.length}\n`)
+    const counts = { inFlight: 0, silent: 0, incomplete: 0, unaccounted: 0 }
+    /** The one that works: with lock none only the leader does. Returns the names whose creation has no answer. */
+    const interrupt = async (index: number): Promise<string[]> => {
+      if (fault === 'kill') return await fleet.kill(index)
+      pauses.push(await fleet.pause(index, leaseMs + 1_500))
+      return []
     }
-    await sleep(500)
-    const { duplicates, begunBefore, incomplete, hidden } = await fleet.judge(pauses)
+    for (let time = 0; time < times; time++) {
+      const creating = fleet.untilCreating(fleet.cloud.creations.length + 1).then(interrupt)
+      const created = fleet.create(Array.from({ length: perTrial }, (_, index) => `r-${time}-${index}`))
+      const [inFlight] = await Promise.all([creating, created])
+      await fleet.settle(120_000)
+      const { incomplete, unaccounted } = await fleet.judge(pauses)
+      counts.inFlight += inFlight.length
+      if (!isDeterministic) counts.silent += inFlight.filter(name => !incomplete.includes(name)).length
+      counts.incomplete += incomplete.length
+      counts.unaccounted += unaccounted.length
+      process.stderr.write(`${lock}, names ${names}: ${fault} ${time + 1}/${times}, duplicates ${fleet.cloud.duplicates.length}\n`)
+      await fleet.deleteAll()
+    }
+    const { duplicates } = await fleet.judge(pauses)
     return {
       ...{ lock, names, fault, times, resources: times * perTrial },
-      ...{ duplicates, 'of these: the call begun before the pause': begunBefore },
-      ...{ 'creations with an unknown result, reported': incomplete.length, 'neither ready nor reported': hidden.length },
+      ...(fault === 'kill' && { 'creations in flight at the kill': counts.inFlight }),
+      ...{ duplicates: duplicates.total, 'of these: the call begun before the pause': duplicates.begunBefore },
+      ...{ 'other duplicates': duplicates.forbidden.length, 'creations with an unknown result, reported': counts.incomplete },
+      ...{ 'in flight and not reported': counts.silent, 'neither ready nor reported': counts.unaccounted },
     }
   } finally {
     await fleet.close()

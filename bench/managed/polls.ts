@@ -1,6 +1,5 @@
 /** Many resources that are observed at an interval, and what that costs. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { eventually } from '../../test/support/eventually.ts'
 import { ManagedFleet, type Usage } from '../../test/support/managed/fleet.ts'
 import type { BenchServer } from '../managed.ts'
 import type { Bench } from '../run.ts'
@@ -31,14 +30,7 @@ export async function polls({ client, kubeconfig }: BenchServer, options: PollsO
   try {
     for (let index = 0; index < replicas; index++) await fleet.add()
     const startedMs = performance.now()
-    for (let first = 0; first < resources; first += 500) {
-      await fleet.create(Array.from({ length: Math.min(500, resources - first) }, (_, index) => `b${first + index}`))
-    }
-    await eventually(
-      () => fleet.cloud.observed.size >= resources && fleet.cloud.creations.length >= resources,
-      'all to be created',
-      1_200_000,
-    )
+    await fleet.createAll(resources)
     const createdS = (performance.now() - startedMs) / 1_000
     process.stderr.write(`created in ${Math.round(createdS)} s\n`)
     // One interval, so that every resource has been polled since.

@@ -2,10 +2,10 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { freePorts } from '../support/free-ports.ts'
 import { createPool, groupsOf, sendRequest, type Target } from './target.ts'
 
 const directory = process.env.OARLOCK_PEER_DIR ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'oarlock', 'peer')
@@ -129,23 +129,4 @@ export async function startPeer({ fsync = false, shardedListAndWatch = true }: P
     await close()
     throw error
   }
-}
-
-async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer().listen(0, '127.0.0.1')
-      await once(server, 'listening')
-      return server
-    }),
-  )
-  return Promise.all(
-    servers.map(async server => {
-      const address = server.address()
-      server.close()
-      await once(server, 'close')
-      if (!address || typeof address === 'string') throw new Error('the listener has no port')
-      return address.port
-    }),
-  )
 }

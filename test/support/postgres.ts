@@ -3,9 +3,9 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { chmodSync, chownSync, globSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { freePorts } from './free-ports.ts'
 
 const binaries = globSync('/usr/lib/postgresql/*/bin').sort().at(-1)
 
@@ -18,15 +18,6 @@ function account(): { uid?: number; gid?: number } {
   const { stdout } = spawnSync('getent', ['passwd', 'postgres'], { encoding: 'utf8' })
   const [, , uid, gid] = stdout.split(':')
   return { uid: Number(uid), gid: Number(gid) }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 export class Postgres {
@@ -64,7 +55,7 @@ export class Postgres {
     ]
     const made = spawnSync(join(binaries as string, 'initdb'), options, { ...user, encoding: 'utf8', cwd: directory, env: { LC_ALL: 'C' } })
     if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}`)
-    const port = await freePort()
+    const [port] = await freePorts(1)
     const settings = ['listen_addresses=127.0.0.1', `port=${port}`, 'unix_socket_directories=', 'fsync=off', 'max_connections=40']
     const child = spawn(join(binaries as string, 'postgres'), ['-D', data, ...settings.flatMap(setting => ['-c', setting])], {
       ...user,

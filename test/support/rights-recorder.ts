@@ -1,5 +1,7 @@
 import { type Client, type RequestOptions, type Response, type StreamResponse, WrappedClient } from '../../src/kubernetes/client/index.ts'
 import { isReason } from '../../src/kubernetes/object/index.ts'
+import { authorizationVerb } from '../../src/kubernetes/server/http/request-info.ts'
+import { readRoute } from '../../src/kubernetes/server/http/route.ts'
 
 /** A client that records which rights its requests need, and which requests were forbidden. */
 export class RightsRecorder extends WrappedClient {
@@ -33,13 +35,12 @@ export class RightsRecorder extends WrappedClient {
 }
 
 /** Such as `watch secrets of group ""`; undefined if the path is not that of a resource. */
-function rightOf({ method = 'GET', path, query }: RequestOptions): string | undefined {
-  const [, group = '', plural, name, subresource] =
-    /^\/(?:api\/v1|apis\/([^/]+)\/[^/]+)\/(?:namespaces\/[^/]+\/)?(\w+)(?:\/([^/?]+))?(?:\/([^/?]+))?/.exec(path) ?? []
-  if (!plural) return undefined
-  const isWatch = /[?&]watch=(true|1)/.test(path) || String((query as Record<string, unknown> | undefined)?.watch) === 'true'
-  const collection = { GET: isWatch ? 'watch' : 'list', POST: 'create', DELETE: 'deletecollection' } as Record<string, string>
-  const single = { GET: 'get', PUT: 'update', PATCH: 'patch', DELETE: 'delete', POST: 'create' } as Record<string, string>
-  const verb = (name ? single : collection)[method]
+function rightOf({ method, path, query }: RequestOptions): string | undefined {
+  const url = new URL(path, 'http://server')
+  const route = readRoute(url.pathname)
+  if (route.type !== 'resource') return undefined
+  for (const [name, value] of Object.entries(query ?? {})) if (value !== undefined) url.searchParams.set(name, String(value))
+  const { group, plural, name, subresource } = route
+  const verb = authorizationVerb(method, name, url.searchParams)
   return `${verb} ${plural}${subresource ? `/${subresource}` : ''} of group ${JSON.stringify(group)}`
 }

@@ -1,6 +1,6 @@
 import type { StackSpec } from '../../../src/api/index.ts'
 import { dispatchToStack, type StackDispatchOptions } from '../../../src/controllers/managed/index.ts'
-import type { KubeObject } from '../../../src/kubernetes/object/index.ts'
+import type { KubeObject } from '../../../src/kubernetes/index.ts'
 import { type AnsibleRunBody, ansibleRunResource } from './kinds.ts'
 
 /** A Stack of engine ansible that the object controls: each change, check for drift and deletion is a Run on a worker. */

@@ -1,9 +1,7 @@
-/** The provider: `node examples/providers/postgresql/provider.ts [--install-kinds] [--shards N] [KUBECONFIG]`. */
-import { hostname } from 'node:os'
-import { parseArgs } from 'node:util'
-import { managed } from '../../../src/controllers/managed/index.ts'
-import { createClient, installKinds } from '../../../src/kubernetes/client/index.ts'
-import { type Controller, consoleLog, Manager } from '../../../src/kubernetes/controller/index.ts'
+/** The provider: `node examples/providers/postgresql/provider.ts --help`. */
+
+import { managed, runProvider } from '../../../src/controllers/managed/index.ts'
+import type { Controller } from '../../../src/kubernetes/controller/index.ts'
 import { databaseOptions } from './database.ts'
 import { extensionOptions } from './extension.ts'
 import { grantOptions } from './grant.ts'
@@ -22,23 +20,4 @@ export function postgresqlControllers(options: ProviderOptions = {}): Controller
   ]
 }
 
-if (import.meta.main) {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: { 'install-kinds': { type: 'boolean' }, shards: { type: 'string' }, port: { type: 'string', default: '8080' } },
-  })
-  const client = await createClient({ kubeconfig: positionals[0] })
-  if (values['install-kinds']) await installKinds(client, kinds)
-  const namespace = process.env.POD_NAMESPACE ?? 'default'
-  const slots = Number(values.shards ?? 1)
-  const lease = { namespace, leaseName: 'provider-postgresql', identity: `${hostname()}-${process.pid}` }
-  const manager = new Manager({
-    client,
-    log: consoleLog('info'),
-    probes: { port: Number(values.port) },
-    ...(slots > 1 ? { shards: { name: 'provider-postgresql', namespace, slots } } : { leaderElection: lease }),
-  })
-  for (const controller of postgresqlControllers({ lock: slots > 1 ? 'shard' : 'none' })) manager.add(controller)
-  await manager.run()
-  await client.close()
-}
+if (import.meta.main) await runProvider({ name: 'provider-postgresql', kinds, controllers: postgresqlControllers })

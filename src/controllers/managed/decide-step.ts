@@ -2,6 +2,13 @@
  * The sequence of one reconcile of a managed resource, as a pure decision: from what is known to the one next step. The shell executes
  * the step, adds its result to the facts, and asks again until the answer is `end`. The order is that of Crossplane's managed reconciler
  * (crossplane-runtime v2.5, pkg/reconciler/managed); where it differs, a comment explains it.
+ *
+ * Guarantees, whose numbers tests cite:
+ * 1. `create` is called only after `external-create-pending` was written at the version of the object that was read.
+ * 2. While the result of a creation is not known, `create` is not called again, unless names are deterministic; the condition reports it.
+ * 3. No external call begins without the lock, nor after leadership was lost. A call that was begun before may still arrive.
+ * 4. An operation that is dispatched is started once; of the Runs of one that must not be repeated, all but the first refuse.
+ * 5. The finalizer is removed only after an observation that found nothing, unless the policies leave the external resource.
  */
 import { findCondition, rfc3339 } from '../../kubernetes/object/index.ts'
 import {

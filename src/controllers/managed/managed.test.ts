@@ -103,7 +103,7 @@ test('a change of the wanted fields updates the external resource, and a steady 
   equal((await run.buckets.get('a')).metadata.resourceVersion, resourceVersion)
 })
 
-test('a deletion removes the external resource, then the object', async () => {
+test('a deletion removes the external resource, then the object (guarantee 5)', async () => {
   await using run = await start({ creationGraceMs: 1 })
   await run.buckets.create('a')
   await run.buckets.until('a', 'Ready', 'Available')
@@ -125,7 +125,7 @@ test('a creation that fails is marked as failed and tried again', async () => {
   equal(cloud.duplicates, 0)
 })
 
-test('a creation whose result is not known is not repeated, also not by another process, and the condition explains what to do', async () => {
+test('a creation whose result is not known is not repeated, also not by another process, and the condition explains what to do (guarantee 2)', async () => {
   await using run = await start()
   cloud.afterCreate = () => {
     throw new UnknownOutcomeError('the connection broke')
@@ -154,7 +154,7 @@ test('a creation that exceeds the time-out is not marked as failed', async () =>
   equal((await run.buckets.get('a')).metadata.annotations?.[annotations.createFailed], undefined)
 })
 
-test('a stale object does not lead to a creation: the pending mark is a conditional write', async () => {
+test('a stale object does not lead to a creation: the pending mark is a conditional write (guarantee 1)', async () => {
   await using server = await startTestServer({ kinds: [bucketResource] })
   api = server
   cloud = new FakeCloud()
@@ -257,6 +257,20 @@ test('lock none is the reconcile function itself, and adds no request', async ()
     [],
   )
   ok(run.controller)
+})
+
+test('a process that lost leadership after it marked a creation as pending does not create (guarantee 3)', async () => {
+  await using server = await startTestServer({ kinds: [bucketResource] })
+  const fake = new FakeCloud()
+  const reconciler = new ManagedReconciler(bucketOptions(fake))
+  const { client } = server
+  const handle = client.resource(bucketResource)
+  const object = await handle.create({ metadata: { name: 'a', namespace }, spec: { forProvider: {} } })
+  // One check for each step: external name, connect, observe, finalizer, mark, create.
+  let steps = 0
+  await rejects(reconciler.reconcile(reconcileRequest({ client, object, isLeading: () => ++steps < 6 })), /leadership was lost/)
+  ok((await handle.get('a', { namespace })).metadata.annotations?.[annotations.createPending])
+  deepEqual(fake.calls, ['observe a'])
 })
 
 test('an option that is out of range is named', () => {

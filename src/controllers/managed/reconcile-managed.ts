@@ -4,6 +4,7 @@ import {
   addFinalizer,
   coerceError,
   EventRecorder,
+  NotLeaderError,
   NotOwnerError,
   patchStatusIfChanged,
   type ReconcileRequest,
@@ -207,6 +208,7 @@ class Pass<Body extends ManagedBody, Connection, State> {
     const { client } = this.#request
     const options = this.#options
     this.#hold?.check()
+    if (!this.#request.isLeading()) throw new NotLeaderError()
     if ('failures' in step && step.failures !== undefined) return await this.#start(step.kind, step.failures)
     switch (step.kind) {
       case 'pause':

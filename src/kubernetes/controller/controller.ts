@@ -74,7 +74,7 @@ export type ControllerOptions<Body> = {
   validate?: boolean | undefined
   /**
    * Starts when the CRD of `for` is Established and serves its version, and stops when it is deleted: the manager is ready without it. Default false: a
-   * missing kind delays readiness. Needs `get`, `list` and `watch` of CustomResourceDefinitions.
+   * missing kind delays readiness. Needs `list` and `watch` of CustomResourceDefinitions.
    */
   whenEstablished?: boolean | undefined
   /** With leader election in the manager: whether it runs only while this process leads. Default true. */
@@ -321,7 +321,8 @@ export class Controller {
     const priority = queue.priorityOf(text)
     const allowed = tenure && keys?.whileLabeled(text, tenure)
     const shard = allowed && { tenure: allowed, client: host.shardClientOf(parseQueueKey(text).cluster, allowed) }
-    const request = new LazyReconcileRequest(text, attempt, signal, log, own, shard)
+    const isLeading = () => !this.needsLeader || keys !== undefined || host.isLeading()
+    const request = new LazyReconcileRequest(text, attempt, signal, log, own, shard, isLeading)
     let cancel: (() => void) | undefined
     if (deadline && timeoutMs !== undefined) {
       cancel = host.timers.after(timeoutMs, () => {

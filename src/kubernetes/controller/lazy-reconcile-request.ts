@@ -19,6 +19,7 @@ export class LazyReconcileRequest implements ReconcileRequest {
   readonly client: Client
   readonly informer: Informer<unknown>
   readonly shard: ReconcileRequest['shard']
+  readonly isLeading: () => boolean
   readonly #log: Log
   #child: Log | undefined
   #reconcileId: string | undefined
@@ -32,6 +33,7 @@ export class LazyReconcileRequest implements ReconcileRequest {
     log: Log,
     own: OwnCaches,
     shard: { tenure: Tenure; client: Client } | undefined,
+    isLeading: () => boolean,
   ) {
     const { key, cluster } = parseQueueKey(text)
     const { client, informer } = own.get(cluster) as { informer: Informer<unknown>; client: Client }
@@ -42,6 +44,7 @@ export class LazyReconcileRequest implements ReconcileRequest {
     this.client = shard?.client ?? client
     this.informer = informer
     this.shard = shard?.tenure
+    this.isLeading = isLeading
     this.#log = log
     // Now, while the bucket is held: an object that leaves the cache with its bucket must not look deleted.
     if (shard) void this.object

@@ -240,10 +240,14 @@ test('invariant 7: when the Lease cannot be renewed, running reconciles are abor
   await withManager(
     async ({ api, manager }) => {
       const aborted: string[] = []
-      const { calls, controller: maps } = recorder(async ({ signal }) => {
+      const leading: boolean[] = []
+      const { calls, controller: maps } = recorder(async request => {
+        const { signal } = request
         if (calls.length > 1) return
+        leading.push(request.isLeading())
         await new Promise(resolve => signal.addEventListener('abort', resolve))
         aborted.push(String(signal.reason))
+        leading.push(request.isLeading())
       })
       manager.add(maps)
       await manager.start()
@@ -256,6 +260,7 @@ test('invariant 7: when the Lease cannot be renewed, running reconciles are abor
       }
       await eventually(() => aborted.length === 1, 'the abort')
       deepEqual([aborted, manager.isLeader, manager.healthz().ok], [['NotLeaderError: leadership was lost'], false, true])
+      deepEqual(leading, [true, false])
       api.intercept = undefined
       await eventually(() => calls.length === 2 && manager.isLeader, 'the work to continue')
     },

@@ -46,6 +46,11 @@ export type ReconcileRequest<Body = unknown> = {
   readonly signal: AbortSignal
   /** The bucket of the key and its fencing token, in a manager with `shards`; pass `fence` to sinks that can check it. */
   readonly shard?: ShardOfKey | undefined
+  /**
+   * Whether a call may be sent at this instant: false if the controller needs leadership and this process no longer leads. `request.client` checks it before each
+   * write; check it before each call to another system. The signal alone is not enough: when a stopped process continues, its timers have not run yet.
+   */
+  isLeading(): boolean
   /** Adds controller, key, cluster and reconcile id to each line. */
   readonly log: Log
   /** 0 for the first attempt, then the number of consecutive failures. */

@@ -17,6 +17,7 @@ export function reconcileRequest<Body>(
   return {
     cluster: undefined,
     signal: new AbortController().signal,
+    isLeading: () => true,
     log: silentLog,
     attempt: 0,
     reconcileId: randomUUID(),

@@ -2,11 +2,13 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { bucketResource } from '../../../src/controllers/managed/fake-cloud.testing.ts'
-import type { ManagedBody } from '../../../src/controllers/managed/index.ts'
+import { type BucketBody, bucketResource } from '../../../src/controllers/managed/fake-cloud.testing.ts'
+import { externalNameOf, type ManagedBody } from '../../../src/controllers/managed/index.ts'
 import type { Client } from '../../../src/kubernetes/client/index.ts'
 import { findCondition, type KubeObject } from '../../../src/kubernetes/object/index.ts'
-import { CloudServer, type Creation } from './cloud-server.ts'
+import { eventually } from '../eventually.ts'
+import { CloudServer } from './cloud-server.ts'
+import { type Duplicates, judgeDuplicates, type Pause } from './judge-duplicates.ts'
 import { monotonicMs } from './monotonic-ms.ts'
 
 export const lockNames = ['none', 'shard', 'lease'] as const
@@ -31,19 +33,18 @@ export type FleetOptions = Omit<ReplicaSettings, 'kubeconfig' | 'cloudUrl' | 'me
 
 export type Usage = { readonly rssMb: number; readonly heapMb: number; readonly cpuSeconds: number }
 
-/** A time during which a replica could not act. */
-export type Pause = { readonly member: string; readonly fromMs: number; readonly toMs: number }
+type Bucket = KubeObject<ManagedBody>
 
 export type Verdict = {
-  /** Creations beyond the first of a name. */
-  readonly duplicates: number
-  /** Of these: the one call that a paused replica had begun and that arrived when it continued. */
-  readonly begunBefore: number
+  readonly duplicates: Duplicates
   /** Resources whose creation has an unknown result, as their conditions report. */
   readonly incomplete: readonly string[]
-  /** Resources of which the external system has a thing that is neither Ready nor reports a reason. */
-  readonly hidden: readonly string[]
+  /** The other resources that are not Ready, or have no thing in the external system. */
+  readonly unaccounted: readonly string[]
 }
+
+/** How often the thing of each resource is found after a fault before what happened is judged. */
+const observations = 3
 
 export class ManagedFleet {
   readonly cloud: CloudServer
@@ -74,18 +75,45 @@ export class ManagedFleet {
     if (message !== 'started') throw new Error(`replica ${name} ended with ${message} before it had started`)
   }
 
+  /** Buckets whose external thing is left when they are deleted. */
   async create(names: readonly string[]): Promise<void> {
     const buckets = this.#client.resource(bucketResource)
-    await Promise.all(names.map(name => buckets.create({ metadata: { name, namespace: 'default' }, spec: { forProvider: {} } })))
+    const spec: BucketBody['spec'] = { forProvider: {}, managementPolicies: ['Observe', 'Create', 'Update', 'LateInitialize'] }
+    for (let first = 0; first < names.length; first += 500) {
+      await Promise.all(names.slice(first, first + 500).map(name => buckets.create({ metadata: { name, namespace: 'default' }, spec })))
+    }
   }
 
-  /** SIGKILL of a member; its replacement starts immediately. */
-  async kill(index: number): Promise<void> {
-    const [{ child }] = this.members.splice(index, 1) as [(typeof this.members)[number]]
+  /** Creates so many buckets, and waits until each has been created and observed. */
+  async createAll(count: number): Promise<void> {
+    await this.create(Array.from({ length: count }, (_, index) => `b${index}`))
+    const areCreated = () => this.cloud.creations.length >= count && this.cloud.observed.size >= count
+    await eventually(areCreated, 'the creation of every bucket', 1_200_000)
+  }
+
+  /** Deletes all buckets; the external things are left. */
+  async deleteAll(): Promise<void> {
+    const buckets = this.#client.resource(bucketResource)
+    await Promise.all((await this.buckets()).map(({ metadata }) => buckets.delete(metadata.name, { namespace: 'default' })))
+    await eventually(async () => (await this.buckets()).length === 0, 'the deletion of every bucket', 60_000)
+  }
+
+  /** The index of the member whose creation arrives after `count` others; its call is in flight when this resolves. */
+  async untilCreating(count: number): Promise<number> {
+    const { member } = await this.cloud.nextCreation(count)
+    return this.members.findIndex(({ name }) => name === member)
+  }
+
+  /** SIGKILL of a member; its replacement starts immediately. Returns the names whose creation was in flight. */
+  async kill(index: number): Promise<string[]> {
+    const [{ name, child }] = this.members.splice(index, 1) as [(typeof this.members)[number]]
     const exited = once(child, 'exit')
     child.kill('SIGKILL')
+    const inFlight = [...this.cloud.inFlight].filter(({ member }) => member === name).map(creation => creation.name)
     await exited
+    this.cloud.forgetFound()
     await this.add()
+    return inFlight
   }
 
   /** SIGKILL of all members at the same time; as many are started. */
@@ -100,19 +128,13 @@ export class ManagedFleet {
   /** SIGSTOP of a member for longer than its Lease, then SIGCONT. */
   async pause(index: number, ms: number): Promise<Pause> {
     const { name, child } = this.members[index] as { name: string; child: ChildProcess }
-    const fromMs = monotonicMs()
     child.kill('SIGSTOP')
+    const fromMs = monotonicMs()
     await new Promise(resolve => setTimeout(resolve, ms))
     const toMs = monotonicMs()
+    this.cloud.forgetFound()
     child.kill('SIGCONT')
     return { member: name, fromMs, toMs }
-  }
-
-  async stopMember(index: number): Promise<void> {
-    const [{ child }] = this.members.splice(index, 1) as [(typeof this.members)[number]]
-    const exited = once(child, 'exit')
-    child.send('stop')
-    await exited
   }
 
   async measure(): Promise<Usage[]> {
@@ -125,34 +147,45 @@ export class ManagedFleet {
     )
   }
 
-  async buckets(): Promise<KubeObject<ManagedBody>[]> {
+  async buckets(): Promise<Bucket[]> {
     return (await this.#client.resource(bucketResource).listAll({ namespace: 'default' })).items
   }
 
-  async judge(pauses: readonly Pause[]): Promise<Verdict> {
-    const { duplicates } = this.cloud
-    const isBegunBefore = ({ member, receivedMs }: Creation) =>
-      pauses.some(pause => pause.member === member && receivedMs >= pause.toMs - 1 && receivedMs <= pause.toMs + 1_000)
-    const begunBefore = duplicates.filter(({ name }) =>
-      this.cloud.creations.some(creation => creation.name === name && isBegunBefore(creation)),
-    )
-    const existing = new Set(this.cloud.creations.map(({ name }) => name))
-    const buckets = await this.buckets()
-    const incomplete = buckets.filter(({ status }) => /is not known/.test(findCondition(status?.conditions, 'Synced')?.message ?? ''))
-    const hidden = buckets.filter(bucket => {
-      const isReady = findCondition(bucket.status?.conditions, 'Ready')?.status === 'True'
-      return existing.has(bucket.metadata.name) && !isReady && !incomplete.includes(bucket)
+  /**
+   * Waits until no creation is in flight, and each resource reports an incomplete creation or was found so often since the last fault.
+   * @throws {Error} after `timeoutMs`, naming the resources.
+   */
+  async settle(timeoutMs = 60_000): Promise<void> {
+    let late: string[] = []
+    const isSettled = async () => {
+      const buckets = (await this.buckets()).filter(bucket => !isIncomplete(bucket))
+      late = buckets.map(({ metadata }) => metadata.name).filter(name => this.cloud.foundCountOf(name) < observations)
+      return late.length === 0 && this.cloud.inFlight.size === 0
+    }
+    await eventually(isSettled, 'every thing to be found', timeoutMs).catch(error => {
+      throw new Error(`${error.message}; not found ${observations} times: ${late.join(', ')}; in flight: ${this.cloud.inFlight.size}`)
     })
-    const namesOf = (list: typeof buckets) => list.map(({ metadata }) => metadata.name)
-    return { duplicates: duplicates.length, begunBefore: begunBefore.length, incomplete: namesOf(incomplete), hidden: namesOf(hidden) }
   }
 
-  /** Whether every resource is Ready, or reports that the result of its creation is not known. */
-  async isSettled(): Promise<boolean> {
-    return (await this.buckets()).every(({ status }) => {
-      const isReady = findCondition(status?.conditions, 'Ready')?.status === 'True'
-      return isReady || /is not known/.test(findCondition(status?.conditions, 'Synced')?.message ?? '')
+  /** What the resources report, against what the external system has. */
+  async judge(pauses: readonly Pause[]): Promise<Verdict> {
+    const { isDeterministic, maxConcurrent } = this.#options
+    const isCreated = (bucket: Bucket) => {
+      const creations = this.cloud.things.get(bucket.metadata.name) ?? []
+      return isDeterministic ? creations.length > 0 : creations.some(({ id }) => id === externalNameOf(bucket))
+    }
+    const buckets = await this.buckets()
+    const incomplete = buckets.filter(isIncomplete)
+    const unaccounted = buckets.filter(bucket => {
+      const isReady = findCondition(bucket.status?.conditions, 'Ready')?.status === 'True'
+      return !isIncomplete(bucket) && !(isReady && isCreated(bucket))
     })
+    const namesOf = (list: Bucket[]) => list.map(({ metadata }) => metadata.name)
+    return {
+      duplicates: judgeDuplicates(this.cloud.things, pauses, maxConcurrent),
+      incomplete: namesOf(incomplete),
+      unaccounted: namesOf(unaccounted),
+    }
   }
 
   async close(): Promise<void> {
@@ -168,3 +201,6 @@ export class ManagedFleet {
     await this.cloud.close()
   }
 }
+
+/** Whether it reports that the result of its creation is not known. */
+const isIncomplete = ({ status }: Bucket): boolean => /is not known/.test(findCondition(status?.conditions, 'Synced')?.message ?? '')

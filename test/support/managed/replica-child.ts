@@ -6,6 +6,7 @@ import { createClient } from '../../../src/kubernetes/client/index.ts'
 import { Manager, silentLog } from '../../../src/kubernetes/controller/index.ts'
 import type { ReplicaSettings } from './fleet.ts'
 import { jobResource, jobStack } from './job.ts'
+import { monotonicMs } from './monotonic-ms.ts'
 
 const settings = JSON.parse(process.argv[2] as string) as ReplicaSettings
 const { member, lock, leaseMs, cloudUrl, isDeterministic, pollIntervalMs, maxConcurrent, slots } = settings
@@ -20,8 +21,10 @@ const manager = new Manager({
   ...(lock === 'shard' && { shards: { name: 'provider', namespace, slots, ...times } }),
 })
 
+/** Without an await before the request: after the last check of the lock nothing comes between. */
 const call = async (method: string, query: Record<string, string>, signal: AbortSignal) => {
-  const response = await fetch(`${cloudUrl}/things?${new URLSearchParams({ ...query, member })}`, { method, signal })
+  const body = method === 'POST' ? JSON.stringify({ begunMs: monotonicMs() }) : null
+  const response = await fetch(`${cloudUrl}/things?${new URLSearchParams({ ...query, member })}`, { method, signal, body })
   return (await response.json()) as { id?: string }
 }
 
@@ -64,12 +67,7 @@ if (settings.hasJobs) {
   )
 }
 
-process.on('message', async message => {
-  if (message === 'stop') {
-    await manager.stop({ graceMs: 5_000 })
-    await client.close()
-    process.exit(0)
-  }
+process.on('message', message => {
   if (message === 'measure') {
     globalThis.gc?.()
     const { userCPUTime, systemCPUTime } = process.resourceUsage()

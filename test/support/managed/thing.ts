@@ -12,9 +12,9 @@ import {
   UnknownOutcomeError,
 } from '../../../src/controllers/managed/index.ts'
 import type { Client } from '../../../src/kubernetes/client/index.ts'
-import { Manager, type ManagerOptions, silentLog } from '../../../src/kubernetes/controller/index.ts'
+import type { ManagerOptions } from '../../../src/kubernetes/controller/index.ts'
 import { defineResource, type Resource, Type } from '../../../src/kubernetes/object/index.ts'
-import type { Provider } from './job.ts'
+import { type Provider, startProvider } from './provider.ts'
 
 export const thingResource = defineResource({
   group: 'things.example',
@@ -101,11 +101,7 @@ export async function startThingProvider(
   change: Partial<Options> = {},
   managerOptions: Partial<ManagerOptions> = {},
 ): Promise<Provider> {
-  const manager = new Manager({ client, log: silentLog, ...managerOptions })
-  manager.add(managed(thingOptions({ dispatch, ...change })))
-  await manager.start()
-  const stop = () => manager.stop({ graceMs: 2_000 })
-  return { stop, [Symbol.asyncDispose]: stop }
+  return await startProvider(client, managed(thingOptions({ dispatch, ...change })), managerOptions)
 }
 
 if (import.meta.main) await runOperation(thingOptions())

@@ -28,7 +28,7 @@ const stackOf = async ({ client }: TestServer): Promise<Stack> => await client.r
 const isLostRace = (result: PromiseSettledResult<unknown>) =>
   result.status === 'rejected' && isReason(result.reason, 'Conflict', 'AlreadyExists')
 
-test('of replicas that start an operation at the same time one does', async () => {
+test('of replicas that start an operation at the same time one does (guarantee 4)', async () => {
   await using api = await startTestServer({ kinds: [...oarlockResources, bucketResource] })
   const object = await api.client.resource(bucketResource).create({ metadata: { name: 'a', namespace }, spec: { forProvider: {} } })
   const request = requestFor(api, object)

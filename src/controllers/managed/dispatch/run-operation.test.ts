@@ -59,7 +59,7 @@ test('an update gets the observation, and its state', async t => {
   equal(size, 1)
 })
 
-test('a Run that follows another one does not repeat a creation', async t => {
+test('a Run that follows another one does not repeat a creation (guarantee 4)', async t => {
   const { code, stderr } = await execute(t, {}, {}, '4')
   equal(code, exitCodes.refused)
   match(stderr, /create is not repeated: an earlier Run may have done it/)
