@@ -8,7 +8,13 @@ import { join } from 'node:path'
 import { Gateway, type GatewayMap, Partition, type PartitionRole, SeenVersion } from '../../../src/gateway/index.ts'
 import { type Client, createClient } from '../../../src/kubernetes/client/index.ts'
 import { alreadyExists } from '../../../src/kubernetes/object/index.ts'
-import { type ApiServer, issueClientCertificate, readServingCertificates, startServer } from '../../../src/kubernetes/server/index.ts'
+import {
+  type ApiServer,
+  issueClientCertificate,
+  readServingCertificates,
+  type ServerOptions,
+  startServer,
+} from '../../../src/kubernetes/server/index.ts'
 
 const clusterKinds = new Set(['namespaces', 'nodes', 'persistentvolumes', 'storageclasses'])
 
@@ -20,6 +26,7 @@ export class GatewayFixture implements AsyncDisposable {
   url = ''
   client: Client = undefined as unknown as Client
   readonly #root = mkdtempSync(join(tmpdir(), 'oarlock-gateway-'))
+  readonly #options = new Map<string, ServerOptions>()
   readonly #stops: (() => Promise<unknown>)[] = []
 
   /** `roles` by name; the first one is home. */
@@ -32,6 +39,13 @@ export class GatewayFixture implements AsyncDisposable {
       throw error
     }
     return fixture
+  }
+
+  /** Starts the API server of a partition that was closed, on its data and by default on the port that it had. */
+  async startPartition(name: string, port = this.servers.get(name)?.port ?? 0): Promise<ApiServer> {
+    const server = await startServer({ ...(this.#options.get(name) as ServerOptions), listen: { port } })
+    this.servers.set(name, server)
+    return server
   }
 
   /** A client of one partition, past the gateway. */
@@ -57,12 +71,12 @@ export class GatewayFixture implements AsyncDisposable {
     const seen = new SeenVersion()
     const connections = new Map<string, Partition>()
     for (const [number, name] of names.entries()) {
-      const server = await startServer({
-        ...{ dataDir: join(this.#root, name), listen: { port: 0 }, partition: number, storage: { synchronous: 'OFF' } },
+      this.#options.set(name, {
+        ...{ dataDir: join(this.#root, name), partition: number, storage: { synchronous: 'OFF' } },
         frontProxy: { caCertificate, allowedNames: ['gateway'] },
       })
-      this.servers.set(name, server)
-      this.#stops.push(() => server.close({ graceMs: 100 }))
+      const server = await this.startPartition(name, 0)
+      this.#stops.push(async () => await this.servers.get(name)?.close({ graceMs: 10 }))
       const connection = new Partition({ name, server: server.url, caCertificate: server.caCertificate, certificate, key }, seen)
       connections.set(name, connection)
       this.#stops.push(() => connection.close())
