@@ -40,6 +40,8 @@ test('a write gets a higher version than the gateway has seen, and a list shows 
   const seen = ahead(5_000)
   const version = await versionOf(await create('after', { 'x-oarlock-seen-version': String(seen) }))
   assert.ok(version > seen)
+  const created = await create('reached')
+  assert.ok(Number(created.headers.get('x-oarlock-version')) >= (await versionOf(created)))
   assert.equal(readRevision(version).partition, 5)
   const later = ahead(9_000)
   assert.equal(await versionOf(await send(configMaps, { 'x-oarlock-seen-version': String(later) })), later)

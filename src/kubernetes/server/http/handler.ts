@@ -32,6 +32,7 @@ export function makeHandler(options: HandlerOptions): Handler {
 function dispatch(options: HandlerOptions, request: HttpRequest, response: Reply): Promise<void> | undefined {
   if (!options.frontProxy?.isProxy(request.socket as TLSSocket, options.services.store.nowMs))
     return serve(options, request, response, false)
+  response.reachedVersion = () => options.services.store.revision
   const raised = raiseToSeen(options.services, request)
   return raised ? raised.then(() => serve(options, request, response, true)) : serve(options, request, response, true)
 }

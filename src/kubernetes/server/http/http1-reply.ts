@@ -34,6 +34,7 @@ export class Http1Reply extends EventEmitter implements Reply {
   pendingBytes = 0
   warningsOnFailure: readonly string[] | undefined = undefined
   audit: Reply['audit'] = undefined
+  reachedVersion: Reply['reachedVersion'] = undefined
   headersSent = false
   statusCode = 0
   writableEnded = false

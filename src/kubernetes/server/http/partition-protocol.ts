@@ -3,6 +3,7 @@
  *
  * - `X-Oarlock-Seen-Version: R` on a request: the highest resource version that the gateway has seen. The clock of this server is raised to it before the
  *   request is served, so that what the response shows at R is complete, and a write gets a higher version.
+ * - `X-Oarlock-Version` in a response: the version that this server has reached, which includes a write of the request.
  * - `X-Oarlock-Watch: ID` on a watch: each line begins with what the gateway must know without decoding it: the resource version and a space
  *   (0: an object that existed before), or for a bookmark `B`, the version and a space, or for an error `E` and a space.
  * - `GET /partition/progress?version=R&watch=ID&watch=ID`: raises the clock and returns the current resource version. Each of these watches gets a

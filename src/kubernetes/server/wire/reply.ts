@@ -22,6 +22,8 @@ export interface Reply extends NodeJS.WritableStream {
   warningsOnFailure?: readonly string[] | undefined
   /** Set for a request that is audited. */
   audit?: AuditDetails | undefined
+  /** Set for a request of a gateway, which learns the resource version that this server has reached. */
+  reachedVersion?: (() => number) | undefined
   setHeader(name: string, value: HeaderValue): unknown
   getHeader(name: string): HeaderValue | undefined
   appendHeader(name: string, value: string): unknown

@@ -21,6 +21,7 @@ export function send(response: Reply, code: number, contentType: string, text: s
     const before = response.getHeader('Warning')
     headers.push('Warning', before === undefined ? texts : [String(before), ...texts])
   }
+  if (response.reachedVersion) response.setHeader('X-Oarlock-Version', String(response.reachedVersion()))
   response.writeHead(code, headers)
   response.end(text, isJson ? 'latin1' : 'utf8')
 }
