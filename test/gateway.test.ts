@@ -137,6 +137,23 @@ describe('a gateway before three partitions', () => {
     equal((await fetch(`${fixture.url}/api/v1/configmaps`)).status, 401)
   })
 
+  test('with an outdated map a request is retried once with a new one, and executed once', async () => {
+    fixture.claims.set('namespaces a', 't2')
+    let refreshes = 0
+    fixture.onRefresh = () => {
+      refreshes++
+      fixture.claims.set('namespaces a', 't1')
+    }
+    await create('a', 'misdirected')
+    equal(refreshes, 1)
+    fixture.claims.set('namespaces nowhere', 't2')
+    await rejects(
+      client.request({ method: 'GET', path: '/api/v1/namespaces/nowhere/configmaps', timeoutMs: 500 }),
+      /timed out|does not have what the routing map says/,
+    )
+    fixture.claims.delete('namespaces nowhere')
+  })
+
   test('with a partition down, what needs it fails with its name, and the rest continues', async () => {
     await fixture.servers.get('t2')?.close({ graceMs: 10 })
     await rejects(

@@ -29,6 +29,8 @@ export type GatewayOptions = {
   tenantsOf(user: GatewayUser): Promise<readonly string[]>
   /** Claims the name of an owned object for a partition. @throws {StatusError} AlreadyExists if another partition has it. */
   claim(table: string, name: string, partition: string): Promise<void>
+  /** Reads the map again, because a partition does not have what the map says. */
+  refreshMap(): Promise<void>
   /** Signs continue tokens: the same in all gateways. Default: a random one. */
   readonly tokenKey?: Uint8Array | undefined
   /** Of events that wait for one partition, for each watch. Default 16 MiB. */
@@ -36,6 +38,7 @@ export type GatewayOptions = {
   readonly log: (message: string, error?: unknown) => void
 }
 
+const misdirected = 421
 const maxBodyBytes = 3 * 1024 * 1024
 const defaultWatchBufferBytes = 16 * 1024 * 1024
 const defaultWatchMs = 30 * 60_000
@@ -83,7 +86,14 @@ export class Gateway {
     const body = isCreate ? await readBody(request) : undefined
     const object = body && readObject(body, table)
     const target = decideRoute({ ...resource, verb, scope, about: object && aboutOf(object) }, map)
-    if (target.kind === 'one') return await this.#forward(request, response, user, target.partition, signal, body)
+    if (target.kind === 'one') {
+      const again = async () => {
+        await this.#options.refreshMap()
+        const next = decideRoute({ ...resource, verb, scope, about: object && aboutOf(object) }, this.#options.map())
+        return next.kind === 'one' ? next.partition : undefined
+      }
+      return await this.#forward(request, response, user, target.partition, signal, body, again)
+    }
     if (target.kind === 'merged')
       return await this.#merge(request, response, { user, resource, verb, map, parts: target.parts, searchParams, pathname, signal })
     if (!object) throw badRequest(`the body of a new object of ${table} must be JSON or YAML with metadata.name`)
@@ -99,11 +109,25 @@ export class Gateway {
     partition: string,
     signal: AbortSignal,
     read?: Uint8Array,
+    again?: () => Promise<string | undefined>,
   ): Promise<void> {
     const { method = 'GET', url = '/' } = request
     const hasBody = method !== 'GET' && method !== 'HEAD'
     const body = read ?? (hasBody ? await readBody(request) : undefined)
-    const answer = await this.#connection(partition).stream({ method, path: url, user, headers: forwardedHeaders(request), body, signal })
+    const send = (to: string) => this.#connection(to).stream({ method, path: url, user, headers: forwardedHeaders(request), body, signal })
+    let answer = await send(partition)
+    if (answer.status === misdirected && again) {
+      // Nothing was executed, so that a second attempt is safe.
+      for await (const _ of answer.body);
+      const next = await again()
+      if (next === undefined || next === partition)
+        throw new StatusError(
+          'ServiceUnavailable',
+          `partition ${JSON.stringify(partition)} does not have what the routing map says; retry`,
+          { details: { retryAfterSeconds: 1 } },
+        )
+      answer = await send(next)
+    }
     await sendAnswer(answer, response)
   }
 

@@ -100,3 +100,13 @@ test('a watch from a version that the server has not reached ends with an error 
   const raised = { 'x-oarlock-watch': 'w3', 'x-oarlock-seen-version': String(ahead(30_000)) }
   assert.equal(await (await send(path, raised)).text(), '')
 })
+
+test('a namespace that is not on this server is misdirected, and nothing is done', async () => {
+  const path = '/api/v1/namespaces/elsewhere/configmaps'
+  const body = JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x' } })
+  for (const response of [await send(path), await send(path, {}, { method: 'POST', body })]) {
+    assert.equal(response.status, 421)
+    assert.match(((await response.json()) as { message: string }).message, /this partition does not have namespace "elsewhere"/)
+  }
+  assert.equal((await server.call('/api/v1/namespaces/elsewhere/configmaps')).code, 200)
+})

@@ -23,6 +23,8 @@ export class GatewayFixture implements AsyncDisposable {
   /** By table and name. */
   readonly claims = new Map<string, string>()
   readonly logs: string[] = []
+  /** Called when the gateway reads its map again. */
+  onRefresh: () => void = () => {}
   url = ''
   client: Client = undefined as unknown as Client
   readonly #root = mkdtempSync(join(tmpdir(), 'oarlock-gateway-'))
@@ -102,6 +104,7 @@ export class GatewayFixture implements AsyncDisposable {
         if (owner !== undefined) throw alreadyExists({ group: '', plural: table }, name)
         this.claims.set(`${table} ${name}`, partition)
       },
+      refreshMap: async () => this.onRefresh(),
       log: (message, error) => void this.logs.push(error instanceof Error ? `${message}: ${error.message}` : message),
     })
     const listener = createServer((request, response) => void gateway.serve(request, response)).listen(0, '127.0.0.1')

@@ -40,7 +40,8 @@ export type ResourceRequest = {
   readonly query: URLSearchParams | undefined
   readonly user: User
   readonly request: HttpRequest
-  /** Of a gateway's watch. */
+  /** Whether a gateway has sent it, and the id of its watch. */
+  readonly isProxied?: boolean
   readonly watchId?: string | undefined
 }
 

@@ -78,7 +78,7 @@ function serve(options: HandlerOptions, request: HttpRequest, response: Reply, i
   const { user } = authentication
   if (options.auditor) beginAudit(options.auditor, { request, path, query, user, route }, response)
   if (route.type === 'path') return servePath(options, { path: route.path, query, user, request }, response)
-  const resourceRequest = { route, query, user, request, watchId: isProxied ? watchIdOf(request) : undefined }
+  const resourceRequest = { route, query, user, request, isProxied, watchId: isProxied ? watchIdOf(request) : undefined }
   const serveIt = () => serveResource(options, resourceRequest, response)
   return withRequestMetrics(options.requestMetrics, services.registry, resourceRequest, response, serveIt)
 }

@@ -6,10 +6,11 @@
  * - `X-Oarlock-Version` in a response: the version that this server has reached, which includes a write of the request.
  * - `X-Oarlock-Watch: ID` on a watch: each line begins with what the gateway must know without decoding it: the resource version and a space
  *   (0: an object that existed before), or for a bookmark `B`, the version and a space, or for an error `E` and a space.
+ * - 421 Misdirected: this server does not have the namespace of the request, and nothing was done. The gateway reads its map again and retries once.
  * - `GET /partition/progress?version=R&watch=ID&watch=ID`: raises the clock and returns the current resource version. Each of these watches gets a
  *   bookmark of at least R, after every event up to it.
  */
-import { badRequest, parseRevision } from '../../object/index.ts'
+import { badRequest, parseRevision, type ResourceRoute, StatusError } from '../../object/index.ts'
 import type { Services } from '../rest/index.ts'
 import { type Reply, send } from '../wire/index.ts'
 import type { HttpRequest } from './handler-types.ts'
@@ -34,6 +35,12 @@ export async function serveProgress({ store, watches }: Services, query: URLSear
   if (version) await store.raise(readVersion(version))
   for (const id of query?.getAll('watch') ?? []) watches.requestBookmark(id)
   send(response, 200, 'application/json', JSON.stringify({ resourceVersion: String(store.revision) }))
+}
+
+/** @throws {StatusError} Misdirected (421) if the namespace of the request is not on this server. */
+export function checkOwned({ store }: Services, { namespace }: ResourceRoute): void {
+  if (namespace === '' || store.table('namespaces').get(namespace)) return
+  throw new StatusError('Misdirected', `this partition does not have namespace ${JSON.stringify(namespace)}`, { code: 421 })
 }
 
 function readVersion(text: string): number {

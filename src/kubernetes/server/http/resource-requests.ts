@@ -5,6 +5,7 @@ import { negotiate, type Reply } from '../wire/index.ts'
 import type { HandlerOptions, ResourceRequest } from './handler-options.ts'
 import type { HttpRequest } from './handler-types.ts'
 import { forbidden, NoSuchPath } from './not-served.ts'
+import { checkOwned } from './partition-protocol.ts'
 import { podStreamOf, servePodStream } from './pod-streams.ts'
 import { maxBodyBytes } from './read-body.ts'
 import { readCallBody } from './read-call-body.ts'
@@ -43,6 +44,7 @@ function declaredBytes({ method, headers }: HttpRequest): number {
 
 async function serve(options: HandlerOptions, flow: Flow, resourceRequest: ResourceRequest, response: Reply): Promise<void> {
   const { services, reviews, fairness } = options
+  if (resourceRequest.isProxied) checkOwned(services, resourceRequest.route)
   const attributes = attributesOf(resourceRequest)
   authorizeResource(options.authorize, attributes)
   const target = resolveTarget(services, resourceRequest, response)
