@@ -28,10 +28,7 @@ test('the provider of the guide creates, corrects and deletes a page', async () 
     )
   await using api = await startTestServer()
   const directory = mkdtempSync(join(tmpdir(), 'oarlock-guide-'))
-  writeFileSync(
-    join(directory, 'provider.ts'),
-    String(program).replace('pollIntervalMs: 10_000', 'pollIntervalMs: 200, creationGraceMs: 1'),
-  )
+  writeFileSync(join(directory, 'provider.ts'), String(program).replace('pollIntervalMs: 10_000', 'pollIntervalMs: 200'))
   const page = join(directory, 'public', 'default.index.html')
   const provider = spawn(process.execPath, ['provider.ts', 'public', api.kubeconfigPath], { cwd: directory, stdio: 'inherit' })
   const exited = once(provider, 'exit')

@@ -1,6 +1,6 @@
 /** The kind of the provider. `spec.forProvider` has the options of engine ansible (docs/ansible.md) and some of every Stack. */
 import { ansibleSchema, stackSpecSchema } from '../../../src/api/index.ts'
-import { managedSpec, managedStatus } from '../../../src/controllers/managed/index.ts'
+import { managedColumns, managedSpec, managedStatus } from '../../../src/controllers/managed/index.ts'
 import { defineResource, type Resource, Type } from '../../../src/kubernetes/index.ts'
 
 const { source, variables, variablesFrom, env, approval, drift, interval, timeout, retry, pool, isolation } = stackSpecSchema.properties
@@ -32,8 +32,7 @@ export const ansibleRunResource = defineResource({
     }),
   ),
   printerColumns: [
-    { name: 'Synced', jsonPath: '.status.conditions[?(@.type=="Synced")].status' },
-    { name: 'Ready', jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
+    ...managedColumns.slice(0, 2),
     { name: 'Reason', jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
     { name: 'Phase', jsonPath: '.status.run.phase' },
     { name: 'Task', jsonPath: '.status.run.progress.current' },

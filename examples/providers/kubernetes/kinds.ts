@@ -1,4 +1,4 @@
-import { managedSpec, managedStatus } from '../../../src/controllers/managed/index.ts'
+import { managedColumns, managedSpec, managedStatus } from '../../../src/controllers/managed/index.ts'
 import { defineResource, type Resource, Type } from '../../../src/kubernetes/index.ts'
 
 const group = 'kubernetes.oarlock.dev'
@@ -117,6 +117,7 @@ export const objectResource = defineResource({
       ),
     }),
   ),
+  printerColumns: managedColumns,
 })
 
 export const kinds = [providerConfigResource, objectResource] as const

@@ -1,6 +1,6 @@
 /** The kinds of the provider. `spec.forProvider` has the wanted fields, with names of PostgreSQL's documentation. */
 
-import { managedSpec, managedStatus } from '../../../src/controllers/managed/index.ts'
+import { managedColumns, managedSpec, managedStatus } from '../../../src/controllers/managed/index.ts'
 import { defineResource, type Resource, Type } from '../../../src/kubernetes/index.ts'
 
 const group = 'postgresql.oarlock.dev'
@@ -40,6 +40,7 @@ export const databaseResource = defineResource({
       connectionLimit: Type.Optional(Type.Integer()),
     }),
   ),
+  printerColumns: managedColumns,
 })
 
 export const roleResource = defineResource({
@@ -65,6 +66,7 @@ export const roleResource = defineResource({
       passwordVersion: Type.Optional(Type.String({ description: 'The resourceVersion of the Secret whose password was set.' })),
     }),
   ),
+  printerColumns: managedColumns,
 })
 
 export const grantResource = defineResource({
@@ -86,6 +88,7 @@ export const grantResource = defineResource({
     }),
   ),
   status: managedStatus(Type.Object({ privileges: Type.Optional(Type.Array(Type.String())) })),
+  printerColumns: managedColumns,
 })
 
 export const extensionResource = defineResource({
@@ -101,6 +104,7 @@ export const extensionResource = defineResource({
     }),
   ),
   status: managedStatus(Type.Object({ version: Type.Optional(Type.String()) })),
+  printerColumns: managedColumns,
 })
 
 export const kinds = [providerConfigResource, databaseResource, roleResource, grantResource, extensionResource] as const

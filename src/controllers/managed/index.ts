@@ -24,6 +24,7 @@ export {
   type Change,
   type ConnectionDetails,
   type ManagedBody,
+  managedColumns,
   managedSpec,
   managedStatus,
   type Observation,

@@ -1,5 +1,12 @@
 /** The fields of a managed resource that its controller knows. An author declares a kind with {@link managedSpec} and {@link managedStatus}. */
-import { type Condition, conditionsSchema, type JsonObject, type KubeObject, Type } from '../../kubernetes/object/index.ts'
+import {
+  type Condition,
+  conditionsSchema,
+  type JsonObject,
+  type KubeObject,
+  type PrinterColumn,
+  Type,
+} from '../../kubernetes/object/index.ts'
 import { managementActions } from './management-policies.ts'
 
 export type ManagedBody = {
@@ -88,6 +95,14 @@ export function managedStatus<AtProvider extends Declaration>(atProvider: AtProv
     ),
   })
 }
+
+/** The columns of `kubectl get`, as Crossplane's kinds have them: for `printerColumns` of a kind. */
+export const managedColumns: PrinterColumn[] = [
+  { name: 'Synced', jsonPath: '.status.conditions[?(@.type=="Synced")].status' },
+  { name: 'Ready', jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
+  { name: 'External-Name', jsonPath: '.metadata.annotations.crossplane\\.io/external-name' },
+  { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
+]
 
 /** Bytes, or text, by key: what a client needs to use the external resource. Stored in a Secret, never in a status. */
 export type ConnectionDetails = Readonly<Record<string, string | Uint8Array>>

@@ -64,7 +64,7 @@ test('an unsupported set is refused with the sets that are', () => {
   if (decision.kind === 'invalid') {
     match(
       decision.message,
-      /^spec\.managementPolicies \[Create, Delete\] is not supported: use \['\*'\], \[\] to pause, or Observe together with/,
+      /^spec\.managementPolicies \[Create, Delete\] is not supported: use \['\*'\], \[\] to pause, or Observe alone or together with/,
     )
     match(decision.message, /Create \+ Update \+ Delete;/)
   }

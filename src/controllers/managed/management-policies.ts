@@ -34,7 +34,7 @@ export function decidePolicy(policies: readonly string[] | undefined, deletionPo
   if (!known || !supported.has(key)) {
     return {
       kind: 'invalid',
-      message: `spec.managementPolicies [${[...set].join(', ')}] is not supported: use ['*'], [] to pause, or Observe together with ${[...supported].filter(Boolean).map(spellOut).join('; ')}`,
+      message: `spec.managementPolicies [${[...set].join(', ')}] is not supported: use ['*'], [] to pause, or Observe alone or together with ${[...supported].filter(Boolean).map(spellOut).join('; ')}`,
     }
   }
   const permissions = {
