@@ -1,8 +1,7 @@
 /** Random partitions with clocks that differ, connections that delay and break, and progress that is asked for: the merged log is exact. */
 import { deepEqual, ok } from 'node:assert/strict'
 import { test } from 'node:test'
-import { nextRevision, revisionEpochMs } from '../kubernetes/object/index.ts'
-import { seededRandom } from '../kubernetes/util/index.ts'
+import { nextRevision, revisionEpochMs, seededRandom } from '../kubernetes/util/index.ts'
 import { EventMerge } from './merge-events.ts'
 
 const seeds = 500

@@ -1,4 +1,4 @@
-import type { TransportStreamResponse } from '../kubernetes/client/index.ts'
+import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
 import { StatusError } from '../kubernetes/object/index.ts'
 import type { MergedPart } from './decide-route.ts'
 import { mergeLists, withMetadata } from './merge-lists.ts'

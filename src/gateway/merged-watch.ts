@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { TransportStreamResponse } from '../kubernetes/client/index.ts'
+import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
 import { EventMerge } from './merge-events.ts'
 import type { Partition } from './partition.ts'
 import type { GatewayUser } from './user-headers.ts'

@@ -1,4 +1,5 @@
-import { HttpTransport, type TransportStreamResponse } from '../kubernetes/client/index.ts'
+import { HttpTransport } from '../kubernetes/client/http-transport.ts'
+import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
 import { StatusError } from '../kubernetes/object/index.ts'
 import type { SeenVersion } from './seen-version.ts'
 import { type GatewayUser, userHeaders } from './user-headers.ts'

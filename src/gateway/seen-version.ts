@@ -1,4 +1,4 @@
-import { parseRevision } from '../kubernetes/object/index.ts'
+import { parseRevision } from '../kubernetes/util/index.ts'
 
 /** The highest resource version that any partition has told this gateway: sent with each request, so that what happens later gets a higher one. */
 export class SeenVersion {

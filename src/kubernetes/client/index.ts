@@ -40,7 +40,6 @@ export {
   selfAccessReviewResource,
   serviceAccountResource,
 } from './core-kinds.ts'
-export { HttpTransport } from './http-transport.ts'
 export { type InstallOptions, installKinds } from './install-kinds.ts'
 export { LineSplitter, WatchDecodeError } from './line-splitter.ts'
 export { type ListWatchOptions, listWatch } from './list-watch.ts'
@@ -63,5 +62,4 @@ export type {
 export { type Query, resourcePath } from './resource-path.ts'
 export { compareResourceVersions } from './resource-version.ts'
 export { disableBundledRootCertificates } from './root-certificates.ts'
-export type { Transport, TransportResponse, TransportStreamResponse } from './transport.ts'
 export { WrappedClient } from './wrapped-client.ts'

@@ -23,6 +23,7 @@
  */
 import '../util/check-node-version.ts'
 
+export { parseRevision, readRevision } from '../util/index.ts'
 export { type AuditOptions, openPathAudit, type PathAudit } from './audit/index.ts'
 export {
   type AdmissionPlugin,

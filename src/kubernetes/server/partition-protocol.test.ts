@@ -4,7 +4,7 @@ import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { Agent, fetch } from 'undici'
-import { nextRevision, readRevision } from '../object/index.ts'
+import { nextRevision, readRevision } from '../util/index.ts'
 import { issueClientCertificate, readCertificates } from './auth/index.ts'
 import { makeDataDir, readLines, startTestServer, type TestServer } from './server.testing.ts'
 

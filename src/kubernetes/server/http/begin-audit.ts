@@ -1,4 +1,4 @@
-import type { Route } from '../../object/index.ts'
+import type { Route } from '../../object/route.ts'
 import type { Auditor } from '../audit/index.ts'
 import type { User } from '../auth/index.ts'
 import type { Reply } from '../wire/index.ts'

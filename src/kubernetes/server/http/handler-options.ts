@@ -1,4 +1,4 @@
-import type { ResourceRoute } from '../../object/index.ts'
+import type { ResourceRoute } from '../../object/route.ts'
 import type { ConnectionLimiter } from '../../util/index.ts'
 import type { Auditor } from '../audit/index.ts'
 import type { AdmissionPlugin, Authorizer, DeletionPlugin, FrontProxy, OpenIdDocument, Tokens, User } from '../auth/index.ts'

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { TLSSocket } from 'node:tls'
-import { readRoute, StatusError } from '../../object/index.ts'
+import { StatusError } from '../../object/index.ts'
+import { readRoute } from '../../object/route.ts'
 import { networkOf } from '../../util/index.ts'
 import { authenticate, type User } from '../auth/index.ts'
 import { type Reply, sendError } from '../wire/index.ts'

@@ -4,7 +4,7 @@
  * Every error of a client is a 4xx with a Status; nothing that a client sends may end the process or cause a 500.
  */
 
-export { type Route, readRoute } from '../../object/index.ts'
+export { type Route, readRoute } from '../../object/route.ts'
 export { backupMount } from './backup-mount.ts'
 export { makeHandler } from './handler.ts'
 export type { HandlerOptions } from './handler-options.ts'

@@ -10,7 +10,9 @@
  * - `GET /partition/progress?version=R&watch=ID&watch=ID`: raises the clock and returns the current resource version. Each of these watches gets a
  *   bookmark of at least R, after every event up to it.
  */
-import { badRequest, parseRevision, type ResourceRoute, StatusError } from '../../object/index.ts'
+import { badRequest, StatusError } from '../../object/index.ts'
+import type { ResourceRoute } from '../../object/route.ts'
+import { parseRevision } from '../../util/index.ts'
 import type { Services } from '../rest/index.ts'
 import { type Reply, send } from '../wire/index.ts'
 import type { HttpRequest } from './handler-types.ts'

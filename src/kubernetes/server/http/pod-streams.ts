@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { badRequest, type ResourceRoute, readRoute, StatusError } from '../../object/index.ts'
+import { badRequest, StatusError } from '../../object/index.ts'
+import { type ResourceRoute, readRoute } from '../../object/route.ts'
 import { type Attributes, authenticate } from '../auth/index.ts'
 import type { PodStream, StreamRequest } from '../kubelet/index.ts'
 import { type Reply, sendError } from '../wire/index.ts'

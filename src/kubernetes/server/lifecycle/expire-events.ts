@@ -1,4 +1,4 @@
-import { readRevision } from '../../object/index.ts'
+import { readRevision } from '../../util/index.ts'
 import { parseEntry, type Store } from '../storage/index.ts'
 
 /** How long an Event is kept after its last write, as in kube-apiserver. */

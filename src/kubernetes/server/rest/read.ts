@@ -3,11 +3,11 @@ import {
   forbiddenField,
   invalidOptions,
   notFound,
-  parseRevision,
   type StatusCause,
   StatusError,
   unsupportedValue,
 } from '../../object/index.ts'
+import { parseRevision } from '../../util/index.ts'
 import { type EntrySelection, select, selectAt, selectFrom } from '../registry/index.ts'
 import type { StoredEntry } from '../storage/index.ts'
 import { finish, type ListMeta, listFrame, listItem, sendLarge } from '../wire/index.ts'

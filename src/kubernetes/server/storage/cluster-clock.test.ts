@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { type TestContext, test } from 'node:test'
 import type { KubeObject } from '../../object/index.ts'
-import { nextRevision, readRevision, revisionEpochMs } from '../../object/index.ts'
+import { nextRevision, readRevision, revisionEpochMs } from '../../util/index.ts'
 import { Store } from './index.ts'
 
 const startMs = revisionEpochMs + 1_000_000

@@ -1,4 +1,5 @@
-import { badRequest, nextRevision, readRevision } from '../../object/index.ts'
+import { badRequest } from '../../object/index.ts'
+import { nextRevision, readRevision } from '../../util/index.ts'
 import type { Reservation } from './deferred-writes.ts'
 
 /** How far a revision that another server assigned may be ahead of this server's clock. */

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { KubeObject } from '../../object/index.ts'
-import { nextRevision, readRevision } from '../../object/index.ts'
+import { nextRevision, readRevision } from '../../util/index.ts'
 import { checkNotMissing } from './check-not-missing.ts'
 import { ClusterClock, clockName } from './cluster-clock.ts'
 import { toCommitBatch } from './columns.ts'
