@@ -24,6 +24,7 @@ test('sources are asked for progress only if an event of another one waits, and 
   deepEqual(merge.progressRequests(), [])
   merge.advance('a', 20)
   deepEqual(merge.progressRequests(), [])
+  deepEqual(merge.progressRequests(10), [])
   merge.add('a', event(25))
   const asked: ProgressRequest[] = [
     { source: 'b', revision: 25 },

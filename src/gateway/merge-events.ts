@@ -106,9 +106,9 @@ export class EventMerge {
     return ready
   }
 
-  /** What to ask the sources for which events wait. Each revision is asked once per connection. */
-  progressRequests(): ProgressRequest[] {
-    let highest = 0
+  /** What to ask the sources for which events wait, or which have not reached `atLeast`. One at a time per connection. */
+  progressRequests(atLeast = 0): ProgressRequest[] {
+    let highest = atLeast
     for (const { waiting } of this.#sources.values()) highest = Math.max(highest, waiting.at(-1)?.revision ?? 0)
     if (highest === 0) return []
     const requests: ProgressRequest[] = []

@@ -170,15 +170,13 @@ export class MergedWatch {
       this.#end(true)
       return
     }
-    for (const { source, revision } of this.#merge.progressRequests()) this.#ask(source, revision)
-    if (this.#initialCount > 0 || this.#isInitialEndSent) return
-    if (this.#merge.watermark >= this.#initialVersion) {
+    const awaitsInitialEnd = this.#initialCount === 0 && !this.#isInitialEndSent
+    const initialVersion = awaitsInitialEnd ? this.#initialVersion : 0
+    if (awaitsInitialEnd && this.#merge.watermark >= initialVersion) {
       this.#isInitialEndSent = true
       this.#sendBookmark(',"annotations":{"k8s.io/initial-events-end":"true"}')
-    } else if (ready.length === 0) {
-      for (const name of this.#sources.keys())
-        if (this.#merge.resumeFrom(name) < this.#initialVersion) this.#ask(name, this.#initialVersion)
     }
+    for (const { source, revision } of this.#merge.progressRequests(initialVersion)) this.#ask(source, revision)
   }
 
   #ask(name: string, revision: number): void {

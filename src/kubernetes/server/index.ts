@@ -32,6 +32,7 @@ export {
   type AuthorizerPlugin,
   adminsGroup,
   type DeletionPlugin,
+  type FrontProxyOptions,
   issueClientCertificate,
   issueKubeletCertificates,
   type KubeletCertificates,
