@@ -1,6 +1,7 @@
 /** The gateway before three real embedded servers: routing, merged lists and merged watches. */
 import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { Agent, fetch } from 'undici'
 import { type Client, configMapResource, namespaceResource } from '../src/kubernetes/client/index.ts'
 import { GatewayFixture } from './support/gateway/gateway-fixture.ts'
 
@@ -128,13 +129,16 @@ describe('a gateway before three partitions', () => {
     match(text.trim().split('\n').at(-1) ?? '', /"type":"BOOKMARK".*"k8s.io\/initial-events-end":"true"/)
   })
 
-  test('a user has the rights that they have in the partition', async () => {
+  test('a user has the rights that they have in the partition', async t => {
+    const agent = new Agent({ connect: { ca: fixture.caCertificate } })
+    t.after(() => agent.destroy())
     const response = await fetch(`${fixture.url}/api/v1/configmaps`, {
+      dispatcher: agent,
       headers: { authorization: 'Bearer eve', 'x-remote-user': 'admin', 'x-remote-group': 'system:masters' },
     })
     equal(response.status, 403)
     match(((await response.json()) as { message: string }).message, /configmaps is forbidden: User "eve" cannot list/)
-    equal((await fetch(`${fixture.url}/api/v1/configmaps`)).status, 401)
+    equal((await fetch(`${fixture.url}/api/v1/configmaps`, { dispatcher: agent })).status, 401)
   })
 
   test('with an outdated map a request is retried once with a new one, and executed once', async () => {

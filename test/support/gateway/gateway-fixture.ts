@@ -1,7 +1,7 @@
 /** A gateway before real embedded servers, all in this process. */
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:http'
+import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -26,6 +26,8 @@ export class GatewayFixture implements AsyncDisposable {
   /** Called when the gateway reads its map again. */
   onRefresh: () => void = () => {}
   url = ''
+  /** Of the gateway's certificate. */
+  caCertificate = ''
   client: Client = undefined as unknown as Client
   readonly #root = mkdtempSync(join(tmpdir(), 'oarlock-gateway-'))
   readonly #options = new Map<string, ServerOptions>()
@@ -68,7 +70,9 @@ export class GatewayFixture implements AsyncDisposable {
     const [home = ''] = names
     const pki = join(this.#root, 'pki')
     mkdirSync(pki)
-    const { ca: caCertificate } = await readServingCertificates(pki, '127.0.0.1', Date.now())
+    const serving = await readServingCertificates(pki, '127.0.0.1', Date.now())
+    const caCertificate = serving.ca
+    this.caCertificate = caCertificate
     const { certificate, key } = await issueClientCertificate(pki, { name: 'gateway', groups: [], ttlMs: 3_600_000 }, Date.now())
     const seen = new SeenVersion()
     const connections = new Map<string, Partition>()
@@ -107,14 +111,17 @@ export class GatewayFixture implements AsyncDisposable {
       refreshMap: async () => this.onRefresh(),
       log: (message, error) => void this.logs.push(error instanceof Error ? `${message}: ${error.message}` : message),
     })
-    const listener = createServer((request, response) => void gateway.serve(request, response)).listen(0, '127.0.0.1')
+    const listener = createServer(
+      { cert: serving.certificate, key: serving.key },
+      (request, response) => void gateway.serve(request, response),
+    ).listen(0, '127.0.0.1')
     await once(listener, 'listening')
     this.#stops.push(async () => {
       listener.closeAllConnections()
       listener.close()
     })
-    this.url = `http://127.0.0.1:${(listener.address() as AddressInfo).port}`
-    this.client = await createClient({ cluster: { server: this.url, token: 'admin' } })
+    this.url = `https://127.0.0.1:${(listener.address() as AddressInfo).port}`
+    this.client = await createClient({ cluster: { server: this.url, token: 'admin', caCertificate } })
     this.#stops.push(() => this.client.close())
   }
 }
