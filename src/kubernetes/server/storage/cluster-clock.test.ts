@@ -86,3 +86,32 @@ test('a server that was killed assigns no revision below one that it was raised 
   assert.ok(readRevision(again.newestRevision).atMs < startMs + 33_000)
   await again.close()
 })
+
+test('revisions stay within a minute of the wall clock, however often a server is killed', async t => {
+  const dataDir = dataDirOf(t)
+  const program = `
+    import { Store, parseEntry } from ${JSON.stringify(new URL('./index.ts', import.meta.url).href)}
+    const store = await Store.open({ dataDir: process.argv[1], nowMs: () => ${startMs} })
+    const table = store.table('leases')
+    const object = () => ({ apiVersion: 'v1', kind: 'Thing', metadata: { name: 'a', uid: 'a', resourceVersion: '', creationTimestamp: '' } })
+    let head = store.head(table, 'a') ?? (await store.put(table, undefined, object()))
+    await store.raise(${nextRevision(0, startMs + 1, 9)})
+    for (let i = 0; i < 5; i++) head = await store.putDeferred(table, head, object())
+    console.log(head.revision)
+    setInterval(() => {}, 1_000)`
+  let last = 0
+  for (let kill = 0; kill < 6; kill++) {
+    const child = spawn(process.execPath, ['--input-type=module-typescript', '-e', program, dataDir], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    const exited = once(child, 'exit')
+    for await (const line of createInterface(child.stdout)) {
+      assert.ok(Number(line) > last)
+      last = Number(line)
+      break
+    }
+    child.kill('SIGKILL')
+    await exited
+  }
+  assert.ok(readRevision(last).atMs < startMs + 60_000, `${readRevision(last).atMs - startMs} ms ahead`)
+})

@@ -25,6 +25,7 @@ const minHistoryEvents = 100
 const compactHistoryEveryMs = 60_000
 const defaultMaxQueuedBytes = 64 * 1024 * 1024
 const defaultMaxDeferredMs = 10_000
+const aheadFactor = 20
 /** Of one commit: other writes wait for it. */
 const maxSavedPerCommit = 250
 
@@ -330,10 +331,9 @@ export class Store {
     const { queued } = this.#writes
     const nowMs = performance.now()
     if (!this.#clock.isDue && !this.#deferred.hasDue(nowMs) && !queued.some(write => !this.#deferred.mayApply(write))) return false
-    const revisionAfterMs = (ms: number) => {
-      const fromMs = Math.max(this.#nowMs(), readRevision(this.#newestRevision).atMs)
-      return nextRevision(0, fromMs + ms, this.#partition)
-    }
+    // Revisions that are ahead of the clock advance with writes, not with time: a small reserve is enough, and frequent crashes do not add up.
+    const revisionAfterMs = (ms: number) =>
+      nextRevision(0, Math.max(this.#nowMs() + ms, readRevision(this.#newestRevision).atMs + ms / aheadFactor), this.#partition)
     const reservations = [...this.#deferred.newReservations(queued, revisionAfterMs), ...this.#clock.takeReservations()]
     void this.#startCommit(this.#deferred.takeDue(nowMs, maxSavedPerCommit), reservations)
     return true
