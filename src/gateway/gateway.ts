@@ -2,14 +2,15 @@ import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { finished, pipeline } from 'node:stream/promises'
 import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
-import { badRequest, isJsonObject, StatusError } from '../kubernetes/object/index.ts'
+import { badRequest, StatusError } from '../kubernetes/object/index.ts'
 import { type ResourceRoute, readRoute } from '../kubernetes/object/route.ts'
 import { decideOwner, decideRoute, type MergedPart, type RoutedRequest, type RoutingMap } from './decide-route.ts'
-import { tableOf } from './kind-classes.ts'
+import { kindClassOf, systemNamespaces, tableOf } from './kind-classes.ts'
 import { readMergedList } from './merged-list.ts'
 import { MergedWatch } from './merged-watch.ts'
 import { partQuery } from './part-query.ts'
 import type { Partition } from './partition.ts'
+import { type NewObject, readNewObject } from './read-object.ts'
 import type { GatewayUser } from './user-headers.ts'
 
 /** A routing map, with what new objects need. */
@@ -85,7 +86,7 @@ export class Gateway {
     const table = tableOf(resource)
     const isCreate = verb === 'create' && resource.subresource === ''
     const body = isCreate ? await readBody(request) : undefined
-    const object = body && readObject(body, table)
+    const object = body && mayDecide(table, namespace) ? readNewObject(body, request.headers['content-type'] ?? '') : undefined
     const target = decideRoute({ ...resource, verb, scope, about: object && aboutOf(object) }, map)
     if (target.kind === 'one') {
       const again = async () => {
@@ -97,7 +98,7 @@ export class Gateway {
     }
     if (target.kind === 'merged')
       return await this.#merge(request, response, { user, resource, verb, map, parts: target.parts, searchParams, pathname, signal })
-    if (!object) throw badRequest(`the body of a new object of ${table} must be JSON or YAML with metadata.name`)
+    if (!object?.name) throw badRequest(`${table} need a metadata.name: the gateway claims names, so that it cannot generate one`)
     const partition = decideOwner(table, object, await this.#options.tenantsOf(user), map)
     await this.#options.claim(table, object.name, partition)
     await this.#forward(request, response, user, partition, signal, body)
@@ -235,6 +236,10 @@ export class Gateway {
   }
 }
 
+/** Whether the place of a new object follows from the object itself. */
+const mayDecide = (table: string, namespace: string) =>
+  namespace === '' ? kindClassOf(table) === 'owned' : systemNamespaces.includes(namespace)
+
 function verbOf(method = 'GET', name: string, query: URLSearchParams): RoutedRequest['verb'] {
   switch (method) {
     case 'POST':
@@ -262,39 +267,13 @@ async function readBody(request: IncomingMessage): Promise<Uint8Array> {
   return Buffer.concat(chunks)
 }
 
-type NewObject = {
-  readonly name: string
-  readonly labels?: Record<string, string> | undefined
-  readonly document: Readonly<Record<string, unknown>>
-}
-
-function readObject(body: Uint8Array, _table: string): NewObject | undefined {
-  let document: unknown
-  try {
-    document = JSON.parse(Buffer.from(body).toString())
-  } catch {
-    return undefined
-  }
-  if (!isJsonObject(document) || !isJsonObject(document.metadata)) return undefined
-  const { name, labels } = document.metadata as { name?: unknown; labels?: unknown }
-  return {
-    name: typeof name === 'string' ? name : '',
-    labels: isJsonObject(labels) ? (labels as Record<string, string>) : undefined,
-    document,
-  }
-}
-
 const aboutTables: Readonly<Record<string, string>> = {
   Node: 'nodes',
   Worker: 'workers.oarlock.dev',
   PersistentVolume: 'persistentvolumes',
 }
 
-function aboutOf({ document }: NewObject): RoutedRequest['about'] {
-  const about = document.involvedObject ?? document.regarding
-  if (!isJsonObject(about) || typeof about.name !== 'string') return undefined
-  return { table: aboutTables[String(about.kind)] ?? '', name: about.name }
-}
+const aboutOf = ({ about }: NewObject): RoutedRequest['about'] => about && { table: aboutTables[about.kind] ?? '', name: about.name }
 
 function forwardedHeaders({ headers }: IncomingMessage): Record<string, string> {
   const forwarded: Record<string, string> = {}

@@ -1,0 +1,46 @@
+import { deepEqual, throws } from 'node:assert/strict'
+import { test } from 'node:test'
+import { readNewObject } from './read-object.ts'
+
+const field = (number: number, value: string | Buffer) => {
+  const bytes = Buffer.from(value)
+  return Buffer.concat([Buffer.from([number * 8 + 2, bytes.length]), bytes])
+}
+const label = (key: string, value: string) => field(11, Buffer.concat([field(1, key), field(2, value)]))
+const typed = (apiVersion: string, kind: string, ...content: Buffer[]) =>
+  Buffer.concat([
+    Buffer.from('k8s\0'),
+    field(1, Buffer.concat([field(1, apiVersion), field(2, kind)])),
+    field(2, Buffer.concat(content)),
+    field(4, ''),
+  ])
+
+test('name and labels are read from JSON, YAML and protobuf', () => {
+  const wanted = { name: 'c', labels: { 'oarlock.dev/tenant': 'acme' } }
+  const metadata = { name: 'c', labels: { 'oarlock.dev/tenant': 'acme', odd: 1 } }
+  deepEqual(readNewObject(Buffer.from(JSON.stringify({ metadata })), 'application/json'), wanted)
+  deepEqual(
+    readNewObject(Buffer.from('metadata:\n  name: c\n  labels: { oarlock.dev/tenant: acme }\n'), 'application/apply-patch+yaml'),
+    wanted,
+  )
+  const meta = Buffer.concat([field(1, 'c'), Buffer.from([7 * 8, 1]), label('oarlock.dev/tenant', 'acme')])
+  deepEqual(readNewObject(typed('v1', 'Namespace', field(1, meta), field(2, '')), 'application/vnd.kubernetes.protobuf'), wanted)
+  deepEqual(readNewObject(Buffer.from('{}'), ''), { name: '', labels: {} })
+})
+
+test('an Event names what it is about, in both of its versions', () => {
+  const about = { kind: 'Node', name: 'node-1' }
+  const reference = Buffer.concat([field(1, 'Node'), field(3, 'node-1')])
+  const meta = field(1, field(1, 'e'))
+  deepEqual(readNewObject(typed('v1', 'Event', meta, field(2, reference)), '').about, about)
+  deepEqual(readNewObject(typed('events.k8s.io/v1', 'Event', meta, field(8, reference)), '').about, about)
+  deepEqual(readNewObject(Buffer.from(JSON.stringify({ regarding: about })), '').about, about)
+  deepEqual(readNewObject(Buffer.from(JSON.stringify({ involvedObject: about })), '').about, about)
+})
+
+test('what cannot be read is named', () => {
+  throws(() => readNewObject(Buffer.from('{'), 'application/json'), /the body is not JSON/)
+  throws(() => readNewObject(Buffer.from('a: ['), 'application/yaml'), /the body is not YAML/)
+  for (const tail of [[0x0a, 0x7f], [0x0b], [0xff, 0xff]])
+    throws(() => readNewObject(Buffer.from([...Buffer.from('k8s\0'), ...tail]), ''), /the body is not an object in protobuf/)
+})

@@ -1,0 +1,110 @@
+import { badRequest, isJsonObject } from '../kubernetes/object/index.ts'
+import { parseUntrustedYaml } from '../kubernetes/util/index.ts'
+
+/** What the gateway reads of a new object: its name and labels decide where it goes, and for an Event the object that it is about. */
+export type NewObject = {
+  readonly name: string
+  readonly labels: Readonly<Record<string, string>>
+  readonly about?: { readonly kind: string; readonly name: string } | undefined
+}
+
+const protobufMagic = Buffer.from('k8s\0')
+
+/**
+ * Reads a body in JSON, YAML or Kubernetes' protobuf.
+ * @throws {StatusError} BadRequest if it is none of these.
+ */
+export function readNewObject(body: Uint8Array, contentType: string): NewObject {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  if (bytes.subarray(0, protobufMagic.length).equals(protobufMagic)) return readProtobuf(bytes.subarray(protobufMagic.length))
+  let document: unknown
+  try {
+    document = /yaml/.test(contentType) ? parseUntrustedYaml(bytes.toString()) : JSON.parse(bytes.toString())
+  } catch (error) {
+    throw badRequest(`the body is not ${/yaml/.test(contentType) ? 'YAML' : 'JSON'}: ${(error as Error).message.split('\n')[0]}`)
+  }
+  const metadata = isJsonObject(document) && isJsonObject(document.metadata) ? document.metadata : {}
+  const about = isJsonObject(document) ? (document.involvedObject ?? document.regarding) : undefined
+  const labels = isJsonObject(metadata.labels) ? Object.entries(metadata.labels).filter(([, value]) => typeof value === 'string') : []
+  return {
+    name: textOf(metadata.name),
+    labels: Object.fromEntries(labels) as Record<string, string>,
+    ...(isJsonObject(about) && { about: { kind: textOf(about.kind), name: textOf(about.name) } }),
+  }
+}
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
+
+/** Field numbers of `runtime.Unknown`, `ObjectMeta`, and the references of `core/v1` Event (2) and `events.k8s.io/v1` Event (8): k8s.io/api, generated.proto. */
+const fields = {
+  unknownType: 1,
+  unknownRaw: 2,
+  metadata: 1,
+  name: 1,
+  labels: 11,
+  typeKind: 2,
+  involvedObject: 2,
+  regarding: 8,
+  aboutKind: 1,
+  aboutName: 3,
+}
+
+function readProtobuf(bytes: Buffer): NewObject {
+  try {
+    const unknown = messageOf(bytes)
+    const object = messageOf(bytesOf(unknown, fields.unknownRaw))
+    const metadata = messageOf(bytesOf(object, fields.metadata))
+    const entries = (metadata.get(fields.labels) ?? []).map(entry => {
+      const pair = messageOf(entry)
+      return [bytesOf(pair, 1).toString(), bytesOf(pair, 2).toString()] as const
+    })
+    const type = messageOf(bytesOf(unknown, fields.unknownType))
+    const isEvent = bytesOf(type, fields.typeKind).toString() === 'Event'
+    const group = bytesOf(type, 1).toString()
+    const about = isEvent ? messageOf(bytesOf(object, group === 'v1' ? fields.involvedObject : fields.regarding)) : undefined
+    return {
+      name: bytesOf(metadata, fields.name).toString(),
+      labels: Object.fromEntries(entries),
+      ...(about && { about: { kind: bytesOf(about, fields.aboutKind).toString(), name: bytesOf(about, fields.aboutName).toString() } }),
+    }
+  } catch (error) {
+    throw badRequest(`the body is not an object in protobuf: ${(error as Error).message}`)
+  }
+}
+
+type Message = ReadonlyMap<number, readonly Buffer[]>
+
+const empty = Buffer.alloc(0)
+const bytesOf = (message: Message, field: number): Buffer => message.get(field)?.[0] ?? empty
+
+/** The length-delimited fields of a message; the others are skipped (protobuf.dev, Encoding). */
+function messageOf(bytes: Buffer): Message {
+  const message = new Map<number, Buffer[]>()
+  let at = 0
+  const varint = () => {
+    let value = 0
+    for (let shift = 0; shift < 70; shift += 7) {
+      const byte = bytes[at++]
+      if (byte === undefined) throw new RangeError('it ends early')
+      value += (byte & 0x7f) * 2 ** shift
+      if (byte < 0x80) return value
+    }
+    throw new RangeError('a number is too long')
+  }
+  while (at < bytes.length) {
+    const tag = varint()
+    const [field, wireType] = [Math.floor(tag / 8), tag % 8]
+    if (wireType === 0) varint()
+    else if (wireType === 1) at += 8
+    else if (wireType === 5) at += 4
+    else if (wireType === 2) {
+      const length = varint()
+      if (length > bytes.length - at) throw new RangeError('it ends early')
+      const values = message.get(field) ?? []
+      values.push(bytes.subarray(at, at + length))
+      message.set(field, values)
+      at += length
+    } else throw new RangeError(`wire type ${wireType} is not known`)
+  }
+  return message
+}
