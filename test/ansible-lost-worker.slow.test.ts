@@ -51,7 +51,7 @@ test('a Run that is lost names the task that it was executing, and is followed b
       'the Run to be lost',
       60_000,
     )
-    equal(lost.status?.phase, 'Lost', lost.status?.message)
+    equal(lost.status?.phase, 'Lost')
     match(lost.status?.message ?? '', /Upgrade the database/)
     deepEqual(
       (lost.status?.pendingOperations?.operations ?? []).map(({ urn }) => urn),

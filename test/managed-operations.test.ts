@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { isEnded, workerResource } from '../src/api/index.ts'
-import { annotations } from '../src/controllers/managed/index.ts'
+import { annotations, ResourceLocks } from '../src/controllers/managed/index.ts'
 import { installKinds, secretResource } from '../src/kubernetes/client/index.ts'
 import { findCondition } from '../src/kubernetes/object/index.ts'
 import { eventually } from './support/eventually.ts'
@@ -179,21 +179,30 @@ describe('an operation of a managed resource that is dispatched', () => {
     deepEqual(ledgerOf(directory), ['inline k', 'work k'])
   })
 
-  test('two replicas with lock shard: each operation is started once, also when one takes over (guarantee 4)', async () => {
-    const shards = { name: 'things', namespace, slots: 2, leaseDurationMs: 3_000, renewDeadlineMs: 2_000, retryPeriodMs: 250 }
-    const first = await startThingProvider(oarlock.client, { lock: 'shard' }, { shards })
-    await using _ = await startThingProvider(oarlock.client, { lock: 'shard' }, { shards })
-    const directory = newDirectory()
-    const names = ['m0', 'm1', 'm2', 'm3', 'm4', 'm5']
-    for (const name of names) await create(name, { directory, size: 1, waitsFor: 'go' })
-    await untilLedger(directory, 1)
-    await first.stop()
-    writeFileSync(join(directory, 'go'), '')
-    for (const name of names) await things.until(name, 'Ready', 'Available')
-    deepEqual(
-      ledgerOf(directory).sort(),
-      names.map(name => `work ${name}`),
-    )
-    equal(thingsOf(directory).length, names.length)
-  })
+  for (const lock of ['shard', 'lease'] as const)
+    test(`two replicas with lock ${lock}: each operation is started once, also when one takes over (guarantee 4)`, async () => {
+      const times = { leaseDurationMs: 3_000, renewDeadlineMs: 2_000, retryPeriodMs: 250 }
+      const start = (identity: string) =>
+        startThingProvider(
+          oarlock.client,
+          manager => ({
+            lock: lock === 'shard' ? lock : new ResourceLocks(manager, { name: 'thing-locks', namespace, identity, ...times }),
+          }),
+          lock === 'shard' ? { shards: { name: 'things', namespace, slots: 2, ...times } } : {},
+        )
+      const first = await start('first')
+      await using _ = await start('second')
+      const directory = newDirectory()
+      const names = [0, 1, 2, 3, 4, 5].map(number => `${lock}-${number}`)
+      for (const name of names) await create(name, { directory, size: 1, waitsFor: 'go' })
+      await untilLedger(directory, 1)
+      await first.stop()
+      writeFileSync(join(directory, 'go'), '')
+      for (const name of names) await things.until(name, 'Ready', 'Available')
+      deepEqual(
+        ledgerOf(directory).sort(),
+        names.map(name => `work ${name}`),
+      )
+      equal(thingsOf(directory).length, names.length)
+    })
 })

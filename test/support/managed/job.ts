@@ -46,8 +46,7 @@ export const jobStack = ({ spec }: Pick<Job, 'spec'>): StackSpec => ({
 
 /** A provider of Jobs in this process, until the end of the scope. */
 export async function startJobProvider(client: Client, options: Partial<StackDispatchOptions<JobBody>> = {}): Promise<Provider> {
-  return await startProvider(
-    client,
+  return await startProvider(client, () =>
     managed(
       dispatchToStack<JobBody>({
         kind: jobResource,

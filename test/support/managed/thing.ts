@@ -12,7 +12,7 @@ import {
   UnknownOutcomeError,
 } from '../../../src/controllers/managed/index.ts'
 import type { Client } from '../../../src/kubernetes/client/index.ts'
-import type { ManagerOptions } from '../../../src/kubernetes/controller/index.ts'
+import type { Manager, ManagerOptions } from '../../../src/kubernetes/controller/index.ts'
 import { defineResource, type Resource, Type } from '../../../src/kubernetes/object/index.ts'
 import { type Provider, startProvider } from './provider.ts'
 
@@ -98,10 +98,11 @@ export function thingOptions(change: Partial<Options> = {}): Options {
 
 export async function startThingProvider(
   client: Client,
-  change: Partial<Options> = {},
+  change: Partial<Options> | ((manager: Manager) => Partial<Options>) = {},
   managerOptions: Partial<ManagerOptions> = {},
 ): Promise<Provider> {
-  return await startProvider(client, managed(thingOptions({ dispatch, ...change })), managerOptions)
+  const optionsOf = (manager: Manager) => (typeof change === 'function' ? change(manager) : change)
+  return await startProvider(client, manager => managed(thingOptions({ dispatch, ...optionsOf(manager) })), managerOptions)
 }
 
 if (import.meta.main) await runOperation(thingOptions())
