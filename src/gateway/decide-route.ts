@@ -1,3 +1,4 @@
+import { labels as ownLabels } from '../api/index.ts'
 import { notFound, StatusError } from '../kubernetes/object/index.ts'
 import { kindClassOf, leaseOwners, systemNamespaces, tableOf } from './kind-classes.ts'
 
@@ -168,4 +169,4 @@ function ownerOfNamespace(
 
 export const tenantLabel = 'oarlock.dev/tenant'
 export const partitionLabel = 'oarlock.dev/partition'
-const poolLabel = 'oarlock.dev/pool'
+const poolLabel = ownLabels.pool

@@ -1,0 +1,75 @@
+/** The kinds of the home partition from which the routing map follows. They are installed where there are partitions, and nowhere else. */
+import { apiGroup, apiVersion } from '../api/index.ts'
+import { type CustomResource, conditionsSchema, defineResource, type ObjectOf, Type } from '../kubernetes/object/index.ts'
+
+const roles = ['Tenants', 'Resources'] as const
+
+export const partitionResource = defineResource({
+  ...{ group: apiGroup, version: apiVersion, kind: 'Partition', plural: 'partitions', scope: 'Cluster' },
+  description: 'An API server behind the gateway. The partition in which this object was created is home.',
+  shortNames: ['part'],
+  categories: ['oarlock'],
+  spec: Type.Object(
+    {
+      number: Type.Integer({
+        minimum: 0,
+        maximum: 63,
+        description: 'Part of every resource version that the server assigns (oarlock serve --partition-number): no two may have the same.',
+      }),
+      server: Type.String({ pattern: '^https://', description: 'Address of the server, for gateways.' }),
+      caCertificate: Type.Optional(Type.String({ description: 'PEM of the authority of its certificate. Default: that of the gateway.' })),
+      roles: Type.Array(Type.Enum([...roles]), {
+        description:
+          'Tenants: has namespaces of Tenants. Resources: has Workers, Nodes and PersistentVolumes. Without any, only home is one.',
+        'x-kubernetes-list-type': 'set',
+      }),
+    },
+    {
+      'x-kubernetes-validations': [
+        { rule: 'self.number == oldSelf.number', message: 'spec.number is immutable: resource versions contain it' },
+      ],
+    },
+  ),
+  status: Type.Object({
+    conditions: Type.Optional(conditionsSchema),
+    observedGeneration: Type.Optional(Type.Integer()),
+  }),
+  printerColumns: [
+    { name: 'Number', jsonPath: '.spec.number', type: 'integer' },
+    { name: 'Roles', jsonPath: '.spec.roles' },
+    { name: 'Server', jsonPath: '.spec.server' },
+    { name: 'Age', jsonPath: '.metadata.creationTimestamp', type: 'date' },
+  ],
+})
+
+/** That the name of an owned object belongs to a partition. Its own name is that of the object, a dot and its resource. */
+export const nameClaimResource = defineResource({
+  ...{ group: apiGroup, version: apiVersion, kind: 'NameClaim', plural: 'nameclaims', scope: 'Cluster' },
+  description: 'Which partition has an object whose name is unique in all of them. Created by gateways before the object.',
+  spec: Type.Object(
+    {
+      resource: Type.String({ description: 'Such as namespaces, or workers.oarlock.dev.' }),
+      name: Type.String({ minLength: 1, description: 'Name of the object.' }),
+      partition: Type.String({ minLength: 1, description: 'Name of the Partition that has it.' }),
+    },
+    {
+      'x-kubernetes-validations': [
+        { rule: 'self == oldSelf', message: 'spec is immutable: delete the object, and its claim goes with it' },
+      ],
+    },
+  ),
+  status: Type.Object({}),
+  printerColumns: [
+    { name: 'Resource', jsonPath: '.spec.resource' },
+    { name: 'Object', jsonPath: '.spec.name' },
+    { name: 'Partition', jsonPath: '.spec.partition' },
+    { name: 'Age', jsonPath: '.metadata.creationTimestamp', type: 'date' },
+  ],
+})
+
+export type Partition = ObjectOf<typeof partitionResource>
+export type NameClaim = ObjectOf<typeof nameClaimResource>
+
+export const gatewayKinds: readonly CustomResource<unknown>[] = [partitionResource, nameClaimResource]
+
+export const claimName = (resource: string, name: string): string => `${name}.${resource}`
