@@ -69,7 +69,7 @@ export const roleOptions: ManagedOptions<Body, Connection, Row> = {
 
 const generatePassword = () => randomBytes(24).toString('base64url')
 
-/** Whether the Secret that is to have the generated password does not have it: it was deleted, or named later. Nobody else knows the password. */
+/** Whether the Secret that is to have the generated password does not have it: it was deleted, or named later. Without it no one can log in. */
 async function isPasswordLost({ object, client, signal }: ExternalRequest<Body>): Promise<boolean> {
   const { name } = object.spec.writeConnectionSecretToRef ?? {}
   if (name === undefined || object.status?.atProvider?.passwordGenerated !== true) return false

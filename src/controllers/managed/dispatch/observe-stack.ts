@@ -8,7 +8,7 @@ type NotReady = Exclude<Observation['ready'], boolean | undefined>
 
 /**
  * The parts of an observation that follow from the status of the Stack. `run` is its newest Run, if that is active; `known` is the problem that the
- * resource reports now: while another attempt is in progress, the Stack does not say why the last one has failed.
+ * resource reports now: while another attempt is in progress, the Stack does not have the reason of the last failure.
  */
 export function observeStack(stack: Stack, run: Run | undefined, known?: string): Pick<Observation, 'ready' | 'problem' | 'run'> {
   const report = runReport(stack, run)
