@@ -51,6 +51,9 @@ for (const name of readdirSync(join(root, 'examples', 'providers'))) {
       equal(wrong.status, 2)
       match(wrong.stderr, message)
     }
+    const lost = run(['provider.ts', '/nowhere/kubeconfig'], copy)
+    deepEqual([lost.status, lost.stderr.split('\n').length], [1, 2], lost.stderr)
+    match(lost.stderr, /^provider-\w+: .*\/nowhere\/kubeconfig/)
     equal(run([join(root, 'examples', 'copy-provider.ts'), name, copy], directory).status, 1)
   })
 }

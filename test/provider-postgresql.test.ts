@@ -1,5 +1,5 @@
 /** The provider of examples/providers/postgresql against a real PostgreSQL. */
-import { deepEqual, equal, throws } from 'node:assert/strict'
+import { deepEqual, equal, rejects, throws } from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { after, before, test } from 'node:test'
 import pg from 'pg'
@@ -140,7 +140,7 @@ test('a role or a database that something else made is not taken over; its comme
     async () => /role postgres exists and does not belong to this object/.test(await messageOf(roleResource, 'root')),
     'postgres',
   )
-  const hint = /an administrator can hand it over: (COMMENT ON DATABASE "theirs" IS 'Oarlock: default\/taken')/
+  const hint = /an administrator can hand it over: (COMMENT ON DATABASE "theirs" IS 'Oarlock: default\/taken of control plane [\w-]+')/
   await eventually(async () => hint.test(await messageOf(databaseResource, 'taken')), 'the hint')
   await handle(roleResource).delete('root', { namespace })
   await eventually(async () => (await handle(roleResource).getOrUndefined('root', { namespace })) === undefined, 'the object to be gone')
@@ -153,6 +153,64 @@ test('a role or a database that something else made is not taken over; its comme
     'the database to be gone',
   )
   equal((await admin.query("SELECT 1 FROM pg_database WHERE datname = 'theirs'")).rowCount, 0)
+})
+
+test('what belongs to an object of another control plane, with the same name, is neither taken over nor dropped', { skip }, async () => {
+  await admin.query('CREATE DATABASE shared')
+  await admin.query("COMMENT ON DATABASE shared IS 'Oarlock: default/shared of control plane 0000-other'")
+  await create(databaseResource, 'shared', { forProvider: { connectionLimit: 3 } })
+  await eventually(
+    async () => conditionOf(await get(databaseResource, 'shared'), 'Synced')?.message ?? '',
+    message =>
+      /database shared exists and belongs to default\/shared of control plane 0000-other: choose another external name/.test(message),
+  )
+  await handle(databaseResource).delete('shared', { namespace })
+  await eventually(
+    async () => (await handle(databaseResource).getOrUndefined('shared', { namespace })) === undefined,
+    'the object to be gone',
+  )
+  const { rows } = await admin.query("SELECT datconnlimit FROM pg_database WHERE datname = 'shared'")
+  deepEqual(rows, [{ datconnlimit: -1 }])
+  await admin.query('DROP DATABASE shared')
+})
+
+test('a privilege that a Grant does not want any more is revoked, and all that it granted when it is deleted', { skip }, async () => {
+  await admin.query('CREATE ROLE reader; GRANT TEMPORARY ON DATABASE shop TO reader')
+  const privileges = async () => {
+    const { rows } = await admin.query(
+      "SELECT a.privilege_type AS name FROM pg_database d, aclexplode(d.datacl) a JOIN pg_roles r ON r.oid = a.grantee WHERE d.datname = 'shop' AND r.rolname = 'reader' ORDER BY 1",
+    )
+    return rows.map(({ name }) => name).join()
+  }
+  await create(grantResource, 'reader', { forProvider: { role: 'reader', database: 'shop', privileges: ['CONNECT', 'CREATE'] } })
+  await isReady(grantResource, 'reader')
+  equal(await privileges(), 'CONNECT,CREATE,TEMPORARY')
+  const patch = (forProvider: object) =>
+    handle(grantResource).patch('reader', { spec: { forProvider } } as object, { type: 'merge', namespace })
+  await patch({ privileges: ['CONNECT'] })
+  await eventually(privileges, granted => granted === 'CONNECT,TEMPORARY')
+  await rejects(patch({ role: 'shop' }), /role of a Grant is immutable: create another Grant/)
+  await handle(grantResource).delete('reader', { namespace })
+  await eventually(privileges, granted => granted === 'TEMPORARY')
+  await admin.query('REVOKE ALL ON DATABASE shop FROM reader; DROP ROLE reader')
+})
+
+test('a generated password whose Secret was deleted is replaced by a new one', { skip }, async () => {
+  await create(roleResource, 'forgetful', { forProvider: {}, writeConnectionSecretToRef: { name: 'forgetful-login' } } as never)
+  await isReady(roleResource, 'forgetful')
+  const secrets = api.client.resource(secretResource)
+  const passwordOf = async () => (await secrets.getOrUndefined('forgetful-login', { namespace }))?.data?.password
+  const first = await eventually(passwordOf, 'the password')
+  await secrets.delete('forgetful-login', { namespace })
+  const second = await eventually(async () => {
+    const password = await passwordOf()
+    return password !== first && password
+  }, 'the new password')
+  const { hostname, port } = new URL(postgres.url)
+  const password = Buffer.from(String(second), 'base64').toString()
+  const login = new pg.Client({ host: hostname, port: Number(port), user: 'forgetful', password, database: 'postgres' })
+  await login.connect()
+  await login.end()
 })
 
 test('a URL that names a file, or a directory of a socket, is rejected', () => {
@@ -185,7 +243,9 @@ test('deleted objects are removed from the server, in any order that PostgreSQL 
   // The role owns a database: it waits, and the condition names the reason.
   await eventually(
     async () =>
-      /cannot be dropped because some objects depend on it/.test(conditionOf(await get(roleResource, 'shop'), 'Synced')?.message ?? ''),
+      /cannot be dropped because some objects depend on it: owner of database shop/.test(
+        conditionOf(await get(roleResource, 'shop'), 'Synced')?.message ?? '',
+      ),
     'the reason',
   )
   for (const [kind, name] of [

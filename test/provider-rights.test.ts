@@ -166,6 +166,8 @@ async function exercise(
     for (const object of objects) await (await handle(object)).patch(object.metadata.name, patch, { type: 'merge', namespace: 'default' })
   }
   await change({ spec: { forProvider: { interval: '1h' } } })
+  // Not before it was acted on, which uses the right to change what the resource owns.
+  await eachIs('observed', object => object?.status?.observedGeneration === object?.metadata.generation)
   await change({ metadata: { annotations: { 'crossplane.io/paused': 'true' } } })
   await eachIs('paused', object => findCondition(object?.status?.conditions, 'Synced')?.reason === 'ReconcilePaused')
   await change({ metadata: { annotations: { 'crossplane.io/paused': null } } })

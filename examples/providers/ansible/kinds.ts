@@ -36,7 +36,7 @@ export const ansibleRunResource = defineResource({
     { name: 'Reason', jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
     { name: 'Phase', jsonPath: '.status.run.phase' },
     { name: 'Task', jsonPath: '.status.run.progress.current' },
-    { name: 'Run', jsonPath: '.status.run.name', priority: 1 },
+    { name: 'Run', jsonPath: '.status.run.name' },
   ],
 })
 

@@ -1,13 +1,12 @@
-import type pg from 'pg'
 import type { ManagedOptions } from '../../../src/controllers/managed/index.ts'
-import { connect } from './connection.ts'
+import { type Connection, connect, withDetail } from './connection.ts'
 import { type BodyOf, databaseResource, roleResource } from './kinds.ts'
 import { isOwn, markStatement } from './ownership.ts'
 import { identifier, literal } from './sql.ts'
 
 type Row = { owner: string; encoding: string; connection_limit: number; comment: string | null }
 
-export const databaseOptions: ManagedOptions<BodyOf<typeof databaseResource>, pg.Client, Row> = {
+export const databaseOptions: ManagedOptions<BodyOf<typeof databaseResource>, Connection, Row> = {
   kind: databaseResource,
   name: 'postgresql-databases',
   hasDeterministicNames: true,
@@ -24,7 +23,7 @@ export const databaseOptions: ManagedOptions<BodyOf<typeof databaseResource>, pg
       [externalName],
     )
     const found = rows[0]
-    if (!found || !isOwn('DATABASE', externalName, found.comment, object)) return { exists: false }
+    if (!found || !isOwn('DATABASE', externalName, found.comment, object, connection.controlPlane)) return { exists: false }
     const { owner = found.owner, encoding = found.encoding, connectionLimit = found.connection_limit } = object.spec.forProvider
     if (encoding.toUpperCase() !== found.encoding) {
       throw new Error(`spec.forProvider.encoding is ${encoding}, the database has ${found.encoding}: PostgreSQL cannot change it`)
@@ -48,7 +47,7 @@ export const databaseOptions: ManagedOptions<BodyOf<typeof databaseResource>, pg
     ]
     // Not in one transaction, which PostgreSQL does not permit: if only the first has its effect, the next observation names the statement that is missing.
     await connection.query(`CREATE DATABASE ${identifier(externalName)} ${options.join(' ')}`)
-    await connection.query(markStatement('DATABASE', externalName, object))
+    await connection.query(markStatement('DATABASE', externalName, object, connection.controlPlane))
     return { connectionDetails: { database: externalName } }
   },
   async update(connection, { object, externalName = object.metadata.name }) {
@@ -58,6 +57,6 @@ export const databaseOptions: ManagedOptions<BodyOf<typeof databaseResource>, pg
       await connection.query(`ALTER DATABASE ${identifier(externalName)} CONNECTION LIMIT ${connectionLimit}`)
   },
   async delete(connection, { object, externalName = object.metadata.name }) {
-    await connection.query(`DROP DATABASE IF EXISTS ${identifier(externalName)}`)
+    await withDetail(connection.query(`DROP DATABASE IF EXISTS ${identifier(externalName)}`))
   },
 }

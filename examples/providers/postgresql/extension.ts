@@ -1,12 +1,11 @@
-import type pg from 'pg'
 import type { ManagedOptions } from '../../../src/controllers/managed/index.ts'
-import { connectWithin, opened } from './connection.ts'
+import { type Connection, connectWithin, opened } from './connection.ts'
 import { type BodyOf, databaseResource, extensionResource } from './kinds.ts'
 import { identifier, literal } from './sql.ts'
 
 type Body = BodyOf<typeof extensionResource>
 
-export const extensionOptions: ManagedOptions<Body, pg.Client | undefined> = {
+export const extensionOptions: ManagedOptions<Body, Connection | undefined> = {
   kind: extensionResource,
   name: 'postgresql-extensions',
   hasDeterministicNames: true,

@@ -1,16 +1,15 @@
-import type pg from 'pg'
 import type { ManagedOptions } from '../../../src/controllers/managed/index.ts'
-import { connectWithin, opened } from './connection.ts'
+import { type Connection, connectWithin, opened } from './connection.ts'
 import { type BodyOf, databaseResource, grantResource, roleResource } from './kinds.ts'
 import { identifier } from './sql.ts'
 
 type Body = BodyOf<typeof grantResource>
 type Privilege = Body['spec']['forProvider']['privileges'][number]
-type State = { readonly missing: readonly Privilege[] }
+type State = { readonly missing: readonly Privilege[]; readonly surplus: readonly Privilege[] }
 
 const privilegesOf = { database: ['CONNECT', 'CREATE', 'TEMPORARY'], schema: ['CREATE', 'USAGE'] } as const
 
-export const grantOptions: ManagedOptions<Body, pg.Client | undefined, State> = {
+export const grantOptions: ManagedOptions<Body, Connection | undefined, State> = {
   kind: grantResource,
   name: 'postgresql-grants',
   hasDeterministicNames: true,
@@ -31,23 +30,37 @@ export const grantOptions: ManagedOptions<Body, pg.Client | undefined, State> = 
     const { rows } = await connection.query<{ privilege_type: string }>(query, [schema ?? database, role])
     const granted = new Set(rows.map(row => row.privilege_type))
     const missing = privileges.filter(privilege => !granted.has(privilege))
-    const present = privileges.filter(privilege => granted.has(privilege))
+    const own = ownOf(object).filter(privilege => granted.has(privilege))
+    const surplus = own.filter(privilege => !privileges.includes(privilege))
+    const diff = [...missing.map(privilege => `missing: ${privilege}`), ...surplus.map(privilege => `no longer wanted: ${privilege}`)].join(
+      ', ',
+    )
     return {
-      ...{ exists: present.length > 0, isUpToDate: missing.length === 0, diff: `missing: ${missing.join(', ')}`, state: { missing } },
-      atProvider: { privileges: present },
+      ...{ exists: own.length > 0, isUpToDate: diff === '', diff, state: { missing, surplus } },
+      atProvider: { privileges: own },
     }
   },
   create: (connection, { object }) => grant(opened(connection), object, targetOf(object).privileges),
-  update: (connection, { object }, { state }) => grant(opened(connection), object, state?.missing ?? []),
-  async delete(connection, { object }) {
-    const { role, privileges } = targetOf(object)
-    await opened(connection).query(`REVOKE ${privileges.join(', ')} ON ${textOf(object)} FROM ${identifier(role)}`)
+  async update(connection, { object }, { state }) {
+    await revoke(opened(connection), object, state?.surplus ?? [])
+    await grant(opened(connection), object, state?.missing ?? [])
   },
+  delete: (connection, { object }) => revoke(opened(connection), object, ownOf(object)),
 }
 
-async function grant(connection: pg.Client, object: { spec: Body['spec'] }, privileges: readonly Privilege[]): Promise<undefined> {
+async function grant(connection: Connection, object: { spec: Body['spec'] }, privileges: readonly Privilege[]): Promise<undefined> {
   if (privileges.length === 0) return
   await connection.query(`GRANT ${privileges.join(', ')} ON ${textOf(object)} TO ${identifier(targetOf(object).role)}`)
+}
+
+async function revoke(connection: Connection, object: { spec: Body['spec'] }, privileges: readonly Privilege[]): Promise<void> {
+  if (privileges.length === 0) return
+  await connection.query(`REVOKE ${privileges.join(', ')} ON ${textOf(object)} FROM ${identifier(targetOf(object).role)}`)
+}
+
+/** The privileges that the object wants, and those that it wanted before: privileges that the role has besides are left alone. */
+function ownOf(object: { spec: Body['spec']; status?: Body['status'] }): Privilege[] {
+  return [...new Set([...targetOf(object).privileges, ...((object.status?.atProvider?.privileges ?? []) as Privilege[])])]
 }
 
 function textOf(object: { spec: Body['spec'] }): string {

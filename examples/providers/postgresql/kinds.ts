@@ -64,6 +64,7 @@ export const roleResource = defineResource({
   status: managedStatus(
     Type.Object({
       passwordVersion: Type.Optional(Type.String({ description: 'The resourceVersion of the Secret whose password was set.' })),
+      passwordGenerated: Type.Optional(Type.Boolean({ description: 'Whether the provider has chosen the password.' })),
     }),
   ),
   printerColumns: managedColumns,
@@ -73,19 +74,27 @@ export const grantResource = defineResource({
   ...{ group, version, kind: 'Grant', plural: 'grants', scope: 'Namespaced' },
   description: 'Privileges of a role on a database, or on a schema of it. Privileges that the role has besides are left alone.',
   spec: managedSpec(
-    Type.Object({
-      role: Type.Optional(Type.String()),
-      roleRef: Type.Optional(reference),
-      roleSelector: Type.Optional(selector),
-      database: Type.Optional(Type.String()),
-      databaseRef: Type.Optional(reference),
-      databaseSelector: Type.Optional(selector),
-      schema: Type.Optional(Type.String({ description: 'Default: the privileges are on the database.' })),
-      privileges: Type.Array(Type.Enum(['CONNECT', 'CREATE', 'TEMPORARY', 'USAGE']), {
-        minItems: 1,
-        description: 'Of a database: CONNECT, CREATE and TEMPORARY. Of a schema: CREATE and USAGE.',
-      }),
-    }),
+    Type.Object(
+      {
+        role: Type.Optional(Type.String()),
+        roleRef: Type.Optional(reference),
+        roleSelector: Type.Optional(selector),
+        database: Type.Optional(Type.String()),
+        databaseRef: Type.Optional(reference),
+        databaseSelector: Type.Optional(selector),
+        schema: Type.Optional(Type.String({ description: 'Default: the privileges are on the database.' })),
+        privileges: Type.Array(Type.Enum(['CONNECT', 'CREATE', 'TEMPORARY', 'USAGE']), {
+          minItems: 1,
+          description: 'Of a database: CONNECT, CREATE and TEMPORARY. Of a schema: CREATE and USAGE.',
+        }),
+      },
+      {
+        'x-kubernetes-validations': ['role', 'database', 'schema'].map(field => ({
+          rule: `!has(oldSelf.${field}) || (has(self.${field}) && self.${field} == oldSelf.${field})`,
+          message: `${field} of a Grant is immutable: create another Grant, and delete this one`,
+        })),
+      },
+    ),
   ),
   status: managedStatus(Type.Object({ privileges: Type.Optional(Type.Array(Type.String())) })),
   printerColumns: managedColumns,

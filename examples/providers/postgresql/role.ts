@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import type pg from 'pg'
 import type { ExternalRequest, ManagedOptions } from '../../../src/controllers/managed/index.ts'
 import { secretResource } from '../../../src/kubernetes/client/index.ts'
-import { connect } from './connection.ts'
+import { type Connection, connect, withDetail } from './connection.ts'
 import { type BodyOf, roleResource } from './kinds.ts'
 import { isOwn, markStatement } from './ownership.ts'
 import { identifier, literal } from './sql.ts'
@@ -10,7 +9,7 @@ import { identifier, literal } from './sql.ts'
 type Body = BodyOf<typeof roleResource>
 type Row = { login: boolean; create_database: boolean; create_role: boolean; inherit: boolean; connection_limit: number }
 
-export const roleOptions: ManagedOptions<Body, pg.Client, Row> = {
+export const roleOptions: ManagedOptions<Body, Connection, Row> = {
   kind: roleResource,
   name: 'postgresql-roles',
   hasDeterministicNames: true,
@@ -25,12 +24,12 @@ export const roleOptions: ManagedOptions<Body, pg.Client, Row> = {
       [externalName],
     )
     const found = rows[0]
-    if (!found || !isOwn('ROLE', externalName, found.comment, object)) return { exists: false }
+    if (!found || !isOwn('ROLE', externalName, found.comment, object, connection.controlPlane)) return { exists: false }
     const wanted = wantedOf(object)
     const differences = (Object.keys(wanted) as (keyof Row)[]).filter(field => wanted[field] !== found[field])
     // A password cannot be read back: what is compared is the version of the Secret that it came from.
     const password = await passwordOf(request)
-    const isNewPassword = password !== undefined && password.version !== object.status?.atProvider?.passwordVersion
+    const isNewPassword = password ? password.version !== object.status?.atProvider?.passwordVersion : await isPasswordLost(request)
     const diff = [
       ...differences.map(field => `${field}: ${found[field]} -> ${wanted[field]}`),
       ...(isNewPassword ? ['password'] : []),
@@ -41,25 +40,41 @@ export const roleOptions: ManagedOptions<Body, pg.Client, Row> = {
   async create(connection, request) {
     const { object, externalName = object.metadata.name } = request
     const given = await passwordOf(request)
-    const password = given?.text ?? (wantedOf(object).login ? randomBytes(24).toString('base64url') : undefined)
+    const password = given?.text ?? (wantedOf(object).login ? generatePassword() : undefined)
     // Two statements of one query are one transaction.
     await connection.query(
-      `CREATE ROLE ${identifier(externalName)} ${clauses(object, password)}; ${markStatement('ROLE', externalName, object)}`,
+      `CREATE ROLE ${identifier(externalName)} ${clauses(object, password)}; ${markStatement('ROLE', externalName, object, connection.controlPlane)}`,
     )
     return {
       connectionDetails: { username: externalName, ...(password !== undefined && { password }) },
-      ...(given && { atProvider: { passwordVersion: given.version } }),
+      ...(given
+        ? { atProvider: { passwordVersion: given.version } }
+        : password !== undefined && { atProvider: { passwordGenerated: true } }),
     }
   },
   async update(connection, request) {
     const { object, externalName = object.metadata.name } = request
     const given = await passwordOf(request)
-    await connection.query(`ALTER ROLE ${identifier(externalName)} ${clauses(object, given?.text)}`)
-    return given && { connectionDetails: { username: externalName, password: given.text }, atProvider: { passwordVersion: given.version } }
+    const password = given?.text ?? ((await isPasswordLost(request)) ? generatePassword() : undefined)
+    await connection.query(`ALTER ROLE ${identifier(externalName)} ${clauses(object, password)}`)
+    return {
+      ...(password !== undefined && { connectionDetails: { username: externalName, password } }),
+      ...(given && { atProvider: { passwordVersion: given.version } }),
+    }
   },
   async delete(connection, { object, externalName = object.metadata.name }) {
-    await connection.query(`DROP ROLE IF EXISTS ${identifier(externalName)}`)
+    await withDetail(connection.query(`DROP ROLE IF EXISTS ${identifier(externalName)}`))
   },
+}
+
+const generatePassword = () => randomBytes(24).toString('base64url')
+
+/** Whether the Secret that is to have the generated password does not have it: it was deleted, or named later. Without it no one can log in. */
+async function isPasswordLost({ object, client, signal }: ExternalRequest<Body>): Promise<boolean> {
+  const { name } = object.spec.writeConnectionSecretToRef ?? {}
+  if (name === undefined || object.status?.atProvider?.passwordGenerated !== true) return false
+  const secret = await client.resource(secretResource).getOrUndefined(name, { namespace: object.metadata.namespace, signal })
+  return secret?.data?.password === undefined
 }
 
 function wantedOf({ spec }: { spec: Body['spec'] }): Row {

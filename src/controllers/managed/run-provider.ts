@@ -70,9 +70,8 @@ function readArguments(args: readonly string[]): Arguments {
 
 /**
  * The program of a provider: reads its arguments, and runs a manager with its controllers until SIGTERM or SIGINT. With wrong arguments, it prints what is
- * allowed and sets exit code 2.
+ * allowed and sets exit code 2; a failure, such as of the kubeconfig, is printed and sets exit code 1.
  * @param args default: those of the process.
- * @throws what the client and the manager throw, such as an error of the kubeconfig.
  */
 export async function runProvider(program: ProviderProgram, args: readonly string[] = process.argv.slice(2)): Promise<void> {
   const { name } = program
@@ -89,6 +88,15 @@ export async function runProvider(program: ProviderProgram, args: readonly strin
     process.stdout.write(helpOf(name))
     return
   }
+  try {
+    await run(program, parsed)
+  } catch (error) {
+    process.stderr.write(`${name}: ${error instanceof Error ? error.message : String(error)}\n`)
+    process.exitCode = 1
+  }
+}
+
+async function run(program: ProviderProgram, parsed: Arguments): Promise<void> {
   const client = await createClient({ kubeconfig: parsed.kubeconfig })
   try {
     if (parsed.installs) await installKinds(client, program.kinds)

@@ -3,13 +3,25 @@ import { test } from 'node:test'
 import { eventually } from '../../../test/support/eventually.ts'
 import { crdResource, installKinds } from '../client/index.ts'
 import { defineResource, Type } from '../object/index.ts'
-import { startTestServer } from '../testing/index.ts'
+import { startTestServer, VirtualTimers } from '../testing/index.ts'
 import { controller, Manager, silentLog } from './index.ts'
 
 const boatResource = defineResource({
   ...{ group: 'harbor.example', version: 'v1', kind: 'Boat', plural: 'boats', scope: 'Namespaced', description: 'A boat.' },
   spec: Type.Object({ seats: Type.Integer() }),
   status: Type.Object({}),
+})
+
+test('a CRD that is missing is named in the log', async () => {
+  await using api = await startTestServer()
+  const timers = new VirtualTimers()
+  const warnings: unknown[] = []
+  const log = { ...silentLog, warn: (...line: unknown[]) => void warnings.push(line), child: () => log } as typeof silentLog
+  const manager = new Manager({ client: api.client, log, timers })
+  manager.add(controller({ name: 'boats', for: boatResource, whenEstablished: true, reconcile: async () => {} }))
+  await timers.advance(5_000)
+  deepEqual(warnings, [[{ controller: 'boats', crd: 'boats.harbor.example' }, 'CRD is not installed: the controller starts when it is']])
+  await manager.stop()
 })
 
 test('a controller starts when its CRD is Established, stops when it is deleted, and starts again; the manager is ready all the time', async () => {

@@ -69,6 +69,8 @@ type Gate = { stopping: AbortController; readonly running: Set<Promise<void>> }
 
 /** How long the stop waits for the slot of a ring to be released. */
 const releaseTimeoutMs = 5_000
+/** Without a sign, a provider whose CRDs were forgotten looks as if it had nothing to do. */
+const missingCrdWarningMs = 5_000
 
 /** How long the stop waits, after the grace period, for reconciles that ignore their signal. */
 const abortGraceMs = 1_000
@@ -241,7 +243,15 @@ export class Manager {
     const gate: Gate = { stopping: new AbortController(), running: new Set() }
     this.#gates.set(task, gate)
     let last = Promise.resolve()
+    let wasServed = false
+    const waited = this.#host.timers.after(missingCrdWarningMs, () => {
+      const crd = `${kind.plural}.${kind.group}`
+      if (!wasServed) this.#log.warn({ controller: task.name, crd }, 'CRD is not installed: the controller starts when it is')
+    })
+    this.#unobserve.push(waited)
     this.#kinds.follow(kind, isServed => {
+      wasServed = true
+      waited()
       this.#log.info(
         { controller: task.name, crd: `${kind.plural}.${kind.group}` },
         isServed ? 'CRD is Established' : 'CRD is not served any more',

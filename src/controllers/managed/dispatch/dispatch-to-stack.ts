@@ -4,7 +4,7 @@ import { isConditionTrue, isReason, type Json, type KubeObject, objectKey } from
 import { requestTokenOf } from '../annotations.ts'
 import type { ConnectionDetails, ManagedBody, ManagedObject, Observation } from '../managed-object.ts'
 import type { ExternalRequest, ManagedOptions } from '../managed-options.ts'
-import { observeStack } from './observe-stack.ts'
+import { knownProblem, observeStack } from './observe-stack.ts'
 import { OwnedStacks } from './owned-stacks.ts'
 import { digestOf, hasWanted, plainSpec, specOver, stackAnnotations } from './stack-marks.ts'
 import { adoptStack, foreignStack, orphanStack, ownershipOf, suspendStack } from './stack-ownership.ts'
@@ -77,7 +77,7 @@ export function dispatchToStack<Body extends ManagedBody>(
       if (isSuspended || ownership === 'orphaned') stack = await adoptStack(client, stack, object, signal)
       stacks.remember(stack, object)
       const wanted = object.metadata.deletionTimestamp ? undefined : await wantedFor(request)
-      const { ready, problem, run } = observeStack(stack, await activeRun(client, stack, signal))
+      const { ready, problem, run } = observeStack(stack, await activeRun(client, stack, signal), knownProblem(object))
       const again = requestedRun(object, stack)
       const isWanted = !wanted || hasWanted(stack, wanted)
       const outputs = connectionDetails && (await outputsOf(client, stack, signal))

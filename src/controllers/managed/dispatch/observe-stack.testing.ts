@@ -1,7 +1,7 @@
 /** A managed resource whose Stack is given by commands, for transcripts. */
 import type { Run, Stack } from '../../../api/index.ts'
 import { SequencePlayer } from '../sequence.testing.ts'
-import { observeStack } from './observe-stack.ts'
+import { knownProblem, observeStack } from './observe-stack.ts'
 
 type Ready = { status: 'True' | 'False'; reason: string; message: string }
 
@@ -35,7 +35,8 @@ export class StackPlayer extends SequencePlayer {
         super.play(command, words, options)
         return
     }
-    this.observe(this.#stack ? { exists: true, isUpToDate: this.#isUpToDate, ...observeStack(this.#stack, this.#run) } : { exists: false })
+    const observed = this.#stack && observeStack(this.#stack, this.#run, knownProblem(this.object))
+    this.observe(observed ? { exists: true, isUpToDate: this.#isUpToDate, ...observed } : { exists: false })
   }
 
   #stackOf([state = '', isDeleting]: string[], { reason = '', message = '', failures }: Record<string, string>): Stack | undefined {
