@@ -2,7 +2,9 @@
 import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { Agent, fetch } from 'undici'
+import { nameClaimResource, RoutingState } from '../src/gateway/index.ts'
 import { type Client, configMapResource, namespaceResource } from '../src/kubernetes/client/index.ts'
+import { eventually } from './support/eventually.ts'
 import { GatewayFixture } from './support/gateway/gateway-fixture.ts'
 
 let fixture: GatewayFixture
@@ -142,20 +144,29 @@ describe('a gateway before three partitions', () => {
   })
 
   test('with an outdated map a request is retried once with a new one, and executed once', async () => {
-    fixture.claims.set('namespaces a', 't2')
-    let refreshes = 0
-    fixture.onRefresh = () => {
-      refreshes++
-      fixture.claims.set('namespaces a', 't1')
-    }
+    fixture.outdated.set('namespaces a', 't2')
     await create('a', 'misdirected')
-    equal(refreshes, 1)
-    fixture.claims.set('namespaces nowhere', 't2')
+    equal(fixture.refreshes, 1)
+    const claims = (await fixture.direct('home')).resource(nameClaimResource)
+    await claims.create({ metadata: { name: 'nowhere.namespaces' }, spec: { resource: 'namespaces', name: 'nowhere', partition: 't2' } })
+    await eventually(() => fixture.state.partitionOf('namespaces', 'nowhere') === 't2', 'the claim to be seen')
     await rejects(
       client.request({ method: 'GET', path: '/api/v1/namespaces/nowhere/configmaps', timeoutMs: 500 }),
       /timed out|does not have what the routing map says/,
     )
-    fixture.claims.delete('namespaces nowhere')
+  })
+
+  test('a name is claimed once, whichever gateway asks first', async () => {
+    const home = await fixture.direct('home')
+    const second = new RoutingState('home', home, { onPartitions: () => {}, log: () => {} })
+    await second.start()
+    const claims = await Promise.allSettled([fixture.state.claim('nodes', 'n-1', 't1'), second.claim('nodes', 'n-1', 't2')])
+    deepEqual(claims.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
+    const owner = fixture.state.partitionOf('nodes', 'n-1')
+    equal(second.partitionOf('nodes', 'n-1'), owner)
+    // The one that has it may claim it again: a gateway that ended before the creation.
+    await second.claim('nodes', 'n-1', String(owner))
+    second.close()
   })
 
   test('with a partition down, what needs it fails with its name, and the rest continues', async () => {

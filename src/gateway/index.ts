@@ -5,6 +5,8 @@
  */
 export { decideOwner, decideRoute, type PartitionRole, type RoutedRequest, type RouteTarget, type RoutingMap } from './decide-route.ts'
 export { Gateway, type GatewayMap, type GatewayOptions } from './gateway.ts'
+export { gatewayKinds, type NameClaim, nameClaimResource, type Partition as PartitionObject, partitionResource } from './kinds.ts'
 export { Partition, type PartitionOptions } from './partition.ts'
+export { RoutingState } from './routing-state.ts'
 export { SeenVersion } from './seen-version.ts'
 export type { GatewayUser } from './user-headers.ts'

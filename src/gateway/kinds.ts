@@ -1,11 +1,12 @@
 /** The kinds of the home partition from which the routing map follows. They are installed where there are partitions, and nowhere else. */
-import { apiGroup, apiVersion } from '../api/index.ts'
+import { tenantResource } from '../api/index.ts'
 import { type CustomResource, conditionsSchema, defineResource, type ObjectOf, Type } from '../kubernetes/object/index.ts'
 
+const { group, version } = tenantResource
 const roles = ['Tenants', 'Resources'] as const
 
 export const partitionResource = defineResource({
-  ...{ group: apiGroup, version: apiVersion, kind: 'Partition', plural: 'partitions', scope: 'Cluster' },
+  ...{ group, version, kind: 'Partition', plural: 'partitions', scope: 'Cluster' },
   description: 'An API server behind the gateway. The partition in which this object was created is home.',
   shortNames: ['part'],
   categories: ['oarlock'],
@@ -44,7 +45,7 @@ export const partitionResource = defineResource({
 
 /** That the name of an owned object belongs to a partition. Its own name is that of the object, a dot and its resource. */
 export const nameClaimResource = defineResource({
-  ...{ group: apiGroup, version: apiVersion, kind: 'NameClaim', plural: 'nameclaims', scope: 'Cluster' },
+  ...{ group, version, kind: 'NameClaim', plural: 'nameclaims', scope: 'Cluster' },
   description: 'Which partition has an object whose name is unique in all of them. Created by gateways before the object.',
   spec: Type.Object(
     {

@@ -5,9 +5,17 @@ import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Gateway, type GatewayMap, Partition, type PartitionRole, SeenVersion } from '../../../src/gateway/index.ts'
-import { type Client, createClient } from '../../../src/kubernetes/client/index.ts'
-import { alreadyExists } from '../../../src/kubernetes/object/index.ts'
+import { tenantResource, workerPoolResource } from '../../../src/api/index.ts'
+import {
+  Gateway,
+  gatewayKinds,
+  Partition,
+  type PartitionRole,
+  partitionResource,
+  RoutingState,
+  SeenVersion,
+} from '../../../src/gateway/index.ts'
+import { type Client, createClient, installKinds } from '../../../src/kubernetes/client/index.ts'
 import {
   type ApiServer,
   issueClientCertificate,
@@ -20,15 +28,17 @@ const clusterKinds = new Set(['namespaces', 'nodes', 'persistentvolumes', 'stora
 
 export class GatewayFixture implements AsyncDisposable {
   readonly servers = new Map<string, ApiServer>()
-  /** By table and name. */
-  readonly claims = new Map<string, string>()
+  /** By table and name: what an outdated map says, until the gateway reads it again. */
+  readonly outdated = new Map<string, string>()
   readonly logs: string[] = []
-  /** Called when the gateway reads its map again. */
-  onRefresh: () => void = () => {}
+  /** How often the gateway has read its map again. */
+  refreshes = 0
   url = ''
   /** Of the gateway's certificate. */
   caCertificate = ''
   client: Client = undefined as unknown as Client
+  /** The gateway's view of home. */
+  state: RoutingState = undefined as unknown as RoutingState
   readonly #root = mkdtempSync(join(tmpdir(), 'oarlock-gateway-'))
   readonly #options = new Map<string, ServerOptions>()
   readonly #stops: (() => Promise<unknown>)[] = []
@@ -87,12 +97,33 @@ export class GatewayFixture implements AsyncDisposable {
       connections.set(name, connection)
       this.#stops.push(() => connection.close())
     }
-    const map: GatewayMap = {
-      ...{ epoch: 1, home },
-      partitions: new Map(names.map(name => [name, { roles: new Set(roles[name]) }])),
-      partitionOf: (table, name) => this.claims.get(`${table} ${name}`),
-      partitionOfTenant: tenant => (names.includes(tenant) ? tenant : undefined),
-      partitionOfPool: () => undefined,
+    const homeClient = await this.direct(home)
+    await installKinds(homeClient, [...gatewayKinds, tenantResource, workerPoolResource])
+    for (const [number, name] of names.entries()) {
+      const { url: server, caCertificate: ca } = this.servers.get(name) as ApiServer
+      const spec = { number, server, caCertificate: ca, roles: [...(roles[name] ?? [])] }
+      await homeClient.resource(partitionResource).create({ metadata: { name }, spec })
+      // Each partition of Tenants has one with its name.
+      if (roles[name]?.includes('Tenants'))
+        await homeClient.resource(tenantResource).create({ metadata: { name, labels: { 'oarlock.dev/partition': name } }, spec: {} })
+    }
+    const log = (message: string, error?: unknown) => void this.logs.push(error instanceof Error ? `${message}: ${error.message}` : message)
+    const state = new RoutingState(home, homeClient, { onPartitions: () => {}, log })
+    this.state = state
+    this.#stops.push(async () => state.close())
+    await state.start()
+    const { outdated } = this
+    const map = {
+      ...{ home },
+      get epoch() {
+        return state.epoch
+      },
+      get partitions() {
+        return state.partitions
+      },
+      partitionOf: (table: string, name: string) => outdated.get(`${table} ${name}`) ?? state.partitionOf(table, name),
+      partitionOfTenant: (tenant: string) => state.partitionOfTenant(tenant),
+      partitionOfPool: (pool: string) => state.partitionOfPool(pool),
     }
     const gateway = new Gateway({
       authenticate: async ({ headers }) => {
@@ -103,13 +134,13 @@ export class GatewayFixture implements AsyncDisposable {
       connectionOf: name => connections.get(name),
       scopeOf: async (_group, plural) => (clusterKinds.has(plural) ? 'Cluster' : 'Namespaced'),
       tenantsOf: async () => names.filter(name => roles[name]?.includes('Tenants')),
-      claim: async (table, name, partition) => {
-        const owner = this.claims.get(`${table} ${name}`)
-        if (owner !== undefined) throw alreadyExists({ group: '', plural: table }, name)
-        this.claims.set(`${table} ${name}`, partition)
+      claim: (table, name, partition) => state.claim(table, name, partition),
+      refreshMap: async () => {
+        this.refreshes++
+        outdated.clear()
+        await state.refresh()
       },
-      refreshMap: async () => this.onRefresh(),
-      log: (message, error) => void this.logs.push(error instanceof Error ? `${message}: ${error.message}` : message),
+      log,
     })
     const listener = createServer(
       { cert: serving.certificate, key: serving.key },
