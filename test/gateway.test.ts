@@ -156,6 +156,26 @@ describe('a gateway before three partitions', () => {
     )
   })
 
+  test('a user without the right to create leaves no claim, and an apply creates what no partition has', async t => {
+    const agent = new Agent({ connect: { ca: fixture.caCertificate } })
+    t.after(() => agent.destroy())
+    const apply = async (user: string, name: string, labels: object) =>
+      await fetch(`${fixture.url}/api/v1/namespaces/${name}?fieldManager=test`, {
+        ...{ dispatcher: agent, method: 'PATCH' },
+        headers: { authorization: `Bearer ${user}`, 'content-type': 'application/apply-patch+yaml' },
+        body: JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } }),
+      })
+    const labels = { 'oarlock.dev/tenant': 't2' }
+    equal((await apply('eve', 'taken', labels)).status, 403)
+    equal(fixture.state.partitionOf('namespaces', 'taken'), undefined)
+    equal((await apply('admin', 'taken', { ...labels, 'not valid': 'x' })).status, 422)
+    equal(fixture.state.partitionOf('namespaces', 'taken'), undefined)
+    equal((await apply('admin', 'taken', labels)).status, 201)
+    equal((await apply('admin', 'taken', { ...labels, more: 'x' })).status, 200)
+    equal((await (await fixture.direct('t2')).resource(namespaceResource).get('taken')).metadata.labels?.more, 'x')
+    equal(await (await fixture.direct('t1')).resource(namespaceResource).getOrUndefined('taken'), undefined)
+  })
+
   test('a name is claimed once, whichever gateway asks first', async () => {
     const home = await fixture.direct('home')
     const second = new RoutingState('home', home, { onPartitions: () => {}, log: () => {} })

@@ -4,7 +4,7 @@ import { finished, pipeline } from 'node:stream/promises'
 import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
 import { badRequest, StatusError } from '../kubernetes/object/index.ts'
 import { type ResourceRoute, readRoute } from '../kubernetes/object/route.ts'
-import { decideOwner, decideRoute, type MergedPart, type RoutedRequest, type RoutingMap } from './decide-route.ts'
+import { decideOwner, decideRoute, type MergedPart, type RoutedRequest, type RouteTarget, type RoutingMap } from './decide-route.ts'
 import { kindClassOf, systemNamespaces, tableOf } from './kind-classes.ts'
 import { readMergedList } from './merged-list.ts'
 import { MergedWatch } from './merged-watch.ts'
@@ -84,23 +84,79 @@ export class Gateway {
     const scope = namespace === '' ? await this.#options.scopeOf(resource.group, resource.plural) : 'Namespaced'
     const verb = verbOf(request.method, name, searchParams)
     const table = tableOf(resource)
-    const isCreate = verb === 'create' && resource.subresource === ''
-    const body = isCreate ? await readBody(request) : undefined
-    const object = body && mayDecide(table, namespace) ? readNewObject(body, request.headers['content-type'] ?? '') : undefined
-    const target = decideRoute({ ...resource, verb, scope, about: object && aboutOf(object) }, map)
-    if (target.kind === 'one') {
-      const again = async () => {
-        await this.#options.refreshMap()
-        const next = decideRoute({ ...resource, verb, scope, about: object && aboutOf(object) }, this.#options.map())
-        return next.kind === 'one' ? next.partition : undefined
+    const contentType = request.headers['content-type'] ?? ''
+    const isApply = verb === 'patch' && contentType.includes('apply-patch')
+    const mayCreate = resource.subresource === '' && (verb === 'create' || isApply) && mayDecide(table, namespace)
+    const body = mayCreate ? await readBody(request) : undefined
+    const object = body && readNewObject(body, contentType)
+    const routed = { ...resource, verb, scope, about: object && aboutOf(object) }
+    // An apply creates what does not exist; its name is that of the path.
+    const isNew = isApply && object !== undefined && isUnclaimed(routed, table, map)
+    const target: RouteTarget = isNew ? { kind: 'claimed', table } : decideRoute(routed, map)
+    switch (target.kind) {
+      case 'one': {
+        const again = async () => {
+          await this.#options.refreshMap()
+          const next = decideRoute(routed, this.#options.map())
+          return next.kind === 'one' ? next.partition : undefined
+        }
+        return await this.#forward(request, response, user, target.partition, signal, body, again)
       }
-      return await this.#forward(request, response, user, target.partition, signal, body, again)
+      case 'merged':
+        return await this.#merge(request, response, { user, resource, verb, map, parts: target.parts, searchParams, pathname, signal })
+      case 'claimed':
+        return await this.#createOwned(request, response, user, {
+          table,
+          name: name || object?.name || '',
+          labels: object?.labels,
+          body,
+          map,
+          signal,
+        })
     }
-    if (target.kind === 'merged')
-      return await this.#merge(request, response, { user, resource, verb, map, parts: target.parts, searchParams, pathname, signal })
-    if (!object?.name) throw badRequest(`${table} need a metadata.name: the gateway claims names, so that it cannot generate one`)
-    const partition = decideOwner(table, object, await this.#options.tenantsOf(user), map)
-    await this.#options.claim(table, object.name, partition)
+  }
+
+  /**
+   * Creates an object whose name is unique in all partitions. Its partition is asked first whether it would accept the object: without the right to create it,
+   * a user must not be able to take a name, and an object that is not valid must leave no claim.
+   */
+  async #createOwned(
+    request: IncomingMessage,
+    response: ServerResponse,
+    user: GatewayUser,
+    {
+      table,
+      name,
+      labels,
+      body,
+      map,
+      signal,
+    }: {
+      readonly table: string
+      readonly name: string
+      readonly labels: NewObject['labels'] | undefined
+      readonly body: Uint8Array | undefined
+      readonly map: GatewayMap
+      readonly signal: AbortSignal
+    },
+  ): Promise<void> {
+    if (name === '') throw badRequest(`${table} need a metadata.name: the gateway claims names, so that it cannot generate one`)
+    const partition = decideOwner(table, { name, labels }, await this.#options.tenantsOf(user), map)
+    const { method = 'POST', url = '/' } = request
+    const connection = this.#connection(partition)
+    const headers = forwardedHeaders(request)
+    const isDryRun = new URL(url, 'https://gateway').searchParams.has('dryRun')
+    const trial = await connection.stream({
+      method,
+      path: isDryRun ? url : `${url}${url.includes('?') ? '&' : '?'}dryRun=All`,
+      user,
+      headers,
+      body,
+      signal,
+    })
+    if (isDryRun || trial.status >= 300) return await sendAnswer(trial, response)
+    for await (const _ of trial.body);
+    await this.#options.claim(table, name, partition)
     await this.#forward(request, response, user, partition, signal, body)
   }
 
@@ -235,6 +291,10 @@ export class Gateway {
     throw new StatusError('ServiceUnavailable', `partition ${JSON.stringify(name)} has no address: see spec.server of the Partition`)
   }
 }
+
+/** Whether no partition is known to have this owned object. */
+const isUnclaimed = ({ namespace, name }: RoutedRequest, table: string, map: GatewayMap) =>
+  namespace === '' && !systemNamespaces.includes(name) && map.partitionOf(table, name) === undefined
 
 /** Whether the place of a new object follows from the object itself. */
 const mayDecide = (table: string, namespace: string) =>
