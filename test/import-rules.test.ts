@@ -60,6 +60,7 @@ const mayImport: Record<string, readonly string[]> = {
   'controllers/stack': ['api', ...controllers],
   'controllers/dispatch': ['api', ...controllers],
   'controllers/managed': ['api', ...controllers],
+  'controllers/replication': controllers,
   'controllers/simulate': ['controllers/stack', 'controllers/dispatch', 'api', ...objects, 'kubernetes/schema'],
   gateway: ['api', ...clients],
   console: ['api', 'kubernetes/object'],

@@ -1,0 +1,52 @@
+import type { Client } from '../../kubernetes/client/index.ts'
+import { type Controller, controller } from '../../kubernetes/controller/index.ts'
+import { isReason, type KubeObject, type Resource } from '../../kubernetes/object/index.ts'
+import { copyAnnotations, decideCopy } from './decide-copy.ts'
+
+type Body = Record<string, unknown>
+
+export type ReplicationOptions = {
+  /** Of this partition: where copies are written. */
+  readonly local: Client
+  /** Cluster-scoped kinds, in the order in which they depend on each other: CRDs first. */
+  readonly kinds: readonly Resource<Body>[]
+}
+
+/**
+ * Controllers, for a manager whose client is that of home, that keep copies of its objects in this partition. A change of a copy is overwritten with
+ * the next change at home; while home is down the copies stay as they are.
+ */
+export function replication({ local, kinds }: ReplicationOptions): Controller[] {
+  return kinds.map(kind =>
+    controller<Body>({
+      name: `replication-${kind.plural}`,
+      for: kind,
+      backoff: { baseDelayMs: 50, maxDelayMs: 10_000 },
+      reconcile: async ({ name, object, signal }) => {
+        const copies = local.resource(kind)
+        const copy = await copies.getOrUndefined(name, { signal })
+        const decision = decideCopy(object, copy)
+        if (decision.kind === 'apply') {
+          await copies.apply(decision.object, { force: true, fieldManager: 'oarlock-replication', signal })
+        } else if (decision.kind === 'delete') {
+          await copies.delete(name, { preconditions: { uid: decision.uid }, signal }).catch(error => {
+            if (!isReason(error, 'NotFound', 'Conflict')) throw error
+          })
+        }
+      },
+    }),
+  )
+}
+
+/** Reconciles copies whose object home has deleted while nothing replicated. Call it when the controllers have read home once. */
+export async function enqueueCopies(
+  { local, kinds }: ReplicationOptions,
+  controllers: readonly Controller[],
+  signal?: AbortSignal,
+): Promise<void> {
+  for (const [index, kind] of kinds.entries()) {
+    const { items } = await local.resource(kind).listAll({ signal })
+    for (const { metadata } of items as KubeObject<Body>[])
+      if (metadata.annotations?.[copyAnnotations.homeVersion] !== undefined) controllers[index]?.enqueue(metadata.name)
+  }
+}
