@@ -6,7 +6,7 @@ import { badRequest, StatusError } from '../kubernetes/object/index.ts'
 import { type ResourceRoute, readRoute } from '../kubernetes/object/route.ts'
 import { decideOwner, decideRoute, type MergedPart, type RoutedRequest, type RouteTarget, type RoutingMap } from './decide-route.ts'
 import { kindClassOf, systemNamespaces, tableOf } from './kind-classes.ts'
-import { readMergedList } from './merged-list.ts'
+import { type MergedListOptions, readMergedList } from './merged-list.ts'
 import { MergedWatch } from './merged-watch.ts'
 import { partQuery } from './part-query.ts'
 import type { Partition } from './partition.ts'
@@ -217,23 +217,7 @@ export class Gateway {
 
   async #watch(
     response: ServerResponse,
-    {
-      parts,
-      path,
-      query,
-      table,
-      user,
-      headers,
-      signal,
-    }: {
-      readonly parts: readonly (MergedPart & { readonly connection: Partition })[]
-      readonly path: string
-      readonly query: URLSearchParams
-      readonly table: string
-      readonly user: GatewayUser
-      readonly headers: Readonly<Record<string, string>>
-      readonly signal: AbortSignal
-    },
+    { parts, path, query, table, user, headers, signal }: Omit<MergedListOptions, 'epoch' | 'tokenKey'>,
   ): Promise<void> {
     const sendsInitial = query.get('sendInitialEvents')
     const version = Number(query.get('resourceVersion') ?? 0)
@@ -260,13 +244,16 @@ export class Gateway {
       }
       return `${path}?${own}`
     }
+    const begin = () => {
+      if (!response.headersSent) response.writeHead(200, { 'Content-Type': 'application/json', 'Cache-Control': 'no-cache, private' })
+    }
     const done = finished(response).catch(() => {})
     const watch = new MergedWatch({
       parts: parts.map(part => ({ partition: part.connection, pathFrom: at => pathFrom(part, at) })),
       ...{ user, headers, from, wantsBookmarks, maxBufferedBytes, log },
       marksInitialEnd: withInitial && sendsInitial !== null && wantsBookmarks,
       write(lines) {
-        if (!response.headersSent) response.writeHead(200, { 'Content-Type': 'application/json', 'Cache-Control': 'no-cache, private' })
+        begin()
         for (const line of lines) response.write(line)
         return response.writableLength <= maxBufferedBytes
       },
@@ -275,7 +262,7 @@ export class Gateway {
     signal.addEventListener('abort', () => watch.close())
     const rejected = await watch.open()
     if (rejected) return await sendAnswer(rejected, response)
-    if (!response.headersSent) response.writeHead(200, { 'Content-Type': 'application/json', 'Cache-Control': 'no-cache, private' })
+    begin()
     response.flushHeaders()
     const timer = setTimeout(() => {
       watch.close()
