@@ -34,6 +34,8 @@ describe('a gateway before three partitions', () => {
     const direct = await fixture.direct('t1')
     deepEqual(namesIn(await direct.resource(configMapResource).listAll({ namespace: 'a' })), ['a/one'])
     equal(await direct.resource(configMapResource).getOrUndefined('two', { namespace: 'b' }), undefined)
+    equal(fixture.state.tenantOf('a'), 't1')
+    equal(fixture.state.tenantOf('default'), undefined)
     await rejects(create('c', 'x'), /namespaces "c" not found/)
     await rejects(
       client.resource(namespaceResource).create({ metadata: { name: 'd' } }),
@@ -180,12 +182,15 @@ describe('a gateway before three partitions', () => {
     const home = await fixture.direct('home')
     const second = new RoutingState('home', home, { onPartitions: () => {}, log: () => {} })
     await second.start()
-    const claims = await Promise.allSettled([fixture.state.claim('nodes', 'n-1', 't1'), second.claim('nodes', 'n-1', 't2')])
+    const claims = await Promise.allSettled([
+      fixture.state.claim('nodes', 'n-1', { partition: 't1' }),
+      second.claim('nodes', 'n-1', { partition: 't2' }),
+    ])
     deepEqual(claims.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
     const owner = fixture.state.partitionOf('nodes', 'n-1')
     equal(second.partitionOf('nodes', 'n-1'), owner)
     // The one that has it may claim it again: a gateway that ended before the creation.
-    await second.claim('nodes', 'n-1', String(owner))
+    await second.claim('nodes', 'n-1', { partition: String(owner) })
     second.close()
   })
 

@@ -110,8 +110,8 @@ describe('decideOwner', () => {
     decideOwner('namespaces', { name: 'n', labels }, tenants, map)
 
   test('a namespace goes to the partition of its Tenant', () => {
-    deepEqual(namespace({ 'oarlock.dev/tenant': 'umbrella' }, ['acme', 'umbrella']), 't2')
-    deepEqual(namespace({}, ['acme']), 't1')
+    deepEqual(namespace({ 'oarlock.dev/tenant': 'umbrella' }, ['acme', 'umbrella']), { partition: 't2', tenant: 'umbrella' })
+    deepEqual(namespace({}, ['acme']), { partition: 't1', tenant: 'acme' })
     throws(
       () => namespace({}, ['acme', 'umbrella']),
       /Forbidden|label oarlock.dev\/tenant is not set, and you may create namespaces of several Tenants \(acme, umbrella\)/,
@@ -122,8 +122,8 @@ describe('decideOwner', () => {
 
   test('a Worker or Node goes to the partition of its label or pool', () => {
     const owner = (labels?: Record<string, string>) => decideOwner('nodes', { name: 'n', labels }, [], map)
-    deepEqual(owner({ 'oarlock.dev/partition': 'r1' }), 'r1')
-    deepEqual(owner({ 'oarlock.dev/pool': 'large' }), 'r2')
+    deepEqual(owner({ 'oarlock.dev/partition': 'r1' }), { partition: 'r1' })
+    deepEqual(owner({ 'oarlock.dev/pool': 'large' }), { partition: 'r2' })
     throws(() => owner(), /nodes n has no label oarlock.dev\/partition: set oarlock.dev\/partition to one of r1, r2/)
     throws(() => owner({ 'oarlock.dev/partition': 't1' }), /belongs to partition "t1", which has no role Resources/)
     throws(() => owner({ 'oarlock.dev/pool': 'old' }), /belongs to partition "gone"/)

@@ -123,6 +123,9 @@ function merged(parts: readonly MergedPart[]): RouteTarget {
 
 const one = (partition: string): RouteTarget => ({ kind: 'one', partition })
 
+/** Where a new owned object goes; of a namespace with the Tenant from which this follows. */
+export type ObjectOwner = { readonly partition: string; readonly tenant?: string }
+
 /**
  * The partition for a new owned object.
  * @param tenants those that the user may create namespaces of.
@@ -133,12 +136,12 @@ export function decideOwner(
   { name, labels = {} }: { readonly name: string; readonly labels?: Readonly<Record<string, string>> | undefined },
   tenants: readonly string[],
   map: RoutingMap & { partitionOfTenant(tenant: string): string | undefined; partitionOfPool(pool: string): string | undefined },
-): string {
+): ObjectOwner {
   if (table === 'namespaces') return ownerOfNamespace(name, labels[tenantLabel], tenants, map)
   const wanted = labels[partitionLabel] ?? (labels[poolLabel] === undefined ? undefined : map.partitionOfPool(labels[poolLabel]))
   const candidates = [...map.partitions].filter(([, { roles }]) => roles.has('Resources')).map(([partition]) => partition)
-  if (wanted === undefined && candidates.length === 1) return candidates[0] as string
-  if (wanted !== undefined && candidates.includes(wanted)) return wanted
+  if (wanted === undefined && candidates.length === 1) return { partition: candidates[0] as string }
+  if (wanted !== undefined && candidates.includes(wanted)) return { partition: wanted }
   const what =
     wanted === undefined ? `has no label ${partitionLabel}` : `belongs to partition ${JSON.stringify(wanted)}, which has no role Resources`
   throw new StatusError(
@@ -152,7 +155,7 @@ function ownerOfNamespace(
   label: string | undefined,
   tenants: readonly string[],
   map: { partitionOfTenant(tenant: string): string | undefined },
-): string {
+): ObjectOwner {
   const tenant = label ?? (tenants.length === 1 ? tenants[0] : undefined)
   if (tenant === undefined)
     throw new StatusError(
@@ -160,7 +163,7 @@ function ownerOfNamespace(
       `namespaces ${JSON.stringify(name)} is forbidden: label ${tenantLabel} is not set, and ${tenants.length === 0 ? 'you may create namespaces of no Tenant' : `you may create namespaces of several Tenants (${tenants.join(', ')})`}: set it to the name of a Tenant`,
     )
   const partition = map.partitionOfTenant(tenant)
-  if (partition !== undefined) return partition
+  if (partition !== undefined) return { partition, tenant }
   throw new StatusError(
     'Forbidden',
     `namespaces ${JSON.stringify(name)} is forbidden: label ${tenantLabel} names the Tenant ${JSON.stringify(tenant)}, which does not exist or has no partition`,

@@ -4,7 +4,15 @@ import { finished, pipeline } from 'node:stream/promises'
 import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
 import { badRequest, StatusError } from '../kubernetes/object/index.ts'
 import { type ResourceRoute, readRoute } from '../kubernetes/object/route.ts'
-import { decideOwner, decideRoute, type MergedPart, type RoutedRequest, type RouteTarget, type RoutingMap } from './decide-route.ts'
+import {
+  decideOwner,
+  decideRoute,
+  type MergedPart,
+  type ObjectOwner,
+  type RoutedRequest,
+  type RouteTarget,
+  type RoutingMap,
+} from './decide-route.ts'
 import { kindClassOf, systemNamespaces, tableOf } from './kind-classes.ts'
 import { type MergedListOptions, readMergedList } from './merged-list.ts'
 import { MergedWatch } from './merged-watch.ts'
@@ -17,6 +25,8 @@ import type { GatewayUser } from './user-headers.ts'
 export type GatewayMap = RoutingMap & {
   partitionOfTenant(tenant: string): string | undefined
   partitionOfPool(pool: string): string | undefined
+  /** The Tenant that a namespace was created for; undefined of system namespaces, and of those that no partition has. */
+  tenantOf(namespace: string): string | undefined
 }
 
 export type GatewayOptions = {
@@ -30,7 +40,7 @@ export type GatewayOptions = {
   /** Tenants that the user may create namespaces of. */
   tenantsOf(user: GatewayUser): Promise<readonly string[]>
   /** Claims the name of an owned object for a partition. @throws {StatusError} AlreadyExists if another partition has it. */
-  claim(table: string, name: string, partition: string): Promise<void>
+  claim(table: string, name: string, owner: ObjectOwner): Promise<void>
   /** Reads the map again, because a partition does not have what the map says. */
   refreshMap(): Promise<void>
   /** Signs continue tokens: the same in all gateways. Default: a random one. */
@@ -141,9 +151,9 @@ export class Gateway {
     },
   ): Promise<void> {
     if (name === '') throw badRequest(`${table} need a metadata.name: the gateway claims names, so that it cannot generate one`)
-    const partition = decideOwner(table, { name, labels }, await this.#options.tenantsOf(user), map)
+    const owner = decideOwner(table, { name, labels }, await this.#options.tenantsOf(user), map)
     const { method = 'POST', url = '/' } = request
-    const connection = this.#connection(partition)
+    const connection = this.#connection(owner.partition)
     const headers = forwardedHeaders(request)
     const isDryRun = new URL(url, 'https://gateway').searchParams.has('dryRun')
     const trial = await connection.stream({
@@ -156,8 +166,8 @@ export class Gateway {
     })
     if (isDryRun || trial.status >= 300) return await sendAnswer(trial, response)
     for await (const _ of trial.body);
-    await this.#options.claim(table, name, partition)
-    await this.#forward(request, response, user, partition, signal, body)
+    await this.#options.claim(table, name, owner)
+    await this.#forward(request, response, user, owner.partition, signal, body)
   }
 
   async #forward(

@@ -3,7 +3,15 @@
  * In: requests of users, a map of what is where. Out: requests to partitions, merged lists and watches.
  * Deciders are pure; invariant 6 (a watch is a log) holds across partitions because resource versions are comparable.
  */
-export { decideOwner, decideRoute, type PartitionRole, type RoutedRequest, type RouteTarget, type RoutingMap } from './decide-route.ts'
+export {
+  decideOwner,
+  decideRoute,
+  type ObjectOwner,
+  type PartitionRole,
+  type RoutedRequest,
+  type RouteTarget,
+  type RoutingMap,
+} from './decide-route.ts'
 export { Gateway, type GatewayMap, type GatewayOptions } from './gateway.ts'
 export { gatewayKinds, type NameClaim, nameClaimResource, type Partition as PartitionObject, partitionResource } from './kinds.ts'
 export { Partition, type PartitionOptions } from './partition.ts'

@@ -52,10 +52,14 @@ export const nameClaimResource = defineResource({
       resource: Type.String({ description: 'Such as namespaces, or workers.oarlock.dev.' }),
       name: Type.String({ minLength: 1, description: 'Name of the object.' }),
       partition: Type.String({ minLength: 1, description: 'Name of the Partition that has it.' }),
+      tenant: Type.Optional(Type.String({ minLength: 1, description: 'Of a namespace: the Tenant that it was created for.' })),
     },
     {
       'x-kubernetes-validations': [
-        { rule: 'self == oldSelf', message: 'spec is immutable: delete the object, and its claim goes with it' },
+        {
+          rule: 'self.resource == oldSelf.resource && self.name == oldSelf.name && self.partition == oldSelf.partition',
+          message: 'resource, name and partition are immutable: delete the object, and its claim goes with it',
+        },
       ],
     },
   ),

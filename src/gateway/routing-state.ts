@@ -1,7 +1,7 @@
 import { tenantResource, workerPoolResource } from '../api/index.ts'
 import { type Client, listWatch } from '../kubernetes/client/index.ts'
 import { alreadyExists, isReason, type KubeObject, type Resource, StatusError } from '../kubernetes/object/index.ts'
-import { partitionLabel } from './decide-route.ts'
+import { type ObjectOwner, partitionLabel } from './decide-route.ts'
 import type { GatewayMap } from './gateway.ts'
 import { claimName, type NameClaim, nameClaimResource, type Partition, partitionResource } from './kinds.ts'
 
@@ -13,7 +13,8 @@ export class RoutingState implements GatewayMap {
   readonly #client: Client
   readonly #abort = new AbortController()
   readonly #partitions = new Map<string, Partition>()
-  readonly #claims = new Map<string, string>()
+  /** By name of the claim. */
+  readonly #claims = new Map<string, ObjectOwner>()
   /** Partition by Tenant and by WorkerPool: their label. */
   readonly #tenants = new Map<string, string>()
   readonly #pools = new Map<string, string>()
@@ -45,7 +46,11 @@ export class RoutingState implements GatewayMap {
   }
 
   partitionOf(table: string, name: string): string | undefined {
-    return this.#claims.get(claimName(table, name))
+    return this.#claims.get(claimName(table, name))?.partition
+  }
+
+  tenantOf(namespace: string): string | undefined {
+    return this.#claims.get(claimName('namespaces', namespace))?.tenant
   }
 
   partitionOfTenant(tenant: string): string | undefined {
@@ -81,7 +86,7 @@ export class RoutingState implements GatewayMap {
       }),
       this.#watch(nameClaimResource, {
         clear: () => this.#claims.clear(),
-        set: claim => void this.#claims.set(claim.metadata.name, (claim as NameClaim).spec.partition),
+        set: claim => void this.#claims.set(claim.metadata.name, ownerOf(claim as NameClaim)),
         remove: ({ metadata }) => void this.#claims.delete(metadata.name),
       }),
       this.#watch(tenantResource, byLabel(this.#tenants)),
@@ -99,12 +104,12 @@ export class RoutingState implements GatewayMap {
    * Claims the name for the partition: a conditional creation at home, so that of two gateways one succeeds.
    * @throws {StatusError} AlreadyExists if another partition has the name, ServiceUnavailable if home does not answer.
    */
-  async claim(table: string, name: string, partition: string): Promise<void> {
+  async claim(table: string, name: string, { partition, tenant }: ObjectOwner): Promise<void> {
     const metadata = { name: claimName(table, name) }
     const claims = this.#client.resource(nameClaimResource)
     try {
-      const created = await claims.create({ metadata, spec: { resource: table, name, partition } })
-      this.#claims.set(created.metadata.name, partition)
+      const created = await claims.create({ metadata, spec: { resource: table, name, partition, ...(tenant && { tenant }) } })
+      this.#claims.set(created.metadata.name, ownerOf(created))
     } catch (error) {
       if (!isReason(error, 'AlreadyExists'))
         throw new StatusError(
@@ -112,10 +117,10 @@ export class RoutingState implements GatewayMap {
           `the name of ${table} ${JSON.stringify(name)} cannot be claimed, because home does not answer: ${(error as Error).message}`,
           { cause: error },
         )
-      const owner = (await claims.get(metadata.name)).spec.partition
-      this.#claims.set(metadata.name, owner)
+      const existing = await claims.get(metadata.name)
+      this.#claims.set(metadata.name, ownerOf(existing))
       // A gateway that ended after its claim, and before the creation: the object decides.
-      if (owner !== partition) throw alreadyExists({ group: '', plural: table }, name)
+      if (existing.spec.partition !== partition) throw alreadyExists({ group: '', plural: table }, name)
     }
   }
 
@@ -123,7 +128,7 @@ export class RoutingState implements GatewayMap {
   async refresh(): Promise<void> {
     const { items } = await this.#client.resource(nameClaimResource).listAll({})
     this.#claims.clear()
-    for (const { metadata, spec } of items) this.#claims.set(metadata.name, spec.partition)
+    for (const claim of items) this.#claims.set(claim.metadata.name, ownerOf(claim))
   }
 
   #watch<Body>(
@@ -150,3 +155,5 @@ export class RoutingState implements GatewayMap {
     return promise
   }
 }
+
+const ownerOf = ({ spec: { partition, tenant } }: NameClaim): ObjectOwner => ({ partition, ...(tenant && { tenant }) })

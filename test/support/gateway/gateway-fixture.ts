@@ -124,6 +124,7 @@ export class GatewayFixture implements AsyncDisposable {
       partitionOf: (table: string, name: string) => outdated.get(`${table} ${name}`) ?? state.partitionOf(table, name),
       partitionOfTenant: (tenant: string) => state.partitionOfTenant(tenant),
       partitionOfPool: (pool: string) => state.partitionOfPool(pool),
+      tenantOf: (namespace: string) => state.tenantOf(namespace),
     }
     const gateway = new Gateway({
       authenticate: async ({ headers }) => {
@@ -134,7 +135,7 @@ export class GatewayFixture implements AsyncDisposable {
       connectionOf: name => connections.get(name),
       scopeOf: async (_group, plural) => (clusterKinds.has(plural) ? 'Cluster' : 'Namespaced'),
       tenantsOf: async () => names.filter(name => roles[name]?.includes('Tenants')),
-      claim: (table, name, partition) => state.claim(table, name, partition),
+      claim: (table, name, owner) => state.claim(table, name, owner),
       refreshMap: async () => {
         this.refreshes++
         outdated.clear()
