@@ -37,10 +37,12 @@ export {
   issueKubeletCertificates,
   type KubeletCertificates,
   readCertificates as readServingCertificates,
+  readKubeletClient,
   type User,
 } from './auth/index.ts'
 export { Fairness, type FairnessLimits } from './fairness/index.ts'
 export type { LocalConnection, Mount } from './http/index.ts'
+export type { KubeletCredentials } from './kubelet/index.ts'
 export type { ServerStats } from './metrics/index.ts'
 export { type ApiServer, type ServerOptions, startServer } from './start-server.ts'
 export {
