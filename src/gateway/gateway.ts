@@ -102,6 +102,8 @@ export class Gateway {
     const { namespace, name } = resource
     const scope = namespace === '' ? await this.#options.scopeOf(resource.group, resource.plural) : 'Namespaced'
     const verb = verbOf(request.method, name, searchParams)
+    if (scope === undefined && (verb === 'list' || verb === 'watch'))
+      return await this.#rejectUnknown(request, response, user, map.home, signal)
     const table = tableOf(resource)
     const contentType = request.headers['content-type'] ?? ''
     const isApply = verb === 'patch' && contentType.includes('apply-patch')
@@ -136,6 +138,21 @@ export class Gateway {
           signal,
         })
     }
+  }
+
+  /** Home says in its words that there is no such kind. If it has it by now, its own objects would not be the whole answer. */
+  async #rejectUnknown(
+    request: IncomingMessage,
+    response: ServerResponse,
+    user: GatewayUser,
+    home: string,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { method = 'GET', url: path = '/' } = request
+    const answer = await this.#connection(home).stream({ method, path, user, headers: forwardedHeaders(request), signal })
+    if (answer.status >= 300) return await sendAnswer(answer, response)
+    for await (const _ of answer.body) break
+    throw new StatusError('ServiceUnavailable', 'this kind was created just now; retry', { details: { retryAfterSeconds: 1 } })
   }
 
   /**

@@ -14,6 +14,7 @@ export {
   type RouteTarget,
   type RoutingMap,
 } from './decide-route.ts'
+export { DiscoveredScopes } from './discovered-scopes.ts'
 export { Gateway, type GatewayMap, type GatewayOptions } from './gateway.ts'
 export { gatewayKinds, type NameClaim, nameClaimResource, type Partition as PartitionObject, partitionResource } from './kinds.ts'
 export { Partition, type PartitionOptions } from './partition.ts'

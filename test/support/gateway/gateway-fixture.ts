@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { tenantResource, workerPoolResource } from '../../../src/api/index.ts'
 import {
+  DiscoveredScopes,
   Gateway,
   gatewayKinds,
   mayUpgrade,
@@ -24,8 +25,6 @@ import {
   type ServerOptions,
   startServer,
 } from '../../../src/kubernetes/server/index.ts'
-
-const clusterKinds = new Set(['namespaces', 'nodes', 'clusterroles', 'clusterrolebindings', 'persistentvolumes', 'storageclasses'])
 
 export class GatewayFixture implements AsyncDisposable {
   readonly servers = new Map<string, ApiServer>()
@@ -114,6 +113,7 @@ export class GatewayFixture implements AsyncDisposable {
     this.state = state
     this.#stops.push(async () => state.close())
     await state.start()
+    const scopes = new DiscoveredScopes(homeClient)
     const { outdated } = this
     const map = {
       ...{ home },
@@ -135,7 +135,7 @@ export class GatewayFixture implements AsyncDisposable {
       },
       map: () => map,
       connectionOf: name => connections.get(name),
-      scopeOf: async (_group, plural) => (clusterKinds.has(plural) ? 'Cluster' : 'Namespaced'),
+      scopeOf: (group, plural) => scopes.scopeOf(group, plural),
       tenantsOf: async () => names.filter(name => roles[name]?.includes('Tenants')),
       claim: (table, name, owner) => state.claim(table, name, owner),
       refreshMap: async () => {
