@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
 import { finished, pipeline } from 'node:stream/promises'
 import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
 import { badRequest, StatusError } from '../kubernetes/object/index.ts'
-import { type ResourceRoute, readRoute } from '../kubernetes/object/route.ts'
+import { authorizationVerb, type ResourceRoute, readRoute } from '../kubernetes/object/route.ts'
 import {
   decideOwner,
   decideRoute,
@@ -18,7 +19,9 @@ import { type MergedListOptions, readMergedList } from './merged-list.ts'
 import { MergedWatch } from './merged-watch.ts'
 import { partQuery } from './part-query.ts'
 import type { Partition } from './partition.ts'
+import { PodStreams } from './pod-streams.ts'
 import { type NewObject, readNewObject } from './read-object.ts'
+import { findNode, sendToOwner } from './send-to-owner.ts'
 import type { GatewayUser } from './user-headers.ts'
 
 /** A routing map, with what new objects need. */
@@ -50,7 +53,6 @@ export type GatewayOptions = {
   readonly log: (message: string, error?: unknown) => void
 }
 
-const misdirected = 421
 const maxBodyBytes = 3 * 1024 * 1024
 const defaultWatchBufferBytes = 16 * 1024 * 1024
 const defaultWatchMs = 30 * 60_000
@@ -62,10 +64,12 @@ const notForwarded =
 export class Gateway {
   readonly #options: GatewayOptions
   readonly #tokenKey: Uint8Array
+  readonly #podStreams: PodStreams
 
   constructor(options: GatewayOptions) {
     this.#options = options
     this.#tokenKey = options.tokenKey ?? randomBytes(32)
+    this.#podStreams = new PodStreams(options, name => this.#connection(name))
   }
 
   /** Serves one request. Never throws. */
@@ -84,6 +88,11 @@ export class Gateway {
     }
   }
 
+  /** Serves a request to upgrade its connection: a stream into a Pod. Never throws. A listener asks `mayUpgrade` first. */
+  async upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    await this.#podStreams.upgrade(request, socket, head)
+  }
+
   async #route(request: IncomingMessage, response: ServerResponse, user: GatewayUser, signal: AbortSignal): Promise<void> {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'https://gateway')
     const map = this.#options.map()
@@ -93,6 +102,8 @@ export class Gateway {
     const { namespace, name } = resource
     const scope = namespace === '' ? await this.#options.scopeOf(resource.group, resource.plural) : 'Namespaced'
     const verb = verbOf(request.method, name, searchParams)
+    if (scope === undefined && (verb === 'list' || verb === 'watch'))
+      return await this.#rejectUnknown(request, response, user, map.home, signal)
     const table = tableOf(resource)
     const contentType = request.headers['content-type'] ?? ''
     const isApply = verb === 'patch' && contentType.includes('apply-patch')
@@ -110,7 +121,10 @@ export class Gateway {
           const next = decideRoute(routed, this.#options.map())
           return next.kind === 'one' ? next.partition : undefined
         }
-        return await this.#forward(request, response, user, target.partition, signal, body, again)
+        if (resource.group !== '' || resource.plural !== 'pods' || resource.subresource !== 'log')
+          return await this.#forward(request, response, user, target.partition, signal, body, again)
+        const close = this.#podStreams.open(user)
+        return await this.#forward(request, response, user, target.partition, signal, body, again).finally(close)
       }
       case 'merged':
         return await this.#merge(request, response, { user, resource, verb, map, parts: target.parts, searchParams, pathname, signal })
@@ -124,6 +138,21 @@ export class Gateway {
           signal,
         })
     }
+  }
+
+  /** Home says in its words that there is no such kind. If it has it by now, its own objects would not be the whole answer. */
+  async #rejectUnknown(
+    request: IncomingMessage,
+    response: ServerResponse,
+    user: GatewayUser,
+    home: string,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { method = 'GET', url: path = '/' } = request
+    const answer = await this.#connection(home).stream({ method, path, user, headers: forwardedHeaders(request), signal })
+    if (answer.status >= 300) return await sendAnswer(answer, response)
+    for await (const _ of answer.body) break
+    throw new StatusError('ServiceUnavailable', 'this kind was created just now; retry', { details: { retryAfterSeconds: 1 } })
   }
 
   /**
@@ -182,20 +211,11 @@ export class Gateway {
     const { method = 'GET', url = '/' } = request
     const hasBody = method !== 'GET' && method !== 'HEAD'
     const body = read ?? (hasBody ? await readBody(request) : undefined)
-    const send = (to: string) => this.#connection(to).stream({ method, path: url, user, headers: forwardedHeaders(request), body, signal })
-    let answer = await send(partition)
-    if (answer.status === misdirected && again) {
-      // Nothing was executed, so that a second attempt is safe.
-      for await (const _ of answer.body);
-      const next = await again()
-      if (next === undefined || next === partition)
-        throw new StatusError(
-          'ServiceUnavailable',
-          `partition ${JSON.stringify(partition)} does not have what the routing map says; retry`,
-          { details: { retryAfterSeconds: 1 } },
-        )
-      answer = await send(next)
-    }
+    const send = (to: string, more: Readonly<Record<string, string>> = {}) =>
+      this.#connection(to).stream({ method, path: url, user, headers: { ...forwardedHeaders(request), ...more }, body, signal })
+    const connection = (name: string) => this.#connection(name)
+    const nodeAddress = (node: string) => findNode(node, { map: this.#options.map(), connection, user, signal })
+    const answer = again ? await sendToOwner(partition, { send, again, nodeAddress }) : await send(partition)
     await sendAnswer(answer, response)
   }
 
@@ -297,20 +317,15 @@ const isUnclaimed = ({ namespace, name }: RoutedRequest, table: string, map: Gat
 const mayDecide = (table: string, namespace: string) =>
   namespace === '' ? kindClassOf(table) === 'owned' : systemNamespaces.includes(namespace)
 
+const verbs: ReadonlySet<string> = new Set<RoutedRequest['verb']>([
+  ...(['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection'] as const),
+])
+
+/** @throws {StatusError} MethodNotAllowed. */
 function verbOf(method = 'GET', name: string, query: URLSearchParams): RoutedRequest['verb'] {
-  switch (method) {
-    case 'POST':
-      return 'create'
-    case 'PUT':
-      return 'update'
-    case 'PATCH':
-      return 'patch'
-    case 'DELETE':
-      return name ? 'delete' : 'deletecollection'
-    default:
-      if (name) return 'get'
-      return /^(true|1)$/.test(query.get('watch') ?? '') ? 'watch' : 'list'
-  }
+  const verb = authorizationVerb(method, name, query)
+  if (verbs.has(verb)) return verb as RoutedRequest['verb']
+  throw new StatusError('MethodNotAllowed', 'the server does not allow this method on the requested resource')
 }
 
 async function readBody(request: IncomingMessage): Promise<Uint8Array> {

@@ -7,8 +7,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { tenantResource, workerPoolResource } from '../../../src/api/index.ts'
 import {
+  DiscoveredScopes,
   Gateway,
   gatewayKinds,
+  mayUpgrade,
   Partition,
   type PartitionRole,
   partitionResource,
@@ -23,8 +25,6 @@ import {
   type ServerOptions,
   startServer,
 } from '../../../src/kubernetes/server/index.ts'
-
-const clusterKinds = new Set(['namespaces', 'nodes', 'persistentvolumes', 'storageclasses'])
 
 export class GatewayFixture implements AsyncDisposable {
   readonly servers = new Map<string, ApiServer>()
@@ -44,10 +44,10 @@ export class GatewayFixture implements AsyncDisposable {
   readonly #stops: (() => Promise<unknown>)[] = []
 
   /** `roles` by name; the first one is home. */
-  static async start(roles: Record<string, readonly PartitionRole[]>): Promise<GatewayFixture> {
+  static async start(roles: Record<string, readonly PartitionRole[]>, more: Partial<ServerOptions> = {}): Promise<GatewayFixture> {
     const fixture = new GatewayFixture()
     try {
-      await fixture.#start(roles)
+      await fixture.#start(roles, more)
     } catch (error) {
       await fixture[Symbol.asyncDispose]()
       throw error
@@ -75,7 +75,7 @@ export class GatewayFixture implements AsyncDisposable {
     rmSync(this.#root, { recursive: true, force: true })
   }
 
-  async #start(roles: Record<string, readonly PartitionRole[]>): Promise<void> {
+  async #start(roles: Record<string, readonly PartitionRole[]>, more: Partial<ServerOptions>): Promise<void> {
     const names = Object.keys(roles)
     const [home = ''] = names
     const pki = join(this.#root, 'pki')
@@ -90,6 +90,7 @@ export class GatewayFixture implements AsyncDisposable {
       this.#options.set(name, {
         ...{ dataDir: join(this.#root, name), partition: number, storage: { synchronous: 'OFF' } },
         frontProxy: { caCertificate, allowedNames: ['gateway'] },
+        ...more,
       })
       const server = await this.startPartition(name, 0)
       this.#stops.push(async () => await this.servers.get(name)?.close({ graceMs: 10 }))
@@ -112,6 +113,7 @@ export class GatewayFixture implements AsyncDisposable {
     this.state = state
     this.#stops.push(async () => state.close())
     await state.start()
+    const scopes = new DiscoveredScopes(homeClient)
     const { outdated } = this
     const map = {
       ...{ home },
@@ -133,7 +135,7 @@ export class GatewayFixture implements AsyncDisposable {
       },
       map: () => map,
       connectionOf: name => connections.get(name),
-      scopeOf: async (_group, plural) => (clusterKinds.has(plural) ? 'Cluster' : 'Namespaced'),
+      scopeOf: (group, plural) => scopes.scopeOf(group, plural),
       tenantsOf: async () => names.filter(name => roles[name]?.includes('Tenants')),
       claim: (table, name, owner) => state.claim(table, name, owner),
       refreshMap: async () => {
@@ -144,10 +146,11 @@ export class GatewayFixture implements AsyncDisposable {
       log,
     })
     const listener = createServer(
-      { cert: serving.certificate, key: serving.key },
+      { cert: serving.certificate, key: serving.key, shouldUpgradeCallback: mayUpgrade },
       (request, response) => void gateway.serve(request, response),
     ).listen(0, '127.0.0.1')
     await once(listener, 'listening')
+    listener.on('upgrade', (request, socket, head) => void gateway.upgrade(request, socket, head))
     this.#stops.push(async () => {
       listener.closeAllConnections()
       listener.close()
