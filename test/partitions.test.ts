@@ -78,10 +78,10 @@ describe('partitions behind a gateway', { timeout: 180_000 }, () => {
     const account = await connect({ cluster: { server, caCertificate, token: status.token } })
     const denied = account.resource(configMapResource).get('where', { namespace: 'acme' })
     match(String(await denied.catch(error => error)), /User "system:serviceaccount:acme:default" cannot get resource "configmaps"/)
-    const stranger = await connect({ cluster: { server, caCertificate, token: `${status.token}x` } })
+    const unauthenticated = await connect({ cluster: { server, caCertificate, token: `${status.token}x` } })
     match(
       String(
-        await stranger
+        await unauthenticated
           .resource(configMapResource)
           .get('where', { namespace: 'acme' })
           .catch(error => error),

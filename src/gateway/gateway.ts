@@ -110,7 +110,7 @@ export class Gateway {
     const mayCreate = resource.subresource === '' && (verb === 'create' || isApply) && mayDecide(table, namespace)
     const body = mayCreate ? await readBody(request) : undefined
     const object = body && readNewObject(body, contentType)
-    const routed = { ...resource, verb, scope, about: object && aboutOf(object) }
+    const routed = { ...resource, verb, scope, about: object && aboutOf(object), created: object }
     // An apply creates what does not exist; its name is that of the path.
     const isNew = isApply && object !== undefined && isUnclaimed(routed, table, map)
     const target: RouteTarget = isNew ? { kind: 'claimed', table } : decideRoute(routed, map)
@@ -130,7 +130,7 @@ export class Gateway {
         return await this.#merge(request, response, { user, resource, verb, map, parts: target.parts, searchParams, pathname, signal })
       case 'claimed':
         return await this.#createOwned(request, response, user, {
-          table,
+          table: target.table,
           name: name || object?.name || '',
           labels: object?.labels,
           body,
