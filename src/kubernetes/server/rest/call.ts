@@ -29,7 +29,7 @@ export type Target = {
   readonly namespace: string
   /** Empty for the collection. */
   readonly name: string
-  readonly subresource: '' | 'status' | 'scale' | 'finalize'
+  readonly subresource: '' | 'status' | 'scale' | 'finalize' | 'binding'
 }
 
 /** What the client sent. */
