@@ -5,15 +5,9 @@ import { finished, pipeline } from 'node:stream/promises'
 import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
 import { badRequest, StatusError } from '../kubernetes/object/index.ts'
 import { authorizationVerb, type ResourceRoute, readRoute } from '../kubernetes/object/route.ts'
-import {
-  decideOwner,
-  decideRoute,
-  type MergedPart,
-  type ObjectOwner,
-  type RoutedRequest,
-  type RouteTarget,
-  type RoutingMap,
-} from './decide-route.ts'
+import { decideOwner, type MergedPart, type ObjectOwner, type RoutedRequest, type RouteTarget, type RoutingMap } from './decide-route.ts'
+import { deleteMerged } from './delete-collection.ts'
+import { findRoute } from './find-route.ts'
 import { kindClassOf, systemNamespaces, tableOf } from './kind-classes.ts'
 import { type MergedListOptions, readMergedList } from './merged-list.ts'
 import { MergedWatch } from './merged-watch.ts'
@@ -44,6 +38,8 @@ export type GatewayOptions = {
   tenantsOf(user: GatewayUser): Promise<readonly string[]>
   /** Claims the name of an owned object for a partition. @throws {StatusError} AlreadyExists if another partition has it. */
   claim(table: string, name: string, owner: ObjectOwner): Promise<void>
+  /** Reads at home which partition has the name, into the map. @throws {StatusError} ServiceUnavailable if home does not answer. */
+  lookUp(table: string, name: string): Promise<void>
   /** Reads the map again, because a partition does not have what the map says. */
   refreshMap(): Promise<void>
   /** Signs continue tokens: the same in all gateways. Default: a random one. */
@@ -112,13 +108,15 @@ export class Gateway {
     const object = body && readNewObject(body, contentType)
     const routed = { ...resource, verb, scope, about: object && aboutOf(object), created: object }
     // An apply creates what does not exist; its name is that of the path.
+    if (isApply && isUnclaimed(routed, table, map)) await this.#options.lookUp(table, name)
     const isNew = isApply && object !== undefined && isUnclaimed(routed, table, map)
-    const target: RouteTarget = isNew ? { kind: 'claimed', table } : decideRoute(routed, map)
+    const find = async (): Promise<RouteTarget> => await findRoute(routed, this.#options)
+    const target = isNew ? ({ kind: 'claimed', table } as const) : await find()
     switch (target.kind) {
       case 'one': {
         const again = async () => {
           await this.#options.refreshMap()
-          const next = decideRoute(routed, this.#options.map())
+          const next = await find()
           return next.kind === 'one' ? next.partition : undefined
         }
         if (resource.group !== '' || resource.plural !== 'pods' || resource.subresource !== 'log')
@@ -242,7 +240,12 @@ export class Gateway {
       return await sendAnswer(answer, response)
     }
     if (verb === 'watch') return await this.#watch(response, { parts, path, query, table, user, headers, signal })
-    throw new StatusError('MethodNotAllowed', `${verb} of ${table} over several partitions is not supported: name a namespace`)
+    if (verb === 'deletecollection')
+      return await sendAnswer(
+        await deleteMerged({ parts, path, query, table, user, headers, body: await readBody(request), signal }),
+        response,
+      )
+    throw new StatusError('MethodNotAllowed', 'the server does not allow this method on the requested resource')
   }
 
   async #watch(

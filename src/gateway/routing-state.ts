@@ -7,6 +7,8 @@ import { claimName, type NameClaim, nameClaimResource, type Partition, partition
 
 type Labeled = KubeObject<unknown>
 
+const lookUpTimeoutMs = 5_000
+
 /** The objects of home from which the map follows, kept up to date by watches. With home down the last state stays valid. */
 export class RoutingState implements GatewayMap {
   readonly home: string
@@ -126,6 +128,21 @@ export class RoutingState implements GatewayMap {
       this.#claims.set(metadata.name, ownerOf(existing))
       // A gateway that ended after its claim, and before the creation: the object decides.
       if (existing.spec.partition !== partition) throw alreadyExists({ group: '', plural: table }, name)
+    }
+  }
+
+  /** Reads one claim from home: it may have been made through another gateway a moment ago. @throws {StatusError} ServiceUnavailable. */
+  async lookUp(table: string, name: string): Promise<void> {
+    const key = claimName(table, name)
+    try {
+      const claim = await this.#client.resource(nameClaimResource).getOrUndefined(key, { signal: AbortSignal.timeout(lookUpTimeoutMs) })
+      if (claim) this.#claims.set(key, ownerOf(claim))
+    } catch (error) {
+      throw new StatusError(
+        'ServiceUnavailable',
+        `whether ${table} ${JSON.stringify(name)} exists is not known, because home does not answer: ${(error as Error).message}`,
+        { cause: error },
+      )
     }
   }
 

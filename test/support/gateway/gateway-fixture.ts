@@ -138,6 +138,7 @@ export class GatewayFixture implements AsyncDisposable {
       scopeOf: (group, plural) => scopes.scopeOf(group, plural),
       tenantsOf: async () => names.filter(name => roles[name]?.includes('Tenants')),
       claim: (table, name, owner) => state.claim(table, name, owner),
+      lookUp: (table, name) => state.lookUp(table, name),
       refreshMap: async () => {
         this.refreshes++
         outdated.clear()
