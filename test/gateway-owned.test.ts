@@ -9,10 +9,9 @@ let client: Client
 const isProtected = (name: string) => (name === 'protected' ? 'it is protected' : undefined)
 
 before(async () => {
-  fixture = await GatewayFixture.start(
-    { home: [], r1: ['Resources'], r2: ['Resources'], t1: ['Tenants'] },
-    { deletionPlugins: new Map([['nodes', (_, object) => isProtected(object.metadata.name)]]) },
-  )
+  fixture = await GatewayFixture.start({ home: [], r1: ['Resources'], r2: ['Resources'], t1: ['Tenants'] }, () => ({
+    deletionPlugins: new Map([['nodes', (_, object) => isProtected(object.metadata.name)]]),
+  }))
   client = fixture.client
 })
 after(async () => {

@@ -14,8 +14,7 @@ export async function findRoute(
   const { verb, namespace, created } = request
   const owner = verb === 'create' && tableOf(request) === 'leases.coordination.k8s.io' ? leaseOwners[namespace] : undefined
   // Without its Worker, a Lease would be created at home.
-  if (owner !== undefined && created && state.map().partitionOf(owner, created.name) === undefined)
-    await state.lookUp(owner, created.name)
+  if (owner !== undefined && created && state.map().partitionOf(owner, created.name) === undefined) await state.lookUp(owner, created.name)
   try {
     return decideRoute(request, state.map())
   } catch (error) {

@@ -89,6 +89,11 @@ export class Gateway {
     await this.#podStreams.upgrade(request, socket, head)
   }
 
+  /** Ends the open streams into Pods, which no listener counts. */
+  close(): void {
+    this.#podStreams.close()
+  }
+
   async #route(request: IncomingMessage, response: ServerResponse, user: GatewayUser, signal: AbortSignal): Promise<void> {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'https://gateway')
     const map = this.#options.map()

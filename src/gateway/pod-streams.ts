@@ -40,6 +40,7 @@ export type PodStreamsOptions = {
 export class PodStreams {
   readonly #options: PodStreamsOptions
   readonly #connection: (partition: string) => Partition
+  readonly #clients = new Set<Duplex>()
   readonly #limiter = new StreamLimiter()
 
   /** @param connection throws a StatusError if the partition has no address. */
@@ -60,6 +61,8 @@ export class PodStreams {
     const abort = new AbortController()
     const onClose = () => abort.abort()
     client.once('close', onClose)
+    this.#clients.add(client)
+    client.once('close', () => this.#clients.delete(client))
     client.on('error', () => client.destroy())
     try {
       const user = await this.#options.authenticate(request)
@@ -83,6 +86,10 @@ export class PodStreams {
     } catch (error) {
       if (!client.destroyed) sendStatus(client, error, internal => this.#options.log('a request to upgrade a connection failed', internal))
     }
+  }
+
+  close(): void {
+    for (const client of this.#clients) client.destroy()
   }
 
   async #ask(request: IncomingMessage, user: GatewayUser, signal: AbortSignal): Promise<UpgradeAnswer> {

@@ -50,7 +50,7 @@ import {
   makeListener,
   upgradeConnection,
 } from './http/index.ts'
-import { type KubeletCredentials, KubeletProxy } from './kubelet/index.ts'
+import { KubeletProxy } from './kubelet/index.ts'
 import { advertiseAddress, kubernetesServiceNames, Lifecycle } from './lifecycle/index.ts'
 import { countConnections, listenOn, urlHost } from './listen.ts'
 import { RequestMetrics, ServerMetrics, type ServerStats } from './metrics/index.ts'
@@ -79,11 +79,6 @@ export type ServerOptions = {
   frontProxy?: FrontProxyOptions | undefined
   /** Asks another server about a bearer token that this one does not know. Default: such a token is invalid. */
   reviewToken?: ReviewToken | undefined
-  /**
-   * PEM: with what this server authenticates to kubelets, and who signs their certificates. Partitions that share Nodes must have the same.
-   * Default: those in `pki/`, if `oarlock node-config` has created them.
-   */
-  kubeletCredentials?: KubeletCredentials | undefined
   /** Default: silent. */
   log?: Log
   /** Additional routes on the TLS listener. */
@@ -263,11 +258,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       frontProxy,
       authorize: authorization.authorize,
       reviews: new Reviews({ store, authorization, tokens, reviewedTokens, serviceAccounts }),
-      kubelets: new KubeletProxy({
-        store,
-        credentials: async () => options.kubeletCredentials ?? (await readKubeletClient(pkiDir, store.nowMs)),
-        streams: new StreamLimiter(),
-      }),
+      kubelets: new KubeletProxy({ store, credentials: () => readKubeletClient(pkiDir, store.nowMs), streams: new StreamLimiter() }),
       admissionPlugins: inOrder(rbacAdmissionPlugins(rbac, authorization), nodes.admission, options.admissionPlugins),
       deletionPlugins: inOrder(nodes.deletion, options.deletionPlugins),
       openId: path => openIdDocument(path, serviceAccounts, url),

@@ -43,11 +43,14 @@ export class GatewayFixture implements AsyncDisposable {
   readonly #options = new Map<string, ServerOptions>()
   readonly #stops: (() => Promise<unknown>)[] = []
 
-  /** `roles` by name; the first one is home. */
-  static async start(roles: Record<string, readonly PartitionRole[]>, more: Partial<ServerOptions> = {}): Promise<GatewayFixture> {
+  /** `roles` by name; the first one is home. `optionsOf` a server by its data directory, which does not exist yet. */
+  static async start(
+    roles: Record<string, readonly PartitionRole[]>,
+    optionsOf: (dataDir: string) => Partial<ServerOptions> = () => ({}),
+  ): Promise<GatewayFixture> {
     const fixture = new GatewayFixture()
     try {
-      await fixture.#start(roles, more)
+      await fixture.#start(roles, optionsOf)
     } catch (error) {
       await fixture[Symbol.asyncDispose]()
       throw error
@@ -75,7 +78,7 @@ export class GatewayFixture implements AsyncDisposable {
     rmSync(this.#root, { recursive: true, force: true })
   }
 
-  async #start(roles: Record<string, readonly PartitionRole[]>, more: Partial<ServerOptions>): Promise<void> {
+  async #start(roles: Record<string, readonly PartitionRole[]>, optionsOf: (dataDir: string) => Partial<ServerOptions>): Promise<void> {
     const names = Object.keys(roles)
     const [home = ''] = names
     const pki = join(this.#root, 'pki')
@@ -90,7 +93,7 @@ export class GatewayFixture implements AsyncDisposable {
       this.#options.set(name, {
         ...{ dataDir: join(this.#root, name), partition: number, storage: { synchronous: 'OFF' } },
         frontProxy: { caCertificate, allowedNames: ['gateway'] },
-        ...more,
+        ...optionsOf(join(this.#root, name)),
       })
       const server = await this.startPartition(name, 0)
       this.#stops.push(async () => await this.servers.get(name)?.close({ graceMs: 10 }))
@@ -153,6 +156,7 @@ export class GatewayFixture implements AsyncDisposable {
     await once(listener, 'listening')
     listener.on('upgrade', (request, socket, head) => void gateway.upgrade(request, socket, head))
     this.#stops.push(async () => {
+      gateway.close()
       listener.closeAllConnections()
       listener.close()
     })
