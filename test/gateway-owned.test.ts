@@ -1,7 +1,12 @@
 /** Objects whose names are unique in all partitions, through the gateway: Nodes and their Leases over two resource partitions. */
 import { deepEqual, equal, match } from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, before, describe, type TestContext, test } from 'node:test'
+import { claims } from '../src/controllers/claims/index.ts'
+import { nameClaimResource } from '../src/gateway/index.ts'
 import type { Client } from '../src/kubernetes/client/index.ts'
+import { Manager, silentLog } from '../src/kubernetes/controller/index.ts'
+import { describeResource } from '../src/kubernetes/object/index.ts'
+import { eventually } from './support/eventually.ts'
 import { GatewayFixture } from './support/gateway/gateway-fixture.ts'
 
 let fixture: GatewayFixture
@@ -39,6 +44,67 @@ const node = async (name: string, partition: string, labels: object = {}) => {
 const leases = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases'
 const lease = async (name: string) =>
   await send('POST', leases, { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name }, spec: { holderIdentity: name } })
+
+/** The controller that removes claims, in a partition; `removeAfterMs` is shorter than is safe beside creations that take long. */
+async function startClaims(t: TestContext, partition: string, removeAfterMs: number) {
+  const stopping = new AbortController()
+  const local = await fixture.direct(partition)
+  const manager = new Manager({ client: await fixture.direct('home'), log: silentLog })
+  const nodes = describeResource<unknown>({ group: '', version: 'v1', kind: 'Node', plural: 'nodes', scope: 'Cluster' })
+  const kinds = new Map([['nodes', nodes]])
+  const onError = (error: unknown, what: string) => void fixture.logs.push(`${what}: ${error}`)
+  manager.add(claims({ partition, local, claims: nameClaimResource, kinds, removeAfterMs, signal: stopping.signal, onError }))
+  await manager.start()
+  t.after(async () => {
+    stopping.abort()
+    await manager.stop()
+  })
+}
+const claimOf = async (name: string) => await (await fixture.direct('home')).resource(nameClaimResource).getOrUndefined(`${name}.nodes`)
+const removal = (name: string) => send('DELETE', `/api/v1/nodes/${name}`)
+
+describe('the claim of a name', () => {
+  test('is removed when its gateway has ended before the creation, and another partition gets the name', async t => {
+    await fixture.state.claim('nodes', 'abandoned', { partition: 'r1' })
+    match(await errorOf(node('abandoned', 'r2')), /nodes "abandoned" already exists in another partition/)
+    await startClaims(t, 'r1', 100)
+    await eventually(async () => (await claimOf('abandoned')) === undefined, 'the claim to be removed')
+    await node('abandoned', 'r2')
+    equal((await claimOf('abandoned'))?.spec.partition, 'r2')
+    await removal('abandoned')
+  })
+
+  test('stays while its object is there, and goes with it', async t => {
+    await startClaims(t, 'r1', 100)
+    await node('short', 'r1')
+    await node('long', 'r1')
+    await removal('short')
+    await eventually(async () => (await claimOf('short')) === undefined, 'the claim to be removed')
+    equal((await claimOf('long'))?.spec.partition, 'r1')
+    await removal('long')
+    await eventually(async () => (await claimOf('long')) === undefined, 'the claim to be removed')
+  })
+
+  test('is renewed by an object that is created again, by create or apply, also when it was removed just now', async t => {
+    await startClaims(t, 'r1', 1)
+    for (let round = 0; round < 10; round++) {
+      await node('again', 'r1')
+      if (round % 2) await removal('again')
+      const apply = {
+        apiVersion: 'v1',
+        kind: 'Node',
+        metadata: { name: 'again', labels: { 'oarlock.dev/partition': 'r1', round: String(round) } },
+      }
+      await client.request({
+        ...{ method: 'PATCH', path: '/api/v1/nodes/again?fieldManager=test', body: JSON.stringify(apply) },
+        headers: { 'content-type': 'application/apply-patch+yaml' },
+      })
+      equal((await claimOf('again'))?.spec.partition, 'r1', `round ${round}`)
+      await removal('again')
+    }
+    await eventually(async () => (await claimOf('again')) === undefined, 'the claim to be removed')
+  })
+})
 
 describe('a collection in several partitions', () => {
   test('is deleted in all of them, and the response has what was deleted', async () => {
