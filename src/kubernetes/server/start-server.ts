@@ -92,6 +92,11 @@ export type ServerOptions = {
   admissionPlugins?: ReadonlyMap<string, AdmissionPlugin>
   /** By table: called before a user deletes an object of that kind. */
   deletionPlugins?: ReadonlyMap<string, DeletionPlugin>
+  /**
+   * Called with each write of a CustomResourceDefinition whose names are accepted and that was never Established: the returned text is why it is not
+   * Established yet (reason `NotInAllPartitions`), and its kinds are not served. undefined: it is. A change of an annotation asks again. Default: it is.
+   */
+  establishCrd?: (crd: KubeObject) => string | undefined
   /** Additional names and addresses in the serving certificate, next to `listen.host` and those of this machine. */
   tlsNames?: readonly string[]
   /** Default true: each namespace has the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`. */
@@ -172,7 +177,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
   let lifecycle: Lifecycle | undefined
   try {
     audit = options.audit && openAudit(options.audit, text => yaml().parse(text), log)
-    const registry = new Registry(store)
+    const registry = new Registry(store, options.establishCrd)
     const rbac = new Rbac(store)
     const authorization = new Authorization(rbac, new NodeAuthorizer(store), options.authorize)
     const nodes = nodeRestriction(store)
