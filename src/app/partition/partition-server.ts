@@ -142,7 +142,10 @@ export async function startPartition(
       { signal, onError: error => log.warn({ err: error, home: server }, 'the address of this partition is not reported to home yet') },
     )
     await manager.start()
-    await enqueueCopies({ local, kinds }, controllers, signal)
+    // Their kinds are copied too, and are not here before.
+    await retried(async () => await enqueueCopies({ local, kinds }, controllers, signal), {
+      ...{ signal, onError: error => log.info({ err: error }, 'the copies of this partition cannot be listed yet') },
+    })
     hasCopies = true
     log.info({ partition: name, home: server }, 'the partition follows home')
   })().catch((error: unknown) => {
