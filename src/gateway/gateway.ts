@@ -250,6 +250,7 @@ export class Gateway {
   ): Promise<void> {
     const { user, resource, verb, map, searchParams: query, pathname: path, signal } = list
     const parts = list.parts.map(part => ({ ...part, connection: this.#connection(part.partition) }))
+    await Promise.all(parts.map(({ connection: each }) => each.requireComparable(user, signal)))
     const headers = { ...forwardedHeaders(request), accept: jsonOf(request.headers.accept) }
     const table = tableOf(resource)
     if (verb === 'list') {

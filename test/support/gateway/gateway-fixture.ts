@@ -25,6 +25,7 @@ import {
   type ServerOptions,
   startServer,
 } from '../../../src/kubernetes/server/index.ts'
+import { eventually } from '../eventually.ts'
 
 export class GatewayFixture implements AsyncDisposable {
   readonly servers = new Map<string, ApiServer>()
@@ -41,6 +42,9 @@ export class GatewayFixture implements AsyncDisposable {
   state: RoutingState = undefined as unknown as RoutingState
   readonly #root = mkdtempSync(join(tmpdir(), 'oarlock-gateway-'))
   readonly #options = new Map<string, ServerOptions>()
+  readonly #seen = new SeenVersion()
+  readonly #connections = new Map<string, Partition>()
+  #identity = { certificate: '', key: '' }
   readonly #stops: (() => Promise<unknown>)[] = []
 
   /** `roles` by name; the first one is home. `optionsOf` a server by its data directory, which does not exist yet. */
@@ -65,6 +69,17 @@ export class GatewayFixture implements AsyncDisposable {
     return server
   }
 
+  /** Adds a partition that this fixture has not started. */
+  async addPartition(name: string, { server, caCertificate }: { server: string; caCertificate: string }, number: number): Promise<void> {
+    const connection = new Partition({ ...this.#identity, name, server, caCertificate }, this.#seen)
+    this.#connections.set(name, connection)
+    this.#stops.push(() => connection.close())
+    const home = await this.direct(this.state.home)
+    await home.resource(partitionResource).create({ metadata: { name }, spec: { number, server, caCertificate, roles: ['Tenants'] } })
+    await home.resource(tenantResource).create({ metadata: { name, labels: { 'oarlock.dev/partition': name } }, spec: {} })
+    await eventually(() => this.state.partitions.has(name) && this.state.partitionOfTenant(name) === name, 'the partition to be known')
+  }
+
   /** A client of one partition, past the gateway. */
   async direct(name: string): Promise<Client> {
     const server = this.servers.get(name) as ApiServer
@@ -87,8 +102,9 @@ export class GatewayFixture implements AsyncDisposable {
     const caCertificate = serving.ca
     this.caCertificate = caCertificate
     const { certificate, key } = await issueClientCertificate(pki, { name: 'gateway', groups: [], ttlMs: 3_600_000 }, Date.now())
-    const seen = new SeenVersion()
-    const connections = new Map<string, Partition>()
+    this.#identity = { certificate, key }
+    const seen = this.#seen
+    const connections = this.#connections
     for (const [number, name] of names.entries()) {
       this.#options.set(name, {
         ...{ dataDir: join(this.#root, name), partition: number, storage: { synchronous: 'OFF' } },
@@ -133,13 +149,14 @@ export class GatewayFixture implements AsyncDisposable {
     }
     const gateway = new Gateway({
       authenticate: async ({ headers }) => {
-        const name = headers.authorization?.replace(/^Bearer /, '')
-        return name ? { name, groups: name === 'admin' ? ['system:masters'] : [] } : undefined
+        // `Bearer ann+ops+dev` is the user ann with the groups ops and dev.
+        const [name, ...groups] = (headers.authorization?.replace(/^Bearer /, '') ?? '').split('+')
+        return name ? { name, groups: name === 'admin' ? ['system:masters'] : groups } : undefined
       },
       map: () => map,
       connectionOf: name => connections.get(name),
       scopeOf: (group, plural) => scopes.scopeOf(group, plural),
-      tenantsOf: async () => names.filter(name => roles[name]?.includes('Tenants')),
+      tenantsOf: async () => [...state.tenants()].map(String),
       claim: (table, name, owner) => state.claim(table, name, owner),
       lookUp: (table, name) => state.lookUp(table, name),
       refreshMap: async () => {
