@@ -32,9 +32,12 @@ const encodeValue = (value: string) => (/^[\x21-\x7e]+$/.test(value) && !/[,%]/.
 
 /** A header name has no upper case that is kept. */
 const encodeKey = (key: string) =>
-  encodeURIComponent(key)
-    .replaceAll(/[A-Z!'()*~]/g, each => `%${each.charCodeAt(0).toString(16)}`)
-    .toLowerCase()
+  [...Buffer.from(key)]
+    .map(byte => {
+      const character = String.fromCharCode(byte)
+      return /[a-z0-9_.-]/.test(character) ? character : `%${byte.toString(16).padStart(2, '0')}`
+    })
+    .join('')
 
 const unsendable = (text: string) =>
   new StatusError(
