@@ -5,15 +5,10 @@ import { finished, pipeline } from 'node:stream/promises'
 import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
 import { badRequest, StatusError } from '../kubernetes/object/index.ts'
 import { authorizationVerb, type ResourceRoute, readRoute } from '../kubernetes/object/route.ts'
-import {
-  decideOwner,
-  decideRoute,
-  type MergedPart,
-  type ObjectOwner,
-  type RoutedRequest,
-  type RouteTarget,
-  type RoutingMap,
-} from './decide-route.ts'
+import { createClaimed, createdTooLate, mustNotCreate } from './create-claimed.ts'
+import { decideOwner, type MergedPart, type ObjectOwner, type RoutedRequest, type RouteTarget, type RoutingMap } from './decide-route.ts'
+import { deleteMerged } from './delete-collection.ts'
+import { findRoute } from './find-route.ts'
 import { kindClassOf, systemNamespaces, tableOf } from './kind-classes.ts'
 import { type MergedListOptions, readMergedList } from './merged-list.ts'
 import { MergedWatch } from './merged-watch.ts'
@@ -42,8 +37,13 @@ export type GatewayOptions = {
   scopeOf(group: string, plural: string): Promise<'Namespaced' | 'Cluster' | undefined>
   /** Tenants that the user may create namespaces of. */
   tenantsOf(user: GatewayUser): Promise<readonly string[]>
-  /** Claims the name of an owned object for a partition. @throws {StatusError} AlreadyExists if another partition has it. */
-  claim(table: string, name: string, owner: ObjectOwner): Promise<void>
+  /**
+   * Claims the name of an owned object for a partition, or renews its claim. Returns the resource version of the claim.
+   * @throws {StatusError} AlreadyExists if another partition has it.
+   */
+  claim(table: string, name: string, owner: ObjectOwner): Promise<number>
+  /** Reads at home which partition has the name, into the map. @throws {StatusError} ServiceUnavailable if home does not answer. */
+  lookUp(table: string, name: string): Promise<void>
   /** Reads the map again, because a partition does not have what the map says. */
   refreshMap(): Promise<void>
   /** Signs continue tokens: the same in all gateways. Default: a random one. */
@@ -93,6 +93,11 @@ export class Gateway {
     await this.#podStreams.upgrade(request, socket, head)
   }
 
+  /** Ends the open streams into Pods, which no listener counts. */
+  close(): void {
+    this.#podStreams.close()
+  }
+
   async #route(request: IncomingMessage, response: ServerResponse, user: GatewayUser, signal: AbortSignal): Promise<void> {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'https://gateway')
     const map = this.#options.map()
@@ -112,31 +117,30 @@ export class Gateway {
     const object = body && readNewObject(body, contentType)
     const routed = { ...resource, verb, scope, about: object && aboutOf(object), created: object }
     // An apply creates what does not exist; its name is that of the path.
+    if (isApply && isUnclaimed(routed, table, map)) await this.#options.lookUp(table, name)
     const isNew = isApply && object !== undefined && isUnclaimed(routed, table, map)
-    const target: RouteTarget = isNew ? { kind: 'claimed', table } : decideRoute(routed, map)
+    const find = async (): Promise<RouteTarget> => await findRoute(routed, this.#options)
+    const target = isNew ? ({ kind: 'claimed', table } as const) : await find()
+    const createOwned = (table: string) =>
+      this.#createOwned(request, response, user, { table, name: name || object?.name || '', labels: object?.labels, body, map, signal })
     switch (target.kind) {
       case 'one': {
         const again = async () => {
           await this.#options.refreshMap()
-          const next = decideRoute(routed, this.#options.map())
+          const next = await find()
           return next.kind === 'one' ? next.partition : undefined
         }
+        const isOwned = namespace === '' && !systemNamespaces.includes(name)
+        const createInstead = isApply && object && isOwned ? () => createOwned(table) : undefined
         if (resource.group !== '' || resource.plural !== 'pods' || resource.subresource !== 'log')
-          return await this.#forward(request, response, user, target.partition, signal, body, again)
+          return await this.#forward(request, response, user, target.partition, signal, body, again, createInstead)
         const close = this.#podStreams.open(user)
         return await this.#forward(request, response, user, target.partition, signal, body, again).finally(close)
       }
       case 'merged':
         return await this.#merge(request, response, { user, resource, verb, map, parts: target.parts, searchParams, pathname, signal })
       case 'claimed':
-        return await this.#createOwned(request, response, user, {
-          table: target.table,
-          name: name || object?.name || '',
-          labels: object?.labels,
-          body,
-          map,
-          signal,
-        })
+        return await createOwned(target.table)
     }
   }
 
@@ -195,8 +199,12 @@ export class Gateway {
     })
     if (isDryRun || trial.status >= 300) return await sendAnswer(trial, response)
     for await (const _ of trial.body);
-    await this.#options.claim(table, name, owner)
-    await this.#forward(request, response, user, owner.partition, signal, body)
+    const answer = await createClaimed(
+      owner.partition,
+      () => this.#options.claim(table, name, owner),
+      more => connection.stream({ method, path: url, user, headers: { ...headers, ...more }, body, signal }),
+    )
+    await sendAnswer(answer, response)
   }
 
   async #forward(
@@ -207,15 +215,22 @@ export class Gateway {
     signal: AbortSignal,
     read?: Uint8Array,
     again?: () => Promise<string | undefined>,
+    createInstead?: () => Promise<void>,
   ): Promise<void> {
     const { method = 'GET', url = '/' } = request
     const hasBody = method !== 'GET' && method !== 'HEAD'
     const body = read ?? (hasBody ? await readBody(request) : undefined)
+    // An apply that creates what was deleted a moment ago needs a claim, as any creation.
+    const own = { ...forwardedHeaders(request), ...(createInstead && mustNotCreate) }
     const send = (to: string, more: Readonly<Record<string, string>> = {}) =>
-      this.#connection(to).stream({ method, path: url, user, headers: { ...forwardedHeaders(request), ...more }, body, signal })
+      this.#connection(to).stream({ method, path: url, user, headers: { ...own, ...more }, body, signal })
     const connection = (name: string) => this.#connection(name)
     const nodeAddress = (node: string) => findNode(node, { map: this.#options.map(), connection, user, signal })
     const answer = again ? await sendToOwner(partition, { send, again, nodeAddress }) : await send(partition)
+    if (answer.status === createdTooLate && createInstead) {
+      for await (const _ of answer.body);
+      return await createInstead()
+    }
     await sendAnswer(answer, response)
   }
 
@@ -235,6 +250,7 @@ export class Gateway {
   ): Promise<void> {
     const { user, resource, verb, map, searchParams: query, pathname: path, signal } = list
     const parts = list.parts.map(part => ({ ...part, connection: this.#connection(part.partition) }))
+    await Promise.all(parts.map(({ connection: each }) => each.requireComparable(user, signal)))
     const headers = { ...forwardedHeaders(request), accept: jsonOf(request.headers.accept) }
     const table = tableOf(resource)
     if (verb === 'list') {
@@ -242,7 +258,12 @@ export class Gateway {
       return await sendAnswer(answer, response)
     }
     if (verb === 'watch') return await this.#watch(response, { parts, path, query, table, user, headers, signal })
-    throw new StatusError('MethodNotAllowed', `${verb} of ${table} over several partitions is not supported: name a namespace`)
+    if (verb === 'deletecollection')
+      return await sendAnswer(
+        await deleteMerged({ parts, path, query, table, user, headers, body: await readBody(request), signal }),
+        response,
+      )
+    throw new StatusError('MethodNotAllowed', 'the server does not allow this method on the requested resource')
   }
 
   async #watch(

@@ -105,6 +105,7 @@ export async function startGateway({ configuration, listen, log }: GatewayProces
     scopeOf: (group, plural) => scopes.scopeOf(group, plural),
     tenantsOf: user => usableTenants(user, state.tenants(), access),
     claim: (table, name, owner) => state.claim(table, name, owner),
+    lookUp: (table, name) => state.lookUp(table, name),
     refreshMap: () => state.refresh(),
     tokenKey: Buffer.from(pageTokenKey),
     log: (message, error) => log.error({ err: error }, message),
@@ -125,6 +126,7 @@ export async function startGateway({ configuration, listen, log }: GatewayProces
     url: urlOf('https', listener.address),
     notReady,
     async stop() {
+      gateway.close()
       await listener.close()
       state.close()
       await reading.catch(() => {})

@@ -25,6 +25,7 @@ import {
   type ServerOptions,
   startServer,
 } from '../../../src/kubernetes/server/index.ts'
+import { eventually } from '../eventually.ts'
 
 export class GatewayFixture implements AsyncDisposable {
   readonly servers = new Map<string, ApiServer>()
@@ -41,13 +42,19 @@ export class GatewayFixture implements AsyncDisposable {
   state: RoutingState = undefined as unknown as RoutingState
   readonly #root = mkdtempSync(join(tmpdir(), 'oarlock-gateway-'))
   readonly #options = new Map<string, ServerOptions>()
+  readonly #seen = new SeenVersion()
+  readonly #connections = new Map<string, Partition>()
+  #identity = { certificate: '', key: '' }
   readonly #stops: (() => Promise<unknown>)[] = []
 
-  /** `roles` by name; the first one is home. */
-  static async start(roles: Record<string, readonly PartitionRole[]>, more: Partial<ServerOptions> = {}): Promise<GatewayFixture> {
+  /** `roles` by name; the first one is home. `optionsOf` a server by its data directory, which does not exist yet. */
+  static async start(
+    roles: Record<string, readonly PartitionRole[]>,
+    optionsOf: (dataDir: string) => Partial<ServerOptions> = () => ({}),
+  ): Promise<GatewayFixture> {
     const fixture = new GatewayFixture()
     try {
-      await fixture.#start(roles, more)
+      await fixture.#start(roles, optionsOf)
     } catch (error) {
       await fixture[Symbol.asyncDispose]()
       throw error
@@ -60,6 +67,17 @@ export class GatewayFixture implements AsyncDisposable {
     const server = await startServer({ ...(this.#options.get(name) as ServerOptions), listen: { port } })
     this.servers.set(name, server)
     return server
+  }
+
+  /** Adds a partition that this fixture has not started. */
+  async addPartition(name: string, { server, caCertificate }: { server: string; caCertificate: string }, number: number): Promise<void> {
+    const connection = new Partition({ ...this.#identity, name, server, caCertificate }, this.#seen)
+    this.#connections.set(name, connection)
+    this.#stops.push(() => connection.close())
+    const home = await this.direct(this.state.home)
+    await home.resource(partitionResource).create({ metadata: { name }, spec: { number, server, caCertificate, roles: ['Tenants'] } })
+    await home.resource(tenantResource).create({ metadata: { name, labels: { 'oarlock.dev/partition': name } }, spec: {} })
+    await eventually(() => this.state.partitions.has(name) && this.state.partitionOfTenant(name) === name, 'the partition to be known')
   }
 
   /** A client of one partition, past the gateway. */
@@ -75,7 +93,7 @@ export class GatewayFixture implements AsyncDisposable {
     rmSync(this.#root, { recursive: true, force: true })
   }
 
-  async #start(roles: Record<string, readonly PartitionRole[]>, more: Partial<ServerOptions>): Promise<void> {
+  async #start(roles: Record<string, readonly PartitionRole[]>, optionsOf: (dataDir: string) => Partial<ServerOptions>): Promise<void> {
     const names = Object.keys(roles)
     const [home = ''] = names
     const pki = join(this.#root, 'pki')
@@ -84,13 +102,14 @@ export class GatewayFixture implements AsyncDisposable {
     const caCertificate = serving.ca
     this.caCertificate = caCertificate
     const { certificate, key } = await issueClientCertificate(pki, { name: 'gateway', groups: [], ttlMs: 3_600_000 }, Date.now())
-    const seen = new SeenVersion()
-    const connections = new Map<string, Partition>()
+    this.#identity = { certificate, key }
+    const seen = this.#seen
+    const connections = this.#connections
     for (const [number, name] of names.entries()) {
       this.#options.set(name, {
         ...{ dataDir: join(this.#root, name), partition: number, storage: { synchronous: 'OFF' } },
         frontProxy: { caCertificate, allowedNames: ['gateway'] },
-        ...more,
+        ...optionsOf(join(this.#root, name)),
       })
       const server = await this.startPartition(name, 0)
       this.#stops.push(async () => await this.servers.get(name)?.close({ graceMs: 10 }))
@@ -130,14 +149,16 @@ export class GatewayFixture implements AsyncDisposable {
     }
     const gateway = new Gateway({
       authenticate: async ({ headers }) => {
-        const name = headers.authorization?.replace(/^Bearer /, '')
-        return name ? { name, groups: name === 'admin' ? ['system:masters'] : [] } : undefined
+        // `Bearer ann+ops+dev` is the user ann with the groups ops and dev.
+        const [name, ...groups] = (headers.authorization?.replace(/^Bearer /, '') ?? '').split('+')
+        return name ? { name, groups: name === 'admin' ? ['system:masters'] : groups } : undefined
       },
       map: () => map,
       connectionOf: name => connections.get(name),
       scopeOf: (group, plural) => scopes.scopeOf(group, plural),
-      tenantsOf: async () => names.filter(name => roles[name]?.includes('Tenants')),
+      tenantsOf: async () => [...state.tenants()].map(String),
       claim: (table, name, owner) => state.claim(table, name, owner),
+      lookUp: (table, name) => state.lookUp(table, name),
       refreshMap: async () => {
         this.refreshes++
         outdated.clear()
@@ -152,6 +173,7 @@ export class GatewayFixture implements AsyncDisposable {
     await once(listener, 'listening')
     listener.on('upgrade', (request, socket, head) => void gateway.upgrade(request, socket, head))
     this.#stops.push(async () => {
+      gateway.close()
       listener.closeAllConnections()
       listener.close()
     })
