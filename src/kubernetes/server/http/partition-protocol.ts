@@ -6,20 +6,28 @@
  * - `X-Oarlock-Version` in a response: the version that this server has reached, which includes a write of the request.
  * - `X-Oarlock-Watch: ID` on a watch: each line begins with what the gateway must know without decoding it: the resource version and a space
  *   (0: an object that existed before), or for a bookmark `B`, the version and a space, or for an error `E` and a space.
+ * - `X-Oarlock-Watch-Selected: true` besides: an event begins with `S`, the version, a space, a length, a space, and a JSON text of that length: what
+ *   selectors select by (`watch/selected-values.ts`). If labels or selectable fields differ from those before, a line with `L`, the version and a
+ *   space precedes it: the event for selections that the object leaves.
+ * - `X-Oarlock-Watch-End: current` besides: after the existing objects, or the events since the version, comes a bookmark, and the watch ends.
  * - 421 Misdirected: this server does not have the namespace of the request, and nothing was done. The gateway reads its map again and retries once.
  * - `GET /partition/progress?version=R&watch=ID&watch=ID`: raises the clock and returns the current resource version. Each of these watches gets a
  *   bookmark of at least R, after every event up to it.
+ * - `POST /partition/rights`: which users may send which requests (`partition-rights.ts`).
  */
 import { badRequest, StatusError } from '../../object/index.ts'
 import type { ResourceRoute } from '../../object/route.ts'
 import { parseRevision } from '../../util/index.ts'
-import type { Services } from '../rest/index.ts'
+import type { GatewayWatch, Services } from '../rest/index.ts'
 import { type Reply, send } from '../wire/index.ts'
 import type { HttpRequest } from './handler-types.ts'
 
 export const seenVersionHeader = 'x-oarlock-seen-version'
 export const watchHeader = 'x-oarlock-watch'
+const selectedHeader = 'x-oarlock-watch-selected'
+const endHeader = 'x-oarlock-watch-end'
 export const progressPath = '/partition/progress'
+export const rightsPath = '/partition/rights'
 
 /** @throws {StatusError} BadRequest for a version that is no number, or too far ahead. */
 export function raiseToSeen({ store }: Services, { headers }: HttpRequest): Promise<void> | undefined {
@@ -27,9 +35,10 @@ export function raiseToSeen({ store }: Services, { headers }: HttpRequest): Prom
   return typeof text === 'string' ? store.raise(readVersion(text)) : undefined
 }
 
-export function watchIdOf({ headers }: HttpRequest): string | undefined {
+export function gatewayWatchOf({ headers }: HttpRequest): GatewayWatch | undefined {
   const id = headers[watchHeader]
-  return typeof id === 'string' && id !== '' ? id : undefined
+  if (typeof id !== 'string' || id === '') return undefined
+  return { id, showsSelected: headers[selectedHeader] === 'true', endsWhenCurrent: headers[endHeader] === 'current' }
 }
 
 export async function serveProgress({ store, watches }: Services, query: URLSearchParams | undefined, response: Reply): Promise<void> {

@@ -98,7 +98,7 @@ async function readCall(
   attributes: Attributes,
   response: Reply,
 ): Promise<Call> {
-  const { query, request, watchId } = resourceRequest
+  const { query, request, gatewayWatch } = resourceRequest
   const { headers } = request
   const as = negotiate(headers.accept, query?.get('includeObject') ?? undefined)
   checkForm(target, as)
@@ -108,7 +108,7 @@ async function readCall(
     target,
     input: { query, userAgent: headers['user-agent'], ...sent },
     caller: callerOf(options, request, target, attributes),
-    output: { response, as, watchId, acceptEncoding: headers['accept-encoding'] as string | undefined },
+    output: { response, as, gatewayWatch, acceptEncoding: headers['accept-encoding'] as string | undefined },
   }
 }
 
