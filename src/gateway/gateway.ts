@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { finished, pipeline } from 'node:stream/promises'
+import { pipeline } from 'node:stream/promises'
 import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
 import { badRequest, StatusError } from '../kubernetes/object/index.ts'
 import { type ResourceRoute, readRoute } from '../kubernetes/object/route.ts'
@@ -15,11 +15,13 @@ import {
 } from './decide-route.ts'
 import { kindClassOf, systemNamespaces, tableOf } from './kind-classes.ts'
 import { type MergedListOptions, readMergedList } from './merged-list.ts'
-import { MergedWatch } from './merged-watch.ts'
-import { partQuery } from './part-query.ts'
 import type { Partition } from './partition.ts'
 import { type NewObject, readNewObject } from './read-object.ts'
+import { RightsCheck } from './rights-check.ts'
+import { gatewayUser, serveWatch } from './serve-watch.ts'
+import { SharedWatches, type SharedWatchesOptions } from './shared-watches.ts'
 import type { GatewayUser } from './user-headers.ts'
+import { planWatch } from './watch-plan.ts'
 
 /** A routing map, with what new objects need. */
 export type GatewayMap = RoutingMap & {
@@ -47,13 +49,17 @@ export type GatewayOptions = {
   readonly tokenKey?: Uint8Array | undefined
   /** Of events that wait for one partition, for each watch. Default 16 MiB. */
   readonly maxWatchBufferBytes?: number | undefined
+  /** Limits of the watches that clients share. */
+  readonly sharedWatches?: Pick<SharedWatchesOptions, 'ring' | 'maxWatches' | 'checkEveryMs' | 'lingerMs'> | undefined
   readonly log: (message: string, error?: unknown) => void
 }
 
 const misdirected = 421
 const maxBodyBytes = 3 * 1024 * 1024
 const defaultWatchBufferBytes = 16 * 1024 * 1024
-const defaultWatchMs = 30 * 60_000
+/** Of all watches that clients do not read, and of one however many there are. */
+const maxAllUnsentBytes = 256 * 1024 * 1024
+const minUnsentBytes = 64 * 1024
 /** Headers of one connection, which are not passed on, and those by which a client could name another user or be asked in a form that cannot be merged. */
 const notForwarded =
   /^(host|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|content-length|authorization|x-remote-.*|x-oarlock-.*|expect)$/
@@ -62,10 +68,20 @@ const notForwarded =
 export class Gateway {
   readonly #options: GatewayOptions
   readonly #tokenKey: Uint8Array
+  readonly #shared: SharedWatches
+  readonly #rights = new RightsCheck(gatewayUser)
+  #openWatches = 0
 
   constructor(options: GatewayOptions) {
     this.#options = options
     this.#tokenKey = options.tokenKey ?? randomBytes(32)
+    const { maxWatchBufferBytes: maxBufferedBytes = defaultWatchBufferBytes, log } = options
+    this.#shared = new SharedWatches({ ...options.sharedWatches, user: gatewayUser, maxBufferedBytes, log })
+  }
+
+  /** Ends the watches that clients share, and with them their clients. */
+  close(): void {
+    this.#shared.close()
   }
 
   /** Serves one request. Never throws. */
@@ -112,8 +128,14 @@ export class Gateway {
         }
         return await this.#forward(request, response, user, target.partition, signal, body, again)
       }
-      case 'merged':
-        return await this.#merge(request, response, { user, resource, verb, map, parts: target.parts, searchParams, pathname, signal })
+      case 'merged': {
+        const { parts } = target
+        const partsNow = () => {
+          const now = decideRoute(routed, this.#options.map())
+          return now.kind === 'merged' ? now.parts : []
+        }
+        return await this.#merge(request, response, { user, resource, verb, map, parts, partsNow, searchParams, pathname, signal })
+      }
       case 'claimed':
         return await this.#createOwned(request, response, user, {
           table,
@@ -208,6 +230,7 @@ export class Gateway {
       readonly verb: RoutedRequest['verb']
       readonly map: GatewayMap
       readonly parts: readonly MergedPart[]
+      partsNow(): readonly MergedPart[]
       readonly searchParams: URLSearchParams
       readonly pathname: string
       readonly signal: AbortSignal
@@ -221,65 +244,32 @@ export class Gateway {
       const answer = await readMergedList({ parts, path, query, table, user, headers, epoch: map.epoch, tokenKey: this.#tokenKey, signal })
       return await sendAnswer(answer, response)
     }
-    if (verb === 'watch') return await this.#watch(response, { parts, path, query, table, user, headers, signal })
+    if (verb === 'watch') {
+      const where = JSON.stringify(list.parts)
+      const isCurrent = () => where === JSON.stringify(list.partsNow())
+      return await this.#watch(request, response, { parts, path, query, table, user, headers, signal, isCurrent })
+    }
     throw new StatusError('MethodNotAllowed', `${verb} of ${table} over several partitions is not supported: name a namespace`)
   }
 
   async #watch(
+    request: IncomingMessage,
     response: ServerResponse,
-    { parts, path, query, table, user, headers, signal }: Omit<MergedListOptions, 'epoch' | 'tokenKey'>,
+    { parts, path, query, table, user, headers, signal, isCurrent }: WatchRequest,
   ): Promise<void> {
-    const sendsInitial = query.get('sendInitialEvents')
-    const version = Number(query.get('resourceVersion') ?? 0)
-    const withInitial = sendsInitial === null ? !version : sendsInitial === 'true' || sendsInitial === '1'
-    const wantsBookmarks = /^(true|1)$/.test(query.get('allowWatchBookmarks') ?? '')
-    const timeoutMs = Number(query.get('timeoutSeconds') ?? 0) * 1_000 || defaultWatchMs * (1 + Math.random())
+    const plan = planWatch({ parts, path, query, table, isCurrent })
     const { maxWatchBufferBytes: maxBufferedBytes = defaultWatchBufferBytes, log } = this.#options
-    // A continued watch begins at a version that every partition has reached.
-    const from = withInitial
-      ? undefined
-      : version || Math.max(...(await Promise.all(parts.map(({ connection }) => connection.progress(user, 0, [], signal)))))
-    if (from !== undefined) await Promise.all(parts.map(({ connection }) => connection.progress(user, from, [], signal)))
-    const pathFrom = (part: MergedPart, at: number | undefined) => {
-      const own = partQuery(query, part, table)
-      own.delete('timeoutSeconds')
-      own.set('allowWatchBookmarks', 'true')
-      if (at === undefined) {
-        own.set('sendInitialEvents', 'true')
-        own.set('resourceVersionMatch', 'NotOlderThan')
-      } else {
-        own.delete('sendInitialEvents')
-        own.delete('resourceVersionMatch')
-        own.set('resourceVersion', String(at))
-      }
-      return `${path}?${own}`
+    this.#openWatches++
+    try {
+      await serveWatch(response, {
+        ...{ plan, query, user, headers, signal, shared: this.#shared, rights: this.#rights, maxBufferedBytes, log },
+        maxUnsentBytes: () => Math.min(maxBufferedBytes, Math.max(minUnsentBytes, maxAllUnsentBytes / this.#openWatches)),
+        reauthenticate: async () => isSameUser(await this.#options.authenticate(request), user),
+        sendAnswer: answer => sendAnswer(answer, response),
+      })
+    } finally {
+      this.#openWatches--
     }
-    const begin = () => {
-      if (!response.headersSent) response.writeHead(200, { 'Content-Type': 'application/json', 'Cache-Control': 'no-cache, private' })
-    }
-    const done = finished(response).catch(() => {})
-    const watch = new MergedWatch({
-      parts: parts.map(part => ({ partition: part.connection, pathFrom: at => pathFrom(part, at) })),
-      ...{ user, headers, from, wantsBookmarks, maxBufferedBytes, log },
-      marksInitialEnd: withInitial && sendsInitial !== null && wantsBookmarks,
-      write(lines) {
-        begin()
-        for (const line of lines) response.write(line)
-        return response.writableLength <= maxBufferedBytes
-      },
-      end: isBroken => void (isBroken ? response.destroy() : response.end()),
-    })
-    signal.addEventListener('abort', () => watch.close())
-    const rejected = await watch.open()
-    if (rejected) return await sendAnswer(rejected, response)
-    begin()
-    response.flushHeaders()
-    const timer = setTimeout(() => {
-      watch.close()
-      response.end()
-    }, timeoutMs)
-    await done
-    clearTimeout(timer)
   }
 
   #connection(name: string): Partition {
@@ -288,6 +278,10 @@ export class Gateway {
     throw new StatusError('ServiceUnavailable', `partition ${JSON.stringify(name)} has no address: see spec.server of the Partition`)
   }
 }
+
+type WatchRequest = Omit<MergedListOptions, 'epoch' | 'tokenKey'> & { isCurrent(): boolean }
+
+const isSameUser = (now: GatewayUser | undefined, { name, uid }: GatewayUser) => now !== undefined && now.name === name && now.uid === uid
 
 /** Whether no partition is known to have this owned object. */
 const isUnclaimed = ({ namespace, name }: RoutedRequest, table: string, map: GatewayMap) =>

@@ -29,6 +29,7 @@ export type PartitionRequest = {
 
 const defaultTimeoutMs = 60_000
 const progressTimeoutMs = 5_000
+const rightsTimeoutMs = 10_000
 const preferredConnections = 4
 
 /** The connections to one API server behind the gateway. Every request carries its user, and the highest resource version seen. */
@@ -97,10 +98,32 @@ export class Partition {
     } catch (error) {
       throw signal?.aborted ? error : this.#unavailable(error)
     }
-    const { resourceVersion, message } = JSON.parse(response.body) as { resourceVersion?: string; message?: string }
+    const { resourceVersion, message } = readJson(response.body) as { resourceVersion?: string; message?: string }
     if (response.status !== 200 || resourceVersion === undefined) throw this.#unavailable(new Error(message ?? `status ${response.status}`))
     this.#seen.raise(resourceVersion)
     return Number(resourceVersion)
+  }
+
+  /**
+   * Which of these users may send a GET of these URLs.
+   * @throws {StatusError} ServiceUnavailable naming the partition if it does not answer.
+   */
+  async rights(user: GatewayUser, checks: readonly { readonly user: GatewayUser; readonly url: string }[]): Promise<readonly boolean[]> {
+    let response: { status: number; body: string }
+    try {
+      response = await this.#transport.request(
+        {
+          ...{ method: 'POST', path: '/partition/rights', headers: { ...userHeaders(user), 'content-type': 'application/json' } },
+          ...{ body: JSON.stringify({ checks }), timeoutMs: rightsTimeoutMs, isShort: true },
+        },
+        this.#certificate,
+      )
+    } catch (error) {
+      throw this.#unavailable(error)
+    }
+    const { allowed, message } = readJson(response.body) as { allowed?: readonly boolean[]; message?: string }
+    if (response.status === 200 && allowed?.length === checks.length) return allowed
+    throw this.#unavailable(new Error(message ?? `status ${response.status}`))
   }
 
   async close(): Promise<void> {
@@ -110,5 +133,15 @@ export class Partition {
   #unavailable(cause: unknown): StatusError {
     const why = cause instanceof Error ? cause.message : String(cause)
     return new StatusError('ServiceUnavailable', `partition ${JSON.stringify(this.name)} does not answer: ${why}`, { cause })
+  }
+}
+
+/** An answer that is no JSON is none. */
+function readJson(text: string): object {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? value : {}
+  } catch {
+    return {}
   }
 }

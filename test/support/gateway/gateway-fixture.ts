@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { tenantResource, workerPoolResource } from '../../../src/api/index.ts'
 import {
   Gateway,
+  type GatewayOptions,
   gatewayKinds,
   Partition,
   type PartitionRole,
@@ -26,6 +27,15 @@ import {
 
 const clusterKinds = new Set(['namespaces', 'nodes', 'persistentvolumes', 'storageclasses'])
 
+export type FixtureOptions = {
+  /** In place of what the fixture sets. */
+  readonly gateway?: Partial<GatewayOptions>
+  /** Of a partition's server. */
+  serverOptions?(partition: string): Partial<ServerOptions>
+  /** The address at which the gateway reaches a partition, such as a proxy's. */
+  addressOf?(partition: string, server: ApiServer): Promise<string>
+}
+
 export class GatewayFixture implements AsyncDisposable {
   readonly servers = new Map<string, ApiServer>()
   /** By table and name: what an outdated map says, until the gateway reads it again. */
@@ -37,15 +47,22 @@ export class GatewayFixture implements AsyncDisposable {
   /** Of the gateway's certificate. */
   caCertificate = ''
   client: Client = undefined as unknown as Client
+  gateway: Gateway = undefined as unknown as Gateway
   /** The gateway's view of home. */
   state: RoutingState = undefined as unknown as RoutingState
   readonly #root = mkdtempSync(join(tmpdir(), 'oarlock-gateway-'))
   readonly #options = new Map<string, ServerOptions>()
   readonly #stops: (() => Promise<unknown>)[] = []
 
+  readonly #more: FixtureOptions
+
+  constructor(more: FixtureOptions = {}) {
+    this.#more = more
+  }
+
   /** `roles` by name; the first one is home. */
-  static async start(roles: Record<string, readonly PartitionRole[]>): Promise<GatewayFixture> {
-    const fixture = new GatewayFixture()
+  static async start(roles: Record<string, readonly PartitionRole[]>, more: FixtureOptions = {}): Promise<GatewayFixture> {
+    const fixture = new GatewayFixture(more)
     try {
       await fixture.#start(roles)
     } catch (error) {
@@ -90,10 +107,12 @@ export class GatewayFixture implements AsyncDisposable {
       this.#options.set(name, {
         ...{ dataDir: join(this.#root, name), partition: number, storage: { synchronous: 'OFF' } },
         frontProxy: { caCertificate, allowedNames: ['gateway'] },
+        ...this.#more.serverOptions?.(name),
       })
       const server = await this.startPartition(name, 0)
       this.#stops.push(async () => await this.servers.get(name)?.close({ graceMs: 10 }))
-      const connection = new Partition({ name, server: server.url, caCertificate: server.caCertificate, certificate, key }, seen)
+      const address = (await this.#more.addressOf?.(name, server)) ?? server.url
+      const connection = new Partition({ name, server: address, caCertificate: server.caCertificate, certificate, key }, seen)
       connections.set(name, connection)
       this.#stops.push(() => connection.close())
     }
@@ -142,7 +161,10 @@ export class GatewayFixture implements AsyncDisposable {
         await state.refresh()
       },
       log,
+      ...this.#more.gateway,
     })
+    this.gateway = gateway
+    this.#stops.push(async () => gateway.close())
     const listener = createServer(
       { cert: serving.certificate, key: serving.key },
       (request, response) => void gateway.serve(request, response),
