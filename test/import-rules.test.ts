@@ -64,7 +64,17 @@ const mayImport: Record<string, readonly string[]> = {
   'controllers/simulate': ['controllers/stack', 'controllers/dispatch', 'api', ...objects, 'kubernetes/schema'],
   gateway: ['api', ...clients],
   console: ['api', 'kubernetes/object'],
-  app: ['console', 'controllers/stack', 'controllers/dispatch', ...execution, 'api', ...controllers, 'kubernetes/server'],
+  app: [
+    'console',
+    'gateway',
+    'controllers/stack',
+    'controllers/dispatch',
+    'controllers/replication',
+    ...execution,
+    'api',
+    ...controllers,
+    'kubernetes/server',
+  ],
   cli: [
     'app',
     'controllers/stack',

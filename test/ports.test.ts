@@ -25,6 +25,7 @@ test('no module opens a TCP listener that docs/ports.md does not have', () => {
     .filter(file => /server\.listen\((?!path\b|join\()/.test(readFileSync(file, 'utf8')))
   deepEqual(opens.sort(), [
     'src/app/endpoints/http-listener.ts', // --health-address of oarlock up, controller, pool
+    'src/app/gateway/gateway-listener.ts', // --listen of oarlock gateway
     'src/app/listener/tls-listener.ts', // --listen of oarlock stores, join-service, controller; --external-metrics
     'src/app/worker/health-thread.ts', // --health-address of oarlock worker
     'src/execution/pulumi-backend/listen.ts', // of a worker with a Run of engine pulumi, on loopback

@@ -21,6 +21,7 @@ import { makeRegistry } from './endpoints/metrics.ts'
 import { createQueueHandler } from './endpoints/queue-endpoint.ts'
 import { openStatusToken, recordStatusUrl, statusPageLink } from './endpoints/status-access.ts'
 import { CredentialRevoker, createJoinHandler, JoinService, serverTokenIssuer } from './join/index.ts'
+import { requireNoPartition } from './partition/identity.ts'
 import { drainProcessPool, openProcessPool } from './process-pool/local-pool.ts'
 import { keepClaim } from './stores/keep-claim.ts'
 import { openStores, serveStores } from './stores/stores.ts'
@@ -102,6 +103,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
 
   checkSandboxBinds(dataDir)
   try {
+    requireNoPartition(dataDir)
     const copiedFrom = checkOrigin(dataDir)
     const startingApi = startApiServer({
       dataDir,

@@ -1,5 +1,8 @@
-/** The cause: the data directory, an address to listen on, the CRDs of the API server, or processes that share the work of this one. */
-export type AppStartErrorKind = 'DataDirectory' | 'Listen' | 'Crds' | 'Shards'
+/**
+ * The cause: the data directory, an address to listen on, the CRDs of the API server, processes that share the work of this one, or a file that an
+ * option names.
+ */
+export type AppStartErrorKind = 'DataDirectory' | 'Listen' | 'Crds' | 'Shards' | 'Configuration'
 
 /** A process cannot start. The message states the cause, `hint` the remedy unless the message has it. */
 export class AppStartError extends Error {

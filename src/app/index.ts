@@ -10,7 +10,9 @@
  * | `pool-agent/` | starts worker processes that a controller elsewhere requests |
  * | `join/` | the credentials of workers, and how those on other machines join |
  * | `worker/` | the process of one worker |
-| `backup/` | backup and restore of an installation |
+ * | `partition/` | an API server behind a gateway, and how it gets its configuration |
+ * | `gateway/` | one API for all partitions |
+ * | `backup/` | backup and restore of an installation |
  *
  * | folder | what several roles use |
  * |---|---|
@@ -37,6 +39,8 @@ export {
   discovery,
   installation,
   joinTokens,
+  partitionIdentity,
+  partitions,
   roleRights,
   roles,
   runWorkerProcess,

@@ -18,7 +18,15 @@ export const roles = {
   joinService: async () => await import('./join/join-process.ts'),
   pool: async () => await import('./pool-agent/index.ts'),
   controller: async () => await import('./controllers/controller-process.ts'),
+  partition: async () => await import('./partition/partition-server.ts'),
+  gateway: async () => await import('./gateway/start-gateway.ts'),
 }
+
+/** Whether a data directory is that of a partition. */
+export const partitionIdentity = async () => await import('./partition/identity.ts')
+
+/** The configurations of partitions and gateways. */
+export const partitions = async () => await import('./partition/index.ts')
 
 /** What an installation consists of on a Kubernetes API server. */
 export const installation = async () => await import('./controllers/install.ts')

@@ -9,6 +9,8 @@ import { packageVersion } from './version.ts'
 const commands = {
   up: () => import('./commands/up.command.ts'),
   serve: () => import('./commands/serve.command.ts'),
+  gateway: () => import('./commands/gateway.command.ts'),
+  partition: () => import('./commands/partition.command.ts'),
   stores: () => import('./commands/stores.command.ts'),
   controller: () => import('./commands/controller.command.ts'),
   pool: () => import('./commands/pool.command.ts'),

@@ -33,7 +33,7 @@ export function listenOptions(
     )
 }
 
-function httpsUrl(text: string): string {
+export function httpsUrl(text: string): string {
   const problem = httpsUrlError(text)
   if (problem !== undefined) throw new InvalidArgumentError(`It ${problem}.`)
   return text

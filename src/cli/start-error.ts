@@ -7,6 +7,7 @@ const exitCodeOf: Record<AppStartErrorKind, number> = {
   DataDirectory: exitCodes.dataDirectory,
   Crds: exitCodes.rejected,
   Shards: exitCodes.rejected,
+  Configuration: exitCodes.usage,
 }
 
 /** Turns an error of the start of a process into an error with an exit code; returns unknown errors unchanged. */

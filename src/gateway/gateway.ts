@@ -18,9 +18,9 @@ import { type MergedListOptions, readMergedList } from './merged-list.ts'
 import type { Partition } from './partition.ts'
 import { type NewObject, readNewObject } from './read-object.ts'
 import { RightsCheck } from './rights-check.ts'
-import { gatewayUser, serveWatch } from './serve-watch.ts'
+import { serveWatch } from './serve-watch.ts'
 import { SharedWatches, type SharedWatchesOptions } from './shared-watches.ts'
-import type { GatewayUser } from './user-headers.ts'
+import { type GatewayUser, gatewayUser } from './user-headers.ts'
 import { planWatch } from './watch-plan.ts'
 
 /** A routing map, with what new objects need. */

@@ -13,8 +13,16 @@ export {
   type RoutingMap,
 } from './decide-route.ts'
 export { Gateway, type GatewayMap, type GatewayOptions } from './gateway.ts'
-export { gatewayKinds, type NameClaim, nameClaimResource, type Partition as PartitionObject, partitionResource } from './kinds.ts'
+export { clusterKindClasses, systemNamespaces } from './kind-classes.ts'
+export {
+  claimName,
+  gatewayKinds,
+  type NameClaim,
+  nameClaimResource,
+  type Partition as PartitionObject,
+  partitionResource,
+} from './kinds.ts'
 export { Partition, type PartitionOptions } from './partition.ts'
 export { RoutingState } from './routing-state.ts'
 export { SeenVersion } from './seen-version.ts'
-export type { GatewayUser } from './user-headers.ts'
+export { type GatewayUser, gatewayUser, userHeaders } from './user-headers.ts'

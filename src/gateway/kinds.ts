@@ -17,8 +17,13 @@ export const partitionResource = defineResource({
         maximum: 63,
         description: 'Part of every resource version that the server assigns (oarlock serve --partition-number): no two may have the same.',
       }),
-      server: Type.String({ pattern: '^https://', description: 'Address of the server, for gateways.' }),
-      caCertificate: Type.Optional(Type.String({ description: 'PEM of the authority of its certificate. Default: that of the gateway.' })),
+      server: Type.Optional(
+        Type.String({
+          pattern: '^https://',
+          description: 'Address of the server, for gateways: the server itself sets it at its start. Unset: it has never been started.',
+        }),
+      ),
+      caCertificate: Type.Optional(Type.String({ description: 'PEM of the authority of its certificate. Default: that of home.' })),
       roles: Type.Array(Type.Enum([...roles]), {
         description:
           'Tenants: has namespaces of Tenants. Resources: has Workers, Nodes and PersistentVolumes. Without any, only home is one.',

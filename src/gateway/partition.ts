@@ -35,19 +35,13 @@ const preferredConnections = 4
 /** The connections to one API server behind the gateway. Every request carries its user, and the highest resource version seen. */
 export class Partition {
   readonly name: string
-  readonly #transport: HttpTransport
+  #transport: HttpTransport
   readonly #certificate: { readonly cert: string; readonly key: string }
   readonly #seen: SeenVersion
 
   constructor({ name, server, caCertificate, certificate, key }: PartitionOptions, seen: SeenVersion) {
     this.name = name
-    this.#transport = new HttpTransport(
-      {
-        ...{ server, defaultNamespace: 'default', credentials: { kind: 'none' }, ca: { kind: 'text', text: caCertificate } },
-        ...{ insecureSkipTlsVerify: false, source: `partition ${name}` },
-      },
-      preferredConnections,
-    )
+    this.#transport = transportTo(name, { server, caCertificate })
     this.#certificate = { cert: certificate, key }
     this.#seen = seen
   }
@@ -126,6 +120,13 @@ export class Partition {
     throw this.#unavailable(new Error(message ?? `status ${response.status}`))
   }
 
+  /** The server has another address now. Requests in progress fail, and watches continue there. */
+  async move(to: Pick<PartitionOptions, 'server' | 'caCertificate'>): Promise<void> {
+    const before = this.#transport
+    this.#transport = transportTo(this.name, to)
+    await before.close()
+  }
+
   async close(): Promise<void> {
     await this.#transport.close()
   }
@@ -144,4 +145,14 @@ function readJson(text: string): object {
   } catch {
     return {}
   }
+}
+
+function transportTo(name: string, { server, caCertificate }: Pick<PartitionOptions, 'server' | 'caCertificate'>): HttpTransport {
+  return new HttpTransport(
+    {
+      ...{ server, defaultNamespace: 'default', credentials: { kind: 'none' }, ca: { kind: 'text', text: caCertificate } },
+      ...{ insecureSkipTlsVerify: false, source: `partition ${name}` },
+    },
+    preferredConnections,
+  )
 }

@@ -57,6 +57,11 @@ export class RoutingState implements GatewayMap {
     return this.#tenants.get(tenant)
   }
 
+  /** Names of the Tenants that have a partition. */
+  tenants(): string[] {
+    return [...this.#tenants.keys()]
+  }
+
   partitionOfPool(pool: string): string | undefined {
     return this.#pools.get(pool)
   }

@@ -8,7 +8,7 @@ import { MergedWatch } from './merged-watch.ts'
 import type { RightsCheck } from './rights-check.ts'
 import type { SharedClient, SharedWatch } from './shared-watch.ts'
 import type { SharedWatches } from './shared-watches.ts'
-import type { GatewayUser } from './user-headers.ts'
+import { type GatewayUser, gatewayUser } from './user-headers.ts'
 import type { WatchPlan } from './watch-plan.ts'
 import { WatchResponse } from './watch-response.ts'
 import { readWatchSelection, UnknownField } from './watch-selection.ts'
@@ -128,9 +128,6 @@ async function openShared({ plan, shared, signal }: ServeWatchOptions, from: num
   await Promise.all(plan.parts.map(({ connection }) => connection.progress(gatewayUser, from, [], signal)))
   return await shared.open(plan, from)
 }
-
-/** As whom the gateway asks for itself. Partitions trust its certificate to name any user, so that this gives it no right that it had not. */
-export const gatewayUser: GatewayUser = { name: 'system:oarlock:gateway', groups: ['system:masters'] }
 
 /** Returns undefined if the client has missed too much. */
 function join(client: WatchResponse, watch: SharedWatch, catchUp: CatchUp, options: ServeWatchOptions): Close | undefined {

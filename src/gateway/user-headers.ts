@@ -8,6 +8,9 @@ export type GatewayUser = {
   readonly extra?: Readonly<Record<string, readonly string[]>> | undefined
 }
 
+/** Whom the gateway is itself: it reads the map, and asks partitions about users. Who has its certificate can be any user anyway. */
+export const gatewayUser: GatewayUser = { name: 'system:oarlock:gateway', groups: ['system:masters', 'system:authenticated'] }
+
 const printable = /^[\x20-\x7e]*$/
 
 /**

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { apiGroup, labels, runResource, stackResource } from '../../api/index.ts'
 import { type Client, createClient } from '../../kubernetes/client/index.ts'
 import type { Log } from '../../kubernetes/controller/index.ts'
-import { type ApiServer, type AuditOptions, startServer } from '../../kubernetes/server/index.ts'
+import { type ApiServer, type AuditOptions, type ServerOptions, startServer } from '../../kubernetes/server/index.ts'
 import { type Address, formatAddress } from '../address.ts'
 import { runAdmission, runDeletion } from '../run-fields.ts'
 import { stackAdmission, stackDeletion } from '../stack-rights.ts'
@@ -31,7 +31,7 @@ export type ApiServerRoleOptions = {
   /** Default: no audit log. */
   audit?: AuditOptions | undefined
   log?: Log | undefined
-}
+} & Pick<ServerOptions, 'partition' | 'frontProxy' | 'reviewToken'>
 
 /** The API server with the rules for workers, as a role of a process. */
 export type ApiServerRole = {
@@ -49,7 +49,15 @@ const runsTable = `${runResource.plural}.${apiGroup}`
 const stacksTable = `${stackResource.plural}.${apiGroup}`
 
 /** @throws {AppStartError} if the data directory or the address cannot be used. */
-export async function startApiServer({ dataDir, listen, names, mounts = [], audit, log }: ApiServerRoleOptions): Promise<ApiServerRole> {
+export async function startApiServer({
+  dataDir,
+  listen,
+  names,
+  mounts = [],
+  audit,
+  log,
+  ...partition
+}: ApiServerRoleOptions): Promise<ApiServerRole> {
   const table = new MountTable(mounts)
   let server: ApiServer | undefined
   let cachedRunsOf: RunsOfWorker = () => []
@@ -65,6 +73,7 @@ export async function startApiServer({ dataDir, listen, names, mounts = [], audi
       log,
       audit,
       tlsNames: names,
+      ...{ partition: partition.partition, frontProxy: partition.frontProxy, reviewToken: partition.reviewToken },
       authorize: makeAuthorizer(facts),
       admissionPlugins: new Map([
         ...workerAdmission(facts),

@@ -1,20 +1,46 @@
-import { DataInUseError, parseAddress, roles } from '../../app/index.ts'
+import { resolve } from 'node:path'
+import { DataInUseError, parseAddress, partitionIdentity, partitions, roles } from '../../app/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
-import type { ApiServer } from '../../kubernetes/server/index.ts'
 import { dataDirectory } from '../access.ts'
+import { usageError } from '../cli-error.ts'
 import { note, outPaint, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { endLeanStart } from '../lean-start.ts'
 import { type OpenedLog, openLog } from '../open-log.ts'
 import { type AuditFlags, auditOptions } from '../options.ts'
+import { reportReadiness } from '../report-readiness.ts'
 import { onShutdownSignal } from '../shutdown-signals.ts'
 import { startError } from '../start-error.ts'
 import { packageVersion } from '../version.ts'
 
-export type ServeOptions = { data?: string; listen: string; tlsSan: string[]; grace: string; log?: string; logLevel: string } & AuditFlags
+export type ServeOptions = {
+  data?: string
+  listen: string
+  tlsSan: string[]
+  grace: string
+  log?: string
+  logLevel: string
+  /** True: with the default name. */
+  home?: string | true
+  partition?: string
+  advertiseUrl?: string
+} & AuditFlags
+
+type Started = {
+  readonly server: { readonly url: string; readonly kubeconfigPath: string; stats(): { readonly objects: number } }
+  /** Undefined: it is no partition. */
+  readonly partition: string | undefined
+  notReady(): readonly string[]
+  stop(options: { graceMs: number }): Promise<void>
+}
 
 /** `oarlock serve`: runs only the API server, with the rules for Oarlock's workers, until a signal ends it. Returns the exit code. */
 export async function serve(options: ServeOptions): Promise<number> {
+  const isPartition = options.home !== undefined || options.partition !== undefined
+  if (options.home !== undefined && options.partition !== undefined)
+    throw usageError('--home and --partition cannot be given together', 'the home partition needs no configuration')
+  if (options.advertiseUrl !== undefined && !isPartition)
+    throw usageError('--advertise-url is only for partitions', 'give it with --home or --partition')
   const stopRequested = Promise.withResolvers<void>()
   const removeSignalHandlers = onShutdownSignal(count => {
     // Acknowledged writes are on disk, so a forced exit loses nothing.
@@ -25,7 +51,7 @@ export async function serve(options: ServeOptions): Promise<number> {
   try {
     const dataDir = dataDirectory(options.data)
     const log = openLog(options, dataDir, { held: true })
-    const server = await start(options, dataDir, log)
+    const { server, partition, notReady, stop } = await start(options, dataDir, log)
     log.begin()
     endLeanStart()
     const paint = outPaint()
@@ -34,8 +60,11 @@ export async function serve(options: ServeOptions): Promise<number> {
     print(row('API', server.url))
     print(row('kubeconfig', server.kubeconfigPath))
     print(row('data', dataDir))
+    if (partition !== undefined) print(row('partition', partition))
+    const stopReporting = partition === undefined ? () => {} : reportReadiness({ notReady, ready: () => 'what home has is copied' }, print)
     await stopRequested.promise
-    await server.close({ graceMs: parseDuration(options.grace) })
+    stopReporting()
+    await stop({ graceMs: parseDuration(options.grace) })
     log.close()
     print('stopped')
     return exitCodes.done
@@ -44,18 +73,24 @@ export async function serve(options: ServeOptions): Promise<number> {
   }
 }
 
-async function start(options: ServeOptions, dataDir: string, log: OpenedLog): Promise<ApiServer> {
+async function start(options: ServeOptions, dataDir: string, log: OpenedLog): Promise<Started> {
   try {
-    const { startApiServer } = await roles.apiServer()
-    const { listen, tlsSan: names } = options
-    const { server } = await startApiServer({
-      dataDir,
-      listen: parseAddress(listen),
-      names,
-      audit: auditOptions(options, dataDir),
-      log: log.logger,
-    })
-    return server
+    const { listen, tlsSan: names, advertiseUrl, home, partition } = options
+    const server = { dataDir, listen: parseAddress(listen), names, audit: auditOptions(options, dataDir), log: log.logger }
+    if (home === undefined && partition === undefined) {
+      const { requireNoPartition } = await partitionIdentity()
+      requireNoPartition(dataDir)
+      const { startApiServer } = await roles.apiServer()
+      const started = await startApiServer(server)
+      return { server: started.server, partition: undefined, notReady: () => [], stop: stopOptions => started.server.close(stopOptions) }
+    }
+    const [{ readConfiguration }, { startHome, startPartition }] = await Promise.all([partitions(), roles.partition()])
+    const started =
+      partition === undefined
+        ? await startHome({ ...server, advertiseUrl, name: home === true || home === undefined ? 'home' : home })
+        : await startPartition({ ...server, advertiseUrl, configuration: readConfiguration(resolve(partition), 'PartitionConfiguration') })
+    const { name, number } = started.identity
+    return { ...started, partition: `${name}, number ${number}`, stop: stopOptions => started.stop(stopOptions) }
   } catch (error) {
     if (!(error instanceof DataInUseError)) log.begin()
     throw startError(error, 'serve')

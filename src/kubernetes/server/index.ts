@@ -33,11 +33,19 @@ export {
   adminsGroup,
   type DeletionPlugin,
   type FrontProxyOptions,
+  frontProxyAuthority,
   issueClientCertificate,
+  issueFrontProxyCertificate,
   issueKubeletCertificates,
+  issueServingCertificate,
   type KubeletCertificates,
+  type ReviewToken,
   readCertificates as readServingCertificates,
+  readFrontProxyCa,
+  readSharedTrust,
+  type SharedTrust,
   type User,
+  writeSharedTrust,
 } from './auth/index.ts'
 export { Fairness, type FairnessLimits } from './fairness/index.ts'
 export type { LocalConnection, Mount } from './http/index.ts'

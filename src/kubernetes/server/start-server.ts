@@ -17,6 +17,8 @@ import {
   nodeRestriction,
   openIdDocument,
   Rbac,
+  ReviewedTokens,
+  type ReviewToken,
   readCertificates,
   readKubeletClient,
   ServiceAccountTokens,
@@ -66,6 +68,8 @@ export type ServerOptions = {
   partition?: number
   /** Proxies that authenticate users and name them in headers, such as the gateway. Default: none. */
   frontProxy?: FrontProxyOptions | undefined
+  /** Asks another server about a bearer token that this one does not know. Default: such a token is invalid. */
+  reviewToken?: ReviewToken | undefined
   /** Default: silent. */
   log?: Log
   /** Additional routes on the TLS listener. */
@@ -170,7 +174,8 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       store,
       withWriteErrors(dataDir, () => new SigningKey(pkiDir)),
     )
-    const tokens = withWriteErrors(dataDir, () => new Tokens(pkiDir, serviceAccounts, store.table('secrets')))
+    const reviewedTokens = options.reviewToken && new ReviewedTokens(options.reviewToken, () => store.nowMs)
+    const tokens = withWriteErrors(dataDir, () => new Tokens(pkiDir, serviceAccounts, store.table('secrets'), reviewedTokens))
     const names = [...kubernetesServiceNames, ...(options.tlsNames ?? [])]
     const certificates = await withFileErrors(dataDir, () => readCertificates(pkiDir, host, store.nowMs, names))
     lifecycle = new Lifecycle(store, registry, {
@@ -240,9 +245,10 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       services,
       discovery: new Discovery(registry),
       tokens,
+      reviewedTokens,
       frontProxy,
       authorize: authorization.authorize,
-      reviews: new Reviews({ store, authorization, tokens, serviceAccounts }),
+      reviews: new Reviews({ store, authorization, tokens, reviewedTokens, serviceAccounts }),
       kubelets: new KubeletProxy({ store, credentials: () => readKubeletClient(pkiDir, store.nowMs), streams: new StreamLimiter() }),
       admissionPlugins: inOrder(rbacAdmissionPlugins(rbac, authorization), nodes.admission, options.admissionPlugins),
       deletionPlugins: inOrder(nodes.deletion, options.deletionPlugins),

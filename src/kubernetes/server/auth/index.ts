@@ -12,7 +12,17 @@ export { issueKubeletCertificates, type KubeletCertificates, readKubeletClient }
 export { NodeAuthorizer, nodeRestriction } from './node/index.ts'
 export { type OpenIdDocument, openIdDocument } from './openid.ts'
 export * from './rbac/index.ts'
+export { ReviewedTokens, type ReviewToken } from './reviewed-tokens.ts'
 export { type Reference, type ReviewedToken, type ServiceAccountGrant, ServiceAccountTokens } from './service-account-tokens.ts'
+export {
+  frontProxyAuthority,
+  issueFrontProxyCertificate,
+  issueServingCertificate,
+  readFrontProxyCa,
+  readSharedTrust,
+  type SharedTrust,
+  writeSharedTrust,
+} from './shared-trust.ts'
 export { SigningKey } from './signing-key.ts'
 export { type IssueTokenOptions, Tokens } from './tokens.ts'
 export {

@@ -1,6 +1,7 @@
 import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { join } from 'node:path'
 import { readOrCreate, type Table } from '../storage/index.ts'
+import type { ReviewedTokens } from './reviewed-tokens.ts'
 import type { ReviewedToken, ServiceAccountTokens } from './service-account-tokens.ts'
 import { decode, encode } from './signing-key.ts'
 import { adminsGroup, authenticatedUser, type User } from './user.ts'
@@ -33,10 +34,18 @@ export class Tokens {
   readonly #key: Buffer
   readonly #serviceAccounts: ServiceAccountTokens
   readonly #secrets: Pick<Table, 'get'>
+  readonly #reviewed: Pick<ReviewedTokens, 'find'> | undefined
   // By digest, not by token: the time of a lookup must not depend on the token.
   readonly #cache = new Map<string, VerifiedToken>()
 
-  constructor(pkiDir: string, serviceAccounts: ServiceAccountTokens, secrets: Pick<Table, 'get'>) {
+  /** @param reviewed the tokens that only another server knows. */
+  constructor(
+    pkiDir: string,
+    serviceAccounts: ServiceAccountTokens,
+    secrets: Pick<Table, 'get'>,
+    reviewed?: Pick<ReviewedTokens, 'find'> | undefined,
+  ) {
+    this.#reviewed = reviewed
     this.#serviceAccounts = serviceAccounts
     this.#secrets = secrets
     this.adminToken = readOrCreate(join(pkiDir, 'admin-token'), () => randomBytes(32).toString('base64url')).trim()
@@ -67,7 +76,7 @@ export class Tokens {
       return undefined
     }
     const read = this.#read(token) ?? this.#serviceAccounts.read(token, this.#serviceAccounts.audiences, nowMs)
-    if (!read || typeof read === 'string' || read.expiresMs <= nowMs) return undefined
+    if (!read || typeof read === 'string' || read.expiresMs <= nowMs) return this.#reviewed?.find(token)
     if (this.#cache.size >= maxCached) this.#cache.clear()
     this.#cache.set(memory, read)
     return read
@@ -79,10 +88,10 @@ export class Tokens {
    */
   review(token: string, audiences: readonly string[], nowMs: number): ReviewedToken | string {
     const read = token.length <= maxTokenLength ? this.#serviceAccounts.read(token, audiences, nowMs) : undefined
-    if (read !== undefined) return read
+    if (read !== undefined && typeof read !== 'string') return read
     const known = this.verify(token, nowMs)
     const own = audiences.filter(audience => this.#serviceAccounts.audiences.includes(audience))
-    return known && own.length > 0 ? { ...known, audiences: own } : 'invalid bearer token'
+    return known && own.length > 0 ? { ...known, audiences: own } : (read ?? 'invalid bearer token')
   }
 
   #read(token: string): VerifiedToken | undefined {

@@ -1,7 +1,16 @@
 import type { ResourceRoute } from '../../object/route.ts'
 import type { ConnectionLimiter } from '../../util/index.ts'
 import type { Auditor } from '../audit/index.ts'
-import type { AdmissionPlugin, Authorizer, DeletionPlugin, FrontProxy, OpenIdDocument, Tokens, User } from '../auth/index.ts'
+import type {
+  AdmissionPlugin,
+  Authorizer,
+  DeletionPlugin,
+  FrontProxy,
+  OpenIdDocument,
+  ReviewedTokens,
+  Tokens,
+  User,
+} from '../auth/index.ts'
 import type { Discovery } from '../discovery/index.ts'
 import type { Fairness } from '../fairness/index.ts'
 import type { KubeletProxy } from '../kubelet/index.ts'
@@ -15,6 +24,7 @@ export type HandlerOptions = {
   services: Services
   discovery: Discovery
   tokens: Tokens
+  reviewedTokens: Pick<ReviewedTokens, 'review'> | undefined
   frontProxy: FrontProxy | undefined
   authorize: Authorizer
   reviews: Reviews

@@ -32,11 +32,20 @@ export function makeHandler(options: HandlerOptions): Handler {
 }
 
 function dispatch(options: HandlerOptions, request: HttpRequest, response: Reply): Promise<void> | undefined {
-  if (!options.frontProxy?.isProxy(request.socket as TLSSocket, options.services.store.nowMs))
-    return serve(options, request, response, false)
+  if (!options.frontProxy?.isProxy(request.socket as TLSSocket, options.services.store.nowMs)) {
+    const token = unknownToken(options, request)
+    if (token === undefined) return serve(options, request, response, false)
+    return options.reviewedTokens?.review(token, request.socket.remoteAddress).then(() => serve(options, request, response, false))
+  }
   response.reachedVersion = () => options.services.store.revision
   const raised = raiseToSeen(options.services, request)
   return raised ? raised.then(() => serve(options, request, response, true)) : serve(options, request, response, true)
+}
+
+/** The bearer token of a request, if only another server may know it. */
+function unknownToken(options: HandlerOptions, request: HttpRequest): string | undefined {
+  if (!options.reviewedTokens || authenticate(request, options, options.services.store.nowMs) !== 'wrong') return undefined
+  return /^bearer +(.+)$/i.exec(request.headers.authorization ?? '')?.[1]?.trim()
 }
 
 function serve(options: HandlerOptions, request: HttpRequest, response: Reply, isProxied: boolean): Promise<void> | undefined {

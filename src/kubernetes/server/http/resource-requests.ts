@@ -59,7 +59,7 @@ async function serve(options: HandlerOptions, flow: Flow, resourceRequest: Resou
   const startMs = performance.now()
   let done: Promise<void> | undefined
   try {
-    if (target.kind.isVirtual) reviews.review(call)
+    if (target.kind.isVirtual) done = reviews.review(call) ?? undefined
     else if (resourceRequest.route.subresource === 'token') reviews.createToken(call)
     else done = perform(services, call)
   } finally {

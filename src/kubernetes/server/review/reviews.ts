@@ -1,15 +1,22 @@
 import { rfc3339 } from '../../object/index.ts'
-import type { Authorization, ServiceAccountTokens, Tokens } from '../auth/index.ts'
+import type { Authorization, ReviewedTokens, ServiceAccountTokens, Tokens } from '../auth/index.ts'
 import { type Kind, tokenRequestKind } from '../registry/index.ts'
 import { admit, type Call, type Decoded, decodeBody, methodNotAllowed, readWriteOptions, sendObject, withKind } from '../rest/index.ts'
 import type { Store } from '../storage/index.ts'
 import { reviewAccess, reviewRules } from './access-review.ts'
 import { checkReviewSize } from './check-review-size.ts'
-import { userInfo } from './review-fields.ts'
+import { objectIn, textIn, userInfo } from './review-fields.ts'
 import { requestToken } from './token-request.ts'
 import { reviewToken } from './token-review.ts'
 
-export type ReviewServices = { store: Store; authorization: Authorization; tokens: Tokens; serviceAccounts: ServiceAccountTokens }
+export type ReviewServices = {
+  store: Store
+  authorization: Authorization
+  tokens: Tokens
+  /** Tokens that only another server knows. */
+  reviewedTokens?: Pick<ReviewedTokens, 'review'> | undefined
+  serviceAccounts: ServiceAccountTokens
+}
 
 /** Evaluates the objects of virtual kinds. */
 export class Reviews {
@@ -20,8 +27,21 @@ export class Reviews {
   }
 
   /** @throws {StatusError} BadRequest or Invalid. */
-  review(call: Call): void {
+  review(call: Call): void | Promise<void> {
+    const { reviewedTokens } = this.#services
+    if (call.target.kind.kind === 'TokenReview' && reviewedTokens) return this.#reviewToken(call, reviewedTokens)
     respond(call, call.target.kind, decoded => this.#evaluate(call, decoded))
+  }
+
+  /** The token of a user that only another server knows is asked for there first. */
+  async #reviewToken(call: Call, reviewedTokens: Pick<ReviewedTokens, 'review'>): Promise<void> {
+    const { tokens, serviceAccounts, store } = this.#services
+    const { kind } = call.target
+    const { object } = decodeBody(withKind(call, kind), readWriteOptions('CreateOptions', call.input.query, call.input.userAgent, 0))
+    const token = textIn(objectIn(object.spec).token)
+    const isKnown = !token || typeof tokens.review(token, serviceAccounts.audiences, store.nowMs) !== 'string'
+    if (!isKnown) await reviewedTokens.review(token, undefined)
+    respond(call, kind, decoded => this.#evaluate(call, decoded))
   }
 
   /** Handles the subresource `token` of a ServiceAccount. */

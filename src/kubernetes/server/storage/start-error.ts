@@ -11,6 +11,8 @@ export type ServerStartErrorCode =
   /** Objects are encrypted with a key that is not in `keys/encryption-config.json`. */
   | 'EncryptionKeyMissing'
   | 'DataDirectoryUnwritable'
+  /** The directory has other keys than those that its server must have in common with others. */
+  | 'KeysDiffer'
   /** The audit policy cannot be used, or the audit log cannot be written. */
   | 'AuditInvalid'
 

@@ -1,0 +1,63 @@
+import type { IncomingMessage } from 'node:http'
+import type { TLSSocket } from 'node:tls'
+import { type GatewayUser, systemNamespaces } from '../../gateway/index.ts'
+import { StatusError } from '../../kubernetes/object/index.ts'
+import type { TokenAuthenticator } from '../delegated-auth/authenticate-by-token-review.ts'
+
+export type GatewayAuthenticatorOptions = {
+  readonly home: string
+  /** The partition of a namespace; undefined if none has it. */
+  partitionOf(namespace: string): string | undefined
+  /** Reviews tokens at a partition; undefined if it is not known. */
+  reviewAt(partition: string): TokenAuthenticator | undefined
+}
+
+const authenticatedGroup = 'system:authenticated'
+
+/**
+ * Authenticates a request by the client certificate of its connection, which TLS has verified with the authority that all partitions share, or by
+ * its bearer token. The token of a ServiceAccount is reviewed by the partition that has the account, any other by home.
+ * @returns undefined without a valid credential.
+ * @throws {StatusError} ServiceUnavailable if that partition does not answer.
+ */
+export async function authenticate(request: IncomingMessage, options: GatewayAuthenticatorOptions): Promise<GatewayUser | undefined> {
+  const { authorization } = request.headers
+  if (authorization === undefined) return certificateUser(request.socket as TLSSocket)
+  const token = /^bearer +(\S+)$/i.exec(authorization)?.[1]
+  if (token === undefined) return undefined
+  const namespace = accountNamespace(token)
+  const owner = namespace === undefined || systemNamespaces.includes(namespace) ? options.home : options.partitionOf(namespace)
+  const review = owner === undefined ? undefined : options.reviewAt(owner)
+  if (!review) return undefined
+  try {
+    return await review(token, request.socket.remoteAddress)
+  } catch (cause) {
+    if (cause instanceof StatusError && cause.code === 429) throw cause
+    const message = `partition ${JSON.stringify(owner)} does not review the token: ${(cause as Error).message}`
+    throw new StatusError('ServiceUnavailable', message, { cause, details: { retryAfterSeconds: 1 } })
+  }
+}
+
+/** The user that a certificate names: CN, with its groups O. */
+function certificateUser(socket: TLSSocket): GatewayUser | undefined {
+  if (!socket.authorized) return undefined
+  const { subject, valid_to: validTo } = socket.getPeerCertificate()
+  const [name] = listOf(subject?.CN)
+  if (!name || !(Date.parse(validTo) > Date.now())) return undefined
+  return { name, groups: [...new Set([...listOf(subject?.O), authenticatedGroup])] }
+}
+
+/** Repeated attributes are an array, although the types declare a string. */
+const listOf = (value: string | string[] | undefined): string[] => (value === undefined ? [] : Array.isArray(value) ? value : [value])
+
+/** The namespace that the token of a ServiceAccount claims: which partition is asked follows from it, and nothing else. */
+function accountNamespace(token: string): string | undefined {
+  const parts = token.split('.')
+  if (parts.length !== 3) return undefined
+  try {
+    const { sub } = JSON.parse(Buffer.from(parts[1] ?? '', 'base64url').toString()) as { sub?: unknown }
+    return typeof sub === 'string' ? /^system:serviceaccount:([^:]+):/.exec(sub)?.[1] : undefined
+  } catch {
+    return undefined
+  }
+}

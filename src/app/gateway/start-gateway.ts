@@ -1,0 +1,124 @@
+/**
+ * @module app/gateway: the gateway as a role. Start reading here.
+ * In: a configuration that home has issued, an address. Out: one Kubernetes API for all partitions.
+ * Out of scope: where a request belongs, and how lists and watches are merged (`gateway/`).
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Gateway, type GatewayUser, gatewayUser, Partition, type PartitionObject, RoutingState, SeenVersion } from '../../gateway/index.ts'
+import { type Client, createClient } from '../../kubernetes/client/index.ts'
+import type { Log } from '../../kubernetes/controller/index.ts'
+import { type Address, urlOf } from '../address.ts'
+import { AccessReviewer } from '../delegated-auth/access-reviewer.ts'
+import { authenticateByTokenReview, type TokenAuthenticator } from '../delegated-auth/authenticate-by-token-review.ts'
+import { makeRegistry } from '../endpoints/metrics.ts'
+import { createMetricsHandler } from '../endpoints/metrics-endpoint.ts'
+import type { GatewayConfiguration } from '../partition/configuration.ts'
+import type { RoleProcess } from '../role-process.ts'
+import { authenticate } from './authenticate.ts'
+import { ClientOfUser } from './client-of-user.ts'
+import { startGatewayListener } from './gateway-listener.ts'
+import { usableTenants } from './usable-tenants.ts'
+
+export type GatewayProcessOptions = {
+  readonly configuration: GatewayConfiguration
+  readonly listen: Address
+  readonly log: Log
+}
+
+/** A partition with what the gateway asks of it for itself. */
+type Connection = { readonly partition: Partition; readonly client: Client; readonly review: TokenAuthenticator; readonly address: string }
+
+/** @throws {AppStartError} if the address cannot be used. */
+export async function startGateway({ configuration, listen, log }: GatewayProcessOptions): Promise<RoleProcess> {
+  const { home, frontProxy, serving, pageTokenKey } = configuration
+  const seen = new SeenVersion()
+  const registry = makeRegistry()
+  const clientOf = async (server: string, caCertificate: string) => {
+    const { certificate: clientCertificate, key: clientKey } = frontProxy
+    const cluster = { server, caCertificate, clientCertificate, clientKey }
+    return new ClientOfUser(await createClient({ cluster, userAgent: 'oarlock-gateway' }), gatewayUser)
+  }
+  const homeClient = await clientOf(home.server, home.caCertificate)
+  const access = new AccessReviewer(homeClient)
+  const connections = new Map<string, Connection>()
+  let connecting: Promise<void> = Promise.resolve()
+  const onPartitions = (partitions: readonly PartitionObject[]) => {
+    connecting = connecting
+      .then(() => connectTo(partitions))
+      .catch(error => log.error({ err: error }, 'the partitions cannot be connected to'))
+  }
+  /** Connections to an address that has changed are closed: watches continue on new ones. */
+  const connectTo = async (partitions: readonly PartitionObject[]) => {
+    const names = new Set<string>()
+    for (const { metadata, spec } of partitions) {
+      const { name } = metadata
+      const { server = name === home.name ? home.server : undefined, caCertificate = home.caCertificate } = spec
+      if (server === undefined) continue
+      names.add(name)
+      const address = `${server}\n${caCertificate}`
+      const known = connections.get(name)
+      if (known?.address === address) continue
+      const { certificate, key } = frontProxy
+      const partition = known?.partition ?? new Partition({ name, server, caCertificate, certificate, key }, seen)
+      const client = await clientOf(server, caCertificate)
+      connections.set(name, { partition, client, review: authenticateByTokenReview(client), address })
+      if (!known) continue
+      await Promise.all([partition.move({ server, caCertificate }), known.client.close()])
+    }
+    for (const [name, { partition, client }] of connections) {
+      if (names.has(name)) continue
+      connections.delete(name)
+      await Promise.all([partition.close(), client.close()])
+    }
+  }
+  const state = new RoutingState(home.name, homeClient, {
+    onPartitions,
+    log: (message, error) => log.warn({ err: error }, message),
+  })
+  let isMapRead = false
+  const reading = state.start().then(async () => {
+    await connecting
+    isMapRead = true
+    log.info({ partitions: [...state.partitions.keys()] }, 'the routing map is read')
+  })
+  const authenticateRequest = (request: IncomingMessage): Promise<GatewayUser | undefined> =>
+    authenticate(request, {
+      home: home.name,
+      partitionOf: namespace => state.partitionOf('namespaces', namespace),
+      reviewAt: name => connections.get(name)?.review,
+    })
+  const gateway = new Gateway({
+    authenticate: authenticateRequest,
+    map: () => state,
+    connectionOf: name => connections.get(name)?.partition,
+    scopeOf: async () => undefined,
+    tenantsOf: user => usableTenants(user, state.tenants(), access),
+    claim: (table, name, owner) => state.claim(table, name, owner),
+    refreshMap: () => state.refresh(),
+    tokenKey: Buffer.from(pageTokenKey),
+    log: (message, error) => log.error({ err: error }, message),
+  })
+  const notReady = () => (isMapRead ? [] : [`the routing map is not read from home ${home.server} yet`])
+  const metrics = createMetricsHandler(homeClient, registry)
+  const listener = await startGatewayListener({
+    ...{ listen, serving, clientCa: home.caCertificate, notReady },
+    onError: error => log.error({ err: error }, 'a connection failed'),
+    upgrade: (_request, socket) => socket.destroy(),
+    async serve(request: IncomingMessage, response: ServerResponse) {
+      if ((request.url ?? '').split('?', 1)[0] !== '/metrics') return await gateway.serve(request, response)
+      await metrics(request, response, { user: await authenticateRequest(request) })
+    },
+  })
+  return {
+    url: urlOf('https', listener.address),
+    notReady,
+    async stop() {
+      gateway.close()
+      await listener.close()
+      state.close()
+      await reading.catch(() => {})
+      await Promise.all([...connections.values()].flatMap(({ partition, client }) => [partition.close(), client.close()]))
+      await homeClient.close()
+    },
+  }
+}

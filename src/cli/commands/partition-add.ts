@@ -1,0 +1,25 @@
+import { resolve } from 'node:path'
+import { partitions } from '../../app/index.ts'
+import { parseDuration } from '../../kubernetes/object/index.ts'
+import { writeSecretFile } from '../../kubernetes/server/index.ts'
+import { dataDirectory } from '../access.ts'
+import { print } from '../console.ts'
+import { dataError } from '../data-error.ts'
+import { startError } from '../start-error.ts'
+import type { PartitionRole } from './partition-roles.ts'
+
+export type AddPartitionOptions = { data?: string; roles?: PartitionRole[]; to?: string; ttl: string }
+
+/** `oarlock partition add`: creates a Partition, or changes its roles, and writes what its server needs to start. */
+export async function addPartition(name: string, { data, roles, to = `${name}.partition.json`, ttl }: AddPartitionOptions): Promise<void> {
+  const { formatConfiguration, issuePartitionConfiguration } = await partitions()
+  const file = resolve(to)
+  try {
+    const configuration = await issuePartitionConfiguration(dataDirectory(data), { name, roles, ttlMs: parseDuration(ttl) }, Date.now())
+    writeSecretFile(file, formatConfiguration(configuration))
+    print(`partition ${name} has number ${configuration.number}; start its server with the keys in this file, on its machine:`)
+    print(`  oarlock serve --partition ${file} --data <directory>`)
+  } catch (error) {
+    throw startError(dataError(error), 'partition add')
+  }
+}
