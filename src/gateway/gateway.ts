@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
+import type { Registry } from 'prom-client'
 import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
 import { badRequest, StatusError } from '../kubernetes/object/index.ts'
 import { type ResourceRoute, readRoute } from '../kubernetes/object/route.ts'
+import { ClientWatches, type ClientWatchesOptions, classOf } from './client-watches.ts'
 import {
   decideOwner,
   decideRoute,
@@ -13,15 +15,13 @@ import {
   type RouteTarget,
   type RoutingMap,
 } from './decide-route.ts'
+import { GatewayMetrics, type RequestTrack } from './gateway-metrics.ts'
 import { kindClassOf, systemNamespaces, tableOf } from './kind-classes.ts'
-import { type MergedListOptions, readMergedList } from './merged-list.ts'
+import { readMergedList } from './merged-list.ts'
 import type { Partition } from './partition.ts'
 import { type NewObject, readNewObject } from './read-object.ts'
-import { RightsCheck } from './rights-check.ts'
-import { serveWatch } from './serve-watch.ts'
-import { SharedWatches, type SharedWatchesOptions } from './shared-watches.ts'
-import { type GatewayUser, gatewayUser } from './user-headers.ts'
-import { planWatch } from './watch-plan.ts'
+import { type RequestLimitOptions, RequestLimits } from './request-limits.ts'
+import type { GatewayUser } from './user-headers.ts'
 
 /** A routing map, with what new objects need. */
 export type GatewayMap = RoutingMap & {
@@ -50,16 +50,16 @@ export type GatewayOptions = {
   /** Of events that wait for one partition, for each watch. Default 16 MiB. */
   readonly maxWatchBufferBytes?: number | undefined
   /** Limits of the watches that clients share. */
-  readonly sharedWatches?: Pick<SharedWatchesOptions, 'ring' | 'maxWatches' | 'checkEveryMs' | 'lingerMs'> | undefined
+  readonly sharedWatches?: ClientWatchesOptions['shared']
+  /** How much one Tenant or user may use at a time. Default: see {@link RequestLimitOptions}. */
+  readonly limits?: Partial<RequestLimitOptions> | undefined
+  /** Where the metrics of the gateway are registered. Default: nowhere. */
+  readonly registry?: Registry | undefined
   readonly log: (message: string, error?: unknown) => void
 }
 
 const misdirected = 421
 const maxBodyBytes = 3 * 1024 * 1024
-const defaultWatchBufferBytes = 16 * 1024 * 1024
-/** Of all watches that clients do not read, and of one however many there are. */
-const maxAllUnsentBytes = 256 * 1024 * 1024
-const minUnsentBytes = 64 * 1024
 /** Headers of one connection, which are not passed on, and those by which a client could name another user or be asked in a form that cannot be merged. */
 const notForwarded =
   /^(host|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|content-length|authorization|x-remote-.*|x-oarlock-.*|expect)$/
@@ -68,31 +68,45 @@ const notForwarded =
 export class Gateway {
   readonly #options: GatewayOptions
   readonly #tokenKey: Uint8Array
-  readonly #shared: SharedWatches
-  readonly #rights = new RightsCheck(gatewayUser)
-  #openWatches = 0
+  readonly #watches: ClientWatches
+  readonly #limits: RequestLimits
+  readonly #metrics: GatewayMetrics | undefined
 
   constructor(options: GatewayOptions) {
+    const { tokenKey = randomBytes(32), maxWatchBufferBytes: maxBufferedBytes, sharedWatches: shared, log } = options
     this.#options = options
-    this.#tokenKey = options.tokenKey ?? randomBytes(32)
-    const { maxWatchBufferBytes: maxBufferedBytes = defaultWatchBufferBytes, log } = options
-    this.#shared = new SharedWatches({ ...options.sharedWatches, user: gatewayUser, maxBufferedBytes, log })
+    this.#tokenKey = tokenKey
+    this.#limits = new RequestLimits(options.limits)
+    this.#watches = new ClientWatches({
+      ...{ maxBufferedBytes, shared, log },
+      reconnected: partition => this.#metrics?.reconnected(partition),
+      passed: events => this.#metrics?.eventsPassed(events),
+      slowClient: () => this.#metrics?.slowClient(),
+    })
+    const partitions = () => [...options.map().partitions.keys()].map(name => ({ name, connection: options.connectionOf(name) }))
+    const sources = { limits: this.#limits, watches: this.#watches, partitions }
+    this.#metrics = options.registry && new GatewayMetrics(options.registry, sources)
   }
 
   /** Ends the watches that clients share, and with them their clients. */
   close(): void {
-    this.#shared.close()
+    this.#watches.close()
   }
 
   /** Serves one request. Never throws. */
   async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const abort = new AbortController()
-    response.on('close', () => abort.abort())
+    const track: RequestTrack = { verb: '', partition: '' }
+    const startMs = performance.now()
+    response.on('close', () => {
+      abort.abort()
+      this.#metrics?.observe(track, response.statusCode, (performance.now() - startMs) / 1_000)
+    })
     response.on('error', () => {})
     try {
       const user = await this.#options.authenticate(request)
       if (!user) throw new StatusError('Unauthorized', 'Unauthorized')
-      await this.#route(request, response, user, abort.signal)
+      await this.#route(request, response, user, abort.signal, track)
     } catch (error) {
       if (abort.signal.aborted) return
       if (response.headersSent) response.destroy()
@@ -100,15 +114,27 @@ export class Gateway {
     }
   }
 
-  async #route(request: IncomingMessage, response: ServerResponse, user: GatewayUser, signal: AbortSignal): Promise<void> {
+  async #route(
+    request: IncomingMessage,
+    response: ServerResponse,
+    user: GatewayUser,
+    signal: AbortSignal,
+    track: RequestTrack,
+  ): Promise<void> {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'https://gateway')
     const map = this.#options.map()
     const resource = readRoute(pathname)
     // Discovery, OpenAPI and the version are those of home.
-    if (resource.type === 'path') return await this.#forward(request, response, user, map.home, signal)
+    if (resource.type === 'path') {
+      response.once('close', this.#limits.admit(user, undefined, false))
+      track.partition = map.home
+      return await this.#forward(request, response, user, map.home, signal)
+    }
     const { namespace, name } = resource
     const scope = namespace === '' ? await this.#options.scopeOf(resource.group, resource.plural) : 'Namespaced'
     const verb = verbOf(request.method, name, searchParams)
+    track.verb = verb
+    response.once('close', this.#limits.admit(user, map.tenantOf(namespace), verb === 'watch'))
     const table = tableOf(resource)
     const contentType = request.headers['content-type'] ?? ''
     const isApply = verb === 'patch' && contentType.includes('apply-patch')
@@ -119,6 +145,7 @@ export class Gateway {
     // An apply creates what does not exist; its name is that of the path.
     const isNew = isApply && object !== undefined && isUnclaimed(routed, table, map)
     const target: RouteTarget = isNew ? { kind: 'claimed', table } : decideRoute(routed, map)
+    track.partition = target.kind === 'one' ? target.partition : target.kind === 'merged' ? 'merged' : ''
     switch (target.kind) {
       case 'one': {
         const again = async () => {
@@ -126,15 +153,31 @@ export class Gateway {
           const next = decideRoute(routed, this.#options.map())
           return next.kind === 'one' ? next.partition : undefined
         }
-        return await this.#forward(request, response, user, target.partition, signal, body, again)
+        const forward = () => this.#forward(request, response, user, target.partition, signal, body, again)
+        if (verb !== 'watch' || name !== '') return await forward()
+        const { forwarded } = this.#watches
+        const { partition } = target
+        if (forwarded.shouldShare(partition, pathname)) {
+          const parts = [{ partition, excludedNamespaces: [] }]
+          const list = {
+            user,
+            resource,
+            verb,
+            map,
+            parts,
+            partsNow: () => partsOf(routed, this.#options.map()),
+            searchParams,
+            pathname,
+            signal,
+          }
+          return await this.#merge(request, response, { ...list, scope, forward })
+        }
+        return await forward().finally(forwarded.open(partition, pathname, classOf(table, scope === 'Namespaced')))
       }
       case 'merged': {
         const { parts } = target
-        const partsNow = () => {
-          const now = decideRoute(routed, this.#options.map())
-          return now.kind === 'merged' ? now.parts : []
-        }
-        return await this.#merge(request, response, { user, resource, verb, map, parts, partsNow, searchParams, pathname, signal })
+        const partsNow = () => partsOf(routed, this.#options.map())
+        return await this.#merge(request, response, { user, resource, verb, scope, map, parts, partsNow, searchParams, pathname, signal })
       }
       case 'claimed':
         return await this.#createOwned(request, response, user, {
@@ -207,6 +250,7 @@ export class Gateway {
     const send = (to: string) => this.#connection(to).stream({ method, path: url, user, headers: forwardedHeaders(request), body, signal })
     let answer = await send(partition)
     if (answer.status === misdirected && again) {
+      this.#metrics?.misdirected(partition)
       // Nothing was executed, so that a second attempt is safe.
       for await (const _ of answer.body);
       const next = await again()
@@ -228,12 +272,15 @@ export class Gateway {
       readonly user: GatewayUser
       readonly resource: ResourceRoute
       readonly verb: RoutedRequest['verb']
+      readonly scope: RoutedRequest['scope']
       readonly map: GatewayMap
       readonly parts: readonly MergedPart[]
       partsNow(): readonly MergedPart[]
       readonly searchParams: URLSearchParams
       readonly pathname: string
       readonly signal: AbortSignal
+      /** Sends the request to its partition; of one that is not merged. */
+      forward?(): Promise<void>
     },
   ): Promise<void> {
     const { user, resource, verb, map, searchParams: query, pathname: path, signal } = list
@@ -247,29 +294,14 @@ export class Gateway {
     if (verb === 'watch') {
       const where = JSON.stringify(list.parts)
       const isCurrent = () => where === JSON.stringify(list.partsNow())
-      return await this.#watch(request, response, { parts, path, query, table, user, headers, signal, isCurrent })
+      return await this.#watches.serve(response, {
+        ...{ parts, path, query, table, isNamespaced: list.scope === 'Namespaced', user, headers, signal, isCurrent },
+        reauthenticate: async () => isSameUser(await this.#options.authenticate(request), user),
+        // A partition that does not have the namespace: the map is read again.
+        sendAnswer: answer => (answer.status === misdirected && list.forward ? list.forward() : sendAnswer(answer, response)),
+      })
     }
     throw new StatusError('MethodNotAllowed', `${verb} of ${table} over several partitions is not supported: name a namespace`)
-  }
-
-  async #watch(
-    request: IncomingMessage,
-    response: ServerResponse,
-    { parts, path, query, table, user, headers, signal, isCurrent }: WatchRequest,
-  ): Promise<void> {
-    const plan = planWatch({ parts, path, query, table, isCurrent })
-    const { maxWatchBufferBytes: maxBufferedBytes = defaultWatchBufferBytes, log } = this.#options
-    this.#openWatches++
-    try {
-      await serveWatch(response, {
-        ...{ plan, query, user, headers, signal, shared: this.#shared, rights: this.#rights, maxBufferedBytes, log },
-        maxUnsentBytes: () => Math.min(maxBufferedBytes, Math.max(minUnsentBytes, maxAllUnsentBytes / this.#openWatches)),
-        reauthenticate: async () => isSameUser(await this.#options.authenticate(request), user),
-        sendAnswer: answer => sendAnswer(answer, response),
-      })
-    } finally {
-      this.#openWatches--
-    }
   }
 
   #connection(name: string): Partition {
@@ -279,7 +311,11 @@ export class Gateway {
   }
 }
 
-type WatchRequest = Omit<MergedListOptions, 'epoch' | 'tokenKey'> & { isCurrent(): boolean }
+/** Where the objects of a list or watch are now. */
+function partsOf(routed: RoutedRequest, map: RoutingMap): readonly MergedPart[] {
+  const now = decideRoute(routed, map)
+  return now.kind === 'merged' ? now.parts : now.kind === 'one' ? [{ partition: now.partition, excludedNamespaces: [] }] : []
+}
 
 const isSameUser = (now: GatewayUser | undefined, { name, uid }: GatewayUser) => now !== undefined && now.name === name && now.uid === uid
 
@@ -360,6 +396,8 @@ function sendStatus(response: ServerResponse, error: unknown, onInternal: (error
   const known = error instanceof StatusError ? error : new StatusError('InternalError', 'the gateway failed: see its log')
   if (known !== error) onInternal(error)
   const body = JSON.stringify(known.toStatus())
+  const retryAfter = known.details?.retryAfterSeconds
+  if (retryAfter !== undefined) response.setHeader('Retry-After', retryAfter)
   response.writeHead(known.code, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body) })
   response.end(body)
 }

@@ -29,6 +29,9 @@ export type ServeWatchOptions = {
   readonly maxUnsentBytes: () => number
   /** Sends a response of a partition that is no watch. */
   sendAnswer(answer: TransportStreamResponse): Promise<void>
+  /** A client has watches of its own, until the returned function is called. */
+  openedAlone(): () => void
+  slowClient?(): void
   reconnected?(partition: string): void
   passed?(events: number): void
   readonly log: (message: string, error?: unknown) => void
@@ -47,7 +50,7 @@ const mapCheckEveryMs = 1_000
  */
 export async function serveWatch(response: ServerResponse, options: ServeWatchOptions): Promise<void> {
   const { plan, signal, shared, headers } = options
-  const client = new WatchResponse(response, options.maxUnsentBytes)
+  const client = new WatchResponse(response, options.maxUnsentBytes, () => options.slowClient?.())
   const done = finished(response).catch(() => {})
   if (plan.version > 0 && readRevision(plan.version).atMs > Date.now() + maxLeadMs) {
     client.write([expiredLine(`too large resource version: ${plan.version}`)])
@@ -188,6 +191,7 @@ async function watchAlone(client: WatchResponse, options: ServeWatchOptions, fro
     return undefined
   }
   client.begin()
+  const closed = options.openedAlone()
   let reauthenticateAtMs = performance.now() + credentialCheckEveryMs
   const timer = setInterval(async () => {
     if (!plan.isCurrent()) {
@@ -200,6 +204,7 @@ async function watchAlone(client: WatchResponse, options: ServeWatchOptions, fro
   }, mapCheckEveryMs).unref()
   return () => {
     clearInterval(timer)
+    closed()
     watch.close()
   }
 }

@@ -7,6 +7,7 @@ export type WatchPart = MergedPart & { readonly connection: Partition }
 /** What a client watches, and from where it begins. */
 export type WatchPlan = {
   readonly table: string
+  readonly isNamespaced: boolean
   readonly parts: readonly WatchPart[]
   /** Of the collection in these partitions, whatever is selected. */
   readonly key: string
@@ -33,8 +34,12 @@ export function planWatch({
   path,
   query,
   table,
+  isNamespaced,
   isCurrent,
-}: Pick<WatchPlan, 'parts' | 'table' | 'isCurrent'> & { readonly path: string; readonly query: URLSearchParams }): WatchPlan {
+}: Pick<WatchPlan, 'parts' | 'table' | 'isNamespaced' | 'isCurrent'> & {
+  readonly path: string
+  readonly query: URLSearchParams
+}): WatchPlan {
   const sendsInitial = query.get('sendInitialEvents')
   const version = Number(query.get('resourceVersion') ?? 0) || 0
   const withInitial = sendsInitial === null ? !version : sendsInitial === 'true' || sendsInitial === '1'
@@ -42,7 +47,7 @@ export function planWatch({
   const everything = new URLSearchParams({ watch: 'true' })
   const names = parts.map(({ partition, excludedNamespaces }) => [partition, ...excludedNamespaces])
   return {
-    ...{ table, parts, version, withInitial, wantsBookmarks, isCurrent },
+    ...{ table, isNamespaced, parts, version, withInitial, wantsBookmarks, isCurrent },
     key: JSON.stringify([path, names]),
     marksInitialEnd: withInitial && sendsInitial !== null && wantsBookmarks,
     timeoutMs: Number(query.get('timeoutSeconds') ?? 0) * 1_000 || defaultTimeoutMs * (1 + Math.random()),

@@ -7,10 +7,12 @@ const pauseAboveBytes = 1024 * 1024
 export class WatchResponse {
   readonly #response: ServerResponse
   readonly #maxBufferedBytes: () => number
+  readonly #onSlow: () => void
   #isEnded = false
 
-  /** `maxBufferedBytes`: of what the client has not read, now. */
-  constructor(response: ServerResponse, maxBufferedBytes: () => number) {
+  /** `maxBufferedBytes`: of what the client has not read, now. `onSlow`: the response is ended because of it. */
+  constructor(response: ServerResponse, maxBufferedBytes: () => number, onSlow: () => void) {
+    this.#onSlow = onSlow
     this.#response = response
     this.#maxBufferedBytes = maxBufferedBytes
   }
@@ -35,6 +37,7 @@ export class WatchResponse {
     this.begin()
     // Only what is unsent from before counts: the size of these lines is not the client's fault.
     if (this.#response.writableLength > this.#maxBufferedBytes()) {
+      this.#onSlow()
       this.end(true)
       return false
     }

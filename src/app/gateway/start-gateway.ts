@@ -96,6 +96,7 @@ export async function startGateway({ configuration, listen, log }: GatewayProces
     claim: (table, name, owner) => state.claim(table, name, owner),
     refreshMap: () => state.refresh(),
     tokenKey: Buffer.from(pageTokenKey),
+    registry,
     log: (message, error) => log.error({ err: error }, message),
   })
   const notReady = () => (isMapRead ? [] : [`the routing map is not read from home ${home.server} yet`])
