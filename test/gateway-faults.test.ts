@@ -2,9 +2,13 @@
 import { deepEqual, equal, ok } from 'node:assert/strict'
 import { test } from 'node:test'
 import { configMapResource, namespaceResource } from '../src/kubernetes/client/index.ts'
+import { seededRandom } from '../src/kubernetes/util/index.ts'
 import { eventually } from './support/eventually.ts'
+import { FaultedClients } from './support/gateway/faulted-clients.ts'
+import { makeFaults } from './support/gateway/faults.ts'
 import { GatewayFixture } from './support/gateway/gateway-fixture.ts'
 import { Watched } from './support/gateway/watched.ts'
+import { type NetworkProxy, startProxy } from './support/proxy.ts'
 
 test('while a partition is away, the events of the others wait; then all come, once and in order', { timeout: 60_000 }, async () => {
   await using fixture = await GatewayFixture.start({ home: [], t1: ['Tenants'], t2: ['Tenants'] })
@@ -39,4 +43,36 @@ test('while a partition is away, the events of the others wait; then all come, o
   equal(new Set(versions).size, versions.length)
   equal(watched.isEnded, false)
   await watched.stop()
+})
+
+test('a partition is killed, paused, cut off, or its clock is 30 s off: no event, object or list is wrong', {
+  timeout: 60_000,
+}, async t => {
+  let proxy: NetworkProxy | undefined
+  await using fixture = await GatewayFixture.start(
+    { home: [], t1: ['Tenants'], t2: ['Tenants'] },
+    {
+      processes: ['t2'],
+      async addressOf(name, { url, port }) {
+        if (name !== 't2') return url
+        proxy = await startProxy(port)
+        return `https://127.0.0.1:${proxy.port}`
+      },
+    },
+  )
+  t.after(() => proxy?.close())
+  const { client } = fixture
+  for (const [name, tenant] of Object.entries({ a: 't1', b: 't2' }))
+    await client.resource(namespaceResource).create({ metadata: { name, labels: { 'oarlock.dev/tenant': tenant } } })
+  const random = seededRandom(Number(process.env.SEED ?? 1))
+  const clients = new FaultedClients(client, ['a', 'b'], random)
+  t.after(() => clients.close())
+  await clients.start()
+  for (const [name, fault] of Object.entries(makeFaults(fixture, 't2', proxy as NetworkProxy, random))) {
+    await fault()
+    t.diagnostic(`${name}: ${JSON.stringify(clients.counts)}, events and lists ${clients.informers}`)
+  }
+  const { writes, events, lists, relists } = await clients.finish()
+  t.diagnostic(`${writes} writes, ${events} events, ${lists} lists, ${relists} lists again`)
+  ok(writes > 100 && events > 100 && lists > 10)
 })

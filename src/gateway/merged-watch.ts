@@ -47,7 +47,9 @@ type Source = {
 }
 
 const bookmarkEveryMs = 45_000
-const retryMs = { initial: 50, most: 5_000 }
+const retryMs = { initial: 50, most: 2_000 }
+/** A watch that has lasted so long was no failure. */
+const lastingMs = 1_000
 const defaultSilentMs = 10_000
 
 /**
@@ -155,13 +157,19 @@ export class MergedWatch {
           this.#end(false)
           return
         }
+        // What was asked on the connection before has no answer.
+        this.#merge.reopened(name)
+        this.#settle()
+        const openedMs = performance.now()
         for await (const lines of watchLines(response.body)) {
           source.failures = 0
           for (const line of lines) this.#receive(source, line)
           this.#settle()
         }
+        if (performance.now() - openedMs > lastingMs) source.failures = 0
       } catch (error) {
-        if (!this.#abort.signal.aborted) this.#options.log(`the watch of partition ${name} is opened again`, error)
+        // Once for each time that it is away.
+        if (!this.#abort.signal.aborted && source.failures === 0) this.#options.log(`the watch of partition ${name} is opened again`, error)
       }
       response = undefined
       // What a partition has sent of existing objects cannot be continued.
@@ -227,7 +235,8 @@ export class MergedWatch {
       () => this.#expectProgress(source, revision, abort),
       error => {
         if (signal.aborted) return
-        this.#options.log(`partition ${name} does not report its progress`, error)
+        // Without a watch of it, that was reported already.
+        if (source.failures === 0) this.#options.log(`partition ${name} does not report its progress`, error)
         setTimeout(() => {
           this.#merge.reopened(name)
           this.#settle()

@@ -17,13 +17,8 @@ import {
   SeenVersion,
 } from '../../../src/gateway/index.ts'
 import { type Client, createClient, installKinds } from '../../../src/kubernetes/client/index.ts'
-import {
-  type ApiServer,
-  issueClientCertificate,
-  readServingCertificates,
-  type ServerOptions,
-  startServer,
-} from '../../../src/kubernetes/server/index.ts'
+import { issueClientCertificate, readServingCertificates, type ServerOptions, startServer } from '../../../src/kubernetes/server/index.ts'
+import { PartitionProcess, type PartitionServer } from './partition-process.ts'
 
 const clusterKinds = new Set(['namespaces', 'nodes', 'persistentvolumes', 'storageclasses'])
 
@@ -33,11 +28,13 @@ export type FixtureOptions = {
   /** Of a partition's server. */
   serverOptions?(partition: string): Partial<ServerOptions>
   /** The address at which the gateway reaches a partition, such as a proxy's. */
-  addressOf?(partition: string, server: ApiServer): Promise<string>
+  addressOf?(partition: string, server: PartitionServer): Promise<string>
+  /** Partitions whose servers are processes. */
+  readonly processes?: readonly string[]
 }
 
 export class GatewayFixture implements AsyncDisposable {
-  readonly servers = new Map<string, ApiServer>()
+  readonly servers = new Map<string, PartitionServer>()
   /** By table and name: what an outdated map says, until the gateway reads it again. */
   readonly outdated = new Map<string, string>()
   readonly logs: string[] = []
@@ -73,15 +70,28 @@ export class GatewayFixture implements AsyncDisposable {
   }
 
   /** Starts the API server of a partition that was closed, on its data and by default on the port that it had. */
-  async startPartition(name: string, port = this.servers.get(name)?.port ?? 0): Promise<ApiServer> {
-    const server = await startServer({ ...(this.#options.get(name) as ServerOptions), listen: { port } })
+  async startPartition(name: string, port = this.servers.get(name)?.port ?? 0, skewMs = 0): Promise<PartitionServer> {
+    const options = { ...(this.#options.get(name) as ServerOptions), listen: { port } }
+    const isProcess = this.#more.processes?.includes(name)
+    const server = isProcess ? await PartitionProcess.start({ ...options, skewMs }) : await startServer(options)
     this.servers.set(name, server)
     return server
   }
 
+  /** The server of a partition that is a process. */
+  processOf(name: string): PartitionProcess {
+    const server = this.servers.get(name)
+    if (server instanceof PartitionProcess) return server
+    throw new Error(`partition ${name} is no process`)
+  }
+
+  dataDirOf(name: string): string {
+    return (this.#options.get(name) as ServerOptions).dataDir
+  }
+
   /** A client of one partition, past the gateway. */
   async direct(name: string): Promise<Client> {
-    const server = this.servers.get(name) as ApiServer
+    const server = this.servers.get(name) as PartitionServer
     const client = await createClient({ kubeconfig: server.kubeconfigPath })
     this.#stops.push(() => client.close())
     return client
@@ -119,7 +129,7 @@ export class GatewayFixture implements AsyncDisposable {
     const homeClient = await this.direct(home)
     await installKinds(homeClient, [...gatewayKinds, tenantResource, workerPoolResource])
     for (const [number, name] of names.entries()) {
-      const { url: server, caCertificate: ca } = this.servers.get(name) as ApiServer
+      const { url: server, caCertificate: ca } = this.servers.get(name) as PartitionServer
       const spec = { number, server, caCertificate: ca, roles: [...(roles[name] ?? [])] }
       await homeClient.resource(partitionResource).create({ metadata: { name }, spec })
       // Each partition of Tenants has one with its name.
