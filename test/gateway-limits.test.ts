@@ -73,7 +73,7 @@ test('a client that does not read is disconnected, holds no other, and can conti
   await Promise.all([reader.stop(), again.stop()])
 })
 
-test('a Tenant and a user with too much in progress get 429 that says so; others, and other requests, go on', {
+test('a Tenant and a user with too much in progress get 429 with the reason; others, and other requests, go on', {
   timeout: 60_000,
 }, async t => {
   const registry = new Registry()

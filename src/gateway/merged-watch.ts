@@ -42,6 +42,8 @@ type Source = {
   readonly watchId: string
   isInitial: boolean
   failures: number
+  /** The newest change of the resource that the partition has shown. */
+  known: number
   /** Of the watch that is open. */
   abort: AbortController
 }
@@ -85,6 +87,7 @@ export class MergedWatch {
         watchId: randomUUID(),
         isInitial: from === undefined,
         failures: 0,
+        known: 0,
         abort: new AbortController(),
       })
     this.#initialCount = from === undefined ? parts.length : 0
@@ -137,9 +140,10 @@ export class MergedWatch {
     const { user, headers } = this.#options
     const path = part.pathFrom(isInitial ? undefined : this.#merge.resumeFrom(part.partition.name))
     source.abort = new AbortController()
+    const all = { ...headers, 'x-oarlock-watch': watchId, ...(source.known > 0 && { 'x-oarlock-watch-known': String(source.known) }) }
     const { signal } = source.abort
     if (this.#abort.signal.aborted) source.abort.abort()
-    return await part.partition.stream({ method: 'GET', path, user, headers: { ...headers, 'x-oarlock-watch': watchId }, signal })
+    return await part.partition.stream({ method: 'GET', path, user, headers: all, signal })
   }
 
   async #run(source: Source, first: TransportStreamResponse): Promise<void> {
@@ -157,6 +161,7 @@ export class MergedWatch {
           this.#end(false)
           return
         }
+        source.known = Math.max(source.known, Number(response.headers['x-oarlock-watch-known'] ?? 0) || 0)
         // What was asked on the connection before has no answer.
         this.#merge.reopened(name)
         this.#settle()
@@ -189,9 +194,11 @@ export class MergedWatch {
         this.#write([line.line])
         return
       case 'event':
+        source.known = Math.max(source.known, line.revision)
         this.#merge.add(name, line)
         return
       case 'error':
+        this.#settle()
         this.#write([line.line])
         this.#end(false)
         return

@@ -57,7 +57,14 @@ export async function* watchLines(chunks: AsyncIterable<Uint8Array>): AsyncGener
     let start = 0
     for (let end = bytes.indexOf(newLine); end >= 0; end = bytes.indexOf(newLine, start)) {
       const last = bytes.subarray(start, end + 1)
-      const line = read(pieces.length === 0 ? last : Buffer.concat([...pieces, last]))
+      let line: MarkedLine | undefined
+      try {
+        line = read(pieces.length === 0 ? last : Buffer.concat([...pieces, last]))
+      } catch (error) {
+        // What came before is valid.
+        if (lines.length > 0) yield lines
+        throw error
+      }
       pieces = []
       size = 0
       if (line) lines.push(line)

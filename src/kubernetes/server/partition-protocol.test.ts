@@ -184,3 +184,17 @@ test('a gateway asks for the rights of many users in one request, and gets what 
   assert.equal(invalid.status, 400)
   assert.equal((await server.call('/partition/rights', { body: { checks } })).code, 404)
 })
+
+test('a watch from a server that does not have the change that the gateway has seen gets 410, although its clock has been raised', async () => {
+  const known = await versionOf(await create('known'))
+  const path = `${configMaps}?watch=true&resourceVersion=${ahead(40_000)}`
+  const watch = (version: number) =>
+    send(path, {
+      ...{ 'x-oarlock-watch': 'w6', 'x-oarlock-watch-end': 'current', 'x-oarlock-watch-known': String(version) },
+      'x-oarlock-seen-version': String(ahead(45_000)),
+    })
+  const response = await watch(known)
+  assert.equal(response.headers.get('x-oarlock-watch-known'), String(known))
+  assert.match(await response.text(), /^B\d+ /)
+  assert.match(await (await watch(known + 1)).text(), /^E \{"type":"ERROR".*"code":410/)
+})

@@ -10,6 +10,8 @@
  *   selectors select by (`watch/selected-values.ts`). If labels or selectable fields differ from those before, a line with `L`, the version and a
  *   space precedes it: the event for selections that the object leaves.
  * - `X-Oarlock-Watch-End: current` besides: after the existing objects, or the events since the version, comes a bookmark, and the watch ends.
+ * - `X-Oarlock-Watch-Known: R` besides: the gateway has seen the change with this version, of an earlier watch of the resource. If this server has it not, because
+ *   its data directory is older, the answer is 410, although the clock has been raised. The response has `X-Oarlock-Watch-Known` with the newest change.
  * - 421 Misdirected: this server does not have the namespace of the request, and nothing was done. The gateway reads its map again and retries once.
  * - `GET /partition/progress?version=R&watch=ID&watch=ID`: raises the clock and returns the current resource version. Each of these watches gets a
  *   bookmark of at least R, after every event up to it.
@@ -26,6 +28,7 @@ export const seenVersionHeader = 'x-oarlock-seen-version'
 export const watchHeader = 'x-oarlock-watch'
 const selectedHeader = 'x-oarlock-watch-selected'
 const endHeader = 'x-oarlock-watch-end'
+const knownHeader = 'x-oarlock-watch-known'
 export const progressPath = '/partition/progress'
 export const rightsPath = '/partition/rights'
 
@@ -38,7 +41,13 @@ export function raiseToSeen({ store }: Services, { headers }: HttpRequest): Prom
 export function gatewayWatchOf({ headers }: HttpRequest): GatewayWatch | undefined {
   const id = headers[watchHeader]
   if (typeof id !== 'string' || id === '') return undefined
-  return { id, showsSelected: headers[selectedHeader] === 'true', endsWhenCurrent: headers[endHeader] === 'current' }
+  const known = headers[knownHeader]
+  return {
+    id,
+    showsSelected: headers[selectedHeader] === 'true',
+    endsWhenCurrent: headers[endHeader] === 'current',
+    known: typeof known === 'string' ? parseRevision(known) : undefined,
+  }
 }
 
 export async function serveProgress({ store, watches }: Services, query: URLSearchParams | undefined, response: Reply): Promise<void> {

@@ -73,6 +73,8 @@ export type GatewayWatch = {
   readonly showsSelected: boolean
   /** The watch ends when it has sent what was there when it began. */
   readonly endsWhenCurrent: boolean
+  /** The newest change of the resource that the gateway has seen here: without it, this server has older data now. */
+  readonly known?: number | undefined
 }
 
 /** One request for a resource: routed, authenticated and authorized. */

@@ -25,16 +25,19 @@ export async function watch({ store, watches, maxWatchBufferBytes }: Services, c
 
   const from = withInitial ? store.revision : revision || store.revision
   const missed = withInitial ? [] : from > store.revision ? undefined : table.eventsSince(from)
-  response.writeHead(200, { 'Content-Type': as.contentType, 'Cache-Control': 'no-cache, private' })
+  const { id, showsSelected, endsWhenCurrent = false, known = 0 } = gatewayWatch ?? {}
+  // The clock is raised to what the gateway has seen, so that only a change itself shows whether it is there.
+  const hasKnown = known <= table.floor || table.hasEvent(known)
+  const headers = { 'Content-Type': as.contentType, 'Cache-Control': 'no-cache, private' }
+  response.writeHead(200, id === undefined ? headers : { ...headers, 'X-Oarlock-Watch-Known': String(table.lastRevision) })
   response.flushHeaders()
   const { revalidate } = call.caller
-  const { id, showsSelected, endsWhenCurrent = false } = gatewayWatch ?? {}
   const common = { kind, table, selection, as, response, wantsBookmarks, maxBufferedBytes: maxWatchBufferBytes, revalidate }
   const options = { ...common, id, showsSelected }
   // Everything up to it is in what is sent first.
   const { revision: current } = store
   const watcher = watches.open(options, timeoutMs)
-  if (!missed) {
+  if (!missed || !hasKnown) {
     // Also for a revision from the future: it belongs to data before a restore, and the client has to list again.
     const oldest = `too old resource version: ${from} (${table.floor})`
     watcher.end(new StatusError('Expired', oldest).toStatus())
