@@ -54,6 +54,7 @@ test('a partition is killed, paused, cut off, or its clock is 30 s off: no event
   let proxy: NetworkProxy | undefined
   await using fixture = await GatewayFixture.start(
     { home: [], t1: ['Tenants'], t2: ['Tenants'] },
+    {},
     {
       processes: ['t2'],
       async addressOf(name, { url, port }) {
@@ -81,7 +82,7 @@ test('a partition is killed, paused, cut off, or its clock is 30 s off: no event
 })
 
 test('a partition that comes back with an older data directory makes clients list again', { timeout: 60_000 }, async t => {
-  await using fixture = await GatewayFixture.start({ home: [], t1: ['Tenants'], t2: ['Tenants'] }, { processes: ['t2'] })
+  await using fixture = await GatewayFixture.start({ home: [], t1: ['Tenants'], t2: ['Tenants'] }, {}, { processes: ['t2'] })
   const { client } = fixture
   for (const [name, tenant] of Object.entries({ a: 't1', b: 't2' }))
     await client.resource(namespaceResource).create({ metadata: { name, labels: { 'oarlock.dev/tenant': tenant } } })

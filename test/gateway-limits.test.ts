@@ -11,7 +11,7 @@ import { type FixtureOptions, GatewayFixture } from './support/gateway/gateway-f
 import { Watched } from './support/gateway/watched.ts'
 
 async function startFixture(more: FixtureOptions): Promise<GatewayFixture> {
-  const fixture = await GatewayFixture.start({ home: [], t1: ['Tenants'], t2: ['Tenants'] }, more)
+  const fixture = await GatewayFixture.start({ home: [], t1: ['Tenants'], t2: ['Tenants'] }, {}, more)
   for (const [name, tenant] of Object.entries({ a: 't1', b: 't2' }))
     await fixture.client.resource(namespaceResource).create({ metadata: { name, labels: { 'oarlock.dev/tenant': tenant } } })
   return fixture

@@ -16,7 +16,7 @@ const runResource = defineResource({
 })
 
 async function startFixture(more: FixtureOptions = {}): Promise<GatewayFixture> {
-  const fixture = await GatewayFixture.start({ home: [], t1: ['Tenants'], t2: ['Tenants'] }, more)
+  const fixture = await GatewayFixture.start({ home: [], t1: ['Tenants'], t2: ['Tenants'] }, {}, more)
   for (const name of fixture.servers.keys()) await installKinds(await fixture.direct(name), [runResource])
   for (const [name, tenant] of Object.entries({ a: 't1', b: 't2' }))
     await fixture.client.resource(namespaceResource).create({ metadata: { name, labels: { 'oarlock.dev/tenant': tenant } } })

@@ -3,7 +3,7 @@ import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { Agent, fetch } from 'undici'
 import { nameClaimResource, RoutingState } from '../src/gateway/index.ts'
-import { type Client, configMapResource, namespaceResource } from '../src/kubernetes/client/index.ts'
+import { type Client, configMapResource, crdResource, namespaceResource } from '../src/kubernetes/client/index.ts'
 import { eventually } from './support/eventually.ts'
 import { GatewayFixture } from './support/gateway/gateway-fixture.ts'
 
@@ -61,6 +61,32 @@ describe('a gateway before three partitions', () => {
     // An earlier version is exactly as it was.
     const exact = await get(`/api/v1/configmaps?resourceVersion=${list.metadata.resourceVersion}&resourceVersionMatch=Exact`)
     deepEqual(namesIn(exact as never).sort(), ['a/one', 'b/two'])
+  })
+
+  test('a kind whose CRD was created a moment ago is served immediately, in its scope', async () => {
+    const crds = client.resource(crdResource)
+    for (const [plural, scope] of Object.entries({ boats: 'Namespaced', harbors: 'Cluster' })) {
+      await rejects(get(`/apis/sea.example/v1/${plural}`), /does not serve this resource/)
+      const schema = { openAPIV3Schema: { type: 'object' } }
+      const spec = {
+        ...{
+          group: 'sea.example',
+          scope,
+          names: { plural, singular: plural.slice(0, -1), kind: plural.slice(0, -1).replace(/^./, c => c.toUpperCase()) },
+        },
+        versions: [{ name: 'v1', served: true, storage: true, schema }],
+      }
+      // As replication copies it.
+      for (const name of ['t1', 't2'])
+        await (await fixture.direct(name)).resource(crdResource).create({ metadata: { name: `${plural}.sea.example` }, spec } as never)
+      await crds.create({ metadata: { name: `${plural}.sea.example` }, spec } as never)
+      const { items } = (await get(`/apis/sea.example/v1/${plural}`)) as { items: unknown[] }
+      deepEqual(items, [])
+    }
+    const path = '/apis/sea.example/v1/namespaces/b/boats'
+    const boat = { apiVersion: 'sea.example/v1', kind: 'Boat', metadata: { name: 'one' } }
+    await client.request({ method: 'POST', path, headers: { 'content-type': 'application/json' }, body: JSON.stringify(boat) })
+    deepEqual(namesIn((await get('/apis/sea.example/v1/boats')) as never), ['b/one'])
   })
 
   test('pages go through the partitions, at one version', async () => {

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { Installation } from '../examples/partitions/installation.ts'
 import { tenantResource } from '../src/api/index.ts'
-import { type Client, configMapResource, createClient, namespaceResource } from '../src/kubernetes/client/index.ts'
+import { type Client, type ClientOptions, configMapResource, createClient, namespaceResource } from '../src/kubernetes/client/index.ts'
 import { eventually } from './support/eventually.ts'
 import { freePorts } from './support/free-ports.ts'
 
@@ -29,7 +29,7 @@ describe('partitions behind a gateway', { timeout: 180_000 }, () => {
     }
   })
   after(async () => {
-    await client?.close()
+    for (const each of [client, ...clients]) await each?.close()
     await installation?.stop()
     rmSync(directory, { recursive: true, force: true })
   })
@@ -38,7 +38,13 @@ describe('partitions behind a gateway', { timeout: 180_000 }, () => {
       .resource(namespaceResource)
       .create({ metadata: { name, labels: { 'oarlock.dev/tenant': tenant } } })
       .catch(error => (/which does not exist or has no partition/.test(String(error)) ? undefined : Promise.reject(error)))
-  const direct = async (name: string) => await createClient({ kubeconfig: installation.partitionKubeconfig(name) })
+  const clients: Client[] = []
+  const connect = async (options: ClientOptions) => {
+    const connected = await createClient(options)
+    clients.push(connected)
+    return connected
+  }
+  const direct = (name: string) => connect({ kubeconfig: installation.partitionKubeconfig(name) })
   const configMaps = () => client.resource(configMapResource)
 
   test('each namespace is in the partition of its Tenant, and lists have all of them', async () => {
@@ -47,9 +53,9 @@ describe('partitions behind a gateway', { timeout: 180_000 }, () => {
       ['umbrella', 't2', 't1'],
     ] as const) {
       await configMaps().create({ metadata: { namespace, name: 'where' }, data: { partition } })
-      await using own = await direct(partition)
+      const own = await direct(partition)
       equal((await own.resource(configMapResource).get('where', { namespace })).data?.partition, partition)
-      await using elsewhere = await direct(other)
+      const elsewhere = await direct(other)
       equal(await elsewhere.resource(namespaceResource).getOrUndefined(namespace), undefined)
     }
     const { items } = await configMaps().listAll({})
@@ -69,13 +75,13 @@ describe('partitions behind a gateway', { timeout: 180_000 }, () => {
     const { status } = (await response.json()) as { status: { token: string } }
     const { server } = client
     const caCertificate = readFileSync(join(directory, 'home', 'pki', 'ca.crt'), 'utf8')
-    await using account = await createClient({ cluster: { server, caCertificate, token: status.token } })
+    const account = await connect({ cluster: { server, caCertificate, token: status.token } })
     const denied = account.resource(configMapResource).get('where', { namespace: 'acme' })
     match(String(await denied.catch(error => error)), /User "system:serviceaccount:acme:default" cannot get resource "configmaps"/)
-    await using stranger = await createClient({ cluster: { server, caCertificate, token: `${status.token}x` } })
+    const unauthenticated = await connect({ cluster: { server, caCertificate, token: `${status.token}x` } })
     match(
       String(
-        await stranger
+        await unauthenticated
           .resource(configMapResource)
           .get('where', { namespace: 'acme' })
           .catch(error => error),
@@ -92,7 +98,7 @@ describe('partitions behind a gateway', { timeout: 180_000 }, () => {
       (await configMaps().list({ namespace: 'umbrella' })).items.some(({ metadata }) => metadata.name === 'where'),
       true,
     )
-    await using hasty = await createClient({ kubeconfig: installation.kubeconfig, requestTimeoutMs: 5_000 })
+    const hasty = await connect({ kubeconfig: installation.kubeconfig, requestTimeoutMs: 5_000 })
     const created = hasty.request({
       method: 'POST',
       path: '/api/v1/namespaces',

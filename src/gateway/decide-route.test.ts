@@ -103,6 +103,17 @@ describe('decideRoute', () => {
       partition: 'home',
     })
   })
+
+  test('a new Lease goes to its Node or Worker, claims the name of a Worker that does not exist yet, and waits for its Node', () => {
+    const create = (namespace: string, name: string, labels?: Record<string, string>) =>
+      decideRoute({ verb: 'create', ...(kinds.leases as (typeof kinds)[string]), namespace, name: '', created: { name, labels } }, map)
+    deepEqual(create('kube-node-lease', 'node-1'), { kind: 'one', partition: 'r1' })
+    throws(() => create('kube-node-lease', 'node-2'), /nodes "node-2" not found/)
+    deepEqual(create('oarlock-system', 'w-1'), { kind: 'one', partition: 'r2' })
+    deepEqual(create('oarlock-system', 'w-2', { 'oarlock.dev/pool': 'large' }), { kind: 'claimed', table: 'workers.oarlock.dev' })
+    // Of a controller.
+    deepEqual(create('oarlock-system', 'oarlock-controller'), { kind: 'one', partition: 'home' })
+  })
 })
 
 describe('decideOwner', () => {

@@ -26,6 +26,8 @@ export type RoutedRequest = {
   readonly scope: 'Namespaced' | 'Cluster' | undefined
   /** Of a creation or an update: what the object is about, if it is an Event. */
   readonly about?: { readonly table: string; readonly name: string } | undefined
+  /** Of a creation: the new object. */
+  readonly created?: { readonly name: string; readonly labels?: Readonly<Record<string, string>> } | undefined
 }
 
 /** One partition of a merged list or watch, and the namespaces that are not part of it there: their objects, or of Namespaces they themselves. */
@@ -54,7 +56,8 @@ export function decideRoute(request: RoutedRequest, map: RoutingMap): RouteTarge
   return request.verb === 'create' ? { kind: 'claimed', table } : merged(ownerParts(table, map))
 }
 
-function inNamespace({ verb, name, namespace, about }: RoutedRequest, table: string, map: RoutingMap): RouteTarget {
+function inNamespace(request: RoutedRequest, table: string, map: RoutingMap): RouteTarget {
+  const { verb, name, namespace, about } = request
   if (!systemNamespaces.includes(namespace)) {
     const partition = map.partitionOf('namespaces', namespace)
     if (partition === undefined) throw notFound({ group: '', plural: 'namespaces' }, namespace)
@@ -62,10 +65,22 @@ function inNamespace({ verb, name, namespace, about }: RoutedRequest, table: str
   }
   const isCollection = verb === 'list' || verb === 'watch' || verb === 'deletecollection'
   const owner = table === leaseTable ? leaseOwners[namespace] : undefined
-  if (owner !== undefined) return isCollection ? merged(sharedParts(map)) : one(map.partitionOf(owner, name) ?? map.home)
+  if (owner !== undefined) return isCollection ? merged(sharedParts(map)) : ofLease(request, owner, map)
   if (!isShared(table, namespace)) return one(map.home)
   if (isCollection) return merged(sharedParts(map))
   return one(partitionOfEvent(name, about, map))
+}
+
+/**
+ * The Lease of a Node or Worker is where that is, and other Leases of the namespace are at home. A worker may create its Lease first: it
+ * claims the name of the Worker.
+ */
+function ofLease({ name, created }: RoutedRequest, owner: string, map: RoutingMap): RouteTarget {
+  const of = name || created?.name || ''
+  const partition = map.partitionOf(owner, of)
+  if (partition !== undefined) return one(partition)
+  if (created && owner === 'nodes') throw notFound({ group: '', plural: 'nodes' }, of)
+  return created?.labels?.[poolLabel] === undefined ? one(map.home) : { kind: 'claimed', table: owner }
 }
 
 /** An Event is where the object is that it is about. Its name begins with that object's, by convention, as `node-1.17a3…`. */

@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Registry } from 'prom-client'
 import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
 import { badRequest, StatusError } from '../kubernetes/object/index.ts'
-import { type ResourceRoute, readRoute } from '../kubernetes/object/route.ts'
+import { authorizationVerb, type ResourceRoute, readRoute } from '../kubernetes/object/route.ts'
 import { ClientWatches, type ClientWatchesOptions, classOf } from './client-watches.ts'
 import {
   decideOwner,
@@ -19,8 +20,10 @@ import { GatewayMetrics, type RequestTrack } from './gateway-metrics.ts'
 import { kindClassOf, systemNamespaces, tableOf } from './kind-classes.ts'
 import { readMergedList } from './merged-list.ts'
 import type { Partition } from './partition.ts'
+import { PodStreams } from './pod-streams.ts'
 import { type NewObject, readNewObject } from './read-object.ts'
 import { type RequestLimitOptions, RequestLimits } from './request-limits.ts'
+import { findNode, misdirected, sendToOwner } from './send-to-owner.ts'
 import type { GatewayUser } from './user-headers.ts'
 
 /** A routing map, with what new objects need. */
@@ -58,7 +61,6 @@ export type GatewayOptions = {
   readonly log: (message: string, error?: unknown) => void
 }
 
-const misdirected = 421
 const maxBodyBytes = 3 * 1024 * 1024
 /** Headers of one connection, which are not passed on, and those by which a client could name another user or be asked in a form that cannot be merged. */
 const notForwarded =
@@ -71,11 +73,13 @@ export class Gateway {
   readonly #watches: ClientWatches
   readonly #limits: RequestLimits
   readonly #metrics: GatewayMetrics | undefined
+  readonly #podStreams: PodStreams
 
   constructor(options: GatewayOptions) {
     const { tokenKey = randomBytes(32), maxWatchBufferBytes: maxBufferedBytes, sharedWatches: shared, log } = options
     this.#options = options
     this.#tokenKey = tokenKey
+    this.#podStreams = new PodStreams(options, name => this.#connection(name))
     this.#limits = new RequestLimits(options.limits)
     this.#watches = new ClientWatches({
       ...{ maxBufferedBytes, shared, log },
@@ -114,6 +118,11 @@ export class Gateway {
     }
   }
 
+  /** Serves a request to upgrade its connection: a stream into a Pod. Never throws. A listener asks `mayUpgrade` first. */
+  async upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    await this.#podStreams.upgrade(request, socket, head)
+  }
+
   async #route(
     request: IncomingMessage,
     response: ServerResponse,
@@ -135,13 +144,15 @@ export class Gateway {
     const verb = verbOf(request.method, name, searchParams)
     track.verb = verb
     response.once('close', this.#limits.admit(user, map.tenantOf(namespace), verb === 'watch'))
+    if (scope === undefined && (verb === 'list' || verb === 'watch'))
+      return await this.#rejectUnknown(request, response, user, map.home, signal)
     const table = tableOf(resource)
     const contentType = request.headers['content-type'] ?? ''
     const isApply = verb === 'patch' && contentType.includes('apply-patch')
     const mayCreate = resource.subresource === '' && (verb === 'create' || isApply) && mayDecide(table, namespace)
     const body = mayCreate ? await readBody(request) : undefined
     const object = body && readNewObject(body, contentType)
-    const routed = { ...resource, verb, scope, about: object && aboutOf(object) }
+    const routed = { ...resource, verb, scope, about: object && aboutOf(object), created: object }
     // An apply creates what does not exist; its name is that of the path.
     const isNew = isApply && object !== undefined && isUnclaimed(routed, table, map)
     const target: RouteTarget = isNew ? { kind: 'claimed', table } : decideRoute(routed, map)
@@ -149,30 +160,27 @@ export class Gateway {
     switch (target.kind) {
       case 'one': {
         const again = async () => {
+          this.#metrics?.misdirected(target.partition)
           await this.#options.refreshMap()
           const next = decideRoute(routed, this.#options.map())
           return next.kind === 'one' ? next.partition : undefined
         }
         const forward = () => this.#forward(request, response, user, target.partition, signal, body, again)
+        if (resource.group === '' && resource.plural === 'pods' && resource.subresource === 'log') {
+          const close = this.#podStreams.open(user)
+          return await forward().finally(close)
+        }
         if (verb !== 'watch' || name !== '') return await forward()
         const { forwarded } = this.#watches
         const { partition } = target
-        if (forwarded.shouldShare(partition, pathname)) {
-          const parts = [{ partition, excludedNamespaces: [] }]
-          const list = {
-            user,
-            resource,
-            verb,
-            map,
-            parts,
-            partsNow: () => partsOf(routed, this.#options.map()),
-            searchParams,
-            pathname,
-            signal,
-          }
-          return await this.#merge(request, response, { ...list, scope, forward })
+        if (!forwarded.shouldShare(partition, pathname)) {
+          const close = forwarded.open(partition, pathname, classOf(table, scope === 'Namespaced'))
+          return await forward().finally(close)
         }
-        return await forward().finally(forwarded.open(partition, pathname, classOf(table, scope === 'Namespaced')))
+        const parts = [{ partition, excludedNamespaces: [] }]
+        const partsNow = () => partsOf(routed, this.#options.map())
+        const list = { user, resource, verb, scope, map, parts, partsNow, searchParams, pathname, signal, forward }
+        return await this.#merge(request, response, list)
       }
       case 'merged': {
         const { parts } = target
@@ -181,7 +189,7 @@ export class Gateway {
       }
       case 'claimed':
         return await this.#createOwned(request, response, user, {
-          table,
+          table: target.table,
           name: name || object?.name || '',
           labels: object?.labels,
           body,
@@ -189,6 +197,21 @@ export class Gateway {
           signal,
         })
     }
+  }
+
+  /** Home says in its words that there is no such kind. If it has it by now, its own objects would not be the whole answer. */
+  async #rejectUnknown(
+    request: IncomingMessage,
+    response: ServerResponse,
+    user: GatewayUser,
+    home: string,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { method = 'GET', url: path = '/' } = request
+    const answer = await this.#connection(home).stream({ method, path, user, headers: forwardedHeaders(request), signal })
+    if (answer.status >= 300) return await sendAnswer(answer, response)
+    for await (const _ of answer.body) break
+    throw new StatusError('ServiceUnavailable', 'this kind was created just now; retry', { details: { retryAfterSeconds: 1 } })
   }
 
   /**
@@ -247,21 +270,11 @@ export class Gateway {
     const { method = 'GET', url = '/' } = request
     const hasBody = method !== 'GET' && method !== 'HEAD'
     const body = read ?? (hasBody ? await readBody(request) : undefined)
-    const send = (to: string) => this.#connection(to).stream({ method, path: url, user, headers: forwardedHeaders(request), body, signal })
-    let answer = await send(partition)
-    if (answer.status === misdirected && again) {
-      this.#metrics?.misdirected(partition)
-      // Nothing was executed, so that a second attempt is safe.
-      for await (const _ of answer.body);
-      const next = await again()
-      if (next === undefined || next === partition)
-        throw new StatusError(
-          'ServiceUnavailable',
-          `partition ${JSON.stringify(partition)} does not have what the routing map says; retry`,
-          { details: { retryAfterSeconds: 1 } },
-        )
-      answer = await send(next)
-    }
+    const send = (to: string, more: Readonly<Record<string, string>> = {}) =>
+      this.#connection(to).stream({ method, path: url, user, headers: { ...forwardedHeaders(request), ...more }, body, signal })
+    const connection = (name: string) => this.#connection(name)
+    const nodeAddress = (node: string) => findNode(node, { map: this.#options.map(), connection, user, signal })
+    const answer = again ? await sendToOwner(partition, { send, again, nodeAddress }) : await send(partition)
     await sendAnswer(answer, response)
   }
 
@@ -327,20 +340,15 @@ const isUnclaimed = ({ namespace, name }: RoutedRequest, table: string, map: Gat
 const mayDecide = (table: string, namespace: string) =>
   namespace === '' ? kindClassOf(table) === 'owned' : systemNamespaces.includes(namespace)
 
+const verbs: ReadonlySet<string> = new Set<RoutedRequest['verb']>([
+  ...(['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection'] as const),
+])
+
+/** @throws {StatusError} MethodNotAllowed. */
 function verbOf(method = 'GET', name: string, query: URLSearchParams): RoutedRequest['verb'] {
-  switch (method) {
-    case 'POST':
-      return 'create'
-    case 'PUT':
-      return 'update'
-    case 'PATCH':
-      return 'patch'
-    case 'DELETE':
-      return name ? 'delete' : 'deletecollection'
-    default:
-      if (name) return 'get'
-      return /^(true|1)$/.test(query.get('watch') ?? '') ? 'watch' : 'list'
-  }
+  const verb = authorizationVerb(method, name, query)
+  if (verbs.has(verb)) return verb as RoutedRequest['verb']
+  throw new StatusError('MethodNotAllowed', 'the server does not allow this method on the requested resource')
 }
 
 async function readBody(request: IncomingMessage): Promise<Uint8Array> {

@@ -3,6 +3,8 @@
  * In: requests of users, a map of what is where. Out: requests to partitions, merged lists and watches.
  * Deciders are pure; invariant 6 (a watch is a log) holds across partitions because resource versions are comparable.
  */
+
+export { mayUpgrade } from '../kubernetes/object/route.ts'
 export {
   decideOwner,
   decideRoute,
@@ -12,6 +14,7 @@ export {
   type RouteTarget,
   type RoutingMap,
 } from './decide-route.ts'
+export { DiscoveredScopes } from './discovered-scopes.ts'
 export { Gateway, type GatewayMap, type GatewayOptions } from './gateway.ts'
 export { clusterKindClasses, systemNamespaces } from './kind-classes.ts'
 export {

@@ -1,6 +1,7 @@
 import { HttpTransport } from '../kubernetes/client/http-transport.ts'
 import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
-import { StatusError } from '../kubernetes/object/index.ts'
+import { type Status, StatusError } from '../kubernetes/object/index.ts'
+import { requestUpgrade, type UpgradeAnswer } from './partition-upgrade.ts'
 import type { SeenVersion } from './seen-version.ts'
 import { type GatewayUser, userHeaders } from './user-headers.ts'
 
@@ -37,9 +38,12 @@ export class Partition {
   readonly name: string
   #transport: HttpTransport
   readonly #certificate: { readonly cert: string; readonly key: string }
+  #options: PartitionOptions
   readonly #seen: SeenVersion
 
-  constructor({ name, server, caCertificate, certificate, key }: PartitionOptions, seen: SeenVersion) {
+  constructor(options: PartitionOptions, seen: SeenVersion) {
+    const { name, server, caCertificate, certificate, key } = options
+    this.#options = options
     this.name = name
     this.#transport = transportTo(name, { server, caCertificate })
     this.#certificate = { cert: certificate, key }
@@ -123,8 +127,30 @@ export class Partition {
   /** The server has another address now. Requests in progress fail, and watches continue there. */
   async move(to: Pick<PartitionOptions, 'server' | 'caCertificate'>): Promise<void> {
     const before = this.#transport
+    this.#options = { ...this.#options, ...to }
     this.#transport = transportTo(this.name, to)
     await before.close()
+  }
+
+  /** Where the kubelet of a Node of this partition listens. @throws {StatusError} NotFound, ServiceUnavailable. */
+  async kubeletOf(user: GatewayUser, node: string, signal?: AbortSignal): Promise<{ readonly host: string; readonly port: number }> {
+    const path = `/partition/kubelet?node=${encodeURIComponent(node)}`
+    const request = { method: 'GET', path, headers: userHeaders(user), timeoutMs: progressTimeoutMs, isShort: true, signal }
+    const response = await this.#transport.request(request, this.#certificate).catch(error => {
+      throw signal?.aborted ? error : this.#unavailable(error)
+    })
+    const answer = JSON.parse(response.body) as Status & { host?: string; port?: number }
+    if (response.status !== 200) throw StatusError.fromStatus(answer)
+    return { host: String(answer.host), port: Number(answer.port) }
+  }
+
+  /** Sends a request to switch protocols. @throws {StatusError} ServiceUnavailable naming the partition if it cannot be reached. */
+  async upgrade({ method, path, user, headers, signal }: PartitionRequest & { readonly signal: AbortSignal }): Promise<UpgradeAnswer> {
+    try {
+      return await requestUpgrade(this.#options, { method, path, headers: { ...headers, ...userHeaders(user) }, signal })
+    } catch (error) {
+      throw signal.aborted ? error : this.#unavailable(error)
+    }
   }
 
   async close(): Promise<void> {

@@ -1,7 +1,6 @@
 import { type Client, type RequestOptions, type Response, type StreamResponse, WrappedClient } from '../../src/kubernetes/client/index.ts'
 import { isReason } from '../../src/kubernetes/object/index.ts'
-import { readRoute } from '../../src/kubernetes/object/route.ts'
-import { authorizationVerb } from '../../src/kubernetes/server/http/request-info.ts'
+import { authorizationVerb, readRoute } from '../../src/kubernetes/object/route.ts'
 
 /** A client that records which rights its requests need, and which requests were forbidden. */
 export class RightsRecorder extends WrappedClient {

@@ -22,6 +22,8 @@ export type GatewayListenerOptions = {
   notReady(): readonly string[]
   /** Serves a request; `admit` is called with its user, and returns false if the user has too many connections. */
   serve(request: IncomingMessage, response: ServerResponse, admit: (user: string) => boolean): Promise<void>
+  /** Whether an upgrade of the connection is considered; all other requests are served as if they had not asked for one. */
+  mayUpgrade(request: IncomingMessage): boolean
   /** Serves a request to upgrade its connection. Never throws. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
   onError(error: unknown): void
@@ -45,16 +47,20 @@ export async function startGatewayListener(
   const tls = { cert: serving.certificate, key: serving.key, ca: clientCa, minVersion: 'TLSv1.2' } as const
   // A client without a certificate may have a token: what it sent is checked for each request.
   const clientCertificates = { requestCert: true, rejectUnauthorized: false }
-  const server = createServer({ ...tls, ...clientCertificates, handshakeTimeout: handshakeTimeoutMs }, (request, response) => {
-    response.on('error', () => {})
-    if (respondToHealthCheck({ livez: () => [], readyz: options.notReady }, request, response)) return
-    options
-      .serve(request, response, user => limiter.admit(request.socket, user))
-      .catch(error => {
-        onError(error)
-        response.destroy()
-      })
-  })
+  const { mayUpgrade: shouldUpgradeCallback } = options
+  const server = createServer(
+    { ...tls, ...clientCertificates, handshakeTimeout: handshakeTimeoutMs, shouldUpgradeCallback },
+    (request, response) => {
+      response.on('error', () => {})
+      if (respondToHealthCheck({ livez: () => [], readyz: options.notReady }, request, response)) return
+      options
+        .serve(request, response, user => limiter.admit(request.socket, user))
+        .catch(error => {
+          onError(error)
+          response.destroy()
+        })
+    },
+  )
   limiter.limit(server)
   server.headersTimeout = headersTimeoutMs
   server.requestTimeout = requestTimeoutMs

@@ -4,7 +4,17 @@
  * Out of scope: where a request belongs, and how lists and watches are merged (`gateway/`).
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { Gateway, type GatewayUser, gatewayUser, Partition, type PartitionObject, RoutingState, SeenVersion } from '../../gateway/index.ts'
+import {
+  DiscoveredScopes,
+  Gateway,
+  type GatewayUser,
+  gatewayUser,
+  mayUpgrade,
+  Partition,
+  type PartitionObject,
+  RoutingState,
+  SeenVersion,
+} from '../../gateway/index.ts'
 import { type Client, createClient } from '../../kubernetes/client/index.ts'
 import type { Log } from '../../kubernetes/controller/index.ts'
 import { type Address, urlOf } from '../address.ts'
@@ -87,11 +97,12 @@ export async function startGateway({ configuration, listen, log }: GatewayProces
       partitionOf: namespace => state.partitionOf('namespaces', namespace),
       reviewAt: name => connections.get(name)?.review,
     })
+  const scopes = new DiscoveredScopes(homeClient)
   const gateway = new Gateway({
     authenticate: authenticateRequest,
     map: () => state,
     connectionOf: name => connections.get(name)?.partition,
-    scopeOf: async () => undefined,
+    scopeOf: (group, plural) => scopes.scopeOf(group, plural),
     tenantsOf: user => usableTenants(user, state.tenants(), access),
     claim: (table, name, owner) => state.claim(table, name, owner),
     refreshMap: () => state.refresh(),
@@ -104,7 +115,8 @@ export async function startGateway({ configuration, listen, log }: GatewayProces
   const listener = await startGatewayListener({
     ...{ listen, serving, clientCa: home.caCertificate, notReady },
     onError: error => log.error({ err: error }, 'a connection failed'),
-    upgrade: (_request, socket) => socket.destroy(),
+    mayUpgrade,
+    upgrade: (request, socket, head) => void gateway.upgrade(request, socket, head),
     async serve(request: IncomingMessage, response: ServerResponse) {
       if ((request.url ?? '').split('?', 1)[0] !== '/metrics') return await gateway.serve(request, response)
       await metrics(request, response, { user: await authenticateRequest(request) })

@@ -45,6 +45,39 @@ export function readRoute(path: string): Route {
   }
 }
 
+/**
+ * Whether an upgrade of the connection is considered: that of a stream into a Pod. All other requests are served as if they had not asked for one.
+ */
+export function mayUpgrade({ url = '/' }: { readonly url?: string | undefined }): boolean {
+  return /^\/api\/v1\/namespaces\/[^/]+\/pods\/[^/]+\/(attach|exec|portforward)(\?|$)/.test(url)
+}
+
+/** Parses a boolean as Kubernetes does: absent, `0` and `false` are false, everything else is true. */
+export function readBoolean(query: URLSearchParams | undefined, name: string): boolean {
+  const value = query?.get(name)
+  return value !== undefined && value !== null && value !== '0' && value.toLowerCase() !== 'false'
+}
+
+/** The verb that authorization decides on, as in kube-apiserver's RequestInfo; also for requests that are not supported. */
+export function authorizationVerb(method: string, name: string, query: URLSearchParams | undefined): string {
+  switch (method) {
+    case 'GET':
+    case 'HEAD':
+      if (name) return 'get'
+      return readBoolean(query, 'watch') ? 'watch' : 'list'
+    case 'POST':
+      return 'create'
+    case 'PUT':
+      return 'update'
+    case 'PATCH':
+      return 'patch'
+    case 'DELETE':
+      return name ? 'delete' : 'deletecollection'
+    default:
+      return method.toLowerCase()
+  }
+}
+
 function decode(text: string): string {
   try {
     return decodeURIComponent(text)

@@ -2,7 +2,17 @@ import type { AddressInfo } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type KubeObject, StatusError } from '../object/index.ts'
-import { ConnectionLimiter, fullDiskReasons, type Log, openFilesError, residentBytes, silentLog, yaml } from '../util/index.ts'
+import { mayUpgrade } from '../object/route.ts'
+import {
+  ConnectionLimiter,
+  fullDiskReasons,
+  type Log,
+  openFilesError,
+  residentBytes,
+  StreamLimiter,
+  silentLog,
+  yaml,
+} from '../util/index.ts'
 import { type Audit, type AuditOptions, openAudit } from './audit/index.ts'
 import {
   type AdmissionPlugin,
@@ -38,10 +48,9 @@ import {
   type Mount,
   makeHandler,
   makeListener,
-  mayUpgrade,
   upgradeConnection,
 } from './http/index.ts'
-import { KubeletProxy, StreamLimiter } from './kubelet/index.ts'
+import { type KubeletCredentials, KubeletProxy } from './kubelet/index.ts'
 import { advertiseAddress, kubernetesServiceNames, Lifecycle } from './lifecycle/index.ts'
 import { countConnections, listenOn, urlHost } from './listen.ts'
 import { RequestMetrics, ServerMetrics, type ServerStats } from './metrics/index.ts'
@@ -70,6 +79,11 @@ export type ServerOptions = {
   frontProxy?: FrontProxyOptions | undefined
   /** Asks another server about a bearer token that this one does not know. Default: such a token is invalid. */
   reviewToken?: ReviewToken | undefined
+  /**
+   * PEM: with what this server authenticates to kubelets, and who signs their certificates. Partitions that share Nodes must have the same.
+   * Default: those in `pki/`, if `oarlock node-config` has created them.
+   */
+  kubeletCredentials?: KubeletCredentials | undefined
   /** Default: silent. */
   log?: Log
   /** Additional routes on the TLS listener. */
@@ -249,7 +263,11 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       frontProxy,
       authorize: authorization.authorize,
       reviews: new Reviews({ store, authorization, tokens, reviewedTokens, serviceAccounts }),
-      kubelets: new KubeletProxy({ store, credentials: () => readKubeletClient(pkiDir, store.nowMs), streams: new StreamLimiter() }),
+      kubelets: new KubeletProxy({
+        store,
+        credentials: async () => options.kubeletCredentials ?? (await readKubeletClient(pkiDir, store.nowMs)),
+        streams: new StreamLimiter(),
+      }),
       admissionPlugins: inOrder(rbacAdmissionPlugins(rbac, authorization), nodes.admission, options.admissionPlugins),
       deletionPlugins: inOrder(nodes.deletion, options.deletionPlugins),
       openId: path => openIdDocument(path, serviceAccounts, url),

@@ -7,9 +7,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { tenantResource, workerPoolResource } from '../../../src/api/index.ts'
 import {
+  DiscoveredScopes,
   Gateway,
   type GatewayOptions,
   gatewayKinds,
+  mayUpgrade,
   Partition,
   type PartitionRole,
   partitionResource,
@@ -20,13 +22,9 @@ import { type Client, createClient, installKinds } from '../../../src/kubernetes
 import { issueClientCertificate, readServingCertificates, type ServerOptions, startServer } from '../../../src/kubernetes/server/index.ts'
 import { PartitionProcess, type PartitionServer } from './partition-process.ts'
 
-const clusterKinds = new Set(['namespaces', 'nodes', 'persistentvolumes', 'storageclasses'])
-
 export type FixtureOptions = {
   /** In place of what the fixture sets. */
   readonly gateway?: Partial<GatewayOptions>
-  /** Of a partition's server. */
-  serverOptions?(partition: string): Partial<ServerOptions>
   /** The address at which the gateway reaches a partition, such as a proxy's. */
   addressOf?(partition: string, server: PartitionServer): Promise<string>
   /** Partitions whose servers are processes. */
@@ -58,10 +56,14 @@ export class GatewayFixture implements AsyncDisposable {
   }
 
   /** `roles` by name; the first one is home. */
-  static async start(roles: Record<string, readonly PartitionRole[]>, more: FixtureOptions = {}): Promise<GatewayFixture> {
+  static async start(
+    roles: Record<string, readonly PartitionRole[]>,
+    server: Partial<ServerOptions> = {},
+    more: FixtureOptions = {},
+  ): Promise<GatewayFixture> {
     const fixture = new GatewayFixture(more)
     try {
-      await fixture.#start(roles)
+      await fixture.#start(roles, server)
     } catch (error) {
       await fixture[Symbol.asyncDispose]()
       throw error
@@ -102,7 +104,7 @@ export class GatewayFixture implements AsyncDisposable {
     rmSync(this.#root, { recursive: true, force: true })
   }
 
-  async #start(roles: Record<string, readonly PartitionRole[]>): Promise<void> {
+  async #start(roles: Record<string, readonly PartitionRole[]>, more: Partial<ServerOptions>): Promise<void> {
     const names = Object.keys(roles)
     const [home = ''] = names
     const pki = join(this.#root, 'pki')
@@ -117,7 +119,7 @@ export class GatewayFixture implements AsyncDisposable {
       this.#options.set(name, {
         ...{ dataDir: join(this.#root, name), partition: number, storage: { synchronous: 'OFF' } },
         frontProxy: { caCertificate, allowedNames: ['gateway'] },
-        ...this.#more.serverOptions?.(name),
+        ...more,
       })
       const server = await this.startPartition(name, 0)
       this.#stops.push(async () => await this.servers.get(name)?.close({ graceMs: 10 }))
@@ -141,6 +143,7 @@ export class GatewayFixture implements AsyncDisposable {
     this.state = state
     this.#stops.push(async () => state.close())
     await state.start()
+    const scopes = new DiscoveredScopes(homeClient)
     const { outdated } = this
     const map = {
       ...{ home },
@@ -162,7 +165,7 @@ export class GatewayFixture implements AsyncDisposable {
       },
       map: () => map,
       connectionOf: name => connections.get(name),
-      scopeOf: async (_group, plural) => (clusterKinds.has(plural) ? 'Cluster' : 'Namespaced'),
+      scopeOf: (group, plural) => scopes.scopeOf(group, plural),
       tenantsOf: async () => names.filter(name => roles[name]?.includes('Tenants')),
       claim: (table, name, owner) => state.claim(table, name, owner),
       refreshMap: async () => {
@@ -176,10 +179,11 @@ export class GatewayFixture implements AsyncDisposable {
     this.gateway = gateway
     this.#stops.push(async () => gateway.close())
     const listener = createServer(
-      { cert: serving.certificate, key: serving.key },
+      { cert: serving.certificate, key: serving.key, shouldUpgradeCallback: mayUpgrade },
       (request, response) => void gateway.serve(request, response),
     ).listen(0, '127.0.0.1')
     await once(listener, 'listening')
+    listener.on('upgrade', (request, socket, head) => void gateway.upgrade(request, socket, head))
     this.#stops.push(async () => {
       listener.closeAllConnections()
       listener.close()

@@ -1,9 +1,9 @@
 import type { Route } from '../../object/route.ts'
+import { authorizationVerb } from '../../object/route.ts'
 import type { Auditor } from '../audit/index.ts'
 import type { User } from '../auth/index.ts'
 import type { Reply } from '../wire/index.ts'
 import type { HttpRequest } from './handler-types.ts'
-import { authorizationVerb } from './request-info.ts'
 
 export type AuditedRequest = {
   readonly request: HttpRequest

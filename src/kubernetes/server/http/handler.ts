@@ -8,7 +8,7 @@ import { type Reply, sendError } from '../wire/index.ts'
 import { beginAudit } from './begin-audit.ts'
 import type { HandlerOptions } from './handler-options.ts'
 import type { Handler, HttpRequest } from './handler-types.ts'
-import { gatewayWatchOf, progressPath, raiseToSeen, rightsPath, serveProgress } from './partition-protocol.ts'
+import { gatewayWatchOf, kubeletPath, progressPath, raiseToSeen, rightsPath, serveKubelet, serveProgress } from './partition-protocol.ts'
 import { serveRights } from './partition-rights.ts'
 import { serveAnonymousPath, servePath } from './path-requests.ts'
 import { serveResource } from './resource-requests.ts'
@@ -83,6 +83,10 @@ function serve(options: HandlerOptions, request: HttpRequest, response: Reply, i
   const query = queryStart < 0 ? undefined : new URLSearchParams(url.slice(queryStart + 1))
   if (isProxied && path === progressPath) return serveProgress(options.services, query, response)
   if (isProxied && path === rightsPath) return serveRights(options.authorize, request, response)
+  if (isProxied && path === kubeletPath) {
+    serveKubelet(options.services, query, response)
+    return undefined
+  }
   if (route.type === 'path' && serveAnonymousPath(options, route.path, query, request, response)) return undefined
   if (typeof authentication === 'string') throw new StatusError('Unauthorized', 'Unauthorized')
   if (!isAdmitted) throw tooManyConnections()

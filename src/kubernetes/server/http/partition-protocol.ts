@@ -13,14 +13,20 @@
  * - `X-Oarlock-Watch-Known: R` besides: the gateway has seen the change with this version, of an earlier watch of the resource. If this server has it not, because
  *   its data directory is older, the answer is 410, although the clock has been raised. The response has `X-Oarlock-Watch-Known` with the newest change.
  * - 421 Misdirected: this server does not have the namespace of the request, and nothing was done. The gateway reads its map again and retries once.
+ *   For a request for the log or a stream of a Pod it is also the response when the Pod's Node is not here; `details` (kind `nodes`) names it. The gateway
+ *   then repeats the request with `X-Oarlock-Node-Address: NODE HOST PORT`, where the kubelet of the Node listens. Its certificate is verified for the name
+ *   of the Node, so that the connection is to that Node and no other.
+ * - `GET /partition/kubelet?node=NAME`: `{"host": …, "port": …}`, where the kubelet of a Node of this partition listens.
  * - `GET /partition/progress?version=R&watch=ID&watch=ID`: raises the clock and returns the current resource version. Each of these watches gets a
  *   bookmark of at least R, after every event up to it.
  * - `POST /partition/rights`: which users may send which requests (`partition-rights.ts`).
  */
-import { badRequest, StatusError } from '../../object/index.ts'
+import { badRequest, notFound, StatusError } from '../../object/index.ts'
 import type { ResourceRoute } from '../../object/route.ts'
 import { parseRevision } from '../../util/index.ts'
+import { type KubeletAddress, kubeletAddress } from '../kubelet/index.ts'
 import type { GatewayWatch, Services } from '../rest/index.ts'
+import { parseEntry } from '../storage/index.ts'
 import { type Reply, send } from '../wire/index.ts'
 import type { HttpRequest } from './handler-types.ts'
 
@@ -31,6 +37,8 @@ const endHeader = 'x-oarlock-watch-end'
 const knownHeader = 'x-oarlock-watch-known'
 export const progressPath = '/partition/progress'
 export const rightsPath = '/partition/rights'
+export const kubeletPath = '/partition/kubelet'
+const nodeAddressHeader = 'x-oarlock-node-address'
 
 /** @throws {StatusError} BadRequest for a version that is no number, or too far ahead. */
 export function raiseToSeen({ store }: Services, { headers }: HttpRequest): Promise<void> | undefined {
@@ -55,6 +63,24 @@ export async function serveProgress({ store, watches }: Services, query: URLSear
   if (version) await store.raise(readVersion(version))
   for (const id of query?.getAll('watch') ?? []) watches.requestBookmark(id)
   send(response, 200, 'application/json', JSON.stringify({ resourceVersion: String(store.revision) }))
+}
+
+/** @throws {StatusError} NotFound, or ServiceUnavailable for a Node that has not reported it. */
+export function serveKubelet({ store }: Services, query: URLSearchParams | undefined, response: Reply): void {
+  const name = query?.get('node') ?? ''
+  const node = store.table('nodes').get(name)
+  if (!node) throw notFound({ group: '', plural: 'nodes' }, name)
+  send(response, 200, 'application/json', JSON.stringify(kubeletAddress(parseEntry(node))))
+}
+
+/** The Node that the gateway has found in another partition. @throws {StatusError} BadRequest. */
+export function nodeAddressOf({ headers }: HttpRequest): KubeletAddress | undefined {
+  const text = headers[nodeAddressHeader]
+  if (text === undefined) return undefined
+  const [node = '', host = '', port = '', ...rest] = String(text).split(' ')
+  if (node === '' || host === '' || !/^[0-9]{1,5}$/.test(port) || rest.length > 0)
+    throw badRequest(`${nodeAddressHeader} must be "NODE HOST PORT", got ${JSON.stringify(String(text).slice(0, 80))}`)
+  return { node, host, port: Number(port) }
 }
 
 /** @throws {StatusError} Misdirected (421) if the namespace of the request is not on this server. */

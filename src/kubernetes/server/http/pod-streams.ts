@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
 import { badRequest, StatusError } from '../../object/index.ts'
 import { type ResourceRoute, readRoute } from '../../object/route.ts'
 import { type Attributes, authenticate } from '../auth/index.ts'
@@ -8,6 +9,7 @@ import { type Reply, sendError } from '../wire/index.ts'
 import { beginAudit } from './begin-audit.ts'
 import type { HandlerOptions, ResourceRequest } from './handler-options.ts'
 import type { HttpRequest } from './handler-types.ts'
+import { checkOwned, nodeAddressOf } from './partition-protocol.ts'
 import { resolveTarget } from './resolve-target.ts'
 import { attributesOf, authorizeResource } from './resource-requests.ts'
 import { withRequestMetrics } from './with-request-metrics.ts'
@@ -29,11 +31,6 @@ export async function servePodStream(
 ): Promise<void> {
   if (stream !== 'log') throw badRequest('Upgrade request required')
   await options.kubelets.log(streamRequest(options, resourceRequest, stream, attributes), response)
-}
-
-/** Whether an upgrade of the connection is considered; all other requests are served as if they had not asked for one. */
-export function mayUpgrade({ url = '/' }: { url?: string | undefined }): boolean {
-  return /^\/api\/v1\/namespaces\/[^/]+\/pods\/[^/]+\/(attach|exec|portforward)(\?|$)/.test(url)
 }
 
 /** Serves a request of node:http to upgrade its connection. It never throws. */
@@ -64,8 +61,10 @@ async function upgrade(options: HandlerOptions, request: HttpRequest, { response
   if (route.type === 'path' || !stream) throw badRequest('this path does not support an upgrade of the connection')
   const query = new URLSearchParams(search)
   if (auditor) beginAudit(auditor, { request, path, query, user, route }, response)
-  const resourceRequest = { route, query, user, request }
+  const isProxied = options.frontProxy?.isProxy(socket as TLSSocket, services.store.nowMs) ?? false
+  const resourceRequest = { route, query, user, request, isProxied }
   const serve = async () => {
+    if (isProxied) checkOwned(services, route)
     const attributes = attributesOf(resourceRequest)
     // A GET could otherwise run a command with the right to read.
     for (const verb of new Set([attributes.verb, 'create'])) authorizeResource(options.authorize, { ...attributes, verb })
@@ -80,7 +79,7 @@ async function upgrade(options: HandlerOptions, request: HttpRequest, { response
 
 function streamRequest(
   options: HandlerOptions,
-  { route: { namespace, name }, query = new URLSearchParams(), user, request }: ResourceRequest,
+  { route: { namespace, name }, query = new URLSearchParams(), user, request, isProxied = false }: ResourceRequest,
   stream: PodStream,
   attributes: Attributes,
 ): StreamRequest {
@@ -90,5 +89,6 @@ function streamRequest(
     const authentication = authenticate(request, options, services.store.nowMs)
     return typeof authentication !== 'string' && authorize({ ...attributes, user: authentication.user }) === true
   }
-  return { namespace, name, stream, query, user: user.name, method, headers, revalidate }
+  const nodeAddress = isProxied ? nodeAddressOf(request) : undefined
+  return { namespace, name, stream, query, user: user.name, method, headers, isProxied, nodeAddress, revalidate }
 }

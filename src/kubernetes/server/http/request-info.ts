@@ -1,25 +1,4 @@
 import { parseFieldSelector } from '../../object/index.ts'
-import { readBoolean } from '../rest/index.ts'
-
-/** The verb that authorization decides on, as in kube-apiserver's RequestInfo; also for requests that are not supported. */
-export function authorizationVerb(method: string, name: string, query: URLSearchParams | undefined): string {
-  switch (method) {
-    case 'GET':
-    case 'HEAD':
-      if (name) return 'get'
-      return query !== undefined && readBoolean(query, 'watch') ? 'watch' : 'list'
-    case 'POST':
-      return 'create'
-    case 'PUT':
-      return 'update'
-    case 'PATCH':
-      return 'patch'
-    case 'DELETE':
-      return name ? 'delete' : 'deletecollection'
-    default:
-      return method.toLowerCase()
-  }
-}
 
 /** The name that a list or watch is restricted to by its field selector: a rule with resourceNames can allow it. */
 export function selectedName(verb: string, query: URLSearchParams | undefined): string {

@@ -1,6 +1,7 @@
 import { notFound, StatusError } from '../../object/index.ts'
+import { readBoolean } from '../../object/route.ts'
 import { type Kind, subresourcesOf, type Verb } from '../registry/index.ts'
-import { methodNotAllowed, readBoolean, type Services, type Target } from '../rest/index.ts'
+import { methodNotAllowed, type Services, type Target } from '../rest/index.ts'
 import type { Reply, Representation } from '../wire/index.ts'
 import type { ResourceRequest } from './handler-options.ts'
 import { isBuiltInGroup, NoSuchPath, noSuchResource } from './not-served.ts'

@@ -1,6 +1,7 @@
+import { authorizationVerb, readBoolean } from '../../object/route.ts'
 import { type Attributes, type Authorizer, authenticate } from '../auth/index.ts'
 import type { Flow } from '../fairness/index.ts'
-import { type Call, type Caller, perform, readBoolean, type Target } from '../rest/index.ts'
+import { type Call, type Caller, perform, type Target } from '../rest/index.ts'
 import { negotiate, type Reply } from '../wire/index.ts'
 import type { HandlerOptions, ResourceRequest } from './handler-options.ts'
 import type { HttpRequest } from './handler-types.ts'
@@ -9,7 +10,7 @@ import { checkOwned } from './partition-protocol.ts'
 import { podStreamOf, servePodStream } from './pod-streams.ts'
 import { maxBodyBytes } from './read-body.ts'
 import { readCallBody } from './read-call-body.ts'
-import { authorizationVerb, selectedName } from './request-info.ts'
+import { selectedName } from './request-info.ts'
 import { checkForm, resolveTarget } from './resolve-target.ts'
 
 /** Serves a request for a resource when the fair queue of its user lets it start. */

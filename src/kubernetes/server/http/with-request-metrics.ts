@@ -1,7 +1,7 @@
 import { StatusError } from '../../object/index.ts'
+import { readBoolean } from '../../object/route.ts'
 import type { RequestLabels, RequestMetrics } from '../metrics/index.ts'
 import type { Registry } from '../registry/index.ts'
-import { readBoolean } from '../rest/index.ts'
 import type { Reply } from '../wire/index.ts'
 import type { ResourceRequest } from './handler-options.ts'
 import type { HttpRequest } from './handler-types.ts'

@@ -3,7 +3,6 @@ import { test } from 'node:test'
 import { type KubeObject, StatusError } from '../../object/index.ts'
 import { kubeletAddress } from './kubelet-address.ts'
 import { kubeletPath, type PodStream } from './kubelet-path.ts'
-import { StreamLimiter } from './stream-limiter.ts'
 
 const pod = (containers: string[], nodeName = 'n1') =>
   ({
@@ -48,17 +47,4 @@ test('a Node is reached at its internal address first, and not before it has rep
   const node = (status: object) => ({ metadata: { name: 'n1' }, status }) as unknown as KubeObject
   deepEqual(kubeletAddress(node({ addresses, daemonEndpoints: { kubeletEndpoint: { Port: 10250 } } })), { host: '10.0.0.1', port: 10250 })
   throws(() => kubeletAddress(node({ addresses })), /has not reported the address and port of its kubelet yet/)
-})
-
-test('the streams of a user and of all users are limited, and end once', () => {
-  const limiter = new StreamLimiter({ streams: 3, streamsPerUser: 2 })
-  const end = limiter.open('ann')
-  limiter.open('ann')
-  throws(() => limiter.open('ann'), /ann has 2 open logs and streams of pods/)
-  limiter.open('bob')
-  throws(() => limiter.open('carol'), /the server has 3 open logs and streams of pods/)
-  end()
-  end()
-  limiter.open('carol')
-  deepEqual(limiter.size, 3)
 })

@@ -1,12 +1,12 @@
 import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { badRequest, type KubeObject, notFound, StatusError } from '../../object/index.ts'
+import { joinConnections, type StreamLimiter } from '../../util/index.ts'
 import { parseEntry, type Store } from '../storage/index.ts'
 import type { Reply } from '../wire/index.ts'
 import { kubeletAddress } from './kubelet-address.ts'
 import { connectToKubelet, type KubeletAddress, type KubeletCredentials } from './kubelet-connection.ts'
 import { kubeletPath, type PodStream } from './kubelet-path.ts'
-import type { StreamLimiter } from './stream-limiter.ts'
 
 export type KubeletProxyOptions = {
   store: Store
@@ -24,6 +24,9 @@ export type StreamRequest = {
   readonly user: string
   readonly method: string
   readonly headers: IncomingMessage['headers']
+  /** Whether a gateway has sent it, which can find a Node that is in another partition, and the Node that it has found. */
+  readonly isProxied: boolean
+  readonly nodeAddress: KubeletAddress | undefined
   /** False when the credential or the right of the user has ended. */
   readonly revalidate: () => boolean
 }
@@ -61,7 +64,7 @@ export class KubeletProxy {
       reply.end()
       return
     }
-    const close = this.#options.streams.open(request.user)
+    const close = this.#open(request.user)
     try {
       const response = await this.#send({ ...request, method: 'GET', headers: {} }, target)
       const { socket } = response
@@ -88,13 +91,13 @@ export class KubeletProxy {
   async upgrade(request: StreamRequest, client: Duplex, head: Buffer): Promise<void> {
     const target = this.#target(request)
     if (!target) throw badRequest(`pod ${request.name} does not have a host assigned`)
-    const close = this.#options.streams.open(request.user)
+    const close = this.#open(request.user)
     client.once('close', close)
     try {
       const { socket, head: first, headers } = await this.#upgrade(request, target)
       const lines = returnedHeaders.flatMap(name => (headers[name] === undefined ? [] : [`${name}: ${headers[name]}`]))
       client.write(`HTTP/1.1 101 Switching Protocols\r\n${lines.join('\r\n')}\r\n\r\n`)
-      join(client, head, socket, first)
+      joinConnections({ socket: client, head }, { socket, head: first })
       const stopWatching = endWhenInvalid(request, socket, () => client.destroy())
       client.once('close', stopWatching)
       if (client.destroyed) socket.destroy()
@@ -104,15 +107,27 @@ export class KubeletProxy {
     }
   }
 
-  /** @throws {StatusError} NotFound, BadRequest, ServiceUnavailable. */
-  #target({ namespace, name, stream, query }: StreamRequest): { address: KubeletAddress; path: string } | undefined {
+  /** @throws {StatusError} TooManyRequests. */
+  #open(user: string): () => void {
+    const close = this.#options.streams.open(user)
+    if (typeof close === 'string') throw new StatusError('TooManyRequests', close, { details: { retryAfterSeconds: 1 } })
+    return close
+  }
+
+  /** @throws {StatusError} NotFound, BadRequest, ServiceUnavailable; Misdirected (421) naming a Node that the gateway must find. */
+  #target(request: StreamRequest): { address: KubeletAddress; path: string } | undefined {
     const { store } = this.#options
+    const { namespace, name, stream, query, isProxied, nodeAddress } = request
     const pod = store.table('pods').get(`${namespace}/${name}`)
     if (!pod) throw notFound({ group: '', plural: 'pods' }, name)
     const found = kubeletPath(parseEntry(pod), stream, query)
     if (!found) return undefined
     const entry = store.table('nodes').get(found.node)
-    if (!entry) throw notFound({ group: '', plural: 'nodes' }, found.node)
+    if (!entry) {
+      if (nodeAddress?.node === found.node) return { address: nodeAddress, path: found.path }
+      if (isProxied) throw misdirectedNode(name, found.node)
+      throw notFound({ group: '', plural: 'nodes' }, found.node)
+    }
     const node: KubeObject = parseEntry(entry)
     return { address: { node: found.node, ...kubeletAddress(node) }, path: found.path }
   }
@@ -236,19 +251,10 @@ async function copyLog(response: IncomingMessage, reply: Reply): Promise<void> {
   })
 }
 
-/** Joins two connections: what one sends, the other gets; when one ends, so does the other. */
-function join(client: Duplex, clientHead: Buffer, kubelet: Duplex, kubeletHead: Buffer): void {
-  if (kubeletHead.length > 0) client.write(kubeletHead)
-  if (clientHead.length > 0) kubelet.write(clientHead)
-  for (const [one, other] of [
-    [client, kubelet],
-    [kubelet, client],
-  ] as const) {
-    one.on('error', () => one.destroy())
-    one.once('close', () => other.destroy())
-    one.pipe(other)
-  }
-}
+const misdirectedNode = (pod: string, node: string) =>
+  new StatusError('Misdirected', `pod ${pod} runs on node ${JSON.stringify(node)}, which this partition does not have`, {
+    ...{ code: 421, details: { kind: 'nodes', name: node } },
+  })
 
 /** Ends a stream that has no data for too long, or whose user may not have it any more. */
 function endWhenInvalid({ revalidate }: StreamRequest, kubelet: Duplex, end: () => void): () => void {

@@ -1,8 +1,8 @@
 import { StatusError } from '../../object/index.ts'
+import { readBoolean } from '../../object/route.ts'
 import { selectFrom } from '../registry/index.ts'
 import { type Call, readCount, type Services } from './call.ts'
 import { checkListOptions, readRevisionParameter, selectionOf } from './read.ts'
-import { readBoolean } from './write-options.ts'
 
 const defaultTimeoutMs = 30 * 60_000
 

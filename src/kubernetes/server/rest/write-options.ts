@@ -1,4 +1,5 @@
 import { invalidOptions, type StatusCause, tooLong, unsupportedValue } from '../../object/index.ts'
+import { readBoolean } from '../../object/route.ts'
 
 export type FieldValidation = 'Strict' | 'Warn' | 'Ignore'
 
@@ -47,12 +48,6 @@ export function readWriteOptions(
     nowMs,
     warnings: [],
   }
-}
-
-/** Parses a boolean as Kubernetes does: absent, `0` and `false` are false, everything else is true. */
-export function readBoolean(query: URLSearchParams | undefined, name: string): boolean {
-  const value = query?.get(name)
-  return value !== undefined && value !== null && value !== '0' && value.toLowerCase() !== 'false'
 }
 
 // In Go's wording: the position counts bytes, and unprintable characters are shown as code points.

@@ -1,9 +1,7 @@
-import { StatusError } from '../../object/index.ts'
-
 /** Each stream has two connections with buffers (invariant 10). */
 const limits = { streams: 1_000, streamsPerUser: 100 }
 
-/** Counts the open streams to kubelets. */
+/** Counts the open logs and streams of Pods. */
 export class StreamLimiter {
   readonly #limits: typeof limits
   readonly #byUser = new Map<string, number>()
@@ -17,15 +15,13 @@ export class StreamLimiter {
     return this.#count
   }
 
-  /**
-   * Counts a stream. The returned function must be called when it ends; further calls do nothing.
-   * @throws {StatusError} TooManyRequests.
-   */
-  open(user: string): () => void {
+  /** Counts a stream. The returned function must be called when it ends; further calls do nothing. A text instead: why there are too many. */
+  open(user: string): (() => void) | string {
     const own = this.#byUser.get(user) ?? 0
     const { streams, streamsPerUser } = this.#limits
-    if (own >= streamsPerUser) throw tooMany(`${user} has ${streamsPerUser} open logs and streams of pods`)
-    if (this.#count >= streams) throw tooMany(`the server has ${streams} open logs and streams of pods`)
+    if (own >= streamsPerUser)
+      return `too many streams: ${user} has ${streamsPerUser} open logs and streams of pods: end some, or retry later`
+    if (this.#count >= streams) return `too many streams: the server has ${streams} open logs and streams of pods: end some, or retry later`
     this.#byUser.set(user, own + 1)
     this.#count++
     let isOpen = true
@@ -39,6 +35,3 @@ export class StreamLimiter {
     }
   }
 }
-
-const tooMany = (why: string) =>
-  new StatusError('TooManyRequests', `too many streams: ${why}: end some, or retry later`, { details: { retryAfterSeconds: 1 } })

@@ -1,0 +1,77 @@
+import { type Client, type Clock, systemClock } from '../kubernetes/client/index.ts'
+import { isJsonObject, StatusError } from '../kubernetes/object/index.ts'
+import { tableOf } from './kind-classes.ts'
+
+export type Scope = 'Namespaced' | 'Cluster'
+
+/** Between the starts of two reads. */
+const minIntervalMs = 1_000
+/** A CRD may be deleted and created again with another scope. */
+const maxAgeMs = 30_000
+const readTimeoutMs = 5_000
+const aggregated = ['v2', 'v2beta1'].map(version => `application/json;g=apidiscovery.k8s.io;v=${version};as=APIGroupDiscoveryList`)
+
+/**
+ * Scopes of all kinds, from the discovery of home. A kind that is not known is looked for again, at most once a second: a request for it waits for a
+ * read that begins after it, so that a kind that exists is always found. What is known stays valid while home does not answer.
+ */
+export class DiscoveredScopes {
+  readonly #client: Pick<Client, 'request'>
+  readonly #clock: Clock
+  #scopes: ReadonlyMap<string, Scope> | undefined
+  #startedAtMs = Number.NEGATIVE_INFINITY
+  /** A read that has not begun. */
+  #next: Promise<void> | undefined
+
+  /** @param client of home. */
+  constructor(client: Pick<Client, 'request'>, clock: Clock = systemClock) {
+    this.#client = client
+    this.#clock = clock
+  }
+
+  /** Undefined: home has no such kind. @throws {StatusError} ServiceUnavailable if the kind is not known, and home does not answer. */
+  async scopeOf(group: string, plural: string): Promise<Scope | undefined> {
+    const table = tableOf({ group, plural })
+    const known = this.#scopes?.get(table)
+    if (known === undefined) await this.#readAgain()
+    // The next request has what it finds; a failure is reported when a kind is missing.
+    else if (this.#clock.nowMs() - this.#startedAtMs > maxAgeMs) this.#readAgain().catch(() => {})
+    return known ?? this.#scopes?.get(table)
+  }
+
+  #readAgain(): Promise<void> {
+    this.#next ??= this.#clock.sleep(Math.max(0, this.#startedAtMs + minIntervalMs - this.#clock.nowMs())).then(() => {
+      this.#next = undefined
+      this.#startedAtMs = this.#clock.nowMs()
+      return this.#read()
+    })
+    return this.#next
+  }
+
+  async #read(): Promise<void> {
+    const get = async (path: string) => {
+      const headers = { accept: aggregated.join(',') }
+      return await (await this.#client.request({ method: 'GET', path, headers, timeoutMs: readTimeoutMs })).json()
+    }
+    try {
+      const lists = await Promise.all([get('/api'), get('/apis')])
+      this.#scopes = new Map(lists.flatMap(scopesIn))
+    } catch (error) {
+      throw new StatusError('ServiceUnavailable', `the kinds of home cannot be read: ${(error as Error).message}`, {
+        ...{ cause: error, details: { retryAfterSeconds: 1 } },
+      })
+    }
+  }
+}
+
+/** Of an APIGroupDiscoveryList. @throws {Error} for another answer: no kind would be known. */
+function scopesIn(list: unknown): [string, Scope][] {
+  if (!isJsonObject(list) || list.kind !== 'APIGroupDiscoveryList' || !Array.isArray(list.items))
+    throw new Error('the answer is not an APIGroupDiscoveryList')
+  const groups = list.items as { metadata?: { name?: string }; versions: { resources?: { resource: string; scope: Scope }[] }[] }[]
+  return groups.flatMap(({ metadata, versions }) =>
+    versions.flatMap(({ resources = [] }) =>
+      resources.map(({ resource, scope }): [string, Scope] => [tableOf({ group: metadata?.name ?? '', plural: resource }), scope]),
+    ),
+  )
+}

@@ -1,0 +1,163 @@
+import type { IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { badRequest, StatusError } from '../kubernetes/object/index.ts'
+import { mayUpgrade, type ResourceRoute, readRoute } from '../kubernetes/object/route.ts'
+import { joinConnections, StreamLimiter } from '../kubernetes/util/index.ts'
+import { decideRoute, type RoutedRequest } from './decide-route.ts'
+import type { GatewayMap } from './gateway.ts'
+import type { Partition } from './partition.ts'
+import type { UpgradeAnswer } from './partition-upgrade.ts'
+import { findNode, sendToOwner } from './send-to-owner.ts'
+import type { GatewayUser } from './user-headers.ts'
+
+const revalidateEveryMs = 10_000
+const keepAliveMs = 30_000
+/** What the two ends of a stream agree on. */
+const upgradeHeaders = [
+  ...['connection', 'upgrade', 'x-stream-protocol-version', 'user-agent', 'content-length'],
+  ...['sec-websocket-key', 'sec-websocket-version', 'sec-websocket-extensions'],
+]
+const answerHeaders = [
+  ...['connection', 'upgrade', 'x-stream-protocol-version'],
+  ...['sec-websocket-accept', 'sec-websocket-protocol', 'sec-websocket-extensions'],
+]
+const tokenProtocol = 'base64url.bearer.authorization.k8s.io.'
+
+export type PodStreamsOptions = {
+  authenticate(request: IncomingMessage): Promise<GatewayUser | undefined>
+  map(): GatewayMap
+  refreshMap(): Promise<void>
+  readonly log: (message: string, error?: unknown) => void
+}
+
+/**
+ * Logs of Pods, and streams into them. A Pod is in the partition of its Tenant, its Node in another one: the partition of the Pod decides about the rights
+ * of the user, names the Node that it does not have, and connects to its kubelet at the address that the gateway brings. So the gateway needs no
+ * right to read Pods, and learns the Node only for a user who may have the stream.
+ */
+export class PodStreams {
+  readonly #options: PodStreamsOptions
+  readonly #connection: (partition: string) => Partition
+  readonly #limiter = new StreamLimiter()
+
+  /** @param connection throws a StatusError if the partition has no address. */
+  constructor(options: PodStreamsOptions, connection: (partition: string) => Partition) {
+    this.#options = options
+    this.#connection = connection
+  }
+
+  /** Counts a log or a stream; the returned function must be called when it ends. @throws {StatusError} TooManyRequests. */
+  open({ name }: GatewayUser): () => void {
+    const close = this.#limiter.open(name)
+    if (typeof close === 'string') throw new StatusError('TooManyRequests', close, { details: { retryAfterSeconds: 1 } })
+    return close
+  }
+
+  /** Serves a request to upgrade its connection. Never throws. */
+  async upgrade(request: IncomingMessage, client: Duplex, head: Buffer): Promise<void> {
+    const abort = new AbortController()
+    const onClose = () => abort.abort()
+    client.once('close', onClose)
+    client.on('error', () => client.destroy())
+    try {
+      const user = await this.#options.authenticate(request)
+      if (!user) throw new StatusError('Unauthorized', 'Unauthorized')
+      const close = this.open(user)
+      client.once('close', close)
+      const answer = await this.#ask(request, user, abort.signal)
+      if ('body' in answer) return await sendAnswer(answer, client)
+      const { socket, head: first } = answer
+      // From here on each end closes the other one.
+      client.off('close', onClose)
+      if (client.destroyed) {
+        socket.destroy()
+        return
+      }
+      for (const each of [client, socket])
+        if ('setKeepAlive' in each) (each as import('node:net').Socket).setKeepAlive(true, keepAliveMs).setNoDelay(true)
+      client.write(`HTTP/1.1 101 Switching Protocols\r\n${headerLines(answer.headers, answerHeaders)}\r\n`)
+      joinConnections({ socket: client, head }, { socket, head: first })
+      this.#endWithCredential(request, user, client, socket)
+    } catch (error) {
+      if (!client.destroyed) sendStatus(client, error, internal => this.#options.log('a request to upgrade a connection failed', internal))
+    }
+  }
+
+  async #ask(request: IncomingMessage, user: GatewayUser, signal: AbortSignal): Promise<UpgradeAnswer> {
+    const { method = 'GET', url = '/' } = request
+    const route = readRoute(url.split('?')[0] ?? '')
+    if (route.type === 'path' || !mayUpgrade(request)) throw badRequest('this path does not support an upgrade of the connection')
+    const options = this.#options
+    const connection = this.#connection
+    const headers = { ...picked(request.headers, upgradeHeaders), ...withoutToken(request.headers['sec-websocket-protocol']) }
+    return (await sendToOwner<UpgradeAnswer>(ownerOf(route, options.map()), {
+      send: (partition, more) => connection(partition).upgrade({ method, path: url, user, headers: { ...headers, ...more }, signal }),
+      again: async () => {
+        await options.refreshMap()
+        return ownerOf(route, options.map())
+      },
+      nodeAddress: node => findNode(node, { map: options.map(), connection, user, signal }),
+    })) as UpgradeAnswer
+  }
+
+  /** The partition checks the rights of the user while a stream is open; the credential is known to the gateway only. */
+  #endWithCredential(request: IncomingMessage, user: GatewayUser, client: Duplex, partition: Duplex): void {
+    const timer = setInterval(() => {
+      this.#options.authenticate(request).then(
+        now => {
+          if (now?.name === user.name) return
+          client.destroy()
+          partition.destroy()
+        },
+        error => this.#options.log('the credential of an open stream cannot be checked', error),
+      )
+    }, revalidateEveryMs)
+    timer.unref()
+    client.once('close', () => clearInterval(timer))
+  }
+}
+
+function ownerOf(route: ResourceRoute, map: GatewayMap): string {
+  const request: RoutedRequest = { ...route, verb: 'get', scope: 'Namespaced' }
+  const target = decideRoute(request, map)
+  if (target.kind !== 'one') throw new Error('bug: a pod is in one partition')
+  return target.partition
+}
+
+/** Of a Status: the partition has not switched protocols. */
+async function sendAnswer({ status, headers, body }: Extract<UpgradeAnswer, { body: unknown }>, client: Duplex): Promise<void> {
+  client.write(
+    `HTTP/1.1 ${status} ${body.statusMessage || 'Rejected'}\r\n${headerLines(headers, ['content-type', 'retry-after'])}Connection: close\r\n\r\n`,
+  )
+  for await (const chunk of body) client.write(chunk)
+  client.end(() => client.destroy())
+}
+
+function sendStatus(client: Duplex, error: unknown, onInternal: (error: unknown) => void): void {
+  const known = error instanceof StatusError ? error : new StatusError('InternalError', 'the gateway failed: see its log')
+  if (known !== error) onInternal(error)
+  const { retryAfterSeconds } = known.details ?? {}
+  const body = JSON.stringify(known.toStatus())
+  const lines = [
+    `HTTP/1.1 ${known.code} ${known.reason}`,
+    ...['Content-Type: application/json', `Content-Length: ${Buffer.byteLength(body)}`, 'Connection: close'],
+    ...(retryAfterSeconds === undefined ? [] : [`Retry-After: ${retryAfterSeconds}`]),
+  ]
+  client.end(`${lines.join('\r\n')}\r\n\r\n${body}`, () => client.destroy())
+}
+
+function picked(headers: IncomingMessage['headers'], names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(names.flatMap(name => (headers[name] === undefined ? [] : [[name, String(headers[name])]])))
+}
+
+const headerLines = (headers: IncomingMessage['headers'], names: readonly string[]) =>
+  Object.entries(picked(headers, names))
+    .map(([name, value]) => `${name}: ${value}\r\n`)
+    .join('')
+
+/** Browsers send their token so. No credential of a client reaches a partition. */
+function withoutToken(protocols: string | undefined): Record<string, string> {
+  if (protocols === undefined) return {}
+  const kept = protocols.split(',').map(each => each.trim())
+  return { 'sec-websocket-protocol': kept.filter(each => !each.startsWith(tokenProtocol)).join(', ') }
+}
