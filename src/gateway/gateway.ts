@@ -1,9 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import type { Registry } from 'prom-client'
-import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
 import { badRequest, StatusError } from '../kubernetes/object/index.ts'
 import { authorizationVerb, type ResourceRoute, readRoute } from '../kubernetes/object/route.ts'
 import { ClientWatches, type ClientWatchesOptions, classOf } from './client-watches.ts'
@@ -23,6 +21,7 @@ import type { Partition } from './partition.ts'
 import { PodStreams } from './pod-streams.ts'
 import { type NewObject, readNewObject } from './read-object.ts'
 import { type RequestLimitOptions, RequestLimits } from './request-limits.ts'
+import { sendAnswer, sendStatus } from './send-answer.ts'
 import { findNode, misdirected, sendToOwner } from './send-to-owner.ts'
 import type { GatewayUser } from './user-headers.ts'
 
@@ -384,28 +383,4 @@ function jsonOf(accept = 'application/json'): string {
     .map(range => range.trim())
     .filter(range => range.startsWith('application/json'))
   return ranges.join(', ') || 'application/json'
-}
-
-/** Of one connection, or of what the gateway adds. */
-const ownHeaders: ReadonlySet<string> = new Set(['connection', 'keep-alive', 'transfer-encoding', 'x-oarlock-version'])
-
-async function sendAnswer({ status, headers, body }: TransportStreamResponse, response: ServerResponse): Promise<void> {
-  for (const [name, value] of Object.entries(headers))
-    if (value !== undefined && !ownHeaders.has(name) && !(name === 'content-length' && isMerged(body))) response.setHeader(name, value)
-  response.writeHead(status)
-  response.flushHeaders()
-  await pipeline(body, response)
-}
-
-/** A body that was joined from several has another length. */
-const isMerged = (body: AsyncIterable<Uint8Array>) => !('isEnded' in body)
-
-function sendStatus(response: ServerResponse, error: unknown, onInternal: (error: unknown) => void): void {
-  const known = error instanceof StatusError ? error : new StatusError('InternalError', 'the gateway failed: see its log')
-  if (known !== error) onInternal(error)
-  const body = JSON.stringify(known.toStatus())
-  const retryAfter = known.details?.retryAfterSeconds
-  if (retryAfter !== undefined) response.setHeader('Retry-After', retryAfter)
-  response.writeHead(known.code, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body) })
-  response.end(body)
 }
