@@ -7,6 +7,9 @@ import { parse } from 'yaml'
 import { makeControllers } from '../src/app/controllers/controllers.ts'
 import { makeRegistry } from '../src/app/endpoints/metrics.ts'
 import { openStores, serveStores } from '../src/app/stores/stores.ts'
+import { ClientWatches } from '../src/gateway/client-watches.ts'
+import { GatewayMetrics } from '../src/gateway/gateway-metrics.ts'
+import { RequestLimits } from '../src/gateway/request-limits.ts'
 import { createClient } from '../src/kubernetes/client/index.ts'
 import { silentLog } from '../src/kubernetes/controller/index.ts'
 import { metricsOn } from '../src/kubernetes/controller/metrics.ts'
@@ -41,6 +44,8 @@ before(async () => {
   const { manager } = makeControllers({ ...options, allowPaths: [], cacheDir: dataDir, removeStackData: async () => undefined })
   const stores = await openStores({ dataDir: join(dataDir, 'stores'), log: silentLog })
   serveStores(stores, { ...options, manager })
+  const watches = new ClientWatches({ log: () => {} })
+  new GatewayMetrics(registry, { limits: new RequestLimits(), watches, partitions: () => [] })
   // As the manager does when it starts.
   await metricsOn(registry)
   await stores.close()
@@ -78,14 +83,15 @@ test('every metric that alerts and dashboard name is served, with the labels tha
   for (const [, metric = '', label = ''] of variables) ok(labelsOf.get(metric)?.has(label), `${metric}: ${label}`)
 })
 
-test('docs/monitoring.md describes every alert, and each metric of Stacks, states, dependencies and providers with its labels', () => {
+test('docs/monitoring.md describes every alert, and each metric of Stacks, states, dependencies, providers and gateways with its labels', () => {
   const page = readFileSync('docs/monitoring.md', 'utf8')
   deepEqual(
     rules.map(({ alert }) => alert).filter(alert => !page.includes(`| \`${alert}\` |`)),
     [],
   )
-  const described = [...labelsOf].filter(([name]) =>
-    /^oarlock_(stack|state|dependency_|provider_|run_(dependencies|providers)_)/.test(name),
+  const described = [...labelsOf].filter(
+    ([name]) =>
+      !name.endsWith('_bucket') && /^oarlock_(gateway|stack|state|dependency_|provider_|run_(dependencies|providers)_)/.test(name),
   )
   ok(described.length > 15)
   const format = (name: string, labels: ReadonlySet<string>) => (labels.size === 0 ? name : `${name}{${[...labels].join(',')}}`)

@@ -1,22 +1,31 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { finished, pipeline } from 'node:stream/promises'
-import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
+import type { Registry } from 'prom-client'
 import { badRequest, StatusError } from '../kubernetes/object/index.ts'
 import { authorizationVerb, type ResourceRoute, readRoute } from '../kubernetes/object/route.ts'
+import { ClientWatches, type ClientWatchesOptions, classOf } from './client-watches.ts'
 import { createClaimed, createdTooLate, mustNotCreate } from './create-claimed.ts'
-import { decideOwner, type MergedPart, type ObjectOwner, type RoutedRequest, type RouteTarget, type RoutingMap } from './decide-route.ts'
+import {
+  decideOwner,
+  decideRoute,
+  type MergedPart,
+  type ObjectOwner,
+  type RoutedRequest,
+  type RouteTarget,
+  type RoutingMap,
+} from './decide-route.ts'
 import { deleteMerged } from './delete-collection.ts'
 import { findRoute } from './find-route.ts'
+import { GatewayMetrics, type RequestTrack } from './gateway-metrics.ts'
 import { kindClassOf, systemNamespaces, tableOf } from './kind-classes.ts'
-import { type MergedListOptions, readMergedList } from './merged-list.ts'
-import { MergedWatch } from './merged-watch.ts'
-import { partQuery } from './part-query.ts'
+import { readMergedList } from './merged-list.ts'
 import type { Partition } from './partition.ts'
 import { PodStreams } from './pod-streams.ts'
 import { type NewObject, readNewObject } from './read-object.ts'
-import { findNode, sendToOwner } from './send-to-owner.ts'
+import { type RequestLimitOptions, RequestLimits } from './request-limits.ts'
+import { sendAnswer, sendStatus } from './send-answer.ts'
+import { findNode, misdirected, sendToOwner } from './send-to-owner.ts'
 import type { GatewayUser } from './user-headers.ts'
 
 /** A routing map, with what new objects need. */
@@ -50,12 +59,16 @@ export type GatewayOptions = {
   readonly tokenKey?: Uint8Array | undefined
   /** Of events that wait for one partition, for each watch. Default 16 MiB. */
   readonly maxWatchBufferBytes?: number | undefined
+  /** Limits of the watches that clients share. */
+  readonly sharedWatches?: ClientWatchesOptions['shared']
+  /** How much one Tenant or user may use at a time. Default: see {@link RequestLimitOptions}. */
+  readonly limits?: Partial<RequestLimitOptions> | undefined
+  /** Where the metrics of the gateway are registered. Default: nowhere. */
+  readonly registry?: Registry | undefined
   readonly log: (message: string, error?: unknown) => void
 }
 
 const maxBodyBytes = 3 * 1024 * 1024
-const defaultWatchBufferBytes = 16 * 1024 * 1024
-const defaultWatchMs = 30 * 60_000
 /** Headers of one connection, which are not passed on, and those by which a client could name another user or be asked in a form that cannot be merged. */
 const notForwarded =
   /^(host|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|content-length|authorization|x-remote-.*|x-oarlock-.*|expect)$/
@@ -64,23 +77,48 @@ const notForwarded =
 export class Gateway {
   readonly #options: GatewayOptions
   readonly #tokenKey: Uint8Array
+  readonly #watches: ClientWatches
+  readonly #limits: RequestLimits
+  readonly #metrics: GatewayMetrics | undefined
   readonly #podStreams: PodStreams
 
   constructor(options: GatewayOptions) {
+    const { tokenKey = randomBytes(32), maxWatchBufferBytes: maxBufferedBytes, sharedWatches: shared, log } = options
     this.#options = options
-    this.#tokenKey = options.tokenKey ?? randomBytes(32)
+    this.#tokenKey = tokenKey
     this.#podStreams = new PodStreams(options, name => this.#connection(name))
+    this.#limits = new RequestLimits(options.limits)
+    this.#watches = new ClientWatches({
+      ...{ maxBufferedBytes, shared, log },
+      reconnected: partition => this.#metrics?.reconnected(partition),
+      passed: events => this.#metrics?.eventsPassed(events),
+      slowClient: () => this.#metrics?.slowClient(),
+    })
+    const partitions = () => [...options.map().partitions.keys()].map(name => ({ name, connection: options.connectionOf(name) }))
+    const sources = { limits: this.#limits, watches: this.#watches, partitions }
+    this.#metrics = options.registry && new GatewayMetrics(options.registry, sources)
+  }
+
+  /** Ends the watches that clients share, and with them their clients, and the open streams into Pods, which no listener counts. */
+  close(): void {
+    this.#watches.close()
+    this.#podStreams.close()
   }
 
   /** Serves one request. Never throws. */
   async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const abort = new AbortController()
-    response.on('close', () => abort.abort())
+    const track: RequestTrack = { verb: '', partition: '' }
+    const startMs = performance.now()
+    response.on('close', () => {
+      abort.abort()
+      this.#metrics?.observe(track, response.statusCode, (performance.now() - startMs) / 1_000)
+    })
     response.on('error', () => {})
     try {
       const user = await this.#options.authenticate(request)
       if (!user) throw new StatusError('Unauthorized', 'Unauthorized')
-      await this.#route(request, response, user, abort.signal)
+      await this.#route(request, response, user, abort.signal, track)
     } catch (error) {
       if (abort.signal.aborted) return
       if (response.headersSent) response.destroy()
@@ -93,20 +131,27 @@ export class Gateway {
     await this.#podStreams.upgrade(request, socket, head)
   }
 
-  /** Ends the open streams into Pods, which no listener counts. */
-  close(): void {
-    this.#podStreams.close()
-  }
-
-  async #route(request: IncomingMessage, response: ServerResponse, user: GatewayUser, signal: AbortSignal): Promise<void> {
+  async #route(
+    request: IncomingMessage,
+    response: ServerResponse,
+    user: GatewayUser,
+    signal: AbortSignal,
+    track: RequestTrack,
+  ): Promise<void> {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'https://gateway')
     const map = this.#options.map()
     const resource = readRoute(pathname)
     // Discovery, OpenAPI and the version are those of home.
-    if (resource.type === 'path') return await this.#forward(request, response, user, map.home, signal)
+    if (resource.type === 'path') {
+      response.once('close', this.#limits.admit(user, undefined, false))
+      track.partition = map.home
+      return await this.#forward(request, response, user, map.home, signal)
+    }
     const { namespace, name } = resource
     const scope = namespace === '' ? await this.#options.scopeOf(resource.group, resource.plural) : 'Namespaced'
     const verb = verbOf(request.method, name, searchParams)
+    track.verb = verb
+    response.once('close', this.#limits.admit(user, map.tenantOf(namespace), verb === 'watch'))
     if (scope === undefined && (verb === 'list' || verb === 'watch'))
       return await this.#rejectUnknown(request, response, user, map.home, signal)
     const table = tableOf(resource)
@@ -123,22 +168,39 @@ export class Gateway {
     const target = isNew ? ({ kind: 'claimed', table } as const) : await find()
     const createOwned = (table: string) =>
       this.#createOwned(request, response, user, { table, name: name || object?.name || '', labels: object?.labels, body, map, signal })
+    track.partition = target.kind === 'one' ? target.partition : target.kind === 'merged' ? 'merged' : ''
     switch (target.kind) {
       case 'one': {
         const again = async () => {
+          this.#metrics?.misdirected(target.partition)
           await this.#options.refreshMap()
           const next = await find()
           return next.kind === 'one' ? next.partition : undefined
         }
         const isOwned = namespace === '' && !systemNamespaces.includes(name)
         const createInstead = isApply && object && isOwned ? () => createOwned(table) : undefined
-        if (resource.group !== '' || resource.plural !== 'pods' || resource.subresource !== 'log')
-          return await this.#forward(request, response, user, target.partition, signal, body, again, createInstead)
-        const close = this.#podStreams.open(user)
-        return await this.#forward(request, response, user, target.partition, signal, body, again).finally(close)
+        const forward = () => this.#forward(request, response, user, target.partition, signal, body, again, createInstead)
+        if (resource.group === '' && resource.plural === 'pods' && resource.subresource === 'log') {
+          const close = this.#podStreams.open(user)
+          return await forward().finally(close)
+        }
+        if (verb !== 'watch' || name !== '') return await forward()
+        const { forwarded } = this.#watches
+        const { partition } = target
+        if (!this.#connection(partition).isComparable || !forwarded.shouldShare(partition, pathname)) {
+          const close = forwarded.open(partition, pathname, classOf(table, scope === 'Namespaced'))
+          return await forward().finally(close)
+        }
+        const parts = [{ partition, excludedNamespaces: [] }]
+        const partsNow = () => partsOf(routed, this.#options.map())
+        const list = { user, resource, verb, scope, map, parts, partsNow, searchParams, pathname, signal, forward }
+        return await this.#merge(request, response, list)
       }
-      case 'merged':
-        return await this.#merge(request, response, { user, resource, verb, map, parts: target.parts, searchParams, pathname, signal })
+      case 'merged': {
+        const { parts } = target
+        const partsNow = () => partsOf(routed, this.#options.map())
+        return await this.#merge(request, response, { user, resource, verb, scope, map, parts, partsNow, searchParams, pathname, signal })
+      }
       case 'claimed':
         return await createOwned(target.table)
     }
@@ -241,11 +303,15 @@ export class Gateway {
       readonly user: GatewayUser
       readonly resource: ResourceRoute
       readonly verb: RoutedRequest['verb']
+      readonly scope: RoutedRequest['scope']
       readonly map: GatewayMap
       readonly parts: readonly MergedPart[]
+      partsNow(): readonly MergedPart[]
       readonly searchParams: URLSearchParams
       readonly pathname: string
       readonly signal: AbortSignal
+      /** Sends the request to its partition; of one that is not merged. */
+      forward?(): Promise<void>
     },
   ): Promise<void> {
     const { user, resource, verb, map, searchParams: query, pathname: path, signal } = list
@@ -257,7 +323,16 @@ export class Gateway {
       const answer = await readMergedList({ parts, path, query, table, user, headers, epoch: map.epoch, tokenKey: this.#tokenKey, signal })
       return await sendAnswer(answer, response)
     }
-    if (verb === 'watch') return await this.#watch(response, { parts, path, query, table, user, headers, signal })
+    if (verb === 'watch') {
+      const where = JSON.stringify(list.parts)
+      const isCurrent = () => where === JSON.stringify(list.partsNow())
+      return await this.#watches.serve(response, {
+        ...{ parts, path, query, table, isNamespaced: list.scope === 'Namespaced', user, headers, signal, isCurrent },
+        reauthenticate: async () => isSameUser(await this.#options.authenticate(request), user),
+        // A partition that does not have the namespace: the map is read again.
+        sendAnswer: answer => (answer.status === misdirected && list.forward ? list.forward() : sendAnswer(answer, response)),
+      })
+    }
     if (verb === 'deletecollection')
       return await sendAnswer(
         await deleteMerged({ parts, path, query, table, user, headers, body: await readBody(request), signal }),
@@ -266,69 +341,20 @@ export class Gateway {
     throw new StatusError('MethodNotAllowed', 'the server does not allow this method on the requested resource')
   }
 
-  async #watch(
-    response: ServerResponse,
-    { parts, path, query, table, user, headers, signal }: Omit<MergedListOptions, 'epoch' | 'tokenKey'>,
-  ): Promise<void> {
-    const sendsInitial = query.get('sendInitialEvents')
-    const version = Number(query.get('resourceVersion') ?? 0)
-    const withInitial = sendsInitial === null ? !version : sendsInitial === 'true' || sendsInitial === '1'
-    const wantsBookmarks = /^(true|1)$/.test(query.get('allowWatchBookmarks') ?? '')
-    const timeoutMs = Number(query.get('timeoutSeconds') ?? 0) * 1_000 || defaultWatchMs * (1 + Math.random())
-    const { maxWatchBufferBytes: maxBufferedBytes = defaultWatchBufferBytes, log } = this.#options
-    // A continued watch begins at a version that every partition has reached.
-    const from = withInitial
-      ? undefined
-      : version || Math.max(...(await Promise.all(parts.map(({ connection }) => connection.progress(user, 0, [], signal)))))
-    if (from !== undefined) await Promise.all(parts.map(({ connection }) => connection.progress(user, from, [], signal)))
-    const pathFrom = (part: MergedPart, at: number | undefined) => {
-      const own = partQuery(query, part, table)
-      own.delete('timeoutSeconds')
-      own.set('allowWatchBookmarks', 'true')
-      if (at === undefined) {
-        own.set('sendInitialEvents', 'true')
-        own.set('resourceVersionMatch', 'NotOlderThan')
-      } else {
-        own.delete('sendInitialEvents')
-        own.delete('resourceVersionMatch')
-        own.set('resourceVersion', String(at))
-      }
-      return `${path}?${own}`
-    }
-    const begin = () => {
-      if (!response.headersSent) response.writeHead(200, { 'Content-Type': 'application/json', 'Cache-Control': 'no-cache, private' })
-    }
-    const done = finished(response).catch(() => {})
-    const watch = new MergedWatch({
-      parts: parts.map(part => ({ partition: part.connection, pathFrom: at => pathFrom(part, at) })),
-      ...{ user, headers, from, wantsBookmarks, maxBufferedBytes, log },
-      marksInitialEnd: withInitial && sendsInitial !== null && wantsBookmarks,
-      write(lines) {
-        begin()
-        for (const line of lines) response.write(line)
-        return response.writableLength <= maxBufferedBytes
-      },
-      end: isBroken => void (isBroken ? response.destroy() : response.end()),
-    })
-    signal.addEventListener('abort', () => watch.close())
-    const rejected = await watch.open()
-    if (rejected) return await sendAnswer(rejected, response)
-    begin()
-    response.flushHeaders()
-    const timer = setTimeout(() => {
-      watch.close()
-      response.end()
-    }, timeoutMs)
-    await done
-    clearTimeout(timer)
-  }
-
   #connection(name: string): Partition {
     const connection = this.#options.connectionOf(name)
     if (connection) return connection
     throw new StatusError('ServiceUnavailable', `partition ${JSON.stringify(name)} has no address: see spec.server of the Partition`)
   }
 }
+
+/** Where the objects of a list or watch are now. */
+function partsOf(routed: RoutedRequest, map: RoutingMap): readonly MergedPart[] {
+  const now = decideRoute(routed, map)
+  return now.kind === 'merged' ? now.parts : now.kind === 'one' ? [{ partition: now.partition, excludedNamespaces: [] }] : []
+}
+
+const isSameUser = (now: GatewayUser | undefined, { name, uid }: GatewayUser) => now !== undefined && now.name === name && now.uid === uid
 
 /** Whether no partition is known to have this owned object. */
 const isUnclaimed = ({ namespace, name }: RoutedRequest, table: string, map: GatewayMap) =>
@@ -382,26 +408,4 @@ function jsonOf(accept = 'application/json'): string {
     .map(range => range.trim())
     .filter(range => range.startsWith('application/json'))
   return ranges.join(', ') || 'application/json'
-}
-
-/** Of one connection, or of what the gateway adds. */
-const ownHeaders: ReadonlySet<string> = new Set(['connection', 'keep-alive', 'transfer-encoding', 'x-oarlock-version'])
-
-async function sendAnswer({ status, headers, body }: TransportStreamResponse, response: ServerResponse): Promise<void> {
-  for (const [name, value] of Object.entries(headers))
-    if (value !== undefined && !ownHeaders.has(name) && !(name === 'content-length' && isMerged(body))) response.setHeader(name, value)
-  response.writeHead(status)
-  response.flushHeaders()
-  await pipeline(body, response)
-}
-
-/** A body that was joined from several has another length. */
-const isMerged = (body: AsyncIterable<Uint8Array>) => !('isEnded' in body)
-
-function sendStatus(response: ServerResponse, error: unknown, onInternal: (error: unknown) => void): void {
-  const known = error instanceof StatusError ? error : new StatusError('InternalError', 'the gateway failed: see its log')
-  if (known !== error) onInternal(error)
-  const body = JSON.stringify(known.toStatus())
-  response.writeHead(known.code, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body) })
-  response.end(body)
 }

@@ -27,6 +27,7 @@ export {
   partitionResource,
 } from './kinds.ts'
 export { Partition, type PartitionOptions } from './partition.ts'
+export { defaultRequestLimits, type RequestLimitOptions } from './request-limits.ts'
 export { RoutingState } from './routing-state.ts'
 export { SeenVersion } from './seen-version.ts'
 export { type GatewayUser, gatewayUser, userHeaders } from './user-headers.ts'

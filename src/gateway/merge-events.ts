@@ -1,5 +1,16 @@
+import type { SelectedValues } from './watch-selection.ts'
+
 /** One event of a partition's watch, as it is passed on: the gateway does not decode objects. */
-export type SourceEvent = { readonly revision: number; readonly line: Uint8Array }
+export type SourceEvent = {
+  readonly revision: number
+  readonly line: Uint8Array
+  /** Of a shared watch, see `watch-lines.ts`. */
+  readonly selected?: SelectedValues
+  readonly leaving?: Uint8Array
+}
+
+/** An event, and the source that has sent it. */
+export type MergedEvent = SourceEvent & { readonly source: string }
 
 export type MergeLimits = {
   /** Of waiting events, over all sources. More end the watch: its client resumes from the last event that it got. */
@@ -12,7 +23,7 @@ export type ProgressRequest = { readonly source: string; readonly revision: numb
 const shortenAfter = 1_024
 
 type Source = {
-  readonly waiting: SourceEvent[]
+  readonly waiting: MergedEvent[]
   /** First of `waiting` that is not sent. */
   next: number
   /** Every event up to this revision has arrived. */
@@ -37,12 +48,15 @@ export class EventMerge {
   #bufferedBytes = 0
   #lastRevision: number
 
-  /** `from`: the revision that the watch starts after, in every source. */
-  constructor(sources: Iterable<string>, from: number, limits: MergeLimits) {
-    for (const name of sources) this.#sources.set(name, { waiting: [], next: 0, watermark: from, asked: from })
+  /** `from`: the revision that the watch starts after, in every source or by its name. */
+  constructor(sources: Iterable<string>, from: number | ReadonlyMap<string, number>, limits: MergeLimits) {
+    for (const name of sources) {
+      const start = typeof from === 'number' ? from : (from.get(name) ?? 0)
+      this.#sources.set(name, { waiting: [], next: 0, watermark: start, asked: start })
+    }
     if (this.#sources.size === 0) throw new RangeError('a merge needs at least one source')
     this.#limits = limits
-    this.#lastRevision = from
+    this.#lastRevision = this.watermark
   }
 
   /** The revision up to which every event has arrived: what a bookmark for the client may carry once {@link take} has returned them. */
@@ -71,7 +85,7 @@ export class EventMerge {
   add(source: string, event: SourceEvent): void {
     const state = this.#of(source)
     if (event.revision <= state.watermark) return
-    state.waiting.push(event)
+    state.waiting.push({ ...event, source })
     state.watermark = event.revision
     this.#bufferedBytes += event.line.byteLength
   }
@@ -83,9 +97,9 @@ export class EventMerge {
   }
 
   /** The events that can be sent now, in order. */
-  take(): SourceEvent[] {
+  take(): MergedEvent[] {
     const { watermark } = this
-    const ready: SourceEvent[] = []
+    const ready: MergedEvent[] = []
     for (;;) {
       const first = this.#first()
       if (!first || first.event.revision > watermark) break
@@ -121,8 +135,8 @@ export class EventMerge {
     return requests
   }
 
-  #first(): { event: SourceEvent; state: Source } | undefined {
-    let first: { event: SourceEvent; state: Source } | undefined
+  #first(): { event: MergedEvent; state: Source } | undefined {
+    let first: { event: MergedEvent; state: Source } | undefined
     for (const state of this.#sources.values()) {
       const event = state.waiting[state.next]
       if (event && (!first || event.revision < first.event.revision)) first = { event, state }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
-import { EventMerge } from './merge-events.ts'
+import { bookmarkForm, bookmarkLine } from './bookmark-line.ts'
+import { EventMerge, type MergedEvent } from './merge-events.ts'
 import type { Partition } from './partition.ts'
 import type { GatewayUser } from './user-headers.ts'
 import { isInitialEnd, type MarkedLine, watchLines } from './watch-lines.ts'
@@ -23,9 +24,17 @@ export type MergedWatchOptions = {
   readonly maxBufferedBytes: number
   /** Where lines go. Returns false when the client reads too slowly. */
   write(lines: readonly Uint8Array[]): boolean
+  /** Where events go, instead of their lines. */
+  deliver?(events: readonly MergedEvent[]): void
+  /** Called when {@link MergedWatch.watermark} may have risen, after the events up to it. */
+  progressed?(): void
+  /** The watch of a partition is opened again. */
+  reconnected?(partition: string): void
   /** The watch has ended; the client opens another one. `isBroken`: the connection must be closed without an end of the body. */
   end(isBroken: boolean): void
   readonly log: (message: string, error?: unknown) => void
+  /** How long a partition that has reported its progress may take to report it on the watch too. Default 10,000. */
+  readonly silentMs?: number | undefined
 }
 
 type Source = {
@@ -33,10 +42,17 @@ type Source = {
   readonly watchId: string
   isInitial: boolean
   failures: number
+  /** The newest change of the resource that the partition has shown. */
+  known: number
+  /** Of the watch that is open. */
+  abort: AbortController
 }
 
 const bookmarkEveryMs = 45_000
-const retryMs = { initial: 50, most: 5_000 }
+const retryMs = { initial: 50, most: 2_000 }
+/** A watch that has lasted so long was no failure. */
+const lastingMs = 1_000
+const defaultSilentMs = 10_000
 
 /**
  * One watch of a client over several partitions: keeps a watch of each open, and passes their events on in the order of `EventMerge`. A watch of a
@@ -54,6 +70,8 @@ export class MergedWatch {
   #bookmarkText: string | undefined
   #lastBookmark = 0
   #bookmarkTimer: NodeJS.Timeout | undefined
+  /** What {@link reach} was asked for. */
+  #wanted = 0
 
   constructor(options: MergedWatchOptions) {
     const { parts, from, maxBufferedBytes } = options
@@ -64,7 +82,14 @@ export class MergedWatch {
       { maxBufferedBytes },
     )
     for (const part of parts)
-      this.#sources.set(part.partition.name, { part, watchId: randomUUID(), isInitial: from === undefined, failures: 0 })
+      this.#sources.set(part.partition.name, {
+        part,
+        watchId: randomUUID(),
+        isInitial: from === undefined,
+        failures: 0,
+        known: 0,
+        abort: new AbortController(),
+      })
     this.#initialCount = from === undefined ? parts.length : 0
     this.#isInitialEndSent = from !== undefined || !options.marksInitialEnd
   }
@@ -93,17 +118,32 @@ export class MergedWatch {
     return undefined
   }
 
+  /** Every event up to it was passed on. */
+  get watermark(): number {
+    return this.#merge.watermark
+  }
+
+  /** Asks the partitions that have not reached the version to report it. */
+  reach(version: number): void {
+    this.#wanted = Math.max(this.#wanted, version)
+    this.#settle()
+  }
+
   close(): void {
     clearInterval(this.#bookmarkTimer)
     this.#abort.abort()
+    for (const { abort } of this.#sources.values()) abort.abort()
   }
 
   async #openSource(source: Source): Promise<TransportStreamResponse> {
     const { part, watchId, isInitial } = source
     const { user, headers } = this.#options
     const path = part.pathFrom(isInitial ? undefined : this.#merge.resumeFrom(part.partition.name))
-    const { signal } = this.#abort
-    return await part.partition.stream({ method: 'GET', path, user, headers: { ...headers, 'x-oarlock-watch': watchId }, signal })
+    source.abort = new AbortController()
+    const all = { ...headers, 'x-oarlock-watch': watchId, ...(source.known > 0 && { 'x-oarlock-watch-known': String(source.known) }) }
+    const { signal } = source.abort
+    if (this.#abort.signal.aborted) source.abort.abort()
+    return await part.partition.stream({ method: 'GET', path, user, headers: all, signal })
   }
 
   async #run(source: Source, first: TransportStreamResponse): Promise<void> {
@@ -112,24 +152,36 @@ export class MergedWatch {
     while (!this.#abort.signal.aborted) {
       try {
         response ??= await this.#openSource(source)
+        if (isTemporary(response.status)) {
+          for await (const _ of response.body);
+          throw new Error(`it answers ${response.status}`)
+        }
         // The user may have lost the right: the next watch of the client gets the reason.
         if (response.status !== 200) {
           this.#end(false)
           return
         }
+        source.known = Math.max(source.known, Number(response.headers['x-oarlock-watch-known'] ?? 0) || 0)
+        // What was asked on the connection before has no answer.
+        this.#merge.reopened(name)
+        this.#settle()
+        const openedMs = performance.now()
         for await (const lines of watchLines(response.body)) {
           source.failures = 0
           for (const line of lines) this.#receive(source, line)
           this.#settle()
         }
+        if (performance.now() - openedMs > lastingMs) source.failures = 0
       } catch (error) {
-        if (!this.#abort.signal.aborted) this.#options.log(`the watch of partition ${name} is opened again`, error)
+        // Once for each time that it is away.
+        if (!this.#abort.signal.aborted && source.failures === 0) this.#options.log(`the watch of partition ${name} is opened again`, error)
       }
       response = undefined
       // What a partition has sent of existing objects cannot be continued.
       if (source.isInitial) this.#end(true)
       if (this.#abort.signal.aborted) return
       this.#merge.reopened(name)
+      this.#options.reconnected?.(name)
       await delay(Math.min(retryMs.most, retryMs.initial * 2 ** source.failures++), this.#abort.signal)
     }
   }
@@ -142,16 +194,16 @@ export class MergedWatch {
         this.#write([line.line])
         return
       case 'event':
+        source.known = Math.max(source.known, line.revision)
         this.#merge.add(name, line)
         return
       case 'error':
+        this.#settle()
         this.#write([line.line])
         this.#end(false)
         return
       case 'bookmark':
-        this.#bookmarkText ??= Buffer.from(line.line)
-          .toString('latin1')
-          .replace(/,"annotations":\{[^}]*\}/, '')
+        this.#bookmarkText ??= bookmarkForm(line.line)
         this.#merge.advance(name, line.revision)
         if (!source.isInitial || !isInitialEnd(line)) return
         source.isInitial = false
@@ -164,7 +216,10 @@ export class MergedWatch {
   #settle(): void {
     if (this.#abort.signal.aborted) return
     const ready = this.#merge.take()
-    if (ready.length > 0) this.#write(ready.map(({ line }) => line))
+    if (ready.length > 0 && this.#options.deliver) this.#options.deliver(ready)
+    else if (ready.length > 0) this.#write(ready.map(({ line }) => line))
+    if (this.#abort.signal.aborted) return
+    this.#options.progressed?.()
     if (this.#merge.isTooLarge) {
       this.#options.log('the watch is ended, because a partition has not answered for so long that too many events of the others wait')
       this.#end(true)
@@ -174,31 +229,45 @@ export class MergedWatch {
     const initialVersion = awaitsInitialEnd ? this.#initialVersion : 0
     if (awaitsInitialEnd && this.#merge.watermark >= initialVersion) {
       this.#isInitialEndSent = true
-      this.#sendBookmark(',"annotations":{"k8s.io/initial-events-end":"true"}')
+      this.#sendBookmark(true)
     }
-    for (const { source, revision } of this.#merge.progressRequests(initialVersion)) this.#ask(source, revision)
+    for (const { source, revision } of this.#merge.progressRequests(Math.max(initialVersion, this.#wanted))) this.#ask(source, revision)
   }
 
   #ask(name: string, revision: number): void {
     const source = this.#sources.get(name) as Source
     const { signal } = this.#abort
-    source.part.partition.progress(this.#options.user, revision, [source.watchId], signal).catch(error => {
-      if (signal.aborted) return
-      this.#options.log(`partition ${name} does not report its progress`, error)
-      setTimeout(() => {
-        this.#merge.reopened(name)
-        this.#settle()
-      }, retryMs.most).unref()
-    })
+    const { abort } = source
+    source.part.partition.progress(this.#options.user, revision, [source.watchId], signal).then(
+      () => this.#expectProgress(source, revision, abort),
+      error => {
+        if (signal.aborted) return
+        // Without a watch of it, that was reported already.
+        if (source.failures === 0) this.#options.log(`partition ${name} does not report its progress`, error)
+        setTimeout(() => {
+          this.#merge.reopened(name)
+          this.#settle()
+        }, retryMs.most).unref()
+      },
+    )
   }
 
-  #sendBookmark(annotations = ''): void {
+  /** A connection may be dead without an error, if its other end has vanished: nothing is ever sent on it. */
+  #expectProgress({ part }: Source, revision: number, abort: AbortController): void {
+    const { name } = part.partition
+    if (this.#merge.resumeFrom(name) >= revision || abort.signal.aborted) return
+    const timer = setTimeout(() => {
+      if (this.#merge.resumeFrom(name) >= revision || abort.signal.aborted) return
+      abort.abort(new Error(`nothing has arrived on the watch of partition ${name}, which has reported its progress`))
+    }, this.#options.silentMs ?? defaultSilentMs)
+    timer.unref()
+  }
+
+  #sendBookmark(isInitialEnd = false): void {
     const { watermark } = this.#merge
     if (this.#initialCount > 0 || !this.#isInitialEndSent || this.#bookmarkText === undefined || watermark <= this.#lastBookmark) return
     this.#lastBookmark = watermark
-    const text = this.#bookmarkText.replaceAll(/"resourceVersion":"\d+"/g, `"resourceVersion":"${watermark}"`)
-    const at = text.lastIndexOf(`"${watermark}"`) + `"${watermark}"`.length
-    this.#write([Buffer.from(text.slice(0, at) + annotations + text.slice(at), 'latin1')])
+    this.#write([bookmarkLine(this.#bookmarkText, watermark, isInitialEnd)])
   }
 
   #write(lines: readonly Uint8Array[]): void {
@@ -212,8 +281,11 @@ export class MergedWatch {
   }
 }
 
+/** A partition that starts, ends or is busy: the same request succeeds later. */
+const isTemporary = (status: number) => status === 429 || status >= 500
+
 /** The response with its body, so that its connection is free. */
-async function collect(response: TransportStreamResponse): Promise<TransportStreamResponse> {
+export async function collect(response: TransportStreamResponse): Promise<TransportStreamResponse> {
   const chunks: Buffer[] = []
   for await (const chunk of response.body) chunks.push(chunk)
   return {

@@ -30,6 +30,7 @@ export type PartitionRequest = {
 
 const defaultTimeoutMs = 60_000
 const progressTimeoutMs = 5_000
+const rightsTimeoutMs = 10_000
 const preferredConnections = 4
 
 /** The connections to one API server behind the gateway. Every request carries its user, and the highest resource version seen. */
@@ -97,11 +98,16 @@ export class Partition {
       throw signal?.aborted ? error : this.#unavailable(error)
     }
     if (response.status === 404 || response.status === 403) throw notComparable(this.name)
-    const { resourceVersion, message } = JSON.parse(response.body) as { resourceVersion?: string; message?: string }
+    const { resourceVersion, message } = readJson(response.body) as { resourceVersion?: string; message?: string }
     if (response.status !== 200 || resourceVersion === undefined) throw this.#unavailable(new Error(message ?? `status ${response.status}`))
     this.#seen.raise(resourceVersion)
     this.#isComparable = true
     return Number(resourceVersion)
+  }
+
+  /** Whether it is known that its lists and watches can be merged. */
+  get isComparable(): boolean {
+    return this.#isComparable
   }
 
   /**
@@ -110,6 +116,28 @@ export class Partition {
    */
   async requireComparable(user: GatewayUser, signal?: AbortSignal): Promise<void> {
     if (!this.#isComparable) await this.progress(user, 0, [], signal)
+  }
+
+  /**
+   * Which of these users may send a GET of these URLs.
+   * @throws {StatusError} ServiceUnavailable naming the partition if it does not answer.
+   */
+  async rights(user: GatewayUser, checks: readonly { readonly user: GatewayUser; readonly url: string }[]): Promise<readonly boolean[]> {
+    let response: { status: number; body: string }
+    try {
+      response = await this.#transport.request(
+        {
+          ...{ method: 'POST', path: '/partition/rights', headers: { ...userHeaders(user), 'content-type': 'application/json' } },
+          ...{ body: JSON.stringify({ checks }), timeoutMs: rightsTimeoutMs, isShort: true },
+        },
+        this.#certificate,
+      )
+    } catch (error) {
+      throw this.#unavailable(error)
+    }
+    const { allowed, message } = readJson(response.body) as { allowed?: readonly boolean[]; message?: string }
+    if (response.status === 200 && allowed?.length === checks.length) return allowed
+    throw this.#unavailable(new Error(message ?? `status ${response.status}`))
   }
 
   /** The server has another address now. Requests in progress fail, and watches continue there. */
@@ -150,6 +178,16 @@ export class Partition {
   #unavailable(cause: unknown): StatusError {
     const why = cause instanceof Error ? cause.message : String(cause)
     return new StatusError('ServiceUnavailable', `partition ${JSON.stringify(this.name)} does not answer: ${why}`, { cause })
+  }
+}
+
+/** An answer that is no JSON is none. */
+function readJson(text: string): object {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? value : {}
+  } catch {
+    return {}
   }
 }
 

@@ -4,7 +4,7 @@ import type { GatewayMap } from './gateway.ts'
 import type { Partition } from './partition.ts'
 import type { GatewayUser } from './user-headers.ts'
 
-const misdirected = 421
+export const misdirected = 421
 const maxStatusBytes = 64 * 1024
 
 /** What a request is sent with, and how the gateway finds out what a partition does not know. */

@@ -1,14 +1,32 @@
+import type { SelectedValues } from './watch-selection.ts'
+
 /** The longest line of a watch; see `maxLineBytes` of the client. */
 const maxLineBytes = 16 * 1024 * 1024
 
 /** A line of a partition's watch, with what its mark says (`http/partition-protocol.ts` of the server). `line` is as the client gets it. */
 export type MarkedLine =
   | { readonly kind: 'initial'; readonly line: Uint8Array }
-  | { readonly kind: 'event'; readonly revision: number; readonly line: Uint8Array }
+  | {
+      readonly kind: 'event'
+      readonly revision: number
+      readonly line: Uint8Array
+      /** Of a shared watch: what selectors select by. */
+      readonly selected?: SelectedValues
+      /** Of a shared watch: the event for selections that the object leaves. */
+      readonly leaving?: Uint8Array
+    }
+  | { readonly kind: 'leaving'; readonly revision: number; readonly line: Uint8Array }
   | { readonly kind: 'bookmark'; readonly revision: number; readonly line: Uint8Array }
   | { readonly kind: 'error'; readonly line: Uint8Array }
 
-const [newLine, space, bookmarkMark, errorMark] = [...Buffer.from('\n BE')] as [number, number, number, number]
+const [newLine, space, bookmarkMark, errorMark, selectedMark, leavingMark] = [...Buffer.from('\n BESL')] as [
+  number,
+  number,
+  number,
+  number,
+  number,
+  number,
+]
 const initialEnd = Buffer.from('"k8s.io/initial-events-end":"true"')
 
 export const isInitialEnd = ({ line }: { readonly line: Uint8Array }): boolean =>
@@ -16,34 +34,85 @@ export const isInitialEnd = ({ line }: { readonly line: Uint8Array }): boolean =
 
 /**
  * The lines of a watch, however it is chunked.
- * @throws {Error} for a line without a mark, or one that is too long.
+ * @throws {Error} for a line without a mark, one that is too long, or an end within a line.
  */
 export async function* watchLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<MarkedLine[]> {
-  let rest: Buffer = Buffer.alloc(0)
+  let pieces: Buffer[] = []
+  let size = 0
+  let leaving: MarkedLine | undefined
+  const read = (bytes: Buffer): MarkedLine | undefined => {
+    const line = readLine(bytes)
+    if (line.kind === 'leaving') {
+      leaving = line
+      return undefined
+    }
+    if (line.kind !== 'event' || leaving?.kind !== 'leaving') return line
+    const event = leaving.revision === line.revision ? { ...line, leaving: leaving.line } : line
+    leaving = undefined
+    return event
+  }
   for await (const chunk of chunks) {
     const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
-    rest = rest.length === 0 ? bytes : Buffer.concat([rest, bytes])
     const lines: MarkedLine[] = []
     let start = 0
-    for (let end = rest.indexOf(newLine); end >= 0; end = rest.indexOf(newLine, start)) {
-      lines.push(readLine(rest.subarray(start, end + 1)))
+    for (let end = bytes.indexOf(newLine); end >= 0; end = bytes.indexOf(newLine, start)) {
+      const last = bytes.subarray(start, end + 1)
+      let line: MarkedLine | undefined
+      try {
+        line = read(pieces.length === 0 ? last : Buffer.concat([...pieces, last]))
+      } catch (error) {
+        // What came before is valid.
+        if (lines.length > 0) yield lines
+        throw error
+      }
+      pieces = []
+      size = 0
+      if (line) lines.push(line)
       start = end + 1
     }
-    rest = rest.subarray(start)
-    if (rest.length > maxLineBytes) throw new Error(`a line of the watch is longer than ${maxLineBytes} bytes`)
+    if (start < bytes.length) {
+      pieces.push(bytes.subarray(start))
+      size += bytes.length - start
+      if (size > maxLineBytes) throw new Error(`a line of the watch is longer than ${maxLineBytes} bytes`)
+    }
     if (lines.length > 0) yield lines
   }
+  if (size > 0) throw new Error('the watch ended within a line')
 }
 
 function readLine(bytes: Buffer): MarkedLine {
   const end = bytes.indexOf(space)
+  const [first] = bytes
   const line = bytes.subarray(end + 1)
-  const first = bytes[0]
-  if (first === errorMark && end === 1) return { kind: 'error', line }
-  const isBookmark = first === bookmarkMark
-  const revision = end < 0 || end > 18 ? Number.NaN : Number(bytes.toString('latin1', isBookmark ? 1 : 0, end))
-  if (!Number.isSafeInteger(revision))
-    throw new Error(`a line of the watch has no mark: ${JSON.stringify(bytes.toString('latin1', 0, 40))}`)
-  if (isBookmark) return { kind: 'bookmark', revision, line }
-  return revision === 0 ? { kind: 'initial', line } : { kind: 'event', revision, line }
+  if (first === errorMark && end === 1) return checked({ kind: 'error', line }, bytes)
+  const hasLetter = first === bookmarkMark || first === selectedMark || first === leavingMark
+  const digits = end < 0 || end > 18 ? '' : bytes.toString('latin1', hasLetter ? 1 : 0, end)
+  const revision = Number(digits)
+  if (!/^\d+$/.test(digits) || !Number.isSafeInteger(revision)) throw invalid(bytes)
+  if (first === bookmarkMark) return checked({ kind: 'bookmark', revision, line }, bytes)
+  if (first === leavingMark) return checked({ kind: 'leaving', revision, line }, bytes)
+  if (first === selectedMark) return readSelected(bytes, revision, end + 1)
+  return checked(revision === 0 ? { kind: 'initial', line } : { kind: 'event', revision, line }, bytes)
 }
+
+function readSelected(bytes: Buffer, revision: number, start: number): MarkedLine {
+  const lengthEnd = bytes.indexOf(space, start)
+  const valuesEnd = lengthEnd + 1 + Number(bytes.toString('latin1', start, lengthEnd))
+  if (lengthEnd < 0 || !(valuesEnd < bytes.length)) throw invalid(bytes)
+  let selected: SelectedValues
+  try {
+    selected = JSON.parse(bytes.toString('latin1', lengthEnd + 1, valuesEnd)) as SelectedValues
+  } catch {
+    throw invalid(bytes)
+  }
+  return checked({ kind: 'event', revision, line: bytes.subarray(valuesEnd), selected }, bytes)
+}
+
+/** Every line that is passed on begins and ends as an event does: what is between is not looked at. */
+function checked(marked: MarkedLine, bytes: Buffer): MarkedLine {
+  const { line } = marked
+  if (line[0] === 0x7b && line.at(-2) === 0x7d) return marked
+  throw invalid(bytes)
+}
+
+const invalid = (bytes: Buffer) => new Error(`a line of the watch is no marked event: ${JSON.stringify(bytes.toString('latin1', 0, 40))}`)

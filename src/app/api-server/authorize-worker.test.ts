@@ -55,7 +55,9 @@ for (const [request, isAllowed] of [
   // Its Runs
   ['watch oarlock.dev/runs / spec.workerName=w1', true],
   ['list oarlock.dev/runs / spec.workerName=w2', false],
-  ['list oarlock.dev/runs / spec.workerName=w1,metadata.name=x', false],
+  ['watch oarlock.dev/runs / spec.workerName=w1,metadata.namespace!=kube-system', true],
+  ['list oarlock.dev/runs / spec.workerName!=w1', false],
+  ['list oarlock.dev/runs / spec.workerName', false],
   ['watch oarlock.dev/runs', false],
   ['list oarlock.dev/runs shop/', false],
   ['get oarlock.dev/runs shop/network-1', true],

@@ -108,6 +108,7 @@ export async function startGateway({ configuration, listen, log }: GatewayProces
     lookUp: (table, name) => state.lookUp(table, name),
     refreshMap: () => state.refresh(),
     tokenKey: Buffer.from(pageTokenKey),
+    registry,
     log: (message, error) => log.error({ err: error }, message),
   })
   const notReady = () => (isMapRead ? [] : [`the routing map is not read from home ${home.server} yet`])

@@ -130,3 +130,91 @@ test('an object is not created above the version that a gateway allows, but upda
   const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'direct' } }
   assert.equal((await server.call(configMaps, { body, headers: passed })).code, 201)
 })
+
+test('a watch that ends when current sends what was there, a bookmark of its version, and its end', async () => {
+  const from = await versionOf(await send(configMaps))
+  const created = await versionOf(await create('missed'))
+  const headers = { 'x-oarlock-watch': 'w4', 'x-oarlock-watch-end': 'current' }
+  const replay = (await (await send(`${configMaps}?watch=true&resourceVersion=${from}`, headers)).text()).trim().split('\n')
+  assert.equal(replay.length, 2)
+  assert.ok(replay[0]?.startsWith(`${created} {"type":"ADDED"`))
+  assert.ok(Number(/^B(\d+) \{"type":"BOOKMARK"/.exec(replay[1] ?? '')?.[1]) >= created)
+  const initial = `${configMaps}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&fieldSelector=metadata.name%3Dmissed`
+  const lines = (await (await send(initial, headers)).text()).trim().split('\n')
+  assert.equal(lines.length, 2)
+  assert.match(lines[0] ?? '', /^0 \{"type":"ADDED"/)
+  assert.match(lines[1] ?? '', /^B\d+ \{"type":"BOOKMARK".*"k8s.io\/initial-events-end":"true"/)
+  assert.equal(
+    (await send(`${configMaps}?watch=true&resourceVersion=1`, { ...headers, 'x-remote-group': '', 'x-remote-user': 'eve' })).status,
+    403,
+  )
+})
+
+test('an event begins with what selectors select by, and an object that moves has an event for those that it leaves', async () => {
+  const secrets = '/api/v1/namespaces/default/secrets'
+  const from = await versionOf(await send(secrets))
+  const headers = { 'x-oarlock-watch': 'w5', 'x-oarlock-watch-selected': 'true', 'x-oarlock-watch-end': 'current' }
+  const metadata = { name: 'moves', labels: { app: 'a' } }
+  const post = { method: 'POST', body: JSON.stringify({ apiVersion: 'v1', kind: 'Secret', metadata, type: 'example.com/ü' }) }
+  const added = await versionOf(await send(secrets, {}, post))
+  const patch = async (labels: object) =>
+    await versionOf(
+      await send(
+        `${secrets}/moves`,
+        { 'content-type': 'application/merge-patch+json' },
+        { method: 'PATCH', body: JSON.stringify({ metadata: labels }) },
+      ),
+    )
+  const same = await patch({ annotations: { note: 'x' } })
+  const moved = await patch({ labels: { app: 'b' } })
+  await send(`${secrets}/moves`, {}, { method: 'DELETE' })
+  const text = await (await send(`${secrets}?watch=true&resourceVersion=${from}`, headers)).text()
+  const lines = text.trim().split('\n')
+  const read = (line = '') => {
+    const [, revision, length = '0'] = /^S(\d+) (\d+) /.exec(line) ?? []
+    const start = line.indexOf(' ', line.indexOf(' ') + 1) + 1
+    const { namespace, name, after, before } = JSON.parse(line.slice(start, start + Number(length))) as Record<string, unknown>
+    const { type } = JSON.parse(line.slice(start + Number(length))) as { type: string }
+    return { revision: Number(revision), key: `${namespace}/${name}`, after, before, type }
+  }
+  const values = (app: string) => ({ labels: { app }, fields: { type: 'example.com/ü' } })
+  const key = 'default/moves'
+  assert.deepEqual(read(lines[0]), { revision: added, key, after: values('a'), before: undefined, type: 'ADDED' })
+  assert.deepEqual(read(lines[1]), { revision: same, key, after: values('a'), before: true, type: 'MODIFIED' })
+  // In its last version inside the selection that it leaves, at the revision of the change.
+  assert.ok(lines[2]?.startsWith(`L${moved} {"type":"DELETED"`))
+  assert.ok(lines[2]?.includes('"app":"a"') && lines[2].includes(`"resourceVersion":"${moved}"`))
+  assert.deepEqual(read(lines[3]), { revision: moved, key, after: values('b'), before: values('a'), type: 'MODIFIED' })
+  assert.deepEqual({ ...read(lines[4]), revision: 0 }, { revision: 0, key, after: undefined, before: values('b'), type: 'DELETED' })
+  assert.match(lines[5] ?? '', /^B\d+ /)
+})
+
+test('a gateway asks for the rights of many users in one request, and gets what each of their requests would get', async () => {
+  const url = '/api/v1/configmaps?watch=true&fieldSelector=metadata.name%3Dx'
+  const user = (name: string, groups: string[]) => ({ name, groups })
+  const checks = [
+    { user: user('ada', ['system:masters']), url },
+    { user: user('eve', []), url },
+    { user: user('system:node:n1', ['system:nodes']), url: '/api/v1/pods?watch=1&fieldSelector=spec.nodeName%3Dn1' },
+    { user: user('system:node:n1', ['system:nodes']), url: '/api/v1/pods?watch=1&fieldSelector=spec.nodeName%3Dn2' },
+  ]
+  const answer = await send('/partition/rights', {}, { method: 'POST', body: JSON.stringify({ checks }) })
+  assert.deepEqual(await answer.json(), { allowed: [true, false, true, false] })
+  const invalid = await send('/partition/rights', {}, { method: 'POST', body: JSON.stringify({ checks: [{ user: { name: 'x' }, url }] }) })
+  assert.equal(invalid.status, 400)
+  assert.equal((await server.call('/partition/rights', { body: { checks } })).code, 404)
+})
+
+test('a watch from a server that does not have the change that the gateway has seen gets 410, although its clock has been raised', async () => {
+  const known = await versionOf(await create('known'))
+  const path = `${configMaps}?watch=true&resourceVersion=${ahead(40_000)}`
+  const watch = (version: number) =>
+    send(path, {
+      ...{ 'x-oarlock-watch': 'w6', 'x-oarlock-watch-end': 'current', 'x-oarlock-watch-known': String(version) },
+      'x-oarlock-seen-version': String(ahead(45_000)),
+    })
+  const response = await watch(known)
+  assert.equal(response.headers.get('x-oarlock-watch-known'), String(known))
+  assert.match(await response.text(), /^B\d+ /)
+  assert.match(await (await watch(known + 1)).text(), /^E \{"type":"ERROR".*"code":410/)
+})

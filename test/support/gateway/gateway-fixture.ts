@@ -9,6 +9,7 @@ import { tenantResource, workerPoolResource } from '../../../src/api/index.ts'
 import {
   DiscoveredScopes,
   Gateway,
+  type GatewayOptions,
   gatewayKinds,
   mayUpgrade,
   Partition,
@@ -18,17 +19,23 @@ import {
   SeenVersion,
 } from '../../../src/gateway/index.ts'
 import { type Client, createClient, installKinds } from '../../../src/kubernetes/client/index.ts'
-import {
-  type ApiServer,
-  issueClientCertificate,
-  readServingCertificates,
-  type ServerOptions,
-  startServer,
-} from '../../../src/kubernetes/server/index.ts'
+import { issueClientCertificate, readServingCertificates, type ServerOptions, startServer } from '../../../src/kubernetes/server/index.ts'
 import { eventually } from '../eventually.ts'
+import { PartitionProcess, type PartitionServer } from './partition-process.ts'
+
+type OptionsOf = (dataDir: string) => Partial<ServerOptions>
+
+export type FixtureOptions = {
+  /** In place of what the fixture sets. */
+  readonly gateway?: Partial<GatewayOptions>
+  /** The address at which the gateway reaches a partition, such as a proxy's. */
+  addressOf?(partition: string, server: PartitionServer): Promise<string>
+  /** Partitions whose servers are processes. */
+  readonly processes?: readonly string[]
+}
 
 export class GatewayFixture implements AsyncDisposable {
-  readonly servers = new Map<string, ApiServer>()
+  readonly servers = new Map<string, PartitionServer>()
   /** By table and name: what an outdated map says, until the gateway reads it again. */
   readonly outdated = new Map<string, string>()
   readonly logs: string[] = []
@@ -38,6 +45,7 @@ export class GatewayFixture implements AsyncDisposable {
   /** Of the gateway's certificate. */
   caCertificate = ''
   client: Client = undefined as unknown as Client
+  gateway: Gateway = undefined as unknown as Gateway
   /** The gateway's view of home. */
   state: RoutingState = undefined as unknown as RoutingState
   readonly #root = mkdtempSync(join(tmpdir(), 'oarlock-gateway-'))
@@ -47,14 +55,21 @@ export class GatewayFixture implements AsyncDisposable {
   #identity = { certificate: '', key: '' }
   readonly #stops: (() => Promise<unknown>)[] = []
 
-  /** `roles` by name; the first one is home. `optionsOf` a server by its data directory, which does not exist yet. */
+  readonly #more: FixtureOptions
+
+  constructor(more: FixtureOptions = {}) {
+    this.#more = more
+  }
+
+  /** `roles` by name; the first one is home. `server`: options of every server, or by the data directory of each, which does not exist yet. */
   static async start(
     roles: Record<string, readonly PartitionRole[]>,
-    optionsOf: (dataDir: string) => Partial<ServerOptions> = () => ({}),
+    server: Partial<ServerOptions> | OptionsOf = {},
+    more: FixtureOptions = {},
   ): Promise<GatewayFixture> {
-    const fixture = new GatewayFixture()
+    const fixture = new GatewayFixture(more)
     try {
-      await fixture.#start(roles, optionsOf)
+      await fixture.#start(roles, typeof server === 'function' ? server : () => server)
     } catch (error) {
       await fixture[Symbol.asyncDispose]()
       throw error
@@ -63,8 +78,10 @@ export class GatewayFixture implements AsyncDisposable {
   }
 
   /** Starts the API server of a partition that was closed, on its data and by default on the port that it had. */
-  async startPartition(name: string, port = this.servers.get(name)?.port ?? 0): Promise<ApiServer> {
-    const server = await startServer({ ...(this.#options.get(name) as ServerOptions), listen: { port } })
+  async startPartition(name: string, port = this.servers.get(name)?.port ?? 0, skewMs = 0): Promise<PartitionServer> {
+    const options = { ...(this.#options.get(name) as ServerOptions), listen: { port } }
+    const isProcess = this.#more.processes?.includes(name)
+    const server = isProcess ? await PartitionProcess.start({ ...options, skewMs }) : await startServer(options)
     this.servers.set(name, server)
     return server
   }
@@ -80,9 +97,20 @@ export class GatewayFixture implements AsyncDisposable {
     await eventually(() => this.state.partitions.has(name) && this.state.partitionOfTenant(name) === name, 'the partition to be known')
   }
 
+  /** The server of a partition that is a process. */
+  processOf(name: string): PartitionProcess {
+    const server = this.servers.get(name)
+    if (server instanceof PartitionProcess) return server
+    throw new Error(`partition ${name} is no process`)
+  }
+
+  dataDirOf(name: string): string {
+    return (this.#options.get(name) as ServerOptions).dataDir
+  }
+
   /** A client of one partition, past the gateway. */
   async direct(name: string): Promise<Client> {
-    const server = this.servers.get(name) as ApiServer
+    const server = this.servers.get(name) as PartitionServer
     const client = await createClient({ kubeconfig: server.kubeconfigPath })
     this.#stops.push(() => client.close())
     return client
@@ -93,7 +121,7 @@ export class GatewayFixture implements AsyncDisposable {
     rmSync(this.#root, { recursive: true, force: true })
   }
 
-  async #start(roles: Record<string, readonly PartitionRole[]>, optionsOf: (dataDir: string) => Partial<ServerOptions>): Promise<void> {
+  async #start(roles: Record<string, readonly PartitionRole[]>, optionsOf: OptionsOf): Promise<void> {
     const names = Object.keys(roles)
     const [home = ''] = names
     const pki = join(this.#root, 'pki')
@@ -113,14 +141,15 @@ export class GatewayFixture implements AsyncDisposable {
       })
       const server = await this.startPartition(name, 0)
       this.#stops.push(async () => await this.servers.get(name)?.close({ graceMs: 10 }))
-      const connection = new Partition({ name, server: server.url, caCertificate: server.caCertificate, certificate, key }, seen)
+      const address = (await this.#more.addressOf?.(name, server)) ?? server.url
+      const connection = new Partition({ name, server: address, caCertificate: server.caCertificate, certificate, key }, seen)
       connections.set(name, connection)
       this.#stops.push(() => connection.close())
     }
     const homeClient = await this.direct(home)
     await installKinds(homeClient, [...gatewayKinds, tenantResource, workerPoolResource])
     for (const [number, name] of names.entries()) {
-      const { url: server, caCertificate: ca } = this.servers.get(name) as ApiServer
+      const { url: server, caCertificate: ca } = this.servers.get(name) as PartitionServer
       const spec = { number, server, caCertificate: ca, roles: [...(roles[name] ?? [])] }
       await homeClient.resource(partitionResource).create({ metadata: { name }, spec })
       // Each partition of Tenants has one with its name.
@@ -165,7 +194,10 @@ export class GatewayFixture implements AsyncDisposable {
         await state.refresh()
       },
       log,
+      ...this.#more.gateway,
     })
+    this.gateway = gateway
+    this.#stops.push(async () => gateway.close())
     const listener = createServer(
       { cert: serving.certificate, key: serving.key, shouldUpgradeCallback: mayUpgrade },
       (request, response) => void gateway.serve(request, response),

@@ -15,7 +15,7 @@ import type { Discovery } from '../discovery/index.ts'
 import type { Fairness } from '../fairness/index.ts'
 import type { KubeletProxy } from '../kubelet/index.ts'
 import type { RequestMetrics, ServerMetrics } from '../metrics/index.ts'
-import type { Services } from '../rest/index.ts'
+import type { GatewayWatch, Services } from '../rest/index.ts'
 import type { Reviews } from '../review/index.ts'
 import type { HttpRequest, Mount } from './handler-types.ts'
 import type { HealthChecks } from './health.ts'
@@ -50,9 +50,9 @@ export type ResourceRequest = {
   readonly query: URLSearchParams | undefined
   readonly user: User
   readonly request: HttpRequest
-  /** Whether a gateway has sent it, and the id of its watch. */
+  /** Whether a gateway has sent it, and what it asks of its watch. */
   readonly isProxied?: boolean
-  readonly watchId?: string | undefined
+  readonly gatewayWatch?: GatewayWatch | undefined
 }
 
 /** An authenticated request for any other path. */

@@ -8,7 +8,8 @@ import { type Reply, sendError } from '../wire/index.ts'
 import { beginAudit } from './begin-audit.ts'
 import type { HandlerOptions } from './handler-options.ts'
 import type { Handler, HttpRequest } from './handler-types.ts'
-import { kubeletPath, progressPath, raiseToSeen, serveKubelet, serveProgress, watchIdOf } from './partition-protocol.ts'
+import { gatewayWatchOf, kubeletPath, progressPath, raiseToSeen, rightsPath, serveKubelet, serveProgress } from './partition-protocol.ts'
+import { serveRights } from './partition-rights.ts'
 import { serveAnonymousPath, servePath } from './path-requests.ts'
 import { serveResource } from './resource-requests.ts'
 import { withRequestMetrics } from './with-request-metrics.ts'
@@ -81,6 +82,7 @@ function serve(options: HandlerOptions, request: HttpRequest, response: Reply, i
   const route = readRoute(path)
   const query = queryStart < 0 ? undefined : new URLSearchParams(url.slice(queryStart + 1))
   if (isProxied && path === progressPath) return serveProgress(options.services, query, response)
+  if (isProxied && path === rightsPath) return serveRights(options.authorize, request, response)
   if (isProxied && path === kubeletPath) {
     serveKubelet(options.services, query, response)
     return undefined
@@ -92,7 +94,7 @@ function serve(options: HandlerOptions, request: HttpRequest, response: Reply, i
   const { user } = authentication
   if (options.auditor) beginAudit(options.auditor, { request, path, query, user, route }, response)
   if (route.type === 'path') return servePath(options, { path: route.path, query, user, request }, response)
-  const resourceRequest = { route, query, user, request, isProxied, watchId: isProxied ? watchIdOf(request) : undefined }
+  const resourceRequest = { route, query, user, request, isProxied, gatewayWatch: isProxied ? gatewayWatchOf(request) : undefined }
   const serveIt = () => serveResource(options, resourceRequest, response)
   return withRequestMetrics(options.requestMetrics, services.registry, resourceRequest, response, serveIt)
 }

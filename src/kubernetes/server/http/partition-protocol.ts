@@ -8,6 +8,12 @@
  * - `X-Oarlock-Version` in a response: the version that this server has reached, which includes a write of the request.
  * - `X-Oarlock-Watch: ID` on a watch: each line begins with what the gateway must know without decoding it: the resource version and a space
  *   (0: an object that existed before), or for a bookmark `B`, the version and a space, or for an error `E` and a space.
+ * - `X-Oarlock-Watch-Selected: true` besides: an event begins with `S`, the version, a space, a length, a space, and a JSON text of that length: what
+ *   selectors select by (`watch/selected-values.ts`). If labels or selectable fields differ from those before, a line with `L`, the version and a
+ *   space precedes it: the event for selections that the object leaves.
+ * - `X-Oarlock-Watch-End: current` besides: after the existing objects, or the events since the version, comes a bookmark, and the watch ends.
+ * - `X-Oarlock-Watch-Known: R` besides: the gateway has seen the change with this version, of an earlier watch of the resource. If this server has it not, because
+ *   its data directory is older, the answer is 410, although the clock has been raised. The response has `X-Oarlock-Watch-Known` with the newest change.
  * - 421 Misdirected: this server does not have the namespace of the request, and nothing was done. The gateway reads its map again and retries once.
  *   For a request for the log or a stream of a Pod it is also the response when the Pod's Node is not here; `details` (kind `nodes`) names it. The gateway
  *   then repeats the request with `X-Oarlock-Node-Address: NODE HOST PORT`, where the kubelet of the Node listens. Its certificate is verified for the name
@@ -15,12 +21,13 @@
  * - `GET /partition/kubelet?node=NAME`: `{"host": …, "port": …}`, where the kubelet of a Node of this partition listens.
  * - `GET /partition/progress?version=R&watch=ID&watch=ID`: raises the clock and returns the current resource version. Each of these watches gets a
  *   bookmark of at least R, after every event up to it.
+ * - `POST /partition/rights`: which users may send which requests (`partition-rights.ts`).
  */
 import { badRequest, notFound, StatusError } from '../../object/index.ts'
 import type { ResourceRoute } from '../../object/route.ts'
 import { parseRevision } from '../../util/index.ts'
 import { type KubeletAddress, kubeletAddress } from '../kubelet/index.ts'
-import type { Services } from '../rest/index.ts'
+import type { GatewayWatch, Services } from '../rest/index.ts'
 import { parseEntry } from '../storage/index.ts'
 import { type Reply, send } from '../wire/index.ts'
 import type { HttpRequest } from './handler-types.ts'
@@ -28,7 +35,11 @@ import type { HttpRequest } from './handler-types.ts'
 export const seenVersionHeader = 'x-oarlock-seen-version'
 const notAfterHeader = 'x-oarlock-not-after'
 export const watchHeader = 'x-oarlock-watch'
+const selectedHeader = 'x-oarlock-watch-selected'
+const endHeader = 'x-oarlock-watch-end'
+const knownHeader = 'x-oarlock-watch-known'
 export const progressPath = '/partition/progress'
+export const rightsPath = '/partition/rights'
 export const kubeletPath = '/partition/kubelet'
 const nodeAddressHeader = 'x-oarlock-node-address'
 
@@ -44,9 +55,16 @@ export function createBeforeOf({ headers }: HttpRequest): number | undefined {
   return typeof text === 'string' ? readVersion(text, notAfterHeader) : undefined
 }
 
-export function watchIdOf({ headers }: HttpRequest): string | undefined {
+export function gatewayWatchOf({ headers }: HttpRequest): GatewayWatch | undefined {
   const id = headers[watchHeader]
-  return typeof id === 'string' && id !== '' ? id : undefined
+  if (typeof id !== 'string' || id === '') return undefined
+  const known = headers[knownHeader]
+  return {
+    id,
+    showsSelected: headers[selectedHeader] === 'true',
+    endsWhenCurrent: headers[endHeader] === 'current',
+    known: typeof known === 'string' ? parseRevision(known) : undefined,
+  }
 }
 
 export async function serveProgress({ store, watches }: Services, query: URLSearchParams | undefined, response: Reply): Promise<void> {

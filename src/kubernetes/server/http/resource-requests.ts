@@ -99,7 +99,7 @@ async function readCall(
   attributes: Attributes,
   response: Reply,
 ): Promise<Call> {
-  const { query, request, watchId, isProxied } = resourceRequest
+  const { query, request, gatewayWatch, isProxied } = resourceRequest
   const { headers } = request
   const as = negotiate(headers.accept, query?.get('includeObject') ?? undefined)
   checkForm(target, as)
@@ -109,7 +109,7 @@ async function readCall(
     target,
     input: { query, userAgent: headers['user-agent'], createBefore: isProxied ? createBeforeOf(request) : undefined, ...sent },
     caller: callerOf(options, request, target, attributes),
-    output: { response, as, watchId, acceptEncoding: headers['accept-encoding'] as string | undefined },
+    output: { response, as, gatewayWatch, acceptEncoding: headers['accept-encoding'] as string | undefined },
   }
 }
 

@@ -83,6 +83,12 @@ export function selectAt(table: Table, selection: EntrySelection, revision: numb
   return table.snapshotAt(revision)?.filter(selection.matches)
 }
 
+/** The values of the selectable fields of an object, besides its name and namespace. */
+export function selectedFieldsOf(kind: Kind, table: Table): (entry: StoredEntry) => Record<string, string> {
+  const readers = kind.selectableFields.map(({ field }) => [field, fieldOf(kind, table, field)] as const)
+  return entry => Object.fromEntries(readers.map(([field, read]) => [field, read(entry)]))
+}
+
 function fieldOf(kind: Kind, table: Table, field: string): (entry: StoredEntry) => string {
   if (field === 'metadata.name') return entry => entry.name
   if (field === 'metadata.namespace' && kind.namespaced) return entry => entry.namespace

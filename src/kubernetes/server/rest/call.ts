@@ -64,8 +64,19 @@ export type CallOutput = {
   readonly response: Reply
   readonly as: Representation
   readonly acceptEncoding: string | undefined
-  /** Of a gateway's watch, whose lines have their resource version in front. */
-  readonly watchId?: string | undefined
+  /** Of a gateway's watch. */
+  readonly gatewayWatch?: GatewayWatch | undefined
+}
+
+/** What a gateway asks of a watch (`http/partition-protocol.ts`): the lines have their resource version in front. */
+export type GatewayWatch = {
+  readonly id: string
+  /** Before each event is what selectors select by. */
+  readonly showsSelected: boolean
+  /** The watch ends when it has sent what was there when it began. */
+  readonly endsWhenCurrent: boolean
+  /** The newest change of the resource that the gateway has seen here: without it, this server has older data now. */
+  readonly known?: number | undefined
 }
 
 /** One request for a resource: routed, authenticated and authorized. */

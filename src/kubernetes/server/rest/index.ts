@@ -11,7 +11,18 @@ import { scale } from './scale.ts'
 import { watch } from './watch.ts'
 import { create, patch, update } from './write.ts'
 
-export { admit, type Call, type Caller, keyOf, methodNotAllowed, type Services, sendObject, type Target, withKind } from './call.ts'
+export {
+  admit,
+  type Call,
+  type Caller,
+  type GatewayWatch,
+  keyOf,
+  methodNotAllowed,
+  type Services,
+  sendObject,
+  type Target,
+  withKind,
+} from './call.ts'
 export { type Decoded, decodeBody } from './decode.ts'
 export { type DeleteOptions, deleteEntry, type Propagation } from './delete.ts'
 export { isDeletionComplete } from './metadata.ts'

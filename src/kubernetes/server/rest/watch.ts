@@ -13,7 +13,7 @@ const defaultTimeoutMs = 30 * 60_000
 export async function watch({ store, watches, maxWatchBufferBytes }: Services, call: Call): Promise<void> {
   const { kind, table } = call.target
   const { query } = call.input
-  const { response, as, watchId } = call.output
+  const { response, as, gatewayWatch } = call.output
   const selection = selectionOf(call)
   const revision = readRevisionParameter(query)
   const sendInitialEvents = query?.get('sendInitialEvents') ?? undefined
@@ -25,19 +25,29 @@ export async function watch({ store, watches, maxWatchBufferBytes }: Services, c
 
   const from = withInitial ? store.revision : revision || store.revision
   const missed = withInitial ? [] : from > store.revision ? undefined : table.eventsSince(from)
-  response.writeHead(200, { 'Content-Type': as.contentType, 'Cache-Control': 'no-cache, private' })
+  const { id, showsSelected, endsWhenCurrent = false, known = 0 } = gatewayWatch ?? {}
+  // The clock is raised to what the gateway has seen, so that only a change itself shows whether it is there.
+  const hasKnown = known <= table.floor || table.hasEvent(known)
+  const headers = { 'Content-Type': as.contentType, 'Cache-Control': 'no-cache, private' }
+  response.writeHead(200, id === undefined ? headers : { ...headers, 'X-Oarlock-Watch-Known': String(table.lastRevision) })
   response.flushHeaders()
   const { revalidate } = call.caller
-  const options = { kind, table, selection, as, response, wantsBookmarks, maxBufferedBytes: maxWatchBufferBytes, revalidate, id: watchId }
+  const common = { kind, table, selection, as, response, wantsBookmarks, maxBufferedBytes: maxWatchBufferBytes, revalidate }
+  const options = { ...common, id, showsSelected }
+  // Everything up to it is in what is sent first.
+  const { revision: current } = store
   const watcher = watches.open(options, timeoutMs)
-  if (!missed) {
+  if (!missed || !hasKnown) {
     // Also for a revision from the future: it belongs to data before a restore, and the client has to list again.
     const oldest = `too old resource version: ${from} (${table.floor})`
     watcher.end(new StatusError('Expired', oldest).toStatus())
     return
   }
   if (withInitial) {
-    const withEnd = sendInitialEvents !== undefined && wantsBookmarks
-    await watcher.sendInitial(selectFrom(table, selection), withEnd ? store.revision : undefined)
+    const withEnd = (sendInitialEvents !== undefined && wantsBookmarks) || endsWhenCurrent
+    await watcher.sendInitial(selectFrom(table, selection), withEnd ? current : undefined)
   } else await watcher.replay(missed)
+  if (!endsWhenCurrent) return
+  if (!withInitial) watcher.bookmark(current)
+  watcher.end()
 }

@@ -132,6 +132,11 @@ export class Table {
     return this.#events.slice(low)
   }
 
+  /** Whether a change with this revision is in the history. */
+  hasEvent(revision: number): boolean {
+    return this.eventsSince(revision - 1)?.[0]?.revision === revision
+  }
+
   /** Names of the fields whose values entries have in `fields`. */
   get fieldNames(): readonly string[] {
     return this.#fieldNames

@@ -1,7 +1,8 @@
 import { TimeSlice } from '../fairness/index.ts'
-import type { EntrySelection, Kind } from '../registry/index.ts'
-import type { StoredEntry, StoredEvent, Table } from '../storage/index.ts'
+import { type EntrySelection, type Kind, selectedFieldsOf } from '../registry/index.ts'
+import { type StoredEntry, type StoredEvent, stringifyAsciiJson, type Table } from '../storage/index.ts'
 import { eventLine, type Reply, type Representation, renderBookmark, renderEvent, renderInitial, type SentType } from '../wire/index.ts'
+import { hasMoved, selectedValuesOf } from './selected-values.ts'
 
 export type WatcherOptions = {
   kind: Kind
@@ -18,6 +19,8 @@ export type WatcherOptions = {
   onClose: (watcher: Watcher) => void
   /** Of a gateway's watch: each line begins with its revision, see `http/partition-protocol.ts`. Default: an ordinary watch. */
   id?: string | undefined
+  /** Of a gateway's watch: each event begins with what selectors select by, see `selected-values.ts`. Default false. */
+  showsSelected?: boolean | undefined
 }
 
 /**
@@ -154,7 +157,7 @@ export class Watcher {
     const { kind, selection, as } = this.#options
     const isShared = selection.isWhole && (as.form !== 'table' || !this.#isFirst)
     if (!isShared) return this.#render(events)
-    const key = `${kind.apiVersion} ${as.key} ${selection.namespace}${this.id === undefined ? '' : ' marked'}`
+    const key = `${kind.apiVersion} ${as.key} ${selection.namespace}${this.id === undefined ? '' : ' marked'}${this.#options.showsSelected ? ' selected' : ''}`
     let chunks = sharedChunks.get(events)
     if (!chunks) {
       chunks = new Map()
@@ -170,12 +173,19 @@ export class Watcher {
   }
 
   #render(events: readonly StoredEvent[]): Chunk | undefined {
-    const { kind, selection, as, nowMs } = this.#options
+    const { kind, table, selection, as, nowMs, showsSelected } = this.#options
+    const readFields = showsSelected ? selectedFieldsOf(kind, table) : undefined
     let text = ''
     for (const event of events) {
       const type = typeFor(event, selection)
       if (!type) continue
-      text += this.#mark(`${event.revision}`) + renderEvent(kind, event, type, as, this.#isFirst, nowMs())
+      const line = renderEvent(kind, event, type, as, this.#isFirst, nowMs())
+      if (readFields) {
+        const selected = selectedValuesOf(event, readFields)
+        if (hasMoved(selected)) text += `L${event.revision} ${renderEvent(kind, event, 'DELETED', as, this.#isFirst, nowMs())}`
+        const values = stringifyAsciiJson(selected)
+        text += `S${event.revision} ${values.length} ${values}${line}`
+      } else text += this.#mark(`${event.revision}`) + line
       this.#isFirst = false
     }
     return text ? frame(text, as) : undefined

@@ -1,0 +1,79 @@
+import type { ServerResponse } from 'node:http'
+
+/** More unsent bytes than this make the existing objects wait for the client. */
+const pauseAboveBytes = 1024 * 1024
+
+/** The response of a watch: bounded in memory, whatever the client does (invariant 10). */
+export class WatchResponse {
+  readonly #response: ServerResponse
+  readonly #maxBufferedBytes: () => number
+  readonly #onSlow: () => void
+  #isEnded = false
+
+  /** `maxBufferedBytes`: of what the client has not read, now. `onSlow`: the response is ended because of it. */
+  constructor(response: ServerResponse, maxBufferedBytes: () => number, onSlow: () => void) {
+    this.#onSlow = onSlow
+    this.#response = response
+    this.#maxBufferedBytes = maxBufferedBytes
+  }
+
+  get isEnded(): boolean {
+    return this.#isEnded || this.#response.destroyed
+  }
+
+  get hasBegun(): boolean {
+    return this.#response.headersSent
+  }
+
+  begin(): void {
+    if (this.#response.headersSent) return
+    this.#response.writeHead(200, { 'Content-Type': 'application/json', 'Cache-Control': 'no-cache, private' })
+    this.#response.flushHeaders()
+  }
+
+  /** Sends lines now. False if the client reads too slowly: then the connection is closed, and the client continues with another watch from what it has. */
+  write(lines: readonly Uint8Array[]): boolean {
+    if (this.isEnded) return true
+    this.begin()
+    // Only what is unsent from before counts: the size of these lines is not the client's fault.
+    if (this.#response.writableLength > this.#maxBufferedBytes()) {
+      this.#onSlow()
+      this.end(true)
+      return false
+    }
+    this.#response.write(lines.length === 1 ? lines[0] : Buffer.concat(lines))
+    return true
+  }
+
+  /** As {@link write}, at the speed of the client. */
+  async writeSlowly(lines: readonly Uint8Array[]): Promise<void> {
+    if (this.isEnded) return
+    this.begin()
+    this.#response.write(lines.length === 1 ? lines[0] : Buffer.concat(lines))
+    if (this.#response.writableLength > pauseAboveBytes) await this.#drained()
+  }
+
+  /** `isBroken`: the connection is closed without an end of the body. */
+  end(isBroken: boolean): void {
+    if (this.isEnded) return
+    this.#isEnded = true
+    if (isBroken) this.#response.destroy()
+    else {
+      this.begin()
+      this.#response.end()
+    }
+  }
+
+  #drained(): Promise<void> {
+    if (this.#response.destroyed) return Promise.resolve()
+    return new Promise(resolve => {
+      const done = () => {
+        this.#response.off('drain', done)
+        this.#response.off('close', done)
+        resolve()
+      }
+      this.#response.on('drain', done)
+      this.#response.on('close', done)
+    })
+  }
+}

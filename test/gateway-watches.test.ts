@@ -1,0 +1,170 @@
+/** Watches that clients share at the gateway, before real servers. */
+import { deepEqual, equal, match, ok } from 'node:assert/strict'
+import { test } from 'node:test'
+import { type Client, configMapResource, createClient, installKinds, listWatch, namespaceResource } from '../src/kubernetes/client/index.ts'
+import { defineResource, Type } from '../src/kubernetes/object/index.ts'
+import { eventually } from './support/eventually.ts'
+import { type FixtureOptions, GatewayFixture } from './support/gateway/gateway-fixture.ts'
+import { Watched } from './support/gateway/watched.ts'
+
+/** As a Run, with what matters here. */
+const runResource = defineResource({
+  ...{ group: 'example.com', version: 'v1', kind: 'Run', plural: 'runs', scope: 'Namespaced', description: 'A Run.' },
+  spec: Type.Object({ workerName: Type.Optional(Type.String()) }),
+  status: Type.Object({}),
+  selectableFields: ['.spec.workerName'],
+})
+
+async function startFixture(more: FixtureOptions = {}): Promise<GatewayFixture> {
+  const fixture = await GatewayFixture.start({ home: [], t1: ['Tenants'], t2: ['Tenants'] }, {}, more)
+  for (const name of fixture.servers.keys()) await installKinds(await fixture.direct(name), [runResource])
+  for (const [name, tenant] of Object.entries({ a: 't1', b: 't2' }))
+    await fixture.client.resource(namespaceResource).create({ metadata: { name, labels: { 'oarlock.dev/tenant': tenant } } })
+  return fixture
+}
+
+async function watchersOf(fixture: GatewayFixture, partition: string): Promise<number> {
+  const text = await (await (await fixture.direct(partition)).request({ method: 'GET', path: '/metrics' })).text()
+  return Number(/^oarlock_apiserver_watchers (\d+)$/m.exec(text)?.[1])
+}
+
+/** A worker's view of its Runs, as `execution/worker` keeps it. */
+function watchRuns(client: Client, selectors: { fieldSelector?: string; labelSelector?: string }, signal: AbortSignal) {
+  const runs = new Map<string, string>()
+  const events: string[] = []
+  let replaced = 0
+  void listWatch(client, runResource, {
+    ...selectors,
+    signal,
+    onReplace(items) {
+      replaced++
+      runs.clear()
+      for (const { metadata, spec } of items) runs.set(metadata.name, spec.workerName ?? '')
+    },
+    onEvent({ type, object: { metadata, spec } }) {
+      if (type === 'BOOKMARK') return
+      events.push(`${type} ${metadata.name}`)
+      if (type === 'DELETED') runs.delete(metadata.name)
+      else runs.set(metadata.name, spec.workerName ?? '')
+    },
+  })
+  return { runs, events, replaced: () => replaced }
+}
+
+test('many clients of a collection cost one watch of each partition, and each gets what it selects', { timeout: 60_000 }, async t => {
+  await using fixture = await startFixture()
+  const abort = new AbortController()
+  t.after(() => abort.abort())
+  const { client } = fixture
+  const runs = client.resource(runResource)
+  const create = (namespace: string, name: string, workerName?: string) =>
+    runs.create({
+      metadata: { name, namespace, labels: { even: String(Number(name.slice(2)) % 2 === 0) } },
+      spec: { ...(workerName !== undefined && { workerName }) },
+    })
+  await create('a', 'r-0', 'w-0')
+  const before = await Promise.all(['t1', 't2'].map(name => watchersOf(fixture, name)))
+  const workers = Array.from({ length: 40 }, (_, number) =>
+    watchRuns(client, { fieldSelector: `spec.workerName=w-${number}` }, abort.signal),
+  )
+  const everyone = Array.from({ length: 10 }, () => watchRuns(client, {}, abort.signal))
+  const even = Array.from({ length: 5 }, () => watchRuns(client, { labelSelector: 'even=true' }, abort.signal))
+  const all = [...workers, ...everyone, ...even]
+  await eventually(() => all.every(each => each.replaced() > 0), 'the existing Runs')
+  deepEqual([...(workers[0]?.runs ?? [])], [['r-0', 'w-0']])
+  const after = await Promise.all(['t1', 't2'].map(name => watchersOf(fixture, name)))
+  deepEqual(
+    after,
+    before.map(count => count + 1),
+  )
+  for (let number = 1; number < 40; number++) await create(number % 2 ? 'a' : 'b', `r-${number}`, `w-${number}`)
+  // A Run that goes to another worker leaves one selection, and enters another.
+  await runs.patch('r-1', { spec: { workerName: 'w-2' } }, { namespace: 'a', type: 'merge' })
+  await runs.delete('r-3', { namespace: 'a' })
+  await eventually(
+    () => workers[2]?.runs.size === 2 && workers[3]?.runs.size === 0 && everyone.every(each => each.runs.size === 39),
+    'the events',
+  )
+  deepEqual(workers[1]?.events, ['ADDED r-1', 'DELETED r-1'])
+  deepEqual(workers[2]?.events, ['ADDED r-2', 'ADDED r-1'])
+  deepEqual(workers[3]?.events, ['ADDED r-3', 'DELETED r-3'])
+  for (const { runs: seen } of even) equal(seen.size, 20)
+  deepEqual(
+    all.map(each => each.replaced()),
+    all.map(() => 1),
+  )
+})
+
+test('a client that continues where it was gets the events since, also when the gateway has forgotten them', {
+  timeout: 60_000,
+}, async () => {
+  await using fixture = await startFixture({ gateway: { sharedWatches: { ring: { maxEvents: 5 } } } })
+  const configMaps = fixture.client.resource(configMapResource)
+  const create = (namespace: string, name: string) => configMaps.create({ metadata: { name, namespace } })
+  const list = (await (await fixture.client.request({ method: 'GET', path: '/api/v1/configmaps' })).json()) as {
+    metadata: { resourceVersion: string }
+  }
+  const path = `/api/v1/configmaps?watch=true&allowWatchBookmarks=true&resourceVersion=${list.metadata.resourceVersion}`
+  const first = new Watched(fixture.client, path)
+  for (let number = 0; number < 20; number++) await create(number % 3 ? 'a' : 'b', `c-${number}`)
+  await eventually(() => first.versions.length === 20, 'the events')
+  const second = new Watched(fixture.client, path)
+  const third = new Watched(fixture.client, path.replace(list.metadata.resourceVersion, String(first.versions[17])))
+  await eventually(() => second.versions.length === 20 && third.versions.length === 2, 'the events again')
+  await create('a', 'last')
+  await eventually(() => second.versions.length === 21 && third.versions.length === 3, 'what happens now')
+  deepEqual(second.versions, first.versions)
+  deepEqual(third.versions, first.versions.slice(18))
+  const future = new Watched(fixture.client, path.replace(/\d+$/, String(Number(list.metadata.resourceVersion) * 2)))
+  await future.done
+  deepEqual(
+    future.events.map(({ type, object }) => [type, (object as unknown as { code: number }).code]),
+    [['ERROR', 410]],
+  )
+  for (const watched of [first, second, third]) await watched.stop()
+})
+
+test('a user who loses the right in one partition loses the shared watch, and others keep it', { timeout: 60_000 }, async () => {
+  await using fixture = await startFixture({ gateway: { sharedWatches: { checkEveryMs: 200 } } })
+  const rules = [{ apiGroups: [''], resources: ['configmaps'], verbs: ['watch'] }]
+  const rbac = '/apis/rbac.authorization.k8s.io/v1'
+  const apiVersion = 'rbac.authorization.k8s.io/v1'
+  const clients = new Map<string, Client>()
+  for (const name of ['home', 't1', 't2']) clients.set(name, await fixture.direct(name))
+  const send = async (partition: string, method: string, path: string, body?: object) =>
+    await clients.get(partition)?.request({ method, path, body: body && JSON.stringify(body) })
+  for (const name of clients.keys()) {
+    await send(name, 'POST', `${rbac}/clusterroles`, { apiVersion, kind: 'ClusterRole', metadata: { name: 'watcher' }, rules })
+    for (const user of ['eve', 'bob']) {
+      const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'watcher' }
+      const subjects = [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: user }]
+      await send(name, 'POST', `${rbac}/clusterrolebindings`, {
+        apiVersion,
+        kind: 'ClusterRoleBinding',
+        metadata: { name: user },
+        roleRef,
+        subjects,
+      })
+    }
+  }
+  const cluster = { server: fixture.url, caCertificate: fixture.caCertificate }
+  const path = '/api/v1/configmaps?watch=true&fieldSelector=metadata.namespace%21%3Dkube-system'
+  await using clients2 = new AsyncDisposableStack()
+  const [eve, bob] = await Promise.all(['eve', 'bob'].map(token => createClient({ cluster: { ...cluster, token } })))
+  ok(eve && bob)
+  for (const each of [eve, bob]) clients2.defer(() => each.close())
+  const [lost, kept] = [new Watched(eve, path), new Watched(bob, path)]
+  await eventually(() => lost.events.length > 0 && kept.events.length > 0, 'both watches')
+  await new Promise(resolve => setTimeout(resolve, 600))
+  equal(lost.isEnded, false)
+  await send('t2', 'DELETE', `${rbac}/clusterrolebindings/eve`)
+  await lost.done
+  await new Watched(eve, path).done.then(
+    () => ok(false, 'eve must not watch'),
+    error => match(String(error), /configmaps is forbidden: User "eve" cannot watch/),
+  )
+  const count = kept.events.length
+  await fixture.client.resource(configMapResource).create({ metadata: { name: 'later', namespace: 'b' } })
+  await eventually(() => kept.events.length > count, 'what happens later')
+  await kept.stop()
+})
