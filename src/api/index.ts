@@ -59,6 +59,7 @@ export {
 } from './pending-reasons.ts'
 export { raisedMemory } from './raise-memory.ts'
 export { recordedEpoch } from './recorded-epoch.ts'
+export { isRejected, workerBusyReason } from './rejected-run.ts'
 export {
   type CrashReason,
   clearedPendingStatus,

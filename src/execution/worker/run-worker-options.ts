@@ -6,6 +6,7 @@ import type { WorkerHealth } from './decide-health.ts'
 import { Heartbeat, type HeartbeatOptions } from './lease/heartbeat.ts'
 import type { LeaseTimings } from './lease/lease-timings.ts'
 import type { ExecuteOptions, Execution } from './run/execution.ts'
+import type { RejectRunOptions } from './run/reject-run.ts'
 import type { RunLog } from './run/run-log.ts'
 import { SupervisorClient, type SupervisorClientOptions } from './supervisor/index.ts'
 import type { WorkerCapabilities } from './worker-capabilities.ts'
@@ -77,6 +78,7 @@ export type WorkerParts = {
   createSupervisor(options: SupervisorClientOptions): SupervisorPart
   createHeartbeat(options: HeartbeatOptions): HeartbeatPart
   executeRun(options: ExecuteOptions): Promise<Execution>
+  rejectRun(options: RejectRunOptions): Promise<void>
 }
 
 export type SupervisorPart = Pick<SupervisorClient, 'worker' | 'ready' | 'pid' | 'supervise' | 'renewed' | 'renewCredential' | 'close'>
@@ -89,6 +91,7 @@ export const defaultParts: WorkerParts = {
   createSupervisor: options => new SupervisorClient(options),
   createHeartbeat: options => new Heartbeat(options),
   executeRun: async options => (await import('./run/index.ts')).executeRun(options),
+  rejectRun: async options => (await import('./run/index.ts')).rejectRun(options),
 }
 
 /** The settings of the worker that its executions get. */

@@ -12,6 +12,7 @@ import { observeCredential } from './observe-credential.ts'
 import type { ExecuteResult, Execution } from './run/execution.ts'
 import { StoreConnections } from './run/store-connections.ts'
 import { RunAssignments } from './run-assignments.ts'
+import { RunRejections } from './run-rejections.ts'
 import { RunSlots } from './run-slots.ts'
 import {
   defaultParts,
@@ -52,6 +53,7 @@ class WorkerProcess {
   readonly #store: StoreConnections
   readonly #assignments: RunAssignments
   readonly #slots: RunSlots
+  readonly #rejections: RunRejections
   readonly #drain: Drain
   readonly #capabilities: DetectedCapabilities
   readonly #unsavedStates: UnsavedStates
@@ -79,10 +81,17 @@ class WorkerProcess {
     this.#timings = timings
     this.#parts = parts
     const { client, token, caCertificate, name, pool, once, slots = 1, version, cacheDir, runsDir, log } = options
-    this.#assignments = new RunAssignments(name)
+    this.#assignments = new RunAssignments({ workerName: name, lifecycle: once ? 'OneShot' : 'Warm', slots })
+    this.#rejections = new RunRejections({
+      ...{ workerName: name, log },
+      reject: run => parts.rejectRun({ client, run, workerName: name, slots, mayWrite: () => !this.#isFenced }),
+    })
     this.#slots = new RunSlots({
       execute: run => this.#execute(run),
-      onResult: (run, result) => this.#onResult(run, result),
+      onResult: (run, result) => {
+        this.#assignments.ended(run.metadata.uid)
+        this.#onResult(run, result)
+      },
       onCrash: error => this.#onCrash(error),
       onChange: () => this.#onSlotsChange(),
     })
@@ -157,6 +166,7 @@ class WorkerProcess {
       this.#unsavedStates.stop()
       this.#supervisor.close()
       this.#logEnd()
+      await this.#rejections.settled()
       // Its Worker remains for a while, and must get no further Run.
       if (this.#hasAbandonedRun) await this.#startDrain('Fenced')
       await this.#statusReporter.close()
@@ -408,8 +418,15 @@ class WorkerProcess {
   }
 
   #onRun(run: Run): void {
-    if (this.#slots.observe(run)) return
-    if (this.#assignments.observe(run)) this.#wake()
+    const admission = this.#assignments.observe(run)
+    if (admission === 'rejected') this.#reject(run)
+    if (!this.#slots.observe(run) && admission === 'accepted') this.#wake()
+  }
+
+  /** Several dispatchers may have assigned Runs to the same slot. Its status shows them all what it executes. */
+  #reject(run: Run): void {
+    this.#rejections.begin(run)
+    void this.#statusReporter.report()
   }
 
   #onRunRemoved(run: Run): void {
@@ -422,10 +439,10 @@ class WorkerProcess {
     return watchAssignedRuns({
       ...{ client, name, namespace: runNamespace, signal: this.#stopWatches.signal },
       onReplace: runs => {
-        const uids = new Set(runs.map(run => run.metadata.uid))
-        this.#assignments.retain(uids)
-        this.#slots.stopMissing(uids, removedCause)
-        for (const run of runs) this.#onRun(run)
+        this.#slots.stopMissing(new Set(runs.map(run => run.metadata.uid)), removedCause)
+        for (const run of this.#assignments.replace(runs)) this.#reject(run)
+        for (const run of runs) this.#slots.observe(run)
+        this.#wake()
       },
       onRun: run => this.#onRun(run),
       onRemoved: run => this.#onRunRemoved(run),
