@@ -116,6 +116,7 @@ export {
   type WorkerStatus,
   workerResource,
 } from './worker.ts'
+export { workerBucketCount, workerBucketOf } from './worker-bucket.ts'
 export { checkWorkerLabels, parsePairs } from './worker-labels.ts'
 export {
   isExclusive,
