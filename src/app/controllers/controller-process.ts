@@ -17,11 +17,11 @@ import { createQueueHandler } from '../endpoints/queue-endpoint.ts'
 import { openStatusToken, recordStatusUrl } from '../endpoints/status-access.ts'
 import { type ExternalMetricsOptions, startExternalMetrics } from '../external-metrics/index.ts'
 import { type RoleListenerOptions, startTlsListener } from '../listener/tls-listener.ts'
-import { readOwnPartition, type SharedWorkersSettings } from './shared-workers.ts'
 import { makeControllers } from './controllers.ts'
 import { ensureDefaultPool } from './default-pool.ts'
 import { crdRevision, describeCrdState, installOarlock, needsPolicies, readCrdState } from './install.ts'
 import { liveMembers } from './live-members.ts'
+import { readOwnPartition, type SharedWorkersSettings } from './shared-workers.ts'
 import { StoresClient } from './stores-client.ts'
 
 export type ControllerProcessOptions = {
