@@ -7,6 +7,7 @@ import { Heartbeat, type HeartbeatOptions } from './lease/heartbeat.ts'
 import type { LeaseTimings } from './lease/lease-timings.ts'
 import type { ExecuteOptions, Execution } from './run/execution.ts'
 import type { RejectRunOptions } from './run/reject-run.ts'
+import type { OpenRunAccess } from './run/run-access.ts'
 import type { RunLog } from './run/run-log.ts'
 import { SupervisorClient, type SupervisorClientOptions } from './supervisor/index.ts'
 import type { WorkerCapabilities } from './worker-capabilities.ts'
@@ -36,6 +37,8 @@ export type RunWorkerOptions = {
   storeUrl: string
   /** PEM of the certificate authority of the stores; undefined for those of the system. */
   storeCaCertificate: string | undefined
+  /** Where Runs are that this server only passes on, as a gateway does. Default: all are on this server, and their stores at `storeUrl`. */
+  openRunAccess?: OpenRunAccess | undefined
   caCertificate: string | undefined
   /** Credential for the API and both stores; a function if it changes, as a short-lived one does. */
   token: string | (() => string)

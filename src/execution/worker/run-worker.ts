@@ -10,6 +10,7 @@ import { checkLeaseTimings, defaultLeaseTimings, type LeaseTimings } from './lea
 import { RegistrationError } from './lease/registration.ts'
 import { observeCredential } from './observe-credential.ts'
 import type { ExecuteResult, Execution } from './run/execution.ts'
+import type { RunAccess } from './run/run-access.ts'
 import { StoreConnections } from './run/store-connections.ts'
 import { RunAssignments } from './run-assignments.ts'
 import { RunRejections } from './run-rejections.ts'
@@ -68,6 +69,7 @@ class WorkerProcess {
     isCredentialRejected: false,
     crash: undefined,
   }
+  #workerVersion: string | undefined
   #isRegistered = false
   /** A Run has not ended and this worker does not continue it: dispatch ends it. */
   #hasAbandonedRun = false
@@ -121,7 +123,10 @@ class WorkerProcess {
       capabilities: options.capabilities ?? noCapabilities,
       workerUid: options.workerUid,
       podUid: options.podUid,
-      onRegistered: () => this.#store.prewarm(),
+      onRegistered: ({ workerVersion }) => {
+        this.#workerVersion = workerVersion
+        this.#store.prewarm()
+      },
       onRenewed: atMs => this.#onRenewed(atMs),
       onLeaseLost: () => this.#onLeaseLost(),
       onError: error => this.#onHeartbeatError(error),
@@ -332,24 +337,35 @@ class WorkerProcess {
   }
 
   async #execute(run: Run): Promise<Execution> {
-    const { name, log } = this.#options
+    const { name, log, openRunAccess } = this.#options
     const supervisorError = await this.#supervisor.ready.then(
       () => undefined,
       error => this.#onSupervisorUnavailable(error),
     )
+    let access: RunAccess | undefined
+    try {
+      access = await openRunAccess?.(run, this.#workerVersion)
+    } catch (error) {
+      log.warn({ worker: name, run: objectKey(run), error: errorMessage(error) }, 'the partition of a run cannot be used')
+      return abandonedExecution
+    }
+    const options = access ? { ...this.#options, ...access } : this.#options
+    const { storeAgent } = access ?? { storeAgent: this.#store.agent }
     log.info({ worker: name, run: objectKey(run), type: run.spec.type }, 'run started')
-    return await this.#parts.executeRun({
-      ...executionSettings(this.#options),
+    const execution = await this.#parts.executeRun({
+      ...executionSettings(options),
       run,
-      storeAgent: this.#store.agent,
+      storeAgent,
       times: this.#timings,
       sinceRenewalMs: () => bootMs() - this.#heartbeat.renewedAtMs,
       supervisor: this.#supervisor,
       ...(supervisorError && { stopCause: { kind: 'SupervisorLost' as const, detail: supervisorError.message } }),
-      log: await openLog(this.#options, this.#store.agent, run),
+      log: await openLog(options, storeAgent, run),
       onEngine: (engine, version) => this.#capabilities.recordEngine(engine, version),
       onDependencies: key => this.#capabilities.recordDependencies(key),
     })
+    if (access) void execution.done.then(access.release, access.release)
+    return execution
   }
 
   #onResult(run: Run, result: ExecuteResult): void {
@@ -468,5 +484,8 @@ class WorkerProcess {
 
 /** With a field selector, DELETED also means that spec.workerName names another worker. */
 const removedCause = { kind: 'OwnershipLost', detail: 'it was deleted or assigned to another worker' } as const
+
+/** Of a Run that this worker cannot reach: it leaves the Run to dispatch, which ends it with the worker's Lease. */
+const abandonedExecution: Execution = { done: Promise.resolve('abandoned'), observe: () => {}, stop: () => {}, renewed: () => {} }
 
 const errorMessage = (error: unknown): string => String((error as Error)?.message ?? error)

@@ -35,6 +35,8 @@ export type RegistrationRequest = Pick<Worker['spec'], 'pool' | 'slots' | 'lifec
 export type Registration = {
   readonly leaseUid: string
   readonly workerUid: string
+  /** Resource version of the Worker, which names its partition. */
+  readonly workerVersion?: string | undefined
   /** The Worker owns the Lease: the garbage collector deletes it with the Worker. */
   readonly isLeaseOwned?: boolean
 }
@@ -64,7 +66,12 @@ export async function register(client: Client, request: RegistrationRequest): Pr
         : takeOverWorker(client, request, workerUid),
   ])
   if (lease.status === 'fulfilled' && worker.status === 'fulfilled')
-    return { leaseUid: lease.value.metadata.uid, workerUid: worker.value.metadata.uid, isLeaseOwned: podUid !== undefined }
+    return {
+      leaseUid: lease.value.metadata.uid,
+      workerUid: worker.value.metadata.uid,
+      workerVersion: worker.value.metadata.resourceVersion,
+      isLeaseOwned: podUid !== undefined,
+    }
   // Without its Worker the Lease would keep others from using the name until it expires.
   if (lease.status === 'fulfilled') await deleteLease(client, name, lease.value.metadata.uid).catch(() => {})
   const error = [lease, worker].find(each => each.status === 'rejected')?.reason
