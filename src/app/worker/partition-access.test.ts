@@ -77,7 +77,7 @@ test('a partition without a Run is disconnected after a while, and connected aga
   equal((await again?.client.resource(configMapResource).get('run', { namespace: 'default' }))?.metadata.name, 'run')
 })
 
-test('a partition whose server has another address is connected anew, and Runs that have begun keep their connection', async t => {
+test('a partition whose server has another address is connected again, and Runs that have begun keep their connection', async t => {
   const { access, client, run, serve } = await start(t)
   const first = await access.open(run, undefined)
   const eighth = await serve(8)

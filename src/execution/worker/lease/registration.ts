@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { annotations, labels, systemNamespace, type Worker, type WorkerStatus, workerResource } from '../../../api/index.ts'
 import { type Client, leaseResource } from '../../../kubernetes/client/index.ts'
 import { isReason, rfc3339Micro } from '../../../kubernetes/object/index.ts'
@@ -48,22 +49,25 @@ export type Registration = {
  */
 export async function register(client: Client, request: RegistrationRequest): Promise<Registration> {
   const { name, pool, leaseDurationMs, workerUid, podUid } = request
-  const [lease, worker] = await Promise.allSettled([
-    client.resource(leaseResource).create({
-      metadata: { name, namespace: systemNamespace, labels: { [labels.pool]: pool }, ...ownerOfLease(request), ...statusOfLease(request) },
-      spec: {
-        // Of a Pod its UID: then no later Pod of this name can renew the Lease.
-        holderIdentity: podUid ?? name,
-        leaseDurationSeconds: Math.ceil(leaseDurationMs / 1_000),
-        acquireTime: rfc3339Micro(Date.now()),
-        renewTime: rfc3339Micro(Date.now()),
-      },
-    }),
+  const newLease = {
+    metadata: { name, namespace: systemNamespace, labels: { [labels.pool]: pool }, ...ownerOfLease(request), ...statusOfLease(request) },
+    spec: {
+      // Of a Pod its UID: then no later Pod of this name can renew the Lease.
+      holderIdentity: podUid ?? name,
+      leaseDurationSeconds: Math.ceil(leaseDurationMs / 1_000),
+      acquireTime: rfc3339Micro(Date.now()),
+      renewTime: rfc3339Micro(Date.now()),
+    },
+  }
+  const registerWorker = async () =>
     workerUid === undefined
-      ? createWorker(client, request)
+      ? await createWorker(client, request)
       : request.statusInLease
-        ? getWorker(client, name, workerUid)
-        : takeOverWorker(client, request, workerUid),
+        ? await getWorker(client, name, workerUid)
+        : await takeOverWorker(client, request, workerUid)
+  const [lease, worker] = await Promise.allSettled([
+    untilAllowed(() => client.resource(leaseResource).create(newLease)),
+    untilAllowed(registerWorker),
   ])
   if (lease.status === 'fulfilled' && worker.status === 'fulfilled')
     return {
@@ -77,6 +81,22 @@ export async function register(client: Client, request: RegistrationRequest): Pr
   const error = [lease, worker].find(each => each.status === 'rejected')?.reason
   throw new RegistrationError(registrationMessage(client, request, error), { cause: error })
 }
+
+/** Another partition than home gets the record of a new credential a moment after the worker has joined. */
+async function untilAllowed<T>(attempt: () => Promise<T>): Promise<T> {
+  const deadlineMs = performance.now() + allowedWithinMs
+  for (;;) {
+    try {
+      return await attempt()
+    } catch (error) {
+      if (!isReason(error, 'Forbidden') || performance.now() > deadlineMs) throw error
+      await delay(retryMs)
+    }
+  }
+}
+
+const allowedWithinMs = 2_000
+const retryMs = 200
 
 /** Where Pods run there is a garbage collector, which saves a write. */
 function ownerOfLease({ name, workerUid, podUid }: RegistrationRequest) {
