@@ -13,6 +13,7 @@ import { startApiServer } from '../api-server/api-server.ts'
 import { installOarlock, requireNoNewerCrds } from '../controllers/install.ts'
 import { authenticateByTokenReview } from '../delegated-auth/authenticate-by-token-review.ts'
 import type { PartitionConfiguration } from './configuration.ts'
+import { credentialCopies } from './credential-copies.ts'
 import { EstablishCrds } from './establish-crds.ts'
 import { homeNumber, type PartitionIdentity, recordPartitionIdentity } from './identity.ts'
 import { gatewayProxyName } from './issue-configuration.ts'
@@ -128,6 +129,7 @@ export async function startPartition(
   const controllers = replication({ local, partition: name, kinds })
   const manager = new Manager({ client: homeClient, log })
   for (const each of [...controllers, claimsOf(name, local, { signal: stopping.signal, log })]) manager.add(each)
+  manager.add(credentialCopies(local, name))
   let isReported = false
   let hasCopies = false
   const { signal } = stopping
