@@ -13,6 +13,7 @@ export {
   type RoutedRequest,
   type RouteTarget,
   type RoutingMap,
+  tenantLabel,
 } from './decide-route.ts'
 export { DiscoveredScopes } from './discovered-scopes.ts'
 export { Gateway, type GatewayMap, type GatewayOptions } from './gateway.ts'

@@ -73,7 +73,7 @@ export async function startApiServer({
       log,
       audit,
       tlsNames: names,
-      ...{ partition: partition.partition, frontProxy: partition.frontProxy, reviewToken: partition.reviewToken },
+      ...partition,
       authorize: makeAuthorizer(facts),
       admissionPlugins: new Map([
         ...workerAdmission(facts),

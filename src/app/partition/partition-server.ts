@@ -2,7 +2,15 @@ import { join, resolve } from 'node:path'
 import { oarlockResources, systemNamespace, tenantResource, workerPoolResource, workersNamespace } from '../../api/index.ts'
 import { claims } from '../../controllers/claims/index.ts'
 import { enqueueCopies, replication } from '../../controllers/replication/index.ts'
-import { claimName, clusterKindClasses, gatewayKinds, nameClaimResource, partitionResource, systemNamespaces } from '../../gateway/index.ts'
+import {
+  claimName,
+  clusterKindClasses,
+  gatewayKinds,
+  nameClaimResource,
+  partitionResource,
+  systemNamespaces,
+  tenantLabel,
+} from '../../gateway/index.ts'
 import { type Client, crdResource, createClient, installKinds, namespaceResource } from '../../kubernetes/client/index.ts'
 import { type Controller, type Log, Manager } from '../../kubernetes/controller/index.ts'
 import { describeResource, isReason, type Resource, StatusError } from '../../kubernetes/object/index.ts'
@@ -220,7 +228,11 @@ async function claimExisting(local: Client, home: Client, partition: string): Pr
       const { name } = metadata
       if (kind.plural === 'namespaces' && systemNamespaces.includes(name)) continue
       try {
-        await claims.create({ metadata: { name: claimName(resource, name) }, spec: { resource, name, partition } })
+        const tenant = kind.plural === 'namespaces' ? metadata.labels?.[tenantLabel] : undefined
+        await claims.create({
+          metadata: { name: claimName(resource, name) },
+          spec: { resource, name, partition, ...(tenant && { tenant }) },
+        })
         claimed++
       } catch (error) {
         if (!isReason(error, 'AlreadyExists')) throw error

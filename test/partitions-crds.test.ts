@@ -1,0 +1,69 @@
+/** CustomResourceDefinitions over partitions that are processes, as users start them. */
+import { deepEqual, equal } from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { Installation } from '../examples/partitions/installation.ts'
+import { partitionResource } from '../src/gateway/index.ts'
+import { type Client, crdResource, createClient } from '../src/kubernetes/client/index.ts'
+import { defineResource, Type } from '../src/kubernetes/object/index.ts'
+import { eventually } from './support/eventually.ts'
+import { freePorts } from './support/free-ports.ts'
+
+const kindOf = (plural: string) =>
+  defineResource({
+    ...{ group: 'harbor.example', version: 'v1', kind: plural.replace(/^./, c => c.toUpperCase()).slice(0, -1), plural, scope: 'Cluster' },
+    description: 'Of this test.',
+    spec: Type.Object({ seats: Type.Integer() }),
+    status: Type.Object({}),
+  })
+
+describe('a CRD that is created through the gateway', { timeout: 180_000 }, () => {
+  const directory = mkdtempSync(join(tmpdir(), 'oarlock-partition-crds-'))
+  let installation: Installation
+  let client: Client
+  before(async () => {
+    const [gatewayPort = 0] = await freePorts(1)
+    installation = await Installation.start({ directory, tenantPartitions: ['t1'], resourcePartitions: ['r1'], gatewayPort })
+    client = await createClient({ kubeconfig: installation.kubeconfig })
+  })
+  after(async () => {
+    await client?.close()
+    await installation?.stop()
+    rmSync(directory, { recursive: true, force: true })
+  })
+  const established = async (plural: string) => {
+    const { metadata, status } = await client.resource(crdResource).get(`${plural}.harbor.example`)
+    return { ...status?.conditions?.find(({ type }) => type === 'Established'), annotations: metadata.annotations ?? {} }
+  }
+
+  test('is Established and served when every partition has it', async () => {
+    const boats = kindOf('boats')
+    await client.resource(crdResource).create(boats.toCrd())
+    await eventually(async () => (await established('boats')).status === 'True', 'the definition to be Established')
+    const { annotations } = await established('boats')
+    deepEqual([annotations['established.oarlock.dev/t1'], annotations['established.oarlock.dev/r1']], ['1', '1'])
+    await client.resource(boats).create({ metadata: { name: 'a' }, spec: { seats: 2 } })
+    equal((await client.resource(boats).listAll({})).items.length, 1)
+  })
+
+  test('waits for a partition that is down, by its name, until it is back or is no partition any more', async () => {
+    const r1 = installation.role('r1')
+    await r1.end('SIGKILL')
+    await client.resource(crdResource).create(kindOf('rafts').toCrd())
+    await eventually(
+      () => established('rafts'),
+      each => each.message === 'not Established in partition r1 yet',
+    )
+    equal((await established('rafts')).reason, 'NotInAllPartitions')
+    r1.restart()
+    await eventually(async () => (await established('rafts')).status === 'True', 'the definition to be Established', 60_000)
+
+    await r1.end('SIGKILL')
+    await client.resource(crdResource).create(kindOf('buoys').toCrd())
+    await eventually(async () => (await established('buoys')).message === 'not Established in partition r1 yet', 'the condition to name r1')
+    await client.resource(partitionResource).delete('r1')
+    await eventually(async () => (await established('buoys')).status === 'True', 'the definition to be Established')
+  })
+})
