@@ -25,6 +25,7 @@ const virtualKinds = [
   'io.k8s.api.authorization.v1.SelfSubjectRulesReview',
   'io.k8s.api.authorization.v1.SubjectAccessReview',
   'io.k8s.api.autoscaling.v1.Scale',
+  'io.k8s.api.core.v1.Binding',
   'io.k8s.api.policy.v1.Eviction',
 ]
 

@@ -1,13 +1,13 @@
 /** Logs of Pods and streams into them through the gateway: the Pod in the partition of its Tenant, its Node in another one. */
 import { equal, match, ok } from 'node:assert/strict'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { connect, type TLSSocket } from 'node:tls'
 import { type Client, namespaceResource } from '../src/kubernetes/client/index.ts'
-import { issueKubeletCertificates, readKubeletClient, readServingCertificates } from '../src/kubernetes/server/index.ts'
+import { issueKubeletCertificates, readServingCertificates } from '../src/kubernetes/server/index.ts'
 import { eventually } from './support/eventually.ts'
 import { FakeKubelet } from './support/gateway/fake-kubelet.ts'
 import { GatewayFixture } from './support/gateway/gateway-fixture.ts'
@@ -21,9 +21,14 @@ before(async () => {
   mkdirSync(pki, { recursive: true })
   await readServingCertificates(pki, '127.0.0.1', Date.now())
   const certificates = await issueKubeletCertificates(pki, { node: 'n1', addresses: ['127.0.0.1'], ttlMs: 3_600_000 }, Date.now())
-  const kubeletCredentials = await readKubeletClient(pki, Date.now())
+  // One authority of kubelets for all partitions, as `oarlock serve` shares it.
+  const optionsOf = (dataDir: string) => {
+    mkdirSync(join(dataDir, 'pki'), { recursive: true })
+    for (const file of ['kubelet-ca.crt', 'kubelet-ca.key']) copyFileSync(join(pki, file), join(dataDir, 'pki', file))
+    return {}
+  }
   kubelet = await FakeKubelet.start(certificates)
-  fixture = await GatewayFixture.start({ home: [], t1: ['Tenants'], r1: ['Resources'] }, { kubeletCredentials })
+  fixture = await GatewayFixture.start({ home: [], t1: ['Tenants'], r1: ['Resources'] }, optionsOf)
   client = fixture.client
   await client.resource(namespaceResource).create({ metadata: { name: 'a', labels: { 'oarlock.dev/tenant': 't1' } } })
   const status = {

@@ -27,7 +27,7 @@ var served = []schema.GroupVersion{
 	{Group: "autoscaling", Version: "v1"}, {Group: "autoscaling", Version: "v2"},
 	{Group: "coordination.k8s.io", Version: "v1"}, {Group: "discovery.k8s.io", Version: "v1"}, {Group: "events.k8s.io", Version: "v1"},
 	{Group: "networking.k8s.io", Version: "v1"}, {Group: "node.k8s.io", Version: "v1"}, {Group: "policy", Version: "v1"}, {Group: "rbac.authorization.k8s.io", Version: "v1"},
-	{Group: "scheduling.k8s.io", Version: "v1"}, {Group: "storage.k8s.io", Version: "v1"},
+	{Group: "scheduling.k8s.io", Version: "v1"}, {Group: "storage.k8s.io", Version: "v1"}, {Group: "resource.k8s.io", Version: "v1"},
 	{Group: "authentication.k8s.io", Version: "v1"}, {Group: "authorization.k8s.io", Version: "v1"},
 	{Group: "apiextensions.k8s.io", Version: "v1"},
 }

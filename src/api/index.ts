@@ -59,6 +59,7 @@ export {
 } from './pending-reasons.ts'
 export { raisedMemory } from './raise-memory.ts'
 export { recordedEpoch } from './recorded-epoch.ts'
+export { isRejected, workerBusyReason } from './rejected-run.ts'
 export {
   type CrashReason,
   clearedPendingStatus,
@@ -115,6 +116,7 @@ export {
   type WorkerStatus,
   workerResource,
 } from './worker.ts'
+export { workerBucketCount, workerBucketOf } from './worker-bucket.ts'
 export { checkWorkerLabels, parsePairs } from './worker-labels.ts'
 export {
   isExclusive,

@@ -22,6 +22,8 @@ export const labels = {
   stack: 'oarlock.dev/stack',
   /** On a Worker and its Lease: the name of its WorkerPool. */
   pool: 'oarlock.dev/pool',
+  /** On a Worker and its Lease: a number that follows from its name. Where several dispatchers share workers, each watches some of these (`worker-bucket.ts`). */
+  workerBucket: 'oarlock.dev/worker-bucket',
   /** On the Worker of a Pod: its own name, which is never used again. Workers that have ended are selected by it, to be deleted together. */
   worker: 'oarlock.dev/worker',
   /** On the Pod of a worker that joins from a Deployment: the name of its WorkerPool. */

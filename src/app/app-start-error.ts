@@ -1,8 +1,8 @@
 /**
- * The cause: the data directory, an address to listen on, the CRDs of the API server, processes that share the work of this one, or a file that an
- * option names.
+ * The cause: the data directory, an address to listen on, the CRDs of the API server, processes that share the work of this one, a file that an
+ * option names, or the Partition that it works for.
  */
-export type AppStartErrorKind = 'DataDirectory' | 'Listen' | 'Crds' | 'Shards' | 'Configuration'
+export type AppStartErrorKind = 'DataDirectory' | 'Listen' | 'Crds' | 'Shards' | 'Configuration' | 'Partition'
 
 /** A process cannot start. The message states the cause, `hint` the remedy unless the message has it. */
 export class AppStartError extends Error {

@@ -8,6 +8,7 @@ const exitCodeOf: Record<AppStartErrorKind, number> = {
   Crds: exitCodes.rejected,
   Shards: exitCodes.rejected,
   Configuration: exitCodes.usage,
+  Partition: exitCodes.rejected,
 }
 
 /** Turns an error of the start of a process into an error with an exit code; returns unknown errors unchanged. */

@@ -5,6 +5,7 @@ import type { Registry } from 'prom-client'
 import { badRequest, StatusError } from '../kubernetes/object/index.ts'
 import { authorizationVerb, type ResourceRoute, readRoute } from '../kubernetes/object/route.ts'
 import { ClientWatches, type ClientWatchesOptions, classOf } from './client-watches.ts'
+import { createClaimed, createdTooLate, mustNotCreate } from './create-claimed.ts'
 import {
   decideOwner,
   decideRoute,
@@ -14,6 +15,8 @@ import {
   type RouteTarget,
   type RoutingMap,
 } from './decide-route.ts'
+import { deleteMerged } from './delete-collection.ts'
+import { findRoute } from './find-route.ts'
 import { GatewayMetrics, type RequestTrack } from './gateway-metrics.ts'
 import { kindClassOf, systemNamespaces, tableOf } from './kind-classes.ts'
 import { readMergedList } from './merged-list.ts'
@@ -43,8 +46,13 @@ export type GatewayOptions = {
   scopeOf(group: string, plural: string): Promise<'Namespaced' | 'Cluster' | undefined>
   /** Tenants that the user may create namespaces of. */
   tenantsOf(user: GatewayUser): Promise<readonly string[]>
-  /** Claims the name of an owned object for a partition. @throws {StatusError} AlreadyExists if another partition has it. */
-  claim(table: string, name: string, owner: ObjectOwner): Promise<void>
+  /**
+   * Claims the name of an owned object for a partition, or renews its claim. Returns the resource version of the claim.
+   * @throws {StatusError} AlreadyExists if another partition has it.
+   */
+  claim(table: string, name: string, owner: ObjectOwner): Promise<number>
+  /** Reads at home which partition has the name, into the map. @throws {StatusError} ServiceUnavailable if home does not answer. */
+  lookUp(table: string, name: string): Promise<void>
   /** Reads the map again, because a partition does not have what the map says. */
   refreshMap(): Promise<void>
   /** Signs continue tokens: the same in all gateways. Default: a random one. */
@@ -91,9 +99,10 @@ export class Gateway {
     this.#metrics = options.registry && new GatewayMetrics(options.registry, sources)
   }
 
-  /** Ends the watches that clients share, and with them their clients. */
+  /** Ends the watches that clients share, and with them their clients, and the open streams into Pods, which no listener counts. */
   close(): void {
     this.#watches.close()
+    this.#podStreams.close()
   }
 
   /** Serves one request. Never throws. */
@@ -153,18 +162,24 @@ export class Gateway {
     const object = body && readNewObject(body, contentType)
     const routed = { ...resource, verb, scope, about: object && aboutOf(object), created: object }
     // An apply creates what does not exist; its name is that of the path.
+    if (isApply && isUnclaimed(routed, table, map)) await this.#options.lookUp(table, name)
     const isNew = isApply && object !== undefined && isUnclaimed(routed, table, map)
-    const target: RouteTarget = isNew ? { kind: 'claimed', table } : decideRoute(routed, map)
+    const find = async (): Promise<RouteTarget> => await findRoute(routed, this.#options)
+    const target = isNew ? ({ kind: 'claimed', table } as const) : await find()
+    const createOwned = (table: string) =>
+      this.#createOwned(request, response, user, { table, name: name || object?.name || '', labels: object?.labels, body, map, signal })
     track.partition = target.kind === 'one' ? target.partition : target.kind === 'merged' ? 'merged' : ''
     switch (target.kind) {
       case 'one': {
         const again = async () => {
           this.#metrics?.misdirected(target.partition)
           await this.#options.refreshMap()
-          const next = decideRoute(routed, this.#options.map())
+          const next = await find()
           return next.kind === 'one' ? next.partition : undefined
         }
-        const forward = () => this.#forward(request, response, user, target.partition, signal, body, again)
+        const isOwned = namespace === '' && !systemNamespaces.includes(name)
+        const createInstead = isApply && object && isOwned ? () => createOwned(table) : undefined
+        const forward = () => this.#forward(request, response, user, target.partition, signal, body, again, createInstead)
         if (resource.group === '' && resource.plural === 'pods' && resource.subresource === 'log') {
           const close = this.#podStreams.open(user)
           return await forward().finally(close)
@@ -172,7 +187,7 @@ export class Gateway {
         if (verb !== 'watch' || name !== '') return await forward()
         const { forwarded } = this.#watches
         const { partition } = target
-        if (!forwarded.shouldShare(partition, pathname)) {
+        if (!this.#connection(partition).isComparable || !forwarded.shouldShare(partition, pathname)) {
           const close = forwarded.open(partition, pathname, classOf(table, scope === 'Namespaced'))
           return await forward().finally(close)
         }
@@ -187,14 +202,7 @@ export class Gateway {
         return await this.#merge(request, response, { user, resource, verb, scope, map, parts, partsNow, searchParams, pathname, signal })
       }
       case 'claimed':
-        return await this.#createOwned(request, response, user, {
-          table: target.table,
-          name: name || object?.name || '',
-          labels: object?.labels,
-          body,
-          map,
-          signal,
-        })
+        return await createOwned(target.table)
     }
   }
 
@@ -253,8 +261,12 @@ export class Gateway {
     })
     if (isDryRun || trial.status >= 300) return await sendAnswer(trial, response)
     for await (const _ of trial.body);
-    await this.#options.claim(table, name, owner)
-    await this.#forward(request, response, user, owner.partition, signal, body)
+    const answer = await createClaimed(
+      owner.partition,
+      () => this.#options.claim(table, name, owner),
+      more => connection.stream({ method, path: url, user, headers: { ...headers, ...more }, body, signal }),
+    )
+    await sendAnswer(answer, response)
   }
 
   async #forward(
@@ -265,15 +277,22 @@ export class Gateway {
     signal: AbortSignal,
     read?: Uint8Array,
     again?: () => Promise<string | undefined>,
+    createInstead?: () => Promise<void>,
   ): Promise<void> {
     const { method = 'GET', url = '/' } = request
     const hasBody = method !== 'GET' && method !== 'HEAD'
     const body = read ?? (hasBody ? await readBody(request) : undefined)
+    // An apply that creates what was deleted a moment ago needs a claim, as any creation.
+    const own = { ...forwardedHeaders(request), ...(createInstead && mustNotCreate) }
     const send = (to: string, more: Readonly<Record<string, string>> = {}) =>
-      this.#connection(to).stream({ method, path: url, user, headers: { ...forwardedHeaders(request), ...more }, body, signal })
+      this.#connection(to).stream({ method, path: url, user, headers: { ...own, ...more }, body, signal })
     const connection = (name: string) => this.#connection(name)
     const nodeAddress = (node: string) => findNode(node, { map: this.#options.map(), connection, user, signal })
     const answer = again ? await sendToOwner(partition, { send, again, nodeAddress }) : await send(partition)
+    if (answer.status === createdTooLate && createInstead) {
+      for await (const _ of answer.body);
+      return await createInstead()
+    }
     await sendAnswer(answer, response)
   }
 
@@ -297,6 +316,7 @@ export class Gateway {
   ): Promise<void> {
     const { user, resource, verb, map, searchParams: query, pathname: path, signal } = list
     const parts = list.parts.map(part => ({ ...part, connection: this.#connection(part.partition) }))
+    await Promise.all(parts.map(({ connection: each }) => each.requireComparable(user, signal)))
     const headers = { ...forwardedHeaders(request), accept: jsonOf(request.headers.accept) }
     const table = tableOf(resource)
     if (verb === 'list') {
@@ -313,7 +333,12 @@ export class Gateway {
         sendAnswer: answer => (answer.status === misdirected && list.forward ? list.forward() : sendAnswer(answer, response)),
       })
     }
-    throw new StatusError('MethodNotAllowed', `${verb} of ${table} over several partitions is not supported: name a namespace`)
+    if (verb === 'deletecollection')
+      return await sendAnswer(
+        await deleteMerged({ parts, path, query, table, user, headers, body: await readBody(request), signal }),
+        response,
+      )
+    throw new StatusError('MethodNotAllowed', 'the server does not allow this method on the requested resource')
   }
 
   #connection(name: string): Partition {

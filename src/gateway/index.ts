@@ -19,6 +19,7 @@ export { Gateway, type GatewayMap, type GatewayOptions } from './gateway.ts'
 export { clusterKindClasses, systemNamespaces } from './kind-classes.ts'
 export {
   claimName,
+  createWithinMs,
   gatewayKinds,
   type NameClaim,
   nameClaimResource,

@@ -77,6 +77,9 @@ export const nameClaimResource = defineResource({
   ],
 })
 
+/** How long after a change of its claim an object may be created. The claim is removed later than that: `controllers/claims`. */
+export const createWithinMs = 30_000
+
 export type Partition = ObjectOf<typeof partitionResource>
 export type NameClaim = ObjectOf<typeof nameClaimResource>
 

@@ -15,7 +15,12 @@ const answerTimeoutMs = 60_000
  */
 export async function requestUpgrade(
   { server, caCertificate, certificate, key }: PartitionOptions,
-  { method, path, headers, signal }: { method: string; path: string; headers: Readonly<Record<string, string>>; signal: AbortSignal },
+  {
+    method,
+    path,
+    headers,
+    signal,
+  }: { method: string; path: string; headers: Readonly<Record<string, string | string[]>>; signal: AbortSignal },
 ): Promise<UpgradeAnswer> {
   const { request } = process.getBuiltinModule('node:https')
   const { protocol, hostname, port, pathname } = new URL(server)

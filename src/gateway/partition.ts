@@ -40,6 +40,7 @@ export class Partition {
   readonly #certificate: { readonly cert: string; readonly key: string }
   #options: PartitionOptions
   readonly #seen: SeenVersion
+  #isComparable = false
 
   constructor(options: PartitionOptions, seen: SeenVersion) {
     const { name, server, caCertificate, certificate, key } = options
@@ -96,10 +97,25 @@ export class Partition {
     } catch (error) {
       throw signal?.aborted ? error : this.#unavailable(error)
     }
+    if (response.status === 404 || response.status === 403) throw notComparable(this.name)
     const { resourceVersion, message } = readJson(response.body) as { resourceVersion?: string; message?: string }
     if (response.status !== 200 || resourceVersion === undefined) throw this.#unavailable(new Error(message ?? `status ${response.status}`))
     this.#seen.raise(resourceVersion)
+    this.#isComparable = true
     return Number(resourceVersion)
+  }
+
+  /** Whether it is known that its lists and watches can be merged. */
+  get isComparable(): boolean {
+    return this.#isComparable
+  }
+
+  /**
+   * Its resource versions are those of Oarlock, so that its lists and watches can be merged with those of others. Asked once.
+   * @throws {StatusError} MethodNotAllowed for a kube-apiserver, ServiceUnavailable.
+   */
+  async requireComparable(user: GatewayUser, signal?: AbortSignal): Promise<void> {
+    if (!this.#isComparable) await this.progress(user, 0, [], signal)
   }
 
   /**
@@ -127,6 +143,7 @@ export class Partition {
   /** The server has another address now. Requests in progress fail, and watches continue there. */
   async move(to: Pick<PartitionOptions, 'server' | 'caCertificate'>): Promise<void> {
     const before = this.#transport
+    this.#isComparable = false
     this.#options = { ...this.#options, ...to }
     this.#transport = transportTo(this.name, to)
     await before.close()
@@ -139,6 +156,7 @@ export class Partition {
     const response = await this.#transport.request(request, this.#certificate).catch(error => {
       throw signal?.aborted ? error : this.#unavailable(error)
     })
+    if (response.status === 403 || response.headers['content-type']?.includes('text/plain')) throw noKubelets(this.name, node)
     const answer = JSON.parse(response.body) as Status & { host?: string; port?: number }
     if (response.status !== 200) throw StatusError.fromStatus(answer)
     return { host: String(answer.host), port: Number(answer.port) }
@@ -182,3 +200,15 @@ function transportTo(name: string, { server, caCertificate }: Pick<PartitionOpti
     preferredConnections,
   )
 }
+
+const notComparable = (name: string) =>
+  new StatusError(
+    'MethodNotAllowed',
+    `partition ${JSON.stringify(name)} is no Oarlock API server, so that its resource versions cannot be compared: lists, watches and deletions over several partitions are not supported with it; name a namespace`,
+  )
+
+const noKubelets = (name: string, node: string) =>
+  new StatusError(
+    'ServiceUnavailable',
+    `node ${node} is in partition ${JSON.stringify(name)}, which is no Oarlock API server: its kubelet is reached for pods of the same partition only`,
+  )

@@ -3,7 +3,8 @@ import type { Duplex } from 'node:stream'
 import { badRequest, StatusError } from '../kubernetes/object/index.ts'
 import { mayUpgrade, type ResourceRoute, readRoute } from '../kubernetes/object/route.ts'
 import { joinConnections, StreamLimiter } from '../kubernetes/util/index.ts'
-import { decideRoute, type RoutedRequest } from './decide-route.ts'
+import type { RoutedRequest } from './decide-route.ts'
+import { findRoute } from './find-route.ts'
 import type { GatewayMap } from './gateway.ts'
 import type { Partition } from './partition.ts'
 import type { UpgradeAnswer } from './partition-upgrade.ts'
@@ -27,6 +28,7 @@ export type PodStreamsOptions = {
   authenticate(request: IncomingMessage): Promise<GatewayUser | undefined>
   map(): GatewayMap
   refreshMap(): Promise<void>
+  lookUp(table: string, name: string): Promise<void>
   readonly log: (message: string, error?: unknown) => void
 }
 
@@ -38,6 +40,7 @@ export type PodStreamsOptions = {
 export class PodStreams {
   readonly #options: PodStreamsOptions
   readonly #connection: (partition: string) => Partition
+  readonly #clients = new Set<Duplex>()
   readonly #limiter = new StreamLimiter()
 
   /** @param connection throws a StatusError if the partition has no address. */
@@ -58,6 +61,8 @@ export class PodStreams {
     const abort = new AbortController()
     const onClose = () => abort.abort()
     client.once('close', onClose)
+    this.#clients.add(client)
+    client.once('close', () => this.#clients.delete(client))
     client.on('error', () => client.destroy())
     try {
       const user = await this.#options.authenticate(request)
@@ -83,6 +88,10 @@ export class PodStreams {
     }
   }
 
+  close(): void {
+    for (const client of this.#clients) client.destroy()
+  }
+
   async #ask(request: IncomingMessage, user: GatewayUser, signal: AbortSignal): Promise<UpgradeAnswer> {
     const { method = 'GET', url = '/' } = request
     const route = readRoute(url.split('?')[0] ?? '')
@@ -90,11 +99,12 @@ export class PodStreams {
     const options = this.#options
     const connection = this.#connection
     const headers = { ...picked(request.headers, upgradeHeaders), ...withoutToken(request.headers['sec-websocket-protocol']) }
-    return (await sendToOwner<UpgradeAnswer>(ownerOf(route, options.map()), {
+    const owner = () => ownerOf(route, options)
+    return (await sendToOwner<UpgradeAnswer>(await owner(), {
       send: (partition, more) => connection(partition).upgrade({ method, path: url, user, headers: { ...headers, ...more }, signal }),
       again: async () => {
         await options.refreshMap()
-        return ownerOf(route, options.map())
+        return await owner()
       },
       nodeAddress: node => findNode(node, { map: options.map(), connection, user, signal }),
     })) as UpgradeAnswer
@@ -117,9 +127,9 @@ export class PodStreams {
   }
 }
 
-function ownerOf(route: ResourceRoute, map: GatewayMap): string {
+async function ownerOf(route: ResourceRoute, options: PodStreamsOptions): Promise<string> {
   const request: RoutedRequest = { ...route, verb: 'get', scope: 'Namespaced' }
-  const target = decideRoute(request, map)
+  const target = await findRoute(request, options)
   if (target.kind !== 'one') throw new Error('bug: a pod is in one partition')
   return target.partition
 }

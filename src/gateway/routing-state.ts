@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { tenantResource, workerPoolResource } from '../api/index.ts'
 import { type Client, listWatch } from '../kubernetes/client/index.ts'
 import { alreadyExists, isReason, type KubeObject, type Resource, StatusError } from '../kubernetes/object/index.ts'
@@ -6,6 +7,11 @@ import type { GatewayMap } from './gateway.ts'
 import { claimName, type NameClaim, nameClaimResource, type Partition, partitionResource } from './kinds.ts'
 
 type Labeled = KubeObject<unknown>
+
+const lookUpTimeoutMs = 5_000
+const claimAttempts = 3
+/** Its value is different with each renewal. */
+const renewedAnnotation = 'oarlock.dev/renewed'
 
 /** The objects of home from which the map follows, kept up to date by watches. With home down the last state stays valid. */
 export class RoutingState implements GatewayMap {
@@ -106,26 +112,68 @@ export class RoutingState implements GatewayMap {
   }
 
   /**
-   * Claims the name for the partition: a conditional creation at home, so that of two gateways one succeeds.
+   * Claims the name for the partition: a conditional creation at home, so that of two gateways one succeeds. A claim that the partition has already is
+   * renewed: its new resource version keeps it from being removed while the object is created.
+   * @returns the resource version of the claim.
    * @throws {StatusError} AlreadyExists if another partition has the name, ServiceUnavailable if home does not answer.
    */
-  async claim(table: string, name: string, { partition, tenant }: ObjectOwner): Promise<void> {
-    const metadata = { name: claimName(table, name) }
-    const claims = this.#client.resource(nameClaimResource)
+  async claim(table: string, name: string, owner: ObjectOwner): Promise<number> {
     try {
-      const created = await claims.create({ metadata, spec: { resource: table, name, partition, ...(tenant && { tenant }) } })
-      this.#claims.set(created.metadata.name, ownerOf(created))
+      for (let attempt = 0; attempt < claimAttempts; attempt++) {
+        const claim = await this.#createOrRenew(table, name, owner)
+        if (!claim) continue
+        this.#claims.set(claim.metadata.name, ownerOf(claim))
+        // A gateway that ended after its claim, and before the creation: the object decides.
+        if (claim.spec.partition === owner.partition) return Number(claim.metadata.resourceVersion)
+        const { message, details } = alreadyExists({ group: '', plural: table }, name)
+        const why = `in another partition than that of this object, or existed there until a minute ago`
+        throw new StatusError('AlreadyExists', `${message} ${why}`, { details })
+      }
+      throw new Error('it changes all the time')
     } catch (error) {
-      if (!isReason(error, 'AlreadyExists'))
-        throw new StatusError(
-          'ServiceUnavailable',
-          `the name of ${table} ${JSON.stringify(name)} cannot be claimed, because home does not answer: ${(error as Error).message}`,
-          { cause: error },
-        )
-      const existing = await claims.get(metadata.name)
-      this.#claims.set(metadata.name, ownerOf(existing))
-      // A gateway that ended after its claim, and before the creation: the object decides.
-      if (existing.spec.partition !== partition) throw alreadyExists({ group: '', plural: table }, name)
+      if (isReason(error, 'AlreadyExists')) throw error
+      throw new StatusError(
+        'ServiceUnavailable',
+        `the name of ${table} ${JSON.stringify(name)} cannot be claimed, because home does not answer: ${(error as Error).message}`,
+        { cause: error },
+      )
+    }
+  }
+
+  /** The new or renewed claim, or that of another partition; undefined if it was removed meanwhile. */
+  async #createOrRenew(table: string, name: string, { partition, tenant }: ObjectOwner): Promise<NameClaim | undefined> {
+    const claims = this.#client.resource(nameClaimResource)
+    const key = claimName(table, name)
+    const spec = { resource: table, name, partition, ...(tenant && { tenant }) }
+    try {
+      return await claims.create({ metadata: { name: key }, spec })
+    } catch (error) {
+      if (!isReason(error, 'AlreadyExists')) throw error
+    }
+    const existing = await claims.getOrUndefined(key)
+    if (existing?.spec.partition !== partition) return existing
+    const metadata = { uid: existing.metadata.uid, annotations: { [renewedAnnotation]: randomUUID() } }
+    try {
+      return await claims.patch(key, { metadata, ...(tenant && { spec: { tenant } }) }, { type: 'merge' })
+    } catch (error) {
+      // Another one has the name by now.
+      if (isReason(error, 'NotFound', 'Conflict')) return undefined
+      throw error
+    }
+  }
+
+  /** Reads one claim from home: it may have been made through another gateway a moment ago. @throws {StatusError} ServiceUnavailable. */
+  async lookUp(table: string, name: string): Promise<void> {
+    const key = claimName(table, name)
+    try {
+      const claim = await this.#client.resource(nameClaimResource).getOrUndefined(key, { signal: AbortSignal.timeout(lookUpTimeoutMs) })
+      if (claim) this.#claims.set(key, ownerOf(claim))
+    } catch (error) {
+      throw new StatusError(
+        'ServiceUnavailable',
+        `whether ${table} ${JSON.stringify(name)} exists is not known, because home does not answer: ${(error as Error).message}`,
+        { cause: error },
+      )
     }
   }
 

@@ -17,20 +17,27 @@ const printable = /^[\x20-\x7e]*$/
  * The headers by which a partition learns who sent a request (`X-Remote-*`, as kube-apiserver's `--requestheader-*` options).
  * @throws {StatusError} Forbidden for a name that a header cannot carry: with it the user would be another one.
  */
-export function userHeaders({ name, groups, uid, extra = {} }: GatewayUser): Record<string, string> {
+export function userHeaders({ name, groups, uid, extra = {} }: GatewayUser): Record<string, string | string[]> {
   for (const text of [name, ...groups, uid ?? '']) if (!printable.test(text) || text !== text.trim()) throw unsendable(text)
   for (const group of groups) if (group.includes(',')) throw unsendable(group)
-  const headers: Record<string, string> = { 'x-remote-user': name, 'x-remote-group': groups.join(',') }
+  // A header for each: kube-apiserver does not split them at commas.
+  const headers: Record<string, string | string[]> = { 'x-remote-user': name, 'x-remote-group': [...groups] }
   if (uid) headers['x-remote-uid'] = uid
-  for (const [key, values] of Object.entries(extra)) headers[`x-remote-extra-${encodeKey(key)}`] = values.map(encodeURIComponent).join(',')
+  for (const [key, values] of Object.entries(extra)) headers[`x-remote-extra-${encodeKey(key)}`] = values.map(encodeValue)
   return headers
 }
 
+/** Only if it must be: kube-apiserver takes a value as it is. */
+const encodeValue = (value: string) => (/^[\x21-\x7e]+$/.test(value) && !/[,%]/.test(value) ? value : encodeURIComponent(value))
+
 /** A header name has no upper case that is kept. */
 const encodeKey = (key: string) =>
-  encodeURIComponent(key)
-    .replaceAll(/[A-Z!'()*~]/g, each => `%${each.charCodeAt(0).toString(16)}`)
-    .toLowerCase()
+  [...Buffer.from(key)]
+    .map(byte => {
+      const character = String.fromCharCode(byte)
+      return /[a-z0-9_.-]/.test(character) ? character : `%${byte.toString(16).padStart(2, '0')}`
+    })
+    .join('')
 
 const unsendable = (text: string) =>
   new StatusError(

@@ -22,7 +22,7 @@ export class ClusterNode {
   readonly #programs: { containerd: Program; kubelet: Program; 'kube-proxy': Program; coredns: Program }
 
   private constructor(options: NodeOptions) {
-    const { directory, network, controlPlane, number } = options
+    const { directory, network, controlPlane, number, labels = {} } = options
     this.name = `n${number}`
     this.#directory = directory
     this.#socket = join(directory, 'containerd.sock')
@@ -65,6 +65,9 @@ export class ClusterNode {
         `--node-ip=${network.nodeAddress(number)}`,
         `--root-dir=${join(directory, 'kubelet')}`,
         `--cert-dir=${join(directory, 'kubelet-pki')}`,
+        `--node-labels=${Object.entries(labels)
+          .map(([key, value]) => `${key}=${value}`)
+          .join(',')}`,
       ]),
       'kube-proxy': run('kube-proxy', [built('kube-proxy'), `--config=${files.proxy}`, `--hostname-override=${this.name}`]),
       coredns: run('coredns', [built('coredns'), `-conf=${files.corefile}`]),
@@ -151,6 +154,8 @@ export type NodeOptions = {
   readonly directory: string
   readonly network: ClusterNetwork
   readonly controlPlane: Pick<ControlPlane, 'kubeconfig'>
+  /** With which its kubelet registers it. */
+  readonly labels?: Readonly<Record<string, string>>
   /** Replaces fields of its KubeletConfiguration. */
   readonly kubelet?: object
   /** From 1. */

@@ -29,10 +29,12 @@ export type PeerOptions = {
   fsync?: boolean
   /** The feature gate of `shardSelector`; default: true. */
   shardedListAndWatch?: boolean
+  /** PEM of the authority of front proxies, of which `gateway` may name users. Default: none may. */
+  frontProxyCa?: string
 }
 
 /** Starts etcd and kube-apiserver on free ports, in a temporary directory. `close` ends both and removes the directory. */
-export async function startPeer({ fsync = false, shardedListAndWatch = true }: PeerOptions = {}): Promise<Peer> {
+export async function startPeer({ fsync = false, shardedListAndWatch = true, frontProxyCa }: PeerOptions = {}): Promise<Peer> {
   const missing = peerMissing()
   if (missing) throw new Error(missing)
   const dir = mkdtempSync(join(tmpdir(), 'oarlock-peer-'))
@@ -100,6 +102,7 @@ export async function startPeer({ fsync = false, shardedListAndWatch = true }: P
       '--enable-priority-and-fairness=false',
       // Alpha in 1.36; it only enables `shardSelector`.
       `--feature-gates=ShardedListAndWatch=${shardedListAndWatch}`,
+      ...(frontProxyCa === undefined ? [] : frontProxyFlags(join(dir, 'front-proxy-ca.crt'), frontProxyCa)),
     ])
     const url = `https://127.0.0.1:${securePort}`
     const pool = createPool(url)
@@ -129,4 +132,16 @@ export async function startPeer({ fsync = false, shardedListAndWatch = true }: P
     await close()
     throw error
   }
+}
+
+function frontProxyFlags(path: string, certificate: string): string[] {
+  writeFileSync(path, certificate)
+  return [
+    `--requestheader-client-ca-file=${path}`,
+    '--requestheader-allowed-names=gateway',
+    '--requestheader-username-headers=X-Remote-User',
+    '--requestheader-uid-headers=X-Remote-Uid',
+    '--requestheader-group-headers=X-Remote-Group',
+    '--requestheader-extra-headers-prefix=X-Remote-Extra-',
+  ]
 }

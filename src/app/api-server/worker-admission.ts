@@ -1,4 +1,4 @@
-import { apiGroup, isStartRequested, labels, systemNamespace, type Worker, workerResource } from '../../api/index.ts'
+import { apiGroup, isStartRequested, labels, systemNamespace, type Worker, workerBucketOf, workerResource } from '../../api/index.ts'
 import { alreadyExists, equalJson, type KubeObject } from '../../kubernetes/object/index.ts'
 import type { AdmissionPlugin, AdmissionRequest, DeletionPlugin } from '../../kubernetes/server/index.ts'
 import { namespaceProblem } from '../namespace-deletion.ts'
@@ -21,7 +21,24 @@ const isDraining = (worker: KubeObject | undefined) => (worker as { spec?: { dra
 
 const isCordoned = (worker: KubeObject | undefined) => (worker as { spec?: { cordon?: unknown } } | undefined)?.spec?.cordon === true
 
-const withoutPoolLabel = ({ [labels.pool]: _, ...own }: Readonly<Record<string, string>> = {}): Record<string, string> => own
+/** Its pool is checked separately, and its bucket is set by the server. */
+const withoutOwnLabels = ({ [labels.pool]: _, [labels.workerBucket]: __, ...own }: Readonly<Record<string, string>> = {}) => own
+
+/**
+ * Sets the bucket of a Worker, and of its Lease, in every write: it decides which dispatchers see the worker. Not a worker, which could choose it, and
+ * whose version may not know of it.
+ */
+const inBucket =
+  (plugin: AdmissionPlugin): AdmissionPlugin =>
+  (request, object, oldObject) => {
+    const problem = plugin(request, object, oldObject)
+    const { name, namespace, labels: own = {} } = object.metadata
+    const isOfWorker = namespace === undefined || (namespace === systemNamespace && own[labels.pool] !== undefined)
+    const bucket = workerBucketOf(name)
+    if (problem === undefined && request.subresource === '' && isOfWorker && own[labels.workerBucket] !== bucket)
+      object.metadata = { ...object.metadata, labels: { ...own, [labels.workerBucket]: bucket } }
+    return problem
+  }
 
 /**
  * Restricts the content of what a worker writes, as the admission plugin NodeRestriction of kube-apiserver does. The name of a new object
@@ -72,8 +89,8 @@ export function workerAdmission(facts: WorkerFacts): ReadonlyMap<string, Admissi
       ? withAll(oldObject?.metadata.labels, facts.labelsOf(worker))
       : (oldObject?.metadata.labels ?? facts.labelsOf(worker))
     if (!joinedWith) return `the labels of worker ${worker} are malformed in the Secret of its credential: delete the Secret and join again`
-    const expected = withoutPoolLabel(joinedWith)
-    if (equalJson(withoutPoolLabel(object.metadata.labels), expected)) return oldObject ? undefined : register(worker, object, isDryRun)
+    const expected = withoutOwnLabels(joinedWith)
+    if (equalJson(withoutOwnLabels(object.metadata.labels), expected)) return oldObject ? undefined : register(worker, object, isDryRun)
     return `worker ${worker} must have the labels that it joined with: ${JSON.stringify(expected)}`
   })
   // The manifests engine may apply Leases in other namespaces.
@@ -113,8 +130,8 @@ export function workerAdmission(facts: WorkerFacts): ReadonlyMap<string, Admissi
     return `a worker cannot write CustomResourceDefinitions of group ${group}`
   })
   return new Map<string, AdmissionPlugin>([
-    [`workers.${apiGroup}`, ownWorker],
-    ['leases.coordination.k8s.io', ownLease],
+    [`workers.${apiGroup}`, inBucket(ownWorker)],
+    ['leases.coordination.k8s.io', inBucket(ownLease)],
     ['secrets', appliedSecret],
     ['namespaces', appliedNamespace],
     ['customresourcedefinitions.apiextensions.k8s.io', foreignDefinition],

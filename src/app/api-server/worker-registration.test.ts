@@ -5,8 +5,16 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { setImmediate as immediate } from 'node:timers/promises'
 import { eventually } from '../../../test/support/eventually.ts'
-import { type Worker, workerPoolResource, workerResource, workersNamespace } from '../../api/index.ts'
-import { type Client, createClient, secretResource } from '../../kubernetes/client/index.ts'
+import {
+  labels,
+  systemNamespace,
+  type Worker,
+  workerBucketOf,
+  workerPoolResource,
+  workerResource,
+  workersNamespace,
+} from '../../api/index.ts'
+import { type Client, createClient, leaseResource, secretResource } from '../../kubernetes/client/index.ts'
 import { isReason } from '../../kubernetes/object/index.ts'
 import { installOarlock } from '../controllers/install.ts'
 import { JoinService, serverTokenIssuer, workerCredentialName } from '../join/index.ts'
@@ -146,4 +154,21 @@ test('a new credential registers again; a dry run and a Worker of another proces
   }
   await second.request({ method: 'POST', path: '/apis/oarlock.dev/v1alpha1/workers?dryRun=All', body })
   await create(second, 'w5')
+})
+
+test('the server sets the bucket of a Worker and its Lease, whatever the worker writes', async () => {
+  const worker = await issue('w6')
+  const bucket = workerBucketOf('w6')
+  const bucketIn = ({ metadata }: { metadata: { labels?: Readonly<Record<string, string>> | undefined } }) =>
+    metadata.labels?.[labels.workerBucket]
+  equal(bucketIn(await create(worker, 'w6')), bucket)
+  const other = { metadata: { labels: { [labels.workerBucket]: bucket === '1' ? '2' : '1' } } }
+  equal(bucketIn(await worker.resource(workerResource).patch('w6', other, { type: 'merge' })), bucket)
+  const leases = worker.resource(leaseResource)
+  const metadata = { name: 'w6', namespace: systemNamespace, labels: { [labels.pool]: 'edge' } }
+  equal(bucketIn(await leases.create({ metadata, spec: { holderIdentity: 'w6' } })), bucket)
+  const removed = { metadata: { labels: { [labels.workerBucket]: null } } } as object
+  equal(bucketIn(await leases.patch('w6', removed, { type: 'merge', namespace: systemNamespace })), bucket)
+  const election = { name: 'oarlock-controller', namespace: systemNamespace }
+  equal(bucketIn(await admin.resource(leaseResource).create({ metadata: election, spec: {} })), undefined)
 })

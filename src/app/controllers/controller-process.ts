@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { defaults, stackShardsName, systemNamespace } from '../../api/index.ts'
-import type { AccessOptions, Client } from '../../kubernetes/client/index.ts'
+import { type AccessOptions, type Client, createClient } from '../../kubernetes/client/index.ts'
 import { collectGarbageWhenIdle, type Log } from '../../kubernetes/controller/index.ts'
 import { formatDuration } from '../../kubernetes/object/index.ts'
 import { makeDirectories } from '../../kubernetes/util/index.ts'
@@ -21,6 +21,7 @@ import { makeControllers } from './controllers.ts'
 import { ensureDefaultPool } from './default-pool.ts'
 import { crdRevision, describeCrdState, installOarlock, needsPolicies, readCrdState } from './install.ts'
 import { liveMembers } from './live-members.ts'
+import { readOwnPartition, type SharedWorkersSettings } from './shared-workers.ts'
 import { StoresClient } from './stores-client.ts'
 
 export type ControllerProcessOptions = {
@@ -43,6 +44,8 @@ export type ControllerProcessOptions = {
   maxRunning?: number | undefined
   approvalTimeoutMs?: number | undefined
   leaseDurationMs?: number | undefined
+  /** In a partition: its name, and the kubeconfig of the gateway, where the workers of all partitions are. Default: the server is none. */
+  shared?: { readonly partition: string; readonly kubeconfig: string; readonly viewsPerWorker?: number | undefined } | undefined
   /** How many processes share the Stacks at most. Default: the process that leads works on all of them. */
   shards?: number | undefined
   /** Lease of worker Pods. Default 10,000. */
@@ -106,13 +109,17 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
     retryPeriodMs: Math.min(electionRetryMs, leaseDurationMs / 6),
   }
   if (options.shards === undefined) await requireNoRing(client, durations.retryPeriodMs)
+  const shared = options.shared && (await openSharedWorkers(client, options.shared))
   const registry = makeRegistry()
   makeDirectories(options.cacheDir, 0o700)
   const stores = new StoresClient({ client, access })
   const controllers = makeControllers({
     client,
+    shared,
     // A worker Pod is in the cluster of this API server, and finds the stores there.
-    podWorkers: { environment: { OARLOCK_LEASE_DURATION: formatDuration(options.workerLeaseMs ?? defaults.leaseDurationMs) } },
+    podWorkers: shared
+      ? undefined
+      : { environment: { OARLOCK_LEASE_DURATION: formatDuration(options.workerLeaseMs ?? defaults.leaseDurationMs) } },
     checkState: stores.checkState,
     readPendingOperations: stores.readPendingOperations,
     stateCheckRate: { intervalMs: stateCheckIntervalMs, perSecond: stateChecksPerSecond },
@@ -149,7 +156,8 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
       if (!isStopping) options.onLeadershipLost()
     },
   })
-  if (options.createDefaultPool ?? true)
+  // Elsewhere it is a copy of home's.
+  if ((options.createDefaultPool ?? true) && (!shared || shared.isHome))
     manager.add({
       name: 'create the default pool',
       start: async () => await ensureDefaultPool(manager.leaderClient),
@@ -220,8 +228,18 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
       await queue.close()
       await externalMetrics?.close()
       await stores.close()
+      await shared?.client.close()
     },
   }
+}
+
+async function openSharedWorkers(
+  client: Client,
+  { kubeconfig, ...options }: NonNullable<ControllerProcessOptions['shared']>,
+): Promise<SharedWorkersSettings> {
+  const { isHome } = await readOwnPartition(client, options.partition)
+  const gateway = await createClient({ kubeconfig, userAgent: 'oarlock-controller', fieldManager: `oarlock-${options.partition}` })
+  return { ...options, isHome, client: gateway }
 }
 
 /** Members of the ring and an unsharded leader do not know of each other: both would work on all Stacks. */

@@ -27,6 +27,7 @@ import {
   type ShardOptions,
 } from '../../kubernetes/controller/index.ts'
 import { registerUnsavedStates } from '../endpoints/unsaved-states-metric.ts'
+import { type SharedWorkersSettings, shareWorkers, workersCluster } from './shared-workers.ts'
 import { currentRevision } from './source-revision.ts'
 import { registerStackMetrics } from './stack-metrics.ts'
 
@@ -56,6 +57,8 @@ export type ControllersOptions = {
   leaderElection?: LeaseOptions | undefined
   /** How several processes share the Stacks. Default: the one that leads works on all of them. Dispatch is led by one process always. */
   shards?: ShardOptions | undefined
+  /** In a partition: where the workers of all partitions are. Default: they are on this server, for these controllers only. */
+  shared?: SharedWorkersSettings | undefined
   /** Of the host of this process, for the metric. Default: those that workers report. */
   localUnsavedStates?: (() => number) | undefined
   registry: Registry
@@ -76,9 +79,12 @@ export type Controllers = {
 /** Adds the stack and dispatch controllers to a manager of their own. */
 export function makeControllers(options: ControllersOptions): Controllers {
   const { client, registry, log, allowPaths, cacheDir } = options
-  const manager = new Manager({ client, log, registry, leaderElection: options.leaderElection, shards: options.shards })
+  const clusters = options.shared && { [workersCluster]: options.shared.client }
+  const manager = new Manager({ client, clusters, log, registry, leaderElection: options.leaderElection, shards: options.shards })
   const { poolDriver, podWorkers, readPendingOperations, maxRunning } = options
-  const dispatch = addDispatchController(manager, { poolDriver, podWorkers, readPendingOperations, maxRunning, registry, log })
+  const shared = options.shared && shareWorkers(options.shared, log)
+  const dispatch = addDispatchController(manager, { poolDriver, podWorkers, shared, readPendingOperations, maxRunning, registry, log })
+  shared?.follow(manager)
   addStackController(manager, {
     placeNewRun: dispatch.placeNewRun,
     approvalTimeoutMs: options.approvalTimeoutMs,
@@ -99,8 +105,10 @@ export function makeControllers(options: ControllersOptions): Controllers {
   const stacks = manager.informer(stackResource)
   // Only the leader reports them: the sum over all processes counts each Stack once.
   registerStackMetrics(registry, () => (manager.isLeader ? stacks.list() : []))
-  const workers = manager.informer(workerResource)
-  registerUnsavedStates(registry, { workers: () => (manager.isLeader ? workers.list() : []), local: options.localUnsavedStates })
+  const workers = manager.informer(workerResource, { cluster: shared?.cluster, selector: shared?.selector })
+  // Each worker is counted by the partition that prefers it.
+  const counted = () => (shared ? workers.list().filter(shared.isPreferred) : workers.list())
+  registerUnsavedStates(registry, { workers: () => (manager.isLeader ? counted() : []), local: options.localUnsavedStates })
   return {
     manager,
     dispatch,

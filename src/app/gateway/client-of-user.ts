@@ -3,7 +3,7 @@ import { type Client, type RequestOptions, type Response, type StreamResponse, W
 
 /** A client of a partition whose requests are those of a user, over connections that the partition knows as those of a front proxy. */
 export class ClientOfUser extends WrappedClient {
-  readonly #headers: Record<string, string>
+  readonly #headers: Record<string, string | string[]>
 
   constructor(inner: Client, user: GatewayUser) {
     super(inner)

@@ -105,6 +105,7 @@ export async function startGateway({ configuration, listen, log }: GatewayProces
     scopeOf: (group, plural) => scopes.scopeOf(group, plural),
     tenantsOf: user => usableTenants(user, state.tenants(), access),
     claim: (table, name, owner) => state.claim(table, name, owner),
+    lookUp: (table, name) => state.lookUp(table, name),
     refreshMap: () => state.refresh(),
     tokenKey: Buffer.from(pageTokenKey),
     registry,

@@ -100,10 +100,14 @@ export const registerWithinMs = 2 * 60_000
  */
 export const workerUidAnnotation = 'oarlock.dev/worker-uid'
 
+/** On the copy of the record of a credential in another partition: when it was issued. */
+export const issuedAtAnnotation = 'oarlock.dev/issued-at'
+
 /** Whether a credential is as new as that of a worker that registers. @param secret its record. */
 export function isNewCredential(secret: Pick<KubeObject, 'metadata'> | undefined, nowMs: number): boolean {
   if (!secret || secret.metadata.annotations?.[endedAtAnnotation] !== undefined) return false
-  return nowMs - Date.parse(secret.metadata.creationTimestamp) < registerWithinMs
+  const { annotations, creationTimestamp } = secret.metadata
+  return nowMs - Date.parse(annotations?.[issuedAtAnnotation] ?? creationTimestamp) < registerWithinMs
 }
 
 /** Whether the worker of this credential may create its Worker: once. @param secret the record of its credential. */

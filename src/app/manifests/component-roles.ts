@@ -108,6 +108,12 @@ const readEndpoints = boundRole(
   [group('system:authenticated')],
 )
 
+/** And the addresses of partitions, with the authorities of their certificates. */
+const readPartitions: readonly Manifest[] = [
+  clusterRole('oarlock:partitions', [onOwn(['partitions'], reads)]),
+  clusterRoleBinding('oarlock:partitions', 'oarlock:partitions', [group('system:authenticated')]),
+]
+
 /**
  * What the stores hand out to the workers of Runs, and the outputs that they store. Not bound in the cluster: an administrator binds it in each
  * namespace with Stacks. The roles of earlier versions, which allowed that to every worker, had another name: a binding of one grants nothing any more.
@@ -131,6 +137,7 @@ export const componentRoles: readonly Manifest[] = [
   // Of worker Pods: their rights are in worker-roles.ts.
   { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: podAccountName, namespace: systemNamespace } },
   ...readEndpoints,
+  ...readPartitions,
   runInputs,
   ...components.flatMap(({ name, cluster, system, workers }) => {
     const own = componentAccount(name)

@@ -1,9 +1,10 @@
 import { join, resolve } from 'node:path'
 import { oarlockResources, systemNamespace, tenantResource, workerPoolResource, workersNamespace } from '../../api/index.ts'
+import { claims } from '../../controllers/claims/index.ts'
 import { enqueueCopies, replication } from '../../controllers/replication/index.ts'
 import { claimName, clusterKindClasses, gatewayKinds, nameClaimResource, partitionResource, systemNamespaces } from '../../gateway/index.ts'
 import { type Client, crdResource, createClient, installKinds, namespaceResource } from '../../kubernetes/client/index.ts'
-import { type Log, Manager } from '../../kubernetes/controller/index.ts'
+import { type Controller, type Log, Manager } from '../../kubernetes/controller/index.ts'
 import { describeResource, isReason, type Resource, StatusError } from '../../kubernetes/object/index.ts'
 import { type ApiServer, type AuditOptions, frontProxyAuthority, writeSharedTrust } from '../../kubernetes/server/index.ts'
 import { makeDirectories } from '../../kubernetes/util/index.ts'
@@ -12,6 +13,8 @@ import { startApiServer } from '../api-server/api-server.ts'
 import { installOarlock, requireNoNewerCrds } from '../controllers/install.ts'
 import { authenticateByTokenReview } from '../delegated-auth/authenticate-by-token-review.ts'
 import type { PartitionConfiguration } from './configuration.ts'
+import { credentialCopies } from './credential-copies.ts'
+import { EstablishCrds } from './establish-crds.ts'
 import { homeNumber, type PartitionIdentity, recordPartitionIdentity } from './identity.ts'
 import { gatewayProxyName } from './issue-configuration.ts'
 
@@ -50,8 +53,13 @@ export async function startHome(options: PartitionServerOptions & { readonly nam
   const pkiDir = join(dataDir, 'pki')
   makeDirectories(pkiDir, 0o700)
   const { certificate: caCertificate } = await frontProxyAuthority(pkiDir, Date.now())
-  const api = await startApiServer({ ...options, dataDir, frontProxy: { caCertificate, allowedNames: [gatewayProxyName] } })
+  const establish = new EstablishCrds(name)
+  const frontProxy = { caCertificate, allowedNames: [gatewayProxyName] }
+  const api = await startApiServer({ ...options, dataDir, frontProxy, establishCrd: establish.decide })
   const client = await api.connect(partitionUser, 'oarlock-partition')
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const manager = new Manager({ client, log })
   try {
     await requireNoNewerCrds(client, dataDir)
     await installOarlock(client)
@@ -59,7 +67,12 @@ export async function startHome(options: PartitionServerOptions & { readonly nam
     await reportAddress(client, identity, options.advertiseUrl ?? api.server.url, api.server.caCertificate)
     const claimed = await claimExisting(client, client, name)
     if (claimed > 0) log.info({ partition: name, claimed }, 'names of existing objects were claimed')
+    establish.follow(client, { signal, onError: error => log.warn({ err: error }, 'the partitions cannot be read') })
+    manager.add(claimsOf(name, client, { signal, log }))
+    await manager.start()
   } catch (error) {
+    stopping.abort()
+    await manager.stop()
     await client.close()
     await api.server.close()
     throw error
@@ -68,6 +81,8 @@ export async function startHome(options: PartitionServerOptions & { readonly nam
     ...{ server: api.server, identity },
     notReady: () => [],
     async stop(stopOptions) {
+      stopping.abort()
+      await manager.stop()
       await client.close()
       await api.server.close(stopOptions)
     },
@@ -111,9 +126,10 @@ export async function startPartition(
   const local = await api.connect(partitionUser, 'oarlock-partition')
   const stopping = new AbortController()
   const kinds = replicatedKinds()
-  const controllers = replication({ local, kinds })
+  const controllers = replication({ local, partition: name, kinds })
   const manager = new Manager({ client: homeClient, log })
-  for (const each of controllers) manager.add(each)
+  for (const each of [...controllers, claimsOf(name, local, { signal: stopping.signal, log })]) manager.add(each)
+  manager.add(credentialCopies(local, name))
   let isReported = false
   let hasCopies = false
   const { signal } = stopping
@@ -128,7 +144,10 @@ export async function startPartition(
       { signal, onError: error => log.warn({ err: error, home: server }, 'the address of this partition is not reported to home yet') },
     )
     await manager.start()
-    await enqueueCopies({ local, kinds }, controllers, signal)
+    // Their kinds are copied too, and are not here before.
+    await retried(async () => await enqueueCopies({ local, kinds }, controllers, signal), {
+      ...{ signal, onError: error => log.info({ err: error }, 'the copies of this partition cannot be listed yet') },
+    })
     hasCopies = true
     log.info({ partition: name, home: server }, 'the partition follows home')
   })().catch((error: unknown) => {
@@ -180,6 +199,15 @@ const ownedKinds = [
   describeResource({ group: '', version: 'v1', scope: 'Cluster', kind: 'Node', plural: 'nodes' }),
   describeResource({ group: '', version: 'v1', scope: 'Cluster', kind: 'PersistentVolume', plural: 'persistentvolumes' }),
 ] as readonly Resource<unknown>[]
+
+/** The controller that removes the claims of a partition. */
+function claimsOf(partition: string, local: Client, { signal, log }: { readonly signal: AbortSignal; readonly log: Log }): Controller {
+  return claims({
+    ...{ partition, local, claims: nameClaimResource, signal },
+    kinds: new Map(ownedKinds.map(kind => [kind.group === '' ? kind.plural : `${kind.plural}.${kind.group}`, kind])),
+    onError: (error, what) => log.warn({ err: error }, what),
+  })
+}
 
 /** Claims the names of owned objects that a server had before it became a partition. @returns how many were claimed. */
 async function claimExisting(local: Client, home: Client, partition: string): Promise<number> {

@@ -8,7 +8,9 @@ import {
   type Worker,
   workerResource,
 } from '../../api/index.ts'
+import { partitionResource } from '../../gateway/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
+import { isReason } from '../../kubernetes/object/index.ts'
 import type { LogAccess, LogAccessRequest } from '../../stores/log/index.ts'
 import type { IsLockAbandoned, StateAccess, StateAccessRequest } from '../../stores/state/index.ts'
 import { type AccessAttributes, type AccessReviewer, forbiddenMessage } from '../delegated-auth/access-reviewer.ts'
@@ -156,14 +158,26 @@ export async function orUnavailable<Access extends { allowed: boolean }>(
  * Whether the Run that holds a lock is proven gone (invariant 4): it has ended, and dispatch sets Lost only after the Lease of its
  * Worker has expired, or it was deleted and no Worker reports it. The server is queried instead of a cache, because breaking a lock too
  * early cannot be undone. Names of Runs contain a part of the Stack's UID; if two Runs share a name, both must be gone.
+ * @param workersClient of the gateway, in a partition: its workers are in others. Without it the lock of a deleted Run is never broken there.
  */
-export function lockAbandonedCheck(client: Client): IsLockAbandoned {
+export function lockAbandonedCheck(client: Client, workersClient?: Client): IsLockAbandoned {
   return async ({ runName, epoch }) => {
     const { items } = await client.resource(runResource).listAll({ fieldSelector: `metadata.name=${runName}` })
     const runs = items.filter(run => run.spec.epoch === epoch)
     if (runs.length > 0) return runs.every(isEnded)
-    const workers = await client.resource(workerResource).listAll()
+    if (!workersClient && (await isPartition(client))) return false
+    const workers = await (workersClient ?? client).resource(workerResource).listAll()
     return !workers.items.some(worker => isRunning(worker, runName))
+  }
+}
+
+/** A server that is no partition has no such kind, or nobody may read it. */
+async function isPartition(client: Client): Promise<boolean> {
+  try {
+    return (await client.resource(partitionResource).list({ limit: 1 })).items.length > 0
+  } catch (error) {
+    if (isReason(error, 'NotFound', 'Forbidden')) return false
+    throw error
   }
 }
 

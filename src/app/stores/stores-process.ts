@@ -1,4 +1,4 @@
-import type { Client } from '../../kubernetes/client/index.ts'
+import { type Client, createClient } from '../../kubernetes/client/index.ts'
 import { coerceError, type Log, Manager } from '../../kubernetes/controller/index.ts'
 import { type AuditOptions, openPathAudit, type PathAudit } from '../../kubernetes/server/index.ts'
 import { fullDiskReasons } from '../../kubernetes/util/index.ts'
@@ -16,6 +16,8 @@ import { whileClaimed } from './while-claimed.ts'
 
 export type StoresProcessOptions = RoleListenerOptions & {
   client: Client
+  /** In a partition: of the gateway, where the Workers of all partitions are. Default: the server is no partition. */
+  workersKubeconfig?: string | undefined
   dataDir: string
   /** Makes these stores those of the installation, although others are. Default false. */
   replace?: boolean
@@ -41,7 +43,9 @@ export async function startStoresProcess(options: StoresProcessOptions): Promise
   const stores = await openStores({ dataDir, log })
   const registry = makeRegistry()
   const manager = new Manager({ client, log, registry })
-  const handlers = serveStores(stores, { client, manager, registry, log })
+  const kubeconfig = options.workersKubeconfig
+  const workersClient = kubeconfig === undefined ? undefined : await createClient({ kubeconfig, userAgent: 'oarlock-stores' })
+  const handlers = serveStores(stores, { client, workersClient, manager, registry, log })
   let claim: KeptClaim | undefined
   try {
     claim = await keepClaim({ client, stores, dataDir, replace: options.replace ?? false, log, onLost: options.onLost })
@@ -72,12 +76,14 @@ export async function startStoresProcess(options: StoresProcessOptions): Promise
         await claim?.release()
         await stores.close()
         await audit?.close()
+        await workersClient?.close()
       },
     }
   } catch (error) {
     await claim?.release()
     await stores.close()
     await audit?.close()
+    await workersClient?.close()
     throw error
   }
 }

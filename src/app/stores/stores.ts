@@ -44,6 +44,8 @@ export type StoreHandlers = { readonly state: StateHandler; readonly log: LogHan
 export type StoreHandlersOptions = {
   /** Needs to read Runs, Stacks and Workers, to create SubjectAccessReviews, and what `run-inputs.ts` needs. */
   client: Client
+  /** In a partition: of the gateway, where the Workers of all partitions are. Default: they are where `client` is. */
+  workersClient?: Client | undefined
   /** Caches, which save a request each. Default: every object is requested from the API server. */
   cachedRun?(namespace: string, name: string): Run | undefined
   cachedStack?(namespace: string, name: string): Stack | undefined
@@ -115,6 +117,7 @@ export function createStoreHandlers(stores: Stores, options: StoreHandlersOption
   const { state, log: logs } = stores
   const {
     client,
+    workersClient,
     cachedRun = () => undefined,
     cachedStack = () => undefined,
     locksBroken,
@@ -136,7 +139,7 @@ export function createStoreHandlers(stores: Stores, options: StoreHandlersOption
     state: createStateHandler({
       store: state,
       authorize: request => orUnavailable(authorizeState(facts, request), onAccessError),
-      isLockAbandoned: lockAbandonedCheck(client),
+      isLockAbandoned: lockAbandonedCheck(client, workersClient),
       inputs: createRunInputs({
         client,
         onError: error => log.warn({ err: error }, 'the API server did not return the inputs of a Run'),
@@ -161,14 +164,20 @@ export function createStoreHandlers(stores: Stores, options: StoreHandlersOption
 /** The same with the caches of a manager, whose Runs also decide when a log is deleted. Call it before the manager starts. */
 export function serveStores(
   stores: Stores,
-  { client, manager, registry, log }: { client: Client; manager: Manager; registry: Registry; log: Log },
+  {
+    client,
+    workersClient,
+    manager,
+    registry,
+    log,
+  }: Pick<StoreHandlersOptions, 'client' | 'workersClient' | 'log'> & { manager: Manager; registry: Registry },
 ): StoreHandlers {
   const runs = manager.informer(runResource)
   const stacks = manager.informer(stackResource)
   openJournalsGauge(registry, () => stores.state.openJournals)
   runs.onChange({ deleted: ({ metadata: { namespace = '', name } }) => void stores.removeLog({ namespace, name }) })
   return createStoreHandlers(stores, {
-    client,
+    ...{ client, workersClient },
     cachedRun: (namespace, name) => runs.get(`${namespace}/${name}`),
     cachedStack: (namespace, name) => stacks.get(`${namespace}/${name}`),
     locksBroken: brokenLocksCounter(registry),

@@ -22,6 +22,8 @@ import { isReason, parseDuration, parseQuantity, quantityValue, StatusError } fr
 import { Credential } from '../join/credential.ts'
 import { looksLikeJoinToken } from '../join/looks-like-join-token.ts'
 import { describeFatalError, fatalExitCode, handleFatalErrors } from './fatal-error.ts'
+import type { PartitionAccess } from './partition-access.ts'
+import { areInDifferentPartitions } from './partition-number.ts'
 
 export type WorkerProcessOptions = WorkerOverrides & {
   env: Readonly<Record<string, string | undefined>>
@@ -68,6 +70,7 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
     })
     let health = (): WorkerHealth => ({ live: [], ready: notRegistered, started: notRegistered })
     let endpoint: { close(): void } | undefined
+    let partitions: PartitionAccess | undefined
     try {
       if (settings.healthAddress !== undefined) endpoint = await serveHealth(settings.healthAddress, () => health())
       const lifecycle = await lifecycleSettings(client, settings, access.pool)
@@ -78,6 +81,13 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
         ...settings,
         ...access,
         ...lifecycle,
+        async openRunAccess(run, workerVersion) {
+          // All that a worker of a single server does for partitions.
+          if (!partitions && !areInDifferentPartitions(run.metadata.resourceVersion, workerVersion)) return undefined
+          const { PartitionAccess } = await import('./partition-access.ts')
+          partitions ??= new PartitionAccess({ client, token, caCertificate, log })
+          return await partitions.open(run, workerVersion)
+        },
         podUid: settings.pod?.uid,
         isDeregisteredByController: settings.pod?.isDeregisteredByController,
         client,
@@ -91,6 +101,7 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
     } finally {
       endpoint?.close()
       access.close()
+      await partitions?.close()
       await client.close()
     }
   } catch (error) {

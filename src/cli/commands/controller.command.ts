@@ -7,7 +7,11 @@ Decides about Stacks, Runs and Workers on any Kubernetes API server. Several
 processes may run: one leads, the others take over when its Lease expires or is
 released. SIGTERM releases it. A process that loses its Lease exits with code 1.
 With --shards, which must be the same for all of them, every process works on a
-share of the Stacks, and the one that leads on Runs and Workers.`
+share of the Stacks, and the one that leads on Runs and Workers.
+
+With --partition they work on the Stacks and Runs of one partition behind a
+gateway, and use the workers of all. Those of home size the pools; those of the
+others report their queued Runs to it.`
 
 export const declare: DeclareCommand = (program, exitWith) => {
   const command = roleOptions(program.command('controller'), { dataName: 'mirrors of git repositories, and a certificate authority' })
@@ -26,6 +30,9 @@ export const declare: DeclareCommand = (program, exitWith) => {
         integerBetween(1, 62),
       ),
     )
+    .option('--partition <name>', 'the Partition that this server is; with --workers-kubeconfig (default: it is none)')
+    .option('--workers-kubeconfig <file>', 'of the gateway, where the workers of all partitions are; with --partition')
+    .option('--views-per-worker <n>', 'how many tenant partitions use each worker; the same in all of them', positiveInteger, 2)
     .option('--max-running <n>', 'maximum concurrent Runs over all pools', positiveInteger)
     .option('--approval-timeout <duration>', 'how long an approval is valid', duration, '24h')
     .option(

@@ -1,6 +1,7 @@
 import { join, resolve } from 'node:path'
 import { parseAddress, roles } from '../../app/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
+import { usageError } from '../cli-error.ts'
 import { print } from '../console.ts'
 import { certificateFiles, type RoleListenOptions } from '../role-options.ts'
 import { type RoleOptions, runRole } from '../run-role.ts'
@@ -13,6 +14,9 @@ export type ControllerOptions = RoleOptions &
     defaultPool: boolean
     maxRunning?: number
     shards?: number
+    partition?: string
+    workersKubeconfig?: string
+    viewsPerWorker: number
     approvalTimeout: string
     leaseDuration: string
     workerLeaseDuration: string
@@ -23,9 +27,15 @@ export type ControllerOptions = RoleOptions &
 
 /** `oarlock controller`: runs the controllers until a signal ends them or another process leads. Returns the exit code. */
 export async function controller(options: ControllerOptions): Promise<number> {
+  const { partition, workersKubeconfig, viewsPerWorker } = options
+  if ((partition === undefined) !== (workersKubeconfig === undefined))
+    throw usageError('--partition and --workers-kubeconfig must be used together', 'oarlock controller --help')
   return await runRole('controller', options, async ({ client, access, log, dataDir, fail }) => {
     const { startControllerProcess } = await roles.controller()
+    const shared =
+      partition !== undefined && workersKubeconfig !== undefined ? { partition, kubeconfig: workersKubeconfig, viewsPerWorker } : undefined
     const started = await startControllerProcess({
+      shared,
       ...{ client, access, log, crds: options.crds, maxRunning: options.maxRunning, shards: options.shards },
       createDefaultPool: options.defaultPool,
       approvalTimeoutMs: parseDuration(options.approvalTimeout),
@@ -53,6 +63,7 @@ export async function controller(options: ControllerOptions): Promise<number> {
     return {
       rows: [
         ['API', client.server],
+        ...(partition === undefined ? [] : [['partition', partition] as const]),
         ['status page', httpUrl],
         ['identity', identity],
       ],

@@ -15,6 +15,7 @@ import { AcceptanceCheck } from './acceptance-check.ts'
 import { type DispatchAction, type DispatchDecision, writtenObject } from './dispatch-action.ts'
 import type { DispatchEvent, Now } from './dispatch-event.ts'
 import { FailureDetector } from './failure-detection/index.ts'
+import { ForeignRuns } from './foreign-runs.ts'
 import { type ObjectVersion, objectIdOf, versionOf } from './object-version.ts'
 import { PendingWrites } from './pending-writes.ts'
 import { Scheduler, trustDomainToRecord } from './placement/index.ts'
@@ -49,6 +50,15 @@ export type DispatchCoreOptions = RunQueueOptions & {
   readonly leaseDurationMs?: number | undefined
   /** Default: those of Pods. */
   readonly claimsNames?: ClaimsNames | undefined
+  /** Where several dispatchers share workers. Default: this is the only one. */
+  readonly shared?: SharedWorkers | undefined
+}
+
+export type SharedWorkers = {
+  /** False for a worker that another dispatcher prefers: it is used when no other fits. */
+  readonly isPreferred: (worker: Worker) => boolean
+  /** False: another dispatcher starts and drains the workers of all pools, and writes their status. */
+  readonly sizesPools: boolean
 }
 
 /** A Run that does not exist yet. */
@@ -94,6 +104,9 @@ export class DispatchCore {
   readonly #exits = new Map<string, WorkerReport>()
   readonly #ended = new EndedWorkers()
   readonly #settings = new Settings()
+  /** Without `shared` all Runs are this dispatcher's. */
+  readonly #foreignRuns: ForeignRuns
+  readonly #sizesPools: boolean
   readonly #autoscaler: PoolAutoscaler
   /** Ids of Runs whose finalizer is being removed. */
   readonly #releasing = new Set<string>()
@@ -108,10 +121,13 @@ export class DispatchCore {
   #now: Now
 
   /** @param now Runs that ended before it are charged with their age. */
-  constructor({ leaseDurationMs = defaults.leaseDurationMs, claimsNames = { Pod: true }, ...queueOptions }: DispatchCoreOptions, now: Now) {
+  constructor(options: DispatchCoreOptions, now: Now) {
+    const { leaseDurationMs = defaults.leaseDurationMs, claimsNames = { Pod: true }, shared, ...queueOptions } = options
     this.#now = now
+    this.#sizesPools = shared?.sizesPools ?? true
+    this.#foreignRuns = new ForeignRuns(namespace => !shared || this.#settings.hasNamespace(namespace))
     this.#failures = new FailureDetector(leaseDurationMs)
-    this.#scheduler = new Scheduler({ nowMs: now.wallMs, ...queueOptions })
+    this.#scheduler = new Scheduler({ nowMs: now.wallMs, ...queueOptions, isPreferred: shared?.isPreferred })
     this.#starts = new StartTracker(this.#settings.pools, worker => this.#workers.has(worker))
     this.#autoscaler = new PoolAutoscaler(this.#starts, claimsNames)
     this.#runs = new RunTracker({
@@ -122,7 +138,10 @@ export class DispatchCore {
         const worker = this.#workers.get(name)
         return worker && Date.parse(worker.metadata.creationTimestamp)
       },
-      onLoad: (worker, load) => this.#scheduler.inventory.setLoad(worker, load),
+      onLoad: (name, load) => {
+        const worker = this.#workers.get(name)
+        this.#scheduler.inventory.setLoad(name, worker ? this.#foreignRuns.add(worker, load) : load)
+      },
       onWorkerRuns: (worker, hasRuns) => this.#failures.runsChanged(worker, hasRuns, this.#now.monotonicMs),
       onStarted: worker => this.#starts.startedRun(worker),
     })
@@ -138,6 +157,7 @@ export class DispatchCore {
       case 'RunChanged':
         // Otherwise settings are applied by the next decision: that orders the whole queue again.
         if (event.isInitial) this.#applySettings()
+        else this.#observeRejection(event.run, wallMs)
         return this.#runs.observe(event.run, { isInitial: event.isInitial, nowMs: wallMs })
       case 'RunDeleted':
         return this.#runs.delete(event.run, wallMs)
@@ -194,6 +214,12 @@ export class DispatchCore {
     }
   }
 
+  /** Before the Run frees its slot: another dispatcher's Run has it. */
+  #observeRejection(run: Run, wallMs: number): void {
+    const worker = this.#workers.get(this.#foreignRuns.runEnded(run, wallMs) ?? '')
+    this.#updateInventory(worker)
+  }
+
   #workerChanged(worker: Worker, { wallMs, monotonicMs }: Now): boolean {
     const { name } = worker.metadata
     // A worker whose start is requested has no Lease before it registers; the start timeout of its pool applies to it.
@@ -205,6 +231,7 @@ export class DispatchCore {
     }
     const isNew = !this.#workers.has(name)
     this.#workers.set(name, worker)
+    this.#foreignRuns.workerChanged(worker)
     this.#updateInventory(worker)
     this.#workerTemplates.observe(worker)
     if (isNew) this.#starts.registered(worker.spec.pool, name, wallMs)
@@ -224,6 +251,7 @@ export class DispatchCore {
   #forgetWorker(name: string): void {
     this.#exits.delete(name)
     this.#ended.delete(name)
+    this.#foreignRuns.workerDeleted(name)
     this.#scheduler.inventory.delete(name)
     this.#runs.workerDeleted(name)
   }
@@ -247,8 +275,10 @@ export class DispatchCore {
     return true
   }
 
-  #lossSettled({ worker, outcome }: DispatchEvent & { kind: 'LossSettled' }, { wallMs, monotonicMs }: Now): boolean {
+  #lossSettled({ worker, outcome, lease }: DispatchEvent & { kind: 'LossSettled' }, { wallMs, monotonicMs }: Now): boolean {
     const isDue = this.#failures.lossSettled(worker, outcome, monotonicMs)
+    // Its next renewal is found by asking again: without the version that is known now, no loss could ever be confirmed.
+    if (lease) this.#failures.leaseChanged(lease, monotonicMs)
     if (isDue && outcome === 'Lost') this.#runs.markLost(worker, wallMs)
     return isDue
   }
@@ -295,7 +325,8 @@ export class DispatchCore {
       this.#scheduler.queue.tick(wallMs)
     }
     for (const worker of this.#starts.expire(wallMs)) add({ kind: 'StopProcess', worker, force: false, reason: 'StartTimeout' })
-    const requeues = [this.#detectFailures(add, monotonicMs), this.#cleanUpRuns(add, wallMs)]
+    for (const name of this.#foreignRuns.expire(wallMs)) this.#updateInventory(this.#workers.get(name))
+    const requeues = [this.#detectFailures(add, monotonicMs), this.#cleanUpRuns(add, wallMs), this.#foreignRuns.nextMs() - wallMs]
     this.#assign(add, wallMs, random)
     requeues.push(
       this.#deleteEndedWorkers(add, monotonicMs),
@@ -321,8 +352,7 @@ export class DispatchCore {
     const { expired, changed, requeueAfterMs } = this.#failures.decide(monotonicMs)
     for (const { worker, lease } of expired) add({ kind: 'ConfirmLoss', worker, lease })
     for (const name of changed) {
-      const worker = this.#workers.get(name)
-      if (worker) this.#updateInventory(worker)
+      this.#updateInventory(this.#workers.get(name))
     }
     for (const { name, worker } of [...this.#failures.lost()]) {
       // Its Runs end first. After a crash between the two, the next leader finds the Worker without a Lease, and declares it lost again.
@@ -413,6 +443,7 @@ export class DispatchCore {
     const isPending = this.#isPending
     const workerTemplates = this.#workerTemplates.validAt(nowMs)
     const input = { queue, inventory, pools, workers: this.#workers, workerTemplates, isPending, nowMs, random }
+    if (!this.#sizesPools) return Number.POSITIVE_INFINITY
     const { actions, decision } = this.#autoscaler.decide(input)
     for (const action of actions) add(action)
     this.#poolCounts = decision.pools
@@ -509,8 +540,9 @@ export class DispatchCore {
     })
   }
 
-  #updateInventory(worker: Worker): void {
-    this.#scheduler.inventory.set(this.#cordoned(worker), this.#runs.load(worker.metadata.name))
+  #updateInventory(worker: Worker | undefined): void {
+    if (!worker) return
+    this.#scheduler.inventory.set(this.#cordoned(worker), this.#foreignRuns.add(worker, this.#runs.load(worker.metadata.name)))
   }
 
   /** Returns a suspect as if it were draining, so that it gets no new Runs; any other Worker unchanged. */

@@ -54,8 +54,16 @@ export type DispatchEvent =
   | { readonly kind: 'CreationSettled'; readonly run: ObjectVersion }
   /** The server was asked: the subject of a Run does not exist. */
   | { readonly kind: 'SubjectMissing'; readonly subject: Subject }
-  /** `Lost`: the Lease was not renewed and is deleted. `Renewed`: it was renewed. `Failed`: the server did not respond. */
-  | { readonly kind: 'LossSettled'; readonly worker: string; readonly outcome: 'Lost' | 'Renewed' | 'Failed' }
+  /**
+   * `Lost`: the Lease was not renewed and is deleted. `Renewed`: it was renewed. `Failed`: the server did not respond. `lease`: the renewed one, of a worker that
+   * this dispatcher does not watch.
+   */
+  | {
+      readonly kind: 'LossSettled'
+      readonly worker: string
+      readonly outcome: 'Lost' | 'Renewed' | 'Failed'
+      readonly lease?: WorkerLease | undefined
+    }
 
 /** The Lease of a worker, or another Lease of the same namespace. */
 export type WorkerLease = {
@@ -67,4 +75,6 @@ export type WorkerLease = {
   readonly isOfWorker: boolean
   /** Of the Lease itself. */
   readonly durationMs?: number | undefined
+  /** True: no watch delivers its changes. It was read once, and is forgotten with the last Run of its worker. */
+  readonly isUnwatched?: boolean | undefined
 }

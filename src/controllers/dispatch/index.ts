@@ -50,6 +50,9 @@ export {
   type Dispatch,
   type DispatchOptions,
   type ReadPendingOperations,
+  SharedView,
+  type SharedViewOptions,
+  type SharedWorkersOptions,
 } from './shell/index.ts'
 export {
   maxReportedRuns,

@@ -23,6 +23,10 @@ export class Settings {
     return this.#tenants
   }
 
+  hasNamespace(name: string): boolean {
+    return this.#namespaces.has(name)
+  }
+
   /** As of the last {@link apply}. */
   get tenantIndex(): TenantIndex {
     return this.#tenantIndex

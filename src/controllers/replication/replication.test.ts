@@ -5,7 +5,7 @@ import { crdResource } from '../../kubernetes/client/index.ts'
 import { Manager, silentLog } from '../../kubernetes/controller/index.ts'
 import { defineResource, describeResource, type KubeObject, type Resource, Type } from '../../kubernetes/object/index.ts'
 import { startTestServer } from '../../kubernetes/testing/index.ts'
-import { decideCopy } from './decide-copy.ts'
+import { decideCopy, decideReport, notEstablishedIn } from './decide-copy.ts'
 import { enqueueCopies, replication } from './replication.ts'
 
 type Body = Record<string, unknown>
@@ -72,4 +72,22 @@ test('what every server creates for itself is not copied, and a copy of this ver
   equal(decide(undefined, copy), 'delete')
   equal(decide(object({ deletionTimestamp: '2026-11-27T06:00:00Z' }), copy), 'delete')
   equal(decide(undefined, object({})), 'none')
+})
+
+test('a partition reports the generation that is Established there', () => {
+  const source = (annotations = {}) => ({
+    apiVersion: 'v1',
+    kind: 'X',
+    metadata: { name: 'a', uid: 'u', resourceVersion: '7', generation: 3, annotations },
+  })
+  const copy = (status: string) => ({ ...source(), status: { conditions: [{ type: 'Established', status }] } })
+  const key = 'established.oarlock.dev/p1'
+  const decide = (annotations: object, status: string) => decideReport(source(annotations) as never, copy(status) as never, 'p1')
+  deepEqual(decide({}, 'False'), { kind: 'wait' })
+  deepEqual(decide({ [key]: '2' }, 'True'), { kind: 'report', annotations: { [key]: '3' } })
+  deepEqual(decide({ [key]: '3' }, 'True'), { kind: 'none' })
+  const missing = (annotations: object) => notEstablishedIn(source(annotations) as never, ['p1', 'p2'])
+  equal(missing({}), 'not Established in partitions p1, p2 yet')
+  equal(missing({ [key]: '3', 'established.oarlock.dev/p2': '2' }), 'not Established in partition p2 yet')
+  equal(missing({ [key]: '3', 'established.oarlock.dev/p2': '4' }), undefined)
 })

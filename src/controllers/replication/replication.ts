@@ -1,13 +1,17 @@
 import type { Client } from '../../kubernetes/client/index.ts'
 import { type Controller, controller } from '../../kubernetes/controller/index.ts'
 import { isReason, type KubeObject, type Resource } from '../../kubernetes/object/index.ts'
-import { copyAnnotations, decideCopy } from './decide-copy.ts'
+import { copyAnnotations, decideCopy, decideReport } from './decide-copy.ts'
 
 type Body = Record<string, unknown>
+
+const notEstablishedRetryMs = 500
 
 export type ReplicationOptions = {
   /** Of this partition: where copies are written. */
   readonly local: Client
+  /** Name of this partition: what it reports to home about definitions. Default: nothing is reported. */
+  readonly partition?: string | undefined
   /** Cluster-scoped kinds, in the order in which they depend on each other: CRDs first. */
   readonly kinds: readonly Resource<Body>[]
 }
@@ -16,23 +20,29 @@ export type ReplicationOptions = {
  * Controllers, for a manager whose client is that of home, that keep copies of its objects in this partition. A change of a copy is overwritten with
  * the next change at home; while home is down the copies stay as they are.
  */
-export function replication({ local, kinds }: ReplicationOptions): Controller[] {
+export function replication({ local, partition, kinds }: ReplicationOptions): Controller[] {
   return kinds.map(kind =>
     controller<Body>({
       name: `replication-${kind.plural}`,
       for: kind,
       backoff: { baseDelayMs: 50, maxDelayMs: 10_000 },
-      reconcile: async ({ name, object, signal }) => {
+      reconcile: async ({ name, object, client, signal }) => {
         const copies = local.resource(kind)
-        const copy = await copies.getOrUndefined(name, { signal })
+        let copy = await copies.getOrUndefined(name, { signal })
         const decision = decideCopy(object, copy)
         if (decision.kind === 'apply') {
-          await copies.apply(decision.object, { force: true, fieldManager: 'oarlock-replication', signal })
+          copy = await copies.apply(decision.object, { force: true, fieldManager: 'oarlock-replication', signal })
         } else if (decision.kind === 'delete') {
           await copies.delete(name, { preconditions: { uid: decision.uid }, signal }).catch(error => {
             if (!isReason(error, 'NotFound', 'Conflict')) throw error
           })
         }
+        if (kind.kind !== 'CustomResourceDefinition' || partition === undefined || !object || !copy || decision.kind === 'delete') return
+        const report = decideReport(object, copy, partition)
+        if (report.kind === 'wait') return { requeueAfterMs: notEstablishedRetryMs }
+        if (report.kind !== 'report') return
+        const metadata = { uid: object.metadata.uid, annotations: report.annotations }
+        await client.resource(kind).patch(name, { metadata } as object, { type: 'merge', signal })
       },
     }),
   )

@@ -1,4 +1,4 @@
-import { annotations, isMutating, phaseOf, type Run, type Stack } from '../../api/index.ts'
+import { annotations, isMutating, isRejected, phaseOf, type Run, type Stack } from '../../api/index.ts'
 import { approvedPlan } from './approval.ts'
 import type { StateError } from './choose-next.ts'
 import type { PlannedRun } from './choose-run.ts'
@@ -63,7 +63,7 @@ function chooseUnlocked(facts: StackFacts): DeletionChoice | undefined {
   if (facts.record.restored) return { kind: 'deletionRestored' }
   if (settings.suspended) return { kind: 'deletionSuspended' }
   if (!inputs) return { kind: 'resolvingDestroySource' }
-  const last = runs.findLast(isOfDeletion)
+  const last = runs.findLast(run => isOfDeletion(run) && !isRejected(run))
   const isSame = last?.spec.stackRef.generation === inputs.generation && last.spec.configuration === destruction()?.configuration
   const repeated = isSame && !isReplaced(last) ? last : undefined
   if (settings.manualApproval && record.plan && !request) return chooseWithPlan(facts, repeated)

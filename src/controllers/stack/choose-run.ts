@@ -1,4 +1,4 @@
-import { isEnded, isMutating, isStateError, phaseOf, type Run, type RunSpec, type RunType } from '../../api/index.ts'
+import { isEnded, isMutating, isRejected, isStateError, phaseOf, type Run, type RunSpec, type RunType } from '../../api/index.ts'
 import { approvedPlan } from './approval.ts'
 import { lostRunLimit, missingProgramReasons, programRecheckMs, stateLockRetryMs } from './constants.ts'
 import { consecutiveCrashes, crashLimit } from './crashed-workers.ts'
@@ -6,7 +6,7 @@ import { changeType, type RunKind, requestedKind, type StackFacts } from './fact
 import { changeReason, type Inputs, inputsOf, sameInputs, specVersionOf } from './inputs.ts'
 import { jitteredIntervalMs } from './jitter.ts'
 import { poisonCount } from './repeated-failure.ts'
-import { consecutiveLostRuns, endedAtMs, isAdHocRun, isLost, isOutdatedPlan, isStateLocked, isSuperseded } from './run-status.ts'
+import { consecutiveLostRuns, endedAtMs, isAdHocRun, isLost, isOutdatedPlan, isStateLocked, isUnattempted } from './run-status.ts'
 import { retryDelayMs, type Settings } from './settings.ts'
 
 /** A Run that the Stack needs, not before `atMs`. */
@@ -133,7 +133,7 @@ function scheduleDriftCheck({ input, record, settings, last }: StackFacts): RunC
 }
 
 /**
- * Repeats a requested Run that was superseded, and a Plan or Refresh that was lost, because a user waits for it; lost ones at most
+ * Repeats a requested Run of which nothing was attempted, because it was superseded or its worker rejected it, and a Plan or Refresh that was lost, because a user waits for it; lost ones at most
  * {@link lostRunLimit} times. A lost Apply is not repeated with its options: it would replace a resource twice. A Run with an approved plan is
  * created again as long as its approval counts.
  */
@@ -141,8 +141,10 @@ function repeatRequestedRun(runs: readonly Run[], settings: Settings, nowMs: num
   const repeat = ({ spec }: Run) => ({ ...requestedKind(spec, settings), reason: 'Requested', atMs: nowMs })
   const isRequested = (run: Run) => (isAdHocRun(run) || run.spec.options !== undefined) && run.spec.approvedPlan === undefined
   const newest = runs.findLast(isEnded)
-  if (newest && isRequested(newest) && isSuperseded(newest)) return repeat(newest)
-  const last = runs.findLast(run => isEnded(run) && !isSuperseded(run))
+  if (newest && isRequested(newest) && isUnattempted(newest)) return repeat(newest)
+  // A Run of the lifecycle that a user requested may repeat what is applied: nothing else requires it.
+  if (newest?.spec.reason === 'Requested' && isRejected(newest) && newest.spec.approvedPlan === undefined) return repeat(newest)
+  const last = runs.findLast(run => isEnded(run) && !isUnattempted(run))
   if (!last || !isRequested(last) || !isAdHocRun(last) || !isLost(last)) return undefined
   if ((isMutating(last.spec.type) && last.spec.type !== 'Refresh') || consecutiveLostRuns(runs, isAdHocRun) >= lostRunLimit)
     return undefined

@@ -1,6 +1,6 @@
 import { crashReasons, isEnded, type Run } from '../../api/index.ts'
 import { inputsOf, type SpecVersion } from './inputs.ts'
-import { isLost, isSuperseded } from './run-status.ts'
+import { isLost, isUnattempted } from './run-status.ts'
 
 /** Number of consecutive Runs of a generation that must crash their workers before the Stack gets no further Run. */
 export const crashLimit = 3
@@ -12,7 +12,7 @@ export const crashLimit = 3
 export function consecutiveCrashes(runs: readonly Run[], current: SpecVersion, filter: (run: Run) => boolean): readonly Run[] {
   const crashes: Run[] = []
   for (const run of runs.toReversed()) {
-    if (!isEnded(run) || isSuperseded(run) || !filter(run)) continue
+    if (!isEnded(run) || isUnattempted(run) || !filter(run)) continue
     if (!isLost(run)) break
     if (run.status?.phase === 'Lost' && crashReasons.some(reason => reason === run.status?.reason)) {
       if (inputsOf(run, current, 'execution').generation !== current.generation) break

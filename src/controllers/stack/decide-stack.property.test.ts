@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { type ApprovalPolicy, isEnded, phaseOf, type RunPhase, runPhases, type StackSpec } from '../../api/index.ts'
+import { type ApprovalPolicy, isEnded, phaseOf, type RunPhase, runPhases, type StackSpec, workerBusyReason } from '../../api/index.ts'
 import { rfc3339 } from '../../kubernetes/object/index.ts'
 import { Simulator } from './simulator.testing.ts'
 
@@ -134,7 +134,9 @@ function play(simulator: Simulator, next: Step, outputs: { count: number }): voi
             }
           : next.phase === 'Failed'
             ? { reason: next.reason, message: 'boom', retryable: next.retryable }
-            : {}
+            : next.phase === 'Lost' && !next.retryable && ['Queued', 'Assigned'].includes(phaseOf(active))
+              ? { reason: workerBusyReason }
+              : {}
       simulator.report(next.name, next.phase, results)
       return
     }

@@ -18,7 +18,7 @@ import {
   isPartial,
   isRoutine,
   isStateLocked,
-  isSuperseded,
+  isUnattempted,
   mayHaveWritten,
 } from './run-status.ts'
 import { specDigest } from './spec-effects.ts'
@@ -137,6 +137,7 @@ function addOutcome({ record, drifted, events }: RunHistory, outcome: Outcome, s
 
 function outcomeOf(run: Run, record: StackRecord, stack: Stack, nowMs: number): Outcome {
   const { name } = run.metadata
+  if (isUnattempted(run)) return {}
   const isAdHoc = isAdHocRun(run)
   if (isLost(run)) {
     const event: StackEvent = isDrained(run)
@@ -156,7 +157,6 @@ function outcomeOf(run: Run, record: StackRecord, stack: Stack, nowMs: number): 
     case 'Failed':
       return outcomeOfFailure(run, record, nowMs)
     case 'Canceled':
-      if (isSuperseded(run)) return {}
       return {
         event: { type: 'Warning', reason: 'RunCanceled', message: formatStopped(run, 'canceled') },
         record: { ...record, plan: planAfterApproved(run, record) },

@@ -2,7 +2,7 @@ import { isEnded, isMutating, type Run, type StackStatus } from '../../api/index
 import { lostRunLimit } from './constants.ts'
 import type { StackDecision } from './decision.ts'
 import { lastApplied } from './destruction.ts'
-import { consecutiveLostRuns, isAdHocRun, isLifecycleRun, isSuperseded, mayHaveWritten } from './run-status.ts'
+import { consecutiveLostRuns, isAdHocRun, isLifecycleRun, isUnattempted, mayHaveWritten } from './run-status.ts'
 
 /**
  * The ended Runs to delete from a Stack's history. Besides the newest `limit` it retains the Runs that later
@@ -18,10 +18,10 @@ export function runsToDelete(
   limit: number,
 ): StackDecision['deleteRuns'] {
   const ended = runs.filter(isEnded)
-  // Of superseded Runs only the newest is useful to a reader of the history.
-  const retained = new Set(ended.filter(run => !isSuperseded(run)).slice(-limit))
-  const superseded = ended.findLast(isSuperseded)
-  if (superseded) retained.add(superseded)
+  // Of Runs of which nothing was attempted only the newest is useful to a reader of the history.
+  const retained = new Set(ended.filter(run => !isUnattempted(run)).slice(-limit))
+  const unattempted = ended.findLast(isUnattempted)
+  if (unattempted) retained.add(unattempted)
   const lost = Math.min(
     consecutiveLostRuns(runs, run => !isAdHocRun(run)),
     2 * lostRunLimit,

@@ -1,4 +1,4 @@
-import { defaults, expectedStateVersion, type Run, type RunSpec } from '../../api/index.ts'
+import { defaults, expectedStateVersion, isRejected, type Run, type RunSpec } from '../../api/index.ts'
 import type { PlannedRun } from './choose-run.ts'
 import type { Destruction } from './destruction.ts'
 import type { StackFacts } from './facts.ts'
@@ -15,6 +15,9 @@ export function newRun(facts: StackFacts, planned: PlannedRun, inputs: Inputs, s
   const epoch = Math.max((record.lastRunNumber ?? 0) + 1, record.minRunNumber ?? 0)
   const stateVersion = expectedStateVersion({ ...stack, status: record })
   const dependencyDigest = runs.findLast(run => run.status?.dependencies !== undefined)?.status?.dependencies?.digest
+  // Nothing was attempted: its place in the queue is kept.
+  const newest = runs.at(-1)
+  const waited = superseded ?? (newest && isRejected(newest) ? newest : undefined)
   const destruction = isDestruction(planned) ? facts.destruction() : undefined
   const spec: RunSpec = {
     type: planned.type,
@@ -32,9 +35,9 @@ export function newRun(facts: StackFacts, planned: PlannedRun, inputs: Inputs, s
     ...(planned.approvedPlan && { approvedPlan: planned.approvedPlan }),
     ...(dependencyDigest !== undefined && { dependencyDigest }),
     pool: stack.spec.pool ?? defaults.pool,
-    priorityClass: priorityClassOf(stack, planned, runs, superseded),
+    priorityClass: priorityClassOf(stack, planned, runs, waited),
     priority: stack.spec.priority ?? 0,
-    ...(superseded && { queuedSince: superseded.spec.queuedSince ?? superseded.metadata.creationTimestamp }),
+    ...(waited && { queuedSince: waited.spec.queuedSince ?? waited.metadata.creationTimestamp }),
   }
   return { metadata: { name: runName(stack, epoch) }, spec } as Run
 }

@@ -4,11 +4,11 @@ import type { PlannedRun } from './choose-run.ts'
 /**
  * The priority class of a Run: the Stack's `priorityClass`, else by the reason of the Run. Interactive when a user waits for
  * it, Drift for drift checks, else Change. A retried check stays a check, and a Run that continues a lost one keeps its class.
- * A Run that supersedes another is never in a lower class than that one.
+ * A Run that takes the place of another in the queue is never in a lower class than that one.
  */
-export function priorityClassOf(stack: Stack, planned: PlannedRun, runs: readonly Run[], superseded: Run | undefined): PriorityClass {
+export function priorityClassOf(stack: Stack, planned: PlannedRun, runs: readonly Run[], replaced: Run | undefined): PriorityClass {
   const own = stack.spec.priorityClass ?? classByReason(planned, runs)
-  const previous = superseded?.spec.priorityClass ?? 'Drift'
+  const previous = replaced?.spec.priorityClass ?? 'Drift'
   return priorityClasses[Math.min(priorityClasses.indexOf(own), priorityClasses.indexOf(previous))] ?? own
 }
 

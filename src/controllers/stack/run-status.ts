@@ -1,4 +1,4 @@
-import { isEnded, isMutating, phaseOf, type Run, subjectOf } from '../../api/index.ts'
+import { isEnded, isMutating, isRejected, phaseOf, type Run, subjectOf } from '../../api/index.ts'
 
 /** True for a Plan of the destruction of all resources. */
 export function isDestroyPlan({ spec }: Pick<Run, 'spec'>): boolean {
@@ -32,9 +32,14 @@ export function isSuperseded(run: Pick<Run, 'status'>): boolean {
   return run.status?.phase === 'Canceled' && run.status.reason === 'Superseded'
 }
 
+/** True for a Run of which nothing was attempted: a newer one replaced it, or its worker had no free slot. */
+export function isUnattempted(run: Pick<Run, 'status'>): boolean {
+  return isSuperseded(run) || isRejected(run)
+}
+
 /** True for a Run whose result determines the Stack's next Run. */
 export function isLifecycleRun(run: Run): boolean {
-  return !isAdHocRun(run) && !isSuperseded(run)
+  return !isAdHocRun(run) && !isUnattempted(run)
 }
 
 /** Reasons of Runs that follow from a change of the Stack, its source or its inputs, or from its interval. */
@@ -51,7 +56,7 @@ export function isRoutine({ spec }: Pick<Run, 'spec'>): boolean {
 
 /** True when the Run may have changed resources: its type is mutating, a worker had it, and it did not fail before it applied anything. */
 export function mayHaveWritten(run: Run): boolean {
-  const isStarted = run.spec.workerName !== undefined || run.status?.startedAt !== undefined
+  const isStarted = (run.spec.workerName !== undefined || run.status?.startedAt !== undefined) && !isRejected(run)
   return isMutating(run.spec.type) && isStarted && !failedBeforeApply(run)
 }
 
@@ -92,7 +97,7 @@ export function isDrained({ status }: Pick<Run, 'status'>): boolean {
   return status?.phase === 'Failed' && status.reason === 'WorkerDrained'
 }
 
-/** True for a Run that ended because its worker did. The next Run continues it immediately, and it does not count as a failure of the Stack. */
+/** True for a Run that ended because its worker did, or did not take it. The next Run continues it immediately, and it does not count as a failure of the Stack. */
 export function isLost(run: Run): boolean {
   const phase = phaseOf(run)
   return phase === 'Lost' || (phase === 'Failed' && workerLossReasons.has(run.status?.reason ?? ''))
@@ -103,7 +108,7 @@ export function consecutiveLostRuns(runs: readonly Run[], filter: (run: Run) => 
   let count = 0
   for (let i = runs.length - 1; i >= 0; i--) {
     const run = runs[i]!
-    if (!isEnded(run) || isSuperseded(run) || !filter(run)) continue
+    if (!isEnded(run) || isUnattempted(run) || !filter(run)) continue
     if (!isLost(run)) break
     count++
   }

@@ -1,4 +1,11 @@
-import type { ApprovalPolicy, RunFailureReason, RunPhase, RunStatus, StackSpec } from '../../api/index.ts'
+import {
+  type ApprovalPolicy,
+  type RunFailureReason,
+  type RunPhase,
+  type RunStatus,
+  type StackSpec,
+  workerBusyReason,
+} from '../../api/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
 import type { RevisionError } from './decision.ts'
 import { Simulator } from './simulator.testing.ts'
@@ -94,6 +101,9 @@ function play(simulator: Simulator, line: string): void {
       return
     case 'lose':
       simulator.report(name, 'Lost', { reason: 'WorkerLost', message: 'worker w1 did not renew its Lease', ...options })
+      return
+    case 'reject':
+      simulator.report(name, 'Lost', { reason: workerBusyReason, message: 'worker w1 had no free slot of 1' })
       return
     case 'delete-run':
       simulator.deleteRun(name)

@@ -6,6 +6,8 @@ import type { WorkerHealth } from './decide-health.ts'
 import { Heartbeat, type HeartbeatOptions } from './lease/heartbeat.ts'
 import type { LeaseTimings } from './lease/lease-timings.ts'
 import type { ExecuteOptions, Execution } from './run/execution.ts'
+import type { RejectRunOptions } from './run/reject-run.ts'
+import type { OpenRunAccess } from './run/run-access.ts'
 import type { RunLog } from './run/run-log.ts'
 import { SupervisorClient, type SupervisorClientOptions } from './supervisor/index.ts'
 import type { WorkerCapabilities } from './worker-capabilities.ts'
@@ -35,6 +37,8 @@ export type RunWorkerOptions = {
   storeUrl: string
   /** PEM of the certificate authority of the stores; undefined for those of the system. */
   storeCaCertificate: string | undefined
+  /** Where Runs are that this server only passes on, as a gateway does. Default: all are on this server, and their stores at `storeUrl`. */
+  openRunAccess?: OpenRunAccess | undefined
   caCertificate: string | undefined
   /** Credential for the API and both stores; a function if it changes, as a short-lived one does. */
   token: string | (() => string)
@@ -77,6 +81,7 @@ export type WorkerParts = {
   createSupervisor(options: SupervisorClientOptions): SupervisorPart
   createHeartbeat(options: HeartbeatOptions): HeartbeatPart
   executeRun(options: ExecuteOptions): Promise<Execution>
+  rejectRun(options: RejectRunOptions): Promise<void>
 }
 
 export type SupervisorPart = Pick<SupervisorClient, 'worker' | 'ready' | 'pid' | 'supervise' | 'renewed' | 'renewCredential' | 'close'>
@@ -89,6 +94,7 @@ export const defaultParts: WorkerParts = {
   createSupervisor: options => new SupervisorClient(options),
   createHeartbeat: options => new Heartbeat(options),
   executeRun: async options => (await import('./run/index.ts')).executeRun(options),
+  rejectRun: async options => (await import('./run/index.ts')).rejectRun(options),
 }
 
 /** The settings of the worker that its executions get. */

@@ -9,7 +9,7 @@ import { startTestServer, type TestServer } from '../../kubernetes/testing/index
 import { RegistrationError } from './lease/registration.ts'
 import type { ExecuteResult } from './run/execution.ts'
 import { runWorker } from './run-worker.ts'
-import type { RunWorkerOptions, WorkerParts } from './run-worker-options.ts'
+import { defaultParts, type RunWorkerOptions, type WorkerParts } from './run-worker-options.ts'
 import { bootMs, SupervisorUnavailableError } from './supervisor/index.ts'
 
 let api: TestServer
@@ -72,6 +72,7 @@ function start(t: TestContext, options: Partial<RunWorkerOptions> = {}, registra
       }
       return { done: promise, observe: () => {}, stop, renewed: () => {} }
     },
+    rejectRun: defaultParts.rejectRun,
   }
   const log = () => {}
   const done = runWorker(
@@ -134,20 +135,29 @@ test('a one-shot worker that the controller deregisters leaves its Worker after 
   equal(fenced.calls.at(-1), 'deregister, keeps the Worker')
 })
 
-test('a warm worker starts Runs one after another, as slots become free', async t => {
+test('a warm worker rejects a Run while its slot is used, reports what it executes, and starts the next one', async t => {
   const { name, calls, drain, done, assign, untilCalled, end } = start(t)
   await client.resource(workerResource).create({ metadata: { name }, spec: { pool: 'default', slots: 1, lifecycle: 'Warm' } })
   await assign('warm-1')
   await untilCalled('start warm-1')
   await assign('warm-2')
-  await eventually(() => calls.includes('status Busy'), 'the worker to report that it is busy')
-  equal(calls.includes('start warm-2'), false)
+  await untilCalled('status Busy')
+  const runs = client.resource(runResource)
+  const isLost = async () => (await runs.get('warm-2', { namespace: 'apps' })).status?.phase === 'Lost'
+  await eventually(isLost, 'the end of the rejected Run')
+  const { reason, message, finishedAt, startedAt } = (await runs.get('warm-2', { namespace: 'apps' })).status ?? {}
+  deepEqual([reason, startedAt], ['WorkerBusy', undefined])
+  match(message ?? '', /^worker w-\d+ had no free slot of 1: nothing was executed, and another Run follows immediately$/)
+  equal(typeof finishedAt, 'string')
   end('warm-1')
-  await untilCalled('start warm-2')
+  await untilCalled('status Ready')
+  await assign('warm-3')
+  await untilCalled('start warm-3')
   drain.abort()
   await untilCalled('status Draining Signal')
-  end('warm-2')
+  end('warm-3')
   deepEqual(await done, { exitCode: 0 })
+  equal(calls.includes('start warm-2'), false)
 })
 
 test('invariant 8: the end of the grace period interrupts the Run of a draining worker', async t => {

@@ -10,8 +10,10 @@ import { checkLeaseTimings, defaultLeaseTimings, type LeaseTimings } from './lea
 import { RegistrationError } from './lease/registration.ts'
 import { observeCredential } from './observe-credential.ts'
 import type { ExecuteResult, Execution } from './run/execution.ts'
+import type { RunAccess } from './run/run-access.ts'
 import { StoreConnections } from './run/store-connections.ts'
 import { RunAssignments } from './run-assignments.ts'
+import { RunRejections } from './run-rejections.ts'
 import { RunSlots } from './run-slots.ts'
 import {
   defaultParts,
@@ -52,6 +54,7 @@ class WorkerProcess {
   readonly #store: StoreConnections
   readonly #assignments: RunAssignments
   readonly #slots: RunSlots
+  readonly #rejections: RunRejections
   readonly #drain: Drain
   readonly #capabilities: DetectedCapabilities
   readonly #unsavedStates: UnsavedStates
@@ -66,6 +69,7 @@ class WorkerProcess {
     isCredentialRejected: false,
     crash: undefined,
   }
+  #workerVersion: string | undefined
   #isRegistered = false
   /** A Run has not ended and this worker does not continue it: dispatch ends it. */
   #hasAbandonedRun = false
@@ -79,10 +83,17 @@ class WorkerProcess {
     this.#timings = timings
     this.#parts = parts
     const { client, token, caCertificate, name, pool, once, slots = 1, version, cacheDir, runsDir, log } = options
-    this.#assignments = new RunAssignments(name)
+    this.#assignments = new RunAssignments({ workerName: name, lifecycle: once ? 'OneShot' : 'Warm', slots })
+    this.#rejections = new RunRejections({
+      ...{ workerName: name, log },
+      reject: run => parts.rejectRun({ client, run, workerName: name, slots, mayWrite: () => !this.#isFenced }),
+    })
     this.#slots = new RunSlots({
       execute: run => this.#execute(run),
-      onResult: (run, result) => this.#onResult(run, result),
+      onResult: (run, result) => {
+        this.#assignments.ended(run.metadata.uid)
+        this.#onResult(run, result)
+      },
       onCrash: error => this.#onCrash(error),
       onChange: () => this.#onSlotsChange(),
     })
@@ -112,7 +123,10 @@ class WorkerProcess {
       capabilities: options.capabilities ?? noCapabilities,
       workerUid: options.workerUid,
       podUid: options.podUid,
-      onRegistered: () => this.#store.prewarm(),
+      onRegistered: ({ workerVersion }) => {
+        this.#workerVersion = workerVersion
+        this.#store.prewarm()
+      },
       onRenewed: atMs => this.#onRenewed(atMs),
       onLeaseLost: () => this.#onLeaseLost(),
       onError: error => this.#onHeartbeatError(error),
@@ -157,6 +171,7 @@ class WorkerProcess {
       this.#unsavedStates.stop()
       this.#supervisor.close()
       this.#logEnd()
+      await this.#rejections.settled()
       // Its Worker remains for a while, and must get no further Run.
       if (this.#hasAbandonedRun) await this.#startDrain('Fenced')
       await this.#statusReporter.close()
@@ -322,24 +337,35 @@ class WorkerProcess {
   }
 
   async #execute(run: Run): Promise<Execution> {
-    const { name, log } = this.#options
+    const { name, log, openRunAccess } = this.#options
     const supervisorError = await this.#supervisor.ready.then(
       () => undefined,
       error => this.#onSupervisorUnavailable(error),
     )
+    let access: RunAccess | undefined
+    try {
+      access = await openRunAccess?.(run, this.#workerVersion)
+    } catch (error) {
+      log.warn({ worker: name, run: objectKey(run), error: errorMessage(error) }, 'the partition of a run cannot be used')
+      return abandonedExecution
+    }
+    const options = access ? { ...this.#options, ...access } : this.#options
+    const { storeAgent } = access ?? { storeAgent: this.#store.agent }
     log.info({ worker: name, run: objectKey(run), type: run.spec.type }, 'run started')
-    return await this.#parts.executeRun({
-      ...executionSettings(this.#options),
+    const execution = await this.#parts.executeRun({
+      ...executionSettings(options),
       run,
-      storeAgent: this.#store.agent,
+      storeAgent,
       times: this.#timings,
       sinceRenewalMs: () => bootMs() - this.#heartbeat.renewedAtMs,
       supervisor: this.#supervisor,
       ...(supervisorError && { stopCause: { kind: 'SupervisorLost' as const, detail: supervisorError.message } }),
-      log: await openLog(this.#options, this.#store.agent, run),
+      log: await openLog(options, storeAgent, run),
       onEngine: (engine, version) => this.#capabilities.recordEngine(engine, version),
       onDependencies: key => this.#capabilities.recordDependencies(key),
     })
+    if (access) void execution.done.then(access.release, access.release)
+    return execution
   }
 
   #onResult(run: Run, result: ExecuteResult): void {
@@ -408,8 +434,15 @@ class WorkerProcess {
   }
 
   #onRun(run: Run): void {
-    if (this.#slots.observe(run)) return
-    if (this.#assignments.observe(run)) this.#wake()
+    const admission = this.#assignments.observe(run)
+    if (admission === 'rejected') this.#reject(run)
+    if (!this.#slots.observe(run) && admission === 'accepted') this.#wake()
+  }
+
+  /** Several dispatchers may have assigned Runs to the same slot. Its status shows them all what it executes. */
+  #reject(run: Run): void {
+    this.#rejections.begin(run)
+    void this.#statusReporter.report()
   }
 
   #onRunRemoved(run: Run): void {
@@ -422,10 +455,10 @@ class WorkerProcess {
     return watchAssignedRuns({
       ...{ client, name, namespace: runNamespace, signal: this.#stopWatches.signal },
       onReplace: runs => {
-        const uids = new Set(runs.map(run => run.metadata.uid))
-        this.#assignments.retain(uids)
-        this.#slots.stopMissing(uids, removedCause)
-        for (const run of runs) this.#onRun(run)
+        this.#slots.stopMissing(new Set(runs.map(run => run.metadata.uid)), removedCause)
+        for (const run of this.#assignments.replace(runs)) this.#reject(run)
+        for (const run of runs) this.#slots.observe(run)
+        this.#wake()
       },
       onRun: run => this.#onRun(run),
       onRemoved: run => this.#onRunRemoved(run),
@@ -451,5 +484,8 @@ class WorkerProcess {
 
 /** With a field selector, DELETED also means that spec.workerName names another worker. */
 const removedCause = { kind: 'OwnershipLost', detail: 'it was deleted or assigned to another worker' } as const
+
+/** Of a Run that this worker cannot reach: it leaves the Run to dispatch, which ends it with the worker's Lease. */
+const abandonedExecution: Execution = { done: Promise.resolve('abandoned'), observe: () => {}, stop: () => {}, renewed: () => {} }
 
 const errorMessage = (error: unknown): string => String((error as Error)?.message ?? error)

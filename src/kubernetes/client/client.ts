@@ -45,7 +45,7 @@ export type RequestOptions = {
   /** Text and bytes are sent unchanged, everything else as JSON. */
   body?: unknown | undefined
   /** Names in lower case. */
-  headers?: Record<string, string> | undefined
+  headers?: Record<string, string | string[]> | undefined
   signal?: AbortSignal | undefined
   /**
    * Called immediately before each attempt is sent, after all waiting: for a rate limit, a connection or a retry. If it throws, nothing is sent

@@ -19,6 +19,7 @@ export {
   type WorkQueueOptions,
 } from '../util/work-queue.ts'
 export type { ChangeHandler } from './change-handlers.ts'
+export { ChangingSelector } from './changing-selector.ts'
 export { type KstatusResult, kstatusOf, type Progress, withProgress } from './conditions.ts'
 export { consoleLog, type LogLevel } from './console-log.ts'
 export { type Controller, type ControllerHost, type ControllerOptions, controller } from './controller.ts'

@@ -3,6 +3,7 @@ import { type Client, compareResourceVersions, isMetadataOnly, type ListWatchOpt
 import { isReason, type KubeObject, objectKey, type Resource, type WatchEvent } from '../object/index.ts'
 import { coerceError, type Log, silentLog } from '../util/log.ts'
 import { type ChangeHandler, ChangeHandlers } from './change-handlers.ts'
+import type { ChangingSelector } from './changing-selector.ts'
 import { deepFreeze } from './deep-freeze.ts'
 import type { Feed, InformerSource } from './informer-source.ts'
 import { ObjectIndex } from './object-index.ts'
@@ -32,6 +33,8 @@ export type InformerOptions<Body> = Selection & {
    * of their own UID. `owned`: by the label with the bucket of their root, which they carry since they were created.
    */
   sharded?: 'root' | 'owned' | undefined
+  /** In place of `labelSelector`: one that may change. Those who ask for it with the same selector share one cache. Default: it does not change. */
+  selector?: ChangingSelector | undefined
 }
 
 /** Dependencies of an informer, which the manager provides, and its options. */

@@ -187,6 +187,11 @@ export class Manager {
     return this.#clientsOf(cluster).client
   }
 
+  /** The same as {@link leaderClient} for one of `clusters`. @throws {RangeError} for an unknown name. */
+  leaderClientOf(cluster?: string): Client {
+    return this.#clientsOf(cluster).leaderClient
+  }
+
   #clientsOf(cluster: string | undefined): { client: Client; leaderClient: Client } {
     if (cluster === undefined) return this
     const clients = this.#clients.get(cluster)

@@ -1,7 +1,9 @@
 import { type Client, isMetadataOnly } from '../client/index.ts'
 import { type KubeObject, type OwnerReference, parseApiVersion, type Resource } from '../object/index.ts'
 import type { Log } from '../util/log.ts'
+import type { ChangingSelector } from './changing-selector.ts'
 import { Informer, type InformerOptions, type InformerParts } from './informer.ts'
+import { SelectorSource } from './selector-source.ts'
 import { bucketIndex, bucketLabel, bucketOf } from './sharding/bucket.ts'
 import type { Shards } from './sharding/shards.ts'
 
@@ -18,6 +20,7 @@ type InformerContext<Body> = {
 /** The informers of one manager: one per kind and selection, however many controllers use it. */
 export class SharedInformers {
   readonly #bySelection = new Map<string, { informer: Informer<unknown>; transform: unknown }>()
+  readonly #selectorIds = new Map<ChangingSelector, number>()
   /** The same by cluster, version and plural, whatever their selection: the caches that may hold what a write changed. */
   readonly #byKind = new Map<string, Informer<unknown>[]>()
 
@@ -27,13 +30,19 @@ export class SharedInformers {
    */
   get<Body>(resource: Resource<Body>, options: InformerOptions<Body>, context: InformerContext<Body>): Informer<Body> {
     const { cluster, indexes = {}, transform } = options
-    const key = selectionKey(resource, options)
+    const { selector } = options
+    const selectorId = selector ? (this.#selectorIds.get(selector) ?? this.#selectorIds.size + 1) : 0
+    if (selector) this.#selectorIds.set(selector, selectorId)
+    const key = `${selectionKey(resource, options)}|${selectorId}`
     let shared = this.#bySelection.get(key)
     if (!shared) {
       const { client, log, listWatch } = context
+      const parts = { ...options, client, resource, log, listWatch }
       const created = options.sharded
-        ? shardedInformer({ ...options, client, resource, log, listWatch }, options.sharded, context.shards)
-        : new Informer<Body>({ ...options, client, resource, log, listWatch })
+        ? shardedInformer(parts, options.sharded, context.shards)
+        : options.selector
+          ? selectedInformer(parts, options.selector)
+          : new Informer<Body>(parts)
       shared = { informer: created as unknown as Informer<unknown>, transform }
       this.#bySelection.set(key, shared)
       const kind = kindKey(cluster, resource)
@@ -81,6 +90,20 @@ function shardedInformer<Body>(parts: InformerParts<Body>, by: 'root' | 'owned',
   const bucketsOf = ({ metadata }: KubeObject<unknown>) => [String(by === 'root' ? bucketOf(metadata.uid) : metadata.labels?.[bucketLabel])]
   const source = shards.source({ by, labelSelector, keysOf: bucket => informer.indexKeys(bucketIndex, String(bucket)) })
   const informer: Informer<Body> = new Informer<Body>({ ...parts, source, indexes: { ...indexes, [bucketIndex]: bucketsOf } })
+  return informer
+}
+
+function selectedInformer<Body>(parts: InformerParts<Body>, selector: ChangingSelector): Informer<Body> {
+  const { resource, labelSelector } = parts
+  if (labelSelector !== undefined)
+    throw new TypeError(`the informer of ${resource.plural} has a labelSelector and a selector: use one of them`)
+  const objects = function* () {
+    for (const key of informer.keys()) {
+      const object = informer.get(key)
+      if (object) yield [key, object] as const
+    }
+  }
+  const informer: Informer<Body> = new Informer<Body>({ ...parts, source: new SelectorSource(selector, objects) })
   return informer
 }
 

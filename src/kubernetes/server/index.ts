@@ -42,7 +42,6 @@ export {
   type ReviewToken,
   readCertificates as readServingCertificates,
   readFrontProxyCa,
-  readKubeletClient,
   readSharedTrust,
   type SharedTrust,
   type User,
@@ -50,7 +49,6 @@ export {
 } from './auth/index.ts'
 export { Fairness, type FairnessLimits } from './fairness/index.ts'
 export type { LocalConnection, Mount } from './http/index.ts'
-export type { KubeletCredentials } from './kubelet/index.ts'
 export type { ServerStats } from './metrics/index.ts'
 export { type ApiServer, type ServerOptions, startServer } from './start-server.ts'
 export {

@@ -111,6 +111,26 @@ test('a namespace that is not on this server is misdirected, and nothing is done
   assert.equal((await server.call('/api/v1/namespaces/elsewhere/configmaps')).code, 200)
 })
 
+test('an object is not created above the version that a gateway allows, but updated, and of others the header is ignored', async () => {
+  const apply = (name: string, headers: Record<string, string>) =>
+    send(
+      `${configMaps}/${name}?fieldManager=gateway`,
+      { ...headers, 'content-type': 'application/apply-patch+yaml' },
+      { method: 'PATCH', body: JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: headers }) },
+    )
+  const passed = { 'x-oarlock-not-after': String(nextRevision(0, Date.now() - 1_000, 5)) }
+  const late = await create('late', passed)
+  assert.equal(late.status, 412)
+  assert.match(((await late.json()) as { message: string }).message, /configmaps "default\/late" is not created, because the time/)
+  assert.equal((await apply('late', passed)).status, 412)
+  assert.equal((await send(`${configMaps}/late`)).status, 404)
+  assert.equal((await create('late', { 'x-oarlock-not-after': String(ahead(60_000)) })).status, 201)
+  assert.equal((await apply('late', { 'x-oarlock-not-after': '0' })).status, 200)
+  assert.equal((await create('bad', { 'x-oarlock-not-after': 'soon' })).status, 400)
+  const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'direct' } }
+  assert.equal((await server.call(configMaps, { body, headers: passed })).code, 201)
+})
+
 test('a watch that ends when current sends what was there, a bookmark of its version, and its end', async () => {
   const from = await versionOf(await send(configMaps))
   const created = await versionOf(await create('missed'))

@@ -50,7 +50,7 @@ import {
   makeListener,
   upgradeConnection,
 } from './http/index.ts'
-import { type KubeletCredentials, KubeletProxy } from './kubelet/index.ts'
+import { KubeletProxy } from './kubelet/index.ts'
 import { advertiseAddress, kubernetesServiceNames, Lifecycle } from './lifecycle/index.ts'
 import { countConnections, listenOn, urlHost } from './listen.ts'
 import { RequestMetrics, ServerMetrics, type ServerStats } from './metrics/index.ts'
@@ -79,11 +79,6 @@ export type ServerOptions = {
   frontProxy?: FrontProxyOptions | undefined
   /** Asks another server about a bearer token that this one does not know. Default: such a token is invalid. */
   reviewToken?: ReviewToken | undefined
-  /**
-   * PEM: with what this server authenticates to kubelets, and who signs their certificates. Partitions that share Nodes must have the same.
-   * Default: those in `pki/`, if `oarlock node-config` has created them.
-   */
-  kubeletCredentials?: KubeletCredentials | undefined
   /** Default: silent. */
   log?: Log
   /** Additional routes on the TLS listener. */
@@ -97,6 +92,11 @@ export type ServerOptions = {
   admissionPlugins?: ReadonlyMap<string, AdmissionPlugin>
   /** By table: called before a user deletes an object of that kind. */
   deletionPlugins?: ReadonlyMap<string, DeletionPlugin>
+  /**
+   * Called with each write of a CustomResourceDefinition whose names are accepted and that was never Established: the returned text is why it is not
+   * Established yet (reason `NotInAllPartitions`), and its kinds are not served. undefined: it is. A change of an annotation asks again. Default: it is.
+   */
+  establishCrd?: (crd: KubeObject) => string | undefined
   /** Additional names and addresses in the serving certificate, next to `listen.host` and those of this machine. */
   tlsNames?: readonly string[]
   /** Default true: each namespace has the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`. */
@@ -177,7 +177,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
   let lifecycle: Lifecycle | undefined
   try {
     audit = options.audit && openAudit(options.audit, text => yaml().parse(text), log)
-    const registry = new Registry(store)
+    const registry = new Registry(store, options.establishCrd)
     const rbac = new Rbac(store)
     const authorization = new Authorization(rbac, new NodeAuthorizer(store), options.authorize)
     const nodes = nodeRestriction(store)
@@ -263,11 +263,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       frontProxy,
       authorize: authorization.authorize,
       reviews: new Reviews({ store, authorization, tokens, reviewedTokens, serviceAccounts }),
-      kubelets: new KubeletProxy({
-        store,
-        credentials: async () => options.kubeletCredentials ?? (await readKubeletClient(pkiDir, store.nowMs)),
-        streams: new StreamLimiter(),
-      }),
+      kubelets: new KubeletProxy({ store, credentials: () => readKubeletClient(pkiDir, store.nowMs), streams: new StreamLimiter() }),
       admissionPlugins: inOrder(rbacAdmissionPlugins(rbac, authorization), nodes.admission, options.admissionPlugins),
       deletionPlugins: inOrder(nodes.deletion, options.deletionPlugins),
       openId: path => openIdDocument(path, serviceAccounts, url),

@@ -22,6 +22,9 @@ export function nextRevision(last: number, nowMs: number, partition: number): nu
   return inRange((lastMs + 1) * step + partition * countersPerMs)
 }
 
+/** The revision that is `ms` later, for limits: no server has assigned it. */
+export const laterRevision = (revision: number, ms: number): number => inRange(revision + Math.floor(ms) * step)
+
 /** The time, partition and counter that a revision is made of. */
 export function readRevision(revision: number): { atMs: number; partition: number; counter: number } {
   return {

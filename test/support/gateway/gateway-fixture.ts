@@ -20,7 +20,10 @@ import {
 } from '../../../src/gateway/index.ts'
 import { type Client, createClient, installKinds } from '../../../src/kubernetes/client/index.ts'
 import { issueClientCertificate, readServingCertificates, type ServerOptions, startServer } from '../../../src/kubernetes/server/index.ts'
+import { eventually } from '../eventually.ts'
 import { PartitionProcess, type PartitionServer } from './partition-process.ts'
+
+type OptionsOf = (dataDir: string) => Partial<ServerOptions>
 
 export type FixtureOptions = {
   /** In place of what the fixture sets. */
@@ -47,6 +50,9 @@ export class GatewayFixture implements AsyncDisposable {
   state: RoutingState = undefined as unknown as RoutingState
   readonly #root = mkdtempSync(join(tmpdir(), 'oarlock-gateway-'))
   readonly #options = new Map<string, ServerOptions>()
+  readonly #seen = new SeenVersion()
+  readonly #connections = new Map<string, Partition>()
+  #identity = { certificate: '', key: '' }
   readonly #stops: (() => Promise<unknown>)[] = []
 
   readonly #more: FixtureOptions
@@ -55,15 +61,15 @@ export class GatewayFixture implements AsyncDisposable {
     this.#more = more
   }
 
-  /** `roles` by name; the first one is home. */
+  /** `roles` by name; the first one is home. `server`: options of every server, or by the data directory of each, which does not exist yet. */
   static async start(
     roles: Record<string, readonly PartitionRole[]>,
-    server: Partial<ServerOptions> = {},
+    server: Partial<ServerOptions> | OptionsOf = {},
     more: FixtureOptions = {},
   ): Promise<GatewayFixture> {
     const fixture = new GatewayFixture(more)
     try {
-      await fixture.#start(roles, server)
+      await fixture.#start(roles, typeof server === 'function' ? server : () => server)
     } catch (error) {
       await fixture[Symbol.asyncDispose]()
       throw error
@@ -78,6 +84,17 @@ export class GatewayFixture implements AsyncDisposable {
     const server = isProcess ? await PartitionProcess.start({ ...options, skewMs }) : await startServer(options)
     this.servers.set(name, server)
     return server
+  }
+
+  /** Adds a partition that this fixture has not started. */
+  async addPartition(name: string, { server, caCertificate }: { server: string; caCertificate: string }, number: number): Promise<void> {
+    const connection = new Partition({ ...this.#identity, name, server, caCertificate }, this.#seen)
+    this.#connections.set(name, connection)
+    this.#stops.push(() => connection.close())
+    const home = await this.direct(this.state.home)
+    await home.resource(partitionResource).create({ metadata: { name }, spec: { number, server, caCertificate, roles: ['Tenants'] } })
+    await home.resource(tenantResource).create({ metadata: { name, labels: { 'oarlock.dev/partition': name } }, spec: {} })
+    await eventually(() => this.state.partitions.has(name) && this.state.partitionOfTenant(name) === name, 'the partition to be known')
   }
 
   /** The server of a partition that is a process. */
@@ -104,7 +121,7 @@ export class GatewayFixture implements AsyncDisposable {
     rmSync(this.#root, { recursive: true, force: true })
   }
 
-  async #start(roles: Record<string, readonly PartitionRole[]>, more: Partial<ServerOptions>): Promise<void> {
+  async #start(roles: Record<string, readonly PartitionRole[]>, optionsOf: OptionsOf): Promise<void> {
     const names = Object.keys(roles)
     const [home = ''] = names
     const pki = join(this.#root, 'pki')
@@ -113,13 +130,14 @@ export class GatewayFixture implements AsyncDisposable {
     const caCertificate = serving.ca
     this.caCertificate = caCertificate
     const { certificate, key } = await issueClientCertificate(pki, { name: 'gateway', groups: [], ttlMs: 3_600_000 }, Date.now())
-    const seen = new SeenVersion()
-    const connections = new Map<string, Partition>()
+    this.#identity = { certificate, key }
+    const seen = this.#seen
+    const connections = this.#connections
     for (const [number, name] of names.entries()) {
       this.#options.set(name, {
         ...{ dataDir: join(this.#root, name), partition: number, storage: { synchronous: 'OFF' } },
         frontProxy: { caCertificate, allowedNames: ['gateway'] },
-        ...more,
+        ...optionsOf(join(this.#root, name)),
       })
       const server = await this.startPartition(name, 0)
       this.#stops.push(async () => await this.servers.get(name)?.close({ graceMs: 10 }))
@@ -160,14 +178,16 @@ export class GatewayFixture implements AsyncDisposable {
     }
     const gateway = new Gateway({
       authenticate: async ({ headers }) => {
-        const name = headers.authorization?.replace(/^Bearer /, '')
-        return name ? { name, groups: name === 'admin' ? ['system:masters'] : [] } : undefined
+        // `Bearer ann+ops+dev` is the user ann with the groups ops and dev.
+        const [name, ...groups] = (headers.authorization?.replace(/^Bearer /, '') ?? '').split('+')
+        return name ? { name, groups: name === 'admin' ? ['system:masters'] : groups } : undefined
       },
       map: () => map,
       connectionOf: name => connections.get(name),
       scopeOf: (group, plural) => scopes.scopeOf(group, plural),
-      tenantsOf: async () => names.filter(name => roles[name]?.includes('Tenants')),
+      tenantsOf: async () => [...state.tenants()].map(String),
       claim: (table, name, owner) => state.claim(table, name, owner),
+      lookUp: (table, name) => state.lookUp(table, name),
       refreshMap: async () => {
         this.refreshes++
         outdated.clear()
@@ -185,6 +205,7 @@ export class GatewayFixture implements AsyncDisposable {
     await once(listener, 'listening')
     listener.on('upgrade', (request, socket, head) => void gateway.upgrade(request, socket, head))
     this.#stops.push(async () => {
+      gateway.close()
       listener.closeAllConnections()
       listener.close()
     })

@@ -218,7 +218,7 @@ export class FailureDetector {
     const { lease, worker, hasRuns } = observed
     if (!worker && !hasRuns && !lease?.isOfWorker) {
       // A Lease of another component, such as that of leader election, is kept here in case a Worker of its name registers.
-      if (!lease) this.#workers.delete(name)
+      if (!lease || lease.isUnwatched) this.#workers.delete(name)
       Object.assign(observed, { state: 'Observed', hasExited: false, isGone: false })
       this.#flagged.delete(name)
       this.#observer.forget(name)

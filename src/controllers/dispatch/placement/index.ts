@@ -11,3 +11,4 @@ export { type Engines, enginesOf, formatMemory, unmetRequirement } from './match
 export { type Assignment, type ScheduleOptions, Scheduler, starvedAfterMs, starvedEvery } from './scheduler.ts'
 export { anyTrustDomain, trustDomainToRecord } from './trust-domain.ts'
 export { type PoolWorkerCounts, WorkerInventory } from './worker-inventory.ts'
+export { decideWorkerView, defaultViewsPerWorker, isPreferredIn, selectorOfView, type WorkerView } from './worker-view.ts'

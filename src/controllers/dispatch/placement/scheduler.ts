@@ -1,3 +1,4 @@
+import type { Worker } from '../../../api/index.ts'
 import { type EquivalenceClass, isOlder, RunQueue, type RunQueueEntry, type RunQueueOptions, type RunRequest } from '../queue/index.ts'
 import { WorkerInventory } from './worker-inventory.ts'
 
@@ -30,14 +31,16 @@ export const starvedEvery = 8
  */
 export class Scheduler {
   readonly queue: RunQueue
-  readonly inventory = new WorkerInventory()
+  readonly inventory: WorkerInventory
   /** By pool: number of assignments, modulo {@link starvedEvery}. */
   readonly #assignmentCounts = new Map<string, number>()
   /** By pool: the Worker that is reserved for a starved Run until it has enough free cpu and memory. */
   readonly #reservations = new Map<string, { readonly key: string; readonly worker: string }>()
 
-  constructor(options: RunQueueOptions = {}) {
+  /** @param isPreferred as of {@link WorkerInventory}. */
+  constructor({ isPreferred, ...options }: RunQueueOptions & { readonly isPreferred?: ((worker: Worker) => boolean) | undefined } = {}) {
     this.queue = new RunQueue(options)
+    this.inventory = new WorkerInventory(isPreferred)
   }
 
   get reservations(): ReadonlyMap<string, { readonly key: string; readonly worker: string }> {

@@ -16,7 +16,9 @@ type InventoryWorker = Candidate & {
   isSchedulable: boolean
   isBusy: boolean
   isIdle: boolean
-  /** Index in `Pool.free`; -1 if it is not in there. */
+  /** The list of its pool that it is in while it has a free slot. */
+  list: 'free' | 'spare'
+  /** Index in that list; -1 if it is not in there. */
   freeIndex: number
 }
 
@@ -24,6 +26,8 @@ type Pool = {
   readonly members: Map<string, InventoryWorker>
   /** Workers with a free slot, in no order. */
   readonly free: InventoryWorker[]
+  /** The same, of those that other dispatchers prefer: used when no other fits. */
+  readonly spare: InventoryWorker[]
   /** Active Runs by failure domain. */
   readonly activeByDomain: Map<string, number>
   /** Engines that its Workers report, with the number of Workers that report each. */
@@ -52,8 +56,14 @@ const noWorkers: PoolWorkerCounts = { workers: 0, busy: 0, idle: 0 }
 export class WorkerInventory {
   readonly #pools = new Map<string, Pool>()
   readonly #poolOf = new Map<string, string>()
+  readonly #isPreferred: (worker: Worker) => boolean
   /** Workers reserved in this scheduling cycle. */
   #reserved: InventoryWorker[] = []
+
+  /** @param isPreferred false for a worker that is used only when no other fits. Default: none is. */
+  constructor(isPreferred: (worker: Worker) => boolean = () => true) {
+    this.#isPreferred = isPreferred
+  }
 
   /** An inventory of exactly these Workers. */
   static of(workers: Iterable<Worker>, load: WorkerLoads): WorkerInventory {
@@ -140,20 +150,25 @@ export class WorkerInventory {
    */
   assign(requirements: Requirements, cacheKeys: readonly string[], random: () => number, isWithoutRecord = false): string | undefined {
     const pool = this.#pools.get(requirements.pool)
-    if (!pool || pool.free.length === 0) return undefined
+    if (!pool) return undefined
     const doesFit = (candidate: InventoryWorker) =>
       fits(requirements, candidate, pool.engines) && !(isWithoutRecord && trustDomainToRecord(requirements, candidate.worker) !== undefined)
-    let candidates = sample(pool.free, random).filter(doesFit)
-    // If no Worker of the sample fits, another one still may.
-    if (candidates.length === 0 && pool.free.length > sampleSize) candidates = pool.free.filter(doesFit)
-    const chosen = chooseWorker(candidates, cacheKeys, domain => pool.activeByDomain.get(domain) ?? 0)
-    return chosen && this.#assume(pool, chosen, requirements)
+    for (const free of [pool.free, pool.spare]) {
+      if (free.length === 0) continue
+      let candidates = sample(free, random).filter(doesFit)
+      // If no Worker of the sample fits, another one still may.
+      if (candidates.length === 0 && free.length > sampleSize) candidates = free.filter(doesFit)
+      const chosen = chooseWorker(candidates, cacheKeys, domain => pool.activeByDomain.get(domain) ?? 0)
+      if (chosen) return this.#assume(pool, chosen, requirements)
+    }
+    return undefined
   }
 
   /** Reports whether a Worker with a free slot fits now. */
   hasFit(requirements: Requirements): boolean {
     const pool = this.#pools.get(requirements.pool)
-    return pool?.free.some(candidate => fits(requirements, candidate, pool.engines)) ?? false
+    if (!pool) return false
+    return [pool.free, pool.spare].some(free => free.some(candidate => fits(requirements, candidate, pool.engines)))
   }
 
   /** Nominates the Worker with the fewest Runs of those that would fit once their Runs have ended. */
@@ -224,6 +239,7 @@ export class WorkerInventory {
       isSchedulable: canTake,
       isBusy,
       isIdle: !isBusy && canTake && !isExhausted(worker, load),
+      list: this.#isPreferred(worker) ? 'free' : 'spare',
       freeIndex: -1,
     }
     pool.members.set(worker.metadata.name, candidate)
@@ -231,7 +247,7 @@ export class WorkerInventory {
     pool.idle += Number(candidate.isIdle)
     pool.activeByDomain.set(candidate.domain, (pool.activeByDomain.get(candidate.domain) ?? 0) + active)
     for (const engine of Object.keys(worker.status?.engines ?? {})) pool.engines.set(engine, (pool.engines.get(engine) ?? 0) + 1)
-    if (candidate.free > 0) candidate.freeIndex = pool.free.push(candidate) - 1
+    if (candidate.free > 0) candidate.freeIndex = pool[candidate.list].push(candidate) - 1
   }
 
   #remove(poolName: string, name: string): void {
@@ -255,7 +271,7 @@ export class WorkerInventory {
   #poolFor(name: string): Pool {
     let pool = this.#pools.get(name)
     if (!pool) {
-      pool = { members: new Map(), free: [], activeByDomain: new Map(), engines: new Map(), busy: 0, idle: 0 }
+      pool = { members: new Map(), free: [], spare: [], activeByDomain: new Map(), engines: new Map(), busy: 0, idle: 0 }
       this.#pools.set(name, pool)
     }
     return pool
@@ -271,8 +287,9 @@ function subtractCounts(pool: Pool, candidate: InventoryWorker): void {
 }
 
 /** Removes in O(1): the last element takes its index. */
-function removeFromFree({ free }: Pool, candidate: InventoryWorker): void {
+function removeFromFree(pool: Pool, candidate: InventoryWorker): void {
   if (candidate.freeIndex < 0) return
+  const free = pool[candidate.list]
   const last = free.pop()!
   if (last !== candidate) {
     free[candidate.freeIndex] = last

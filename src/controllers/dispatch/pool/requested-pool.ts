@@ -1,5 +1,6 @@
 import { crashReasons, hasRegistered, isHostRequested, labels, type Worker, type WorkerPool, workerResource } from '../../../api/index.ts'
-import { coerceError, type Informer, type Log, type Manager } from '../../../kubernetes/controller/index.ts'
+import type { Client } from '../../../kubernetes/client/index.ts'
+import { type ChangingSelector, coerceError, type Informer, type Log, type Manager } from '../../../kubernetes/controller/index.ts'
 import { isReason, type StatusError } from '../../../kubernetes/object/index.ts'
 import { decideRequestGarbage } from './decide-request-garbage.ts'
 import { type DriverListener, type DriverWorker, type ExitFailure, type PoolDriver, StartError } from './pool-driver.ts'
@@ -9,6 +10,8 @@ export type RequestedPoolDependencies = {
   readonly manager: Manager
   readonly log: Log
   readonly nowMs: () => number
+  /** Where the Workers are. Default: on the manager's own server. */
+  readonly shared?: { readonly cluster: string; readonly selector: ChangingSelector } | undefined
 }
 
 /**
@@ -24,7 +27,9 @@ export class RequestedPool implements PoolDriver {
 
   constructor(dependencies: RequestedPoolDependencies) {
     this.#dependencies = dependencies
+    const { cluster, selector } = dependencies.shared ?? {}
     this.#workers = dependencies.manager.informer(workerResource, {
+      ...{ cluster, selector },
       indexes: { requested: worker => (isHostRequested(worker) ? ['yes'] : []) },
     })
     this.#workers.onChange({
@@ -51,7 +56,7 @@ export class RequestedPool implements PoolDriver {
     const { name } = pool.metadata
     const { slots = 1, lifecycle = 'OneShot' } = pool.spec
     try {
-      const worker = await this.#dependencies.manager.leaderClient.resource(workerResource).create({
+      const worker = await this.#client.resource(workerResource).create({
         metadata: { name: workerName, labels: { [labels.pool]: name } },
         spec: { pool: name, slots, lifecycle, start: true },
       })
@@ -84,13 +89,18 @@ export class RequestedPool implements PoolDriver {
     return requeueAfterMs
   }
 
+  get #client(): Client {
+    const { manager, shared } = this.#dependencies
+    return manager.leaderClientOf(shared?.cluster)
+  }
+
   #requests(): readonly Worker[] {
     return this.#workers.byIndex('requested', 'yes')
   }
 
   /** A Worker that has changed since is not deleted: it may have registered. */
   #delete({ metadata: { name, uid, resourceVersion } }: Worker): void {
-    this.#dependencies.manager.leaderClient
+    this.#client
       .resource(workerResource)
       .delete(name, { preconditions: { uid, resourceVersion } })
       .catch((thrown: unknown) => {

@@ -7,6 +7,7 @@ import { Dispatcher } from './dispatcher.ts'
 import type { ReadPendingOperations } from './execute-actions.ts'
 import { dispatchGauges } from './gauges.ts'
 import { noMetrics, registerMetrics } from './metrics.ts'
+import type { SharedWorkersOptions } from './observe-objects.ts'
 
 export type DispatchOptions = {
   /** Starts the workers of pools in mode Process. Default: requests them by Worker objects, which `oarlock pool` on any host starts. */
@@ -21,6 +22,8 @@ export type DispatchOptions = {
   maxRunning?: number
   /** For the status of Lost Runs. Default: they do not list what was interrupted. */
   readPendingOperations?: ReadPendingOperations | undefined
+  /** Where the workers are, if several dispatchers share them. Default: on the manager's own server, for this dispatcher only. */
+  shared?: SharedWorkersOptions | undefined
   /** Half-life of a tenant's recorded usage. Default: 900,000. */
   fairShareHalfLifeMs?: number
   log?: Log
@@ -41,19 +44,26 @@ export type Dispatch = {
 
 /** Adds the controller that assigns Runs to Workers, starts the workers of pools and declares workers lost. Only the leader runs it. */
 export function addDispatchController(manager: Manager, options: DispatchOptions): Dispatch {
-  const { podWorkers, registry, readPendingOperations, leaseDurationMs = defaults.leaseDurationMs, log: parent = silentLog } = options
+  const {
+    podWorkers,
+    registry,
+    readPendingOperations,
+    shared,
+    leaseDurationMs = defaults.leaseDurationMs,
+    log: parent = silentLog,
+  } = options
   const { nowMs = Date.now, monotonicMs = () => performance.now(), random = Math.random } = options
   const log = parent.child({ module: 'dispatch' })
   const poolOf = (name: string) => dispatcher.caches.pools.get(name)
   const podPool = podWorkers && new PodPool({ manager, log, poolOf, nowMs, workers: podWorkers })
   if (podWorkers) addDisruptionController(manager, { monotonicMs })
-  const poolDriver = options.poolDriver ?? new RequestedPool({ manager, log, nowMs })
-  const poolDrivers = { Process: poolDriver, ...(podPool && { Pod: podPool }) }
-  const claimsNames = { Process: poolDriver.claimsNames, Pod: podPool?.claimsNames }
+  const poolDriver = options.poolDriver ?? (shared?.sizesPools === false ? undefined : new RequestedPool({ manager, log, nowMs, shared }))
+  const poolDrivers = { ...(poolDriver && { Process: poolDriver }), ...(podPool && { Pod: podPool }) }
+  const claimsNames = { Process: poolDriver?.claimsNames, Pod: podPool?.claimsNames }
   const core = { claimsNames, maxRunning: options.maxRunning, halfLifeMs: options.fairShareHalfLifeMs, leaseDurationMs }
   const dispatcher: Dispatcher = new Dispatcher(
     {
-      ...{ manager, poolDrivers, core, readPendingOperations, log, nowMs, monotonicMs, random },
+      ...{ manager, poolDrivers, core, shared, readPendingOperations, log, nowMs, monotonicMs, random },
       registered: worker => podPool?.registered(worker) ?? worker,
     },
     core => (registry ? registerMetrics(registry, dispatchGauges(core)) : noMetrics),

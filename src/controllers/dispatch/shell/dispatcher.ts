@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import type { Run, RunPolicy, RunSpec, Worker } from '../../../api/index.ts'
+import { type Run, type RunPolicy, type RunSpec, systemNamespace, type Worker } from '../../../api/index.ts'
 import { coerceError, EventRecorder, type Log, type Manager } from '../../../kubernetes/controller/index.ts'
 import { rfc3339 } from '../../../kubernetes/object/index.ts'
 import { DispatchCore, type DispatchCoreOptions, type NewRun } from '../dispatch-core.ts'
@@ -8,14 +8,16 @@ import type { PoolDriver } from '../pool/index.ts'
 import type { QueueReport, QueueReportOptions } from '../status/index.ts'
 import { ActionExecutor, type ReadPendingOperations } from './execute-actions.ts'
 import type { DispatchMetrics } from './metrics.ts'
-import { addCaches, type Caches, observeObjects } from './observe-objects.ts'
+import { addCaches, type Caches, observeObjects, type SharedWorkersOptions } from './observe-objects.ts'
 import { reconcileLoop } from './reconcile-loop.ts'
 
 export type DispatcherOptions = {
   readonly manager: Manager
   /** By pool mode. */
-  readonly poolDrivers: { readonly Process: PoolDriver; readonly Pod?: PoolDriver }
+  readonly poolDrivers: { readonly Process?: PoolDriver; readonly Pod?: PoolDriver }
   readonly core: DispatchCoreOptions
+  /** Default: the workers are on the manager's own server, and this dispatcher is the only one. */
+  readonly shared?: SharedWorkersOptions | undefined
   /** The Worker, registered also if only its Lease registers it. */
   readonly registered: (worker: Worker) => Worker
   readonly readPendingOperations?: ReadPendingOperations | undefined
@@ -54,7 +56,7 @@ export class Dispatcher {
 
   constructor(options: DispatcherOptions, metrics: (core: () => DispatchCore | undefined) => DispatchMetrics) {
     this.#options = options
-    this.caches = addCaches(options.manager)
+    this.caches = addCaches(options.manager, options.shared)
     this.#metrics = metrics(() => this.#core)
     this.#drivers = Object.values(options.poolDrivers)
     for (const driver of this.#drivers) {
@@ -77,10 +79,13 @@ export class Dispatcher {
     }
   }
 
-  /** Runs one core until `signal` aborts. Rejects when the core has thrown, after all actions have ended: what it knows may be inconsistent. */
-  async #lead(signal: AbortSignal): Promise<void> {
-    const { manager, poolDrivers, readPendingOperations, log, nowMs } = this.#options
-    const core = new DispatchCore(this.#options.core, this.#now())
+  /** Runs one core until `signal` aborts, or other workers are to be used. Rejects when the core has thrown, after all actions have ended: what it knows may be inconsistent. */
+  async #lead(leading: AbortSignal): Promise<void> {
+    const { manager, poolDrivers, readPendingOperations, log, nowMs, shared } = this.#options
+    const viewChanged = new AbortController()
+    const signal = AbortSignal.any([leading, viewChanged.signal])
+    const unsubscribeView = shared?.onChange(() => viewChanged.abort())
+    const core = new DispatchCore({ ...this.#options.core, shared }, this.#now())
     const events = new EventRecorder({ client: manager.leaderClient, component: 'oarlock-dispatch', log, wallMs: nowMs })
     let wake: () => void = () => undefined
     let failure: { readonly thrown: unknown } | undefined
@@ -92,7 +97,10 @@ export class Dispatcher {
         wake()
       }
     }
-    const executor = new ActionExecutor({ manager, poolDrivers, events, metrics: this.#metrics, readPendingOperations, log, observe })
+    const executor = new ActionExecutor({
+      ...{ manager, poolDrivers, events, metrics: this.#metrics, readPendingOperations, log, observe },
+      shared: shared && { cluster: shared.cluster, isWatched: worker => this.caches.leases.has(`${systemNamespace}/${worker}`) },
+    })
     const onRunEnded = (run: Run) => this.#metrics.runEnded(run, core.tenantOf(run))
     this.#core = core
     const subscriptions = observeObjects({ caches: this.caches, registered: this.#options.registered, core, observe, onRunEnded })
@@ -139,6 +147,7 @@ export class Dispatcher {
       this.#observe = () => undefined
       this.#place = () => undefined
       this.#core = undefined
+      unsubscribeView?.()
       for (const unsubscribe of subscriptions) unsubscribe()
       await executor.settled()
       await events.flush()

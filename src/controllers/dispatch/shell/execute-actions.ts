@@ -1,6 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import {
   formatPendingOperations,
+  isEnded,
   labels,
   type PendingOperations,
   runResource,
@@ -11,24 +12,26 @@ import {
   workerPoolResource,
   workerResource,
 } from '../../../api/index.ts'
-import { leaseResource } from '../../../kubernetes/client/index.ts'
+import { type LeaseBody, leaseResource } from '../../../kubernetes/client/index.ts'
 import { coerceError, type EventRecorder, type Log, type Manager, patchStatusIfChanged } from '../../../kubernetes/controller/index.ts'
-import { isReason, rfc3339 } from '../../../kubernetes/object/index.ts'
+import { isReason, type KubeObject, objectKey, rfc3339 } from '../../../kubernetes/object/index.ts'
 import type { DispatchAction } from '../dispatch-action.ts'
 import type { DispatchEvent, WriteOutcome } from '../dispatch-event.ts'
 import { lossOf } from '../failure-detection/index.ts'
 import { type ObjectVersion, versionOf } from '../object-version.ts'
 import { type PoolDriver, StartError } from '../pool/index.ts'
 import type { DispatchMetrics } from './metrics.ts'
-import { subjectChanged } from './observe-objects.ts'
+import { subjectChanged, workerLeaseOf } from './observe-objects.ts'
 
 /** The operations of a Stack that were interrupted, as the stores have them; undefined if there are none. */
 export type ReadPendingOperations = (stack: Subject) => Promise<PendingOperations | undefined>
 
 export type ExecuteActionsOptions = {
-  readonly manager: Pick<Manager, 'leaderClient'>
+  readonly manager: Pick<Manager, 'leaderClient' | 'leaderClientOf'>
   /** By pool mode. */
-  readonly poolDrivers: { readonly Process: PoolDriver; readonly Pod?: PoolDriver }
+  readonly poolDrivers: { readonly Process?: PoolDriver; readonly Pod?: PoolDriver }
+  /** Where the workers are, and whether a worker is one that this dispatcher watches. Default: on the manager's own server, all of them. */
+  readonly shared?: { readonly cluster: string; readonly isWatched: (worker: string) => boolean } | undefined
   readonly events: EventRecorder
   readonly metrics: DispatchMetrics
   /** Default: a Lost Run does not list them. */
@@ -116,6 +119,11 @@ export class ActionExecutor {
     return this.#options.manager.leaderClient
   }
 
+  /** For Workers and their Leases. */
+  get #workersClient() {
+    return this.#options.manager.leaderClientOf(this.#options.shared?.cluster)
+  }
+
   /** Runs `write` and reports its outcome, which is also returned. */
   async #write(object: ObjectVersion, write: () => Promise<unknown>): Promise<WriteOutcome> {
     const { observe, log } = this.#options
@@ -151,7 +159,7 @@ export class ActionExecutor {
 
   /** Without a version: the server refuses a second trust domain, and accepts the same one again. */
   async #recordTrustDomain({ object: { name, uid }, trustDomain }: NonNullable<Action<'AssignRun'>['record']>): Promise<void> {
-    await this.#client.resource(workerResource).patch(name, { metadata: { uid }, spec: { trustDomain } }, { type: 'merge' })
+    await this.#workersClient.resource(workerResource).patch(name, { metadata: { uid }, spec: { trustDomain } }, { type: 'merge' })
   }
 
   async #patchRunStatus({ object, status, isWarning, interrupted }: Action<'PatchRunStatus'>): Promise<void> {
@@ -238,17 +246,20 @@ export class ActionExecutor {
     const { name, resourceVersion } = object
     const patch = { spec: { drain: true } }
     const outcome = await this.#write(object, () =>
-      this.#client.resource(workerResource).patch(name, patch, { type: 'merge', resourceVersion }),
+      this.#workersClient.resource(workerResource).patch(name, patch, { type: 'merge', resourceVersion }),
     )
     if (outcome === 'Written') this.#options.metrics.scaled(pool, 'down', reason, 1)
   }
 
   async #confirmLoss({ worker, lease }: Action<'ConfirmLoss'>): Promise<void> {
-    const { observe, log } = this.#options
+    const { observe, shared, log } = this.#options
     try {
-      const outcome = (await this.#deleteLease(worker, lease)) ? 'Lost' : 'Renewed'
+      const live = await this.#workersClient.resource(leaseResource).getOrUndefined(worker, { namespace: systemNamespace })
+      const outcome = (await this.#deleteLease(live, lease)) ? 'Lost' : 'Renewed'
       if (outcome === 'Lost') log.warn({ worker }, 'worker is lost')
-      observe({ kind: 'LossSettled', worker, outcome })
+      const isUnwatched = live && shared && !shared.isWatched(worker)
+      const renewed = outcome === 'Renewed' && isUnwatched && { lease: { ...workerLeaseOf(live), isOfWorker: false, isUnwatched } }
+      observe({ kind: 'LossSettled', worker, outcome, ...renewed })
     } catch (thrown) {
       log.warn({ err: coerceError(thrown), worker }, 'failed to confirm the loss of a worker, retrying')
       observe({ kind: 'LossSettled', worker, outcome: 'Failed' })
@@ -256,14 +267,14 @@ export class ActionExecutor {
   }
 
   /** Returns false if the Lease was renewed, or may have been. */
-  async #deleteLease(worker: string, lease: Action<'ConfirmLoss'>['lease']): Promise<boolean> {
-    const handle = this.#client.resource(leaseResource)
-    const live = await handle.getOrUndefined(worker, { namespace: systemNamespace })
+  async #deleteLease(live: KubeObject<LeaseBody> | undefined, lease: Action<'ConfirmLoss'>['lease']): Promise<boolean> {
     if (lossOf(live?.metadata, lease) === 'Renewed') return false
     if (!live) return true
-    const { uid, resourceVersion } = live.metadata
+    const { name, uid, resourceVersion } = live.metadata
     try {
-      await handle.delete(worker, { namespace: systemNamespace, preconditions: { uid, resourceVersion } })
+      await this.#workersClient
+        .resource(leaseResource)
+        .delete(name, { namespace: systemNamespace, preconditions: { uid, resourceVersion } })
     } catch (error) {
       if (isReason(error, 'Conflict')) return false
       if (!isReason(error, 'NotFound')) throw error
@@ -272,18 +283,29 @@ export class ActionExecutor {
   }
 
   async #failWorker({ object: { name, resourceVersion }, status }: Action<'FailWorker'>): Promise<void> {
-    await this.#client.resource(workerResource).patchStatus(name, { status }, { resourceVersion })
+    await this.#workersClient.resource(workerResource).patchStatus(name, { status }, { resourceVersion })
   }
 
   async #deleteWorker({ object }: Action<'DeleteWorker'>): Promise<void> {
     const { name, uid, resourceVersion } = object
-    await this.#client.resource(workerResource).delete(name, { preconditions: { uid, resourceVersion } })
+    if (this.#options.shared) await this.#requireEnded(name)
+    await this.#workersClient.resource(workerResource).delete(name, { preconditions: { uid, resourceVersion } })
+  }
+
+  /**
+   * Other dispatchers end their own Runs of a lost worker. Before they have, no worker of this name may register: it could not tell that a Run was
+   * started by another process.
+   */
+  async #requireEnded(worker: string): Promise<void> {
+    const { items } = await this.#workersClient.resource(runResource).listAll({ fieldSelector: `spec.workerName=${worker}` })
+    const active = items.find(run => !isEnded(run))
+    if (active) throw new Error(`Run ${objectKey(active)} of worker ${worker} has not ended: its Worker is deleted after that`)
   }
 
   /** Those that remain are deleted one by one later. */
   async #deleteWorkers({ names }: Action<'DeleteWorkers'>): Promise<void> {
     try {
-      await this.#client.resource(workerResource).deleteCollection({ labelSelector: `${labels.worker} in (${names.join(',')})` })
+      await this.#workersClient.resource(workerResource).deleteCollection({ labelSelector: `${labels.worker} in (${names.join(',')})` })
     } catch (thrown) {
       this.#options.log.warn(
         { err: coerceError(thrown), workers: names.length },

@@ -7,3 +7,5 @@
 export { boundedLabelValues } from './bounded-label-values.ts'
 export { addDispatchController, type Dispatch, type DispatchOptions } from './dispatch-controller.ts'
 export type { ReadPendingOperations } from './execute-actions.ts'
+export type { SharedWorkersOptions } from './observe-objects.ts'
+export { SharedView, type SharedViewOptions } from './shared-view.ts'

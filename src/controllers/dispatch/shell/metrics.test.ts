@@ -1,6 +1,7 @@
 import { deepEqual, equal, match } from 'node:assert/strict'
 import { test } from 'node:test'
 import { Registry } from 'prom-client'
+import { workerBusyReason } from '../../../api/index.ts'
 import { testRun } from '../objects.testing.ts'
 import { registerMetrics } from './metrics.ts'
 
@@ -32,6 +33,15 @@ test('records the usage and the loss of a Run by pool', async () => {
   match(text, /oarlock_run_cpu_seconds_bucket\{le="5",pool="default"\} 1/)
   match(text, /oarlock_run_peak_memory_bytes_bucket\{le="134217728",pool="default"\} 1/)
   equal(/oarlock_run_peak_memory_bytes_bucket\{le="67108864",pool="default"\} 1/.test(text), false)
+})
+
+test('a Run that its worker rejected counts as a conflict, and not as a loss', async () => {
+  const registry = new Registry()
+  const metrics = registerMetrics(registry, noGauges)
+  metrics.runEnded({ ...testRun('r'), status: { phase: 'Lost', reason: workerBusyReason } }, 't')
+  const text = await registry.metrics()
+  match(text, /oarlock_dispatch_conflicts_total\{pool="default"\} 1/)
+  equal(text.includes('oarlock_runs_lost_total{pool="default"}'), false)
 })
 
 test('counts hits, waits and downloads of providers, the seconds that they saved, and downloaded bytes', async () => {

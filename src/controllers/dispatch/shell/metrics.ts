@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
-import type { Run } from '../../../api/index.ts'
+import { isRejected, type Run } from '../../../api/index.ts'
 import { boundedLabelValues } from './bounded-label-values.ts'
 
 /** Prometheus metrics of dispatch. Every value is exact; none is sampled. */
@@ -85,6 +85,11 @@ export function registerMetrics(registry: Registry, gauges: DispatchGauges): Dis
     new Counter({ name, help, labelNames, registers })
   const total = counter('oarlock_runs_total', 'Runs that ended.', ['pool', 'tenant', 'type', 'phase'])
   const lost = counter('oarlock_runs_lost_total', 'Runs whose worker was lost.', ['pool'])
+  const conflicts = counter(
+    'oarlock_dispatch_conflicts_total',
+    'Runs that their worker rejected, because another dispatcher had used its last slot.',
+    ['pool'],
+  )
   const scaled = counter('oarlock_pool_scale_total', 'Workers started (up) and drained (down), by reason.', ['pool', 'direction', 'reason'])
   const failed = counter('oarlock_pool_start_failures_total', 'Workers that failed to start, by reason.', ['pool', 'reason'])
   const seconds = new Histogram({
@@ -152,7 +157,7 @@ export function registerMetrics(registry: Registry, gauges: DispatchGauges): Dis
       }
       if (status?.dependencies) recordDependencies(pool, status.dependencies)
       if (status?.providers) recordProviders(pool, spec.stack.engine, status.providers)
-      if (phase === 'Lost') lost.inc({ pool })
+      if (phase === 'Lost') (isRejected({ status }) ? conflicts : lost).inc({ pool })
     },
     runAssigned: (pool, queuedSeconds) => seconds.observe({ pool: boundedPool(pool) }, queuedSeconds),
     scaled: (pool, direction, reason, count) => scaled.inc({ pool: boundedPool(pool), direction, reason }, count),

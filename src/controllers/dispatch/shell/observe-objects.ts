@@ -16,10 +16,24 @@ import {
   workerResource,
 } from '../../../api/index.ts'
 import { type LeaseBody, leaseResource, type NamespaceBody, namespaceResource } from '../../../kubernetes/client/index.ts'
-import type { Informer, Manager } from '../../../kubernetes/controller/index.ts'
+import type { ChangingSelector, Informer, Manager } from '../../../kubernetes/controller/index.ts'
 import { type KubeObject, objectKey } from '../../../kubernetes/object/index.ts'
 import type { DispatchCore } from '../dispatch-core.ts'
 import type { DispatchEvent, WorkerLease } from '../dispatch-event.ts'
+
+/** Where several dispatchers share workers. */
+export type SharedWorkersOptions = {
+  /** Cluster of the manager that has the Workers and their Leases: a gateway, which merges those of all partitions. */
+  readonly cluster: string
+  /** Of the Workers and Leases that this dispatcher sees. */
+  readonly selector: ChangingSelector
+  /** False for a worker that another dispatcher prefers: it is used when no other fits. */
+  readonly isPreferred: (worker: Worker) => boolean
+  /** Calls the listener when selector or preference have changed; returns a function that removes it. */
+  onChange(listener: () => void): () => void
+  /** False: another dispatcher starts and drains the workers of all pools, and writes their status. */
+  readonly sizesPools: boolean
+}
 
 /** The caches whose changes are reported to the core. */
 export type Caches = {
@@ -33,13 +47,15 @@ export type Caches = {
   readonly namespaces: Informer<NamespaceBody>
 }
 
-export function addCaches(manager: Manager): Caches {
+/** @param shared where the workers are, if that is not the manager's own server, and which of them are watched. */
+export function addCaches(manager: Manager, shared?: Pick<SharedWorkersOptions, 'cluster' | 'selector'>): Caches {
+  const { cluster, selector } = shared ?? {}
   return {
     runs: manager.informer(runResource),
-    workers: manager.informer(workerResource),
+    workers: manager.informer(workerResource, { cluster, selector }),
     pools: manager.informer(workerPoolResource),
     stacks: manager.informer(stackResource),
-    leases: manager.informer(leaseResource, { namespace: systemNamespace }),
+    leases: manager.informer(leaseResource, { namespace: systemNamespace, cluster, selector }),
     tenants: manager.informer(tenantResource),
     namespaces: manager.informer(namespaceResource, {
       transform: ({ apiVersion, kind, metadata: { managedFields: _, annotations: __, ...metadata } }) => ({ apiVersion, kind, metadata }),
@@ -118,7 +134,7 @@ export function observeObjects({ caches, registered, core, observe, onRunEnded }
   ]
 }
 
-function workerLeaseOf({ metadata, spec }: KubeObject<LeaseBody>): WorkerLease {
+export function workerLeaseOf({ metadata, spec }: KubeObject<LeaseBody>): WorkerLease {
   const { name, uid, resourceVersion, labels: own } = metadata
   const durationMs = (spec?.leaseDurationSeconds ?? 0) * 1_000
   return { worker: name, uid, resourceVersion, isOfWorker: own?.[labels.pool] !== undefined, durationMs }

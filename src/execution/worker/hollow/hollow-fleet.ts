@@ -4,6 +4,7 @@ import { type Client, leaseResource, listWatch } from '../../../kubernetes/clien
 import { isReason, objectKey, rfc3339 } from '../../../kubernetes/object/index.ts'
 import { leaseRenewal } from '../lease/lease-renewal.ts'
 import { deregister, patchWorkerStatus, type Registration, register } from '../lease/registration.ts'
+import { rejectRun } from '../run/reject-run.ts'
 import { RunReporter } from '../run/run-reporter.ts'
 import { RunStoppedError } from '../run/stop-cause.ts'
 import { WorkerStatusReporter } from '../worker-status-reporter.ts'
@@ -53,6 +54,10 @@ type HollowWorker = {
   isRenewing: boolean
   /** Key of its current Run. */
   run: string | undefined
+  /** The end of its current Run is being written: its slot counts as free. */
+  isEnding: boolean
+  /** Started when that is written. */
+  next: Run | undefined
   idleSinceMs: number
   readonly statusReporter: WorkerStatusReporter
 }
@@ -73,6 +78,8 @@ export type FleetCounts = {
   canceled: number
   /** Runs that another process ended or reassigned. */
   revoked: number
+  /** Runs that were assigned to a worker whose slot another dispatcher had used. */
+  rejected: number
 }
 
 /**
@@ -86,6 +93,8 @@ export class HollowFleet {
   readonly #workers: (HollowWorker | undefined)[]
   readonly #stopping = new AbortController()
   readonly #executions = new Set<Promise<void>>()
+  /** Uids of Runs whose rejection is being written: they are not started, also if a slot gets free. */
+  readonly #rejecting = new Set<string>()
   readonly counts: FleetCounts = {
     registered: 0,
     lost: 0,
@@ -97,6 +106,7 @@ export class HollowFleet {
     failed: 0,
     canceled: 0,
     revoked: 0,
+    rejected: 0,
   }
   /** From the time a renewal was due to its response. */
   renewalLatencies = new Latencies()
@@ -176,6 +186,8 @@ export class HollowFleet {
       renewedAtMs: sentAtMs,
       isRenewing: false,
       run: undefined,
+      isEnding: false,
+      next: undefined,
       idleSinceMs: Date.now(),
       statusReporter,
     }
@@ -261,14 +273,24 @@ export class HollowFleet {
   #startRun(run: Run): void {
     const index = this.#indexOf(run.spec.workerName)
     const worker = index === undefined ? undefined : this.#workers[index]
-    if (index === undefined || !worker || worker.run !== undefined || run.metadata.deletionTimestamp) return
+    if (index === undefined || !worker || run.metadata.deletionTimestamp || this.#rejecting.has(run.metadata.uid)) return
     const key = objectKey(run)
+    if (worker.run === key || worker.next?.metadata.uid === run.metadata.uid) return
+    if (worker.run !== undefined) {
+      if (worker.isEnding && !worker.next) worker.next = run
+      else this.#reject(run, index, worker)
+      return
+    }
     worker.run = key
     this.counts.started++
     this.#options.onRunStarted?.(run)
     worker.statusReporter.schedule()
     const work = this.#execute(run, index, worker).finally(() => {
       worker.run = undefined
+      worker.isEnding = false
+      const { next } = worker
+      worker.next = undefined
+      if (next) this.#startRun(next)
       this.#executions.delete(work)
       worker.idleSinceMs = Date.now()
       worker.statusReporter.schedule()
@@ -276,13 +298,36 @@ export class HollowFleet {
     this.#executions.add(work)
   }
 
+  #mayWrite(index: number, worker: HollowWorker): boolean {
+    return this.#workers[index] === worker && performance.now() - worker.renewedAtMs < this.#leaseMs * writableLeaseShare
+  }
+
+  #reject(run: Run, index: number, worker: HollowWorker): void {
+    const { client, onError, onRunEnded } = this.#options
+    const { uid } = run.metadata
+    this.counts.rejected++
+    this.#rejecting.add(uid)
+    const work = rejectRun({ client, run, workerName: this.#nameOf(index), slots: 1, mayWrite: () => this.#mayWrite(index, worker) })
+      .catch(error => onError?.(error))
+      .finally(() => {
+        this.#executions.delete(work)
+        this.#rejecting.delete(uid)
+        onRunEnded?.(run, undefined)
+      })
+    this.#executions.add(work)
+    void worker.statusReporter.report()
+  }
+
   async #execute(run: Run, index: number, worker: HollowWorker): Promise<void> {
     const { client, profile, random = Math.random, onRunEnded, onError } = this.#options
-    const mayWrite = () => this.#workers[index] === worker && performance.now() - worker.renewedAtMs < this.#leaseMs * writableLeaseShare
+    const mayWrite = () => this.#mayWrite(index, worker)
+    const onEnding = () => {
+      worker.isEnding = true
+    }
     const reporter = new RunReporter({ client, run, workerName: this.#nameOf(index), mayWrite })
     let phase: string | undefined
     try {
-      phase = await simulateRun({ reporter, profile, random, sleep: ms => sleep(ms) })
+      phase = await simulateRun({ reporter, profile, random, onEnding, sleep: ms => sleep(ms) })
       if (phase === 'Succeeded') this.counts.succeeded++
       else if (phase === 'Canceled') this.counts.canceled++
       else this.counts.failed++

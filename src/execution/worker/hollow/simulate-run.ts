@@ -10,6 +10,8 @@ export type SimulatedRunOptions = {
   readonly random: () => number
   /** Resolves after `ms` milliseconds. */
   sleep(ms: number): Promise<void>
+  /** The end of the Run is written from now on. */
+  onEnding?(): void
 }
 
 type SimulatedRunResult = Partial<RunStatus> & Pick<RunStatus, 'phase'>
@@ -23,6 +25,7 @@ export async function simulateRun(work: SimulatedRunOptions): Promise<RunStatus[
   const { reporter } = work
   const worked = await simulatePhases(work)
   const end = reporter.run.spec.cancel ? failureOfStop({ kind: 'Canceled' }, undefined) : worked
+  work.onEnding?.()
   await reporter.reportPhase({ ...end, finishedAt: rfc3339(Date.now()) })
   return end.phase
 }

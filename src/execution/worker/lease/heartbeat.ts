@@ -31,7 +31,7 @@ export type HeartbeatOptions = {
   /** The Lease is no longer renewed when the main thread has been blocked for longer. Default: 120,000. */
   stuckMs?: number
   /** Lease and Worker are created; the worker has not reported Ready yet. */
-  onRegistered?(): void
+  onRegistered?(registration: Registration): void
   /** `atMs` is when the renewal was sent, by `bootMs`. */
   onRenewed(atMs: number): void
   /** The Lease was deleted or replaced: this worker was declared lost. */
@@ -102,7 +102,7 @@ export class Heartbeat {
     })
     Atomics.store(this.#times, sharedClockSlots.renewedAtMs, BigInt(Math.floor(sentAtMs)))
     this.#options.onRenewed(sentAtMs)
-    this.#options.onRegistered?.()
+    this.#options.onRegistered?.(this.#registration)
     this.#recordProgress()
     this.#progressTimer = setInterval(() => {
       this.#recordProgress()

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { annotations, labels, systemNamespace, type Worker, type WorkerStatus, workerResource } from '../../../api/index.ts'
 import { type Client, leaseResource } from '../../../kubernetes/client/index.ts'
 import { isReason, rfc3339Micro } from '../../../kubernetes/object/index.ts'
@@ -35,6 +36,8 @@ export type RegistrationRequest = Pick<Worker['spec'], 'pool' | 'slots' | 'lifec
 export type Registration = {
   readonly leaseUid: string
   readonly workerUid: string
+  /** Resource version of the Worker, which names its partition. */
+  readonly workerVersion?: string | undefined
   /** The Worker owns the Lease: the garbage collector deletes it with the Worker. */
   readonly isLeaseOwned?: boolean
 }
@@ -46,30 +49,54 @@ export type Registration = {
  */
 export async function register(client: Client, request: RegistrationRequest): Promise<Registration> {
   const { name, pool, leaseDurationMs, workerUid, podUid } = request
-  const [lease, worker] = await Promise.allSettled([
-    client.resource(leaseResource).create({
-      metadata: { name, namespace: systemNamespace, labels: { [labels.pool]: pool }, ...ownerOfLease(request), ...statusOfLease(request) },
-      spec: {
-        // Of a Pod its UID: then no later Pod of this name can renew the Lease.
-        holderIdentity: podUid ?? name,
-        leaseDurationSeconds: Math.ceil(leaseDurationMs / 1_000),
-        acquireTime: rfc3339Micro(Date.now()),
-        renewTime: rfc3339Micro(Date.now()),
-      },
-    }),
+  const newLease = {
+    metadata: { name, namespace: systemNamespace, labels: { [labels.pool]: pool }, ...ownerOfLease(request), ...statusOfLease(request) },
+    spec: {
+      // Of a Pod its UID: then no later Pod of this name can renew the Lease.
+      holderIdentity: podUid ?? name,
+      leaseDurationSeconds: Math.ceil(leaseDurationMs / 1_000),
+      acquireTime: rfc3339Micro(Date.now()),
+      renewTime: rfc3339Micro(Date.now()),
+    },
+  }
+  const registerWorker = async () =>
     workerUid === undefined
-      ? createWorker(client, request)
+      ? await createWorker(client, request)
       : request.statusInLease
-        ? getWorker(client, name, workerUid)
-        : takeOverWorker(client, request, workerUid),
+        ? await getWorker(client, name, workerUid)
+        : await takeOverWorker(client, request, workerUid)
+  const [lease, worker] = await Promise.allSettled([
+    untilAllowed(() => client.resource(leaseResource).create(newLease)),
+    untilAllowed(registerWorker),
   ])
   if (lease.status === 'fulfilled' && worker.status === 'fulfilled')
-    return { leaseUid: lease.value.metadata.uid, workerUid: worker.value.metadata.uid, isLeaseOwned: podUid !== undefined }
+    return {
+      leaseUid: lease.value.metadata.uid,
+      workerUid: worker.value.metadata.uid,
+      workerVersion: worker.value.metadata.resourceVersion,
+      isLeaseOwned: podUid !== undefined,
+    }
   // Without its Worker the Lease would keep others from using the name until it expires.
   if (lease.status === 'fulfilled') await deleteLease(client, name, lease.value.metadata.uid).catch(() => {})
   const error = [lease, worker].find(each => each.status === 'rejected')?.reason
   throw new RegistrationError(registrationMessage(client, request, error), { cause: error })
 }
+
+/** Another partition than home gets the record of a new credential a moment after the worker has joined. */
+async function untilAllowed<T>(attempt: () => Promise<T>): Promise<T> {
+  const deadlineMs = performance.now() + allowedWithinMs
+  for (;;) {
+    try {
+      return await attempt()
+    } catch (error) {
+      if (!isReason(error, 'Forbidden') || performance.now() > deadlineMs) throw error
+      await delay(retryMs)
+    }
+  }
+}
+
+const allowedWithinMs = 2_000
+const retryMs = 200
 
 /** Where Pods run there is a garbage collector, which saves a write. */
 function ownerOfLease({ name, workerUid, podUid }: RegistrationRequest) {

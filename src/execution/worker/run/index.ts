@@ -8,3 +8,4 @@
  */
 export { executeRun } from './execute-run.ts'
 export { openRunLog } from './open-run-log.ts'
+export { rejectRun } from './reject-run.ts'

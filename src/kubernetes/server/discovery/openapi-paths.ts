@@ -1,4 +1,4 @@
-import { type Kind, scaleKindFor, tokenRequestKind, type Verb } from '../registry/index.ts'
+import { bindingKind, type Kind, scaleKindFor, tokenRequestKind, type Verb } from '../registry/index.ts'
 import {
   deleteCollectionParameters,
   deleteParameters,
@@ -61,6 +61,10 @@ export function pathsOf(kind: Kind, dialect: OpenApiVersion): Record<string, obj
   if (kind.storageName === 'serviceaccounts') {
     const token = new OperationWriter(kind, dialect, tokenRequestKind)
     paths[`${collection}/{name}/token`] = { ...token.create('Token'), parameters: writer.parameters(one) }
+  }
+  if (kind.storageName === 'pods') {
+    const binding = new OperationWriter(kind, dialect, bindingKind)
+    paths[`${collection}/{name}/binding`] = { ...binding.create('Binding'), parameters: writer.parameters(one) }
   }
   if (group === '' && plural === 'namespaces') {
     paths[`${collection}/{name}/finalize`] = { ...writer.replace('Finalize'), parameters: writer.parameters(one) }

@@ -1,5 +1,5 @@
 import type { StructuralSchema } from '../../object/index.ts'
-import { type Kind, publishedSchemas, tokenRequestKind } from '../registry/index.ts'
+import { bindingKind, type Kind, publishedSchemas, tokenRequestKind } from '../registry/index.ts'
 
 /** A schema of OpenAPI: a structural schema with references. */
 export type OpenApiSchema = { [key: string]: unknown }
@@ -26,6 +26,7 @@ export function schemasOf(kinds: Iterable<Kind>, prefix: string): Record<string,
   const names = [`${metaName}.ObjectMeta`, `${metaName}.DeleteOptions`, ...all.flatMap(kind => kind.typeName ?? [])]
   if (all.some(kind => kind.scale)) names.push(scaleSchemaName)
   if (all.some(kind => kind.storageName === 'serviceaccounts')) names.push(schemaName(tokenRequestKind))
+  if (all.some(kind => kind.storageName === 'pods')) names.push(schemaName(bindingKind))
   const schemas: Record<string, OpenApiSchema> = {
     ...publishedSchemas(names, prefix),
     [`${metaName}.ListMeta`]: listMetaSchema as OpenApiSchema,

@@ -3,6 +3,8 @@
  *
  * - `X-Oarlock-Seen-Version: R` on a request: the highest resource version that the gateway has seen. The clock of this server is raised to it before the
  *   request is served, so that what the response shows at R is complete, and a write gets a higher version.
+ * - `X-Oarlock-Not-After: R` on a request: a new object must not get a resource version above R, which is as long as the claim of its name is certain; an
+ *   update may. Otherwise the response is 412, and nothing was done. 0: the request must create nothing.
  * - `X-Oarlock-Version` in a response: the version that this server has reached, which includes a write of the request.
  * - `X-Oarlock-Watch: ID` on a watch: each line begins with what the gateway must know without decoding it: the resource version and a space
  *   (0: an object that existed before), or for a bookmark `B`, the version and a space, or for an error `E` and a space.
@@ -31,6 +33,7 @@ import { type Reply, send } from '../wire/index.ts'
 import type { HttpRequest } from './handler-types.ts'
 
 export const seenVersionHeader = 'x-oarlock-seen-version'
+const notAfterHeader = 'x-oarlock-not-after'
 export const watchHeader = 'x-oarlock-watch'
 const selectedHeader = 'x-oarlock-watch-selected'
 const endHeader = 'x-oarlock-watch-end'
@@ -44,6 +47,12 @@ const nodeAddressHeader = 'x-oarlock-node-address'
 export function raiseToSeen({ store }: Services, { headers }: HttpRequest): Promise<void> | undefined {
   const text = headers[seenVersionHeader]
   return typeof text === 'string' ? store.raise(readVersion(text)) : undefined
+}
+
+/** @throws {StatusError} BadRequest for a version that is no number. */
+export function createBeforeOf({ headers }: HttpRequest): number | undefined {
+  const text = headers[notAfterHeader]
+  return typeof text === 'string' ? readVersion(text, notAfterHeader) : undefined
 }
 
 export function gatewayWatchOf({ headers }: HttpRequest): GatewayWatch | undefined {
@@ -89,8 +98,8 @@ export function checkOwned({ store }: Services, { namespace }: ResourceRoute): v
   throw new StatusError('Misdirected', `this partition does not have namespace ${JSON.stringify(namespace)}`, { code: 421 })
 }
 
-function readVersion(text: string): number {
+function readVersion(text: string, header = seenVersionHeader): number {
   const version = parseRevision(text)
-  if (version === undefined) throw badRequest(`${seenVersionHeader} must be a resource version, got ${JSON.stringify(text.slice(0, 40))}`)
+  if (version === undefined) throw badRequest(`${header} must be a resource version, got ${JSON.stringify(text.slice(0, 40))}`)
   return version
 }

@@ -6,7 +6,7 @@ import { negotiate, type Reply } from '../wire/index.ts'
 import type { HandlerOptions, ResourceRequest } from './handler-options.ts'
 import type { HttpRequest } from './handler-types.ts'
 import { forbidden, NoSuchPath } from './not-served.ts'
-import { checkOwned } from './partition-protocol.ts'
+import { checkOwned, createBeforeOf } from './partition-protocol.ts'
 import { podStreamOf, servePodStream } from './pod-streams.ts'
 import { maxBodyBytes } from './read-body.ts'
 import { readCallBody } from './read-call-body.ts'
@@ -99,7 +99,7 @@ async function readCall(
   attributes: Attributes,
   response: Reply,
 ): Promise<Call> {
-  const { query, request, gatewayWatch } = resourceRequest
+  const { query, request, gatewayWatch, isProxied } = resourceRequest
   const { headers } = request
   const as = negotiate(headers.accept, query?.get('includeObject') ?? undefined)
   checkForm(target, as)
@@ -107,7 +107,7 @@ async function readCall(
   if (response.audit) response.audit.body = sent.body
   return {
     target,
-    input: { query, userAgent: headers['user-agent'], ...sent },
+    input: { query, userAgent: headers['user-agent'], createBefore: isProxied ? createBeforeOf(request) : undefined, ...sent },
     caller: callerOf(options, request, target, attributes),
     output: { response, as, gatewayWatch, acceptEncoding: headers['accept-encoding'] as string | undefined },
   }

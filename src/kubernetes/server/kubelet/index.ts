@@ -5,6 +5,6 @@
  * Out of scope: the protocols inside the streams, which client and kubelet agree on; rights (auth/).
  */
 export { kubeletAddress } from './kubelet-address.ts'
-export type { KubeletAddress, KubeletCredentials } from './kubelet-connection.ts'
+export type { KubeletAddress } from './kubelet-connection.ts'
 export type { PodStream } from './kubelet-path.ts'
 export { KubeletProxy, type StreamRequest } from './kubelet-proxy.ts'

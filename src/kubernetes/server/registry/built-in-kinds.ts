@@ -1,7 +1,7 @@
 import type { KubeObject, StructuralSchema } from '../../object/index.ts'
 import { applyDefaults } from '../../schema/index.ts'
 import { allVerbs, type Kind, storageNameOf } from './kind.ts'
-import { type KindDeclaration, kindDeclarations, stringField, tokenRequestDeclaration } from './kinds/index.ts'
+import { bindingDeclaration, type KindDeclaration, kindDeclarations, stringField, tokenRequestDeclaration } from './kinds/index.ts'
 import type { ObjectReader } from './object-reader.ts'
 import { ageColumn, nameColumn } from './printer-columns.ts'
 import { definition, goForm, type TypeSchema, typeSchema } from './schemas/index.ts'
@@ -139,8 +139,12 @@ function withOpenMetadata(schema: TypeSchema): TypeSchema {
 }
 
 /** The kind of the request body of the `token` subresource of a ServiceAccount. */
-export const tokenRequestKind: Kind = typedKind(tokenRequestDeclaration, tokenRequestDeclaration.typeName, {
-  get: () => undefined,
-  all: () => [],
-  inNamespace: () => [],
-})
+export const tokenRequestKind: Kind = bodyKind(tokenRequestDeclaration)
+
+/** The kind of the request body of the `binding` subresource of a Pod. */
+export const bindingKind: Kind = bodyKind(bindingDeclaration)
+
+/** A kind that is sent and never stored. */
+function bodyKind(declaration: KindDeclaration & { typeName: string }): Kind {
+  return typedKind(declaration, declaration.typeName, { get: () => undefined, all: () => [], inNamespace: () => [] })
+}

@@ -4,7 +4,7 @@
  * Out of scope: reading and writing objects (rest/), publishing kinds to clients (discovery/).
  */
 export { type Amounts, addAmounts, amountsOf, forbiddenError, podLimits, podRequests } from './admission/index.ts'
-export { tokenRequestKind } from './built-in-kinds.ts'
+export { bindingKind, tokenRequestKind } from './built-in-kinds.ts'
 export { type Crd, crdFinalizer, markTerminating } from './crd/index.ts'
 export { humanDuration } from './human-duration.ts'
 export { allVerbs, type Kind, type KindNames, storageNameOf, type Verb } from './kind.ts'

@@ -2,7 +2,16 @@ import { equalJson, type KubeObject, parseApiVersion, type StructuralSchema } fr
 import { parseEntry, type Store, type StoredEvent } from '../storage/index.ts'
 import { builtInKinds } from './built-in-kinds.ts'
 import { compareVersions } from './compare-versions.ts'
-import { type Crd, type CrdNames, crdStatus, ensureStorageVersion, kindsOfCrd, type NameConflict, storageSchemaOf } from './crd/index.ts'
+import {
+  type Crd,
+  type CrdNames,
+  crdStatus,
+  ensureStorageVersion,
+  isServed,
+  kindsOfCrd,
+  type NameConflict,
+  storageSchemaOf,
+} from './crd/index.ts'
 import type { Kind } from './kind.ts'
 import type { ObjectReader } from './object-reader.ts'
 import type { Strategy } from './strategy.ts'
@@ -19,10 +28,13 @@ export class Registry {
   /** The storage schema of each definition, and the revision from which it applies. */
   readonly #storage = new Map<string, { schema: StructuralSchema; since: number }>()
   readonly #store: Store
+  readonly #establish: ((crd: KubeObject) => string | undefined) | undefined
   #generation = 0
 
-  constructor(store: Store) {
+  /** @param establish why a definition with accepted names is not established yet; undefined: it is. */
+  constructor(store: Store, establish?: (crd: KubeObject) => string | undefined) {
     this.#store = store
+    this.#establish = establish
     for (const kind of builtInKinds(objectReader(store))) {
       this.#add(kind.kind === 'CustomResourceDefinition' ? this.#withStatus(kind) : kind)
       this.#builtInTables.add(kind.storageName)
@@ -90,9 +102,8 @@ export class Registry {
   /** @param revision objects up to this revision may have been written with another schema. */
   #defineCrd(crd: Crd, revision: number): void {
     this.#remove(crd.metadata.name)
-    const isAccepted = crd.status?.conditions?.some(condition => condition.type === 'NamesAccepted' && condition.status === 'True')
     // Regardless of its status: a user who may write the status must not replace a built-in kind by one without validation.
-    if (!isAccepted || this.isBuiltIn(crd.metadata.name)) return
+    if (!isServed(crd) || this.isBuiltIn(crd.metadata.name)) return
     const kinds = kindsOfCrd(crd, this.#storedSince(crd, revision))
     this.#customByCrd.set(crd.metadata.name, kinds)
     for (const kind of kinds) this.#add(kind)
@@ -154,7 +165,7 @@ export class Registry {
         kind.strategy.prepareForWrite?.(object, oldObject)
         const crd = object as Crd
         if (!crd.spec?.names || !Array.isArray(crd.spec.versions)) return
-        object.status = crdStatus(crd, oldObject as Crd | undefined, this.#nameConflict(crd), this.#store.nowMs)
+        object.status = crdStatus(crd, oldObject as Crd | undefined, this.#nameConflict(crd), this.#store.nowMs, this.#establish)
       },
     }
     return { ...kind, strategy }

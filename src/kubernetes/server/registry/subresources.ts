@@ -20,6 +20,7 @@ const ofTable: Readonly<Record<string, readonly Subresource[]>> = {
   namespaces: [{ name: 'finalize', verbs: ['update'] }],
   serviceaccounts: [{ name: 'token', verbs: ['create'], kind: { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest' } }],
   pods: [
+    { name: 'binding', verbs: ['create'], kind: core('Binding') },
     { name: 'attach', verbs: ['create', 'get'], kind: core('PodAttachOptions'), isProxied: true },
     { name: 'exec', verbs: ['create', 'get'], kind: core('PodExecOptions'), isProxied: true },
     { name: 'log', verbs: ['get'], isProxied: true },

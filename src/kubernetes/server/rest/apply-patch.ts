@@ -27,12 +27,18 @@ export async function applyPatch(services: Services, call: Call, options: WriteO
   const { target } = call
   const applied = readApplied(call, options)
   let isCreated = false
-  const result = await mutate(store, target.table, keyOf(target), head => {
-    isCreated = head === undefined
-    if (!head) checkMayCreate(services, call, applied)
-    const live = head && readEntry(target.kind, head)
-    return decideApply(services, call, live, applied, options)
-  })
+  const result = await mutate(
+    store,
+    target.table,
+    keyOf(target),
+    head => {
+      isCreated = head === undefined
+      if (!head) checkMayCreate(services, call, applied)
+      const live = head && readEntry(target.kind, head)
+      return decideApply(services, call, live, applied, options)
+    },
+    call.input.createBefore,
+  )
   sendResult(call, result, isCreated ? 201 : 200, options.warnings, store.nowMs)
 }
 

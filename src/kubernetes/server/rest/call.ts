@@ -29,7 +29,7 @@ export type Target = {
   readonly namespace: string
   /** Empty for the collection. */
   readonly name: string
-  readonly subresource: '' | 'status' | 'scale' | 'finalize'
+  readonly subresource: '' | 'status' | 'scale' | 'finalize' | 'binding'
 }
 
 /** What the client sent. */
@@ -39,6 +39,8 @@ export type CallInput = {
   readonly contentType: string
   /** The body as text; empty when there is none. */
   readonly body: string
+  /** A new object must not get a higher resource version than this. */
+  readonly createBefore?: number | undefined
   /** The body, if it had to be parsed to find out that it is JSON. */
   readonly json?: StrictJson | undefined
 }

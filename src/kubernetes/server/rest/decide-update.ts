@@ -38,6 +38,7 @@ function prepare({ target }: Call, before: KubeObject, decoded: Decoded, ownersh
     case 'finalize':
       return prepareFinalize(write)
     case 'scale':
+    case 'binding':
       throw methodNotAllowed()
   }
 }

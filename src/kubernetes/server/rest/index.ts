@@ -3,6 +3,7 @@
  * In: a routed and authorized request (`Call`). Out: durable changes and a response, or a thrown StatusError.
  * Not here: routes and bodies (http/), the rules of a kind (registry/), background work (lifecycle/).
  */
+import { bindPod } from './bind-pod.ts'
 import { type Call, methodNotAllowed, type Services } from './call.ts'
 import { remove, removeCollection } from './delete.ts'
 import { get, list } from './read.ts'
@@ -34,6 +35,7 @@ export { isLongYaml, YamlParserThread } from './yaml-parser-thread.ts'
 /** Executes one call and sends its response. */
 export function perform(services: Services, call: Call): Promise<void> | undefined {
   if (call.target.subresource === 'scale' && call.target.kind.scale) return scale(services, call, call.target.kind.scale)
+  if (call.target.subresource === 'binding') return bindPod(services, call)
   switch (call.target.verb) {
     case 'get':
       get(services, call)

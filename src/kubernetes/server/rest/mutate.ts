@@ -21,12 +21,15 @@ export type WriteResult = { entry: StoredEntry | undefined; object: KubeObject |
  * `decide` sees versions that are not yet on disk, so writes to one key do not wait for each other. A result without a write of its
  * own (an error, a no-op) waits until that version is durable, and is decided again if the version was lost: a client never sees the
  * effect of a write that a crash could undo (invariant 5), other than a renewal (`Strategy.isRenewal`).
+ *
+ * @param createBefore a new object must not get a higher revision. @throws {StatusError} Conflict (412) if it would.
  */
 export async function mutate(
   store: Store,
   table: Table,
   key: string,
   decide: (head: StoredEntry | undefined) => WriteDecision,
+  createBefore?: number,
 ): Promise<WriteResult> {
   for (;;) {
     const head = store.head(table, key)
@@ -43,6 +46,8 @@ export async function mutate(
     if ('put' in decision) {
       const { put, isDeferred } = decision
       if (head) checkStored(put, head.text.length)
+      // The revision is assigned before anything else happens.
+      else if (createBefore !== undefined && store.upcomingRevision > createBefore) throw createdTooLate(table, key)
       const entry = await (isDeferred && head ? store.putDeferred(table, head, put) : store.put(table, head, put))
       return { entry, object: undefined, isRemoved: false, isCreated: head === undefined }
     }
@@ -58,6 +63,11 @@ export async function mutate(
     return { entry: decision.result ? undefined : head, object: decision.result, isRemoved: false, isCreated: false }
   }
 }
+
+const createdTooLate = ({ name }: Table, key: string) =>
+  new StatusError('Conflict', `${name} ${JSON.stringify(key)} is not created, because the time in which its name may be used has passed`, {
+    code: 412,
+  })
 
 /** An entry as an object at the version of `kind`. The caller may change it. */
 export function readEntry(kind: Kind, entry: StoredEntry): KubeObject {

@@ -33,11 +33,17 @@ export async function create(services: Services, call: Call): Promise<void> {
   const { name } = object.metadata
   if (call.output.response.audit) call.output.response.audit.name = name
   admit(call, object, undefined, options)
-  const result = await mutate(store, table, keyOf({ namespace, name }), head => {
-    const decision = decidePut(services, call, object, undefined, options)
-    if (head) throw alreadyExistsError(call, head.deleting, name)
-    return decision
-  })
+  const result = await mutate(
+    store,
+    table,
+    keyOf({ namespace, name }),
+    head => {
+      const decision = decidePut(services, call, object, undefined, options)
+      if (head) throw alreadyExistsError(call, head.deleting, name)
+      return decision
+    },
+    call.input.createBefore,
+  )
   sendResult(call, result, 201, options.warnings, store.nowMs)
 }
 
@@ -47,21 +53,27 @@ export async function update(services: Services, call: Call): Promise<void> {
   const options = readWriteOptions('UpdateOptions', call.input.query, call.input.userAgent, store.nowMs)
   call.output.response.warningsOnFailure = options.warnings
   let isCreated = false
-  const result = await mutate(store, table, keyOf(call.target), head => {
-    options.warnings.length = 0
-    isCreated = !head && call.caller.checkCreate !== undefined && subresource === ''
-    if (!head && !isCreated) throw notFound(kind, name)
-    const decoded = decodeBody(call, options)
-    if (!decoded.sent.name) throw undeterminedName(name)
-    if (!head) return createByUpdate(services, call, decoded, options)
-    // An update of a custom resource must name the version that it was computed from.
-    if (kind.isCustom && !decoded.sent.resourceVersion) {
-      const { group, plural } = kind
-      const cause = invalidValue('metadata.resourceVersion', 0, 'must be specified for an update')
-      throw invalid({ group, plural, kind: plural }, name, [cause])
-    }
-    return decideUpdate(services, call, readEntry(kind, head), decoded, 'tracked', options)
-  })
+  const result = await mutate(
+    store,
+    table,
+    keyOf(call.target),
+    head => {
+      options.warnings.length = 0
+      isCreated = !head && call.caller.checkCreate !== undefined && subresource === ''
+      if (!head && !isCreated) throw notFound(kind, name)
+      const decoded = decodeBody(call, options)
+      if (!decoded.sent.name) throw undeterminedName(name)
+      if (!head) return createByUpdate(services, call, decoded, options)
+      // An update of a custom resource must name the version that it was computed from.
+      if (kind.isCustom && !decoded.sent.resourceVersion) {
+        const { group, plural } = kind
+        const cause = invalidValue('metadata.resourceVersion', 0, 'must be specified for an update')
+        throw invalid({ group, plural, kind: plural }, name, [cause])
+      }
+      return decideUpdate(services, call, readEntry(kind, head), decoded, 'tracked', options)
+    },
+    call.input.createBefore,
+  )
   sendResult(call, result, isCreated ? 201 : 200, options.warnings, store.nowMs)
 }
 

@@ -112,6 +112,11 @@ export class Store {
     return this.#newestRevision
   }
 
+  /** The revision that a write would get now, which is before anything else happens. */
+  get upcomingRevision(): number {
+    return nextRevision(this.#newestRevision, this.#nowMs(), this.#partition)
+  }
+
   /**
    * Raises the clock to a revision that another server has assigned: later writes get higher ones, and {@link revision} is at least `seen` once it
    * has resolved, so that what a list or watch shows at `seen` is complete. Undefined if that is so already.

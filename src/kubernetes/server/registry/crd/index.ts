@@ -5,7 +5,7 @@
  */
 export type { Crd, CrdNames, CrdScale } from './crd.ts'
 export { crdSchema } from './crd-schema.ts'
-export { crdStatus, ensureStorageVersion, markTerminating, type NameConflict } from './crd-status.ts'
+export { crdStatus, ensureStorageVersion, isServed, markTerminating, type NameConflict } from './crd-status.ts'
 export { kindsOfCrd, storageSchemaOf } from './kinds-of-crd.ts'
 export { crdFinalizer, prepareCrd } from './prepare-crd.ts'
 export { validateCrd } from './validate-crd.ts'

@@ -10,13 +10,14 @@ import { configKinds } from './config.ts'
 import { coordinationKinds } from './coordination.ts'
 import { definitionKinds } from './definitions.ts'
 import { discoveryKinds } from './discovery.ts'
+import { dynamicResourceKinds } from './dynamic-resources.ts'
 import { eventKinds } from './events.ts'
 import type { KindDeclaration } from './kind-declaration.ts'
 import { limitKinds } from './limits.ts'
 import { namespaceKinds } from './namespace.ts'
 import { networkingKinds } from './networking.ts'
 import { nodeKinds } from './nodes.ts'
-import { podKinds } from './pods.ts'
+import { bindingDeclaration, podKinds } from './pods.ts'
 import { policyKinds } from './policy.ts'
 import { rbacKinds } from './rbac.ts'
 import { reviewKinds } from './reviews.ts'
@@ -49,6 +50,7 @@ export const kindDeclarations: readonly KindDeclaration[] = [
   ...schedulingKinds,
   ...storageKinds,
   ...runtimeClassKinds,
+  ...dynamicResourceKinds,
   ...definitionKinds,
 ]
 
@@ -56,3 +58,4 @@ export { type KindDeclaration, stringField } from './kind-declaration.ts'
 export { tokenRequestDeclaration } from './reviews.ts'
 export { systemPriorityClasses } from './scheduling.ts'
 export { kubernetesServiceIp } from './service-allocation.ts'
+export { bindingDeclaration }

@@ -320,3 +320,8 @@ function validateReplicationController({ spec }: KubeObject): StatusCause[] {
   }
   return causes
 }
+
+/** The request body of the subresource `binding` of a Pod. */
+export const bindingDeclaration: KindDeclaration & { typeName: string } = {
+  ...{ kind: 'Binding', plural: 'bindings', typeName: 'io.k8s.api.core.v1.Binding' },
+}

@@ -1,0 +1,96 @@
+import { type Client, leaseResource, listWatch } from '../../kubernetes/client/index.ts'
+import { type Controller, controller } from '../../kubernetes/controller/index.ts'
+import { isReason, type Resource } from '../../kubernetes/object/index.ts'
+import { decideClaim } from './decide-claim.ts'
+
+/** The spec of a NameClaim (`gateway/kinds.ts`). */
+type Claim = { spec: { resource: string; name: string; partition: string } }
+
+export type ClaimsOptions = {
+  /** Name of this partition. */
+  readonly partition: string
+  /** Of this partition. */
+  readonly local: Client
+  readonly claims: Resource<Claim>
+  /** The kinds whose names are claimed, by plural and group, such as `namespaces` and `workers.oarlock.dev`. */
+  readonly kinds: ReadonlyMap<string, Resource<unknown>>
+  /** How long a claim stays without its object. Default 60,000; less than that is not safe, and for tests only. */
+  readonly removeAfterMs?: number | undefined
+  /** Ends the watches of local objects. */
+  readonly signal: AbortSignal
+  readonly onError: (error: unknown, what: string) => void
+}
+
+/** The version of the partition rises only with writes. */
+const clockLease = { namespace: 'kube-system', name: 'oarlock-claims' }
+const unknownRetryMs = 1_000
+
+/**
+ * A controller, for a manager whose client is that of home, that removes the claims of this partition whose object is gone: deleted, or never created because
+ * its gateway has ended. While home does not answer nothing is removed.
+ */
+export function claims({ partition, local, claims, kinds, removeAfterMs, signal, onError }: ClaimsOptions): Controller {
+  const present = new Map<string, Set<string>>()
+  const removing: Controller = controller<Claim>({
+    name: 'name-claims',
+    for: claims,
+    backoff: { baseDelayMs: 100, maxDelayMs: 30_000 },
+    reconcile: async ({ name: key, object, client, signal: reconcileSignal }) => {
+      const { resource: table, name, partition: owner } = object?.spec ?? {}
+      const kind = table === undefined ? undefined : kinds.get(table)
+      if (!object || owner !== partition || !kind || name === undefined) return
+      const names = present.get(String(table))
+      if (!names) return { requeueAfterMs: unknownRetryMs }
+      const { uid, resourceVersion } = object.metadata
+      const state = { version: Number(resourceVersion), isHere: names.has(name), removeAfterMs }
+      let decision = decideClaim({ ...state, nowMs: Date.now() })
+      if (decision.kind === 'read') {
+        const { missingAt } = await readMissing(local, kind, name, reconcileSignal)
+        decision = decideClaim({ ...state, isHere: missingAt === undefined, nowMs: Date.now(), missingAt })
+      }
+      if (decision.kind === 'wait') return { requeueAfterMs: decision.ms }
+      if (decision.kind !== 'remove') return
+      const preconditions = { uid, resourceVersion }
+      await client
+        .resource(claims)
+        .delete(key, { preconditions, signal: reconcileSignal })
+        .catch(error => {
+          // Renewed or removed meanwhile: an event follows.
+          if (!isReason(error, 'NotFound', 'Conflict')) throw error
+        })
+    },
+  })
+  for (const [table, kind] of kinds)
+    void listWatch(local, kind, {
+      signal,
+      onReplace(items) {
+        const before = present.get(table)
+        const now = new Set(items.map(({ metadata }) => metadata.name))
+        present.set(table, now)
+        for (const name of before ?? []) if (!now.has(name)) removing.enqueue(`${name}.${table}`)
+      },
+      onEvent({ type, object: { metadata } }) {
+        if (type === 'BOOKMARK') return
+        if (type !== 'DELETED') present.get(table)?.add(metadata.name)
+        else if (present.get(table)?.delete(metadata.name)) removing.enqueue(`${metadata.name}.${table}`)
+      },
+      onError: error => onError(error, `${table} of this partition cannot be read`),
+    }).catch(error => {
+      if (!signal.aborted) onError(error, `${table} of this partition are no longer read`)
+    })
+  return removing
+}
+
+/** The version at which this partition, after a write of now, does not have the object; undefined if it has it. */
+async function readMissing(local: Client, kind: Resource<unknown>, name: string, signal: AbortSignal): Promise<{ missingAt?: number }> {
+  const { namespace, name: lease } = clockLease
+  const renewTime = new Date().toISOString().replace('Z', '000Z')
+  await local
+    .resource(leaseResource)
+    .apply({ metadata: { namespace, name: lease }, spec: { holderIdentity: 'oarlock-claims', renewTime } } as never, {
+      force: true,
+      signal,
+    })
+  const { items, metadata } = await local.resource(kind).list({ fieldSelector: `metadata.name=${name}`, signal })
+  return items.length > 0 ? {} : { missingAt: Number(metadata.resourceVersion) }
+}
