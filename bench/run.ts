@@ -44,6 +44,7 @@ const benches: Record<string, () => Promise<{ bench(args: string[]): Promise<Ben
   installs: () => import('./installs.ts'),
   shards: () => import('./shards.ts'),
   managed: () => import('./managed.ts'),
+  gateway: () => import('./gateway.ts'),
 }
 
 const { values, positionals } = parseArgs({

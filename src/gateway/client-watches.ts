@@ -5,6 +5,7 @@ import { kindClassOf } from './kind-classes.ts'
 import { RightsCheck } from './rights-check.ts'
 import { serveWatch } from './serve-watch.ts'
 import { SharedWatches, type SharedWatchesOptions } from './shared-watches.ts'
+import { Slots } from './slots.ts'
 import { type GatewayUser, gatewayUser } from './user-headers.ts'
 import { planWatch, type WatchPart, type WatchPlan } from './watch-plan.ts'
 
@@ -43,6 +44,9 @@ const defaultBufferBytes = 16 * 1024 * 1024
 /** Of all watches that clients do not read, and of one however many there are. */
 const maxAllUnsentBytes = 256 * 1024 * 1024
 const minUnsentBytes = 64 * 1024
+/** Each has a connection to every partition meanwhile. A client that reads slowly holds no other. */
+const catchUpsAtATime = 64
+const catchUpHeldMs = 1_000
 
 /** The open watches of a gateway's clients. */
 export class ClientWatches {
@@ -50,6 +54,7 @@ export class ClientWatches {
   readonly #maxBufferedBytes: number
   readonly #shared: SharedWatches
   readonly #rights = new RightsCheck(gatewayUser)
+  readonly #catchUps = new Slots(catchUpsAtATime, catchUpHeldMs)
   readonly #alone = new Set<WatchPlan>()
   /** Those that go to one partition as they are. */
   readonly forwarded = new ForwardedWatches()
@@ -102,7 +107,7 @@ export class ClientWatches {
       await serveWatch(response, {
         ...this.#options,
         ...request,
-        ...{ plan, shared: this.#shared, rights: this.#rights, maxBufferedBytes: this.#maxBufferedBytes },
+        ...{ plan, shared: this.#shared, rights: this.#rights, catchUps: this.#catchUps, maxBufferedBytes: this.#maxBufferedBytes },
         maxUnsentBytes: () => Math.min(this.#maxBufferedBytes, Math.max(minUnsentBytes, maxAllUnsentBytes / this.#open)),
         openedAlone: () => {
           this.#alone.add(plan)

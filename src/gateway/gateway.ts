@@ -285,7 +285,7 @@ export class Gateway {
     // An apply that creates what was deleted a moment ago needs a claim, as any creation.
     const own = { ...forwardedHeaders(request), ...(createInstead && mustNotCreate) }
     const send = (to: string, more: Readonly<Record<string, string>> = {}) =>
-      this.#connection(to).stream({ method, path: url, user, headers: { ...own, ...more }, body, signal })
+      this.#connection(to).send({ method, path: url, user, headers: { ...own, ...more }, body, signal })
     const connection = (name: string) => this.#connection(name)
     const nodeAddress = (node: string) => findNode(node, { map: this.#options.map(), connection, user, signal })
     const answer = again ? await sendToOwner(partition, { send, again, nodeAddress }) : await send(partition)

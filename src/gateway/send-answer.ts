@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
 import { StatusError } from '../kubernetes/object/index.ts'
+import { WholeBody } from './short-request.ts'
 
 /** Of one connection, or of what the gateway adds. */
 const ownHeaders: ReadonlySet<string> = new Set(['connection', 'keep-alive', 'transfer-encoding', 'x-oarlock-version'])
@@ -11,6 +12,10 @@ export async function sendAnswer({ status, headers, body }: TransportStreamRespo
   for (const [name, value] of Object.entries(headers))
     if (value !== undefined && !ownHeaders.has(name) && !(name === 'content-length' && isMerged(body))) response.setHeader(name, value)
   response.writeHead(status)
+  if (body instanceof WholeBody) {
+    response.end(body.bytes)
+    return
+  }
   response.flushHeaders()
   await pipeline(body, response)
 }

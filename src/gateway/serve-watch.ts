@@ -8,6 +8,7 @@ import { MergedWatch } from './merged-watch.ts'
 import type { RightsCheck } from './rights-check.ts'
 import type { SharedClient, SharedWatch } from './shared-watch.ts'
 import type { SharedWatches } from './shared-watches.ts'
+import type { Slots } from './slots.ts'
 import { type GatewayUser, gatewayUser } from './user-headers.ts'
 import type { WatchPlan } from './watch-plan.ts'
 import { WatchResponse } from './watch-response.ts'
@@ -21,6 +22,8 @@ export type ServeWatchOptions = {
   readonly signal: AbortSignal
   readonly shared: SharedWatches
   readonly rights: RightsCheck
+  /** How many clients catch up at a time: when a gateway starts, thousands of them come at once. */
+  readonly catchUps: Slots
   /** Whether the credential of the request is still valid. */
   reauthenticate(): Promise<boolean>
   /** Of events that wait for a partition. */
@@ -96,7 +99,7 @@ async function share(client: WatchResponse, options: ServeWatchOptions, from: nu
   })
   try {
     for (let round = 1; round <= maxRounds && !signal.aborted; round++) {
-      const result = await catchUp.round()
+      const result = await options.catchUps.run(() => (signal.aborted ? Promise.reject(signal.reason) : catchUp.round()))
       if (result.kind === 'rejected') {
         if (client.isEnded) return undefined
         // A right may be lost between two rounds: the next watch of the client gets the reason.
