@@ -55,7 +55,12 @@ for (const [request, isAllowed] of [
   // Its Runs
   ['watch oarlock.dev/runs / spec.workerName=w1', true],
   ['list oarlock.dev/runs / spec.workerName=w2', false],
-  ['list oarlock.dev/runs / spec.workerName=w1,metadata.name=x', false],
+  // Through a gateway, which excludes namespaces.
+  ['watch oarlock.dev/runs / spec.workerName=w1,metadata.namespace!=default', true],
+  ['list oarlock.dev/runs / spec.workerName!=w1', false],
+  ['list oarlock.dev/runs / metadata.name!=x\\,spec.workerName=w1', false],
+  ['list oarlock.dev/runs / spec.workerName=w1\\,x', false],
+  ['list oarlock.dev/runs / spec.workerName', false],
   ['watch oarlock.dev/runs', false],
   ['list oarlock.dev/runs shop/', false],
   ['get oarlock.dev/runs shop/network-1', true],

@@ -1,4 +1,5 @@
 import { apiGroup, systemNamespace, type Worker } from '../../api/index.ts'
+import { parseFieldSelector } from '../../kubernetes/object/index.ts'
 import type { Attributes } from '../../kubernetes/server/index.ts'
 import { isWorkerOf, isWorkerOfRun, podOf, poolOf } from '../worker-identity.ts'
 import type { WorkerFacts } from './worker-facts.ts'
@@ -21,9 +22,7 @@ export function authorizeWorker(attributes: Attributes, worker: string, facts: W
   switch (`${resource}.${group}`) {
     case `runs.${apiGroup}`: {
       if (verb === 'list' || verb === 'watch')
-        return allowIf(
-          fieldSelector === `spec.workerName=${worker}` && (isOwnWorker() || facts.someRun(worker, run => isWorkerOfRun(user, run))),
-        )
+        return allowIf(selectsRunsOf(worker, fieldSelector) && (isOwnWorker() || facts.someRun(worker, run => isWorkerOfRun(user, run))))
       const run = facts.run(namespace, name)
       const isOwn = run !== undefined && isWorkerOfRun(user, run)
       return allowIf(isOwn && (verb === 'get' || (subresource === 'status' && (verb === 'patch' || verb === 'update'))))
@@ -44,5 +43,15 @@ export function authorizeWorker(attributes: Attributes, worker: string, facts: W
       return allowIf(name === worker && (!isPod || isOwnWorker()) && (verb === 'get' || isWrite))
     default:
       return undefined
+  }
+}
+
+/** Whether a list has no other Runs. A gateway adds further requirements. */
+function selectsRunsOf(worker: string, fieldSelector = ''): boolean {
+  try {
+    const { requirements } = parseFieldSelector(fieldSelector)
+    return requirements.some(({ field, operator, value }) => field === 'spec.workerName' && operator === '=' && value === worker)
+  } catch {
+    return false
   }
 }
