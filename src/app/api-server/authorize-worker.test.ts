@@ -55,8 +55,11 @@ for (const [request, isAllowed] of [
   // Its Runs
   ['watch oarlock.dev/runs / spec.workerName=w1', true],
   ['list oarlock.dev/runs / spec.workerName=w2', false],
-  ['watch oarlock.dev/runs / spec.workerName=w1,metadata.namespace!=kube-system', true],
+  // Through a gateway, which excludes namespaces.
+  ['watch oarlock.dev/runs / spec.workerName=w1,metadata.namespace!=default', true],
   ['list oarlock.dev/runs / spec.workerName!=w1', false],
+  ['list oarlock.dev/runs / metadata.name!=x\\,spec.workerName=w1', false],
+  ['list oarlock.dev/runs / spec.workerName=w1\\,x', false],
   ['list oarlock.dev/runs / spec.workerName', false],
   ['watch oarlock.dev/runs', false],
   ['list oarlock.dev/runs shop/', false],

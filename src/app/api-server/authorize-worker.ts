@@ -22,7 +22,7 @@ export function authorizeWorker(attributes: Attributes, worker: string, facts: W
   switch (`${resource}.${group}`) {
     case `runs.${apiGroup}`: {
       if (verb === 'list' || verb === 'watch')
-        return allowIf(selectsWorker(fieldSelector, worker) && (isOwnWorker() || facts.someRun(worker, run => isWorkerOfRun(user, run))))
+        return allowIf(selectsRunsOf(worker, fieldSelector) && (isOwnWorker() || facts.someRun(worker, run => isWorkerOfRun(user, run))))
       const run = facts.run(namespace, name)
       const isOwn = run !== undefined && isWorkerOfRun(user, run)
       return allowIf(isOwn && (verb === 'get' || (subresource === 'status' && (verb === 'patch' || verb === 'update'))))
@@ -46,14 +46,12 @@ export function authorizeWorker(attributes: Attributes, worker: string, facts: W
   }
 }
 
-/** Whether only Runs of the worker are selected. A gateway adds which namespaces are not of the partition. */
-function selectsWorker(fieldSelector: string | undefined, worker: string): boolean {
-  if (fieldSelector === undefined) return false
+/** Whether a list has no other Runs. A gateway adds further requirements. */
+function selectsRunsOf(worker: string, fieldSelector = ''): boolean {
   try {
     const { requirements } = parseFieldSelector(fieldSelector)
     return requirements.some(({ field, operator, value }) => field === 'spec.workerName' && operator === '=' && value === worker)
   } catch {
-    // The verb parses the selector again and reports the error.
     return false
   }
 }

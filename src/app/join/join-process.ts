@@ -4,6 +4,7 @@ import { type Log, Manager } from '../../kubernetes/controller/index.ts'
 import { lockRoleDirectory } from '../data-directory.ts'
 import { type Endpoint, readEndpoint } from '../discovery/index.ts'
 import { makeRegistry } from '../endpoints/metrics.ts'
+import { isPartition } from '../is-partition.ts'
 import { startPublishedListener } from '../listener/published-listener.ts'
 import { createCertificates, type RoleListenerOptions } from '../listener/tls-listener.ts'
 import type { RoleProcess } from '../role-process.ts'
@@ -34,6 +35,8 @@ export async function startJoinProcess(options: JoinProcessOptions): Promise<Rol
     issueCredential: serviceAccountIssuer(client),
     destinations: async () => {
       const stores = await readEndpoint(client, 'stores')
+      // Each partition has its own: a worker finds them with its first Run there.
+      if (!stores && (await isPartition(client))) return { server: api }
       // Not the API server: a worker would keep that address.
       return stores ? { server: api, stores } : { code: 503, message: 'no stores have published their address: start "oarlock stores"' }
     },

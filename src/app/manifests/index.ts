@@ -22,6 +22,7 @@ export { runInputsRole } from './component-roles.ts'
 export { externalMetricsManifests } from './external-metrics.ts'
 export {
   applyManifests,
+  applyNamespacedManifests,
   applyObjects,
   deleteObjects,
   type ManifestsOptions,

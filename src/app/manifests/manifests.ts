@@ -46,6 +46,14 @@ export async function applyManifests(client: Client): Promise<void> {
   if (hasPolicies) await deleteObjects(client, retiredObjects)
 }
 
+/** Applies the roles and bindings in Oarlock's namespaces, to a partition that has copies of all the rest. The namespaces must exist. */
+export async function applyNamespacedManifests(client: Client): Promise<void> {
+  await applyObjects(
+    client,
+    rolesAndBindings(false).filter(({ metadata }) => metadata.namespace !== undefined),
+  )
+}
+
 /** Applies objects in no particular order. */
 export async function applyObjects(client: Client, manifests: readonly Manifest[]): Promise<void> {
   await Promise.all(

@@ -20,6 +20,7 @@ import type { Address } from '../address.ts'
 import { startApiServer } from '../api-server/api-server.ts'
 import { installOarlock, requireNoNewerCrds } from '../controllers/install.ts'
 import { authenticateByTokenReview } from '../delegated-auth/authenticate-by-token-review.ts'
+import { applyNamespacedManifests } from '../manifests/index.ts'
 import type { PartitionConfiguration } from './configuration.ts'
 import { credentialCopies } from './credential-copies.ts'
 import { EstablishCrds } from './establish-crds.ts'
@@ -143,6 +144,8 @@ export async function startPartition(
   const { signal } = stopping
   const namespaces = local.resource(namespaceResource)
   await Promise.all([systemNamespace, workersNamespace].map(each => namespaces.apply({ metadata: { name: each } }, { force: true })))
+  // Such as the right to read where the stores of this partition are: only objects without a namespace are copied.
+  await applyNamespacedManifests(local)
   const joining = (async () => {
     await retried(
       async () => {

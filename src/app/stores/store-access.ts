@@ -8,13 +8,12 @@ import {
   type Worker,
   workerResource,
 } from '../../api/index.ts'
-import { partitionResource } from '../../gateway/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
-import { isReason } from '../../kubernetes/object/index.ts'
 import type { LogAccess, LogAccessRequest } from '../../stores/log/index.ts'
 import type { IsLockAbandoned, StateAccess, StateAccessRequest } from '../../stores/state/index.ts'
 import { type AccessAttributes, type AccessReviewer, forbiddenMessage } from '../delegated-auth/access-reviewer.ts'
 import type { ReviewedUser } from '../delegated-auth/review-resources.ts'
+import { isPartition } from '../is-partition.ts'
 import { lastVersionWithinMs } from '../last-version.ts'
 import { isWorkerOfRun, workerOf } from '../worker-identity.ts'
 
@@ -168,16 +167,6 @@ export function lockAbandonedCheck(client: Client, workersClient?: Client): IsLo
     if (!workersClient && (await isPartition(client))) return false
     const workers = await (workersClient ?? client).resource(workerResource).listAll()
     return !workers.items.some(worker => isRunning(worker, runName))
-  }
-}
-
-/** A server that is no partition has no such kind, or nobody may read it. */
-async function isPartition(client: Client): Promise<boolean> {
-  try {
-    return (await client.resource(partitionResource).list({ limit: 1 })).items.length > 0
-  } catch (error) {
-    if (isReason(error, 'NotFound', 'Forbidden')) return false
-    throw error
   }
 }
 

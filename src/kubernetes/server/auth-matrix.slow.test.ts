@@ -38,6 +38,7 @@ const viewable = resources({
   'events.k8s.io': 'events',
   'networking.k8s.io': 'ingresses(status) networkpolicies',
   policy: 'poddisruptionbudgets(status)',
+  'resource.k8s.io': 'resourceclaims(status) resourceclaimtemplates',
 })
 const editable = resources({
   '': 'configmaps events persistentvolumeclaims pods(attach,exec,portforward) replicationcontrollers(scale) secrets serviceaccounts services',
@@ -48,6 +49,7 @@ const editable = resources({
   'events.k8s.io': 'events',
   'networking.k8s.io': 'ingresses networkpolicies',
   policy: 'poddisruptionbudgets',
+  'resource.k8s.io': 'resourceclaims resourceclaimtemplates',
   'rbac.authorization.k8s.io': 'roles rolebindings',
 })
 const alsoReadable = resources({

@@ -1,0 +1,147 @@
+/** Oarlock on partitions as users start it: Stacks in two tenant partitions, whose Runs share two workers of a resource partition. */
+import { deepEqual, equal, ok } from 'node:assert/strict'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { Installation } from '../examples/partitions/installation.ts'
+import {
+  isEnded,
+  isRejected,
+  type Run,
+  runResource,
+  type StackSpec,
+  stackResource,
+  tenantResource,
+  workerPoolResource,
+  workerResource,
+} from '../src/api/index.ts'
+import { partitionNumberOf } from '../src/app/worker/partition-number.ts'
+import { type Client, createClient, leaseResource, namespaceResource } from '../src/kubernetes/client/index.ts'
+import { findCondition } from '../src/kubernetes/object/index.ts'
+import { eventually } from './support/eventually.ts'
+import { freePorts } from './support/free-ports.ts'
+
+const tenants = ['acme', 'umbrella'] as const
+const stacksPerTenant = 6
+
+describe('Runs of two tenant partitions on shared workers', { timeout: 300_000 }, () => {
+  const directory = mkdtempSync(join(tmpdir(), 'oarlock-partitions-runs-'))
+  const record = join(directory, 'record')
+  let installation: Installation
+  let client: Client
+  const any = ['--listen', '127.0.0.1:0']
+
+  before(async () => {
+    const [gatewayPort = 0] = await freePorts(1)
+    installation = await Installation.start({ directory, tenantPartitions: ['t1', 't2'], resourcePartitions: ['r1'], gatewayPort })
+    const { kubeconfig } = installation
+    client = await createClient({ kubeconfig })
+    await client.resource(workerPoolResource).create({ metadata: { name: 'shared' }, spec: { mode: 'External', lifecycle: 'Warm' } })
+    for (const [index, name] of tenants.entries()) {
+      await client.resource(tenantResource).create({ metadata: { name, labels: { 'oarlock.dev/partition': `t${index + 1}` } }, spec: {} })
+      const metadata = { name, labels: { 'oarlock.dev/tenant': name } }
+      const create = () => client.resource(namespaceResource).create({ metadata })
+      await eventually(() => create().catch(() => undefined), `namespace ${name}`)
+    }
+    for (const name of ['t1', 't2']) {
+      const own = ['--kubeconfig', installation.partitionKubeconfig(name), '--workers-kubeconfig', kubeconfig]
+      await installation.add(`stores-${name}`, ['stores', ...own, '--data', `stores-${name}`, ...any]).until(/^ready: /m)
+      const args = ['controller', ...own, '--partition', name, '--data', `controller-${name}`, ...any, '--health-address', '127.0.0.1:0']
+      await installation.add(`controller-${name}`, args).until(/^ready: /m)
+    }
+    const joining = ['join-service', '--kubeconfig', kubeconfig, '--data', 'join', ...any]
+    await installation.add('join', joining).until(/^ready: /m)
+    const token = (await installation.run('token', 'create', '--pool', 'shared', '--kubeconfig', kubeconfig)).trim()
+    const url = installation.role('join').printed('join')
+    for (const name of ['w1', 'w2']) {
+      const args = ['worker', '--server', url, '--token', token, '--name', name]
+      Object.assign(process.env, { OARLOCK_RUNS_DIR: join(directory, name, 'runs'), OARLOCK_CACHE_DIR: join(directory, name, 'cache') })
+      installation.add(name, args)
+    }
+    await eventually(
+      async () => (await client.resource(workerResource).listAll({})).items.filter(isReady).length === 2,
+      'two workers',
+      60_000,
+    )
+  })
+  after(async () => {
+    await client?.close()
+    await installation?.stop()
+    rmSync(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
+  })
+  const isReady = ({ status }: { status?: { phase?: string } | undefined }) => status?.phase === 'Ready' || status?.phase === 'Busy'
+  const runs = async () => (await client.resource(runResource).listAll({})).items as Run[]
+
+  test('workers and their Leases are in the resource partition, with their bucket', async () => {
+    const r1 = await createClient({ kubeconfig: installation.partitionKubeconfig('r1') })
+    try {
+      const workers = (await r1.resource(workerResource).listAll({})).items
+      equal(workers.length, 2)
+      for (const { metadata } of workers) {
+        ok(metadata.labels?.['oarlock.dev/worker-bucket'])
+        const lease = await r1.resource(leaseResource).get(metadata.name, { namespace: 'oarlock-system' })
+        equal(lease.metadata.labels?.['oarlock.dev/worker-bucket'], metadata.labels['oarlock.dev/worker-bucket'])
+      }
+    } finally {
+      await r1.close()
+    }
+  })
+
+  test('all Stacks become Ready, no Run is executed twice, and no worker executes two at a time', async () => {
+    const script = `echo "$OARLOCK_RUN start $$" >> ${record}; sleep 0.3; echo "$OARLOCK_RUN end $$" >> ${record}`
+    const spec: StackSpec = {
+      ...{ engine: 'command', pool: 'shared', source: { inline: { files: { a: '' } } } },
+      command: { apply: ['sh', '-c', script] },
+    }
+    const stacks = client.resource(stackResource)
+    for (let index = 0; index < stacksPerTenant; index++)
+      for (const namespace of tenants) await stacks.create({ metadata: { namespace, name: `s${index}` }, spec })
+    const isAllReady = async () => {
+      const { items } = await stacks.listAll({})
+      return (
+        items.length === tenants.length * stacksPerTenant &&
+        items.every(({ status }) => findCondition(status?.conditions, 'Ready')?.status === 'True')
+      )
+    }
+    await eventually(isAllReady, 'all Stacks', 120_000)
+    const all = await runs()
+    const [succeeded, rejected] = [all.filter(({ status }) => status?.phase === 'Succeeded'), all.filter(isRejected)]
+    deepEqual([succeeded.length, succeeded.length + rejected.length], [tenants.length * stacksPerTenant, all.length])
+    const numbers = new Set(succeeded.map(({ metadata }) => partitionNumberOf(metadata.resourceVersion)))
+    deepEqual([...numbers].sort(), [1, 2], 'the Runs are in both partitions')
+    const lines = readFileSync(record, 'utf8').trim().split('\n')
+    equal(lines.filter(line => line.includes(' start ')).length, tenants.length * stacksPerTenant, 'each Run was executed once')
+    // Two workers of one slot.
+    let [running, most] = [0, 0]
+    for (const line of lines) {
+      running += line.includes(' start ') ? 1 : -1
+      most = Math.max(most, running)
+    }
+    ok(most <= 2, `${most} Runs at a time`)
+    for (const run of rejected) equal(run.status?.startedAt, undefined)
+  })
+
+  test('a killed worker is lost in the partition of its Run, whose next Run succeeds on the other worker', async () => {
+    const started = join(directory, 'started')
+    const script = `if [ -e ${started} ]; then exit 0; fi; touch ${started}; sleep 120`
+    const spec: StackSpec = {
+      ...{ engine: 'command', pool: 'shared', source: { inline: { files: { a: '' } } } },
+      command: { apply: ['sh', '-c', script] },
+    }
+    await client.resource(stackResource).create({ metadata: { namespace: 'acme', name: 'lost' }, spec })
+    await eventually(() => existsSync(started), 'the Run', 60_000)
+    const active = (await runs()).find(run => !isEnded(run) && run.spec.stackRef.name === 'lost')
+    const name = active?.spec.workerName ?? ''
+    await installation.role(name.slice(0, 2)).end('SIGKILL')
+    const isReadyAgain = async () => {
+      const stack = await client.resource(stackResource).get('lost', { namespace: 'acme' })
+      return findCondition(stack.status?.conditions, 'Ready')?.status === 'True'
+    }
+    await eventually(isReadyAgain, 'the next Run', 60_000)
+    const lost = await client.resource(runResource).get(active?.metadata.name ?? '', { namespace: 'acme' })
+    deepEqual([lost.status?.phase, lost.status?.reason], ['Lost', 'WorkerLost'])
+    const isRemoved = async () => (await client.resource(workerResource).getOrUndefined(name)) === undefined
+    await eventually(isRemoved, 'the removal of its Worker', 30_000)
+  })
+})
