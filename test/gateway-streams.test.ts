@@ -152,6 +152,8 @@ describe('streams through the gateway', () => {
       ok(!/node|n1|n9/.test(rejected.text))
     }
     await new Stream(upgradeText('web/attach?stdout=1', 'SPDY/3.1').replace(/Authorization.*\r\n/, '')).until(/^HTTP\/1.1 401 /)
+    const impersonating = upgradeText('web/attach?stdout=1', 'SPDY/3.1').replace('Connection:', 'Impersonate-User: eve\r\nConnection:')
+    await new Stream(impersonating).until(/^HTTP\/1.1 403 [\s\S]*impersonation is not supported/)
     equal(kubelet.requests.length, before)
   })
 

@@ -17,6 +17,7 @@ import {
 } from './decide-route.ts'
 import { deleteMerged } from './delete-collection.ts'
 import { findRoute } from './find-route.ts'
+import { forwardedHeaders, jsonOf, readBody } from './forwarded-request.ts'
 import { GatewayMetrics, type RequestTrack } from './gateway-metrics.ts'
 import { kindClassOf, systemNamespaces, tableOf } from './kind-classes.ts'
 import { readMergedList } from './merged-list.ts'
@@ -67,11 +68,6 @@ export type GatewayOptions = {
   readonly registry?: Registry | undefined
   readonly log: (message: string, error?: unknown) => void
 }
-
-const maxBodyBytes = 3 * 1024 * 1024
-/** Headers of one connection, which are not passed on, and those by which a client could name another user or be asked in a form that cannot be merged. */
-const notForwarded =
-  /^(host|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|content-length|authorization|x-remote-.*|x-oarlock-.*|expect)$/
 
 /** Serves the Kubernetes API of all partitions: authenticates, decides where a request belongs, and passes it on or merges the answers. */
 export class Gateway {
@@ -162,7 +158,7 @@ export class Gateway {
     const object = body && readNewObject(body, contentType)
     const routed = { ...resource, verb, scope, about: object && aboutOf(object), created: object }
     // An apply creates what does not exist; its name is that of the path.
-    if (isApply && isUnclaimed(routed, table, map)) await this.#options.lookUp(table, name)
+    if (isApply && object && isUnclaimed(routed, table, map)) await this.#options.lookUp(table, name)
     const isNew = isApply && object !== undefined && isUnclaimed(routed, table, map)
     const find = async (): Promise<RouteTarget> => await findRoute(routed, this.#options)
     const target = isNew ? ({ kind: 'claimed', table } as const) : await find()
@@ -375,17 +371,6 @@ function verbOf(method = 'GET', name: string, query: URLSearchParams): RoutedReq
   throw new StatusError('MethodNotAllowed', 'the server does not allow this method on the requested resource')
 }
 
-async function readBody(request: IncomingMessage): Promise<Uint8Array> {
-  const chunks: Buffer[] = []
-  let size = 0
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    size += chunk.length
-    if (size > maxBodyBytes) throw new StatusError('RequestEntityTooLarge', `the body must be at most ${maxBodyBytes} bytes`)
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks)
-}
-
 const aboutTables: Readonly<Record<string, string>> = {
   Node: 'nodes',
   Worker: 'workers.oarlock.dev',
@@ -393,19 +378,3 @@ const aboutTables: Readonly<Record<string, string>> = {
 }
 
 const aboutOf = ({ about }: NewObject): RoutedRequest['about'] => about && { table: aboutTables[about.kind] ?? '', name: about.name }
-
-function forwardedHeaders({ headers }: IncomingMessage): Record<string, string> {
-  const forwarded: Record<string, string> = {}
-  for (const [name, value] of Object.entries(headers))
-    if (value !== undefined && !notForwarded.test(name)) forwarded[name] = Array.isArray(value) ? value.join(', ') : value
-  return forwarded
-}
-
-/** What can be merged without decoding: JSON, also as a Table or as metadata only. */
-function jsonOf(accept = 'application/json'): string {
-  const ranges = accept
-    .split(',')
-    .map(range => range.trim())
-    .filter(range => range.startsWith('application/json'))
-  return ranges.join(', ') || 'application/json'
-}

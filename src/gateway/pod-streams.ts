@@ -17,6 +17,8 @@ const keepAliveMs = 30_000
 const upgradeHeaders = [
   ...['connection', 'upgrade', 'x-stream-protocol-version', 'user-agent', 'content-length'],
   ...['sec-websocket-key', 'sec-websocket-version', 'sec-websocket-extensions'],
+  // The partition decides: without them the request would be carried out as its sender.
+  ...['impersonate-user', 'impersonate-group', 'impersonate-uid'],
 ]
 const answerHeaders = [
   ...['connection', 'upgrade', 'x-stream-protocol-version'],

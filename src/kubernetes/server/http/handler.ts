@@ -6,6 +6,7 @@ import { networkOf } from '../../util/index.ts'
 import { authenticate, type User } from '../auth/index.ts'
 import { type Reply, sendError } from '../wire/index.ts'
 import { beginAudit } from './begin-audit.ts'
+import { checkImpersonation } from './check-impersonation.ts'
 import type { HandlerOptions } from './handler-options.ts'
 import type { Handler, HttpRequest } from './handler-types.ts'
 import { gatewayWatchOf, kubeletPath, progressPath, raiseToSeen, rightsPath, serveKubelet, serveProgress } from './partition-protocol.ts'
@@ -103,10 +104,3 @@ const tooManyConnections = () =>
   new StatusError('ServiceUnavailable', 'this user has too many connections: close some, or retry later', {
     details: { retryAfterSeconds: 1 },
   })
-
-/** @throws {StatusError} Forbidden: a request to act as another user must not be carried out as the user who sent it. */
-function checkImpersonation({ headers }: HttpRequest): void {
-  if (headers['impersonate-user'] === undefined && headers['impersonate-group'] === undefined && headers['impersonate-uid'] === undefined)
-    return
-  throw new StatusError('Forbidden', 'impersonation is not supported: use a token of that user (kubectl create token for a ServiceAccount)')
-}

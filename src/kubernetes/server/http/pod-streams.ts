@@ -7,6 +7,7 @@ import { type Attributes, authenticate } from '../auth/index.ts'
 import type { PodStream, StreamRequest } from '../kubelet/index.ts'
 import { type Reply, sendError } from '../wire/index.ts'
 import { beginAudit } from './begin-audit.ts'
+import { checkImpersonation } from './check-impersonation.ts'
 import type { HandlerOptions, ResourceRequest } from './handler-options.ts'
 import type { HttpRequest } from './handler-types.ts'
 import { checkOwned, nodeAddressOf } from './partition-protocol.ts'
@@ -54,6 +55,7 @@ async function upgrade(options: HandlerOptions, request: HttpRequest, { response
   const authentication = authenticate(request, options, services.store.nowMs)
   if (typeof authentication === 'string') throw new StatusError('Unauthorized', 'Unauthorized')
   const { user } = authentication
+  checkImpersonation(request)
   if (!connections.admit(socket, user.name))
     throw new StatusError('ServiceUnavailable', 'this user has too many connections: close some, or retry later')
   const route = readRoute(path)
