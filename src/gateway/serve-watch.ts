@@ -22,7 +22,7 @@ export type ServeWatchOptions = {
   readonly signal: AbortSignal
   readonly shared: SharedWatches
   readonly rights: RightsCheck
-  /** How many clients catch up at a time: when a gateway starts, thousands of them come at once. */
+  /** How many clients catch up at a time: when a gateway starts, thousands of them come together. */
   readonly catchUps: Slots
   /** Whether the credential of the request is still valid. */
   reauthenticate(): Promise<boolean>
