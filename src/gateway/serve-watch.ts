@@ -9,7 +9,7 @@ import type { RightsCheck } from './rights-check.ts'
 import type { SharedClient, SharedWatch } from './shared-watch.ts'
 import type { SharedWatches } from './shared-watches.ts'
 import type { Slots } from './slots.ts'
-import { type GatewayUser, gatewayUser } from './user-headers.ts'
+import type { GatewayUser } from './user-headers.ts'
 import type { WatchPlan } from './watch-plan.ts'
 import { WatchResponse } from './watch-response.ts'
 import { readWatchSelection, UnknownField } from './watch-selection.ts'
@@ -22,7 +22,7 @@ export type ServeWatchOptions = {
   readonly signal: AbortSignal
   readonly shared: SharedWatches
   readonly rights: RightsCheck
-  /** How many clients catch up at a time: when a gateway starts, thousands of them come at once. */
+  /** How many clients catch up at a time: when a gateway starts, thousands of them come together. */
   readonly catchUps: Slots
   /** Whether the credential of the request is still valid. */
   reauthenticate(): Promise<boolean>
@@ -91,7 +91,7 @@ type Close = () => void
 
 /** Returns undefined if the response has ended already. */
 async function share(client: WatchResponse, options: ServeWatchOptions, from: number | undefined): Promise<Close | undefined> {
-  const { plan, user, headers, signal, maxBufferedBytes, sendAnswer, log } = options
+  const { plan, user, headers, signal, shared, maxBufferedBytes, sendAnswer, log } = options
   const catchUp = new CatchUp({
     parts: plan.parts.map(part => ({ partition: part.connection, pathFrom: at => plan.partPath(part, at) })),
     ...{ user, headers, from, maxBufferedBytes, signal },
@@ -113,7 +113,7 @@ async function share(client: WatchResponse, options: ServeWatchOptions, from: nu
       }
       client.begin()
       const watermarks = [...catchUp.watermarks.values()]
-      const watch = await openShared(options, Math.max(...watermarks))
+      const watch = await shared.open(plan, Math.max(...watermarks))
       if (signal.aborted || client.isEnded) return undefined
       const close = Math.min(...watermarks) >= watch.floor ? join(client, watch, catchUp, options) : undefined
       if (close) return close
@@ -127,12 +127,6 @@ async function share(client: WatchResponse, options: ServeWatchOptions, from: nu
   }
   client.end(true)
   return undefined
-}
-
-async function openShared({ plan, shared, signal }: ServeWatchOptions, from: number): Promise<SharedWatch> {
-  // Every partition has reached the version that it begins after: none may answer that it is too large.
-  await Promise.all(plan.parts.map(({ connection }) => connection.progress(gatewayUser, from, [], signal)))
-  return await shared.open(plan, from)
 }
 
 /** Returns undefined if the client has missed too much. */

@@ -41,7 +41,7 @@ export class SharedWatches {
   }
 
   /**
-   * The watch of the collection; opened now if there is none, after `from`, which every partition has reached.
+   * The watch of the collection; opened now if there is none, after `from`.
    * @throws {StatusError} or {Error} if a partition does not answer.
    */
   async open(plan: WatchPlan, from: number): Promise<SharedWatch> {
@@ -61,9 +61,16 @@ export class SharedWatches {
       },
       ...{ user, from, maxBufferedBytes, checkEveryMs, lingerMs, log },
     })
-    const opened = watch.open().then(() => watch)
+    // Every partition has reached the version that it begins after: none may answer that it is too large.
+    const reached = Promise.all(plan.parts.map(({ connection }) => connection.progress(user, from)))
+    const opened = reached.then(() => watch.open()).then(() => watch)
     this.#watches.set(key, { opened, watch, plan })
-    return await opened
+    try {
+      return await opened
+    } catch (error) {
+      watch.close()
+      throw error
+    }
   }
 
   close(): void {

@@ -2,6 +2,9 @@ import { deepEqual, ok } from 'node:assert/strict'
 import { type Client, configMapResource, listWatch } from '../../../src/kubernetes/client/index.ts'
 import { eventually } from '../eventually.ts'
 
+/** On a machine that is busy with other tests. */
+const settleMs = 60_000
+
 type Item = { metadata: { namespace?: string; name: string; resourceVersion: string } }
 
 /** Names of objects by what is known of them: a write without an answer may have been executed. */
@@ -91,7 +94,7 @@ export class FaultedClients {
   /** Begins to write and to list, until {@link finish}; resolves when every informer has seen an event. */
   async start(): Promise<void> {
     this.#running = Promise.all([...this.#namespaces.map(namespace => this.#write(namespace)), this.#list()])
-    await eventually(() => this.#informers.every(({ events }) => events > 0), 'the first events')
+    await eventually(() => this.#informers.every(({ events }) => events > 0), 'the first events', settleMs)
   }
 
   /** Ends the writes, waits until every cache is current, and checks everything. */
@@ -105,6 +108,7 @@ export class FaultedClients {
           .listAll({})
           .catch(() => undefined),
       'the last list',
+      settleMs,
     )
     const expected = new Map(all.items.map(item => [keyOf(item), item.metadata.resourceVersion]))
     for (const key of this.#known.present) ok(expected.has(key), `${key} was created, and is not in the last list`)
@@ -119,7 +123,7 @@ export class FaultedClients {
     for (const [index, informer] of this.#informers.entries()) {
       const wanted = sorted([...expected].filter(([key]) => selections[index]?.(key)))
       const text = JSON.stringify(wanted)
-      await eventually(() => JSON.stringify(sorted(informer.cache)) === text, `the cache of informer ${index}`).catch(() =>
+      await eventually(() => JSON.stringify(sorted(informer.cache)) === text, `the cache of informer ${index}`, settleMs).catch(() =>
         deepEqual(sorted(informer.cache), wanted),
       )
     }
