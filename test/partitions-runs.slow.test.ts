@@ -16,9 +16,9 @@ import {
   workerPoolResource,
   workerResource,
 } from '../src/api/index.ts'
-import { partitionNumberOf } from '../src/app/worker/partition-number.ts'
 import { type Client, createClient, leaseResource, namespaceResource } from '../src/kubernetes/client/index.ts'
 import { findCondition } from '../src/kubernetes/object/index.ts'
+import { partitionNumberOf } from '../src/kubernetes/util/index.ts'
 import { eventually } from './support/eventually.ts'
 import { freePorts } from './support/free-ports.ts'
 

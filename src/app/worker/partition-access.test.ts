@@ -8,9 +8,9 @@ import { type Run, systemNamespace } from '../../api/index.ts'
 import { partitionResource } from '../../gateway/index.ts'
 import { configMapResource, createClient, installKinds, namespaceResource } from '../../kubernetes/client/index.ts'
 import { type ApiServer, startServer } from '../../kubernetes/server/index.ts'
+import { areInDifferentPartitions, partitionNumberOf } from '../../kubernetes/util/index.ts'
 import { endpointName } from '../discovery/endpoint-entry.ts'
 import { PartitionAccess } from './partition-access.ts'
-import { areInDifferentPartitions, partitionNumberOf } from './partition-number.ts'
 
 /** A server that has the Partitions, and the server of partition 7. Workers have one token for both, as with a common key. */
 async function start(t: TestContext, options: { idleMs?: number; patienceMs?: number } = {}) {

@@ -3,8 +3,8 @@ import type { Run } from '../../api/index.ts'
 import { type OpenRunAccess, type RunAccess, StoreConnections } from '../../execution/worker/index.ts'
 import { type PartitionObject, partitionResource } from '../../gateway/index.ts'
 import { type Client, createClient } from '../../kubernetes/client/index.ts'
+import { partitionNumberOf } from '../../kubernetes/util/index.ts'
 import { readEndpoint } from '../discovery/index.ts'
-import { partitionNumberOf } from './partition-number.ts'
 
 export type PartitionAccessOptions = {
   /** Of the gateway. */

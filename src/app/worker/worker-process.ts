@@ -19,11 +19,11 @@ import {
 } from '../../execution/worker/index.ts'
 import { type Client, ConnectionError, createClient, disableBundledRootCertificates } from '../../kubernetes/client/index.ts'
 import { isReason, parseDuration, parseQuantity, quantityValue, StatusError } from '../../kubernetes/object/index.ts'
+import { areInDifferentPartitions } from '../../kubernetes/util/index.ts'
 import { Credential } from '../join/credential.ts'
 import { looksLikeJoinToken } from '../join/looks-like-join-token.ts'
 import { describeFatalError, fatalExitCode, handleFatalErrors } from './fatal-error.ts'
 import type { PartitionAccess } from './partition-access.ts'
-import { areInDifferentPartitions } from './partition-number.ts'
 
 export type WorkerProcessOptions = WorkerOverrides & {
   env: Readonly<Record<string, string | undefined>>

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Run } from '../../api/index.ts'
 import { objectKey } from '../../kubernetes/object/index.ts'
+import { areInDifferentPartitions } from '../../kubernetes/util/index.ts'
 import { decideHealth, type WorkerHealth } from './decide-health.ts'
 import { type DrainReason, decideStep, type WorkerStep } from './decide-step.ts'
 import { DetectedCapabilities } from './detected-capabilities.ts'
@@ -70,6 +71,8 @@ class WorkerProcess {
     crash: undefined,
   }
   #workerVersion: string | undefined
+  /** Resource version of the Run that was started last. */
+  #lastRunVersion: string | undefined
   #isRegistered = false
   /** A Run has not ended and this worker does not continue it: dispatch ends it. */
   #hasAbandonedRun = false
@@ -334,6 +337,10 @@ class WorkerProcess {
     if (!run) return
     this.#capabilities.recordSource(run)
     this.#slots.start(run)
+    const { resourceVersion } = run.metadata
+    // The dispatcher of the partition that has used this worker so far does not know that a slot is used.
+    if (areInDifferentPartitions(resourceVersion, this.#lastRunVersion ?? this.#workerVersion)) void this.#statusReporter.report()
+    this.#lastRunVersion = resourceVersion
   }
 
   async #execute(run: Run): Promise<Execution> {

@@ -1,4 +1,4 @@
-import { readRevision } from '../../kubernetes/util/index.ts'
+import { readRevision } from './revision.ts'
 
 /** Versions of the embedded server begin with milliseconds since 2026; the revisions of etcd, which other servers use, count writes. */
 const smallestOfEmbedded = 1e13
