@@ -25,10 +25,12 @@ export class RoleChild {
   readonly #logFile: string
   readonly #args: readonly string[]
   readonly #directory: string
+  readonly #env: Readonly<Record<string, string>>
   #child: ChildProcess
   #from = 0
 
-  constructor(name: string, directory: string, args: readonly string[]) {
+  constructor(name: string, directory: string, args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+    this.#env = env
     this.name = name
     this.#directory = directory
     this.#args = args
@@ -52,7 +54,7 @@ export class RoleChild {
 
   /** The value of a line that it printed at its start, such as `API`. */
   printed(line: string): string {
-    return new RegExp(`^ *${line} +(\\S+)$`, 'm').exec(this.output())?.[1] ?? ''
+    return new RegExp(`^ *${line} +(\\S+)`, 'm').exec(this.output())?.[1] ?? ''
   }
 
   /** Waits until its output matches. @throws {Error} with its output, if it exits first or takes too long. */
@@ -87,7 +89,7 @@ export class RoleChild {
 
   #spawn(): ChildProcess {
     const log = openSync(this.#logFile, 'a')
-    const env = { ...process.env, NO_COLOR: '1' }
+    const env = { ...process.env, NO_COLOR: '1', ...this.#env }
     const child = spawn(process.execPath, [launcher, ...this.#args], { cwd: this.#directory, stdio: ['ignore', log, log], env })
     closeSync(log)
     return child
@@ -138,8 +140,8 @@ export class Installation {
   }
 
   /** Starts another role; the caller waits until it is ready. */
-  add(name: string, args: readonly string[]): RoleChild {
-    const role = new RoleChild(name, this.directory, args)
+  add(name: string, args: readonly string[], env?: Readonly<Record<string, string>>): RoleChild {
+    const role = new RoleChild(name, this.directory, args, env)
     this.#roles.set(name, role)
     return role
   }
