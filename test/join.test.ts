@@ -6,7 +6,15 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { get } from 'node:https'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { type Run, runResource, type StackSpec, systemNamespace, workerPoolResource, workerResource } from '../src/api/index.ts'
+import {
+  type Run,
+  runResource,
+  type StackSpec,
+  systemNamespace,
+  workerBucketOf,
+  workerPoolResource,
+  workerResource,
+} from '../src/api/index.ts'
 import { joinTokens } from '../src/app/index.ts'
 import { type Client, createClient, leaseResource, namespaceResource, secretResource } from '../src/kubernetes/client/index.ts'
 import { isReason } from '../src/kubernetes/object/index.ts'
@@ -266,7 +274,8 @@ describe('workers that join', () => {
     match(wrong.output(), /403: the join token does not allow label secrets=all: it sets site=west and allows gpu, disk=ssd/)
     const { child, exited, output } = startWorker(await newToken(...terms), 'modest', ['--label', 'gpu=a100'])
     const { metadata } = await joinedWorker('modest')
-    deepEqual(metadata.labels, { 'oarlock.dev/pool': 'edge', site: 'west', gpu: 'a100' })
+    const bucket = { 'oarlock.dev/worker-bucket': workerBucketOf(metadata.name) }
+    deepEqual(metadata.labels, { 'oarlock.dev/pool': 'edge', site: 'west', gpu: 'a100', ...bucket })
     child.kill('SIGTERM')
     equal(await exited, 0, output())
 
