@@ -63,6 +63,23 @@ describe('a gateway before three partitions', () => {
     deepEqual(namesIn(exact as never).sort(), ['a/one', 'b/two'])
   })
 
+  test('a client that accepts compressed answers gets a merged list of any size', async () => {
+    const text = 'x'.repeat(100_000)
+    for (const namespace of ['a', 'b'])
+      for (const name of ['large-1', 'large-2'])
+        await configMaps().create({ metadata: { name, namespace, labels: { size: 'large' } }, data: { text } })
+    const agent = new Agent({ connect: { ca: fixture.caCertificate } })
+    try {
+      const headers = { authorization: 'Bearer admin', 'accept-encoding': 'gzip' }
+      const response = await fetch(`${fixture.url}/api/v1/configmaps?labelSelector=size%3Dlarge`, { dispatcher: agent, headers })
+      equal(response.status, 200)
+      deepEqual(namesIn((await response.json()) as never).sort(), ['a/large-1', 'a/large-2', 'b/large-1', 'b/large-2'])
+    } finally {
+      await agent.close()
+      for (const namespace of ['a', 'b']) for (const name of ['large-1', 'large-2']) await configMaps().delete(name, { namespace })
+    }
+  })
+
   test('a kind whose CRD was created a moment ago is served immediately, in its scope', async () => {
     const crds = client.resource(crdResource)
     for (const [plural, scope] of Object.entries({ boats: 'Namespaced', harbors: 'Cluster' })) {

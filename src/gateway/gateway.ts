@@ -313,7 +313,9 @@ export class Gateway {
     const { user, resource, verb, map, searchParams: query, pathname: path, signal } = list
     const parts = list.parts.map(part => ({ ...part, connection: this.#connection(part.partition) }))
     await Promise.all(parts.map(({ connection: each }) => each.requireComparable(user, signal)))
-    const headers = { ...forwardedHeaders(request), accept: jsonOf(request.headers.accept) }
+    // Parts of a list are joined as they are: compressed ones could not be.
+    const { 'accept-encoding': _, ...forwarded } = forwardedHeaders(request)
+    const headers = { ...forwarded, accept: jsonOf(request.headers.accept) }
     const table = tableOf(resource)
     if (verb === 'list') {
       const answer = await readMergedList({ parts, path, query, table, user, headers, epoch: map.epoch, tokenKey: this.#tokenKey, signal })
