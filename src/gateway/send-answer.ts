@@ -13,7 +13,8 @@ export async function sendAnswer({ status, headers, body }: TransportStreamRespo
     if (value !== undefined && !ownHeaders.has(name) && !(name === 'content-length' && isMerged(body))) response.setHeader(name, value)
   response.writeHead(status)
   if (body instanceof WholeBody) {
-    response.end(body.bytes)
+    // Text goes out with the head, in one piece.
+    response.end(body.text)
     return
   }
   response.flushHeaders()

@@ -4,14 +4,14 @@ import { readRoute } from '../kubernetes/object/route.ts'
 /** A response that has arrived as a whole. */
 export class WholeBody implements AsyncIterable<Buffer> {
   readonly isEnded = true
-  readonly bytes: Buffer
+  readonly text: string
 
   constructor(text: string) {
-    this.bytes = Buffer.from(text)
+    this.text = text
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, void, undefined> {
-    if (this.bytes.length > 0) yield this.bytes
+    if (this.text !== '') yield Buffer.from(this.text)
   }
 }
 
