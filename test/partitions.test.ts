@@ -1,7 +1,9 @@
 /** Partitions and a gateway as users start them: each a process of `oarlock`, with what the commands have written. */
 import { deepEqual, equal, match } from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { connect as connectTo, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -88,6 +90,114 @@ describe('partitions behind a gateway', { timeout: 180_000 }, () => {
       ),
       /Unauthorized/,
     )
+  })
+
+  describe('a user who may create Namespaces of one Tenant', () => {
+    let token: string
+    before(async () => {
+      await client.request({
+        ...{ method: 'POST', path: '/apis/rbac.authorization.k8s.io/v1/clusterroles' },
+        body: {
+          ...{ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name: 'creator' } },
+          rules: [
+            { apiGroups: [''], resources: ['namespaces'], verbs: ['create', 'get', 'patch'] },
+            { apiGroups: ['oarlock.dev'], resources: ['tenants'], resourceNames: ['umbrella'], verbs: ['use'] },
+          ],
+        },
+      })
+      await client.request({
+        ...{ method: 'POST', path: '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings' },
+        body: {
+          ...{ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRoleBinding', metadata: { name: 'creator' } },
+          roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'creator' },
+          subjects: [{ kind: 'ServiceAccount', name: 'default', namespace: 'umbrella' }],
+        },
+      })
+      const path = '/api/v1/namespaces/umbrella/serviceaccounts/default/token'
+      const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} }
+      token = ((await (await client.request({ method: 'POST', path, body })).json()) as { status: { token: string } }).status.token
+    })
+    const at = async (server: string) => {
+      const caCertificate = readFileSync(join(directory, 'home', 'pki', 'ca.crt'), 'utf8')
+      return await connect({ cluster: { server, caCertificate, token } })
+    }
+    const failure = (sent: Promise<unknown>) =>
+      sent.then(
+        () => 'no error',
+        error => String(error),
+      )
+    const named = (name: string, tenant: string) => ({ metadata: { name, labels: { 'oarlock.dev/tenant': tenant } } })
+
+    test('gets none of another Tenant, neither through the gateway nor in a partition, and cannot change the Tenant of one', async () => {
+      const gateway = await at(client.server)
+      const partition = await at(installation.role('t2').printed('API'))
+      const created = async () => await gateway.resource(namespaceResource).create(named('umbrella-2', 'umbrella'))
+      // The role is copied to the partition by a watch.
+      await eventually(async () => await created().catch(() => undefined), 'a namespace of the own Tenant')
+      const denied = /you may not use/
+      match(await failure(gateway.resource(namespaceResource).create(named('taken', 'acme'))), denied)
+      match(await failure(partition.resource(namespaceResource).create(named('taken', 'acme'))), denied)
+      for (const each of [gateway, partition]) {
+        const change = { metadata: { labels: { 'oarlock.dev/tenant': 'acme' } } } as object
+        match(await failure(each.resource(namespaceResource).patch('umbrella-2', change, { type: 'merge' })), denied)
+      }
+      // Without the right to use its Tenant a Namespace cannot be taken out of it either.
+      const removal = { metadata: { labels: { 'oarlock.dev/tenant': null } } } as object
+      match(await failure(gateway.resource(namespaceResource).patch('acme', removal, { type: 'merge' })), denied)
+    })
+
+    test('gets nothing from the paths between gateways and partitions', async () => {
+      const gateway = await at(client.server)
+      for (const path of ['/partition/progress', '/partition/kubelet?node=a'])
+        match(await failure(gateway.request({ method: 'GET', path })), /the server does not serve this resource/)
+      const body = { checks: [{ user: { name: 'ann', groups: ['system:masters'] }, url: '/api/v1/secrets' }] }
+      match(await failure(gateway.request({ method: 'POST', path: '/partition/rights', body })), /the server does not serve this resource/)
+    })
+  })
+
+  test('connections without a credential do not close those of users', async () => {
+    const args = [process.execPath, join(import.meta.dirname, '..', 'bin', 'oarlock.js'), 'gateway', '--config', 'gateway.json']
+    // With so few files, 28 connections without a credential.
+    const shell = ['-c', 'ulimit -n 256 && exec "$@"', 'sh', ...args, '--listen', '127.0.0.1:0']
+    const gateway = spawn('sh', shell, { cwd: directory, stdio: ['ignore', 'pipe', 'ignore'], env: { ...process.env, NO_COLOR: '1' } })
+    const sockets: Socket[] = []
+    try {
+      let output = ''
+      gateway.stdout.on('data', text => {
+        output += text
+      })
+      await eventually(() => /^ready: /m.test(output), 'the gateway to be ready', 30_000)
+      const server = /https:\/\/\S+:[0-9]+/.exec(output)?.[0] ?? ''
+      const user = await connect({
+        kubeconfig: installation.kubeconfig,
+        endpoint: { server, caCertificate: readFileSync(join(directory, 'home', 'pki', 'ca.crt'), 'utf8') },
+      })
+      const path = '/api/v1/namespaces/acme/configmaps?watch=true'
+      const watch = await user.stream({ method: 'GET', path, idleTimeoutMs: 0 })
+      let isEnded = false
+      void (async () => {
+        for await (const _ of watch.body);
+      })()
+        .catch(() => {})
+        .finally(() => {
+          isEnded = true
+        })
+      let closed = 0
+      for (let count = 0; count < 60; count++) {
+        const socket = connectTo(Number(new URL(server).port), '127.0.0.1')
+        sockets.push(socket)
+        socket.on('error', () => {})
+        socket.on('close', () => closed++)
+        await once(socket, 'connect')
+      }
+      await eventually(() => closed > 20, 'the oldest connections to be closed')
+      equal(isEnded, false)
+    } finally {
+      for (const socket of sockets) socket.destroy()
+      const ended = once(gateway, 'exit')
+      gateway.kill()
+      await ended
+    }
   })
 
   test('with home killed, partitions and the gateway serve what they have, and new names wait with a reason', async () => {

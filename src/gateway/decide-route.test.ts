@@ -128,6 +128,7 @@ describe('decideOwner', () => {
       /Forbidden|label oarlock.dev\/tenant is not set, and you may create namespaces of several Tenants \(acme, umbrella\)/,
     )
     throws(() => namespace({}, []), /you may create namespaces of no Tenant/)
+    throws(() => namespace({ 'oarlock.dev/tenant': 'umbrella' }, ['acme']), /names the Tenant "umbrella", which you may not use/)
     throws(() => namespace({ 'oarlock.dev/tenant': 'x' }, ['acme']), /names the Tenant "x", which does not exist or has no partition/)
   })
 

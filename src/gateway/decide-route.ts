@@ -178,7 +178,12 @@ function ownerOfNamespace(
       `namespaces ${JSON.stringify(name)} is forbidden: label ${tenantLabel} is not set, and ${tenants.length === 0 ? 'you may create namespaces of no Tenant' : `you may create namespaces of several Tenants (${tenants.join(', ')})`}: set it to the name of a Tenant`,
     )
   const partition = map.partitionOfTenant(tenant)
-  if (partition !== undefined) return { partition, tenant }
+  if (partition !== undefined && tenants.includes(tenant)) return { partition, tenant }
+  if (partition !== undefined)
+    throw new StatusError(
+      'Forbidden',
+      `namespaces ${JSON.stringify(name)} is forbidden: label ${tenantLabel} names the Tenant ${JSON.stringify(tenant)}, which you may not use: you need the verb "use" on tenants.oarlock.dev with this name`,
+    )
   throw new StatusError(
     'Forbidden',
     `namespaces ${JSON.stringify(name)} is forbidden: label ${tenantLabel} names the Tenant ${JSON.stringify(tenant)}, which does not exist or has no partition`,

@@ -14,6 +14,7 @@ import {
   type RoutedRequest,
   type RouteTarget,
   type RoutingMap,
+  tenantLabel,
 } from './decide-route.ts'
 import { deleteMerged } from './delete-collection.ts'
 import { findRoute } from './find-route.ts'
@@ -25,6 +26,7 @@ import type { Partition } from './partition.ts'
 import { PodStreams } from './pod-streams.ts'
 import { type NewObject, readNewObject } from './read-object.ts'
 import { type RequestLimitOptions, RequestLimits } from './request-limits.ts'
+import { readTarget } from './request-target.ts'
 import { sendAnswer, sendStatus } from './send-answer.ts'
 import { findNode, misdirected, sendToOwner } from './send-to-owner.ts'
 import type { GatewayUser } from './user-headers.ts'
@@ -45,8 +47,8 @@ export type GatewayOptions = {
   connectionOf(partition: string): Partition | undefined
   /** Of a kind, from discovery; undefined if there is no such kind. */
   scopeOf(group: string, plural: string): Promise<'Namespaced' | 'Cluster' | undefined>
-  /** Tenants that the user may create namespaces of. */
-  tenantsOf(user: GatewayUser): Promise<readonly string[]>
+  /** Tenants that the user may create namespaces of; of `wanted` only whether it is one. */
+  tenantsOf(user: GatewayUser, wanted?: string): Promise<readonly string[]>
   /**
    * Claims the name of an owned object for a partition, or renews its claim. Returns the resource version of the claim.
    * @throws {StatusError} AlreadyExists if another partition has it.
@@ -135,7 +137,7 @@ export class Gateway {
     signal: AbortSignal,
     track: RequestTrack,
   ): Promise<void> {
-    const { pathname, searchParams } = new URL(request.url ?? '/', 'https://gateway')
+    const { pathname, searchParams } = readTarget(request.url)
     const map = this.#options.map()
     const resource = readRoute(pathname)
     // Discovery, OpenAPI and the version are those of home.
@@ -243,11 +245,12 @@ export class Gateway {
     },
   ): Promise<void> {
     if (name === '') throw badRequest(`${table} need a metadata.name: the gateway claims names, so that it cannot generate one`)
-    const owner = decideOwner(table, { name, labels }, await this.#options.tenantsOf(user), map)
+    const tenants = table === 'namespaces' ? await this.#options.tenantsOf(user, labels?.[tenantLabel]) : []
+    const owner = decideOwner(table, { name, labels }, tenants, map)
     const { method = 'POST', url = '/' } = request
     const connection = this.#connection(owner.partition)
     const headers = forwardedHeaders(request)
-    const isDryRun = new URL(url, 'https://gateway').searchParams.has('dryRun')
+    const isDryRun = readTarget(url).searchParams.has('dryRun')
     const trial = await connection.stream({
       method,
       path: isDryRun ? url : `${url}${url.includes('?') ? '&' : '?'}dryRun=All`,

@@ -1,6 +1,7 @@
 import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
-import { StatusError } from '../kubernetes/object/index.ts'
+import { type StatusCause, StatusError } from '../kubernetes/object/index.ts'
 import type { MergedPart } from './decide-route.ts'
+import { isKnownVersion } from './known-version.ts'
 import { mergeLists, withMetadata } from './merge-lists.ts'
 import { readPageToken, writePageToken } from './page-token.ts'
 import { listVersionOf, partQuery } from './part-query.ts'
@@ -41,8 +42,19 @@ async function newestVersion({ parts, user, signal }: MergedListOptions, atLeast
 async function versionOf(options: MergedListOptions): Promise<number> {
   const wanted = listVersionOf(options.query)
   if (wanted.kind === 'exact') return wanted.version
-  return await newestVersion(options, wanted.kind === 'atLeast' ? wanted.version : 0)
+  if (wanted.kind === 'newest') return await newestVersion(options)
+  if (await isKnownVersion(wanted.version, options)) return await newestVersion(options, wanted.version)
+  throw tooLarge(wanted.version)
 }
+
+/** Clients of Kubernetes know it by its cause, and list again without a version. */
+const tooLarge = (version: number) =>
+  new StatusError('Timeout', `Timeout: Too large resource version: ${version}: no partition has reached it`, {
+    details: {
+      causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' } as StatusCause],
+      retryAfterSeconds: 1,
+    },
+  })
 
 async function readAll(options: MergedListOptions): Promise<TransportStreamResponse> {
   const version = await versionOf(options)

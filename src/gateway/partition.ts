@@ -131,6 +131,11 @@ export class Partition {
     return Number(resourceVersion)
   }
 
+  /** The highest resource version that any partition has told this gateway. */
+  get seenVersion(): number {
+    return this.#seen.value
+  }
+
   /** Whether it is known that its lists and watches can be merged. */
   get isComparable(): boolean {
     return this.#isComparable

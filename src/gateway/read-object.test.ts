@@ -38,6 +38,21 @@ test('an Event names what it is about, in both of its versions', () => {
   deepEqual(readNewObject(Buffer.from(JSON.stringify({ involvedObject: about })), '').about, about)
 })
 
+test('protobuf with two names is rejected: the partition could read the other one', () => {
+  for (const content of [[field(1, field(1, 'a')), field(1, field(1, 'b'))], [field(1, Buffer.concat([field(1, 'a'), field(1, 'b')]))]])
+    throws(() => readNewObject(typed('v1', 'Namespace', ...content), ''), /not an object in protobuf: field 1 is repeated/)
+})
+
+test('long YAML is rejected before it is parsed, and long JSON with its type is read', () => {
+  const yaml = `metadata:\n  name: c\n${'k: v\n'.repeat(1_000)}`
+  throws(
+    () => readNewObject(Buffer.from(yaml), 'application/apply-patch+yaml'),
+    /YAML with 5020 characters, at most 4096 .*: send it as JSON/,
+  )
+  const json = JSON.stringify({ metadata: { name: 'c' }, data: 'x'.repeat(10_000) })
+  deepEqual(readNewObject(Buffer.from(json), 'application/apply-patch+yaml'), { name: 'c', labels: {} })
+})
+
 test('what cannot be read is named', () => {
   throws(() => readNewObject(Buffer.from('{'), 'application/json'), /the body is not JSON/)
   throws(() => readNewObject(Buffer.from('a: ['), 'application/yaml'), /the body is not YAML/)

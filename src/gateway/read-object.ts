@@ -1,4 +1,4 @@
-import { badRequest, isJsonObject } from '../kubernetes/object/index.ts'
+import { badRequest, isJsonObject, StatusError } from '../kubernetes/object/index.ts'
 import { parseUntrustedYaml } from '../kubernetes/util/index.ts'
 
 /** What the gateway reads of a new object: its name and labels decide where it goes, and for an Event the object that it is about. */
@@ -8,21 +8,18 @@ export type NewObject = {
   readonly about?: { readonly kind: string; readonly name: string } | undefined
 }
 
+/** Parsing longer YAML blocks all other requests for seconds, and it is parsed before the rights of the user are known. kubectl and client-go send JSON. */
+const maxYamlLength = 4 * 1024
 const protobufMagic = Buffer.from('k8s\0')
 
 /**
  * Reads a body in JSON, YAML or Kubernetes' protobuf.
- * @throws {StatusError} BadRequest if it is none of these.
+ * @throws {StatusError} BadRequest if it is none of these, RequestEntityTooLarge for YAML of more than 4 KiB.
  */
 export function readNewObject(body: Uint8Array, contentType: string): NewObject {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
   if (bytes.subarray(0, protobufMagic.length).equals(protobufMagic)) return readProtobuf(bytes.subarray(protobufMagic.length))
-  let document: unknown
-  try {
-    document = /yaml/.test(contentType) ? parseUntrustedYaml(bytes.toString()) : JSON.parse(bytes.toString())
-  } catch (error) {
-    throw badRequest(`the body is not ${/yaml/.test(contentType) ? 'YAML' : 'JSON'}: ${(error as Error).message.split('\n')[0]}`)
-  }
+  const document = readText(bytes.toString(), /yaml/.test(contentType))
   const metadata = isJsonObject(document) && isJsonObject(document.metadata) ? document.metadata : {}
   const about = isJsonObject(document) ? (document.involvedObject ?? document.regarding) : undefined
   const labels = isJsonObject(metadata.labels) ? Object.entries(metadata.labels).filter(([, value]) => typeof value === 'string') : []
@@ -30,6 +27,24 @@ export function readNewObject(body: Uint8Array, contentType: string): NewObject 
     name: textOf(metadata.name),
     labels: Object.fromEntries(labels) as Record<string, string>,
     ...(isJsonObject(about) && { about: { kind: textOf(about.kind), name: textOf(about.name) } }),
+  }
+}
+
+function readText(text: string, isYaml: boolean): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    if (!isYaml) throw badRequest(`the body is not JSON: ${(error as Error).message.split('\n')[0]}`)
+  }
+  if (text.length > maxYamlLength)
+    throw new StatusError(
+      'RequestEntityTooLarge',
+      `the body is YAML with ${text.length} characters, at most ${maxYamlLength} are supported for objects of this kind: send it as JSON`,
+    )
+  try {
+    return parseUntrustedYaml(text)
+  } catch (error) {
+    throw badRequest(`the body is not YAML: ${(error as Error).message.split('\n')[0]}`)
   }
 }
 
@@ -75,7 +90,12 @@ function readProtobuf(bytes: Buffer): NewObject {
 type Message = ReadonlyMap<number, readonly Buffer[]>
 
 const empty = Buffer.alloc(0)
-const bytesOf = (message: Message, field: number): Buffer => message.get(field)?.[0] ?? empty
+/** No encoder writes a field twice that is not a list, and decoders read it differently: the gateway could claim another name than the partition creates. */
+function bytesOf(message: Message, field: number): Buffer {
+  const values = message.get(field) ?? []
+  if (values.length > 1) throw new RangeError(`field ${field} is repeated`)
+  return values[0] ?? empty
+}
 
 /** The length-delimited fields of a message; the others are skipped (protobuf.dev, Encoding). */
 function messageOf(bytes: Buffer): Message {

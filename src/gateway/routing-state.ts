@@ -28,6 +28,9 @@ export class RoutingState implements GatewayMap {
   readonly #onPartitions: (partitions: readonly Partition[]) => void
   #roles: GatewayMap['partitions'] = new Map()
   #epoch = 0
+  /** The read of the claims that was started last, and the one after it. */
+  #refreshing: Promise<void> | undefined
+  #next: Promise<void> | undefined
 
   /**
    * `home`: name of the Partition that `client` talks to. `onPartitions` is called with every change of the Partitions.
@@ -177,8 +180,19 @@ export class RoutingState implements GatewayMap {
     }
   }
 
-  /** Reads what a partition has denied, from home. */
+  /** Reads what a partition has denied, from home. Requests that come meanwhile wait for the next read, which they share. */
   async refresh(): Promise<void> {
+    const current = this.#refreshing
+    this.#next ??= (async () => {
+      await current?.catch(() => {})
+      this.#refreshing = this.#next
+      this.#next = undefined
+      await this.#readClaims()
+    })()
+    await this.#next
+  }
+
+  async #readClaims(): Promise<void> {
     const { items } = await this.#client.resource(nameClaimResource).listAll({})
     this.#claims.clear()
     for (const claim of items) this.#claims.set(claim.metadata.name, ownerOf(claim))

@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http'
 import { finished } from 'node:stream/promises'
 import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
-import { readRevision } from '../kubernetes/util/index.ts'
 import { bookmarkLine, expiredLine } from './bookmark-line.ts'
 import { CatchUp } from './catch-up.ts'
+import { isKnownVersion } from './known-version.ts'
 import { MergedWatch } from './merged-watch.ts'
 import type { RightsCheck } from './rights-check.ts'
 import type { SharedClient, SharedWatch } from './shared-watch.ts'
@@ -40,8 +40,6 @@ export type ServeWatchOptions = {
   readonly log: (message: string, error?: unknown) => void
 }
 
-/** A version that is further ahead is of another history: no clock may be raised to it. */
-const maxLeadMs = 60_000
 const maxRounds = 10
 const credentialCheckEveryMs = 60_000
 const mapCheckEveryMs = 1_000
@@ -55,7 +53,7 @@ export async function serveWatch(response: ServerResponse, options: ServeWatchOp
   const { plan, signal, shared, headers } = options
   const client = new WatchResponse(response, options.maxUnsentBytes, () => options.slowClient?.())
   const done = finished(response).catch(() => {})
-  if (plan.version > 0 && readRevision(plan.version).atMs > Date.now() + maxLeadMs) {
+  if (plan.version > 0 && !(await isKnownVersion(plan.version, { parts: plan.parts, user: options.user, signal }))) {
     client.write([expiredLine(`too large resource version: ${plan.version}`)])
     client.end(false)
     return

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { apiGroup, labels, runResource, stackResource } from '../../api/index.ts'
 import { type Client, createClient } from '../../kubernetes/client/index.ts'
 import type { Log } from '../../kubernetes/controller/index.ts'
-import { type ApiServer, type AuditOptions, type ServerOptions, startServer } from '../../kubernetes/server/index.ts'
+import { type AdmissionPlugin, type ApiServer, type AuditOptions, type ServerOptions, startServer } from '../../kubernetes/server/index.ts'
 import { type Address, formatAddress } from '../address.ts'
 import { runAdmission, runDeletion } from '../run-fields.ts'
 import { stackAdmission, stackDeletion } from '../stack-rights.ts'
@@ -16,6 +16,7 @@ import { toAppStartError } from '../to-app-start-error.ts'
 import { startOnPreviousPort } from './api-port.ts'
 import { makeAuthorizer, rightsAdmission } from './authorize.ts'
 import { MountTable } from './mount-table.ts'
+import { tenantUse } from './tenant-use.ts'
 import { namespaceDeletion, workerAdmission } from './worker-admission.ts'
 import { type RunsOfWorker, workerFacts } from './worker-facts.ts'
 
@@ -31,6 +32,8 @@ export type ApiServerRoleOptions = {
   /** Default: no audit log. */
   audit?: AuditOptions | undefined
   log?: Log | undefined
+  /** Whether the Tenant of a Namespace is set by those only who may `use` it, as in partitions. Default false. */
+  requiresTenantUse?: boolean
 } & Pick<ServerOptions, 'partition' | 'frontProxy' | 'reviewToken' | 'establishCrd'>
 
 /** The API server with the rules for workers, as a role of a process. */
@@ -56,6 +59,7 @@ export async function startApiServer({
   mounts = [],
   audit,
   log,
+  requiresTenantUse = false,
   ...partition
 }: ApiServerRoleOptions): Promise<ApiServerRole> {
   const table = new MountTable(mounts)
@@ -65,6 +69,9 @@ export async function startApiServer({
     () => server,
     worker => cachedRunsOf(worker),
   )
+  const byWorkers = workerAdmission(facts)
+  const ofNamespace: AdmissionPlugin = (...write) =>
+    byWorkers.get('namespaces')?.(...write) ?? (requiresTenantUse ? tenantUse(...write) : undefined)
   const start = async (address: Address) =>
     await startServer({
       dataDir,
@@ -76,7 +83,8 @@ export async function startApiServer({
       ...partition,
       authorize: makeAuthorizer(facts),
       admissionPlugins: new Map([
-        ...workerAdmission(facts),
+        ...byWorkers,
+        ['namespaces', ofNamespace] as const,
         ...rightsAdmission(),
         [runsTable, runAdmission],
         [

@@ -1,14 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
-import {
-  atMostEvery,
-  ConnectionLimiter,
-  connectionLimits,
-  lingerOnClose,
-  respondToHealthCheck,
-  sendContinue,
-} from '../../kubernetes/util/index.ts'
+import { atMostEvery, type ConnectionLimiter, lingerOnClose, respondToHealthCheck, sendContinue } from '../../kubernetes/util/index.ts'
 import type { Address } from '../address.ts'
 import type { Pair } from '../partition/configuration.ts'
 import { listenError } from '../to-app-start-error.ts'
@@ -20,8 +13,9 @@ export type GatewayListenerOptions = {
   readonly clientCa: string
   /** The reasons why the gateway is not ready, served as /readyz without authentication. */
   notReady(): readonly string[]
-  /** Serves a request; `admit` is called with its user, and returns false if the user has too many connections. */
-  serve(request: IncomingMessage, response: ServerResponse, admit: (user: string) => boolean): Promise<void>
+  /** Counts the connections; the caller admits the user of each to it. */
+  readonly limiter: ConnectionLimiter
+  serve(request: IncomingMessage, response: ServerResponse): Promise<void>
   /** Whether an upgrade of the connection is considered; all other requests are served as if they had not asked for one. */
   mayUpgrade(request: IncomingMessage): boolean
   /** Serves a request to upgrade its connection. Never throws. */
@@ -41,9 +35,8 @@ const closeGraceMs = 2_000
 export async function startGatewayListener(
   options: GatewayListenerOptions,
 ): Promise<{ readonly address: Address; close(): Promise<void> }> {
-  const { listen, serving, clientCa, onError } = options
+  const { listen, serving, clientCa, limiter, onError } = options
   const { createServer } = process.getBuiltinModule('node:https')
-  const limiter = new ConnectionLimiter(connectionLimits().server)
   const tls = { cert: serving.certificate, key: serving.key, ca: clientCa, minVersion: 'TLSv1.2' } as const
   // A client without a certificate may have a token: what it sent is checked for each request.
   const clientCertificates = { requestCert: true, rejectUnauthorized: false }
@@ -53,12 +46,10 @@ export async function startGatewayListener(
     (request, response) => {
       response.on('error', () => {})
       if (respondToHealthCheck({ livez: () => [], readyz: options.notReady }, request, response)) return
-      options
-        .serve(request, response, user => limiter.admit(request.socket, user))
-        .catch(error => {
-          onError(error)
-          response.destroy()
-        })
+      options.serve(request, response).catch(error => {
+        onError(error)
+        response.destroy()
+      })
     },
   )
   limiter.limit(server)

@@ -17,6 +17,8 @@ import {
 } from '../../gateway/index.ts'
 import { type Client, createClient } from '../../kubernetes/client/index.ts'
 import type { Log } from '../../kubernetes/controller/index.ts'
+import { StatusError } from '../../kubernetes/object/index.ts'
+import { ConnectionLimiter, connectionLimits } from '../../kubernetes/util/index.ts'
 import { type Address, urlOf } from '../address.ts'
 import { AccessReviewer } from '../delegated-auth/access-reviewer.ts'
 import { authenticateByTokenReview, type TokenAuthenticator } from '../delegated-auth/authenticate-by-token-review.ts'
@@ -37,6 +39,11 @@ export type GatewayProcessOptions = {
 
 /** A partition with what the gateway asks of it for itself. */
 type Connection = { readonly partition: Partition; readonly client: Client; readonly review: TokenAuthenticator; readonly address: string }
+
+const tooManyConnections = () =>
+  new StatusError('ServiceUnavailable', 'this user has too many connections: close some, or retry later', {
+    details: { retryAfterSeconds: 1 },
+  })
 
 /** @throws {AppStartError} if the address cannot be used. */
 export async function startGateway({ configuration, listen, log }: GatewayProcessOptions): Promise<RoleProcess> {
@@ -91,19 +98,23 @@ export async function startGateway({ configuration, listen, log }: GatewayProces
     isMapRead = true
     log.info({ partitions: [...state.partitions.keys()] }, 'the routing map is read')
   })
-  const authenticateRequest = (request: IncomingMessage): Promise<GatewayUser | undefined> =>
-    authenticate(request, {
+  const limiter = new ConnectionLimiter(connectionLimits().server)
+  const authenticateRequest = async (request: IncomingMessage): Promise<GatewayUser | undefined> => {
+    const user = await authenticate(request, {
       home: home.name,
       partitionOf: namespace => state.partitionOf('namespaces', namespace),
       reviewAt: name => connections.get(name)?.review,
     })
+    if (user && !limiter.admit(request.socket, user.name)) throw tooManyConnections()
+    return user
+  }
   const scopes = new DiscoveredScopes(homeClient)
   const gateway = new Gateway({
     authenticate: authenticateRequest,
     map: () => state,
     connectionOf: name => connections.get(name)?.partition,
     scopeOf: (group, plural) => scopes.scopeOf(group, plural),
-    tenantsOf: user => usableTenants(user, state.tenants(), access),
+    tenantsOf: (user, wanted) => usableTenants(user, wanted === undefined ? state.tenants() : [wanted], access),
     claim: (table, name, owner) => state.claim(table, name, owner),
     lookUp: (table, name) => state.lookUp(table, name),
     refreshMap: () => state.refresh(),
@@ -114,7 +125,7 @@ export async function startGateway({ configuration, listen, log }: GatewayProces
   const notReady = () => (isMapRead ? [] : [`the routing map is not read from home ${home.server} yet`])
   const metrics = createMetricsHandler(homeClient, registry)
   const listener = await startGatewayListener({
-    ...{ listen, serving, clientCa: home.caCertificate, notReady },
+    ...{ listen, serving, clientCa: home.caCertificate, limiter, notReady },
     onError: error => log.error({ err: error }, 'a connection failed'),
     mayUpgrade,
     upgrade: (request, socket, head) => void gateway.upgrade(request, socket, head),

@@ -64,7 +64,7 @@ export async function startHome(options: PartitionServerOptions & { readonly nam
   const { certificate: caCertificate } = await frontProxyAuthority(pkiDir, Date.now())
   const establish = new EstablishCrds(name)
   const frontProxy = { caCertificate, allowedNames: [gatewayProxyName] }
-  const api = await startApiServer({ ...options, dataDir, frontProxy, establishCrd: establish.decide })
+  const api = await startApiServer({ ...options, dataDir, frontProxy, establishCrd: establish.decide, requiresTenantUse: true })
   const client = await api.connect(partitionUser, 'oarlock-partition')
   const stopping = new AbortController()
   const { signal } = stopping
@@ -121,7 +121,7 @@ export async function startPartition(
   })
   const review = authenticateByTokenReview(homeClient)
   const api = await startApiServer({
-    ...{ ...options, dataDir, partition: number },
+    ...{ ...options, dataDir, partition: number, requiresTenantUse: true },
     frontProxy: { caCertificate: trust['front-proxy-ca.crt'], allowedNames: [gatewayProxyName] },
     async reviewToken(token, remoteAddress) {
       try {
