@@ -31,7 +31,7 @@ export type ApiServerRoleOptions = {
   /** Default: no audit log. */
   audit?: AuditOptions | undefined
   log?: Log | undefined
-} & Pick<ServerOptions, 'partition' | 'frontProxy' | 'reviewToken' | 'establishCrd'>
+} & Pick<ServerOptions, 'partition' | 'frontProxy' | 'reviewToken' | 'establishCrd' | 'storage' | 'namespaceDefaults'>
 
 /** The API server with the rules for workers, as a role of a process. */
 export type ApiServerRole = {
