@@ -198,6 +198,7 @@ function replicatedKinds(): Resource<Record<string, unknown>>[] {
     describeResource({ group: 'scheduling.k8s.io', version: 'v1', scope: 'Cluster', kind: 'PriorityClass', plural: 'priorityclasses' }),
     describeResource({ group: 'storage.k8s.io', version: 'v1', scope: 'Cluster', kind: 'StorageClass', plural: 'storageclasses' }),
     describeResource({ group: 'networking.k8s.io', version: 'v1', scope: 'Cluster', kind: 'IngressClass', plural: 'ingressclasses' }),
+    describeResource({ group: 'storage.k8s.io', version: 'v1', scope: 'Cluster', kind: 'CSIDriver', plural: 'csidrivers' }),
     ...[partitionResource, tenantResource, workerPoolResource],
   ] as unknown as Resource<Record<string, unknown>>[]
   const tables = new Set(kinds.map(({ plural, group }) => `${plural}.${group}`))
