@@ -106,6 +106,69 @@ describe('a gateway before three partitions', () => {
     deepEqual(namesIn((await get('/apis/sea.example/v1/boats')) as never), ['b/one'])
   })
 
+  test('a review is answered by the partition of the namespace that it is about', async () => {
+    const send = async (path: string, body: object, token = 'admin') => {
+      const dispatcher = new Agent({ connect: { ca: fixture.caCertificate } })
+      const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+      const response = await fetch(`${fixture.url}${path}`, { dispatcher, method: 'POST', headers, body: JSON.stringify(body) })
+      const answer = (await response.json()) as { status: { allowed?: boolean; authenticated?: boolean; token?: string } }
+      await dispatcher.close()
+      return answer.status
+    }
+    const rbac = { apiVersion: 'rbac.authorization.k8s.io/v1', metadata: { name: 'reader', namespace: 'b' } }
+    const path = '/apis/rbac.authorization.k8s.io/v1/namespaces/b'
+    await send(`${path}/roles`, { ...rbac, kind: 'Role', rules: [{ apiGroups: [''], resources: ['configmaps'], verbs: ['get'] }] })
+    const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'reader' }
+    await send(`${path}/rolebindings`, {
+      ...rbac,
+      kind: 'RoleBinding',
+      roleRef,
+      subjects: [{ kind: 'User', name: 'bob', apiGroup: roleRef.apiGroup }],
+    })
+    const may = async (namespace: string, kind: 'SelfSubjectAccessReview' | 'SubjectAccessReview') => {
+      const [more, token] = kind === 'SelfSubjectAccessReview' ? [{}, 'bob+system:authenticated'] : [{ user: 'bob' }, 'admin']
+      const spec = { ...more, resourceAttributes: { namespace, verb: 'get', resource: 'configmaps' } }
+      const reviews = `/apis/authorization.k8s.io/v1/${kind.toLowerCase()}s`
+      return (await send(reviews, { apiVersion: 'authorization.k8s.io/v1', kind, spec }, token)).allowed
+    }
+    for (const kind of ['SelfSubjectAccessReview', 'SubjectAccessReview'] as const)
+      deepEqual(
+        [await may('b', kind), await may('a', kind), await may('nowhere', kind), await may('default', kind)],
+        [true, false, false, false],
+      )
+    const accounts = '/api/v1/namespaces/b/serviceaccounts'
+    await send(accounts, { metadata: { name: 'robot' } })
+    const { token } = await send(`${accounts}/robot/token`, { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} })
+    const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token } }
+    equal((await send('/apis/authentication.k8s.io/v1/tokenreviews', review)).authenticated, true)
+  })
+
+  test('the version needs no credential, everything else does', async () => {
+    const dispatcher = new Agent({ connect: { ca: fixture.caCertificate } })
+    const ask = async (path: string, method = 'GET') => await fetch(`${fixture.url}${path}`, { dispatcher, method })
+    const version = await ask('/version')
+    equal(version.status, 200)
+    match(await version.text(), /"gitVersion"/)
+    for (const [path, method] of [
+      ['/version', 'POST'],
+      ['/version/x', 'GET'],
+      ['/api', 'GET'],
+      ['/api/v1/namespaces/a/configmaps', 'OPTIONS'],
+    ] as const)
+      equal((await ask(path, method)).status, 401, `${method} ${path}`)
+    await dispatcher.close()
+  })
+
+  test('a Namespace with generateName gets a name, which is claimed', async () => {
+    const created = await client
+      .resource(namespaceResource)
+      .create({ metadata: { generateName: 'made-', labels: { 'oarlock.dev/tenant': 't2' } } } as never)
+    const { name } = created.metadata
+    match(name, /^made-[a-z0-9]{5}$/)
+    equal(fixture.state.partitionOf('namespaces', name), 't2')
+    await client.resource(namespaceResource).delete(name)
+  })
+
   test('pages go through the partitions, at one version', async () => {
     const all = namesIn((await get('/api/v1/configmaps')) as never).sort()
     const seen: string[] = []

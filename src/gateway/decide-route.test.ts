@@ -61,6 +61,11 @@ describe('decideRoute', () => {
       throws(() => route(verb, 'pods', 'c', 'p'), /^StatusError: namespaces "c" not found$/)
   })
 
+  test('one object of a kind in namespaces without its namespace is for home to reject', () => {
+    deepEqual(route('get', 'pods', '', 'p'), 'home')
+    deepEqual(route('create', 'pods'), 'home')
+  })
+
   test('all namespaces are merged, system namespaces from home only', () => {
     deepEqual(route('list', 'pods'), everywhere(others))
     deepEqual(route('watch', 'leases'), everywhere('default kube-public kube-system oarlock-workers'))

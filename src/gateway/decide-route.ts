@@ -40,6 +40,7 @@ export type RouteTarget =
   | { readonly kind: 'claimed'; readonly table: string }
 
 const eventTables: ReadonlySet<string> = new Set(['events', 'events.events.k8s.io'])
+const collectionVerbs: ReadonlySet<string> = new Set<RoutedRequest['verb']>(['list', 'watch', 'deletecollection'])
 const leaseTable = 'leases.coordination.k8s.io'
 
 /**
@@ -49,7 +50,8 @@ const leaseTable = 'leases.coordination.k8s.io'
 export function decideRoute(request: RoutedRequest, map: RoutingMap): RouteTarget {
   const table = tableOf(request)
   if (request.namespace !== '') return inNamespace(request, table, map)
-  if (request.scope === 'Namespaced') return merged(allParts(table, map))
+  // Other requests for a kind in namespaces name one. Home rejects them in its words.
+  if (request.scope === 'Namespaced') return collectionVerbs.has(request.verb) ? merged(allParts(table, map)) : one(map.home)
   const kindClass = request.scope === 'Cluster' ? kindClassOf(table) : 'home'
   if (kindClass !== 'owned') return one(map.home)
   if (request.name !== '') return one(partitionOfObject(table, request.name, map))
@@ -63,7 +65,7 @@ function inNamespace(request: RoutedRequest, table: string, map: RoutingMap): Ro
     if (partition === undefined) throw notFound({ group: '', plural: 'namespaces' }, namespace)
     return one(partition)
   }
-  const isCollection = verb === 'list' || verb === 'watch' || verb === 'deletecollection'
+  const isCollection = collectionVerbs.has(verb)
   const owner = table === leaseTable ? leaseOwners[namespace] : undefined
   if (owner !== undefined) return isCollection ? merged(sharedParts(map)) : ofLease(request, owner, map)
   if (!isShared(table, namespace)) return one(map.home)

@@ -24,12 +24,13 @@ import { kindClassOf, systemNamespaces, tableOf } from './kind-classes.ts'
 import { readMergedList } from './merged-list.ts'
 import type { Partition } from './partition.ts'
 import { PodStreams } from './pod-streams.ts'
-import { type NewObject, readNewObject } from './read-object.ts'
+import { aboutOf, type NewObject, named, readNewObject } from './read-object.ts'
+import { isReview, reviewedNamespace } from './read-review.ts'
 import { type RequestLimitOptions, RequestLimits } from './request-limits.ts'
 import { readTarget } from './request-target.ts'
 import { sendAnswer, sendStatus } from './send-answer.ts'
 import { findNode, misdirected, sendToOwner } from './send-to-owner.ts'
-import type { GatewayUser } from './user-headers.ts'
+import { anonymousUser, type GatewayUser, gatewayUser } from './user-headers.ts'
 
 /** A routing map, with what new objects need. */
 export type GatewayMap = RoutingMap & {
@@ -116,13 +117,21 @@ export class Gateway {
     response.on('error', () => {})
     try {
       const user = await this.#options.authenticate(request)
-      if (!user) throw new StatusError('Unauthorized', 'Unauthorized')
+      if (!user) return await this.#serveAnonymous(request, response, abort.signal)
       await this.#route(request, response, user, abort.signal, track)
     } catch (error) {
       if (abort.signal.aborted) return
       if (response.headersSent) response.destroy()
       else sendStatus(response, error, internal => this.#options.log('a request failed', internal))
     }
+  }
+
+  /** The version of home needs no credential, as at each server. Nothing that the client has sent is passed on. */
+  async #serveAnonymous({ method, url }: IncomingMessage, response: ServerResponse, signal: AbortSignal): Promise<void> {
+    if (method !== 'GET' || !/^\/version\/?(\?|$)/.test(url ?? '')) throw new StatusError('Unauthorized', 'Unauthorized')
+    response.once('close', this.#limits.admit(anonymousUser, undefined, false))
+    const home = this.#connection(this.#options.map().home)
+    await sendAnswer(await home.stream({ method, path: '/version', user: gatewayUser, signal }), response)
   }
 
   /** Serves a request to upgrade its connection: a stream into a Pod. Never throws. A listener asks `mayUpgrade` first. */
@@ -156,17 +165,21 @@ export class Gateway {
     const table = tableOf(resource)
     const contentType = request.headers['content-type'] ?? ''
     const isApply = verb === 'patch' && contentType.includes('apply-patch')
+    if (verb === 'create' && namespace === '' && isReview(table)) {
+      const body = await readBody(request)
+      track.partition = await this.#partitionOfReview(table, body, contentType)
+      return await this.#forward(request, response, user, track.partition, signal, body)
+    }
     const mayCreate = resource.subresource === '' && (verb === 'create' || isApply) && mayDecide(table, namespace)
     const body = mayCreate ? await readBody(request) : undefined
     const object = body && readNewObject(body, contentType)
-    const routed = { ...resource, verb, scope, about: object && aboutOf(object), created: object }
+    const routed = { ...resource, verb, scope, about: aboutOf(object), created: object }
     // An apply creates what does not exist; its name is that of the path.
     if (isApply && object && isUnclaimed(routed, table, map)) await this.#options.lookUp(table, name)
     const isNew = isApply && object !== undefined && isUnclaimed(routed, table, map)
     const find = async (): Promise<RouteTarget> => await findRoute(routed, this.#options)
     const target = isNew ? ({ kind: 'claimed', table } as const) : await find()
-    const createOwned = (table: string) =>
-      this.#createOwned(request, response, user, { table, name: name || object?.name || '', labels: object?.labels, body, map, signal })
+    const createOwned = (table: string) => this.#createOwned(request, response, user, { table, name, object, body, map, signal })
     track.partition = target.kind === 'one' ? target.partition : target.kind === 'merged' ? 'merged' : ''
     switch (target.kind) {
       case 'one': {
@@ -220,6 +233,16 @@ export class Gateway {
     throw new StatusError('ServiceUnavailable', 'this kind was created just now; retry', { details: { retryAfterSeconds: 1 } })
   }
 
+  /** The partition of the namespace that a review is about; home for what no partition has. */
+  async #partitionOfReview(table: string, body: Uint8Array, contentType: string): Promise<string> {
+    const namespace = reviewedNamespace(table, body, contentType)
+    const { home } = this.#options.map()
+    if (namespace === undefined || systemNamespaces.includes(namespace)) return home
+    const find = () => this.#options.map().partitionOf('namespaces', namespace)
+    if (find() === undefined) await this.#options.lookUp('namespaces', namespace)
+    return find() ?? home
+  }
+
   /**
    * Creates an object whose name is unique in all partitions. Its partition is asked first whether it would accept the object: without the right to create it,
    * a user must not be able to take a name, and an object that is not valid must leave no claim.
@@ -230,21 +253,23 @@ export class Gateway {
     user: GatewayUser,
     {
       table,
-      name,
-      labels,
-      body,
+      object,
       map,
       signal,
+      ...sent
     }: {
       readonly table: string
+      /** In the path. */
       readonly name: string
-      readonly labels: NewObject['labels'] | undefined
+      readonly object: NewObject | undefined
       readonly body: Uint8Array | undefined
       readonly map: GatewayMap
       readonly signal: AbortSignal
     },
   ): Promise<void> {
-    if (name === '') throw badRequest(`${table} need a metadata.name: the gateway claims names, so that it cannot generate one`)
+    const { name, body } = named(sent, object, request.headers['content-type'])
+    if (name === '') throw badRequest(`${table} need a metadata.name or metadata.generateName: the gateway claims their names`)
+    const labels = object?.labels
     const tenants = table === 'namespaces' ? await this.#options.tenantsOf(user, labels?.[tenantLabel]) : []
     const owner = decideOwner(table, { name, labels }, tenants, map)
     const { method = 'POST', url = '/' } = request
@@ -370,17 +395,8 @@ const verbs: ReadonlySet<string> = new Set<RoutedRequest['verb']>([
   ...(['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection'] as const),
 ])
 
-/** @throws {StatusError} MethodNotAllowed. */
 function verbOf(method = 'GET', name: string, query: URLSearchParams): RoutedRequest['verb'] {
   const verb = authorizationVerb(method, name, query)
-  if (verbs.has(verb)) return verb as RoutedRequest['verb']
-  throw new StatusError('MethodNotAllowed', 'the server does not allow this method on the requested resource')
+  // Another method is rejected by the partition that would answer a read, in its words.
+  return verbs.has(verb) ? (verb as RoutedRequest['verb']) : 'get'
 }
-
-const aboutTables: Readonly<Record<string, string>> = {
-  Node: 'nodes',
-  Worker: 'workers.oarlock.dev',
-  PersistentVolume: 'persistentvolumes',
-}
-
-const aboutOf = ({ about }: NewObject): RoutedRequest['about'] => about && { table: aboutTables[about.kind] ?? '', name: about.name }

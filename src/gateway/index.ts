@@ -5,6 +5,7 @@
  */
 
 export { mayUpgrade } from '../kubernetes/object/route.ts'
+export { accountNamespace } from './account-namespace.ts'
 export {
   decideOwner,
   decideRoute,

@@ -17,6 +17,11 @@ export const clusterKindClasses: Readonly<Record<string, Exclude<KindClass, 'hom
   'partitions.oarlock.dev': 'replicated',
   'workerpools.oarlock.dev': 'replicated',
   'priorityclasses.scheduling.k8s.io': 'replicated',
+  // A server sets the default class of a new PersistentVolumeClaim or Ingress.
+  'storageclasses.storage.k8s.io': 'replicated',
+  'ingressclasses.networking.k8s.io': 'replicated',
+  // A kubelet may request tokens of Pods for the audiences that these name.
+  'csidrivers.storage.k8s.io': 'replicated',
   namespaces: 'owned',
   nodes: 'owned',
   persistentvolumes: 'owned',

@@ -1,6 +1,6 @@
-import { deepEqual, throws } from 'node:assert/strict'
+import { deepEqual, equal, match, throws } from 'node:assert/strict'
 import { test } from 'node:test'
-import { readNewObject } from './read-object.ts'
+import { named, readNewObject } from './read-object.ts'
 
 const field = (number: number, value: string | Buffer) => {
   const bytes = Buffer.from(value)
@@ -58,4 +58,21 @@ test('what cannot be read is named', () => {
   throws(() => readNewObject(Buffer.from('a: ['), 'application/yaml'), /the body is not YAML/)
   for (const tail of [[0x0a, 0x7f], [0x0b], [0xff, 0xff]])
     throws(() => readNewObject(Buffer.from([...Buffer.from('k8s\0'), ...tail]), ''), /the body is not an object in protobuf/)
+})
+
+test('a name is generated for a new object without one, in JSON and YAML', () => {
+  for (const [text, type] of [
+    ['{"metadata":{"generateName":"a-","labels":{"x":"z"}},"spec":{"z":1}}', 'application/json'],
+    ['metadata: { generateName: a-, labels: { x: z } }\nspec: { z: 1 }\n', 'application/yaml'],
+  ] as const) {
+    const body = Buffer.from(text)
+    const object = readNewObject(body, type)
+    const { name, body: sent } = named({ name: '', body }, object, type)
+    match(name, /^a-[a-z0-9]{5}$/)
+    deepEqual(JSON.parse(Buffer.from(sent).toString()), { metadata: { generateName: 'a-', labels: { x: 'z' }, name }, spec: { z: 1 } })
+    deepEqual(named({ name: 'of-path', body }, object, type), { name: 'of-path', body })
+  }
+  const body = typed('v1', 'Namespace', field(1, field(2, 'a-')))
+  throws(() => named({ name: '', body }, readNewObject(body, ''), ''), /in JSON or YAML, not in protobuf: set metadata.name/)
+  equal(named({ name: '', body: Buffer.from('{}') }, readNewObject(Buffer.from('{}'), ''), '').name, '')
 })

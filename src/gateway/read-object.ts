@@ -1,9 +1,10 @@
 import { badRequest, isJsonObject, StatusError } from '../kubernetes/object/index.ts'
-import { parseUntrustedYaml } from '../kubernetes/util/index.ts'
+import { parseUntrustedYaml, randomName } from '../kubernetes/util/index.ts'
 
 /** What the gateway reads of a new object: its name and labels decide where it goes, and for an Event the object that it is about. */
 export type NewObject = {
   readonly name: string
+  readonly generateName?: string
   readonly labels: Readonly<Record<string, string>>
   readonly about?: { readonly kind: string; readonly name: string } | undefined
 }
@@ -18,17 +19,80 @@ const protobufMagic = Buffer.from('k8s\0')
  */
 export function readNewObject(body: Uint8Array, contentType: string): NewObject {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
-  if (bytes.subarray(0, protobufMagic.length).equals(protobufMagic)) return readProtobuf(bytes.subarray(protobufMagic.length))
-  const document = readText(bytes.toString(), /yaml/.test(contentType))
+  if (isProtobuf(bytes)) return readProtobuf(bytes.subarray(protobufMagic.length))
+  const document = readDocument(bytes, contentType)
   const metadata = isJsonObject(document) && isJsonObject(document.metadata) ? document.metadata : {}
   const about = isJsonObject(document) ? (document.involvedObject ?? document.regarding) : undefined
   const labels = isJsonObject(metadata.labels) ? Object.entries(metadata.labels).filter(([, value]) => typeof value === 'string') : []
   return {
     name: textOf(metadata.name),
+    ...(textOf(metadata.generateName) && { generateName: textOf(metadata.generateName) }),
     labels: Object.fromEntries(labels) as Record<string, string>,
     ...(isJsonObject(about) && { about: { kind: textOf(about.kind), name: textOf(about.name) } }),
   }
 }
+
+const aboutTables: Readonly<Record<string, string>> = {
+  Node: 'nodes',
+  Worker: 'workers.oarlock.dev',
+  PersistentVolume: 'persistentvolumes',
+}
+
+/** What an Event is about, if that is an owned object: its table and name. The table of any other kind is empty. */
+export function aboutOf(object: NewObject | undefined): { readonly table: string; readonly name: string } | undefined {
+  return object?.about && { table: aboutTables[object.about.kind] ?? '', name: object.about.name }
+}
+
+/** A new object with its name: that of the path or of the object, or a generated one, which the body then has too. Empty if it has none of these. */
+export function named<Body extends Uint8Array | undefined>(
+  { name, body }: { readonly name: string; readonly body: Body },
+  object: NewObject | undefined,
+  contentType = '',
+): { readonly name: string; readonly body: Body | Uint8Array } {
+  const known = name || object?.name || ''
+  if (known !== '' || !body || !object?.generateName) return { name: known, body }
+  const generated = randomName(object.generateName)
+  return { name: generated, body: withName(body, contentType, generated) }
+}
+
+/**
+ * The body with a name, of an object that has none. What it has besides is unchanged.
+ * @throws {StatusError} BadRequest if it is in protobuf, or cannot be read.
+ */
+function withName(body: Uint8Array, contentType: string, name: string): Uint8Array {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  if (isProtobuf(bytes))
+    throw badRequest('the gateway generates a name only for an object in JSON or YAML, not in protobuf: set metadata.name')
+  const document = readDocument(bytes, contentType) as { metadata: object }
+  // JSON is YAML too.
+  return Buffer.from(JSON.stringify({ ...document, metadata: { ...document.metadata, name } }))
+}
+
+/**
+ * The text at a path below `spec` of a body, empty if there is none. In protobuf, all parts of the path are the field 1.
+ * @throws {StatusError} BadRequest if the body cannot be read.
+ */
+export function readSpecText(body: Uint8Array, contentType: string, path: readonly string[]): string {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  if (!isProtobuf(bytes)) {
+    const at = ['spec', ...path].reduce<unknown>(
+      (value, key) => (isJsonObject(value) ? value[key] : undefined),
+      readDocument(bytes, contentType),
+    )
+    return textOf(at)
+  }
+  try {
+    const object = bytesOf(messageOf(bytes.subarray(protobufMagic.length)), fields.unknownRaw)
+    const spec = bytesOf(messageOf(object), fields.spec)
+    return path.reduce((message, _) => bytesOf(messageOf(message), 1), spec).toString()
+  } catch (error) {
+    throw badRequest(`the body is not an object in protobuf: ${(error as Error).message}`)
+  }
+}
+
+const isProtobuf = (bytes: Buffer): boolean => bytes.subarray(0, protobufMagic.length).equals(protobufMagic)
+
+const readDocument = (bytes: Buffer, contentType: string): unknown => readText(bytes.toString(), /yaml/.test(contentType))
 
 function readText(text: string, isYaml: boolean): unknown {
   try {
@@ -55,7 +119,9 @@ const fields = {
   unknownType: 1,
   unknownRaw: 2,
   metadata: 1,
+  spec: 2,
   name: 1,
+  generateName: 2,
   labels: 11,
   typeKind: 2,
   involvedObject: 2,
@@ -77,8 +143,10 @@ function readProtobuf(bytes: Buffer): NewObject {
     const isEvent = bytesOf(type, fields.typeKind).toString() === 'Event'
     const group = bytesOf(type, 1).toString()
     const about = isEvent ? messageOf(bytesOf(object, group === 'v1' ? fields.involvedObject : fields.regarding)) : undefined
+    const generateName = bytesOf(metadata, fields.generateName).toString()
     return {
       name: bytesOf(metadata, fields.name).toString(),
+      ...(generateName && { generateName }),
       labels: Object.fromEntries(entries),
       ...(about && { about: { kind: bytesOf(about, fields.aboutKind).toString(), name: bytesOf(about, fields.aboutName).toString() } }),
     }

@@ -11,6 +11,9 @@ export type GatewayUser = {
 /** Whom the gateway is itself: it reads the map, and asks partitions about users. Who has its certificate can be any user anyway. */
 export const gatewayUser: GatewayUser = { name: 'system:oarlock:gateway', groups: ['system:masters', 'system:authenticated'] }
 
+/** Whom limits count what needs no credential for. */
+export const anonymousUser: GatewayUser = { name: 'system:anonymous', groups: ['system:unauthenticated'] }
+
 const printable = /^[\x20-\x7e]*$/
 
 /**

@@ -84,7 +84,7 @@ describe('kubectl with built-in kinds', { skip: skipWithoutClient('kubectl') }, 
 
   test('the Service kubernetes and its endpoints', async () => {
     match(await kubectl.output('get service kubernetes -n default'), /^kubernetes +ClusterIP +10\.96\.0\.1 +<none> +443\/TCP +\d+s$/m)
-    const port = new URL(server.url).port
+    const port = new URL(server.serviceUrl).port
     match(await kubectl.output('get endpointslices kubernetes -n default'), new RegExp(`^kubernetes +IPv4 +${port} +[0-9.]+ +\\d+s$`, 'm'))
     match(await kubectl.output('get svc -A -o wide'), /^default +kubernetes /m)
   })

@@ -49,7 +49,8 @@ class Player {
   }
 
   async createNamespace(): Promise<void> {
-    const body = JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: this.#variables.NS } })
+    const name = this.#variables.NS ?? ''
+    const body = JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels: this.#target.namespaceLabels?.(name) } })
     const headers = { authorization: `Bearer ${this.#target.tokens.admin}`, 'content-type': 'application/json' }
     const { code, text } = await sendRequest(this.#target, { method: 'POST', path: '/api/v1/namespaces', headers, body })
     if (code !== 201) throw new Error(`creating the namespace of the transcript failed with ${code}: ${text}`)
@@ -103,7 +104,24 @@ class Player {
     const body = this.#substitute(step.body)
     this.#normalizer.addRequest(body)
     headers['content-type'] ??= patchTypes[step.verb] ?? 'application/json'
-    return { method, path, headers, body: bodyOf(body, headers['content-type'], step.directives.raw !== undefined) }
+    const sent = bodyOf(body, headers['content-type'], step.directives.raw !== undefined)
+    return { method, path, headers, body: method === 'POST' && isOfNamespaces(path) ? this.#withLabels(sent) : sent }
+  }
+
+  /** A new Namespace, with the labels that it needs on this target. */
+  #withLabels(body: string): string {
+    const object = parseJson(body) as { metadata?: { name?: string; generateName?: string; labels?: Record<string, string> } } | undefined
+    const { metadata } = object ?? {}
+    const name = metadata?.name ?? metadata?.generateName
+    if (!this.#target.namespaceLabels || name === undefined) return body
+    return JSON.stringify({ ...object, metadata: { ...metadata, labels: { ...this.#target.namespaceLabels(name), ...metadata?.labels } } })
+  }
+
+  /** A response without the labels that this target needed, which no transcript has sent. */
+  #withoutAdded(value: unknown): unknown {
+    if (value === undefined || !this.#target.namespaceLabels) return value
+    const added = new Set(Object.keys(this.#target.namespaceLabels('')).flatMap(key => [key, `f:${key}`]))
+    return JSON.parse(JSON.stringify(value), (key, inner) => (added.has(key) ? undefined : inner))
   }
 
   #substitute(text: string): string {
@@ -124,7 +142,7 @@ class Player {
       for (const value of headers[name.slice(7).toLowerCase()] ?? ['(none)']) lines.push(`${capitals(name.slice(7))}: ${value}`)
     }
     const show = directives.show?.replace(/header:\S+/g, '').trim()
-    const json = parseJson(text) ?? (type?.includes('yaml') ? parse(text) : undefined)
+    const json = this.#withoutAdded(parseJson(text) ?? (type?.includes('yaml') ? parse(text) : undefined))
     const isSuccess = code < 300
     const body =
       json === undefined
@@ -155,7 +173,7 @@ class Player {
     while (events.length < wanted) {
       const line = await watch.next(deadlineMs - Date.now())
       if (line === undefined) break
-      const event = parseJson(line)
+      const event = this.#withoutAdded(parseJson(line))
       // The time of bookmarks is up to the server, except for the one that ends the initial events.
       if (count !== 'end' && isPlainBookmark(event)) continue
       events.push(event === undefined ? line : this.#normalizer.event(event, { show: directives.show, hide: directives.hide }))
@@ -223,6 +241,8 @@ function isReached({ code, text }: Response, until: string): boolean {
   const [path = '', expected = ''] = until.split(/ = /)
   return String(valueAt(parseJson(text), path)) === expected
 }
+
+const isOfNamespaces = (path: string): boolean => /^\/api\/v1\/namespaces(\?|$)/.test(path)
 
 function parseJson(text: string): unknown {
   try {

@@ -1,13 +1,18 @@
 import { differences } from './differences.ts'
 import { startEmbeddedServer } from './embedded-server.ts'
+import { acceptThroughGateway, unexpectedThroughGateway } from './gateway-differences.ts'
+import { startGatewayTarget } from './gateway-target.ts'
 import { peerMissing, startPeer } from './peer.ts'
 import { casesWithResponses, findTranscripts, nameOf, playAll, unexpectedDifference } from './suite.ts'
 import { summarize, writeSummary } from './summary.ts'
+import type { Target } from './target.ts'
 import { type Transcript, writeTranscript } from './transcript.ts'
 
-// node test/conformance/run.ts record|compare|replay|accept|count [PART OF A FILE NAME…]: see README.md.
+// node test/conformance/run.ts record|compare|replay|accept|count [--gateway] [PART OF A FILE NAME…]: see README.md.
 
-const [mode, ...wanted] = process.argv.slice(2)
+const isThroughGateway = process.argv.includes('--gateway')
+const [mode, ...wanted] = process.argv.slice(2).filter(each => each !== '--gateway')
+const startTarget = isThroughGateway ? startGatewayTarget : startEmbeddedServer
 const transcripts = findTranscripts(wanted)
 
 switch (mode) {
@@ -18,10 +23,13 @@ switch (mode) {
     process.exitCode = await compare()
     break
   case 'replay':
-    process.exitCode = report(transcripts, await playAgainst(startEmbeddedServer))
+    process.exitCode = isThroughGateway
+      ? reportGateway(await playAgainst(startTarget))
+      : report(transcripts, await playAgainst(startTarget))
     break
   case 'accept':
-    acceptDifferences(await playAgainst(startEmbeddedServer))
+    if (isThroughGateway) acceptThroughGateway(transcripts, await playAgainst(startTarget))
+    else acceptDifferences(await playAgainst(startTarget))
     break
   case 'count':
     console.log(summarize(transcripts))
@@ -103,7 +111,17 @@ function report(of: readonly Transcript[], responses: string[][]): number {
   return wrong > 0 ? 1 : 0
 }
 
-async function playAgainst(start: typeof startEmbeddedServer, these = transcripts): Promise<string[][]> {
+function reportGateway(responses: string[][]): number {
+  const unexpected = transcripts.flatMap((transcript, i) =>
+    unexpectedThroughGateway(transcript, responses[i]!).map(each => ({ ...each, title: `${nameOf(transcript)}: ${each.title}` })),
+  )
+  for (const { title, step, found } of unexpected) console.log(`${title}\n  ${step.verb} ${step.target}\n${found.replace(/^/gm, '    ')}\n`)
+  const cases = transcripts.flatMap(each => each.cases).length
+  console.log(`${cases} cases through a gateway, ${unexpected.length} unexpected responses`)
+  return unexpected.length > 0 ? 1 : 0
+}
+
+async function playAgainst(start: () => Promise<Target>, these = transcripts): Promise<string[][]> {
   const target = await start()
   try {
     return await playAll(these, target)

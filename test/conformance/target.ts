@@ -16,6 +16,8 @@ export type Target = {
   /** Tokens by the name that a transcript uses in `as:`; the default is `admin`. */
   tokens: Record<string, string>
   pool: Pool
+  /** The labels that a new Namespace needs here; they are omitted from responses. Default: none. */
+  namespaceLabels?(name: string): Record<string, string>
   /** PEM of the authority of its certificate, for a worker, whose heartbeat checks it. */
   caCertificate?: string
   close(): Promise<void>

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
-import { type GatewayUser, systemNamespaces } from '../../gateway/index.ts'
+import { accountNamespace, type GatewayUser, systemNamespaces } from '../../gateway/index.ts'
 import { StatusError } from '../../kubernetes/object/index.ts'
 import type { TokenAuthenticator } from '../delegated-auth/authenticate-by-token-review.ts'
 
@@ -49,15 +49,3 @@ function certificateUser(socket: TLSSocket): GatewayUser | undefined {
 
 /** Repeated attributes are an array, although the types declare a string. */
 const listOf = (value: string | string[] | undefined): string[] => (value === undefined ? [] : Array.isArray(value) ? value : [value])
-
-/** The namespace that the token of a ServiceAccount claims: which partition is asked follows from it, and nothing else. */
-function accountNamespace(token: string): string | undefined {
-  const parts = token.split('.')
-  if (parts.length !== 3) return undefined
-  try {
-    const { sub } = JSON.parse(Buffer.from(parts[1] ?? '', 'base64url').toString()) as { sub?: unknown }
-    return typeof sub === 'string' ? /^system:serviceaccount:([^:]+):/.exec(sub)?.[1] : undefined
-  } catch {
-    return undefined
-  }
-}

@@ -17,7 +17,7 @@ import { describeResource, isReason, type Resource, StatusError } from '../../ku
 import { type ApiServer, type AuditOptions, frontProxyAuthority, writeSharedTrust } from '../../kubernetes/server/index.ts'
 import { makeDirectories } from '../../kubernetes/util/index.ts'
 import type { Address } from '../address.ts'
-import { startApiServer } from '../api-server/api-server.ts'
+import { type ApiServerRoleOptions, startApiServer } from '../api-server/api-server.ts'
 import { installOarlock, requireNoNewerCrds } from '../controllers/install.ts'
 import { authenticateByTokenReview } from '../delegated-auth/authenticate-by-token-review.ts'
 import { applyNamespacedManifests } from '../manifests/index.ts'
@@ -37,7 +37,7 @@ export type PartitionServerOptions = {
   readonly advertiseUrl?: string | undefined
   readonly audit?: AuditOptions | undefined
   readonly log: Log
-}
+} & Pick<ApiServerRoleOptions, 'storage' | 'namespaceDefaults'>
 
 export type PartitionServer = {
   readonly server: ApiServer
@@ -196,6 +196,9 @@ function replicatedKinds(): Resource<Record<string, unknown>>[] {
     describeResource({ ...rbac, kind: 'ClusterRole', plural: 'clusterroles' }),
     describeResource({ ...rbac, kind: 'ClusterRoleBinding', plural: 'clusterrolebindings' }),
     describeResource({ group: 'scheduling.k8s.io', version: 'v1', scope: 'Cluster', kind: 'PriorityClass', plural: 'priorityclasses' }),
+    describeResource({ group: 'storage.k8s.io', version: 'v1', scope: 'Cluster', kind: 'StorageClass', plural: 'storageclasses' }),
+    describeResource({ group: 'networking.k8s.io', version: 'v1', scope: 'Cluster', kind: 'IngressClass', plural: 'ingressclasses' }),
+    describeResource({ group: 'storage.k8s.io', version: 'v1', scope: 'Cluster', kind: 'CSIDriver', plural: 'csidrivers' }),
     ...[partitionResource, tenantResource, workerPoolResource],
   ] as unknown as Resource<Record<string, unknown>>[]
   const tables = new Set(kinds.map(({ plural, group }) => `${plural}.${group}`))

@@ -57,6 +57,36 @@ test('CRDs, roles and objects of new kinds are copied, changed and deleted, also
   await second.manager.stop()
 })
 
+test('the copy of an object that was created again with other immutable fields is replaced; another object of its name is not', async () => {
+  await using home = await startTestServer()
+  await using partition = await startTestServer()
+  const classes = describeResource<Body & { value: number }>({
+    ...{ group: 'scheduling.k8s.io', version: 'v1', kind: 'PriorityClass', plural: 'priorityclasses', scope: 'Cluster' },
+  })
+  const at = (client: typeof home.client) => client.resource(classes)
+  const create = async (client: typeof home.client, name: string, value: number) =>
+    await at(client).create({ metadata: { name }, value } as never)
+  const valueOfCopy = async (name: string) => (await at(partition.client).getOrUndefined(name))?.value
+  const start = async () => {
+    const manager = new Manager({ client: home.client, log: silentLog })
+    for (const each of replication({ local: partition.client, kinds: [classes] as unknown as readonly Resource<Body>[] })) manager.add(each)
+    await manager.start()
+    return manager
+  }
+  await create(home.client, 'high', 1)
+  const first = await start()
+  await eventually(async () => (await valueOfCopy('high')) === 1, 'the copy')
+  await first.stop()
+  await at(home.client).delete('high')
+  await create(home.client, 'high', 2)
+  await create(partition.client, 'own', 1)
+  await create(home.client, 'own', 2)
+  const second = await start()
+  await eventually(async () => (await valueOfCopy('high')) === 2, 'the new copy')
+  await second.stop()
+  equal(await valueOfCopy('own'), 1)
+})
+
 test('what every server creates for itself is not copied, and a copy of this version needs nothing', () => {
   const object = (metadata: object) => ({
     apiVersion: 'v1',

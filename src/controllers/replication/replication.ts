@@ -31,7 +31,14 @@ export function replication({ local, partition, kinds }: ReplicationOptions): Co
         let copy = await copies.getOrUndefined(name, { signal })
         const decision = decideCopy(object, copy)
         if (decision.kind === 'apply') {
-          copy = await copies.apply(decision.object, { force: true, fieldManager: 'oarlock-replication', signal })
+          const apply = async () => await copies.apply(decision.object, { force: true, fieldManager: 'oarlock-replication', signal })
+          const old = copy
+          copy = await apply().catch(async error => {
+            if (!isReason(error, 'Invalid') || !mayReplace(kind, old)) throw error
+            // It was deleted and created again at home, with other immutable fields.
+            await copies.delete(name, { preconditions: { uid: old.metadata.uid }, signal })
+            return await apply()
+          })
         } else if (decision.kind === 'delete') {
           await copies.delete(name, { preconditions: { uid: decision.uid }, signal }).catch(error => {
             if (!isReason(error, 'NotFound', 'Conflict')) throw error
@@ -46,6 +53,11 @@ export function replication({ local, partition, kinds }: ReplicationOptions): Co
       },
     }),
   )
+}
+
+/** Whether a copy can be deleted to be created again. Not that of a definition: all objects of its kind would be deleted. */
+function mayReplace(kind: Resource<Body>, copy: KubeObject<unknown> | undefined): copy is KubeObject<unknown> {
+  return kind.kind !== 'CustomResourceDefinition' && copy?.metadata.annotations?.[copyAnnotations.homeVersion] !== undefined
 }
 
 /** Reconciles copies whose object home has deleted while nothing replicated. Call it when the controllers have read home once. */

@@ -1,4 +1,4 @@
-import { randomInt, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import {
   badRequest,
   invalidValue,
@@ -9,6 +9,7 @@ import {
   rfc3339,
   type StatusCause,
 } from '../../object/index.ts'
+import { randomName } from '../../util/index.ts'
 import type { Kind } from '../registry/index.ts'
 import type { Decoded } from './decode.ts'
 import { checkNamespacedName, type NamespacedName, userMetadata } from './metadata.ts'
@@ -73,12 +74,4 @@ function nameCauses(kind: Kind, metadata: ObjectMeta): StatusCause[] {
 function prefixCauses(kind: Kind, generateName: string): StatusCause[] {
   const prefix = generateName.endsWith('-') ? `${generateName.slice(0, -1)}a` : generateName
   return nameErrors(prefix, kind.nameRule).map(why => invalidValue('metadata.generateName', generateName, why))
-}
-
-const nameAlphabet = 'bcdfghjklmnpqrstvwxz2456789'
-
-function randomName(prefix: string): string {
-  let suffix = ''
-  for (let i = 0; i < 5; i++) suffix += nameAlphabet[randomInt(nameAlphabet.length)]
-  return prefix.slice(0, 58) + suffix
 }

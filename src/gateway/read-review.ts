@@ -1,0 +1,30 @@
+import { isReason } from '../kubernetes/object/index.ts'
+import { accountNamespace } from './account-namespace.ts'
+import { readSpecText } from './read-object.ts'
+
+/** What names the namespace that a review is about, by table. In protobuf each of these is field 1 of its message: k8s.io/api, generated.proto. */
+const reviewPaths: Readonly<Record<string, readonly string[]>> = {
+  'selfsubjectaccessreviews.authorization.k8s.io': ['resourceAttributes', 'namespace'],
+  'subjectaccessreviews.authorization.k8s.io': ['resourceAttributes', 'namespace'],
+  'selfsubjectrulesreviews.authorization.k8s.io': ['namespace'],
+  'tokenreviews.authentication.k8s.io': ['token'],
+}
+
+/** Whether objects of a table are questions about a namespace, which its partition answers: it alone has the Roles and ServiceAccounts of it. */
+export const isReview = (table: string): boolean => table in reviewPaths
+
+/**
+ * The namespace that a review is about: that of the access, or of the ServiceAccount whose token is reviewed. Undefined for reviews of no
+ * namespace, and for a body that is no review: home rejects it in its words.
+ */
+export function reviewedNamespace(table: string, body: Uint8Array, contentType: string): string | undefined {
+  const path = reviewPaths[table]
+  if (!path) return undefined
+  try {
+    const text = readSpecText(body, contentType, path)
+    return (table.startsWith('tokenreviews') ? accountNamespace(text) : text) || undefined
+  } catch (error) {
+    if (isReason(error, 'BadRequest')) return undefined
+    throw error
+  }
+}
