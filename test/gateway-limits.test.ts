@@ -173,3 +173,35 @@ test('watches of one namespace are passed through, and from the fifth one on the
   await eventually(() => watches.every(each => names(each).length === 3), 'the events of the others')
   for (const watched of [...watches, ...more]) await watched.stop()
 })
+
+test('requests that clients end early, or send slowly, use up nothing of a user or Tenant', { timeout: 60_000 }, async t => {
+  await using fixture = await startFixture({ gateway: { limits: { requestsPerUser: 3, requestsPerTenant: 1 } } })
+  const agent = new Agent({ connect: { ca: fixture.caCertificate } })
+  t.after(() => agent.destroy())
+  const send = async (user: string, path: string, more: RequestInit & { duplex?: 'half' } = {}) => {
+    const headers = { authorization: `Bearer ${user}`, 'content-type': 'application/json' }
+    const response = await fetch(fixture.url + path, { dispatcher: agent, headers, ...more } as never)
+    await response.arrayBuffer()
+    return response.status
+  }
+  // A kind that is not known waits for the next discovery of home, which is at most once a second.
+  for (let round = 0; round < 3; round++)
+    await Promise.all(
+      [1, 2].map(number =>
+        send('ann', `/apis/none${round}.example/v1/x${number}`, { signal: AbortSignal.timeout(100) }).catch(() => undefined),
+      ),
+    )
+  equal(await send('ann', '/api/v1/namespaces/a/configmaps'), 403)
+  const abort = new AbortController()
+  const body = () => new ReadableStream({ start: controller => controller.enqueue(Buffer.from('{')) })
+  const slow = [1, 2].map(() =>
+    send('eve', '/api/v1/namespaces/a/configmaps', { method: 'POST', body: body(), duplex: 'half', signal: abort.signal }).catch(
+      () => undefined,
+    ),
+  )
+  await new Promise(resolve => setTimeout(resolve, 300))
+  equal(await send('admin+x', '/api/v1/namespaces/a/configmaps'), 200)
+  equal(await send('bob', '/api/v1/namespaces/a/configmaps'), 403)
+  abort.abort()
+  await Promise.all(slow)
+})

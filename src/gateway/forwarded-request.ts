@@ -6,13 +6,14 @@ const maxBodyBytes = 3 * 1024 * 1024
 const notForwarded =
   /^(host|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|content-length|authorization|x-remote-.*|x-oarlock-.*|expect)$/
 
-/** @throws {StatusError} RequestEntityTooLarge above 3 MiB. */
-export async function readBody(request: IncomingMessage): Promise<Uint8Array> {
+/** @param count is called with the length of each part. @throws {StatusError} RequestEntityTooLarge above 3 MiB, and what `count` throws. */
+export async function readBody(request: IncomingMessage, count: (bytes: number) => void): Promise<Uint8Array> {
   const chunks: Buffer[] = []
   let size = 0
   for await (const chunk of request as AsyncIterable<Buffer>) {
     size += chunk.length
     if (size > maxBodyBytes) throw new StatusError('RequestEntityTooLarge', `the body must be at most ${maxBodyBytes} bytes`)
+    count(chunk.length)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)

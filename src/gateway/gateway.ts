@@ -3,7 +3,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Registry } from 'prom-client'
 import { badRequest, StatusError } from '../kubernetes/object/index.ts'
-import { authorizationVerb, type ResourceRoute, readRoute } from '../kubernetes/object/route.ts'
+import { type ResourceRoute, readRoute } from '../kubernetes/object/route.ts'
+import { atEnd } from './at-end.ts'
+import { BodyMemory } from './body-memory.ts'
 import { ClientWatches, type ClientWatchesOptions, classOf } from './client-watches.ts'
 import { createClaimed, createdTooLate, mustNotCreate } from './create-claimed.ts'
 import {
@@ -28,6 +30,7 @@ import { aboutOf, type NewObject, named, readNewObject } from './read-object.ts'
 import { isReview, reviewedNamespace } from './read-review.ts'
 import { type RequestLimitOptions, RequestLimits } from './request-limits.ts'
 import { readTarget } from './request-target.ts'
+import { verbOf } from './request-verb.ts'
 import { sendAnswer, sendStatus } from './send-answer.ts'
 import { findNode, misdirected, sendToOwner } from './send-to-owner.ts'
 import { anonymousUser, type GatewayUser, gatewayUser } from './user-headers.ts'
@@ -78,6 +81,7 @@ export class Gateway {
   readonly #tokenKey: Uint8Array
   readonly #watches: ClientWatches
   readonly #limits: RequestLimits
+  readonly #bodies = new BodyMemory()
   readonly #metrics: GatewayMetrics | undefined
   readonly #podStreams: PodStreams
 
@@ -129,7 +133,7 @@ export class Gateway {
   /** The version of home needs no credential, as at each server. Nothing that the client has sent is passed on. */
   async #serveAnonymous({ method, url }: IncomingMessage, response: ServerResponse, signal: AbortSignal): Promise<void> {
     if (method !== 'GET' || !/^\/version\/?(\?|$)/.test(url ?? '')) throw new StatusError('Unauthorized', 'Unauthorized')
-    response.once('close', this.#limits.admit(anonymousUser, undefined, false))
+    atEnd(response, this.#limits.admitUser(anonymousUser, false))
     const home = this.#connection(this.#options.map().home)
     await sendAnswer(await home.stream({ method, path: '/version', user: gatewayUser, signal }), response)
   }
@@ -151,28 +155,30 @@ export class Gateway {
     const resource = readRoute(pathname)
     // Discovery, OpenAPI and the version are those of home.
     if (resource.type === 'path') {
-      response.once('close', this.#limits.admit(user, undefined, false))
+      atEnd(response, this.#limits.admitUser(user, false))
       track.partition = map.home
-      return await this.#forward(request, response, user, map.home, signal)
+      return await this.#forward(request, response, user, map.home, signal, await this.#readBody(request, response, user))
     }
     const { namespace, name } = resource
     const scope = namespace === '' ? await this.#options.scopeOf(resource.group, resource.plural) : 'Namespaced'
     const verb = verbOf(request.method, name, searchParams)
     track.verb = verb
-    response.once('close', this.#limits.admit(user, map.tenantOf(namespace), verb === 'watch'))
+    const isWatch = verb === 'watch'
+    atEnd(response, this.#limits.admitUser(user, isWatch))
+    const body = await this.#readBody(request, response, user)
+    const tenant = map.tenantOf(namespace)
+    if (tenant !== undefined) atEnd(response, this.#limits.admitTenant(user, tenant, isWatch))
     if (scope === undefined && (verb === 'list' || verb === 'watch'))
       return await this.#rejectUnknown(request, response, user, map.home, signal)
     const table = tableOf(resource)
     const contentType = request.headers['content-type'] ?? ''
     const isApply = verb === 'patch' && contentType.includes('apply-patch')
-    if (verb === 'create' && namespace === '' && isReview(table)) {
-      const body = await readBody(request)
+    if (verb === 'create' && namespace === '' && isReview(table) && body) {
       track.partition = await this.#partitionOfReview(table, body, contentType)
       return await this.#forward(request, response, user, track.partition, signal, body)
     }
     const mayCreate = resource.subresource === '' && (verb === 'create' || isApply) && mayDecide(table, namespace)
-    const body = mayCreate ? await readBody(request) : undefined
-    const object = body && readNewObject(body, contentType)
+    const object = mayCreate && body ? readNewObject(body, contentType) : undefined
     const routed = { ...resource, verb, scope, about: aboutOf(object), created: object }
     // An apply creates what does not exist; its name is that of the path.
     if (isApply && object && isUnclaimed(routed, table, map)) await this.#options.lookUp(table, name)
@@ -205,13 +211,25 @@ export class Gateway {
         }
         const parts = [{ partition, excludedNamespaces: [] }]
         const partsNow = () => partsOf(routed, this.#options.map())
-        const list = { user, resource, verb, scope, map, parts, partsNow, searchParams, pathname, signal, forward }
+        const list = { user, resource, verb, scope, map, parts, partsNow, searchParams, pathname, body, signal, forward }
         return await this.#merge(request, response, list)
       }
       case 'merged': {
         const { parts } = target
         const partsNow = () => partsOf(routed, this.#options.map())
-        return await this.#merge(request, response, { user, resource, verb, scope, map, parts, partsNow, searchParams, pathname, signal })
+        return await this.#merge(request, response, {
+          user,
+          resource,
+          verb,
+          scope,
+          map,
+          parts,
+          partsNow,
+          searchParams,
+          pathname,
+          body,
+          signal,
+        })
       }
       case 'claimed':
         return await createOwned(target.table)
@@ -300,13 +318,11 @@ export class Gateway {
     user: GatewayUser,
     partition: string,
     signal: AbortSignal,
-    read?: Uint8Array,
+    body: Uint8Array | undefined,
     again?: () => Promise<string | undefined>,
     createInstead?: () => Promise<void>,
   ): Promise<void> {
     const { method = 'GET', url = '/' } = request
-    const hasBody = method !== 'GET' && method !== 'HEAD'
-    const body = read ?? (hasBody ? await readBody(request) : undefined)
     // An apply that creates what was deleted a moment ago needs a claim, as any creation.
     const own = { ...forwardedHeaders(request), ...(createInstead && mustNotCreate) }
     const send = (to: string, more: Readonly<Record<string, string>> = {}) =>
@@ -334,6 +350,7 @@ export class Gateway {
       partsNow(): readonly MergedPart[]
       readonly searchParams: URLSearchParams
       readonly pathname: string
+      readonly body: Uint8Array | undefined
       readonly signal: AbortSignal
       /** Sends the request to its partition; of one that is not merged. */
       forward?(): Promise<void>
@@ -362,10 +379,18 @@ export class Gateway {
     }
     if (verb === 'deletecollection')
       return await sendAnswer(
-        await deleteMerged({ parts, path, query, table, user, headers, body: await readBody(request), signal }),
+        await deleteMerged({ parts, path, query, table, user, headers, body: list.body ?? new Uint8Array(), signal }),
         response,
       )
     throw new StatusError('MethodNotAllowed', 'the server does not allow this method on the requested resource')
+  }
+
+  /** Undefined of a read. */
+  async #readBody(request: IncomingMessage, response: ServerResponse, user: GatewayUser): Promise<Uint8Array | undefined> {
+    if (request.method === 'GET' || request.method === 'HEAD') return undefined
+    const body = this.#bodies.open(user.name)
+    atEnd(response, body.release)
+    return await readBody(request, body.add)
   }
 
   #connection(name: string): Partition {
@@ -390,13 +415,3 @@ const isUnclaimed = ({ namespace, name }: RoutedRequest, table: string, map: Gat
 /** Whether the place of a new object follows from the object itself. */
 const mayDecide = (table: string, namespace: string) =>
   namespace === '' ? kindClassOf(table) === 'owned' : systemNamespaces.includes(namespace)
-
-const verbs: ReadonlySet<string> = new Set<RoutedRequest['verb']>([
-  ...(['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection'] as const),
-])
-
-function verbOf(method = 'GET', name: string, query: URLSearchParams): RoutedRequest['verb'] {
-  const verb = authorizationVerb(method, name, query)
-  // Another method is rejected by the partition that would answer a read, in its words.
-  return verbs.has(verb) ? (verb as RoutedRequest['verb']) : 'get'
-}

@@ -69,6 +69,8 @@ export class PodStreams {
     try {
       const user = await this.#options.authenticate(request)
       if (!user) throw new StatusError('Unauthorized', 'Unauthorized')
+      // It would be counted for ever.
+      if (client.destroyed) return
       const close = this.open(user)
       client.once('close', close)
       const answer = await this.#ask(request, user, abort.signal)

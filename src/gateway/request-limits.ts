@@ -54,26 +54,34 @@ export class RequestLimits {
   }
 
   /**
-   * Admits a request; the returned function must be called when it has ended.
-   * @throws {StatusError} TooManyRequests, naming the Tenant or user and the limit.
+   * Admits a request of a user; the returned function must be called when it has ended.
+   * @throws {StatusError} TooManyRequests, naming the user and the limit.
    */
-  admit({ name, groups }: GatewayUser, tenant: string | undefined, isWatch: boolean): () => void {
-    const what = isWatch ? 'watches' : 'requests'
-    const users = this.#users[what]
-    const tenants = this.#tenants[what]
-    if (!groups.includes(exemptGroup)) {
-      const { watchesPerTenant, requestsPerTenant, watchesPerUser, requestsPerUser } = this.#limits
-      if (tenant !== undefined) this.#check(tenants, tenant, isWatch ? watchesPerTenant : requestsPerTenant, 'Tenant', isWatch)
-      this.#check(users, name, isWatch ? watchesPerUser : requestsPerUser, 'user', isWatch)
-    }
-    add(users, name, 1)
-    if (tenant !== undefined) add(tenants, tenant, 1)
+  admitUser({ name, groups }: GatewayUser, isWatch: boolean): () => void {
+    const { watchesPerUser, requestsPerUser } = this.#limits
+    const limit = groups.includes(exemptGroup) ? Number.POSITIVE_INFINITY : isWatch ? watchesPerUser : requestsPerUser
+    return this.#admit(isWatch ? this.#users.watches : this.#users.requests, name, limit, 'user', isWatch)
+  }
+
+  /**
+   * As {@link admitUser}, for the Tenant whose namespace the request is for. Anyone can send one: call it when the request was read, so that who sends slowly
+   * uses up nothing of a Tenant.
+   * @throws {StatusError} TooManyRequests, naming the Tenant and the limit.
+   */
+  admitTenant({ groups }: GatewayUser, tenant: string, isWatch: boolean): () => void {
+    const { watchesPerTenant, requestsPerTenant } = this.#limits
+    const limit = groups.includes(exemptGroup) ? Number.POSITIVE_INFINITY : isWatch ? watchesPerTenant : requestsPerTenant
+    return this.#admit(isWatch ? this.#tenants.watches : this.#tenants.requests, tenant, limit, 'Tenant', isWatch)
+  }
+
+  #admit(counts: Counts, name: string, limit: number, of: 'Tenant' | 'user', isWatch: boolean): () => void {
+    this.#check(counts, name, limit, of, isWatch)
+    add(counts, name, 1)
     let isOver = false
     return () => {
       if (isOver) return
       isOver = true
-      add(users, name, -1)
-      if (tenant !== undefined) add(tenants, tenant, -1)
+      add(counts, name, -1)
     }
   }
 
