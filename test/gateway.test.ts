@@ -4,6 +4,7 @@ import { after, before, describe, test } from 'node:test'
 import { Agent, fetch } from 'undici'
 import { nameClaimResource, RoutingState } from '../src/gateway/index.ts'
 import { type Client, configMapResource, crdResource, namespaceResource } from '../src/kubernetes/client/index.ts'
+import { laterRevision } from '../src/kubernetes/util/index.ts'
 import { eventually } from './support/eventually.ts'
 import { GatewayFixture } from './support/gateway/gateway-fixture.ts'
 
@@ -58,6 +59,15 @@ describe('a gateway before three partitions', () => {
     const newer = (await get('/api/v1/configmaps')) as never as typeof list
     ok(namesIn(newer).includes('b/direct'))
     ok(Number(newer.metadata.resourceVersion) >= Number(written.metadata.resourceVersion))
+    // A version of half a minute later raises no clock.
+    const future = laterRevision(Number(newer.metadata.resourceVersion), 30_000)
+    await rejects(get(`/api/v1/configmaps?resourceVersion=${future}&resourceVersionMatch=NotOlderThan`), /Too large resource version/)
+    const watched = await client.stream({ method: 'GET', path: `/api/v1/configmaps?watch=true&resourceVersion=${future}` })
+    let first = ''
+    for await (const chunk of watched.body) first += Buffer.from(chunk).toString()
+    match(first, /"code":410/)
+    const unchanged = (await get('/api/v1/configmaps')) as never as typeof list
+    ok(Number(unchanged.metadata.resourceVersion) < future)
     // An earlier version is exactly as it was.
     const exact = await get(`/api/v1/configmaps?resourceVersion=${list.metadata.resourceVersion}&resourceVersionMatch=Exact`)
     deepEqual(namesIn(exact as never).sort(), ['a/one', 'b/two'])
