@@ -1,5 +1,5 @@
 /** Clients through a gateway before four partitions: what the tests of `test/clients` expect of one server holds there. */
-import { deepEqual, equal, ok } from 'node:assert/strict'
+import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -106,6 +106,12 @@ describe('kubectl with the namespaces of two Tenants in two partitions', { skip:
     equal(waited, 'configmap/b condition met\nconfigmap/b condition met\n')
     await kubectl.output('delete configmaps -A -l app=boat --timeout=20s')
     equal(await kubectl.output('get configmaps -A -l app=boat -o name'), '')
+  })
+
+  test('create generates the name of a Namespace', async () => {
+    const metadata = { generateName: 'made-', labels: { 'oarlock.dev/tenant': 'umbrella' } }
+    const created = await kubectl.output('create -o name -f -', JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata }))
+    match(created, /^namespace\/made-[a-z0-9]{5}\n$/)
   })
 
   test('auth can-i and api-resources are those of the namespace', async () => {

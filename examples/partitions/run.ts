@@ -18,7 +18,7 @@ const help = `npm run partitions -- [options]
   --hollow N      hollow workers in all resource partitions; default none
   --port N        port of the gateway on 127.0.0.1; default 7471
   --data DIR      data directories and logs; default .oarlock-partitions
-  --keep          start on the data of an earlier run instead of anew
+  --keep          continue with the data of an earlier run
   --once          stop when every Stack of the sample is Ready
 `
 

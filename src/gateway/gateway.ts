@@ -27,7 +27,7 @@ import { readMergedList } from './merged-list.ts'
 import type { Partition } from './partition.ts'
 import { PodStreams } from './pod-streams.ts'
 import { aboutOf, type NewObject, named, readNewObject } from './read-object.ts'
-import { isReview, reviewedNamespace } from './read-review.ts'
+import { isReview, partitionOfReview, reviewedNamespace } from './read-review.ts'
 import { type RequestLimitOptions, RequestLimits } from './request-limits.ts'
 import { readTarget } from './request-target.ts'
 import { verbOf } from './request-verb.ts'
@@ -174,7 +174,7 @@ export class Gateway {
     const contentType = request.headers['content-type'] ?? ''
     const isApply = verb === 'patch' && contentType.includes('apply-patch')
     if (verb === 'create' && namespace === '' && isReview(table) && body) {
-      track.partition = await this.#partitionOfReview(table, body, contentType)
+      track.partition = await partitionOfReview(reviewedNamespace(table, body, contentType), this.#options)
       return await this.#forward(request, response, user, track.partition, signal, body)
     }
     const mayCreate = resource.subresource === '' && (verb === 'create' || isApply) && mayDecide(table, namespace)
@@ -251,16 +251,6 @@ export class Gateway {
     throw new StatusError('ServiceUnavailable', 'this kind was created just now; retry', { details: { retryAfterSeconds: 1 } })
   }
 
-  /** The partition of the namespace that a review is about; home for what no partition has. */
-  async #partitionOfReview(table: string, body: Uint8Array, contentType: string): Promise<string> {
-    const namespace = reviewedNamespace(table, body, contentType)
-    const { home } = this.#options.map()
-    if (namespace === undefined || systemNamespaces.includes(namespace)) return home
-    const find = () => this.#options.map().partitionOf('namespaces', namespace)
-    if (find() === undefined) await this.#options.lookUp('namespaces', namespace)
-    return find() ?? home
-  }
-
   /**
    * Creates an object whose name is unique in all partitions. Its partition is asked first whether it would accept the object: without the right to create it,
    * a user must not be able to take a name, and an object that is not valid must leave no claim.
@@ -287,9 +277,8 @@ export class Gateway {
   ): Promise<void> {
     const { name, body } = named(sent, object, request.headers['content-type'])
     if (name === '') throw badRequest(`${table} need a metadata.name or metadata.generateName: the gateway claims their names`)
-    const labels = object?.labels
-    const tenants = table === 'namespaces' ? await this.#options.tenantsOf(user, labels?.[tenantLabel]) : []
-    const owner = decideOwner(table, { name, labels }, tenants, map)
+    const tenants = table === 'namespaces' ? await this.#options.tenantsOf(user, object?.labels?.[tenantLabel]) : []
+    const owner = decideOwner(table, { name, labels: object?.labels }, tenants, map)
     const { method = 'POST', url = '/' } = request
     const connection = this.#connection(owner.partition)
     const headers = forwardedHeaders(request)

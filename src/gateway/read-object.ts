@@ -70,7 +70,7 @@ function withName(body: Uint8Array, contentType: string, name: string): Uint8Arr
 
 /**
  * The text at a path below `spec` of a body, empty if there is none. In protobuf, all parts of the path are the field 1.
- * @throws {StatusError} BadRequest if the body cannot be read.
+ * @throws {StatusError} BadRequest if the body cannot be read, RequestEntityTooLarge for YAML of more than 4 KiB.
  */
 export function readSpecText(body: Uint8Array, contentType: string, path: readonly string[]): string {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
@@ -92,9 +92,9 @@ export function readSpecText(body: Uint8Array, contentType: string, path: readon
 
 const isProtobuf = (bytes: Buffer): boolean => bytes.subarray(0, protobufMagic.length).equals(protobufMagic)
 
-const readDocument = (bytes: Buffer, contentType: string): unknown => readText(bytes.toString(), /yaml/.test(contentType))
-
-function readText(text: string, isYaml: boolean): unknown {
+function readDocument(bytes: Buffer, contentType: string): unknown {
+  const text = bytes.toString()
+  const isYaml = /yaml/.test(contentType)
   try {
     return JSON.parse(text)
   } catch (error) {

@@ -1,5 +1,7 @@
 import { isReason } from '../kubernetes/object/index.ts'
 import { accountNamespace } from './account-namespace.ts'
+import type { RoutingMap } from './decide-route.ts'
+import { systemNamespaces } from './kind-classes.ts'
 import { readSpecText } from './read-object.ts'
 
 /** What names the namespace that a review is about, by table. In protobuf each of these is field 1 of its message: k8s.io/api, generated.proto. */
@@ -27,4 +29,19 @@ export function reviewedNamespace(table: string, body: Uint8Array, contentType: 
     if (isReason(error, 'BadRequest')) return undefined
     throw error
   }
+}
+
+/**
+ * The partition of the namespace that a review is about, which is looked up at home if the map does not have it; home for what no partition has.
+ * @throws {StatusError} what `lookUp` throws.
+ */
+export async function partitionOfReview(
+  namespace: string | undefined,
+  state: { map(): RoutingMap; lookUp(table: string, name: string): Promise<void> },
+): Promise<string> {
+  const { home } = state.map()
+  if (namespace === undefined || systemNamespaces.includes(namespace)) return home
+  const find = () => state.map().partitionOf('namespaces', namespace)
+  if (find() === undefined) await state.lookUp('namespaces', namespace)
+  return find() ?? home
 }
