@@ -120,8 +120,9 @@ test('a worker whose drain is canceled while a Run is running keeps running and 
   }
   equal((await getWorker(worker.name))?.status?.reason, undefined)
   writeFileSync(stop, '')
-  const next = await assignRun(worker.name, { stack: { command: { apply: ['true'] } } })
-  for (const run of [first, next]) await untilSucceeded(run)
+  // Before, its slot is not free, and the worker would reject the next one.
+  await untilSucceeded(first)
+  await untilSucceeded(await assignRun(worker.name, { stack: { command: { apply: ['true'] } } }))
   await setDrain(worker.name, true)
   equal(await worker.done, 0)
 })
