@@ -2,8 +2,9 @@ import { randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import type { Registry } from 'prom-client'
 import { badRequest, StatusError } from '../kubernetes/object/index.ts'
-import { type ResourceRoute, readRoute } from '../kubernetes/object/route.ts'
+import { type ResourceRoute, readBoolean, readRoute } from '../kubernetes/object/route.ts'
 import { atEnd } from './at-end.ts'
+import { availableParts, partialParameter, partialWarning } from './available-parts.ts'
 import { BodyMemory } from './body-memory.ts'
 import type { ClientRequest, ClientResponse } from './client-request.ts'
 import { ClientWatches, type ClientWatchesOptions, classOf } from './client-watches.ts'
@@ -346,15 +347,17 @@ export class Gateway {
     },
   ): Promise<void> {
     const { user, resource, verb, map, searchParams: query, pathname: path, signal } = list
-    const parts = list.parts.map(part => ({ ...part, connection: this.#connection(part.partition) }))
-    await Promise.all(parts.map(({ connection: each }) => each.requireComparable(user, signal)))
+    const { parts, missing } = await availableParts(list.parts, name => this.#connection(name), {
+      ...{ user, signal },
+      allowsPartial: verb === 'list' && readBoolean(query, partialParameter),
+    })
     // Parts of a list are joined as they are: compressed ones could not be.
     const { 'accept-encoding': _, ...forwarded } = forwardedHeaders(request)
     const headers = { ...forwarded, accept: jsonOf(request.headers.accept) }
     const table = tableOf(resource)
     if (verb === 'list') {
       const answer = await readMergedList({ parts, path, query, table, user, headers, epoch: map.epoch, tokenKey: this.#tokenKey, signal })
-      return await sendAnswer(answer, response)
+      return await sendAnswer({ ...answer, headers: { ...answer.headers, ...partialWarning(missing) } }, response)
     }
     if (verb === 'watch') {
       const where = JSON.stringify(list.parts)
