@@ -317,5 +317,18 @@ describe('a gateway before three partitions', () => {
       /partition "t2" does not answer|timed out/,
     )
     equal((await configMaps().get('one', { namespace: 'a' })).data?.name, 'one')
+    // Only who asks for it gets a part of a list, and learns that it is one.
+    const response = await client.request({ method: 'GET', path: '/api/v1/configmaps?allowPartial=true' })
+    match(String(response.headers.warning), /^299 - "this list is incomplete: partitions t2 do not answer, and their objects are missing"$/)
+    const part = namesIn((await response.json()) as never)
+    equal(part.includes('a/one') && !part.includes('b/two'), true, String(part))
+    const page = await client.request({ method: 'GET', path: '/api/v1/configmaps?allowPartial=true&limit=1' })
+    const { metadata } = (await page.json()) as { metadata: { continue: string } }
+    const continued = `limit=1&continue=${encodeURIComponent(metadata.continue)}`
+    await rejects(
+      client.request({ method: 'GET', path: `/api/v1/configmaps?${continued}`, timeoutMs: 3_000 }),
+      /does not answer|continue|timed out/i,
+    )
+    ok((await client.request({ method: 'GET', path: `/api/v1/configmaps?allowPartial=true&${continued}` })).headers.warning)
   })
 })

@@ -142,6 +142,8 @@ const entryPoints: Record<string, string> = {
   'kubernetes/util/row-cipher.ts': 'node:crypto takes 5 ms of CPU time to load, and a one-shot worker imports the index',
   'kubernetes/object/fnv-1a.ts': 'the supervisor process must stay small: process-mark.ts needs nothing else of kubernetes/object',
   'kubernetes/object/route.ts': 'the server and the gateway read the paths of requests; kubernetes/object is published, and this is not',
+  'kubernetes/server/http/listener.ts':
+    'the gateway serves clients with the protocols of the server; kubernetes/server is published, and this is not',
   'kubernetes/client/http-transport.ts': 'the gateway passes requests on as they are; kubernetes/client is published, and this is not',
   'kubernetes/client/transport.ts': 'the gateway passes requests on as they are; kubernetes/client is published, and this is not',
   'kubernetes/util/root-directory.ts': 'the supervisor process must stay small: it reads the state that a lost worker left',

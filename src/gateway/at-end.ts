@@ -1,7 +1,7 @@
-import type { ServerResponse } from 'node:http'
+import type { ClientResponse } from './client-request.ts'
 
 /** Calls back when the response has ended, also if that was while the request waited for something: it is not counted for ever then. */
-export function atEnd(response: ServerResponse, ended: () => void): void {
+export function atEnd(response: ClientResponse, ended: () => void): void {
   if (response.closed || response.destroyed) ended()
   else response.once('close', ended)
 }

@@ -1,5 +1,5 @@
-import type { ServerResponse } from 'node:http'
 import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
+import type { ClientResponse } from './client-request.ts'
 import { ForwardedWatches } from './forwarded-watches.ts'
 import { kindClassOf } from './kind-classes.ts'
 import { RightsCheck } from './rights-check.ts'
@@ -99,7 +99,7 @@ export class ClientWatches {
    * Serves a watch until it ends.
    * @throws {StatusError} if a partition does not answer, and nothing was sent.
    */
-  async serve(response: ServerResponse, request: ClientWatchRequest): Promise<void> {
+  async serve(response: ClientResponse, request: ClientWatchRequest): Promise<void> {
     const { parts, path, query, table, isCurrent, isNamespaced } = request
     const plan = planWatch({ parts, path, query, table, isCurrent, isNamespaced })
     this.#open++

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Registry } from 'prom-client'
 import { badRequest, StatusError } from '../kubernetes/object/index.ts'
-import { type ResourceRoute, readRoute } from '../kubernetes/object/route.ts'
+import { type ResourceRoute, readBoolean, readRoute } from '../kubernetes/object/route.ts'
 import { atEnd } from './at-end.ts'
+import { availableParts, partialParameter, partialWarning } from './available-parts.ts'
 import { BodyMemory } from './body-memory.ts'
+import type { ClientRequest, ClientResponse } from './client-request.ts'
 import { ClientWatches, type ClientWatchesOptions, classOf } from './client-watches.ts'
 import { createClaimed, createdTooLate, mustNotCreate } from './create-claimed.ts'
 import {
@@ -45,7 +46,7 @@ export type GatewayMap = RoutingMap & {
 
 export type GatewayOptions = {
   /** Who sent a request; undefined: no valid credential. */
-  authenticate(request: IncomingMessage): Promise<GatewayUser | undefined>
+  authenticate(request: ClientRequest): Promise<GatewayUser | undefined>
   /** As it is now. */
   map(): GatewayMap
   connectionOf(partition: string): Partition | undefined
@@ -109,13 +110,13 @@ export class Gateway {
   }
 
   /** Serves one request. Never throws. */
-  async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async serve(request: ClientRequest, response: ClientResponse): Promise<void> {
     const abort = new AbortController()
     const track: RequestTrack = { verb: '', partition: '' }
     const startMs = performance.now()
     response.on('close', () => {
       // After a complete answer only a watch has more to end; an abort takes as long as the whole rest of a short request.
-      if (!response.writableFinished || track.verb === 'watch') abort.abort()
+      if (!response.writableEnded || track.verb === 'watch') abort.abort()
       this.#metrics?.observe(track, response.statusCode, (performance.now() - startMs) / 1_000)
     })
     response.on('error', () => {})
@@ -131,7 +132,7 @@ export class Gateway {
   }
 
   /** The version of home needs no credential, as at each server. Nothing that the client has sent is passed on. */
-  async #serveAnonymous({ method, url }: IncomingMessage, response: ServerResponse, signal: AbortSignal): Promise<void> {
+  async #serveAnonymous({ method, url }: ClientRequest, response: ClientResponse, signal: AbortSignal): Promise<void> {
     if (method !== 'GET' || !/^\/version\/?(\?|$)/.test(url ?? '')) throw new StatusError('Unauthorized', 'Unauthorized')
     atEnd(response, this.#limits.admitUser(anonymousUser, false))
     const home = this.#connection(this.#options.map().home)
@@ -139,13 +140,13 @@ export class Gateway {
   }
 
   /** Serves a request to upgrade its connection: a stream into a Pod. Never throws. A listener asks `mayUpgrade` first. */
-  async upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+  async upgrade(request: ClientRequest, socket: Duplex, head: Buffer): Promise<void> {
     await this.#podStreams.upgrade(request, socket, head)
   }
 
   async #route(
-    request: IncomingMessage,
-    response: ServerResponse,
+    request: ClientRequest,
+    response: ClientResponse,
     user: GatewayUser,
     signal: AbortSignal,
     track: RequestTrack,
@@ -238,8 +239,8 @@ export class Gateway {
 
   /** Home says in its words that there is no such kind. If it has it by now, its own objects would not be the whole answer. */
   async #rejectUnknown(
-    request: IncomingMessage,
-    response: ServerResponse,
+    request: ClientRequest,
+    response: ClientResponse,
     user: GatewayUser,
     home: string,
     signal: AbortSignal,
@@ -256,8 +257,8 @@ export class Gateway {
    * a user must not be able to take a name, and an object that is not valid must leave no claim.
    */
   async #createOwned(
-    request: IncomingMessage,
-    response: ServerResponse,
+    request: ClientRequest,
+    response: ClientResponse,
     user: GatewayUser,
     {
       table,
@@ -302,8 +303,8 @@ export class Gateway {
   }
 
   async #forward(
-    request: IncomingMessage,
-    response: ServerResponse,
+    request: ClientRequest,
+    response: ClientResponse,
     user: GatewayUser,
     partition: string,
     signal: AbortSignal,
@@ -327,8 +328,8 @@ export class Gateway {
   }
 
   async #merge(
-    request: IncomingMessage,
-    response: ServerResponse,
+    request: ClientRequest,
+    response: ClientResponse,
     list: {
       readonly user: GatewayUser
       readonly resource: ResourceRoute
@@ -346,15 +347,17 @@ export class Gateway {
     },
   ): Promise<void> {
     const { user, resource, verb, map, searchParams: query, pathname: path, signal } = list
-    const parts = list.parts.map(part => ({ ...part, connection: this.#connection(part.partition) }))
-    await Promise.all(parts.map(({ connection: each }) => each.requireComparable(user, signal)))
+    const { parts, missing } = await availableParts(list.parts, name => this.#connection(name), {
+      ...{ user, signal },
+      allowsPartial: verb === 'list' && readBoolean(query, partialParameter),
+    })
     // Parts of a list are joined as they are: compressed ones could not be.
     const { 'accept-encoding': _, ...forwarded } = forwardedHeaders(request)
     const headers = { ...forwarded, accept: jsonOf(request.headers.accept) }
     const table = tableOf(resource)
     if (verb === 'list') {
       const answer = await readMergedList({ parts, path, query, table, user, headers, epoch: map.epoch, tokenKey: this.#tokenKey, signal })
-      return await sendAnswer(answer, response)
+      return await sendAnswer({ ...answer, headers: { ...answer.headers, ...partialWarning(missing) } }, response)
     }
     if (verb === 'watch') {
       const where = JSON.stringify(list.parts)
@@ -375,7 +378,7 @@ export class Gateway {
   }
 
   /** Undefined of a read. */
-  async #readBody(request: IncomingMessage, response: ServerResponse, user: GatewayUser): Promise<Uint8Array | undefined> {
+  async #readBody(request: ClientRequest, response: ClientResponse, user: GatewayUser): Promise<Uint8Array | undefined> {
     if (request.method === 'GET' || request.method === 'HEAD') return undefined
     const body = this.#bodies.open(user.name)
     atEnd(response, body.release)

@@ -6,6 +6,7 @@
 
 export { mayUpgrade } from '../kubernetes/object/route.ts'
 export { accountNamespace } from './account-namespace.ts'
+export type { ClientRequest, ClientResponse } from './client-request.ts'
 export {
   decideOwner,
   decideRoute,

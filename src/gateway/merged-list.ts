@@ -1,5 +1,6 @@
 import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
 import { type StatusCause, StatusError } from '../kubernetes/object/index.ts'
+import { partialParameter } from './available-parts.ts'
 import type { MergedPart } from './decide-route.ts'
 import { isKnownVersion } from './known-version.ts'
 import { mergeLists, withMetadata } from './merge-lists.ts'
@@ -136,6 +137,7 @@ async function readPart(
 ): Promise<TransportStreamResponse> {
   const own = partQuery(query, part, table)
   own.delete('continue')
+  own.delete(partialParameter)
   if (inner) {
     own.set('continue', inner)
     own.delete('resourceVersion')
@@ -148,5 +150,5 @@ async function readPart(
 }
 
 function scopeOf({ path, query }: MergedListOptions): string {
-  return JSON.stringify([path, ...['labelSelector', 'fieldSelector', 'shardSelector'].map(name => query.get(name) ?? '')])
+  return JSON.stringify([path, ...['labelSelector', 'fieldSelector', 'shardSelector', partialParameter].map(name => query.get(name) ?? '')])
 }

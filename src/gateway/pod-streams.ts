@@ -1,8 +1,8 @@
-import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { badRequest, StatusError } from '../kubernetes/object/index.ts'
 import { mayUpgrade, type ResourceRoute, readRoute } from '../kubernetes/object/route.ts'
 import { joinConnections, StreamLimiter } from '../kubernetes/util/index.ts'
+import type { ClientRequest } from './client-request.ts'
 import type { RoutedRequest } from './decide-route.ts'
 import { findRoute } from './find-route.ts'
 import type { GatewayMap } from './gateway.ts'
@@ -27,7 +27,7 @@ const answerHeaders = [
 const tokenProtocol = 'base64url.bearer.authorization.k8s.io.'
 
 export type PodStreamsOptions = {
-  authenticate(request: IncomingMessage): Promise<GatewayUser | undefined>
+  authenticate(request: ClientRequest): Promise<GatewayUser | undefined>
   map(): GatewayMap
   refreshMap(): Promise<void>
   lookUp(table: string, name: string): Promise<void>
@@ -59,7 +59,7 @@ export class PodStreams {
   }
 
   /** Serves a request to upgrade its connection. Never throws. */
-  async upgrade(request: IncomingMessage, client: Duplex, head: Buffer): Promise<void> {
+  async upgrade(request: ClientRequest, client: Duplex, head: Buffer): Promise<void> {
     const abort = new AbortController()
     const onClose = () => abort.abort()
     client.once('close', onClose)
@@ -96,7 +96,7 @@ export class PodStreams {
     for (const client of this.#clients) client.destroy()
   }
 
-  async #ask(request: IncomingMessage, user: GatewayUser, signal: AbortSignal): Promise<UpgradeAnswer> {
+  async #ask(request: ClientRequest, user: GatewayUser, signal: AbortSignal): Promise<UpgradeAnswer> {
     const { method = 'GET', url = '/' } = request
     const route = readRoute(url.split('?')[0] ?? '')
     if (route.type === 'path' || !mayUpgrade(request)) throw badRequest('this path does not support an upgrade of the connection')
@@ -115,7 +115,7 @@ export class PodStreams {
   }
 
   /** The partition checks the rights of the user while a stream is open; the credential is known to the gateway only. */
-  #endWithCredential(request: IncomingMessage, user: GatewayUser, client: Duplex, partition: Duplex): void {
+  #endWithCredential(request: ClientRequest, user: GatewayUser, client: Duplex, partition: Duplex): void {
     const timer = setInterval(() => {
       this.#options.authenticate(request).then(
         now => {
@@ -160,11 +160,11 @@ function sendStatus(client: Duplex, error: unknown, onInternal: (error: unknown)
   client.end(`${lines.join('\r\n')}\r\n\r\n${body}`, () => client.destroy())
 }
 
-function picked(headers: IncomingMessage['headers'], names: readonly string[]): Record<string, string> {
+function picked(headers: ClientRequest['headers'], names: readonly string[]): Record<string, string> {
   return Object.fromEntries(names.flatMap(name => (headers[name] === undefined ? [] : [[name, String(headers[name])]])))
 }
 
-const headerLines = (headers: IncomingMessage['headers'], names: readonly string[]) =>
+const headerLines = (headers: ClientRequest['headers'], names: readonly string[]) =>
   Object.entries(picked(headers, names))
     .map(([name, value]) => `${name}: ${value}\r\n`)
     .join('')

@@ -1,31 +1,35 @@
-import type { ServerResponse } from 'node:http'
-import { pipeline } from 'node:stream/promises'
 import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
 import { StatusError } from '../kubernetes/object/index.ts'
+import { type ClientResponse, sendBody } from './client-request.ts'
 import { WholeBody } from './short-request.ts'
 
 /** Of one connection, or of what the gateway adds. */
 const ownHeaders: ReadonlySet<string> = new Set(['connection', 'keep-alive', 'transfer-encoding', 'x-oarlock-version'])
 
 /** Sends the response of a partition. */
-export async function sendAnswer({ status, headers, body }: TransportStreamResponse, response: ServerResponse): Promise<void> {
-  for (const [name, value] of Object.entries(headers))
-    if (value !== undefined && !ownHeaders.has(name) && !(name === 'content-length' && isMerged(body))) response.setHeader(name, value)
-  response.writeHead(status)
+export async function sendAnswer({ status, headers, body }: TransportStreamResponse, response: ClientResponse): Promise<void> {
+  const sent: Record<string, string | string[]> = {}
+  for (const [name, value] of Object.entries(headers)) {
+    if (value === undefined || ownHeaders.has(name)) continue
+    // Without it, under exactly this name, a response is sent in chunks.
+    if (name !== 'content-length') sent[name] = value
+    else if (!isMerged(body)) sent['Content-Length'] = value
+  }
+  response.writeHead(status, sent)
   if (body instanceof WholeBody) {
     // Text goes out with the head, in one piece.
     response.end(body.text)
     return
   }
   response.flushHeaders()
-  await pipeline(body, response)
+  await sendBody(body, response)
 }
 
 /** A body that was joined from several has another length. */
 const isMerged = (body: AsyncIterable<Uint8Array>) => !('isEnded' in body)
 
 /** Sends an error; `onInternal` gets what the client must not see. */
-export function sendStatus(response: ServerResponse, error: unknown, onInternal: (error: unknown) => void): void {
+export function sendStatus(response: ClientResponse, error: unknown, onInternal: (error: unknown) => void): void {
   const known = error instanceof StatusError ? error : new StatusError('InternalError', 'the gateway failed: see its log')
   if (known !== error) onInternal(error)
   const body = JSON.stringify(known.toStatus())

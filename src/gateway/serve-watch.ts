@@ -1,8 +1,7 @@
-import type { ServerResponse } from 'node:http'
-import { finished } from 'node:stream/promises'
 import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
 import { bookmarkLine, expiredLine } from './bookmark-line.ts'
 import { CatchUp } from './catch-up.ts'
+import { type ClientResponse, closed } from './client-request.ts'
 import { isKnownVersion } from './known-version.ts'
 import { MergedWatch } from './merged-watch.ts'
 import type { RightsCheck } from './rights-check.ts'
@@ -49,10 +48,10 @@ const mapCheckEveryMs = 1_000
  * has ended.
  * @throws {StatusError} if a partition does not answer, and nothing was sent.
  */
-export async function serveWatch(response: ServerResponse, options: ServeWatchOptions): Promise<void> {
+export async function serveWatch(response: ClientResponse, options: ServeWatchOptions): Promise<void> {
   const { plan, signal, shared, headers } = options
   const client = new WatchResponse(response, options.maxUnsentBytes, () => options.slowClient?.())
-  const done = finished(response).catch(() => {})
+  const done = closed(response)
   if (plan.version > 0 && !(await isKnownVersion(plan.version, { parts: plan.parts, user: options.user, signal }))) {
     client.write([expiredLine(`too large resource version: ${plan.version}`)])
     client.end(false)

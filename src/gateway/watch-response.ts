@@ -1,17 +1,17 @@
-import type { ServerResponse } from 'node:http'
+import type { ClientResponse } from './client-request.ts'
 
 /** More unsent bytes than this make the existing objects wait for the client. */
 const pauseAboveBytes = 1024 * 1024
 
 /** The response of a watch: bounded in memory, whatever the client does (invariant 10). */
 export class WatchResponse {
-  readonly #response: ServerResponse
+  readonly #response: ClientResponse
   readonly #maxBufferedBytes: () => number
   readonly #onSlow: () => void
   #isEnded = false
 
   /** `maxBufferedBytes`: of what the client has not read, now. `onSlow`: the response is ended because of it. */
-  constructor(response: ServerResponse, maxBufferedBytes: () => number, onSlow: () => void) {
+  constructor(response: ClientResponse, maxBufferedBytes: () => number, onSlow: () => void) {
     this.#onSlow = onSlow
     this.#response = response
     this.#maxBufferedBytes = maxBufferedBytes
@@ -41,7 +41,7 @@ export class WatchResponse {
       this.end(true)
       return false
     }
-    this.#response.write(lines.length === 1 ? lines[0] : Buffer.concat(lines))
+    this.#response.write(joined(lines))
     return true
   }
 
@@ -49,7 +49,7 @@ export class WatchResponse {
   async writeSlowly(lines: readonly Uint8Array[]): Promise<void> {
     if (this.isEnded) return
     this.begin()
-    this.#response.write(lines.length === 1 ? lines[0] : Buffer.concat(lines))
+    this.#response.write(joined(lines))
     if (this.#response.writableLength > pauseAboveBytes) await this.#drained()
   }
 
@@ -77,3 +77,5 @@ export class WatchResponse {
     })
   }
 }
+
+const joined = (lines: readonly Uint8Array[]): Uint8Array => (lines.length === 1 && lines[0] ? lines[0] : Buffer.concat(lines))

@@ -1,6 +1,5 @@
-import type { IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
-import { accountNamespace, type GatewayUser, systemNamespaces } from '../../gateway/index.ts'
+import { accountNamespace, type ClientRequest, type GatewayUser, systemNamespaces } from '../../gateway/index.ts'
 import { StatusError } from '../../kubernetes/object/index.ts'
 import type { TokenAuthenticator } from '../delegated-auth/authenticate-by-token-review.ts'
 
@@ -20,7 +19,7 @@ const authenticatedGroup = 'system:authenticated'
  * @returns undefined without a valid credential.
  * @throws {StatusError} ServiceUnavailable if that partition does not answer.
  */
-export async function authenticate(request: IncomingMessage, options: GatewayAuthenticatorOptions): Promise<GatewayUser | undefined> {
+export async function authenticate(request: ClientRequest, options: GatewayAuthenticatorOptions): Promise<GatewayUser | undefined> {
   const { authorization } = request.headers
   if (authorization === undefined) return certificateUser(request.socket as TLSSocket)
   const token = /^bearer +(\S+)$/i.exec(authorization)?.[1]

@@ -3,8 +3,8 @@
  * In: a configuration that home has issued, an address. Out: one Kubernetes API for all partitions.
  * Out of scope: where a request belongs, and how lists and watches are merged (`gateway/`).
  */
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import {
+  type ClientRequest,
   DiscoveredScopes,
   Gateway,
   type GatewayUser,
@@ -99,7 +99,7 @@ export async function startGateway({ configuration, listen, log }: GatewayProces
     log.info({ partitions: [...state.partitions.keys()] }, 'the routing map is read')
   })
   const limiter = new ConnectionLimiter(connectionLimits().server)
-  const authenticateRequest = async (request: IncomingMessage): Promise<GatewayUser | undefined> => {
+  const authenticateRequest = async (request: ClientRequest): Promise<GatewayUser | undefined> => {
     const user = await authenticate(request, {
       home: home.name,
       partitionOf: namespace => state.partitionOf('namespaces', namespace),
@@ -129,10 +129,8 @@ export async function startGateway({ configuration, listen, log }: GatewayProces
     onError: error => log.error({ err: error }, 'a connection failed'),
     mayUpgrade,
     upgrade: (request, socket, head) => void gateway.upgrade(request, socket, head),
-    async serve(request: IncomingMessage, response: ServerResponse) {
-      if ((request.url ?? '').split('?', 1)[0] !== '/metrics') return await gateway.serve(request, response)
-      await metrics(request, response, { user: await authenticateRequest(request) })
-    },
+    serve: (request, response) => gateway.serve(request, response),
+    metrics: async (request, response) => await metrics(request, response, { user: await authenticateRequest(request) }),
   })
   return {
     url: urlOf('https', listener.address),

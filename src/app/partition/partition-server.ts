@@ -26,6 +26,7 @@ import { credentialCopies } from './credential-copies.ts'
 import { EstablishCrds } from './establish-crds.ts'
 import { homeNumber, type PartitionIdentity, recordPartitionIdentity } from './identity.ts'
 import { gatewayProxyName } from './issue-configuration.ts'
+import { reportKinds } from './report-kinds.ts'
 
 export type PartitionServerOptions = {
   /** Holds the database, keys and certificates of the API server. */
@@ -161,6 +162,7 @@ export async function startPartition(
     })
     hasCopies = true
     log.info({ partition: name, home: server }, 'the partition follows home')
+    await reportKinds({ partition: name, home: homeClient, local, signal, log })
   })().catch((error: unknown) => {
     if (!signal.aborted) log.error({ err: error, home: server }, 'the partition does not follow home')
   })
