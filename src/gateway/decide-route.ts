@@ -195,3 +195,17 @@ function ownerOfNamespace(
 export const tenantLabel = 'oarlock.dev/tenant'
 export const partitionLabel = 'oarlock.dev/partition'
 const poolLabel = ownLabels.pool
+
+/** Where the objects of a list or watch are now. */
+export function partsOf(routed: RoutedRequest, map: RoutingMap): readonly MergedPart[] {
+  const now = decideRoute(routed, map)
+  return now.kind === 'merged' ? now.parts : now.kind === 'one' ? [{ partition: now.partition, excludedNamespaces: [] }] : []
+}
+
+/** Whether no partition is known to have this owned object. */
+export const isUnclaimed = ({ namespace, name }: RoutedRequest, table: string, map: Pick<RoutingMap, 'partitionOf'>) =>
+  namespace === '' && !systemNamespaces.includes(name) && map.partitionOf(table, name) === undefined
+
+/** Whether the place of a new object follows from the object itself. */
+export const mayDecide = (table: string, namespace: string) =>
+  namespace === '' ? kindClassOf(table) === 'owned' : systemNamespaces.includes(namespace)

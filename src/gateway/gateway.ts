@@ -11,9 +11,11 @@ import { ClientWatches, type ClientWatchesOptions, classOf } from './client-watc
 import { createClaimed, createdTooLate, mustNotCreate } from './create-claimed.ts'
 import {
   decideOwner,
-  decideRoute,
+  isUnclaimed,
   type MergedPart,
+  mayDecide,
   type ObjectOwner,
+  partsOf,
   type RoutedRequest,
   type RouteTarget,
   type RoutingMap,
@@ -23,7 +25,7 @@ import { deleteMerged } from './delete-collection.ts'
 import { findRoute } from './find-route.ts'
 import { forwardedHeaders, jsonOf, readBody } from './forwarded-request.ts'
 import { GatewayMetrics, type RequestTrack } from './gateway-metrics.ts'
-import { kindClassOf, systemNamespaces, tableOf } from './kind-classes.ts'
+import { systemNamespaces, tableOf } from './kind-classes.ts'
 import { readMergedList } from './merged-list.ts'
 import type { Partition } from './partition.ts'
 import { PodStreams } from './pod-streams.ts'
@@ -392,18 +394,4 @@ export class Gateway {
   }
 }
 
-/** Where the objects of a list or watch are now. */
-function partsOf(routed: RoutedRequest, map: RoutingMap): readonly MergedPart[] {
-  const now = decideRoute(routed, map)
-  return now.kind === 'merged' ? now.parts : now.kind === 'one' ? [{ partition: now.partition, excludedNamespaces: [] }] : []
-}
-
 const isSameUser = (now: GatewayUser | undefined, { name, uid }: GatewayUser) => now !== undefined && now.name === name && now.uid === uid
-
-/** Whether no partition is known to have this owned object. */
-const isUnclaimed = ({ namespace, name }: RoutedRequest, table: string, map: GatewayMap) =>
-  namespace === '' && !systemNamespaces.includes(name) && map.partitionOf(table, name) === undefined
-
-/** Whether the place of a new object follows from the object itself. */
-const mayDecide = (table: string, namespace: string) =>
-  namespace === '' ? kindClassOf(table) === 'owned' : systemNamespaces.includes(namespace)

@@ -12,6 +12,7 @@ import {
   mayUpgrade,
   Partition,
   type PartitionObject,
+  type RequestLimitOptions,
   RoutingState,
   SeenVersion,
 } from '../../gateway/index.ts'
@@ -30,10 +31,13 @@ import { authenticate } from './authenticate.ts'
 import { ClientOfUser } from './client-of-user.ts'
 import { startGatewayListener } from './gateway-listener.ts'
 import { usableTenants } from './usable-tenants.ts'
+import { warnBeforeExpiry } from './warn-before-expiry.ts'
 
 export type GatewayProcessOptions = {
   readonly configuration: GatewayConfiguration
   readonly listen: Address
+  /** Default: `defaultRequestLimits`. */
+  readonly limits?: Partial<RequestLimitOptions>
   readonly log: Log
 }
 
@@ -46,8 +50,9 @@ const tooManyConnections = () =>
   })
 
 /** @throws {AppStartError} if the address cannot be used. */
-export async function startGateway({ configuration, listen, log }: GatewayProcessOptions): Promise<RoleProcess> {
+export async function startGateway({ configuration, listen, limits, log }: GatewayProcessOptions): Promise<RoleProcess> {
   const { home, frontProxy, serving, pageTokenKey } = configuration
+  const stopWatchingExpiry = warnBeforeExpiry({ 'front proxy': frontProxy.certificate, serving: serving.certificate }, log)
   const seen = new SeenVersion()
   const registry = makeRegistry()
   const clientOf = async (server: string, caCertificate: string) => {
@@ -119,7 +124,7 @@ export async function startGateway({ configuration, listen, log }: GatewayProces
     lookUp: (table, name) => state.lookUp(table, name),
     refreshMap: () => state.refresh(),
     tokenKey: Buffer.from(pageTokenKey),
-    registry,
+    ...{ registry, limits },
     log: (message, error) => log.error({ err: error }, message),
   })
   const notReady = () => (isMapRead ? [] : [`the routing map is not read from home ${home.server} yet`])
@@ -136,6 +141,7 @@ export async function startGateway({ configuration, listen, log }: GatewayProces
     url: urlOf('https', listener.address),
     notReady,
     async stop() {
+      stopWatchingExpiry()
       gateway.close()
       await listener.close()
       state.close()

@@ -9,7 +9,16 @@ import { onShutdownSignal } from '../shutdown-signals.ts'
 import { startError } from '../start-error.ts'
 import { packageVersion } from '../version.ts'
 
-export type GatewayOptions = { config: string; listen: string; log: string; logLevel: string }
+export type GatewayOptions = {
+  config: string
+  listen: string
+  tenantRequests: number
+  userRequests: number
+  tenantWatches: number
+  userWatches: number
+  log: string
+  logLevel: string
+}
 
 /** `oarlock gateway`: serves the API of all partitions until a signal ends it. Returns the exit code. */
 export async function gateway(options: GatewayOptions): Promise<number> {
@@ -23,7 +32,13 @@ export async function gateway(options: GatewayOptions): Promise<number> {
   try {
     const [{ readConfiguration }, { startGateway }] = await Promise.all([partitions(), roles.gateway()])
     const configuration = readConfiguration(resolve(options.config), 'GatewayConfiguration')
-    const { url, notReady, stop } = await startGateway({ configuration, listen: parseAddress(options.listen), log: logger })
+    const { tenantRequests, userRequests, tenantWatches, userWatches } = options
+    const limits = {
+      ...{ requestsPerTenant: tenantRequests, requestsPerUser: userRequests },
+      ...{ watchesPerTenant: tenantWatches, watchesPerUser: userWatches },
+    }
+    const listen = parseAddress(options.listen)
+    const { url, notReady, stop } = await startGateway({ configuration, listen, limits, log: logger })
     endLeanStart()
     const paint = outPaint()
     print(`${paint('bold', `oarlock ${packageVersion()}`)} gateway`)
