@@ -42,7 +42,7 @@ export const partitionResource = defineResource({
   }),
   printerColumns: [
     { name: 'Number', jsonPath: '.spec.number', type: 'integer' },
-    { name: 'Kinds match', jsonPath: '.status.conditions[?(@.type=="KindsMatch")].status' },
+    { name: 'KindsMatch', jsonPath: '.status.conditions[?(@.type=="KindsMatch")].status' },
     { name: 'Roles', jsonPath: '.spec.roles' },
     { name: 'Server', jsonPath: '.spec.server' },
     { name: 'Age', jsonPath: '.metadata.creationTimestamp', type: 'date' },

@@ -67,7 +67,7 @@ async function start(
   const home = await startHome({ ...options, dataDir: homeDir, name: 'home' })
   stops.push(() => home.stop({ graceMs: 200 }))
   for (const [name, role] of Object.entries(partitionRoles)) {
-    const configuration = await issuePartitionConfiguration(homeDir, { name, roles: [role], ttlMs }, Date.now())
+    const { configuration } = await issuePartitionConfiguration(homeDir, { name, roles: [role], ttlMs }, Date.now())
     const partition = await startPartition({ ...options, dataDir: join(directory, name), configuration })
     stops.push(() => partition.stop({ graceMs: 200 }))
     await eventually(() => partition.notReady().length === 0, `partition ${name} to have what home has`)

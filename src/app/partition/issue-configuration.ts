@@ -29,6 +29,13 @@ async function homeOf(dataDir: string): Promise<HomeAddress & { readonly client:
     )
   const kubeconfig = join(dataDir, 'kubeconfig')
   const client = await createClient({ kubeconfig })
+  try {
+    await client.request({ method: 'GET', path: '/version' })
+  } catch (cause) {
+    await client.close()
+    const hint = `start it: "oarlock serve --home --data ${dataDir}"`
+    throw new AppStartError('Configuration', `home does not answer at ${client.server}: ${(cause as Error).message}`, hint, cause)
+  }
   const caCertificate = (await clusterCaCertificate({ kubeconfig })) ?? ''
   return { name: identity.name, server: client.server, caCertificate, client }
 }
@@ -48,34 +55,40 @@ export async function issuePartitionConfiguration(
   dataDir: string,
   { name, roles, ttlMs }: { readonly name: string; readonly roles: readonly PartitionRole[] | undefined; readonly ttlMs: number },
   nowMs: number,
-): Promise<PartitionConfiguration> {
+): Promise<{ readonly configuration: PartitionConfiguration; readonly roles: readonly PartitionRole[] }> {
   const [reason] = nameErrors(name, 'dns1123Label')
   if (reason) throw new AppStartError('Configuration', `invalid name of a partition ${JSON.stringify(name)}`, reason)
   const home = await homeOf(dataDir)
   try {
     if (name === home.name) throw new AppStartError('Configuration', `${JSON.stringify(name)} is home itself`, 'choose another name')
-    const number = await ensurePartition(home.client, name, roles)
+    const partition = await ensurePartition(home.client, name, roles)
     const pkiDir = join(dataDir, 'pki')
     // As much as the keys of `trust` give anyway.
     const client = await issueClientCertificate(pkiDir, { name: `oarlock:partition:${name}`, groups: [adminsGroup], ttlMs }, nowMs)
     const { caCertificate } = home
     const address = { name: home.name, server: await reportedAddress(home), caCertificate }
     const trust = await readSharedTrust(pkiDir, nowMs)
-    return { kind: 'PartitionConfiguration', name, number, home: { ...address, client }, trust }
+    const { number } = partition
+    const configuration: PartitionConfiguration = { kind: 'PartitionConfiguration', name, number, home: { ...address, client }, trust }
+    return { configuration, roles: partition.roles }
   } finally {
     await home.client.close()
   }
 }
 
-/** @returns the number of the Partition. */
-async function ensurePartition(client: Client, name: string, roles: readonly PartitionRole[] | undefined): Promise<number> {
+/** @returns the spec of the Partition. */
+async function ensurePartition(
+  client: Client,
+  name: string,
+  roles: readonly PartitionRole[] | undefined,
+): Promise<{ readonly number: number; readonly roles: readonly PartitionRole[] }> {
   const partitions = client.resource(partitionResource)
   for (;;) {
     const { items } = await partitions.listAll({})
     const known = items.find(({ metadata }) => metadata.name === name)
     if (known) {
       if (roles) await partitions.patch(name, { spec: { roles } } as object, { type: 'merge' })
-      return known.spec.number
+      return { number: known.spec.number, roles: roles ?? known.spec.roles }
     }
     const used = new Set([homeNumber, ...items.map(({ spec }) => spec.number)])
     const number = Array.from({ length: maxPartitions }, (_, index) => index).find(index => !used.has(index))
@@ -86,8 +99,9 @@ async function ensurePartition(client: Client, name: string, roles: readonly Par
         undefined,
       )
     try {
-      await partitions.create({ metadata: { name }, spec: { number, roles: [...(roles ?? [])] } })
-      return number
+      const spec = { number, roles: [...(roles ?? [])] }
+      await partitions.create({ metadata: { name }, spec })
+      return spec
     } catch (error) {
       if (!isReason(error, 'AlreadyExists')) throw error
     }

@@ -3,7 +3,7 @@ import { partitions } from '../../app/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
 import { writeSecretFile } from '../../kubernetes/server/index.ts'
 import { dataDirectory } from '../access.ts'
-import { print } from '../console.ts'
+import { note, print } from '../console.ts'
 import { dataError } from '../data-error.ts'
 import { startError } from '../start-error.ts'
 import type { PartitionRole } from './partition-roles.ts'
@@ -15,10 +15,16 @@ export async function addPartition(name: string, { data, roles, to = `${name}.pa
   const { formatConfiguration, issuePartitionConfiguration } = await partitions()
   const file = resolve(to)
   try {
-    const configuration = await issuePartitionConfiguration(dataDirectory(data), { name, roles, ttlMs: parseDuration(ttl) }, Date.now())
+    const { configuration, roles: granted } = await issuePartitionConfiguration(
+      dataDirectory(data),
+      { name, roles, ttlMs: parseDuration(ttl) },
+      Date.now(),
+    )
     writeSecretFile(file, formatConfiguration(configuration))
     print(`partition ${name} has number ${configuration.number}; start its server with the keys in this file, on its machine:`)
     print(`  oarlock serve --partition ${file} --data <directory>`)
+    if (granted.length === 0)
+      note(`it has no role, so that nothing is created there: oarlock partition add ${name} --roles Tenants or Resources`)
   } catch (error) {
     throw startError(dataError(error), 'partition add')
   }

@@ -61,7 +61,13 @@ export async function serve(options: ServeOptions): Promise<number> {
     print(row('kubeconfig', server.kubeconfigPath))
     print(row('data', dataDir))
     if (partition !== undefined) print(row('partition', partition))
-    const stopReporting = partition === undefined ? () => {} : reportReadiness({ notReady, ready: () => 'what home has is copied' }, print)
+    const stopReporting =
+      partition === undefined
+        ? () => {}
+        : reportReadiness(
+            { notReady, ready: () => (options.partition === undefined ? 'home of the other partitions' : 'what home has is copied') },
+            print,
+          )
     await stopRequested.promise
     stopReporting()
     await stop({ graceMs: parseDuration(options.grace) })
