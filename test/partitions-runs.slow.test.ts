@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Installation } from '../examples/partitions/installation.ts'
 import {
   isEnded,
@@ -120,6 +121,37 @@ describe('Runs of two tenant partitions on shared workers', { timeout: 300_000 }
     }
     ok(most <= 2, `${most} Runs at a time`)
     for (const run of rejected) equal(run.status?.startedAt, undefined)
+  })
+
+  test('with home killed for longer than a review of a token lasts, no worker is lost, and what was written meanwhile is executed afterwards', async () => {
+    const home = installation.role('home')
+    await home.end('SIGKILL')
+    await sleep(15_000)
+    const leases = async () =>
+      (
+        await client
+          .resource(workerResource)
+          .listAll({})
+          .catch(() => undefined)
+      )?.items
+        .filter(isReady)
+        .map(({ metadata }) => metadata.name)
+    const spec: StackSpec = {
+      ...{ engine: 'command', pool: 'shared', source: { inline: { files: { a: '' } } } },
+      command: { apply: ['true'] },
+    }
+    for (const namespace of tenants) await client.resource(stackResource).create({ metadata: { namespace, name: 'meanwhile' }, spec })
+    home.restart()
+    await home.until(/^ready: /m)
+    for (const namespace of tenants) {
+      const isReadyStack = async () => {
+        const stack = await client.resource(stackResource).get('meanwhile', { namespace })
+        return findCondition(stack.status?.conditions, 'Ready')?.status === 'True'
+      }
+      await eventually(isReadyStack, `the Stack of ${namespace}`, 60_000)
+    }
+    const names = await eventually(leases, 'the Workers', 30_000)
+    equal(names.filter(name => name.startsWith('w')).length, 2, 'no worker was lost')
   })
 
   test('a killed worker is lost in the partition of its Run, whose next Run succeeds on the other worker', async () => {

@@ -30,6 +30,7 @@ import type { RoleProcess } from '../role-process.ts'
 import { authenticate } from './authenticate.ts'
 import { ClientOfUser } from './client-of-user.ts'
 import { startGatewayListener } from './gateway-listener.ts'
+import { rememberReviews } from './remembered-reviews.ts'
 import { usableTenants } from './usable-tenants.ts'
 import { warnBeforeExpiry } from './warn-before-expiry.ts'
 
@@ -83,7 +84,7 @@ export async function startGateway({ configuration, listen, limits, log }: Gatew
       const { certificate, key } = frontProxy
       const partition = known?.partition ?? new Partition({ name, server, caCertificate, certificate, key }, seen)
       const client = await clientOf(server, caCertificate)
-      connections.set(name, { partition, client, review: authenticateByTokenReview(client), address })
+      connections.set(name, { partition, client, review: rememberReviews(authenticateByTokenReview(client)), address })
       if (!known) continue
       await Promise.all([partition.move({ server, caCertificate }), known.client.close()])
     }

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { decode } from './signing-key.ts'
 import type { VerifiedToken } from './tokens.ts'
 import { authenticatedUser, type User } from './user.ts'
 
@@ -14,7 +15,10 @@ const validMs = 10_000
 const refreshAtMs = 5_000
 const maxTokens = 10_000
 
-type Entry = { readonly verified: VerifiedToken; validUntilMs: number; isRefreshing: boolean }
+/** While the other server does not answer, a token stays valid for this long after its last review: it could not be ended there meanwhile. */
+const maxStaleMs = 12 * 3_600_000
+
+type Entry = { readonly verified: VerifiedToken; reviewedMs: number; validUntilMs: number; isRefreshing: boolean }
 
 /** Tokens that another server vouches for, such as those of workers, which are bound to Secrets of the home partition. */
 export class ReviewedTokens {
@@ -34,19 +38,24 @@ export class ReviewedTokens {
     const entry = this.#entries.get(key)
     if (!entry) return undefined
     const leftMs = entry.validUntilMs - this.#nowMs()
-    if (leftMs <= 0) {
-      this.#entries.delete(key)
-      return undefined
-    }
+    // It is kept: the other server may not answer.
+    if (leftMs <= 0 || entry.verified.expiresMs <= this.#nowMs()) return undefined
     if (leftMs <= refreshAtMs && !entry.isRefreshing) void this.#refresh(token, entry)
     return entry.verified
   }
 
-  /** Asks the other server. Afterwards {@link find} returns the token if it is valid. @throws if that server does not answer. */
+  /** Asks the other server. Afterwards {@link find} returns the token if it is valid. @throws if that server does not answer, and the token is not known. */
   async review(token: string, remoteAddress: string | undefined): Promise<void> {
-    const user = await this.#review(token, remoteAddress)
-    if (!user) return
     const key = hash('sha256', token)
+    let user: User | undefined
+    try {
+      user = await this.#review(token, remoteAddress)
+    } catch (error) {
+      if (this.#extend(this.#entries.get(key))) return
+      throw error
+    }
+    this.#entries.delete(key)
+    if (!user) return
     const isLive = () => {
       const known = this.#entries.get(key)
       if (!known || known.validUntilMs <= this.#nowMs()) return false
@@ -54,9 +63,9 @@ export class ReviewedTokens {
       this.find(token)
       return true
     }
-    const verified = { user: { ...user, ...authenticatedUser(user.name, user.groups) }, expiresMs: Number.POSITIVE_INFINITY, isLive }
-    this.#entries.delete(key)
-    this.#entries.set(key, { verified, validUntilMs: this.#nowMs() + validMs, isRefreshing: false })
+    const verified = { user: { ...user, ...authenticatedUser(user.name, user.groups) }, expiresMs: expiryOf(token), isLive }
+    const nowMs = this.#nowMs()
+    this.#entries.set(key, { verified, reviewedMs: nowMs, validUntilMs: nowMs + validMs, isRefreshing: false })
     if (this.#entries.size > maxTokens) this.#entries.delete(this.#entries.keys().next().value as string)
   }
 
@@ -64,11 +73,29 @@ export class ReviewedTokens {
     entry.isRefreshing = true
     try {
       const user = await this.#review(token, undefined)
-      if (user) entry.validUntilMs = this.#nowMs() + validMs
+      if (!user) {
+        this.#entries.delete(hash('sha256', token))
+        return
+      }
+      entry.reviewedMs = this.#nowMs()
+      entry.validUntilMs = entry.reviewedMs + validMs
     } catch {
-      // The token ends with its review; the next request asks again and gets the reason.
+      this.#extend(entry)
     } finally {
       entry.isRefreshing = false
     }
   }
+  /** The other server does not answer. Returns whether the token stays valid. */
+  #extend(entry: Entry | undefined): boolean {
+    const nowMs = this.#nowMs()
+    if (!entry || nowMs - entry.reviewedMs > maxStaleMs) return false
+    entry.validUntilMs = nowMs + validMs
+    return true
+  }
+}
+
+/** As the token states it; it was valid, so that the statement is true. Infinity without one. */
+function expiryOf(token: string): number {
+  const { exp } = decode(token.split('.')[1] ?? '') ?? {}
+  return typeof exp === 'number' ? exp * 1_000 : Number.POSITIVE_INFINITY
 }
