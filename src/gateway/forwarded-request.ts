@@ -4,7 +4,7 @@ import type { ClientRequest } from './client-request.ts'
 const maxBodyBytes = 3 * 1024 * 1024
 /** Headers of one connection, which are not passed on, and those by which a client could name another user or be asked in a form that cannot be merged. */
 const notForwarded =
-  /^(host|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|content-length|authorization|x-remote-.*|x-oarlock-.*|expect)$/
+  /^(:.*|host|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|content-length|authorization|x-remote-.*|x-oarlock-.*|expect)$/
 
 /**
  * @param count is called with the length of each part.

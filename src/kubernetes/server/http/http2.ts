@@ -152,6 +152,10 @@ class Http2Reply extends EventEmitter implements Reply {
     return this.#stream.closed || this.#stream.destroyed
   }
 
+  get writableEnded(): boolean {
+    return this.#stream.writableEnded
+  }
+
   get writableLength(): number {
     return this.#stream.writableLength + this.pendingBytes
   }
