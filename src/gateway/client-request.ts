@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
+import { drained } from '../kubernetes/util/index.ts'
 
 /** A request of a client as far as the gateway reads it: of node:http, or of the server's own HTTP/1.1 and HTTP/2, which take less work. */
 export type ClientRequest = {
@@ -43,20 +44,7 @@ export function closed(response: ClientResponse): Promise<void> {
 export async function sendBody(body: AsyncIterable<Uint8Array>, response: ClientResponse): Promise<void> {
   for await (const chunk of body) {
     if (response.closed || response.destroyed) return
-    if (!response.write(chunk)) await writable(response)
+    if (!response.write(chunk)) await drained(response)
   }
   response.end()
-}
-
-function writable(response: ClientResponse): Promise<void> {
-  if (response.closed || response.destroyed) return Promise.resolve()
-  return new Promise(resolve => {
-    const done = () => {
-      response.off('drain', done)
-      response.off('close', done)
-      resolve()
-    }
-    response.on('drain', done)
-    response.on('close', done)
-  })
 }

@@ -1,6 +1,7 @@
 import { type Client, type Clock, systemClock } from '../kubernetes/client/index.ts'
-import { isJsonObject, StatusError } from '../kubernetes/object/index.ts'
+import { StatusError } from '../kubernetes/object/index.ts'
 import { tableOf } from './kind-classes.ts'
+import { readServedKinds } from './served-kinds.ts'
 
 export type Scope = 'Namespaced' | 'Cluster'
 
@@ -9,7 +10,6 @@ const minIntervalMs = 1_000
 /** A CRD may be deleted and created again with another scope. */
 const maxAgeMs = 30_000
 const readTimeoutMs = 5_000
-const aggregated = ['v2', 'v2beta1'].map(version => `application/json;g=apidiscovery.k8s.io;v=${version};as=APIGroupDiscoveryList`)
 
 /**
  * Scopes of all kinds, from the discovery of home. A kind that is not known is looked for again, at most once a second: a request for it waits for a
@@ -49,29 +49,12 @@ export class DiscoveredScopes {
   }
 
   async #read(): Promise<void> {
-    const get = async (path: string) => {
-      const headers = { accept: aggregated.join(',') }
-      return await (await this.#client.request({ method: 'GET', path, headers, timeoutMs: readTimeoutMs })).json()
-    }
     try {
-      const lists = await Promise.all([get('/api'), get('/apis')])
-      this.#scopes = new Map(lists.flatMap(scopesIn))
+      this.#scopes = new Map((await readServedKinds(this.#client, readTimeoutMs)).map(kind => [tableOf(kind), kind.scope]))
     } catch (error) {
       throw new StatusError('ServiceUnavailable', `the kinds of home cannot be read: ${(error as Error).message}`, {
         ...{ cause: error, details: { retryAfterSeconds: 1 } },
       })
     }
   }
-}
-
-/** Of an APIGroupDiscoveryList. @throws {Error} for another answer: no kind would be known. */
-function scopesIn(list: unknown): [string, Scope][] {
-  if (!isJsonObject(list) || list.kind !== 'APIGroupDiscoveryList' || !Array.isArray(list.items))
-    throw new Error('the answer is not an APIGroupDiscoveryList')
-  const groups = list.items as { metadata?: { name?: string }; versions: { resources?: { resource: string; scope: Scope }[] }[] }[]
-  return groups.flatMap(({ metadata, versions }) =>
-    versions.flatMap(({ resources = [] }) =>
-      resources.map(({ resource, scope }): [string, Scope] => [tableOf({ group: metadata?.name ?? '', plural: resource }), scope]),
-    ),
-  )
 }

@@ -1,3 +1,4 @@
+import { drained } from '../kubernetes/util/index.ts'
 import type { ClientResponse } from './client-request.ts'
 
 /** More unsent bytes than this make the existing objects wait for the client. */
@@ -50,7 +51,7 @@ export class WatchResponse {
     if (this.isEnded) return
     this.begin()
     this.#response.write(joined(lines))
-    if (this.#response.writableLength > pauseAboveBytes) await this.#drained()
+    if (this.#response.writableLength > pauseAboveBytes) await drained(this.#response)
   }
 
   /** `isBroken`: the connection is closed without an end of the body. */
@@ -62,19 +63,6 @@ export class WatchResponse {
       this.begin()
       this.#response.end()
     }
-  }
-
-  #drained(): Promise<void> {
-    if (this.#response.destroyed) return Promise.resolve()
-    return new Promise(resolve => {
-      const done = () => {
-        this.#response.off('drain', done)
-        this.#response.off('close', done)
-        resolve()
-      }
-      this.#response.on('drain', done)
-      this.#response.on('close', done)
-    })
   }
 }
 

@@ -1,7 +1,7 @@
 import { deepEqual, equal, rejects } from 'node:assert/strict'
 import { test } from 'node:test'
 import { startTestServer } from '../../kubernetes/testing/index.ts'
-import { compareKinds, readServedKinds, type ServedKinds } from './compare-kinds.ts'
+import { compareKinds, readKinds, type ServedKinds } from './compare-kinds.ts'
 
 const served = (kinds: Record<string, string>): ServedKinds => new Map(Object.entries(kinds))
 
@@ -18,10 +18,10 @@ test('the kinds that a partition lacks, or has in another scope, are named', () 
 
 test('kinds are read from the discovery of a server', async () => {
   await using server = await startTestServer()
-  const kinds = await readServedKinds(server.client)
+  const kinds = await readKinds(server.client)
   deepEqual([kinds.get('pods.v1'), kinds.get('nodes.v1'), kinds.get('deployments.v1.apps')], ['Namespaced', 'Cluster', 'Namespaced'])
   await rejects(
-    readServedKinds({ request: async () => ({ json: async () => ({ kind: 'Status' }) }) as never }),
+    readKinds({ request: async () => ({ json: async () => ({ kind: 'Status' }) }) as never }),
     /is not an APIGroupDiscoveryList/,
   )
 })

@@ -1,31 +1,17 @@
+import { readServedKinds } from '../../gateway/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
-import { isJsonObject } from '../../kubernetes/object/index.ts'
 
 /** What a server serves: its scope by `boats.v1.harbor.example`. */
 export type ServedKinds = ReadonlyMap<string, string>
 
-const aggregated = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
 const readTimeoutMs = 10_000
 /** More names do not help who reads it. */
 const maxNames = 5
 
-/** Reads the kinds of a server from its discovery. @throws {StatusError} or {ConnectionError} if it does not answer, {Error} if the answer is none. */
-export async function readServedKinds(client: Pick<Client, 'request'>): Promise<ServedKinds> {
-  const get = async (path: string) =>
-    await (await client.request({ method: 'GET', path, headers: { accept: aggregated }, timeoutMs: readTimeoutMs })).json()
-  return new Map((await Promise.all([get('/api'), get('/apis')])).flatMap(kindsIn))
-}
-
-type Version = { version: string; resources?: { resource: string; scope: string }[] }
-
-function kindsIn(list: unknown): [string, string][] {
-  if (!isJsonObject(list) || list.kind !== 'APIGroupDiscoveryList' || !Array.isArray(list.items))
-    throw new Error('the answer is not an APIGroupDiscoveryList')
-  return (list.items as { metadata?: { name?: string }; versions: Version[] }[]).flatMap(({ metadata, versions }) =>
-    versions.flatMap(({ version, resources = [] }) =>
-      resources.map(({ resource, scope }): [string, string] => [[resource, version, metadata?.name].filter(Boolean).join('.'), scope]),
-    ),
-  )
+/** Reads the kinds of a server from its discovery. @throws {StatusError} or {ConnectionError} if it does not answer. */
+export async function readKinds(client: Pick<Client, 'request'>): Promise<ServedKinds> {
+  const kinds = await readServedKinds(client, readTimeoutMs)
+  return new Map(kinds.map(({ plural, version, group, scope }) => [[plural, version, group].filter(Boolean).join('.'), scope]))
 }
 
 /**

@@ -1,4 +1,5 @@
 import { join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { oarlockResources, systemNamespace, tenantResource, workerPoolResource, workersNamespace } from '../../api/index.ts'
 import { claims } from '../../controllers/claims/index.ts'
 import { enqueueCopies, replication } from '../../controllers/replication/index.ts'
@@ -261,13 +262,7 @@ async function retried(
     } catch (error) {
       if (signal.aborted) return
       onError(error)
-      await new Promise<void>(done => {
-        const timer = setTimeout(done, delayMs)
-        signal.addEventListener('abort', () => {
-          clearTimeout(timer)
-          done()
-        })
-      })
+      await sleep(delayMs, undefined, { signal }).catch(() => {})
     }
   }
 }

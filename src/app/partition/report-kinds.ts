@@ -3,7 +3,7 @@ import { type PartitionObject, partitionResource } from '../../gateway/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import type { Log } from '../../kubernetes/controller/index.ts'
 import { type Condition, findCondition, setCondition } from '../../kubernetes/object/index.ts'
-import { compareKinds, readServedKinds } from './compare-kinds.ts'
+import { compareKinds, readKinds } from './compare-kinds.ts'
 
 const defaults = { intervalMs: 30_000, confirmAfterMs: 5_000 }
 
@@ -40,7 +40,7 @@ async function reportOnce({
   log,
   confirmAfterMs = defaults.confirmAfterMs,
 }: ReportKindsOptions): Promise<void> {
-  const compare = async () => compareKinds(...(await Promise.all([readServedKinds(home), readServedKinds(local)])))
+  const compare = async () => compareKinds(...(await Promise.all([readKinds(home), readKinds(local)])))
   let difference = await compare()
   if (difference !== undefined) {
     await pause(confirmAfterMs, signal)

@@ -1,3 +1,4 @@
+import { drained } from '../../util/index.ts'
 import { TimeSlice } from '../fairness/index.ts'
 import { type EntrySelection, type Kind, selectedFieldsOf } from '../registry/index.ts'
 import { type StoredEntry, type StoredEvent, stringifyAsciiJson, type Table } from '../storage/index.ts'
@@ -238,16 +239,3 @@ function typeFor(event: StoredEvent, selection: Pick<EntrySelection, 'matches'>)
 
 // JSON is ASCII by construction and needs no encoding; YAML may not be.
 const asEncoding = (as: Representation): 'latin1' | 'utf8' => (as.syntax === 'json' ? 'latin1' : 'utf8')
-
-function drained(response: Reply): Promise<void> {
-  if (response.destroyed || response.closed) return Promise.resolve()
-  return new Promise(resolve => {
-    const done = () => {
-      response.off('drain', done)
-      response.off('close', done)
-      resolve()
-    }
-    response.on('drain', done)
-    response.on('close', done)
-  })
-}
