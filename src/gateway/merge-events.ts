@@ -1,4 +1,4 @@
-import type { SelectedValues } from './watch-selection.ts'
+import type { SelectedValues } from '../kubernetes/util/index.ts'
 
 /** One event of a partition's watch, as it is passed on: the gateway does not decode objects. */
 export type SourceEvent = {

@@ -1,5 +1,6 @@
+import type { SelectedValues } from '../kubernetes/util/index.ts'
 import type { SourceEvent } from './merge-events.ts'
-import type { SelectedValues, WatchSelection } from './watch-selection.ts'
+import type { WatchSelection } from './watch-selection.ts'
 
 /** An event of a shared watch. */
 export type SharedEvent = Required<Pick<SourceEvent, 'revision' | 'line' | 'selected'>> & {

@@ -1,9 +1,10 @@
 import { deepEqual, equal, ok, throws } from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import type { SelectedValues } from '../kubernetes/util/index.ts'
 import { EventRing } from './event-ring.ts'
 import { type SharedEvent, selectEvent } from './select-event.ts'
 import { SharedLog, type Subscriber } from './shared-log.ts'
-import { readWatchSelection, type SelectedValues, UnknownField } from './watch-selection.ts'
+import { readWatchSelection, UnknownField } from './watch-selection.ts'
 
 type Version = { worker?: string; app?: string }
 

@@ -4,11 +4,12 @@
  */
 import { deepEqual, equal, ok } from 'node:assert/strict'
 import { test } from 'node:test'
+import type { SelectedValues } from '../kubernetes/util/index.ts'
 import { nextRevision, revisionEpochMs, seededRandom } from '../kubernetes/util/index.ts'
 import { EventMerge } from './merge-events.ts'
 import type { SharedEvent } from './select-event.ts'
 import { SharedLog, type Subscriber } from './shared-log.ts'
-import { readWatchSelection, type SelectedValues, type WatchSelection } from './watch-selection.ts'
+import { readWatchSelection, type WatchSelection } from './watch-selection.ts'
 
 const seeds = 500
 const steps = 300

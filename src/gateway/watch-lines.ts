@@ -1,4 +1,4 @@
-import type { SelectedValues } from './watch-selection.ts'
+import type { SelectedValues } from '../kubernetes/util/index.ts'
 
 /** The longest line of a watch; see `maxLineBytes` of the client. */
 const maxLineBytes = 16 * 1024 * 1024

@@ -7,23 +7,7 @@ import {
   parseShardSelector,
   shardTest,
 } from '../kubernetes/object/index.ts'
-
-/** What selectors select one version of an object by, besides its name, namespace and UID (`watch/selected-values.ts` of the server). */
-export type VersionValues = {
-  readonly labels?: Readonly<Record<string, string>> | undefined
-  readonly fields: Readonly<Record<string, string>>
-}
-
-/** What selectors select by, of an event. */
-export type SelectedValues = {
-  readonly namespace: string
-  readonly name: string
-  readonly uid: string
-  /** Undefined if the object is deleted. */
-  readonly after?: VersionValues
-  /** Undefined if the object is new; true: as after. */
-  readonly before?: VersionValues | true
-}
+import type { SelectedValues, VersionValues } from '../kubernetes/util/index.ts'
 
 /** The objects that a watch selects, from its query. */
 export type WatchSelection = {
