@@ -12,8 +12,10 @@ import * as postgresql from '../examples/providers/postgresql/kinds.ts'
 import { postgresqlControllers } from '../examples/providers/postgresql/provider.ts'
 import { runResource, stackResource } from '../src/api/index.ts'
 import { type ManagedBody, managed } from '../src/controllers/managed/index.ts'
-import { type Client, createClient, secretResource } from '../src/kubernetes/client/index.ts'
+import { type Client, createClient, leaseResource, secretResource } from '../src/kubernetes/client/index.ts'
 import { type Controller, Manager, silentLog } from '../src/kubernetes/controller/index.ts'
+import { bucketLabel, bucketOf } from '../src/kubernetes/controller/sharding/index.ts'
+import { ringLeaseName } from '../src/kubernetes/controller/sharding/lease-names.ts'
 import { type CustomResource, findCondition, isConditionTrue, type KubeObject, type Resource } from '../src/kubernetes/object/index.ts'
 import { startTestServer, type TestServer } from '../src/kubernetes/testing/index.ts'
 import { eventually } from './support/eventually.ts'
@@ -29,6 +31,8 @@ type Running = {
   /** Of the Secret in example.yaml, which has others first, with which nothing can be reached. */
   readonly credentials?: Record<string, string>
   controllers(): Controller[]
+  /** Creates an object whose owner does not exist: the owner is looked for. */
+  createOrphan?(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -69,7 +73,25 @@ const providers: Readonly<Record<string, Provider>> = {
     async start(client) {
       const stacks = new InstantStacks(client, '/tmp/motd')
       stacks.start()
-      return { controllers: () => [managed({ ...ansibleRunOptions(), ...options })], stop: () => stacks.stop() }
+      const uid = '6f6c8d1e-0000-4000-8000-000000000000'
+      const owner = { apiVersion: 'ansible.oarlock.dev/v1alpha1', kind: 'AnsibleRun', name: 'gone', uid, controller: true }
+      const metadata = {
+        name: 'orphan',
+        namespace: 'default',
+        // Until it was seen, garbage collection must not delete it.
+        finalizers: ['example.com/keep'],
+        labels: { [bucketLabel]: `${bucketOf(uid)}` },
+        ownerReferences: [owner],
+      }
+      return {
+        controllers: () => [managed({ ...ansibleRunOptions(), ...options })],
+        createOrphan: async () => {
+          await client
+            .resource(stackResource)
+            .create({ metadata, spec: { engine: 'ansible', source: { inline: { files: { 'site.yml': '[]' } } } } } as never)
+        },
+        stop: () => stacks.stop(),
+      }
     },
   },
 }
@@ -93,6 +115,8 @@ for (const [name, { kinds, skip, start }] of Object.entries(providers)) {
     const used = new Set<string>()
     const rejected: string[] = []
     const namespace = `provider-${name}`
+    // Found by whichever replica creates the ring first, and read there.
+    await api.client.resource(leaseResource).create({ metadata: { name: ringLeaseName(namespace), namespace }, spec: {} })
     const replicas = await Promise.all(
       ['a', 'b'].map(async identity => {
         const client = new RightsRecorder(await clientOfAccount(api, namespace), used, rejected)
@@ -103,6 +127,7 @@ for (const [name, { kinds, skip, start }] of Object.entries(providers)) {
       }),
     )
     try {
+      await running.createOrphan?.()
       await exercise(api.client, documentsOf(`${directory}/example.yaml`), running.credentials, replicas)
     } finally {
       for (const { client, manager } of replicas) {
