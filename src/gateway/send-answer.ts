@@ -17,8 +17,8 @@ export async function sendAnswer({ status, headers, body }: TransportStreamRespo
   }
   response.writeHead(status, sent)
   if (body instanceof WholeBody) {
-    // Text goes out with the head, in one piece.
-    response.end(body.text)
+    // Text goes out with the head, in one piece. ASCII, which has a byte for each character, leaves with what else the connection sends in this tick.
+    response.end(body.text, Number(headers['content-length']) === body.text.length ? 'latin1' : 'utf8')
     return
   }
   response.flushHeaders()

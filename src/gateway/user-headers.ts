@@ -16,11 +16,23 @@ export const anonymousUser: GatewayUser = { name: 'system:anonymous', groups: ['
 
 const printable = /^[\x20-\x7e]*$/
 
+/** A user is the same object from request to request of its connection, or while its token is not reviewed again. */
+const headersOfUsers = new WeakMap<GatewayUser, Readonly<Record<string, string | string[]>>>()
+
 /**
  * The headers by which a partition learns who sent a request (`X-Remote-*`, as kube-apiserver's `--requestheader-*` options).
  * @throws {StatusError} Forbidden for a name that a header cannot carry: with it the user would be another one.
  */
-export function userHeaders({ name, groups, uid, extra = {} }: GatewayUser): Record<string, string | string[]> {
+export function userHeaders(user: GatewayUser): Readonly<Record<string, string | string[]>> {
+  let headers = headersOfUsers.get(user)
+  if (!headers) {
+    headers = makeHeaders(user)
+    headersOfUsers.set(user, headers)
+  }
+  return headers
+}
+
+function makeHeaders({ name, groups, uid, extra = {} }: GatewayUser): Record<string, string | string[]> {
   for (const text of [name, ...groups, uid ?? '']) if (!printable.test(text) || text !== text.trim()) throw unsendable(text)
   for (const group of groups) if (group.includes(',')) throw unsendable(group)
   // A header for each: kube-apiserver does not split them at commas.

@@ -8,7 +8,7 @@ import { type ReviewedUser, tokenReviewResource } from './review-resources.ts'
  * A deleted ServiceAccount can be used for this much longer, as with kube-apiserver, which caches tokens for ten seconds. A token that is
  * not valid yet, because a cache of the API server is behind, must not stay so.
  */
-const ttlMs = { authenticated: 10_000, rejected: 1_000 }
+export const ttlMs = { authenticated: 10_000, rejected: 1_000 }
 /** Apart, so that a client that sends many invalid tokens does not displace the valid ones. */
 const maxEntries = { authenticated: 10_000, rejected: 1_000 }
 /** More bytes than any token of Kubernetes; the API server is not asked about longer ones. */
@@ -23,6 +23,8 @@ export type TokenReviewOptions = {
   /** A monotonic clock in milliseconds; default `performance.now`. */
   nowMs?: () => number
   limits?: ClientLimits
+  /** How long a valid token is not reviewed again. Default 10,000. */
+  authenticatedMs?: number
 }
 
 /**
@@ -33,7 +35,7 @@ export type TokenReviewOptions = {
  * reviews wait.
  */
 export function authenticateByTokenReview(client: Client, options: TokenReviewOptions = {}): TokenAuthenticator {
-  const { nowMs = () => performance.now(), limits = reviewLimits } = options
+  const { nowMs = () => performance.now(), limits = reviewLimits, authenticatedMs = ttlMs.authenticated } = options
   const authenticated = new ExpiringCache<ReviewedUser>({ maxEntries: maxEntries.authenticated, nowMs })
   const rejected = new ExpiringCache<undefined>({ maxEntries: maxEntries.rejected, nowMs })
   const limiter = new ClientLimiter(limits)
@@ -48,7 +50,7 @@ export function authenticateByTokenReview(client: Client, options: TokenReviewOp
       return undefined
     }
     const user = { name: username, groups, ...(uid && { uid }), ...(extra && { extra }) }
-    authenticated.set(key, user, startedMs + ttlMs.authenticated)
+    authenticated.set(key, user, startedMs + authenticatedMs)
     return user
   }
   return async (token, remoteAddress) => {

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { accountNamespace, type ClientRequest, type GatewayUser, systemNamespaces } from '../../gateway/index.ts'
 import { StatusError } from '../../kubernetes/object/index.ts'
@@ -12,6 +13,13 @@ export type GatewayAuthenticatorOptions = {
 }
 
 const authenticatedGroup = 'system:authenticated'
+/** A connection need not look its token up again for this long. */
+export const connectionTrustMs = 1_000
+
+type TokenUser = { readonly authorization: string; readonly user: GatewayUser; readonly untilMs: number }
+
+/** The last valid token of a connection: most clients send the same one with every request. */
+const tokensOfConnections = new WeakMap<Socket, TokenUser>()
 
 /**
  * Authenticates a request by the client certificate of its connection, which TLS has verified with the authority that all partitions share, or by
@@ -22,6 +30,19 @@ const authenticatedGroup = 'system:authenticated'
 export async function authenticate(request: ClientRequest, options: GatewayAuthenticatorOptions): Promise<GatewayUser | undefined> {
   const { authorization } = request.headers
   if (authorization === undefined) return certificateUser(request.socket as TLSSocket)
+  const last = tokensOfConnections.get(request.socket)
+  if (last?.authorization === authorization && performance.now() < last.untilMs) return last.user
+  const untilMs = performance.now() + connectionTrustMs
+  const user = await tokenUser(authorization, request, options)
+  if (user) tokensOfConnections.set(request.socket, { authorization, user, untilMs })
+  return user
+}
+
+async function tokenUser(
+  authorization: string,
+  request: ClientRequest,
+  options: GatewayAuthenticatorOptions,
+): Promise<GatewayUser | undefined> {
   const token = /^bearer +(\S+)$/i.exec(authorization)?.[1]
   if (token === undefined) return undefined
   const namespace = accountNamespace(token)
@@ -37,13 +58,28 @@ export async function authenticate(request: ClientRequest, options: GatewayAuthe
   }
 }
 
-/** The user that a certificate names: CN, with its groups O. */
+type CertificateUser = { readonly user: GatewayUser | undefined; readonly expiresMs: number }
+
+/** A connection has one certificate to its end, and reading it takes longer than the rest of a request. */
+const usersOfConnections = new WeakMap<TLSSocket, CertificateUser>()
+
+/** The user of the certificate of a connection, until it expires. */
 function certificateUser(socket: TLSSocket): GatewayUser | undefined {
   if (!socket.authorized) return undefined
+  let known = usersOfConnections.get(socket)
+  if (!known) {
+    known = readCertificate(socket)
+    usersOfConnections.set(socket, known)
+  }
+  return known.expiresMs > Date.now() ? known.user : undefined
+}
+
+/** The user that a certificate names: CN, with its groups O. */
+function readCertificate(socket: TLSSocket): CertificateUser {
   const { subject, valid_to: validTo } = socket.getPeerCertificate()
   const [name] = listOf(subject?.CN)
-  if (!name || !(Date.parse(validTo) > Date.now())) return undefined
-  return { name, groups: [...new Set([...listOf(subject?.O), authenticatedGroup])] }
+  const user = name ? { name, groups: [...new Set([...listOf(subject?.O), authenticatedGroup])] } : undefined
+  return { user, expiresMs: Date.parse(validTo) }
 }
 
 /** Repeated attributes are an array, although the types declare a string. */

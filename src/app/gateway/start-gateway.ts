@@ -22,12 +22,12 @@ import { StatusError } from '../../kubernetes/object/index.ts'
 import { ConnectionLimiter, connectionLimits } from '../../kubernetes/util/index.ts'
 import { type Address, urlOf } from '../address.ts'
 import { AccessReviewer } from '../delegated-auth/access-reviewer.ts'
-import { authenticateByTokenReview, type TokenAuthenticator } from '../delegated-auth/authenticate-by-token-review.ts'
+import { authenticateByTokenReview, type TokenAuthenticator, ttlMs } from '../delegated-auth/authenticate-by-token-review.ts'
 import { makeRegistry } from '../endpoints/metrics.ts'
 import { createMetricsHandler } from '../endpoints/metrics-endpoint.ts'
 import type { GatewayConfiguration } from '../partition/configuration.ts'
 import type { RoleProcess } from '../role-process.ts'
-import { authenticate } from './authenticate.ts'
+import { authenticate, connectionTrustMs } from './authenticate.ts'
 import { ClientOfUser } from './client-of-user.ts'
 import { startGatewayListener } from './gateway-listener.ts'
 import { rememberReviews } from './remembered-reviews.ts'
@@ -84,7 +84,12 @@ export async function startGateway({ configuration, listen, limits, log }: Gatew
       const { certificate, key } = frontProxy
       const partition = known?.partition ?? new Partition({ name, server, caCertificate, certificate, key }, seen)
       const client = await clientOf(server, caCertificate)
-      connections.set(name, { partition, client, review: rememberReviews(authenticateByTokenReview(client)), address })
+      connections.set(name, {
+        partition,
+        client,
+        review: rememberReviews(authenticateByTokenReview(client, { authenticatedMs: ttlMs.authenticated - connectionTrustMs })),
+        address,
+      })
       if (!known) continue
       await Promise.all([partition.move({ server, caCertificate }), known.client.close()])
     }
