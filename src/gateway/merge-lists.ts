@@ -39,6 +39,11 @@ async function* itemsOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<Part> {
   let rest: Buffer = Buffer.alloc(0)
   let isInItems = false
   for await (const chunk of body) {
+    if (isInItems && rest.length > 0 && chunk.length > end.length) {
+      // Not joined, which would copy the whole list.
+      yield { items: rest }
+      rest = Buffer.alloc(0)
+    }
     rest = rest.length === 0 ? Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength) : Buffer.concat([rest, chunk])
     if (!isInItems) {
       const at = startOf(rest)

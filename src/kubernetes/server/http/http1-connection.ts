@@ -90,6 +90,7 @@ export class Http1Connection implements ReplyConnection {
       return !this.#socket.writableNeedDrain
     }
     this.#flushNow()
+    this.#cork()
     return typeof data === 'string' ? this.#socket.write(data, encoding, done) : this.#socket.write(data, done)
   }
 
@@ -221,6 +222,13 @@ export class Http1Connection implements ReplyConnection {
     this.#flushNow()
     this.#socket.end()
     this.#socket.destroySoon()
+  }
+
+  /** What is written in one tick, such as a chunk and its length, leaves in one write. */
+  #cork(): void {
+    if (this.#socket.writableCorked > 0) return
+    this.#socket.cork()
+    process.nextTick(() => this.#socket.uncork())
   }
 
   readonly #flush = () => {
