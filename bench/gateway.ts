@@ -1,13 +1,13 @@
 /**
- * The gateway (issue 18): `npm run bench -- gateway --what latency|list|watch|select|faults`. `latency`: `--rounds 9 --seconds 5 --load 30` (% of the direct maximum). `list`: `--objects 10000 --rounds 9`.
- * `watch`: `--order-rate 2000 --rate 500 --clients 100 --seconds 10`. `select`: `--clients 5000 --events 50000`. `faults`: `--times 100 --seed 1`.
+ * The gateway (issue 18): `npm run bench -- gateway --what latency|list|watch|select|faults|simulation`. `latency`: `--rounds 9 --seconds 5 --load 30` (% of the direct maximum). `list`: `--objects 10000 --rounds 9`.
+ * `watch`: `--order-rate 2000 --rate 500 --clients 100 --seconds 10`. `select`: `--clients 5000 --events 50000`. `faults`: `--times 100 --seed 1`. `simulation`: `--seeds 10000`.
  */
 import { parseArgs } from 'node:util'
 import type { Bench } from './run.ts'
 
 export async function bench(args: string[]): Promise<Bench> {
   const text = { type: 'string' } as const
-  const names = ['rounds', 'seconds', 'objects', 'order-rate', 'rate', 'clients', 'events', 'times', 'seed', 'load'] as const
+  const names = ['rounds', 'seconds', 'objects', 'order-rate', 'rate', 'clients', 'events', 'times', 'seed', 'seeds', 'load'] as const
   const options = { what: text, ...Object.fromEntries(names.map(name => [name, text])) }
   const { values } = parseArgs({ args, strict: false, allowPositionals: true, options })
   const number = (name: (typeof names)[number], byDefault: number) => {
@@ -30,7 +30,9 @@ export async function bench(args: string[]): Promise<Bench> {
       return await (await import('./gateway/select.ts')).select({ clients: number('clients', 5_000), events: number('events', 50_000) })
     case 'faults':
       return await (await import('./gateway/faults.ts')).faults({ times: number('times', 100), seed: number('seed', 1) })
+    case 'simulation':
+      return (await import('./gateway/simulation.ts')).simulation({ seeds: number('seeds', 10_000) })
     default:
-      throw new TypeError(`--what must be latency, list, watch, select or faults, got ${JSON.stringify(values.what)}`)
+      throw new TypeError(`--what must be latency, list, watch, select, faults or simulation, got ${JSON.stringify(values.what)}`)
   }
 }
