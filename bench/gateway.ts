@@ -1,13 +1,27 @@
 /**
- * The gateway (issue 18): `npm run bench -- gateway --what latency|list|watch|select|faults|simulation`. `latency`: `--rounds 9 --seconds 5 --load 30` (% of the direct maximum). `list`: `--objects 10000 --rounds 9`.
- * `watch`: `--order-rate 2000 --rate 500 --clients 100 --seconds 10`. `select`: `--clients 5000 --events 50000`. `faults`: `--times 100 --seed 1`. `simulation`: `--seeds 10000`.
+ * The gateway (issue 18): `npm run bench -- gateway --what latency|list|watch|select|faults|simulation|workers`. `latency`: `--rounds 9 --seconds 5 --load 30` (% of the direct maximum). `list`: `--objects 10000 --rounds 9`.
+ * `watch`: `--order-rate 2000 --rate 500 --clients 100 --seconds 10`. `select`: `--clients 5000 --events 50000`. `faults`: `--times 100 --seed 1`. `simulation`: `--seeds 10000`. `workers`: `--workers 20000 --stacks 2000 --rate 20`.
  */
 import { parseArgs } from 'node:util'
 import type { Bench } from './run.ts'
 
 export async function bench(args: string[]): Promise<Bench> {
   const text = { type: 'string' } as const
-  const names = ['rounds', 'seconds', 'objects', 'order-rate', 'rate', 'clients', 'events', 'times', 'seed', 'seeds', 'load'] as const
+  const names = [
+    'rounds',
+    'seconds',
+    'objects',
+    'order-rate',
+    'rate',
+    'clients',
+    'events',
+    'times',
+    'seed',
+    'seeds',
+    'load',
+    'workers',
+    'stacks',
+  ] as const
   const options = { what: text, ...Object.fromEntries(names.map(name => [name, text])) }
   const { values } = parseArgs({ args, strict: false, allowPositionals: true, options })
   const number = (name: (typeof names)[number], byDefault: number) => {
@@ -32,7 +46,11 @@ export async function bench(args: string[]): Promise<Bench> {
       return await (await import('./gateway/faults.ts')).faults({ times: number('times', 100), seed: number('seed', 1) })
     case 'simulation':
       return (await import('./gateway/simulation.ts')).simulation({ seeds: number('seeds', 10_000) })
+    case 'workers':
+      return await (await import('./gateway/workers.ts')).workers({
+        ...{ count: number('workers', 20_000), stacks: number('stacks', 2_000), perSecond: number('rate', 20) },
+      })
     default:
-      throw new TypeError(`--what must be latency, list, watch, select, faults or simulation, got ${JSON.stringify(values.what)}`)
+      throw new TypeError(`--what must be latency, list, watch, select, faults, simulation or workers, got ${JSON.stringify(values.what)}`)
   }
 }
