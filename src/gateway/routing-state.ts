@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { tenantResource, workerPoolResource } from '../api/index.ts'
 import { type Client, listWatch } from '../kubernetes/client/index.ts'
 import { alreadyExists, isReason, type KubeObject, type Resource, StatusError } from '../kubernetes/object/index.ts'
+import { ClaimIndex } from './claim-index.ts'
 import { type ObjectOwner, partitionLabel } from './decide-route.ts'
 import type { GatewayMap } from './gateway.ts'
 import { claimName, type NameClaim, nameClaimResource, type Partition, partitionResource } from './kinds.ts'
@@ -19,15 +20,13 @@ export class RoutingState implements GatewayMap {
   readonly #client: Client
   readonly #abort = new AbortController()
   readonly #partitions = new Map<string, Partition>()
-  /** By name of the claim. */
-  readonly #claims = new Map<string, ObjectOwner>()
+  readonly #claims = new ClaimIndex()
   /** Partition by Tenant and by WorkerPool: their label. */
   readonly #tenants = new Map<string, string>()
   readonly #pools = new Map<string, string>()
   readonly #log: (message: string, error?: unknown) => void
   readonly #onPartitions: (partitions: readonly Partition[]) => void
   #roles: GatewayMap['partitions'] = new Map()
-  #epoch = 0
   /** The read of the claims that was started last, and the one after it. */
   #refreshing: Promise<void> | undefined
   #next: Promise<void> | undefined
@@ -46,20 +45,20 @@ export class RoutingState implements GatewayMap {
     this.#log = log
   }
 
-  get epoch(): number {
-    return this.#epoch
-  }
-
   get partitions(): GatewayMap['partitions'] {
     return this.#roles
   }
 
   partitionOf(table: string, name: string): string | undefined {
-    return this.#claims.get(claimName(table, name))?.partition
+    return this.#claims.ownerOf(table, name)?.partition
+  }
+
+  hasClaims(partition: string, table: string): boolean {
+    return this.#claims.hasClaims(partition, table)
   }
 
   tenantOf(namespace: string): string | undefined {
-    return this.#claims.get(claimName('namespaces', namespace))?.tenant
+    return this.#claims.ownerOf('namespaces', namespace)?.tenant
   }
 
   partitionOfTenant(tenant: string): string | undefined {
@@ -78,7 +77,10 @@ export class RoutingState implements GatewayMap {
   /** Resolves when everything was read once. @throws the reason of `signal`. */
   async start(signal?: AbortSignal): Promise<void> {
     const byLabel = (target: Map<string, string>) => ({
-      clear: () => target.clear(),
+      replace(objects: readonly Labeled[]) {
+        target.clear()
+        for (const object of objects) this.set(object)
+      },
       set({ metadata: { name, labels: own } }: Labeled) {
         const partition = own?.[partitionLabel]
         if (partition === undefined) target.delete(name)
@@ -88,20 +90,21 @@ export class RoutingState implements GatewayMap {
     })
     const reading = [
       this.#watch(partitionResource, {
-        clear: () => this.#partitions.clear(),
+        replace: partitions => {
+          this.#partitions.clear()
+          for (const partition of partitions) this.#partitions.set(partition.metadata.name, partition as Partition)
+        },
         set: partition => void this.#partitions.set(partition.metadata.name, partition as Partition),
         remove: ({ metadata }) => void this.#partitions.delete(metadata.name),
-        changed: version => {
+        changed: () => {
           this.#roles = new Map([...this.#partitions.values()].map(({ metadata, spec }) => [metadata.name, { roles: new Set(spec.roles) }]))
-          // Only what is merged depends on it: a page token continues a list over the same partitions.
-          this.#epoch = Number(version)
           this.#onPartitions([...this.#partitions.values()])
         },
       }),
       this.#watch(nameClaimResource, {
-        clear: () => this.#claims.clear(),
-        set: claim => void this.#claims.set(claim.metadata.name, ownerOf(claim as NameClaim)),
-        remove: ({ metadata }) => void this.#claims.delete(metadata.name),
+        replace: claims => this.#claims.replace(claims as NameClaim[]),
+        set: claim => this.#claims.set(claim as NameClaim),
+        remove: ({ metadata }) => this.#claims.delete(metadata.name),
       }),
       this.#watch(tenantResource, byLabel(this.#tenants)),
       this.#watch(workerPoolResource, byLabel(this.#pools)),
@@ -125,7 +128,7 @@ export class RoutingState implements GatewayMap {
       for (let attempt = 0; attempt < claimAttempts; attempt++) {
         const claim = await this.#createOrRenew(table, name, owner)
         if (!claim) continue
-        this.#claims.set(claim.metadata.name, ownerOf(claim))
+        this.#claims.set(claim)
         // A gateway that ended after its claim, and before the creation: the object decides.
         if (claim.spec.partition === owner.partition) return Number(claim.metadata.resourceVersion)
         const { message, details } = alreadyExists({ group: '', plural: table }, name)
@@ -170,7 +173,7 @@ export class RoutingState implements GatewayMap {
     const key = claimName(table, name)
     try {
       const claim = await this.#client.resource(nameClaimResource).getOrUndefined(key, { signal: AbortSignal.timeout(lookUpTimeoutMs) })
-      if (claim) this.#claims.set(key, ownerOf(claim))
+      if (claim) this.#claims.set(claim)
     } catch (error) {
       throw new StatusError(
         'ServiceUnavailable',
@@ -194,33 +197,34 @@ export class RoutingState implements GatewayMap {
 
   async #readClaims(): Promise<void> {
     const { items } = await this.#client.resource(nameClaimResource).listAll({})
-    this.#claims.clear()
-    for (const claim of items) this.#claims.set(claim.metadata.name, ownerOf(claim))
+    this.#claims.replace(items)
   }
 
   #watch<Body>(
     resource: Resource<Body>,
-    target: { clear(): void; set(object: KubeObject<Body>): void; remove(object: KubeObject<Body>): void; changed?(version: string): void },
+    target: {
+      replace(objects: readonly KubeObject<Body>[]): void
+      set(object: KubeObject<Body>): void
+      remove(object: KubeObject<Body>): void
+      changed?(): void
+    },
   ): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     void listWatch(this.#client, resource, {
       signal: this.#abort.signal,
-      onReplace: (items, version) => {
-        target.clear()
-        for (const item of items) target.set(item)
-        target.changed?.(version)
+      onReplace: items => {
+        target.replace(items)
+        target.changed?.()
         resolve()
       },
       onEvent: ({ type, object }) => {
         if (type === 'BOOKMARK') return
         if (type === 'DELETED') target.remove(object)
         else target.set(object)
-        target.changed?.(object.metadata.resourceVersion ?? '0')
+        target.changed?.()
       },
       onError: (error, retryInMs) => this.#log(`${resource.plural} of home are read again in ${retryInMs} ms`, error),
     })
     return promise
   }
 }
-
-const ownerOf = ({ spec: { partition, tenant } }: NameClaim): ObjectOwner => ({ partition, ...(tenant && { tenant }) })
