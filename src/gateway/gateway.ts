@@ -66,8 +66,8 @@ export type GatewayOptions = {
   claim(table: string, name: string, owner: ObjectOwner): Promise<number>
   /** Reads at home which partition has the name, into the map. @throws {StatusError} ServiceUnavailable if home does not answer. */
   lookUp(table: string, name: string): Promise<void>
-  /** Reads the map again, because a partition does not have what the map says. */
-  refreshMap(): Promise<void>
+  /** Reads the map again, because a partition does not have what the map says. Its Partitions are then at least those of `epoch`, unless that takes too long. */
+  refreshMap(epoch: number): Promise<void>
   /** Signs continue tokens: the same in all gateways. Default: a random one. */
   readonly tokenKey?: Uint8Array | undefined
   /** Of events that wait for one partition, for each watch. Default 16 MiB. */
@@ -198,9 +198,9 @@ export class Gateway {
     const list = { user, resource, verb, scope, partsNow, searchParams, pathname, body, signal }
     switch (target.kind) {
       case 'one': {
-        const again = async () => {
+        const again = async (epoch: number) => {
           this.#metrics?.misdirected(target.partition)
-          await this.#options.refreshMap()
+          await this.#options.refreshMap(epoch)
           const next = await find()
           return next.kind === 'one' ? next.partition : undefined
         }
@@ -302,7 +302,7 @@ export class Gateway {
     partition: string,
     signal: AbortSignal,
     body: Uint8Array | undefined,
-    again?: () => Promise<string | undefined>,
+    again?: (epoch: number) => Promise<string | undefined>,
     createInstead?: () => Promise<void>,
   ): Promise<void> {
     const { method = 'GET', url = '/' } = request

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { tenantResource, workerPoolResource } from '../api/index.ts'
 import { type Client, listWatch } from '../kubernetes/client/index.ts'
 import { alreadyExists, isReason, type KubeObject, type Resource, StatusError } from '../kubernetes/object/index.ts'
@@ -11,6 +12,8 @@ type Labeled = KubeObject<unknown>
 
 const lookUpTimeoutMs = 5_000
 const claimAttempts = 3
+const epochPatienceMs = 2_000
+const epochCheckMs = 20
 /** Its value is different with each renewal. */
 const renewedAnnotation = 'oarlock.dev/renewed'
 
@@ -27,6 +30,8 @@ export class RoutingState implements GatewayMap {
   readonly #log: (message: string, error?: unknown) => void
   readonly #onPartitions: (partitions: readonly Partition[]) => void
   #roles: GatewayMap['partitions'] = new Map()
+  /** The version of home up to which the Partitions are known. */
+  #epoch = 0
   /** The read of the claims that was started last, and the one after it. */
   #refreshing: Promise<void> | undefined
   #next: Promise<void> | undefined
@@ -96,7 +101,8 @@ export class RoutingState implements GatewayMap {
         },
         set: partition => void this.#partitions.set(partition.metadata.name, partition as Partition),
         remove: ({ metadata }) => void this.#partitions.delete(metadata.name),
-        changed: () => {
+        changed: version => {
+          this.#epoch = Number(version)
           this.#roles = new Map([...this.#partitions.values()].map(({ metadata, spec }) => [metadata.name, { roles: new Set(spec.roles) }]))
           this.#onPartitions([...this.#partitions.values()])
         },
@@ -183,8 +189,11 @@ export class RoutingState implements GatewayMap {
     }
   }
 
-  /** Reads what a partition has denied, from home. Requests that come meanwhile wait for the next read, which they share. */
-  async refresh(): Promise<void> {
+  /**
+   * Reads what a partition has denied, from home. Requests that come meanwhile wait for the next read, which they share. `epoch`: the version of the Partitions
+   * that the partition knows; they are waited for, for at most 2 s, because the owner may be a new one.
+   */
+  async refresh(epoch = 0): Promise<void> {
     const current = this.#refreshing
     this.#next ??= (async () => {
       await current?.catch(() => {})
@@ -193,6 +202,8 @@ export class RoutingState implements GatewayMap {
       await this.#readClaims()
     })()
     await this.#next
+    const deadlineMs = performance.now() + epochPatienceMs
+    while (this.#epoch < epoch && performance.now() < deadlineMs) await sleep(epochCheckMs, undefined, { signal: this.#abort.signal })
   }
 
   async #readClaims(): Promise<void> {
@@ -206,22 +217,22 @@ export class RoutingState implements GatewayMap {
       replace(objects: readonly KubeObject<Body>[]): void
       set(object: KubeObject<Body>): void
       remove(object: KubeObject<Body>): void
-      changed?(): void
+      changed?(version: string): void
     },
   ): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     void listWatch(this.#client, resource, {
       signal: this.#abort.signal,
-      onReplace: items => {
+      onReplace: (items, version) => {
         target.replace(items)
-        target.changed?.()
+        target.changed?.(version)
         resolve()
       },
       onEvent: ({ type, object }) => {
         if (type === 'BOOKMARK') return
         if (type === 'DELETED') target.remove(object)
         else target.set(object)
-        target.changed?.()
+        target.changed?.(object.metadata.resourceVersion ?? '0')
       },
       onError: (error, retryInMs) => this.#log(`${resource.plural} of home are read again in ${retryInMs} ms`, error),
     })

@@ -186,10 +186,10 @@ export class GatewayFixture implements AsyncDisposable {
       tenantsOf: async () => [...state.tenants()].map(String),
       claim: (table, name, owner) => state.claim(table, name, owner),
       lookUp: (table, name) => state.lookUp(table, name),
-      refreshMap: async () => {
+      refreshMap: async epoch => {
         this.refreshes++
         outdated.clear()
-        await state.refresh()
+        await state.refresh(epoch)
       },
       log,
       ...this.#more.gateway,
