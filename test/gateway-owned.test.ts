@@ -125,7 +125,7 @@ describe('a collection in several partitions', () => {
     await node('free', 'r1')
     await node('protected', 'r2')
     const error = await errorOf(send('DELETE', '/api/v1/nodes'))
-    match(error, /the deletion has stopped in partition "r2": .*it is protected; deleted was what is selected in "home", "r1"/)
+    match(error, /the deletion has stopped in partition "r2": .*it is protected; deleted was what is selected in "r1"/)
     deepEqual(namesIn(await list('/api/v1/nodes')), ['protected'])
   })
 

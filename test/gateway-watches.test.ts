@@ -1,11 +1,12 @@
 /** Watches that clients share at the gateway, before real servers. */
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { test } from 'node:test'
+import { partitionResource } from '../src/gateway/index.ts'
 import { type Client, configMapResource, createClient, installKinds, listWatch, namespaceResource } from '../src/kubernetes/client/index.ts'
 import { defineResource, Type } from '../src/kubernetes/object/index.ts'
 import { eventually } from './support/eventually.ts'
 import { type FixtureOptions, GatewayFixture } from './support/gateway/gateway-fixture.ts'
-import { Watched } from './support/gateway/watched.ts'
+import { Watched, type WatchedEvent } from './support/gateway/watched.ts'
 
 /** As a Run, with what matters here. */
 const runResource = defineResource({
@@ -122,6 +123,26 @@ test('a client that continues where it was gets the events since, also when the 
     [['ERROR', 410]],
   )
   for (const watched of [first, second, third]) await watched.stop()
+})
+
+test('a watch ends with 410 when another partition becomes a part of it, by the claim of its first object or by its role', {
+  timeout: 60_000,
+}, async () => {
+  await using fixture = await GatewayFixture.start({ home: [], r1: ['Resources'], r2: [] })
+  const partitions = (await fixture.direct('home')).resource(partitionResource)
+  const node = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'n1' } }
+  await fixture.client.request({ method: 'POST', path: '/api/v1/nodes', body: node })
+  const endsAfter = async (what: string, change: () => Promise<unknown>) => {
+    const watched = new Watched(fixture.client, '/api/v1/nodes?watch=true')
+    await eventually(() => watched.events.length === 1, `the Node before ${what}`)
+    await change()
+    await watched.done
+    const { type, object } = watched.events.at(-1) as WatchedEvent
+    deepEqual([type, (object as unknown as { code: number }).code], ['ERROR', 410], what)
+  }
+  // Until then r1 is the only part.
+  await endsAfter('a claim', () => fixture.state.claim('nodes', 'n2', { partition: 'r2' }))
+  await endsAfter('a role', () => partitions.patch('home', { spec: { roles: ['Resources'] } } as object, { type: 'merge' }))
 })
 
 test('a user who loses the right in one partition loses the shared watch, and others keep it', { timeout: 60_000 }, async () => {

@@ -2,7 +2,7 @@
 import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { Agent, fetch } from 'undici'
-import { nameClaimResource, RoutingState } from '../src/gateway/index.ts'
+import { nameClaimResource, partitionResource, RoutingState } from '../src/gateway/index.ts'
 import { type Client, configMapResource, crdResource, namespaceResource } from '../src/kubernetes/client/index.ts'
 import { laterRevision } from '../src/kubernetes/util/index.ts'
 import { eventually } from './support/eventually.ts'
@@ -272,6 +272,17 @@ describe('a gateway before three partitions', () => {
       client.request({ method: 'GET', path: '/api/v1/namespaces/nowhere/configmaps', timeoutMs: 500 }),
       /timed out|does not have what the routing map says/,
     )
+  })
+
+  test('a map is read again until its Partitions are those of a partition that rejects a request, or 2 s have passed', async () => {
+    const partitions = (await fixture.direct('home')).resource(partitionResource)
+    const { metadata } = await partitions.patch('t1', { metadata: { labels: { changed: 'now' } } } as object, { type: 'merge' })
+    const epoch = Number(metadata.resourceVersion)
+    const fromMs = performance.now()
+    await fixture.state.refresh(epoch)
+    ok(performance.now() - fromMs < 1_900, 'its watch has the change')
+    await fixture.state.refresh(epoch + 1)
+    ok(performance.now() - fromMs >= 2_000, 'no such change is known')
   })
 
   test('a user without the right to create leaves no claim, and an apply creates what no partition has', async t => {

@@ -10,7 +10,6 @@ const claims: Record<string, string> = {
 }
 const roles = (...names: PartitionRole[]) => ({ roles: new Set(names) })
 const map: RoutingMap & { partitionOfTenant(tenant: string): string | undefined; partitionOfPool(pool: string): string | undefined } = {
-  epoch: 7,
   home: 'home',
   partitions: new Map([
     ['home', roles()],
@@ -20,7 +19,8 @@ const map: RoutingMap & { partitionOfTenant(tenant: string): string | undefined;
     ['r2', roles('Resources')],
   ]),
   partitionOf: (table, name) => claims[`${table} ${name}`],
-  partitionOfTenant: tenant => ({ acme: 't1', umbrella: 't2' })[tenant],
+  hasClaims: (partition, table) => Object.entries(claims).some(([key, owner]) => owner === partition && key.startsWith(`${table} `)),
+  partitionOfTenant: tenant => ({ acme: 't1', umbrella: 't2', initech: 'r1' })[tenant],
   partitionOfPool: pool => ({ large: 'r2', old: 'gone' })[pool],
 }
 const kinds: Record<string, Pick<RoutedRequest, 'group' | 'plural' | 'scope'>> = {
@@ -36,16 +36,29 @@ const kinds: Record<string, Pick<RoutedRequest, 'group' | 'plural' | 'scope'>> =
 }
 const others = 'default kube-node-lease kube-public kube-system oarlock-system oarlock-workers'
 
-/** `home`, or `home + t1 without default …` for a merge. */
+/** `home`, or `home + t1 without default …` for a merge, and `only home` of what may become one. */
 function route(verb: RoutedRequest['verb'], kind: string, namespace = '', name = '', about?: RoutedRequest['about']): string {
-  const target = decideRoute({ verb, ...(kinds[kind] as (typeof kinds)[string]), namespace, name, about }, map)
-  if (target.kind === 'one') return target.partition
+  return routed({ verb, ...(kinds[kind] as (typeof kinds)[string]), namespace, name, about })
+}
+function routed(request: RoutedRequest, of: RoutingMap = map): string {
+  const target = decideRoute(request, of)
+  if (target.kind === 'one') return target.isOnlyPart ? `only ${target.partition}` : target.partition
   if (target.kind === 'claimed') return `claim ${target.table}`
   return target.parts
     .map(({ partition, excludedNamespaces: without }) => partition + (without.length > 0 ? ` without ${without.join(' ')}` : ''))
     .join(' + ')
 }
-const everywhere = (without: string) => ['home', ...['t1', 't2', 'r1', 'r2'].map(name => `${name} without ${without}`)].join(' + ')
+const parts = (names: string, without: string) =>
+  names
+    .split(' ')
+    .map(name => (name === 'home' ? name : `${name} without ${without}`))
+    .join(' + ')
+/** Parts of a list, by roles and claims. */
+const partsOfList = (kind: string, of: Partial<RoutingMap> = {}, selection: RoutedRequest['selection'] = {}, namespace = '') =>
+  routed({ verb: 'list', ...(kinds[kind] as (typeof kinds)[string]), namespace, name: '', selection }, { ...map, ...of }).replaceAll(
+    / without [a-z -]+?(?= [+]|$)/g,
+    '',
+  )
 
 describe('decideRoute', () => {
   test('what is in a namespace goes to the partition that has claimed it', () => {
@@ -67,12 +80,54 @@ describe('decideRoute', () => {
   })
 
   test('all namespaces are merged, system namespaces from home only', () => {
-    deepEqual(route('list', 'pods'), everywhere(others))
-    deepEqual(route('watch', 'leases'), everywhere('default kube-public kube-system oarlock-workers'))
-    deepEqual(route('list', 'events'), everywhere('kube-node-lease kube-public kube-system oarlock-system oarlock-workers'))
-    deepEqual(route('list', 'namespaces'), `home + t1 without ${others} + t2 without ${others}`)
+    deepEqual(route('list', 'pods'), parts('home t1 t2', others))
+    deepEqual(route('watch', 'leases'), parts('home t1 t2 r1 r2', 'default kube-public kube-system oarlock-workers'))
+    deepEqual(route('list', 'events'), parts('home t1 t2 r1 r2', 'kube-node-lease kube-public kube-system oarlock-system oarlock-workers'))
+    deepEqual(route('list', 'namespaces'), parts('home t1 t2', others))
     deepEqual(route('get', 'pods', 'kube-system', 'p'), 'home')
     deepEqual(route('get', 'namespaces', '', 'default'), 'home')
+  })
+
+  test('a partition is part of a list with the role for it, or while it has claims in its table', () => {
+    const claimsOf = (...has: string[]): Partial<RoutingMap> => ({ hasClaims: (partition, table) => has.includes(`${partition} ${table}`) })
+    deepEqual(partsOfList('nodes', claimsOf()), 'r1 + r2')
+    deepEqual(partsOfList('nodes', claimsOf('home nodes', 't1 namespaces')), 'home + r1 + r2')
+    deepEqual(partsOfList('workers', claimsOf('home nodes')), 'r1 + r2')
+    deepEqual(partsOfList('pods', claimsOf('r1 namespaces', 'home nodes')), 'home + t1 + t2 + r1')
+    deepEqual(partsOfList('namespaces', claimsOf('r2 namespaces')), 'home + t1 + t2 + r2')
+    deepEqual(partsOfList('events', claimsOf('t1 persistentvolumes'), {}, 'default'), 'home + t1 + r1 + r2')
+    // A Node is no reason to ask for Leases of Workers.
+    deepEqual(partsOfList('leases', claimsOf('t1 nodes'), {}, 'oarlock-system'), 'home + r1 + r2')
+    const tenantsOnly = {
+      partitions: new Map([
+        ['home', roles()],
+        ['t1', roles('Tenants')],
+      ]),
+    }
+    deepEqual(partsOfList('nodes', { ...claimsOf(), ...tenantsOnly }), 'only home')
+    deepEqual(partsOfList('nodes', { ...claimsOf('t1 nodes'), ...tenantsOnly }), 'only t1')
+  })
+
+  test('a selection without what home has needs no answer of home', () => {
+    const bucket = 'oarlock.dev/worker-bucket'
+    for (const labelSelector of [bucket, `${bucket}=1`, `a=b,${bucket} in (1,2)`])
+      deepEqual(partsOfList('leases', {}, { labelSelector }, 'oarlock-system'), 'r1 + r2')
+    for (const labelSelector of [`!${bucket}`, `${bucket}!=1`, `${bucket} notin (1)`, 'a=b', `${bucket} in (`])
+      deepEqual(partsOfList('leases', {}, { labelSelector }, 'oarlock-system'), 'home + r1 + r2')
+    deepEqual(partsOfList('leases', {}, { labelSelector: bucket }, 'kube-node-lease'), 'home + r1 + r2')
+    deepEqual(partsOfList('leases', {}, { labelSelector: bucket }, 'kube-system'), 'home')
+    const without = others.split(' ').map(namespace => `metadata.namespace!=${namespace}`)
+    deepEqual(partsOfList('pods', {}, { fieldSelector: `spec.nodeName=n,${without}` }), 't1 + t2')
+    deepEqual(partsOfList('pods', {}, { fieldSelector: `${without.slice(1)}` }), 'home + t1 + t2')
+    deepEqual(partsOfList('pods', {}, { fieldSelector: 'metadata.namespace=a' }), 't1 + t2')
+    deepEqual(partsOfList('pods', {}, { fieldSelector: 'metadata.namespace=default' }), 'home + t1 + t2')
+    deepEqual(partsOfList('pods', {}, { fieldSelector: 'no selector' }), 'home + t1 + t2')
+    deepEqual(partsOfList('events', {}, { fieldSelector: `${without}` }), 't1 + t2')
+    // What home has as a tenant partition is selected.
+    const homeHasTenants = { hasClaims: (partition: string) => partition === 'home' }
+    deepEqual(partsOfList('pods', homeHasTenants, { fieldSelector: `${without}` }), 'home + t1 + t2')
+    deepEqual(partsOfList('namespaces', {}, { fieldSelector: 'metadata.name=a' }), 't1 + t2')
+    deepEqual(partsOfList('namespaces', {}, { fieldSelector: 'metadata.name=default' }), 'home + t1 + t2')
   })
 
   test('Leases of Nodes and Workers are where these are', () => {
@@ -94,7 +149,7 @@ describe('decideRoute', () => {
   test('cluster-scoped kinds are owned, replicated from home, or at home', () => {
     deepEqual(route('get', 'nodes', '', 'node-1'), 'r1')
     throws(() => route('delete', 'nodes', '', 'node-9'), /^StatusError: nodes "node-9" not found$/)
-    deepEqual(route('deletecollection', 'workers'), 'home + r1 + r2')
+    deepEqual(route('deletecollection', 'workers'), 'r1 + r2')
     deepEqual(route('create', 'workers'), 'claim workers.oarlock.dev')
     deepEqual(route('create', 'tenants'), 'home')
     deepEqual(route('list', 'storageclasses'), 'home')
@@ -106,6 +161,7 @@ describe('decideRoute', () => {
     deepEqual(decideRoute({ ...(kinds.pods as RoutedRequest), verb: 'list', namespace: '', name: '' }, alone), {
       kind: 'one',
       partition: 'home',
+      isOnlyPart: true,
     })
   })
 
@@ -134,6 +190,10 @@ describe('decideOwner', () => {
     )
     throws(() => namespace({}, []), /you may create namespaces of no Tenant/)
     throws(() => namespace({ 'oarlock.dev/tenant': 'umbrella' }, ['acme']), /names the Tenant "umbrella", which you may not use/)
+    throws(
+      () => namespace({ 'oarlock.dev/tenant': 'initech' }, ['initech']),
+      /Tenant "initech" belongs to partition "r1", which has no role Tenants: change its label oarlock.dev\/partition, or add the role/,
+    )
     throws(() => namespace({ 'oarlock.dev/tenant': 'x' }, ['acme']), /names the Tenant "x", which does not exist or has no partition/)
   })
 

@@ -1,18 +1,19 @@
-import { labels as ownLabels } from '../api/index.ts'
+import { labels as ownLabels, systemNamespace } from '../api/index.ts'
 import { notFound, StatusError } from '../kubernetes/object/index.ts'
 import { kindClassOf, leaseOwners, systemNamespaces, tableOf } from './kind-classes.ts'
+import { mayMatchField, type Selection, selectsWorkerLeases } from './selected-parts.ts'
 
 export type PartitionRole = 'Tenants' | 'Resources'
 
 /** What the gateway knows of the partitions, from one state of the objects at home. */
 export type RoutingMap = {
-  /** Of that state: rises with every change. */
-  readonly epoch: number
   readonly home: string
   /** By name, home included. */
   readonly partitions: ReadonlyMap<string, { readonly roles: ReadonlySet<PartitionRole> }>
   /** By table and name of an owned object: the partition that its claim names. */
   partitionOf(table: string, name: string): string | undefined
+  /** Whether there is a claim of the partition in the table: it has such objects, whatever its roles. */
+  hasClaims(partition: string, table: string): boolean
 }
 
 export type RoutedRequest = {
@@ -28,18 +29,22 @@ export type RoutedRequest = {
   readonly about?: { readonly table: string; readonly name: string } | undefined
   /** Of a creation: the new object. */
   readonly created?: { readonly name: string; readonly labels?: Readonly<Record<string, string>> } | undefined
+  /** Of a list, watch or deletion of a collection. A partition that can have nothing of it is not asked. */
+  readonly selection?: Selection | undefined
 }
 
 /** One partition of a merged list or watch, and the namespaces that are not part of it there: their objects, or of Namespaces they themselves. */
 export type MergedPart = { readonly partition: string; readonly excludedNamespaces: readonly string[] }
 
 export type RouteTarget =
-  | { readonly kind: 'one'; readonly partition: string }
+  /** `isOnlyPart`: of a collection of which others may become parts. */
+  | { readonly kind: 'one'; readonly partition: string; readonly isOnlyPart?: true }
   | { readonly kind: 'merged'; readonly parts: readonly MergedPart[] }
   /** A creation of an owned object: its partition follows from the object, and its name must be claimed. */
   | { readonly kind: 'claimed'; readonly table: string }
 
 const eventTables: ReadonlySet<string> = new Set(['events', 'events.events.k8s.io'])
+const resourceTables: readonly string[] = ['nodes', 'workers.oarlock.dev', 'persistentvolumes']
 const collectionVerbs: ReadonlySet<string> = new Set<RoutedRequest['verb']>(['list', 'watch', 'deletecollection'])
 const leaseTable = 'leases.coordination.k8s.io'
 
@@ -51,26 +56,30 @@ export function decideRoute(request: RoutedRequest, map: RoutingMap): RouteTarge
   const table = tableOf(request)
   if (request.namespace !== '') return inNamespace(request, table, map)
   // Other requests for a kind in namespaces name one. Home rejects them in its words.
-  if (request.scope === 'Namespaced') return collectionVerbs.has(request.verb) ? merged(allParts(table, map)) : one(map.home)
+  if (request.scope === 'Namespaced')
+    return collectionVerbs.has(request.verb) ? merged(allParts(table, request.selection, map), map) : one(map.home)
   const kindClass = request.scope === 'Cluster' ? kindClassOf(table) : 'home'
   if (kindClass !== 'owned') return one(map.home)
   if (request.name !== '') return one(partitionOfObject(table, request.name, map))
-  return request.verb === 'create' ? { kind: 'claimed', table } : merged(ownerParts(table, map))
+  return request.verb === 'create' ? { kind: 'claimed', table } : merged(ownerParts(table, request.selection, map), map)
 }
 
 function inNamespace(request: RoutedRequest, table: string, map: RoutingMap): RouteTarget {
-  const { verb, name, namespace, about } = request
+  const { verb, name, namespace, about, selection = {} } = request
   if (!systemNamespaces.includes(namespace)) {
     const partition = map.partitionOf('namespaces', namespace)
     if (partition === undefined) throw notFound({ group: '', plural: 'namespaces' }, namespace)
     return one(partition)
   }
   const isCollection = collectionVerbs.has(verb)
-  const owner = table === leaseTable ? leaseOwners[namespace] : undefined
-  if (owner !== undefined) return isCollection ? merged(sharedParts(map)) : ofLease(request, owner, map)
-  if (!isShared(table, namespace)) return one(map.home)
-  if (isCollection) return merged(sharedParts(map))
-  return one(partitionOfEvent(name, about, map))
+  const owners = sharedOwners(table, namespace)
+  if (owners.length === 0) return one(map.home)
+  if (isCollection) {
+    const isOfWorkers = table === leaseTable && namespace === systemNamespace && selectsWorkerLeases(selection)
+    return merged(partsWith(owners, map, { alwaysHome: !isOfWorkers }), map)
+  }
+  const [owner = ''] = owners
+  return table === leaseTable ? ofLease(request, owner, map) : one(partitionOfEvent(name, about, map))
 }
 
 /**
@@ -89,7 +98,7 @@ function ofLease({ name, created }: RoutedRequest, owner: string, map: RoutingMa
 function partitionOfEvent(name: string, about: RoutedRequest['about'], map: RoutingMap): string {
   if (about) return map.partitionOf(about.table, about.name) ?? map.home
   const subject = name.slice(0, Math.max(0, name.lastIndexOf('.')))
-  for (const table of ['nodes', 'workers.oarlock.dev', 'persistentvolumes']) {
+  for (const table of resourceTables) {
     const partition = map.partitionOf(table, subject)
     if (partition !== undefined) return partition
   }
@@ -105,36 +114,47 @@ function partitionOfObject(table: string, name: string, map: RoutingMap): string
   throw notFound({ group: group.join('.'), plural }, name)
 }
 
-/** Every partition; of all but home without the namespaces that home serves. */
-function allParts(table: string, map: RoutingMap): MergedPart[] {
-  const excluded = systemNamespaces.filter(namespace => !isShared(table, namespace))
-  return [...map.partitions.keys()].map(partition => ({ partition, excludedNamespaces: partition === map.home ? [] : excluded }))
+/** The partitions with objects of all namespaces; of all but home without the namespaces that home serves. */
+function allParts(table: string, selection: Selection = {}, map: RoutingMap): MergedPart[] {
+  const selected = systemNamespaces.filter(namespace => mayMatchField(selection, 'metadata.namespace', namespace))
+  const owners = ['namespaces', ...selected.flatMap(namespace => sharedOwners(table, namespace))]
+  const excluded = systemNamespaces.filter(namespace => sharedOwners(table, namespace).length === 0)
+  return partsWith(owners, map, { alwaysHome: selected.length > 0, excluded })
 }
 
-/** Whether objects of a system namespace are in the partitions of what they are about. The controllers of a partition have their own Leases in kube-system. */
-function isShared(table: string, namespace: string): boolean {
-  return table === leaseTable ? leaseOwners[namespace] !== undefined : eventTables.has(table) && namespace === 'default'
+/** The partitions with objects of a cluster-scoped kind. The system namespaces are those of home. */
+function ownerParts(table: string, selection: Selection = {}, map: RoutingMap): MergedPart[] {
+  if (table !== 'namespaces') return partsWith([table], map)
+  const alwaysHome = systemNamespaces.some(name => mayMatchField(selection, 'metadata.name', name))
+  return partsWith([table], map, { alwaysHome, excluded: systemNamespaces })
 }
 
-/** The partitions that own objects of a cluster-scoped kind. */
-function ownerParts(table: string, map: RoutingMap): MergedPart[] {
-  const role = table === 'namespaces' ? 'Tenants' : 'Resources'
-  return [...map.partitions]
-    .filter(([partition, { roles }]) => partition === map.home || roles.has(role))
-    .map(([partition]) => ({ partition, excludedNamespaces: table === 'namespaces' && partition !== map.home ? systemNamespaces : [] }))
+/** The kinds of owned objects in whose partitions the objects of a system namespace are, if that is not home alone. The controllers of a partition have their own Leases in kube-system. */
+function sharedOwners(table: string, namespace: string): readonly string[] {
+  if (table !== leaseTable) return eventTables.has(table) && namespace === 'default' ? resourceTables : []
+  const owner = leaseOwners[namespace]
+  return owner === undefined ? [] : [owner]
 }
 
-/** What is in a system namespace of every partition that has owned objects. */
-function sharedParts(map: RoutingMap): MergedPart[] {
-  return [...map.partitions]
-    .filter(([partition, { roles }]) => partition === map.home || roles.has('Resources'))
-    .map(([partition]) => ({ partition, excludedNamespaces: [] }))
+/** The partitions that have or may get owned objects of one of the tables. */
+function partsWith(
+  tables: readonly string[],
+  map: RoutingMap,
+  { alwaysHome = false, excluded = [] }: { readonly alwaysHome?: boolean; readonly excluded?: readonly string[] } = {},
+): MergedPart[] {
+  return [...map.partitions].flatMap(([partition, { roles }]) => {
+    const isHome = partition === map.home
+    const isPart = (isHome && alwaysHome) || tables.some(table => roles.has(roleOf(table)) || map.hasClaims(partition, table))
+    return isPart ? [{ partition, excludedNamespaces: isHome ? [] : excluded }] : []
+  })
 }
 
-/** A merge of one part is a request to it: its versions, pages and errors are passed through. */
-function merged(parts: readonly MergedPart[]): RouteTarget {
-  const [only] = parts
-  if (parts.length === 1 && only && only.excludedNamespaces.length === 0) return one(only.partition)
+const roleOf = (table: string): PartitionRole => (table === 'namespaces' ? 'Tenants' : 'Resources')
+
+/** A merge of one part is a request to it: its versions, pages and errors are passed through. Without any, home answers with an empty list. */
+function merged(parts: readonly MergedPart[], { home }: RoutingMap): RouteTarget {
+  const [only = { partition: home, excludedNamespaces: [] }] = parts
+  if (parts.length < 2 && only.excludedNamespaces.length === 0) return { kind: 'one', partition: only.partition, isOnlyPart: true }
   return { kind: 'merged', parts }
 }
 
@@ -171,7 +191,7 @@ function ownerOfNamespace(
   name: string,
   label: string | undefined,
   tenants: readonly string[],
-  map: { partitionOfTenant(tenant: string): string | undefined },
+  map: Pick<RoutingMap, 'partitions'> & { partitionOfTenant(tenant: string): string | undefined },
 ): ObjectOwner {
   const tenant = label ?? (tenants.length === 1 ? tenants[0] : undefined)
   if (tenant === undefined)
@@ -180,16 +200,23 @@ function ownerOfNamespace(
       `namespaces ${JSON.stringify(name)} is forbidden: label ${tenantLabel} is not set, and ${tenants.length === 0 ? 'you may create namespaces of no Tenant' : `you may create namespaces of several Tenants (${tenants.join(', ')})`}: set it to the name of a Tenant`,
     )
   const partition = map.partitionOfTenant(tenant)
-  if (partition !== undefined && tenants.includes(tenant)) return { partition, tenant }
-  if (partition !== undefined)
+  if (partition !== undefined && !tenants.includes(tenant))
     throw new StatusError(
       'Forbidden',
       `namespaces ${JSON.stringify(name)} is forbidden: label ${tenantLabel} names the Tenant ${JSON.stringify(tenant)}, which you may not use: you need the verb "use" on tenants.oarlock.dev with this name`,
     )
-  throw new StatusError(
-    'Forbidden',
-    `namespaces ${JSON.stringify(name)} is forbidden: label ${tenantLabel} names the Tenant ${JSON.stringify(tenant)}, which does not exist or has no partition`,
-  )
+  if (partition === undefined)
+    throw new StatusError(
+      'Forbidden',
+      `namespaces ${JSON.stringify(name)} is forbidden: label ${tenantLabel} names the Tenant ${JSON.stringify(tenant)}, which does not exist or has no partition`,
+    )
+  // Not a part of lists: a gateway that has not heard of its first namespace would answer without it.
+  if (!map.partitions.get(partition)?.roles.has('Tenants'))
+    throw new StatusError(
+      'Forbidden',
+      `namespaces ${JSON.stringify(name)} is forbidden: Tenant ${JSON.stringify(tenant)} belongs to partition ${JSON.stringify(partition)}, which has no role Tenants: change its label ${partitionLabel}, or add the role to the Partition`,
+    )
+  return { partition, tenant }
 }
 
 export const tenantLabel = 'oarlock.dev/tenant'

@@ -10,7 +10,7 @@ import { partQuery } from './part-query.ts'
  * @throws {StatusError} of the partition that has failed, naming it and those that have deleted their part.
  */
 export async function deleteMerged(
-  options: Omit<MergedListOptions, 'epoch' | 'tokenKey'> & { readonly body: Uint8Array },
+  options: Omit<MergedListOptions, 'partsKey' | 'tokenKey'> & { readonly body: Uint8Array },
 ): Promise<TransportStreamResponse> {
   const { path, query, table, user, headers, body, signal } = options
   if (query.get('limit') || query.get('continue'))

@@ -8,7 +8,7 @@ function setUp(elsewhere: Record<string, string>) {
   const known: Record<string, string> = {}
   const lookedUp: string[] = []
   const map: RoutingMap = {
-    ...{ epoch: 1, home: 'home', partitionOf: (table, name) => known[`${table} ${name}`] },
+    ...{ home: 'home', hasClaims: () => false, partitionOf: (table, name) => known[`${table} ${name}`] },
     partitions: new Map(['home', 't1', 'r1'].map(name => [name, { roles: new Set() }])),
   }
   const lookUp = async (table: string, name: string) => {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import type { Registry } from 'prom-client'
-import { badRequest, StatusError } from '../kubernetes/object/index.ts'
+import { badRequest, isReason, StatusError } from '../kubernetes/object/index.ts'
 import { type ResourceRoute, readBoolean, readRoute } from '../kubernetes/object/route.ts'
 import { atEnd } from './at-end.ts'
 import { availableParts, partialParameter, partialWarning } from './available-parts.ts'
@@ -27,6 +27,7 @@ import { forwardedHeaders, jsonOf, readBody } from './forwarded-request.ts'
 import { GatewayMetrics, type RequestTrack } from './gateway-metrics.ts'
 import { systemNamespaces, tableOf } from './kind-classes.ts'
 import { readMergedList } from './merged-list.ts'
+import { partsKey } from './page-token.ts'
 import type { Partition } from './partition.ts'
 import { PodStreams } from './pod-streams.ts'
 import { aboutOf, type NewObject, named, readNewObject } from './read-object.ts'
@@ -37,6 +38,8 @@ import { verbOf } from './request-verb.ts'
 import { sendAnswer, sendStatus } from './send-answer.ts'
 import { findNode, misdirected, sendToOwner } from './send-to-owner.ts'
 import { anonymousUser, type GatewayUser, gatewayUser } from './user-headers.ts'
+
+const partsCheckEveryMs = 1_000
 
 /** A routing map, with what new objects need. */
 export type GatewayMap = RoutingMap & {
@@ -63,8 +66,8 @@ export type GatewayOptions = {
   claim(table: string, name: string, owner: ObjectOwner): Promise<number>
   /** Reads at home which partition has the name, into the map. @throws {StatusError} ServiceUnavailable if home does not answer. */
   lookUp(table: string, name: string): Promise<void>
-  /** Reads the map again, because a partition does not have what the map says. */
-  refreshMap(): Promise<void>
+  /** Reads the map again, because a partition does not have what the map says. Its Partitions are then at least those of `epoch`, unless that takes too long. */
+  refreshMap(epoch: number): Promise<void>
   /** Signs continue tokens: the same in all gateways. Default: a random one. */
   readonly tokenKey?: Uint8Array | undefined
   /** Of events that wait for one partition, for each watch. Default 16 MiB. */
@@ -182,7 +185,8 @@ export class Gateway {
     }
     const mayCreate = resource.subresource === '' && (verb === 'create' || isApply) && mayDecide(table, namespace)
     const object = mayCreate && body ? readNewObject(body, contentType) : undefined
-    const routed = { ...resource, verb, scope, about: aboutOf(object), created: object }
+    const selection = { labelSelector: searchParams.get('labelSelector') ?? '', fieldSelector: searchParams.get('fieldSelector') ?? '' }
+    const routed = { ...resource, verb, scope, about: aboutOf(object), created: object, selection }
     // An apply creates what does not exist; its name is that of the path.
     if (isApply && object && isUnclaimed(routed, table, map)) await this.#options.lookUp(table, name)
     const isNew = isApply && object !== undefined && isUnclaimed(routed, table, map)
@@ -190,11 +194,13 @@ export class Gateway {
     const target = isNew ? ({ kind: 'claimed', table } as const) : await find()
     const createOwned = (table: string) => this.#createOwned(request, response, user, { table, name, object, body, map, signal })
     track.partition = target.kind === 'one' ? target.partition : target.kind === 'merged' ? 'merged' : ''
+    const partsNow = () => partsOf(routed, this.#options.map())
+    const list = { user, resource, verb, scope, partsNow, searchParams, pathname, body, signal }
     switch (target.kind) {
       case 'one': {
-        const again = async () => {
+        const again = async (epoch: number) => {
           this.#metrics?.misdirected(target.partition)
-          await this.#options.refreshMap()
+          await this.#options.refreshMap(epoch)
           const next = await find()
           return next.kind === 'one' ? next.partition : undefined
         }
@@ -207,33 +213,18 @@ export class Gateway {
         }
         if (verb !== 'watch' || name !== '') return await forward()
         const { forwarded } = this.#watches
-        const { partition } = target
-        if (!this.#connection(partition).isComparable || !forwarded.shouldShare(partition, pathname)) {
-          const close = forwarded.open(partition, pathname, classOf(table, scope === 'Namespaced'))
-          return await forward().finally(close)
-        }
-        const parts = [{ partition, excludedNamespaces: [] }]
-        const partsNow = () => partsOf(routed, this.#options.map())
-        const list = { user, resource, verb, scope, map, parts, partsNow, searchParams, pathname, body, signal, forward }
-        return await this.#merge(request, response, list)
+        const { partition, isOnlyPart = false } = target
+        const connection = this.#connection(partition)
+        const isComparable = isOnlyPart ? await isMergeable(connection, user, signal) : connection.isComparable
+        // Another partition may become a part of it, with which a watch that is forwarded would not be complete.
+        if (isComparable && (isOnlyPart || forwarded.shouldShare(partition, pathname)))
+          return await this.#merge(request, response, { ...list, parts: [{ partition, excludedNamespaces: [] }], forward })
+        const close = forwarded.open(partition, pathname, classOf(table, scope === 'Namespaced'))
+        if (isOnlyPart) endWhenMoved(response, partsNow)
+        return await forward().finally(close)
       }
-      case 'merged': {
-        const { parts } = target
-        const partsNow = () => partsOf(routed, this.#options.map())
-        return await this.#merge(request, response, {
-          user,
-          resource,
-          verb,
-          scope,
-          map,
-          parts,
-          partsNow,
-          searchParams,
-          pathname,
-          body,
-          signal,
-        })
-      }
+      case 'merged':
+        return await this.#merge(request, response, { ...list, parts: target.parts })
       case 'claimed':
         return await createOwned(target.table)
     }
@@ -311,7 +302,7 @@ export class Gateway {
     partition: string,
     signal: AbortSignal,
     body: Uint8Array | undefined,
-    again?: () => Promise<string | undefined>,
+    again?: (epoch: number) => Promise<string | undefined>,
     createInstead?: () => Promise<void>,
   ): Promise<void> {
     const { method = 'GET', url = '/' } = request
@@ -337,7 +328,6 @@ export class Gateway {
       readonly resource: ResourceRoute
       readonly verb: RoutedRequest['verb']
       readonly scope: RoutedRequest['scope']
-      readonly map: GatewayMap
       readonly parts: readonly MergedPart[]
       partsNow(): readonly MergedPart[]
       readonly searchParams: URLSearchParams
@@ -348,7 +338,7 @@ export class Gateway {
       forward?(): Promise<void>
     },
   ): Promise<void> {
-    const { user, resource, verb, map, searchParams: query, pathname: path, signal } = list
+    const { user, resource, verb, searchParams: query, pathname: path, signal } = list
     const { parts, missing } = await availableParts(list.parts, name => this.#connection(name), {
       ...{ user, signal },
       allowsPartial: verb === 'list' && readBoolean(query, partialParameter),
@@ -358,12 +348,13 @@ export class Gateway {
     const headers = { ...forwarded, accept: jsonOf(request.headers.accept) }
     const table = tableOf(resource)
     if (verb === 'list') {
-      const answer = await readMergedList({ parts, path, query, table, user, headers, epoch: map.epoch, tokenKey: this.#tokenKey, signal })
+      const keys = { partsKey: partsKey(list.parts), tokenKey: this.#tokenKey }
+      const answer = await readMergedList({ parts, path, query, table, user, headers, ...keys, signal })
       return await sendAnswer({ ...answer, headers: { ...answer.headers, ...partialWarning(missing) } }, response)
     }
     if (verb === 'watch') {
-      const where = JSON.stringify(list.parts)
-      const isCurrent = () => where === JSON.stringify(list.partsNow())
+      const key = partsKey(list.parts)
+      const isCurrent = () => key === partsKey(list.partsNow())
       return await this.#watches.serve(response, {
         ...{ parts, path, query, table, isNamespaced: list.scope === 'Namespaced', user, headers, signal, isCurrent },
         reauthenticate: async () => isSameUser(await this.#options.authenticate(request), user),
@@ -392,6 +383,24 @@ export class Gateway {
     if (connection) return connection
     throw new StatusError('ServiceUnavailable', `partition ${JSON.stringify(name)} has no address: see spec.server of the Partition`)
   }
+}
+
+/** Whether a watch of it can end when the partitions change: a kube-apiserver's is passed through. */
+async function isMergeable(connection: Partition, user: GatewayUser, signal: AbortSignal): Promise<boolean> {
+  try {
+    await connection.requireComparable(user, signal)
+    return true
+  } catch (error) {
+    if (isReason(error, 'MethodNotAllowed')) return false
+    throw error
+  }
+}
+
+/** Breaks the connection of a watch that was passed through, when its collection has other parts: with these it is rejected, with the reason. */
+function endWhenMoved(response: ClientResponse, partsNow: () => readonly MergedPart[]): void {
+  const key = partsKey(partsNow())
+  const timer = setInterval(() => key !== partsKey(partsNow()) && response.destroy(), partsCheckEveryMs).unref()
+  atEnd(response, () => clearInterval(timer))
 }
 
 const isSameUser = (now: GatewayUser | undefined, { name, uid }: GatewayUser) => now !== undefined && now.name === name && now.uid === uid

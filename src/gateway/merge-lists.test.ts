@@ -51,7 +51,7 @@ test('metadata are changed in the head', () => {
 
 test('a page token is read by gateways with the same key, for the same list only', () => {
   const key = Buffer.alloc(32, 1)
-  const page = { version: 7, partition: 't1', inner: 'abc', epoch: 3, scope: '/api/v1/pods?labelSelector=a' }
+  const page = { version: 7, partition: 't1', inner: 'abc', parts: 'p', scope: '/api/v1/pods?labelSelector=a' }
   const token = writePageToken(page, key)
   deepEqual(readPageToken(token, page.scope, key), page)
   for (const [text, scope, with_] of [

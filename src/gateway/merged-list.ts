@@ -16,7 +16,8 @@ export type MergedListOptions = {
   readonly table: string
   readonly user: GatewayUser
   readonly headers: Readonly<Record<string, string>>
-  readonly epoch: number
+  /** Of all parts, those that do not answer included ({@link partsKey}). */
+  readonly partsKey: string
   readonly tokenKey: Uint8Array
   readonly signal: AbortSignal
 }
@@ -72,13 +73,13 @@ async function readAll(options: MergedListOptions): Promise<TransportStreamRespo
 }
 
 async function readPage(options: MergedListOptions): Promise<TransportStreamResponse> {
-  const { query, parts, epoch, tokenKey } = options
+  const { query, parts, partsKey: key, tokenKey } = options
   const scope = scopeOf(options)
   const text = query.get('continue')
   const token = text ? readPageToken(text, scope, tokenKey) : undefined
   const version = token?.version ?? (await versionOf(options))
   let at = token ? parts.findIndex(({ partition }) => partition === token.partition) : 0
-  if (at < 0 || (token && token.epoch !== epoch))
+  if (at < 0 || (token && token.parts !== key))
     throw new StatusError(
       'Expired',
       'The provided continue parameter is of a list over other partitions than there are now: list again from the start.',
@@ -104,7 +105,7 @@ async function readPage(options: MergedListOptions): Promise<TransportStreamResp
     const isLast = next === undefined
     const continueToken = isLast
       ? ''
-      : writePageToken({ version, partition: next.partition, inner: String(metadata.continue ?? ''), epoch, scope }, tokenKey)
+      : writePageToken({ version, partition: next.partition, inner: String(metadata.continue ?? ''), parts: key, scope }, tokenKey)
     const headOf = (head: string) =>
       withMetadata(head, ({ remainingItemCount: _, continue: hadContinue, ...rest }) => ({
         ...rest,

@@ -1,5 +1,6 @@
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac, hash, timingSafeEqual } from 'node:crypto'
 import { badRequest, isJsonObject } from '../kubernetes/object/index.ts'
+import type { MergedPart } from './decide-route.ts'
 
 /** Where a list over several partitions continues. */
 export type PageToken = {
@@ -8,17 +9,21 @@ export type PageToken = {
   /** The partition of the next page, and the token of that partition; empty: from its start. */
   readonly partition: string
   readonly inner: string
-  /** Of the routing map: with another one the partitions of the list may not be the same. */
-  readonly epoch: number
+  /** What the list is over ({@link partsKey}): it continues over the same partitions only. */
+  readonly parts: string
   /** What was listed: path and selectors. A token continues only the same list. */
   readonly scope: string
 }
 
-const format = 'oarlock.dev/v1'
+/** The same for the same partitions, in any order. */
+export const partsKey = (parts: readonly MergedPart[]): string =>
+  hash('sha256', JSON.stringify(parts.map(part => JSON.stringify(part)).sort()), 'base64url').slice(0, 16)
+
+const format = 'oarlock.dev/v2'
 
 /** Signed, so that a client cannot make a gateway ask another partition for anything. Gateways that share the key read each other's tokens. */
-export function writePageToken({ version, partition, inner, epoch, scope }: PageToken, key: Uint8Array): string {
-  const text = JSON.stringify({ v: format, rv: version, partition, inner, epoch })
+export function writePageToken({ version, partition, inner, parts, scope }: PageToken, key: Uint8Array): string {
+  const text = JSON.stringify({ v: format, rv: version, partition, inner, parts })
   return Buffer.from(JSON.stringify({ t: text, s: signatureOf(text, scope, key).toString('base64url') })).toString('base64url')
 }
 
@@ -38,10 +43,10 @@ export function readPageToken(token: string, scope: string, key: Uint8Array): Pa
   const given = Buffer.from(outer.s, 'base64url')
   if (given.length !== wanted.length || !timingSafeEqual(given, wanted))
     throw invalid('it belongs to a list of another path or with other selectors, or was changed')
-  const { v, rv, partition, inner, epoch } = inside
-  if (v !== format || typeof rv !== 'number' || typeof partition !== 'string' || typeof inner !== 'string' || typeof epoch !== 'number')
+  const { v, rv, partition, inner, parts } = inside
+  if (v !== format || typeof rv !== 'number' || typeof partition !== 'string' || typeof inner !== 'string' || typeof parts !== 'string')
     throw invalid(`its version is ${JSON.stringify(v)}, this gateway reads ${format}: list again from the start`)
-  return { version: rv, partition, inner, epoch, scope }
+  return { version: rv, partition, inner, parts, scope }
 }
 
 function signatureOf(text: string, scope: string, key: Uint8Array): Buffer {

@@ -29,7 +29,7 @@ const tokenProtocol = 'base64url.bearer.authorization.k8s.io.'
 export type PodStreamsOptions = {
   authenticate(request: ClientRequest): Promise<GatewayUser | undefined>
   map(): GatewayMap
-  refreshMap(): Promise<void>
+  refreshMap(epoch: number): Promise<void>
   lookUp(table: string, name: string): Promise<void>
   readonly log: (message: string, error?: unknown) => void
 }
@@ -106,8 +106,8 @@ export class PodStreams {
     const owner = () => ownerOf(route, options)
     return (await sendToOwner<UpgradeAnswer>(await owner(), {
       send: (partition, more) => connection(partition).upgrade({ method, path: url, user, headers: { ...headers, ...more }, signal }),
-      again: async () => {
-        await options.refreshMap()
+      again: async epoch => {
+        await options.refreshMap(epoch)
         return await owner()
       },
       nodeAddress: node => findNode(node, { map: options.map(), connection, user, signal }),

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { tenantResource, workerPoolResource } from '../api/index.ts'
 import { type Client, listWatch } from '../kubernetes/client/index.ts'
 import { alreadyExists, isReason, type KubeObject, type Resource, StatusError } from '../kubernetes/object/index.ts'
+import { ClaimIndex } from './claim-index.ts'
 import { type ObjectOwner, partitionLabel } from './decide-route.ts'
 import type { GatewayMap } from './gateway.ts'
 import { claimName, type NameClaim, nameClaimResource, type Partition, partitionResource } from './kinds.ts'
@@ -10,6 +12,8 @@ type Labeled = KubeObject<unknown>
 
 const lookUpTimeoutMs = 5_000
 const claimAttempts = 3
+const epochPatienceMs = 2_000
+const epochCheckMs = 20
 /** Its value is different with each renewal. */
 const renewedAnnotation = 'oarlock.dev/renewed'
 
@@ -19,14 +23,14 @@ export class RoutingState implements GatewayMap {
   readonly #client: Client
   readonly #abort = new AbortController()
   readonly #partitions = new Map<string, Partition>()
-  /** By name of the claim. */
-  readonly #claims = new Map<string, ObjectOwner>()
+  readonly #claims = new ClaimIndex()
   /** Partition by Tenant and by WorkerPool: their label. */
   readonly #tenants = new Map<string, string>()
   readonly #pools = new Map<string, string>()
   readonly #log: (message: string, error?: unknown) => void
   readonly #onPartitions: (partitions: readonly Partition[]) => void
   #roles: GatewayMap['partitions'] = new Map()
+  /** The version of home up to which the Partitions are known. */
   #epoch = 0
   /** The read of the claims that was started last, and the one after it. */
   #refreshing: Promise<void> | undefined
@@ -46,20 +50,20 @@ export class RoutingState implements GatewayMap {
     this.#log = log
   }
 
-  get epoch(): number {
-    return this.#epoch
-  }
-
   get partitions(): GatewayMap['partitions'] {
     return this.#roles
   }
 
   partitionOf(table: string, name: string): string | undefined {
-    return this.#claims.get(claimName(table, name))?.partition
+    return this.#claims.ownerOf(table, name)?.partition
+  }
+
+  hasClaims(partition: string, table: string): boolean {
+    return this.#claims.hasClaims(partition, table)
   }
 
   tenantOf(namespace: string): string | undefined {
-    return this.#claims.get(claimName('namespaces', namespace))?.tenant
+    return this.#claims.ownerOf('namespaces', namespace)?.tenant
   }
 
   partitionOfTenant(tenant: string): string | undefined {
@@ -78,7 +82,10 @@ export class RoutingState implements GatewayMap {
   /** Resolves when everything was read once. @throws the reason of `signal`. */
   async start(signal?: AbortSignal): Promise<void> {
     const byLabel = (target: Map<string, string>) => ({
-      clear: () => target.clear(),
+      replace(objects: readonly Labeled[]) {
+        target.clear()
+        for (const object of objects) this.set(object)
+      },
       set({ metadata: { name, labels: own } }: Labeled) {
         const partition = own?.[partitionLabel]
         if (partition === undefined) target.delete(name)
@@ -88,20 +95,22 @@ export class RoutingState implements GatewayMap {
     })
     const reading = [
       this.#watch(partitionResource, {
-        clear: () => this.#partitions.clear(),
+        replace: partitions => {
+          this.#partitions.clear()
+          for (const partition of partitions) this.#partitions.set(partition.metadata.name, partition as Partition)
+        },
         set: partition => void this.#partitions.set(partition.metadata.name, partition as Partition),
         remove: ({ metadata }) => void this.#partitions.delete(metadata.name),
         changed: version => {
-          this.#roles = new Map([...this.#partitions.values()].map(({ metadata, spec }) => [metadata.name, { roles: new Set(spec.roles) }]))
-          // Only what is merged depends on it: a page token continues a list over the same partitions.
           this.#epoch = Number(version)
+          this.#roles = new Map([...this.#partitions.values()].map(({ metadata, spec }) => [metadata.name, { roles: new Set(spec.roles) }]))
           this.#onPartitions([...this.#partitions.values()])
         },
       }),
       this.#watch(nameClaimResource, {
-        clear: () => this.#claims.clear(),
-        set: claim => void this.#claims.set(claim.metadata.name, ownerOf(claim as NameClaim)),
-        remove: ({ metadata }) => void this.#claims.delete(metadata.name),
+        replace: claims => this.#claims.replace(claims as NameClaim[]),
+        set: claim => this.#claims.set(claim as NameClaim),
+        remove: ({ metadata }) => this.#claims.delete(metadata.name),
       }),
       this.#watch(tenantResource, byLabel(this.#tenants)),
       this.#watch(workerPoolResource, byLabel(this.#pools)),
@@ -125,7 +134,7 @@ export class RoutingState implements GatewayMap {
       for (let attempt = 0; attempt < claimAttempts; attempt++) {
         const claim = await this.#createOrRenew(table, name, owner)
         if (!claim) continue
-        this.#claims.set(claim.metadata.name, ownerOf(claim))
+        this.#claims.set(claim)
         // A gateway that ended after its claim, and before the creation: the object decides.
         if (claim.spec.partition === owner.partition) return Number(claim.metadata.resourceVersion)
         const { message, details } = alreadyExists({ group: '', plural: table }, name)
@@ -170,7 +179,7 @@ export class RoutingState implements GatewayMap {
     const key = claimName(table, name)
     try {
       const claim = await this.#client.resource(nameClaimResource).getOrUndefined(key, { signal: AbortSignal.timeout(lookUpTimeoutMs) })
-      if (claim) this.#claims.set(key, ownerOf(claim))
+      if (claim) this.#claims.set(claim)
     } catch (error) {
       throw new StatusError(
         'ServiceUnavailable',
@@ -180,8 +189,11 @@ export class RoutingState implements GatewayMap {
     }
   }
 
-  /** Reads what a partition has denied, from home. Requests that come meanwhile wait for the next read, which they share. */
-  async refresh(): Promise<void> {
+  /**
+   * Reads what a partition has denied, from home. Requests that come meanwhile wait for the next read, which they share. `epoch`: the version of the Partitions
+   * that the partition knows; they are waited for, for at most 2 s, because the owner may be a new one.
+   */
+  async refresh(epoch = 0): Promise<void> {
     const current = this.#refreshing
     this.#next ??= (async () => {
       await current?.catch(() => {})
@@ -190,24 +202,29 @@ export class RoutingState implements GatewayMap {
       await this.#readClaims()
     })()
     await this.#next
+    const deadlineMs = performance.now() + epochPatienceMs
+    while (this.#epoch < epoch && performance.now() < deadlineMs) await sleep(epochCheckMs, undefined, { signal: this.#abort.signal })
   }
 
   async #readClaims(): Promise<void> {
     const { items } = await this.#client.resource(nameClaimResource).listAll({})
-    this.#claims.clear()
-    for (const claim of items) this.#claims.set(claim.metadata.name, ownerOf(claim))
+    this.#claims.replace(items)
   }
 
   #watch<Body>(
     resource: Resource<Body>,
-    target: { clear(): void; set(object: KubeObject<Body>): void; remove(object: KubeObject<Body>): void; changed?(version: string): void },
+    target: {
+      replace(objects: readonly KubeObject<Body>[]): void
+      set(object: KubeObject<Body>): void
+      remove(object: KubeObject<Body>): void
+      changed?(version: string): void
+    },
   ): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     void listWatch(this.#client, resource, {
       signal: this.#abort.signal,
       onReplace: (items, version) => {
-        target.clear()
-        for (const item of items) target.set(item)
+        target.replace(items)
         target.changed?.(version)
         resolve()
       },
@@ -222,5 +239,3 @@ export class RoutingState implements GatewayMap {
     return promise
   }
 }
-
-const ownerOf = ({ spec: { partition, tenant } }: NameClaim): ObjectOwner => ({ partition, ...(tenant && { tenant }) })

@@ -11,8 +11,8 @@ const maxStatusBytes = 64 * 1024
 export type OwnerRequest<Answer> = {
   /** With headers for the partition, besides those of the client. */
   send(partition: string, headers: Readonly<Record<string, string>>): Promise<Answer>
-  /** Reads the map again, and decides again. */
-  again(): Promise<string | undefined>
+  /** Reads the map again, at least as new as `epoch`, and decides again. */
+  again(epoch: number): Promise<string | undefined>
   /** @throws {StatusError} NotFound if no partition has the Node. */
   nodeAddress(node: string): Promise<string>
 }
@@ -32,12 +32,12 @@ export async function sendToOwner<Answer extends { readonly status: number }>(
   for (;;) {
     const answer = await send(partition, headers)
     if (answer.status !== misdirected || !('body' in answer)) return answer
-    const node = await missingNode(answer.body)
+    const { node, epoch } = await readReason(answer.body)
     if (node !== undefined && !('x-oarlock-node-address' in headers)) {
       headers = { 'x-oarlock-node-address': await nodeAddress(node) }
       continue
     }
-    const next = isRead || node !== undefined ? undefined : await again()
+    const next = isRead || node !== undefined ? undefined : await again(epoch)
     isRead = true
     if (next === undefined || next === partition) throw outdated(partition)
     partition = next
@@ -58,20 +58,21 @@ export async function findNode(
   return `${node} ${host} ${port}`
 }
 
-/** The Node that a rejection names. */
-async function missingNode(body: AsyncIterable<Uint8Array>): Promise<string | undefined> {
+/** Why a partition has rejected a request: the Node that it does not have, or what of the map it knows (0: nothing). */
+async function readReason(body: AsyncIterable<Uint8Array>): Promise<{ readonly node?: string | undefined; readonly epoch: number }> {
   const chunks: Uint8Array[] = []
   let size = 0
   for await (const chunk of body) {
     size += chunk.length
-    if (size > maxStatusBytes) return undefined
+    if (size > maxStatusBytes) return { epoch: 0 }
     chunks.push(chunk)
   }
   try {
     const { details } = JSON.parse(Buffer.concat(chunks).toString()) as Status
-    return details?.kind === 'nodes' ? details.name : undefined
+    const epoch = Number(details?.causes?.find(({ field }) => field === 'mapEpoch')?.message ?? 0) || 0
+    return { node: details?.kind === 'nodes' ? details.name : undefined, epoch }
   } catch {
-    return undefined
+    return { epoch: 0 }
   }
 }
 

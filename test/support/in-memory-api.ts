@@ -142,7 +142,7 @@ export class InMemoryApi {
     const stored = this.#objects.get(key)
     const sent = body === '' ? {} : JSON.parse(body)
     const expected = sent.metadata?.resourceVersion
-    if (method === 'GET' && /\/(configmaps|leases|stacks|events|secrets|workers|workerpools)$/.test(path)) {
+    if (method === 'GET' && /\/(configmaps|leases|stacks|runs|events|secrets|workers|workerpools)$/.test(path)) {
       respondJson(response, { kind: 'List', apiVersion: 'v1', metadata: { resourceVersion: this.version }, items: this.list(path) })
     } else if (method === 'POST') {
       const target = `${path}/${sent.metadata.name}`

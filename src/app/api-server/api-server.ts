@@ -34,7 +34,7 @@ export type ApiServerRoleOptions = {
   log?: Log | undefined
   /** Whether the Tenant of a Namespace is set by those only who may `use` it, as in partitions. Default false. */
   requiresTenantUse?: boolean
-} & Pick<ServerOptions, 'partition' | 'frontProxy' | 'reviewToken' | 'establishCrd' | 'storage' | 'namespaceDefaults'>
+} & Pick<ServerOptions, 'partition' | 'frontProxy' | 'reviewToken' | 'mapEpoch' | 'establishCrd' | 'storage' | 'namespaceDefaults'>
 
 /** The API server with the rules for workers, as a role of a process. */
 export type ApiServerRole = {

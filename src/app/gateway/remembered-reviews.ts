@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { StatusError } from '../../kubernetes/object/index.ts'
+import { within } from '../../kubernetes/util/index.ts'
 import type { TokenAuthenticator } from '../delegated-auth/authenticate-by-token-review.ts'
 import type { ReviewedUser } from '../delegated-auth/review-resources.ts'
 
@@ -36,7 +37,7 @@ export function rememberReviews(review: TokenAuthenticator, options: RememberedR
     const known = knownOf(key)
     if (known && nowMs() < askAgainAtMs) return known
     try {
-      const user = await (known ? withPatience(review(token, remoteAddress), patienceMs) : review(token, remoteAddress))
+      const user = await (known ? within(review(token, remoteAddress), patienceMs) : review(token, remoteAddress))
       entries.delete(key)
       if (user) entries.set(key, { user, reviewedMs: nowMs(), expiresMs: expiryOf(token) })
       if (entries.size > maxEntries) entries.delete(entries.keys().next().value as string)
@@ -49,16 +50,6 @@ export function rememberReviews(review: TokenAuthenticator, options: RememberedR
       throw error
     }
   }
-}
-
-async function withPatience<T>(result: Promise<T>, ms: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms)
-  })
-  // It may fail later, when no one waits for it.
-  result.catch(() => {})
-  return await Promise.race([result, late]).finally(() => clearTimeout(timer))
 }
 
 /** When a token of a server expires, as it states itself; it was valid, so that the statement is true. Infinity without one. */

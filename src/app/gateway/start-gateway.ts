@@ -128,7 +128,7 @@ export async function startGateway({ configuration, listen, limits, log }: Gatew
     tenantsOf: (user, wanted) => usableTenants(user, wanted === undefined ? state.tenants() : [wanted], access),
     claim: (table, name, owner) => state.claim(table, name, owner),
     lookUp: (table, name) => state.lookUp(table, name),
-    refreshMap: () => state.refresh(),
+    refreshMap: epoch => state.refresh(epoch),
     tokenKey: Buffer.from(pageTokenKey),
     ...{ registry, limits },
     log: (message, error) => log.error({ err: error }, message),

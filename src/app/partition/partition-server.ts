@@ -27,6 +27,7 @@ import { credentialCopies } from './credential-copies.ts'
 import { EstablishCrds } from './establish-crds.ts'
 import { homeNumber, type PartitionIdentity, recordPartitionIdentity } from './identity.ts'
 import { gatewayProxyName } from './issue-configuration.ts'
+import { MapEpoch } from './map-epoch.ts'
 import { reportKinds } from './report-kinds.ts'
 
 export type PartitionServerOptions = {
@@ -122,8 +123,9 @@ export async function startPartition(
     userAgent: 'oarlock-partition',
   })
   const review = authenticateByTokenReview(homeClient)
+  const mapEpoch = new MapEpoch()
   const api = await startApiServer({
-    ...{ ...options, dataDir, partition: number, requiresTenantUse: true },
+    ...{ ...options, dataDir, partition: number, requiresTenantUse: true, mapEpoch: () => mapEpoch.value },
     frontProxy: { caCertificate: trust['front-proxy-ca.crt'], allowedNames: [gatewayProxyName] },
     async reviewToken(token, remoteAddress) {
       try {
@@ -162,6 +164,7 @@ export async function startPartition(
       ...{ signal, onError: error => log.info({ err: error }, 'the copies of this partition cannot be listed yet') },
     })
     hasCopies = true
+    void mapEpoch.follow(local, { signal, onError: error => log.warn({ err: error }, 'the copies of Partitions cannot be read') })
     log.info({ partition: name, home: server }, 'the partition follows home')
     await reportKinds({ partition: name, home: homeClient, local, signal, log })
   })().catch((error: unknown) => {

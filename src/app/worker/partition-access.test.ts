@@ -10,7 +10,7 @@ import { configMapResource, createClient, installKinds, namespaceResource } from
 import { type ApiServer, startServer } from '../../kubernetes/server/index.ts'
 import { areInDifferentPartitions, partitionNumberOf } from '../../kubernetes/util/index.ts'
 import { endpointName } from '../discovery/endpoint-entry.ts'
-import { PartitionAccess } from './partition-access.ts'
+import { PartitionAccess, readPartitions } from './partition-access.ts'
 
 /** A server that has the Partitions, and the server of partition 7. Workers have one token for both, as with a common key. */
 async function start(t: TestContext, options: { idleMs?: number; patienceMs?: number } = {}) {
@@ -41,7 +41,7 @@ async function start(t: TestContext, options: { idleMs?: number; patienceMs?: nu
   const inSeventh = await connect(seventh)
   const { metadata } = await inSeventh.resource(configMapResource).create({ metadata: { name: 'run', namespace: 'default' } })
   const runAt = (resourceVersion: string) => ({ metadata: { name: 'run', namespace: 'default', resourceVersion } }) as unknown as Run
-  return { access, client, seventh, inSeventh, run: runAt(metadata.resourceVersion), runAt, serve }
+  return { access, client, home, seventh, inSeventh, run: runAt(metadata.resourceVersion), runAt, serve }
 }
 
 test('the partition of a Run is that of its resource version, and its stores are those that it has published', async t => {
@@ -87,6 +87,19 @@ test('a partition whose server has another address is connected again, and Runs 
   // Its token is not valid there; the address was used.
   equal(second?.client.server ?? eighth.url, eighth.url)
   equal((await first?.client.resource(configMapResource).get('run', { namespace: 'default' }))?.metadata.name, 'run')
+})
+
+test('while home does not answer, a Partition that was read before is used as it was', async t => {
+  const { client, home, run, seventh } = await start(t)
+  const partitions = await readPartitions(client)
+  const token = seventh.issueToken({ name: 'admin', groups: ['system:masters'], ttlMs: 60_000 })
+  const options = { client, token, caCertificate: undefined, log: { warn: () => {} }, patienceMs: 1 }
+  const access = new PartitionAccess({ ...options, partitions })
+  const without = new PartitionAccess(options)
+  await home.close({ graceMs: 10 })
+  equal((await access.open(run, undefined))?.client.server, seventh.url)
+  await rejects(without.open(run, undefined))
+  await access.close()
 })
 
 test('a number that no Partition has is an error that names it, after the time that it was waited for', async t => {

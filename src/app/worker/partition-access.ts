@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Run } from '../../api/index.ts'
-import { type OpenRunAccess, type RunAccess, StoreConnections } from '../../execution/worker/index.ts'
-import { type PartitionObject, partitionResource } from '../../gateway/index.ts'
+import { type OpenRunAccess, type RunAccess, type RunSelection, StoreConnections } from '../../execution/worker/index.ts'
+import { type PartitionObject, partitionResource, systemNamespaces } from '../../gateway/index.ts'
 import { type Client, createClient } from '../../kubernetes/client/index.ts'
+import { isReason } from '../../kubernetes/object/index.ts'
 import { partitionNumberOf } from '../../kubernetes/util/index.ts'
 import { readEndpoint } from '../discovery/index.ts'
 
@@ -15,6 +16,8 @@ export type PartitionAccessOptions = {
   readonly caCertificate: string | undefined
   /** A connection without a Run is closed after this time. Default: 60,000. */
   readonly idleMs?: number
+  /** All Partitions, read before. Default: none; they are read for the first Run. */
+  readonly partitions?: readonly PartitionObject[]
   /** How long a partition that cannot be found is waited for. Default: 30,000. */
   readonly patienceMs?: number
   readonly log: { warn(fields: object, message: string): void }
@@ -32,6 +35,28 @@ type Connection = {
 const defaultIdleMs = 60_000
 const defaultPatienceMs = 30_000
 const retryMs = 1_000
+/** How long home may take to return a Partition that is known. */
+const readTimeoutMs = 2_000
+
+/**
+ * The Runs that a worker reads where there are partitions: those of Tenants, and those of `default`, which are at home. Apart, because the events of several
+ * partitions wait for each other: those of Tenants must not wait for home. Runs in other system namespaces are not executed.
+ */
+export const partitionRuns: readonly RunSelection[] = [
+  { fieldSelector: systemNamespaces.map(namespace => `metadata.namespace!=${namespace}`).join(',') },
+  { namespace: 'default' },
+]
+
+/** All Partitions of a gateway or a partition; none of another server. */
+export async function readPartitions(client: Client): Promise<readonly PartitionObject[]> {
+  try {
+    return (await client.resource(partitionResource).listAll({})).items
+  } catch (error) {
+    // Another server has no such kind, or no one may read it.
+    if (isReason(error, 'NotFound', 'Forbidden')) return []
+    throw error
+  }
+}
 
 /**
  * The connections of a worker to the partitions that have its Runs: one client and one set of connections to the stores for each, from its first Run until it
@@ -40,11 +65,12 @@ const retryMs = 1_000
 export class PartitionAccess {
   readonly #options: PartitionAccessOptions
   readonly #connections = new Map<string, Connection>()
-  /** Name of the Partition by number. */
-  readonly #names = new Map<number, string>()
+  /** As it was read last, by number. */
+  readonly #known = new Map<number, PartitionObject>()
 
   constructor(options: PartitionAccessOptions) {
     this.#options = options
+    for (const partition of options.partitions ?? []) this.#known.set(partition.spec.number, partition)
   }
 
   /** @throws if no Partition has the Run's number, or it cannot be read in time. */
@@ -100,17 +126,30 @@ export class PartitionAccess {
     }
   }
 
-  /** Read for each Run: the address may have changed. */
+  /** Read for each Run: the address may have changed. While home, which has the Partitions, does not answer, the last one stays valid. */
   async #find(number: number): Promise<PartitionObject> {
-    const partitions = this.#options.client.resource(partitionResource)
-    const name = this.#names.get(number)
-    const known = name === undefined ? undefined : await partitions.getOrUndefined(name)
-    if (known?.spec.number === number) return known
-    const { items } = await partitions.listAll({})
-    for (const { metadata, spec } of items) this.#names.set(spec.number, metadata.name)
-    const found = items.find(({ spec }) => spec.number === number)
-    if (!found) throw new Error(`no Partition has number ${number}, which is that of the resource version of the Run`)
-    return found
+    const known = this.#known.get(number)
+    const found = known ? await this.#readAgain(known) : undefined
+    if (found?.spec.number === number) return found
+    const { items } = await this.#options.client.resource(partitionResource).listAll({})
+    this.#known.clear()
+    for (const partition of items) this.#known.set(partition.spec.number, partition)
+    const listed = this.#known.get(number)
+    if (!listed) throw new Error(`no Partition has number ${number}, which is that of the resource version of the Run`)
+    return listed
+  }
+
+  async #readAgain(known: PartitionObject): Promise<PartitionObject | undefined> {
+    const { client, log } = this.#options
+    const { name } = known.metadata
+    try {
+      const read = await client.resource(partitionResource).getOrUndefined(name, { signal: AbortSignal.timeout(readTimeoutMs) })
+      if (read) this.#known.set(read.spec.number, read)
+      return read
+    } catch (error) {
+      log.warn({ partition: name, error: String(error) }, 'a Partition cannot be read, and is used as it was')
+      return known
+    }
   }
 
   async #connect(server: string, caCertificate: string | undefined) {

@@ -73,7 +73,7 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
     let partitions: PartitionAccess | undefined
     try {
       if (settings.healthAddress !== undefined) endpoint = await serveHealth(settings.healthAddress, () => health())
-      const lifecycle = await lifecycleSettings(client, settings, access.pool)
+      const [lifecycle, shared] = await Promise.all([lifecycleSettings(client, settings, access.pool), partitionSettings(client, settings)])
       const onHealth = (now: () => WorkerHealth) => {
         health = now
       }
@@ -81,11 +81,12 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
         ...settings,
         ...access,
         ...lifecycle,
+        runSelections: shared?.runSelections ?? [{ namespace: settings.runNamespace }],
         async openRunAccess(run, workerVersion) {
           // All that a worker of a single server does for partitions.
           if (!partitions && !areInDifferentPartitions(run.metadata.resourceVersion, workerVersion)) return undefined
           const { PartitionAccess } = await import('./partition-access.ts')
-          partitions ??= new PartitionAccess({ client, token, caCertificate, log })
+          partitions ??= new PartitionAccess({ client, token, caCertificate, log, partitions: shared?.partitions ?? [] })
           return await partitions.open(run, workerVersion)
         },
         podUid: settings.pod?.uid,
@@ -199,6 +200,14 @@ type LifecycleSettings = {
   recycle: { afterRuns?: number; aboveMemoryBytes?: number }
   engineEnvironment: readonly string[]
   policy: RunPolicy
+}
+
+/** What a worker of a gateway needs to know of the partitions. Undefined: its driver has started it for one server, or there are none. */
+async function partitionSettings(client: Client, { hasPoolSettings, runNamespace }: WorkerSettings) {
+  if (hasPoolSettings || runNamespace !== undefined) return undefined
+  const { partitionRuns, readPartitions } = await import('./partition-access.ts')
+  const partitions = await readPartitions(client)
+  return partitions.length > 0 ? { partitions, runSelections: partitionRuns } : undefined
 }
 
 /** From the driver or the command line, else from the pool. A worker that a user starts is Warm with one slot by default: nothing starts it again after a Run. */

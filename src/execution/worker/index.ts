@@ -29,6 +29,7 @@ export { capabilitiesFromEnv, engineVersions, type WorkerCapabilities } from './
 export { defaultWorkerDirectory, prepareWorkerDirectories } from './worker-directories.ts'
 export { WorkerOptionError } from './worker-option-error.ts'
 export { type PodSettings, type WorkerOverrides, type WorkerSettings, workerOptionsFromEnv } from './worker-options.ts'
+export type { RunSelection } from './worker-watches.ts'
 
 /** Loaded on demand: a worker does not need it. */
 export const warmCache = async (options: WarmCacheOptions): Promise<WarmResult> => (await import('./warm-cache.ts')).warmCache(options)

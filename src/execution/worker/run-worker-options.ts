@@ -11,6 +11,7 @@ import type { OpenRunAccess } from './run/run-access.ts'
 import type { RunLog } from './run/run-log.ts'
 import { SupervisorClient, type SupervisorClientOptions } from './supervisor/index.ts'
 import type { WorkerCapabilities } from './worker-capabilities.ts'
+import type { RunSelection } from './worker-watches.ts'
 
 export type RunWorkerOptions = {
   name: string
@@ -30,8 +31,8 @@ export type RunWorkerOptions = {
    * Workers with one request. Default: it deletes its Worker itself, as it does in every other case.
    */
   isDeregisteredByController?: boolean | undefined
-  /** The worker reads Runs of this namespace only. Default: of all. */
-  runNamespace?: string | undefined
+  /** Which Runs the worker reads; each of these is watched on its own, and they do not overlap. Default: all. */
+  runSelections?: readonly RunSelection[] | undefined
   client: Client
   /** Base URL of the state and log stores, such as `https://127.0.0.1:7466`. */
   storeUrl: string

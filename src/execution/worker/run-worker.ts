@@ -264,8 +264,8 @@ class WorkerProcess {
         // Dispatch assigns no Run to a worker that drains, or that has executed its Runs. One assigned just before is found here.
         if (!this.#mayHaveMore() || hasChecked) return
         hasChecked = true
-        const { client, name, runNamespace } = this.#options
-        for (const run of await listAssignedRuns(client, name, runNamespace)) this.#onRun(run)
+        const { client, name, runSelections = allRuns } = this.#options
+        for (const run of await listAssignedRuns(client, name, runSelections)) this.#onRun(run)
         continue
       }
       hasChecked = false
@@ -458,9 +458,9 @@ class WorkerProcess {
   }
 
   #watchRuns(): Promise<void> {
-    const { client, name, runNamespace, log } = this.#options
+    const { client, name, runSelections: selections = allRuns, log } = this.#options
     return watchAssignedRuns({
-      ...{ client, name, namespace: runNamespace, signal: this.#stopWatches.signal },
+      ...{ client, name, selections, signal: this.#stopWatches.signal },
       onReplace: runs => {
         this.#slots.stopMissing(new Set(runs.map(run => run.metadata.uid)), removedCause)
         for (const run of this.#assignments.replace(runs)) this.#reject(run)
@@ -488,6 +488,8 @@ class WorkerProcess {
     })
   }
 }
+
+const allRuns = [{}]
 
 /** With a field selector, DELETED also means that spec.workerName names another worker. */
 const removedCause = { kind: 'OwnershipLost', detail: 'it was deleted or assigned to another worker' } as const

@@ -18,7 +18,7 @@ before(async () => {
   mkdirSync(pki)
   const { ca: caCertificate } = await readCertificates(pki, '127.0.0.1', Date.now())
   const { certificate, key } = await issueClientCertificate(pki, { name: 'gateway', groups: [], ttlMs: 3_600_000 }, Date.now())
-  server = await startTestServer({ frontProxy: { caCertificate, allowedNames: ['gateway'] }, partition: 5 })
+  server = await startTestServer({ frontProxy: { caCertificate, allowedNames: ['gateway'] }, partition: 5, mapEpoch: () => 77 })
   gateway = new Agent({ connect: { ca: server.server.caCertificate, cert: certificate, key }, bodyTimeout: 0 })
 })
 after(async () => {
@@ -106,7 +106,9 @@ test('a namespace that is not on this server is misdirected, and nothing is done
   const body = JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x' } })
   for (const response of [await send(path), await send(path, {}, { method: 'POST', body })]) {
     assert.equal(response.status, 421)
-    assert.match(((await response.json()) as { message: string }).message, /this partition does not have namespace "elsewhere"/)
+    const { message, details } = (await response.json()) as { message: string; details: object }
+    assert.match(message, /this partition does not have namespace "elsewhere"/)
+    assert.deepEqual(details, { causes: [{ field: 'mapEpoch', message: '77' }] })
   }
   assert.equal((await server.call('/api/v1/namespaces/elsewhere/configmaps')).code, 200)
 })

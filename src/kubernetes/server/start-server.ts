@@ -79,6 +79,8 @@ export type ServerOptions = {
   frontProxy?: FrontProxyOptions | undefined
   /** Asks another server about a bearer token that this one does not know. Default: such a token is invalid. */
   reviewToken?: ReviewToken | undefined
+  /** In a partition: the newest resource version of home's map that it has a copy of, for gateways whose map is older. Default: none. */
+  mapEpoch?: (() => number) | undefined
   /** Default: silent. */
   log?: Log
   /** Additional routes on the TLS listener. */
@@ -183,7 +185,15 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     const nodes = nodeRestriction(store)
     const quotas = new Quotas(store)
     const frontProxy = options.frontProxy && new FrontProxy(options.frontProxy)
-    const services: Services = { store, registry, quotas, watches, pages: new PagedLists(), maxWatchBufferBytes }
+    const services: Services = {
+      store,
+      registry,
+      quotas,
+      watches,
+      pages: new PagedLists(),
+      maxWatchBufferBytes,
+      mapEpoch: options.mapEpoch,
+    }
     const serviceAccounts = new ServiceAccountTokens(
       store,
       withWriteErrors(dataDir, () => new SigningKey(pkiDir)),

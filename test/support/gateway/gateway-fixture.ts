@@ -165,13 +165,11 @@ export class GatewayFixture implements AsyncDisposable {
     const { outdated } = this
     const map = {
       ...{ home },
-      get epoch() {
-        return state.epoch
-      },
       get partitions() {
         return state.partitions
       },
       partitionOf: (table: string, name: string) => outdated.get(`${table} ${name}`) ?? state.partitionOf(table, name),
+      hasClaims: (partition: string, table: string) => state.hasClaims(partition, table),
       partitionOfTenant: (tenant: string) => state.partitionOfTenant(tenant),
       partitionOfPool: (pool: string) => state.partitionOfPool(pool),
       tenantOf: (namespace: string) => state.tenantOf(namespace),
@@ -188,10 +186,10 @@ export class GatewayFixture implements AsyncDisposable {
       tenantsOf: async () => [...state.tenants()].map(String),
       claim: (table, name, owner) => state.claim(table, name, owner),
       lookUp: (table, name) => state.lookUp(table, name),
-      refreshMap: async () => {
+      refreshMap: async epoch => {
         this.refreshes++
         outdated.clear()
-        await state.refresh()
+        await state.refresh(epoch)
       },
       log,
       ...this.#more.gateway,

@@ -35,7 +35,7 @@ test('the order of the names is of no consequence', () =>
 
 test('the only partition sees all workers, without a selector', () => {
   equal(decideWorkerView('a', ['a']), undefined)
-  equal(selectorOfView(undefined), undefined)
+  equal(selectorOfView(undefined), 'oarlock.dev/worker-bucket')
 })
 
 test('with one view for each worker nothing is spare', () => equal(decideWorkerView('a', ['a', 'b'], 1)?.spare.size, 0))

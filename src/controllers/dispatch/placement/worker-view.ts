@@ -45,9 +45,12 @@ export function decideWorkerView(
   return { preferred, spare }
 }
 
-/** The label selector of a view. Undefined: of all workers. A view without buckets selects nothing. */
-export function selectorOfView(view: WorkerView | undefined): string | undefined {
-  if (!view) return undefined
+/**
+ * The label selector of a view; undefined is that of all workers. A view without buckets selects nothing. It always requires the label, which only Workers and
+ * their Leases have: a gateway then needs no answer of a partition that has other Leases only.
+ */
+export function selectorOfView(view: WorkerView | undefined): string {
+  if (!view) return labels.workerBucket
   const buckets = [...view.preferred, ...view.spare].sort((a, b) => Number(a) - Number(b))
   return `${labels.workerBucket} in (${buckets.join(',') || 'none'})`
 }

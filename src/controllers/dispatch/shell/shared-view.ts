@@ -34,7 +34,7 @@ export class SharedView {
     if (fingerprint === this.#fingerprint) return
     this.#fingerprint = fingerprint
     this.#view = view
-    this.selector.set(seesAll ? '' : (selectorOfView(view) ?? ''))
+    this.selector.set(seesAll ? '' : selectorOfView(view))
     for (const listener of this.#listeners) listener()
   }
 

@@ -12,6 +12,7 @@ function fixture() {
       return await state.answer()
     },
     () => state.nowMs,
+    { patienceMs: 20 },
   )
   return { state, tokens }
 }
@@ -59,4 +60,13 @@ test('while the other server does not answer, what it knew stays valid, until it
   equal(tokens.find(short), undefined)
   state.nowMs += 12 * 3_600_000
   await rejects(tokens.review('a', undefined), /home does not answer/)
+})
+
+test('another server that is silent delays a known token for a moment only', async () => {
+  const { state, tokens } = fixture()
+  await tokens.review('a', undefined)
+  state.answer = () => new Promise(() => {})
+  state.nowMs += 60_000
+  await tokens.review('a', undefined)
+  equal(tokens.find('a')?.user.name, 'worker')
 })

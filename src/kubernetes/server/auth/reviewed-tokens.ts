@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { within } from '../../util/index.ts'
 import { decode } from './signing-key.ts'
 import type { VerifiedToken } from './tokens.ts'
 import { authenticatedUser, type User } from './user.ts'
@@ -17,6 +18,8 @@ const maxTokens = 10_000
 
 /** While the other server does not answer, a token stays valid for this long after its last review: it could not be ended there meanwhile. */
 const maxStaleMs = 12 * 3_600_000
+/** How long a review of a known token may take: a server that is silent must not stop those that work. */
+const defaultPatienceMs = 2_000
 
 type Entry = { readonly verified: VerifiedToken; reviewedMs: number; validUntilMs: number; isRefreshing: boolean }
 
@@ -27,9 +30,12 @@ export class ReviewedTokens {
   /** By digest, the oldest first. */
   readonly #entries = new Map<string, Entry>()
 
-  constructor(review: ReviewToken, nowMs: () => number) {
+  readonly #patienceMs: number
+
+  constructor(review: ReviewToken, nowMs: () => number, { patienceMs = defaultPatienceMs } = {}) {
     this.#review = review
     this.#nowMs = nowMs
+    this.#patienceMs = patienceMs
   }
 
   /** The token, if it was reviewed and that is valid still. */
@@ -49,7 +55,8 @@ export class ReviewedTokens {
     const key = hash('sha256', token)
     let user: User | undefined
     try {
-      user = await this.#review(token, remoteAddress)
+      const answer = this.#review(token, remoteAddress)
+      user = await (this.#entries.has(key) ? within(answer, this.#patienceMs) : answer)
     } catch (error) {
       if (this.#extend(this.#entries.get(key))) return
       throw error
@@ -72,7 +79,7 @@ export class ReviewedTokens {
   async #refresh(token: string, entry: Entry): Promise<void> {
     entry.isRefreshing = true
     try {
-      const user = await this.#review(token, undefined)
+      const user = await within(this.#review(token, undefined), this.#patienceMs)
       if (!user) {
         this.#entries.delete(hash('sha256', token))
         return

@@ -14,7 +14,8 @@
  * - `X-Oarlock-Watch-End: current` besides: after the existing objects, or the events since the version, comes a bookmark, and the watch ends.
  * - `X-Oarlock-Watch-Known: R` besides: the gateway has seen the change with this version, of an earlier watch of the resource. If this server has it not, because
  *   its data directory is older, the answer is 410, although the clock has been raised. The response has `X-Oarlock-Watch-Known` with the newest change.
- * - 421 Misdirected: this server does not have the namespace of the request, and nothing was done. The gateway reads its map again and retries once.
+ * - 421 Misdirected: this server does not have the namespace of the request, and nothing was done. The gateway reads its map again and retries once. A cause
+ *   of field `mapEpoch` has the newest version of home's map that this server has a copy of, if it keeps one: the gateway must have reached it.
  *   For a request for the log or a stream of a Pod it is also the response when the Pod's Node is not here; `details` (kind `nodes`) names it. The gateway
  *   then repeats the request with `X-Oarlock-Node-Address: NODE HOST PORT`, where the kubelet of the Node listens. Its certificate is verified for the name
  *   of the Node, so that the connection is to that Node and no other.
@@ -23,7 +24,7 @@
  *   bookmark of at least R, after every event up to it.
  * - `POST /partition/rights`: which users may send which requests (`partition-rights.ts`).
  */
-import { badRequest, notFound, StatusError } from '../../object/index.ts'
+import { badRequest, notFound, type StatusCause, StatusError } from '../../object/index.ts'
 import type { ResourceRoute } from '../../object/route.ts'
 import { parseRevision } from '../../util/index.ts'
 import { type KubeletAddress, kubeletAddress } from '../kubelet/index.ts'
@@ -93,9 +94,12 @@ export function nodeAddressOf({ headers }: HttpRequest): KubeletAddress | undefi
 }
 
 /** @throws {StatusError} Misdirected (421) if the namespace of the request is not on this server. */
-export function checkOwned({ store }: Services, { namespace }: ResourceRoute): void {
+export function checkOwned({ store, mapEpoch }: Services, { namespace }: ResourceRoute): void {
   if (namespace === '' || store.table('namespaces').get(namespace)) return
-  throw new StatusError('Misdirected', `this partition does not have namespace ${JSON.stringify(namespace)}`, { code: 421 })
+  const epoch = mapEpoch?.() ?? 0
+  throw new StatusError('Misdirected', `this partition does not have namespace ${JSON.stringify(namespace)}`, {
+    ...{ code: 421, details: epoch > 0 ? { causes: [{ field: 'mapEpoch', message: String(epoch) } as StatusCause] } : {} },
+  })
 }
 
 function readVersion(text: string, header = seenVersionHeader): number {

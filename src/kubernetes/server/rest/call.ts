@@ -18,6 +18,8 @@ export type Services = {
   readonly watches: WatchManager
   readonly pages: PagedLists
   readonly maxWatchBufferBytes: number
+  /** `ServerOptions.mapEpoch` */
+  readonly mapEpoch?: (() => number) | undefined
 }
 
 /** The resource that a request is for, and what to do with it. */
