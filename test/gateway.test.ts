@@ -285,6 +285,19 @@ describe('a gateway before three partitions', () => {
     ok(performance.now() - fromMs >= 2_000, 'no such change is known')
   })
 
+  test('a list is not answered while another partition knows of Partitions that the gateway has not read: it could lack their objects', async t => {
+    t.after(() => fixture.mapEpochs.clear())
+    fixture.mapEpochs.set('t2', fixture.state.partitionsEpoch)
+    await get('/api/v1/configmaps')
+    fixture.mapEpochs.set('t2', fixture.state.partitionsEpoch + 1_000_000)
+    const list = (path: string) => client.request({ method: 'GET', path, timeoutMs: 2_500 })
+    await rejects(list('/api/v1/configmaps'), /home "home" does not answer, and partitions were added or changed|timed out/)
+    await rejects(list('/api/v1/configmaps?limit=1'), /home "home" does not answer, and partitions were added or changed|timed out/)
+    await get('/api/v1/namespaces/a/configmaps')
+    fixture.mapEpochs.set('t2', 0)
+    await get('/api/v1/configmaps')
+  })
+
   test('a user without the right to create leaves no claim, and an apply creates what no partition has', async t => {
     const agent = new Agent({ connect: { ca: fixture.caCertificate } })
     t.after(() => agent.destroy())

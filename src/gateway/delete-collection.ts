@@ -17,6 +17,7 @@ export async function deleteMerged(
     throw badRequest(`limit and continue are not supported for the deletion of ${table} in several partitions: use selectors`)
   const parts = [...options.parts].sort((a, b) => (a.partition < b.partition ? -1 : 1))
   await Promise.all(parts.map(({ connection }) => connection.progress(user, 0, [], signal)))
+  await options.areAllParts()
   // A partition answers when its part is deleted. What it has deleted is read when all have answered.
   const answers: TransportStreamResponse[] = []
   for (const part of parts) {

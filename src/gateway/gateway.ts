@@ -68,6 +68,8 @@ export type GatewayOptions = {
   lookUp(table: string, name: string): Promise<void>
   /** Reads the map again, because a partition does not have what the map says. Its Partitions are then at least those of `epoch`, unless that takes too long. */
   refreshMap(epoch: number): Promise<void>
+  /** The version of home up to which the map knows the Partitions. */
+  partitionsEpoch(): number
   /** Signs continue tokens: the same in all gateways. Default: a random one. */
   readonly tokenKey?: Uint8Array | undefined
   /** Of events that wait for one partition, for each watch. Default 16 MiB. */
@@ -211,10 +213,14 @@ export class Gateway {
           const close = this.#podStreams.open(user)
           return await forward().finally(close)
         }
-        if (verb !== 'watch' || name !== '') return await forward()
-        const { forwarded } = this.#watches
         const { partition, isOnlyPart = false } = target
         const connection = this.#connection(partition)
+        if (verb === 'list' && isOnlyPart && (await isMergeable(connection, user, signal))) {
+          await connection.progress(user, 0, [], signal)
+          await this.#requireCurrentMap([{ connection }], partsNow)
+        }
+        if (verb !== 'watch' || name !== '') return await forward()
+        const { forwarded } = this.#watches
         const isComparable = isOnlyPart ? await isMergeable(connection, user, signal) : connection.isComparable
         // Another partition may become a part of it, with which a watch that is forwarded would not be complete.
         if (isComparable && (isOnlyPart || forwarded.shouldShare(partition, pathname)))
@@ -347,9 +353,10 @@ export class Gateway {
     const { 'accept-encoding': _, ...forwarded } = forwardedHeaders(request)
     const headers = { ...forwarded, accept: jsonOf(request.headers.accept) }
     const table = tableOf(resource)
+    const areAllParts = () => this.#requireCurrentMap(parts, list.partsNow)
     if (verb === 'list') {
       const keys = { partsKey: partsKey(list.parts), tokenKey: this.#tokenKey }
-      const answer = await readMergedList({ parts, path, query, table, user, headers, ...keys, signal })
+      const answer = await readMergedList({ parts, path, query, table, user, headers, ...keys, signal, areAllParts })
       return await sendAnswer({ ...answer, headers: { ...answer.headers, ...partialWarning(missing) } }, response)
     }
     if (verb === 'watch') {
@@ -364,10 +371,29 @@ export class Gateway {
     }
     if (verb === 'deletecollection')
       return await sendAnswer(
-        await deleteMerged({ parts, path, query, table, user, headers, body: list.body ?? new Uint8Array(), signal }),
+        await deleteMerged({ parts, path, query, table, user, headers, body: list.body ?? new Uint8Array(), signal, areAllParts }),
         response,
       )
     throw new StatusError('MethodNotAllowed', 'the server does not allow this method on the requested resource')
+  }
+
+  /**
+   * Whether these are all partitions: one that was added while this gateway cannot reach home is known to the others. Call it when they have reported progress.
+   * @throws {StatusError} ServiceUnavailable if there may be more.
+   */
+  async #requireCurrentMap(parts: readonly { readonly connection: Partition }[], partsNow: () => readonly MergedPart[]): Promise<void> {
+    const epoch = Math.max(...parts.map(({ connection }) => connection.mapEpoch))
+    if (epoch <= this.#options.partitionsEpoch()) return
+    const key = partsKey(partsNow())
+    await this.#options.refreshMap(epoch).catch(() => {})
+    if (epoch > this.#options.partitionsEpoch())
+      throw new StatusError(
+        'ServiceUnavailable',
+        `home ${JSON.stringify(this.#options.map().home)} does not answer, and partitions were added or changed since it did: a list could lack their objects`,
+        { details: { retryAfterSeconds: 1 } },
+      )
+    if (key !== partsKey(partsNow()))
+      throw new StatusError('ServiceUnavailable', 'a partition was added just now; retry', { details: { retryAfterSeconds: 1 } })
   }
 
   /** Undefined of a read. */

@@ -20,6 +20,8 @@ export type MergedListOptions = {
   readonly partsKey: string
   readonly tokenKey: Uint8Array
   readonly signal: AbortSignal
+  /** Called when all parts have reported progress. @throws {StatusError} if there may be more of them. */
+  areAllParts(): Promise<void>
 }
 
 /**
@@ -60,6 +62,7 @@ const tooLarge = (version: number) =>
 
 async function readAll(options: MergedListOptions): Promise<TransportStreamResponse> {
   const version = await versionOf(options)
+  await options.areAllParts()
   const abort = new AbortController()
   const signal = AbortSignal.any([abort.signal, options.signal])
   const responses = await Promise.all(options.parts.map(part => readPart(options, part, version, undefined, signal))).catch(error => {
@@ -78,6 +81,7 @@ async function readPage(options: MergedListOptions): Promise<TransportStreamResp
   const text = query.get('continue')
   const token = text ? readPageToken(text, scope, tokenKey) : undefined
   const version = token?.version ?? (await versionOf(options))
+  await options.areAllParts()
   let at = token ? parts.findIndex(({ partition }) => partition === token.partition) : 0
   if (at < 0 || (token && token.parts !== key))
     throw new StatusError(

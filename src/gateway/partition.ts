@@ -43,6 +43,7 @@ export class Partition {
   #options: PartitionOptions
   readonly #seen: SeenVersion
   #isComparable = false
+  #mapEpoch = 0
 
   constructor(options: PartitionOptions, seen: SeenVersion) {
     const { name, server, caCertificate, certificate, key } = options
@@ -124,11 +125,21 @@ export class Partition {
       throw signal?.aborted ? error : this.#unavailable(error)
     }
     if (response.status === 404 || response.status === 403) throw notComparable(this.name)
-    const { resourceVersion, message } = readJson(response.body) as { resourceVersion?: string; message?: string }
+    const { resourceVersion, mapEpoch, message } = readJson(response.body) as {
+      resourceVersion?: string
+      mapEpoch?: number
+      message?: string
+    }
     if (response.status !== 200 || resourceVersion === undefined) throw this.#unavailable(new Error(message ?? `status ${response.status}`))
     this.#seen.raise(resourceVersion)
     this.#isComparable = true
+    if (typeof mapEpoch === 'number') this.#mapEpoch = mapEpoch
     return Number(resourceVersion)
+  }
+
+  /** Of the Partitions, what it knew at the last `progress`: a version of home, 0 if it has none. */
+  get mapEpoch(): number {
+    return this.#mapEpoch
   }
 
   /** The highest resource version that any partition has told this gateway. */

@@ -50,6 +50,10 @@ export class RoutingState implements GatewayMap {
     this.#log = log
   }
 
+  get partitionsEpoch(): number {
+    return this.#epoch
+  }
+
   get partitions(): GatewayMap['partitions'] {
     return this.#roles
   }

@@ -129,6 +129,7 @@ export async function startGateway({ configuration, listen, limits, log }: Gatew
     claim: (table, name, owner) => state.claim(table, name, owner),
     lookUp: (table, name) => state.lookUp(table, name),
     refreshMap: epoch => state.refresh(epoch),
+    partitionsEpoch: () => state.partitionsEpoch,
     tokenKey: Buffer.from(pageTokenKey),
     ...{ registry, limits },
     log: (message, error) => log.error({ err: error }, message),

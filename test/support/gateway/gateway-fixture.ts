@@ -38,6 +38,8 @@ export class GatewayFixture implements AsyncDisposable {
   readonly servers = new Map<string, PartitionServer>()
   /** By table and name: what an outdated map says, until the gateway reads it again. */
   readonly outdated = new Map<string, string>()
+  /** By partition that is no process: of home's Partitions, the version that it knows. */
+  readonly mapEpochs = new Map<string, number>()
   readonly logs: string[] = []
   /** How often the gateway has read its map again. */
   refreshes = 0
@@ -137,6 +139,7 @@ export class GatewayFixture implements AsyncDisposable {
       this.#options.set(name, {
         ...{ dataDir: join(this.#root, name), partition: number, storage: { synchronous: 'OFF' } },
         frontProxy: { caCertificate, allowedNames: ['gateway'] },
+        mapEpoch: () => this.mapEpochs.get(name) ?? 0,
         ...optionsOf(join(this.#root, name)),
       })
       const server = await this.startPartition(name, 0)
@@ -181,6 +184,7 @@ export class GatewayFixture implements AsyncDisposable {
         return name ? { name, groups: name === 'admin' ? ['system:masters'] : groups } : undefined
       },
       map: () => map,
+      partitionsEpoch: () => state.partitionsEpoch,
       connectionOf: name => connections.get(name),
       scopeOf: (group, plural) => scopes.scopeOf(group, plural),
       tenantsOf: async () => [...state.tenants()].map(String),

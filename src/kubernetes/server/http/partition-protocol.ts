@@ -21,7 +21,8 @@
  *   of the Node, so that the connection is to that Node and no other.
  * - `GET /partition/kubelet?node=NAME`: `{"host": …, "port": …}`, where the kubelet of a Node of this partition listens.
  * - `GET /partition/progress?version=R&watch=ID&watch=ID`: raises the clock and returns the current resource version. Each of these watches gets a
- *   bookmark of at least R, after every event up to it.
+ *   bookmark of at least R, after every event up to it. `mapEpoch` in the response is the newest version of home's map that this server has a copy of, if
+ *   it keeps one.
  * - `POST /partition/rights`: which users may send which requests (`partition-rights.ts`).
  */
 import { badRequest, notFound, type StatusCause, StatusError } from '../../object/index.ts'
@@ -68,11 +69,20 @@ export function gatewayWatchOf({ headers }: HttpRequest): GatewayWatch | undefin
   }
 }
 
-export async function serveProgress({ store, watches }: Services, query: URLSearchParams | undefined, response: Reply): Promise<void> {
+export async function serveProgress(
+  { store, watches, mapEpoch }: Services,
+  query: URLSearchParams | undefined,
+  response: Reply,
+): Promise<void> {
   const version = query?.get('version')
   if (version) await store.raise(readVersion(version))
   for (const id of query?.getAll('watch') ?? []) watches.requestBookmark(id)
-  send(response, 200, 'application/json', JSON.stringify({ resourceVersion: String(store.revision) }))
+  send(
+    response,
+    200,
+    'application/json',
+    JSON.stringify({ resourceVersion: String(store.revision), ...(mapEpoch && { mapEpoch: mapEpoch() }) }),
+  )
 }
 
 /** @throws {StatusError} NotFound, or ServiceUnavailable for a Node that has not reported it. */
