@@ -57,6 +57,7 @@ export function shareWorkers(
   const view = new SharedView({ own: partition, viewsPerWorker, seesAll: isHome })
   return {
     cluster: workersCluster,
+    partition,
     selector: view.selector,
     isPreferred: view.isPreferred,
     onChange: listener => view.onChange(listener),

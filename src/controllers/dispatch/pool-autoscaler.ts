@@ -4,9 +4,9 @@ import type { WriteOutcome } from './dispatch-event.ts'
 import { type ObjectVersion, versionOf } from './object-version.ts'
 import type { WorkerInventory } from './placement/index.ts'
 import { isDividedByTrustDomain, makeRoom, nextDomainMs, planPods } from './plan-pods.ts'
-import { decidePools, type PlannedWorkers, type PoolsDecision, type StartTracker } from './pool/index.ts'
-import { demandOf } from './pool-demand.ts'
+import { decidePools, type PlannedWorkers, type PoolDemand, type PoolsDecision, type StartTracker } from './pool/index.ts'
 import type { RunQueue } from './queue/index.ts'
+import type { DemandElsewhere } from './reported-demand.ts'
 
 /** By pool mode: whether the names of new workers are claimed (`PoolDriver.claimsNames`). */
 export type ClaimsNames = Readonly<Partial<Record<WorkerPool['spec']['mode'], boolean | undefined>>>
@@ -15,6 +15,10 @@ export type PoolAutoscalerInput = {
   readonly queue: RunQueue
   readonly inventory: WorkerInventory
   readonly pools: ReadonlyMap<string, WorkerPool>
+  /** Of the queue, by pool. */
+  readonly demand: ReadonlyMap<string, PoolDemand>
+  /** Of the Runs of other partitions. */
+  readonly demandElsewhere: (pool: string) => DemandElsewhere
   /** The registered ones. */
   readonly workers: ReadonlyMap<string, Worker>
   readonly workerTemplates: ReadonlyMap<string, Worker>
@@ -40,7 +44,13 @@ export class PoolAutoscaler {
   decide(input: PoolAutoscalerInput): { readonly actions: readonly DispatchAction[]; readonly decision: PoolsDecision } {
     const { queue, inventory, workers: registered, workerTemplates, isPending, nowMs, random } = input
     const pools = [...input.pools.values()]
-    const demand = demandOf({ queue, inventory, pools, workerTemplates })
+    const demand = new Map(input.demand)
+    for (const { metadata } of pools) {
+      const { name } = metadata
+      const { queued = 0, startable = 0 } = demand.get(name) ?? {}
+      const elsewhere = input.demandElsewhere(name)
+      if (elsewhere.queued > 0) demand.set(name, { queued: queued + elsewhere.queued, startable: startable + elsewhere.startable })
+    }
     const podsOf = (pool: WorkerPool) => {
       const { name } = pool.metadata
       return { queue, inventory, pool, starts: this.#starts.states.get(name), template: workerTemplates.get(name), nowMs }

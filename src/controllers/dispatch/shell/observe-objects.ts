@@ -25,6 +25,8 @@ import type { DispatchEvent, WorkerLease } from '../dispatch-event.ts'
 export type SharedWorkersOptions = {
   /** Cluster of the manager that has the Workers and their Leases: a gateway, which merges those of all partitions. */
   readonly cluster: string
+  /** Name of the partition of this dispatcher. */
+  readonly partition: string
   /** Of the Workers and Leases that this dispatcher sees. */
   readonly selector: ChangingSelector
   /** False for a worker that another dispatcher prefers: it is used when no other fits. */

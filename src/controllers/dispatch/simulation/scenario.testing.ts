@@ -31,6 +31,9 @@ import { Simulation } from './simulation.testing.ts'
  * `place COUNT` (Runs with the options of `runs`, which the Stack controller has placed before it creates them), `quiet on` (starts are not printed), `advance 5m`, `show COUNT` (queue positions and pending reasons), `shares` (slot time by tenant since the
  * previous `shares`).
  *
+ * Other partitions: `home` (this dispatcher sizes the pools of all partitions; everything that it does is printed), `demand PARTITION pool=p queued=5 startable=4` (what one reports; without numbers it has none),
+ * `executes NAME runs=x/1,x/2` (a worker reports that it executes Runs of other partitions), `counts POOL` (its status).
+ *
  * Failures: `lease 10s` (workers renew every 2 s from now on, and everything that dispatch does is printed), `pause NAME` and `resume NAME` (a
  * worker, which stops renewing and working), `stuck NAME` (it renews and
  * starts no Runs), `exit NAME crash=WorkerCrashed loss=Evicted` (its process), `hold KIND` (actions of this kind, or the creations of placed Runs, CreateRun, are not executed until `send` executes them, at
@@ -63,12 +66,17 @@ class Scenario implements TranscriptPlayer {
   #names = 0
   #isQuiet = false
   #hasCrashed = false
+  #isHome = false
 
   takeLines(): string[] {
     return this.#simulation.takeLines()
   }
 
   play(command: string, [first = '']: string[], options: Record<string, string>): void {
+    if (command === 'home') {
+      this.#isHome = true
+      this.#core = undefined
+    }
     if (command === 'lease') {
       this.#leaseMs = parseDuration(first)
       this.#invariants.leaseMs = this.#leaseMs
@@ -78,6 +86,16 @@ class Scenario implements TranscriptPlayer {
     switch (command) {
       case 'lease':
       case 'lead':
+      case 'home':
+        break
+      case 'demand':
+        this.#server.reportDemand(options.pool ?? 'default', first, this.#reportOf(options))
+        break
+      case 'executes':
+        this.#server.setWorkerRuns(first, options.runs?.split(',') ?? [])
+        break
+      case 'counts':
+        this.#counts(first)
         break
       case 'runs':
         for (const run of this.#newRuns(Number(first), options)) this.#server.createRun(run)
@@ -165,7 +183,8 @@ class Scenario implements TranscriptPlayer {
 
   /** Starts a core that knows nothing, and reports to it what exists. */
   #lead(isTakeover: boolean): void {
-    this.#core = new DispatchCore({ leaseDurationMs: this.#leaseMs }, this.#now)
+    const shared = this.#isHome ? { isPreferred: () => true, sizesPools: true } : undefined
+    this.#core = new DispatchCore({ leaseDurationMs: this.#leaseMs, shared }, this.#now)
     this.#invariants.leadsSinceMs = this.#simulation.nowMs
     this.#namespaces.clear()
     for (const event of this.#server.list({ isTakeover })) this.#observe(event)
@@ -205,7 +224,7 @@ class Scenario implements TranscriptPlayer {
 
   #printActions(actions: readonly DispatchAction[]): void {
     const assignments = this.#isQuiet ? undefined : formatAssignments(actions)
-    const others = this.#leaseMs === noLeaseMs ? [] : actions.map(formatAction)
+    const others = this.#leaseMs === noLeaseMs && !this.#isHome ? [] : actions.map(formatAction)
     for (const text of [assignments, ...others]) if (text !== undefined) this.#simulation.print(text)
   }
 
@@ -337,6 +356,21 @@ class Scenario implements TranscriptPlayer {
       this.#decide()
       if (nextMs >= endMs) return
     }
+  }
+
+  // ---- other partitions
+
+  #reportOf({ queued, startable = queued }: Record<string, string>) {
+    if (queued === undefined) return undefined
+    return { queued: Number(queued), startable: Number(startable), reportedAt: rfc3339(this.#simulation.nowMs) }
+  }
+
+  #counts(pool: string): void {
+    const { queued, busy, starting, workers, desired, demand = {} } = this.#server.pools.get(pool)?.status ?? {}
+    const reports = Object.keys(demand).join(', ') || 'none'
+    this.#simulation.print(
+      `queued ${queued}, busy ${busy}, starting ${starting}, workers ${workers}, desired ${desired}; reports: ${reports}`,
+    )
   }
 
   // ---- reports
