@@ -62,6 +62,7 @@ export function shareWorkers(
     isPreferred: view.isPreferred,
     onChange: listener => view.onChange(listener),
     sizesPools: isHome,
+    sees: (partition, worker) => view.sees(partition, worker),
     follow(manager) {
       // The copies in this partition: with home down the last ones stay valid.
       const partitions = manager.informer(partitionResource)

@@ -62,6 +62,8 @@ export type SharedWorkers = {
   readonly isPreferred: (worker: Worker) => boolean
   /** False: another dispatcher starts and drains the workers of all pools, and writes their status; the demand of this one is reported to it. */
   readonly sizesPools: boolean
+  /** For the one that sizes the pools: whether the dispatcher of another partition uses this worker. Default: all use all. */
+  readonly sees?: ((partition: string, worker: string) => boolean) | undefined
 }
 
 /** A Run that does not exist yet. */
@@ -110,6 +112,7 @@ export class DispatchCore {
   /** Without `shared` all Runs are this dispatcher's. */
   readonly #foreignRuns: ForeignRuns
   readonly #sizesPools: boolean
+  readonly #sees: SharedWorkers['sees']
   readonly #autoscaler: PoolAutoscaler
   /** Of the dispatchers that do not size the pools, if this one does; */
   readonly #reportedDemand = new ReportedDemand()
@@ -132,6 +135,7 @@ export class DispatchCore {
     const { leaseDurationMs = defaults.leaseDurationMs, claimsNames = { Pod: true }, shared, ...queueOptions } = options
     this.#now = now
     this.#sizesPools = shared?.sizesPools ?? true
+    this.#sees = shared?.sees
     this.#foreignRuns = new ForeignRuns(namespace => !shared || this.#settings.hasNamespace(namespace))
     this.#failures = new FailureDetector(leaseDurationMs)
     this.#scheduler = new Scheduler({ nowMs: now.wallMs, ...queueOptions, isPreferred: shared?.isPreferred })
@@ -467,7 +471,19 @@ export class DispatchCore {
       return reports.requeueAfterMs
     }
     const demandElsewhere = (pool: string) => this.#reportedDemand.of(pool, monotonicMs)
-    const input = { queue, inventory, pools, demand, demandElsewhere, workers: this.#workers, workerTemplates, isPending, nowMs, random }
+    const input = {
+      queue,
+      inventory,
+      pools,
+      demand,
+      demandElsewhere,
+      sees: this.#sees,
+      workers: this.#workers,
+      workerTemplates,
+      isPending,
+      nowMs,
+      random,
+    }
     const { actions, decision } = this.#autoscaler.decide(input)
     for (const action of actions) add(action)
     this.#poolCounts = decision.pools

@@ -6,10 +6,15 @@ export const demandExpiryMs = 180_000
 /** How long a report may be older than what workers show: it is written up to 1 s after a change, and read a moment later. */
 const settleMs = 5_000
 
-type Report = ReportedPoolDemand & { readonly receivedMs: number }
+type Report = ReportedPoolDemand & { readonly partition: string; readonly receivedMs: number }
 
 /** The Runs of other partitions that wait for workers of a pool. */
-export type DemandElsewhere = { readonly queued: number; readonly startable: number }
+export type DemandElsewhere = {
+  readonly queued: number
+  readonly startable: number
+  /** `startable` by partition. */
+  readonly byPartition: ReadonlyMap<string, number>
+}
 
 /**
  * What other partitions report about their Runs (`status.demand` of WorkerPools), for the dispatcher that sizes the pools of all. It decides only how many workers are
@@ -35,7 +40,7 @@ export class ReportedDemand {
       const before = known?.get(partition)
       const isSame = before?.queued === demand.queued && before.startable === demand.startable
       if (!isSame) hasChanged = true
-      reports.set(partition, isSame && before.reportedAt === demand.reportedAt ? before : { ...demand, receivedMs: nowMs })
+      reports.set(partition, isSame && before.reportedAt === demand.reportedAt ? before : { ...demand, partition, receivedMs: nowMs })
     }
     if (reports.size > 0) this.#reports.set(name, reports)
     else this.#reports.delete(name)
@@ -60,6 +65,7 @@ export class ReportedDemand {
   /** The sum of the reports that have not expired. */
   of(pool: string, nowMs: number): DemandElsewhere {
     let [queued, startable, subtracted] = [0, 0, 0]
+    const byPartition = new Map<string, number>()
     // The newest first: what is newer than it is newer than the others too.
     const reports = [...this.#live(pool, nowMs)].sort((a, b) => b.receivedMs - a.receivedMs)
     for (const report of reports) {
@@ -68,8 +74,9 @@ export class ReportedDemand {
       subtracted += known
       queued += report.queued
       startable += report.startable - known
+      byPartition.set(report.partition, report.startable - known)
     }
-    return { queued, startable }
+    return { queued, startable, byPartition }
   }
 
   /** Partitions whose report has expired and is to be removed. */

@@ -35,6 +35,8 @@ export type SharedWorkersOptions = {
   onChange(listener: () => void): () => void
   /** False: another dispatcher starts and drains the workers of all pools, and writes their status. */
   readonly sizesPools: boolean
+  /** Whether the dispatcher of another partition uses this worker. */
+  readonly sees: (partition: string, worker: string) => boolean
 }
 
 /** The caches whose changes are reported to the core. */

@@ -7,6 +7,7 @@ import {
   type Run,
   subjectOf,
   type WorkerPool,
+  workerBucketOf,
 } from '../../../api/index.ts'
 import { formatDuration, objectKey, parseDuration, rfc3339 } from '../../../kubernetes/object/index.ts'
 import { sha256 } from '../../../kubernetes/util/index.ts'
@@ -14,7 +15,7 @@ import type { DispatchAction } from '../dispatch-action.ts'
 import { DispatchCore } from '../dispatch-core.ts'
 import type { DispatchEvent, Now } from '../dispatch-event.ts'
 import { epochMs, testPool, testRun, testTenant, testWorker } from '../objects.testing.ts'
-import { failureDomainLabel } from '../placement/index.ts'
+import { decideWorkerView, failureDomainLabel, type WorkerView } from '../placement/index.ts'
 import type { LossReason } from '../pool/index.ts'
 import { executeAction } from './execute-action.testing.ts'
 import { formatAction, formatAssignments } from './format-action.testing.ts'
@@ -31,7 +32,7 @@ import { Simulation } from './simulation.testing.ts'
  * `place COUNT` (Runs with the options of `runs`, which the Stack controller has placed before it creates them), `quiet on` (starts are not printed), `advance 5m`, `show COUNT` (queue positions and pending reasons), `shares` (slot time by tenant since the
  * previous `shares`).
  *
- * Other partitions: `home` (this dispatcher sizes the pools of all partitions; everything that it does is printed), `demand PARTITION pool=p queued=5 startable=4` (what one reports; without numbers it has none),
+ * Other partitions: `home partitions=t1,t2,t3` (this dispatcher sizes the pools of these partitions, and claims numbers for workers of mode Process; everything that it does is printed), `demand PARTITION pool=p queued=5 startable=4` (what one reports; without numbers it has none),
  * `executes NAME runs=x/1,x/2` (a worker reports that it executes Runs of other partitions), `counts POOL` (its status).
  *
  * Failures: `lease 10s` (workers renew every 2 s from now on, and everything that dispatch does is printed), `pause NAME` and `resume NAME` (a
@@ -66,7 +67,8 @@ class Scenario implements TranscriptPlayer {
   #names = 0
   #isQuiet = false
   #hasCrashed = false
-  #isHome = false
+  /** Of other partitions; undefined: there are none. */
+  #views: ReadonlyMap<string, WorkerView | undefined> | undefined
 
   takeLines(): string[] {
     return this.#simulation.takeLines()
@@ -74,7 +76,7 @@ class Scenario implements TranscriptPlayer {
 
   play(command: string, [first = '']: string[], options: Record<string, string>): void {
     if (command === 'home') {
-      this.#isHome = true
+      this.#views = new Map((options.partitions ?? '').split(',').map((name, _, all) => [name, decideWorkerView(name, all)]))
       this.#core = undefined
     }
     if (command === 'lease') {
@@ -183,8 +185,13 @@ class Scenario implements TranscriptPlayer {
 
   /** Starts a core that knows nothing, and reports to it what exists. */
   #lead(isTakeover: boolean): void {
-    const shared = this.#isHome ? { isPreferred: () => true, sizesPools: true } : undefined
-    this.#core = new DispatchCore({ leaseDurationMs: this.#leaseMs, shared }, this.#now)
+    const sees = (partition: string, worker: string) => {
+      const view = this.#views?.get(partition)
+      return !view || view.preferred.has(workerBucketOf(worker)) || view.spare.has(workerBucketOf(worker))
+    }
+    const shared = this.#views && { isPreferred: () => true, sizesPools: true, sees }
+    const claimsNames = { Pod: true, Process: this.#views !== undefined }
+    this.#core = new DispatchCore({ leaseDurationMs: this.#leaseMs, claimsNames, shared }, this.#now)
     this.#invariants.leadsSinceMs = this.#simulation.nowMs
     this.#namespaces.clear()
     for (const event of this.#server.list({ isTakeover })) this.#observe(event)
@@ -224,7 +231,7 @@ class Scenario implements TranscriptPlayer {
 
   #printActions(actions: readonly DispatchAction[]): void {
     const assignments = this.#isQuiet ? undefined : formatAssignments(actions)
-    const others = this.#leaseMs === noLeaseMs && !this.#isHome ? [] : actions.map(formatAction)
+    const others = this.#leaseMs === noLeaseMs && !this.#views ? [] : actions.map(formatAction)
     for (const text of [assignments, ...others]) if (text !== undefined) this.#simulation.print(text)
   }
 
