@@ -39,7 +39,10 @@ describe('npm run partitions', { timeout: 240_000 }, () => {
 
   test('Prometheus can read the metrics of every process', async () => {
     const targets = targetsOf(readFileSync(join(directory, 'prometheus.yaml'), 'utf8'))
-    equal(targets.map(({ name }) => name).join(' '), 'gateway home t1 t2 r1 r2 stores-t1 controller-t1 stores-t2 controller-t2')
+    equal(
+      targets.map(({ name }) => name).join(' '),
+      'gateway home t1 t2 r1 r2 stores-t1 controller-t1 stores-t2 controller-t2 controller-home',
+    )
     for (const { name, url, token, ca } of targets) {
       const agent = new Agent({ connect: { ca } })
       const response = await fetch(url, { dispatcher: agent, headers: { authorization: `Bearer ${token}` } })

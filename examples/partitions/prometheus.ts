@@ -71,6 +71,7 @@ export async function writePrometheusConfiguration(
     jobs.push(job(`stores-${name}`, installation.role(`stores-${name}`).printed('stores'), { role: 'stores', partition: name }, storesCa))
     jobs.push(controllerJob(installation, name))
   }
+  jobs.push(controllerJob(installation, 'home'))
   const path = join(directory, 'prometheus.yaml')
   writeFileSync(path, `global: { scrape_interval: 15s }\nscrape_configs:\n${jobs.join('')}`)
   return path

@@ -19,7 +19,7 @@ const registrationTimeoutMs = 60_000
 /** The pool of the workers of a resource partition. */
 export const poolOf = (partition: string): string => `pool-${partition}`
 
-/** Starts the stores and controllers of each tenant partition, the join service, and workers; returns when the workers are registered. */
+/** Starts the stores and controllers of each tenant partition, the controllers of home, the join service, and workers; returns when the workers are registered. */
 export async function startRoles(
   installation: Installation,
   client: Client,
@@ -30,14 +30,17 @@ export async function startRoles(
     const metadata = { name: poolOf(name), labels: { 'oarlock.dev/partition': name } }
     await client.resource(workerPoolResource).apply({ metadata, spec: { mode: 'External', lifecycle: 'Warm' } }, { force: true })
   }
-  const starting = tenantPartitions.flatMap(name => {
-    const own = ['--kubeconfig', installation.partitionKubeconfig(name), '--workers-kubeconfig', kubeconfig]
-    const controller = ['controller', ...own, '--partition', name, '--no-default-pool', '--data', `controller-${name}`, ...any]
-    return [
-      installation.add(`stores-${name}`, ['stores', ...own, '--data', `stores-${name}`, ...any]),
-      installation.add(`controller-${name}`, [...controller, '--health-address', '127.0.0.1:0']),
-    ]
-  })
+  const own = (name: string) => ['--kubeconfig', installation.partitionKubeconfig(name), '--workers-kubeconfig', kubeconfig]
+  const startController = (name: string) => {
+    const args = ['controller', ...own(name), '--partition', name, '--no-default-pool', '--data', `controller-${name}`, ...any]
+    return installation.add(`controller-${name}`, [...args, '--health-address', '127.0.0.1:0'])
+  }
+  const starting = tenantPartitions.flatMap(name => [
+    installation.add(`stores-${name}`, ['stores', ...own(name), '--data', `stores-${name}`, ...any]),
+    startController(name),
+  ])
+  // It writes the status of the pools.
+  starting.push(startController('home'))
   starting.push(installation.add('join-service', ['join-service', '--kubeconfig', kubeconfig, '--data', 'join-service', ...any]))
   await Promise.all(starting.map(role => role.until(/^ready: /m)))
   const server = installation.role('join-service').printed('join')

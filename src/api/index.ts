@@ -122,6 +122,7 @@ export {
   isExclusive,
   type PoolWindow,
   poolPolicy,
+  type ReportedPoolDemand,
   type WorkerPool,
   type WorkerPoolSpec,
   type WorkerPoolStatus,

@@ -153,11 +153,29 @@ const spec = Type.Object(
   },
 )
 
+const demand = Type.Object(
+  {
+    queued: count('Number of queued Runs.'),
+    startable: count('Number of queued Runs that would start if the pool had enough workers; up to what its largest size can execute.'),
+    reportedAt: Type.String({
+      format: 'date-time',
+      description: 'When it was reported. A report that is not renewed for 3 minutes is removed.',
+    }),
+  },
+  { description: 'Runs of one partition that wait for workers of the pool.' },
+)
+
 const status = Type.Object({
   observedGeneration: Type.Optional(count('The generation of the spec that this status describes.')),
   conditions: Type.Optional(conditionsSchema),
   queued: Type.Optional(count('Number of queued Runs of the pool.')),
   busy: Type.Optional(count('Number of workers that have a Run.')),
+  demand: Type.Optional(
+    Type.Record(Type.String(), demand, {
+      description:
+        'Where API servers are split into partitions: the queued Runs of each other partition, by its name, as its controllers report them to home. They are included in `queued`, and in `desired`.',
+    }),
+  ),
   starting: Type.Optional(count('Number of workers that were started and have not registered yet.')),
   workers: Type.Optional(count('Number of registered workers.')),
   desired: Type.Optional(count('Desired number of workers: busy + ceil(queued / slots), at least min and at most max.')),
@@ -210,6 +228,7 @@ export const workerPoolResource = defineResource({
 export type WorkerPoolSpec = Static<typeof spec>
 export type PoolWindow = Static<typeof window>
 export type WorkerPoolStatus = Static<typeof status>
+export type ReportedPoolDemand = Static<typeof demand>
 export type WorkerPool = ObjectOf<typeof workerPoolResource>
 
 /** Whether a worker of the pool executes at most one Run, so that nothing of it is left for another. */

@@ -57,10 +57,12 @@ export function shareWorkers(
   const view = new SharedView({ own: partition, viewsPerWorker, seesAll: isHome })
   return {
     cluster: workersCluster,
+    partition,
     selector: view.selector,
     isPreferred: view.isPreferred,
     onChange: listener => view.onChange(listener),
     sizesPools: isHome,
+    sees: (partition, worker) => view.sees(partition, worker),
     follow(manager) {
       // The copies in this partition: with home down the last ones stay valid.
       const partitions = manager.informer(partitionResource)

@@ -1,4 +1,14 @@
-import type { RunPolicy, RunSpec, Subject, Tenant, TenantStatus, WorkerPod, WorkerPool, WorkerPoolStatus } from '../../api/index.ts'
+import type {
+  ReportedPoolDemand,
+  RunPolicy,
+  RunSpec,
+  Subject,
+  Tenant,
+  TenantStatus,
+  WorkerPod,
+  WorkerPool,
+  WorkerPoolStatus,
+} from '../../api/index.ts'
 import { type ObjectVersion, versionOf } from './object-version.ts'
 import type { ScaleReason, StartFailure, WorkerPurpose, WorkerReport } from './pool/index.ts'
 
@@ -91,6 +101,8 @@ export type DispatchAction =
   // Statuses
   | { readonly kind: 'PatchPoolStatus'; readonly pool: WorkerPool; readonly status: WorkerPoolStatus }
   | { readonly kind: 'PatchTenantStatus'; readonly tenant: Tenant; readonly status: TenantStatus }
+  /** Writes `status.demand` of this partition into the WorkerPool at home; null removes it. */
+  | { readonly kind: 'ReportDemand'; readonly object: ObjectVersion; readonly report: ReportedPoolDemand | null }
 
 export type RunStatusPatch = {
   readonly phase: 'Queued' | 'Assigned' | 'Canceled' | 'Lost'

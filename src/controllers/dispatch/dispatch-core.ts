@@ -29,12 +29,15 @@ import {
   type WorkerReport,
 } from './pool/index.ts'
 import { type ClaimsNames, PoolAutoscaler } from './pool-autoscaler.ts'
+import { demandOf } from './pool-demand.ts'
 import type { RunQueueOptions } from './queue/index.ts'
+import { ReportedDemand } from './reported-demand.ts'
 import { decideRunCleanup } from './run-cleanup.ts'
 import { cacheKeysOf, makeRunRecord, type RunRecord } from './run-record.ts'
 import { RunTracker } from './run-tracker.ts'
 import { Settings } from './settings.ts'
 import {
+  DemandReports,
   PendingReasons,
   PoolStatuses,
   QueuePositions,
@@ -57,8 +60,10 @@ export type DispatchCoreOptions = RunQueueOptions & {
 export type SharedWorkers = {
   /** False for a worker that another dispatcher prefers: it is used when no other fits. */
   readonly isPreferred: (worker: Worker) => boolean
-  /** False: another dispatcher starts and drains the workers of all pools, and writes their status. */
+  /** False: another dispatcher starts and drains the workers of all pools, and writes their status; the demand of this one is reported to it. */
   readonly sizesPools: boolean
+  /** For the one that sizes the pools: whether the dispatcher of another partition uses this worker. Default: all use all. */
+  readonly sees?: ((partition: string, worker: string) => boolean) | undefined
 }
 
 /** A Run that does not exist yet. */
@@ -107,7 +112,12 @@ export class DispatchCore {
   /** Without `shared` all Runs are this dispatcher's. */
   readonly #foreignRuns: ForeignRuns
   readonly #sizesPools: boolean
+  readonly #sees: SharedWorkers['sees']
   readonly #autoscaler: PoolAutoscaler
+  /** Of the dispatchers that do not size the pools, if this one does; */
+  readonly #reportedDemand = new ReportedDemand()
+  /** of this one, if it does not. */
+  readonly #demandReports = new DemandReports()
   /** Ids of Runs whose finalizer is being removed. */
   readonly #releasing = new Set<string>()
   readonly #acceptance = new AcceptanceCheck()
@@ -125,6 +135,7 @@ export class DispatchCore {
     const { leaseDurationMs = defaults.leaseDurationMs, claimsNames = { Pod: true }, shared, ...queueOptions } = options
     this.#now = now
     this.#sizesPools = shared?.sizesPools ?? true
+    this.#sees = shared?.sees
     this.#foreignRuns = new ForeignRuns(namespace => !shared || this.#settings.hasNamespace(namespace))
     this.#failures = new FailureDetector(leaseDurationMs)
     this.#scheduler = new Scheduler({ nowMs: now.wallMs, ...queueOptions, isPreferred: shared?.isPreferred })
@@ -170,11 +181,17 @@ export class DispatchCore {
       case 'LeaseDeleted':
         return this.#failures.leaseDeleted(event.worker, monotonicMs)
       case 'PoolChanged':
+        if (this.#sizesPools && this.#reportedDemand.poolChanged(event.pool, monotonicMs)) {
+          this.#settings.poolChanged(event.pool)
+          return true
+        }
         return this.#settings.poolChanged(event.pool)
       case 'PoolDeleted':
         this.#workerTemplates.invalidate(event.pool.metadata.name)
         this.#starts.poolDeleted(event.pool.metadata.name)
         this.#poolStatuses.forget(event.pool.metadata.name)
+        this.#reportedDemand.poolDeleted(event.pool.metadata.name)
+        this.#demandReports.poolDeleted(event.pool.metadata.name)
         return this.#settings.poolDeleted(event.pool)
       case 'TenantChanged':
         return this.#settings.tenantChanged(event.tenant)
@@ -229,12 +246,13 @@ export class DispatchCore {
       if (this.#workers.delete(name)) this.#forgetWorker(name)
       return true
     }
-    const isNew = !this.#workers.has(name)
+    const before = this.#workers.get(name)
+    if (before) this.#reportedDemand.accepted(worker.spec.pool, this.#foreignRuns.newOf(before, worker), monotonicMs)
     this.#workers.set(name, worker)
     this.#foreignRuns.workerChanged(worker)
     this.#updateInventory(worker)
     this.#workerTemplates.observe(worker)
-    if (isNew) this.#starts.registered(worker.spec.pool, name, wallMs)
+    if (!before) this.#starts.registered(worker.spec.pool, name, wallMs)
     return true
   }
 
@@ -267,7 +285,10 @@ export class DispatchCore {
   }
 
   #writeSettled({ object, outcome }: DispatchEvent & { kind: 'WriteSettled' }, { wallMs, monotonicMs }: Now): boolean {
-    if (object.kind === 'WorkerPool') this.#autoscaler.writeSettled(object.name, outcome, wallMs)
+    if (object.kind === 'WorkerPool') {
+      this.#autoscaler.writeSettled(object.name, outcome, wallMs)
+      this.#demandReports.writeSettled(object.name, outcome)
+    }
     if (this.#releasing.delete(objectIdOf(object)) && outcome === 'Written') this.#runs.released(object)
     const isFree = this.#writes.settle(object, outcome, monotonicMs)
     if (isFree && object.kind === 'Run') this.#runs.settle(`${object.namespace}/${object.name}`, wallMs)
@@ -330,7 +351,7 @@ export class DispatchCore {
     this.#assign(add, wallMs, random)
     requeues.push(
       this.#deleteEndedWorkers(add, monotonicMs),
-      this.#sizePools(add, wallMs, random),
+      this.#sizePools(add, now, random),
       this.#stopOrphans(add, wallMs),
       this.#reportPositions(add, wallMs),
       this.#reportTenants(add, wallMs),
@@ -437,20 +458,41 @@ export class DispatchCore {
     return mergePolicies((this.#settings.policiesFor(namespace, pool) ?? []).map(({ policy }) => policy))
   }
 
-  #sizePools(add: (action: DispatchAction) => void, nowMs: number, random: () => number): number {
+  #sizePools(add: (action: DispatchAction) => void, now: Now, random: () => number): number {
     const { queue, inventory } = this.#scheduler
     const { pools } = this.#settings
     const isPending = this.#isPending
+    const { wallMs: nowMs, monotonicMs } = now
     const workerTemplates = this.#workerTemplates.validAt(nowMs)
-    const input = { queue, inventory, pools, workers: this.#workers, workerTemplates, isPending, nowMs, random }
-    if (!this.#sizesPools) return Number.POSITIVE_INFINITY
+    const demand = demandOf({ queue, inventory, pools: pools.values(), workerTemplates })
+    if (!this.#sizesPools) {
+      const reports = this.#demandReports.decide({ pools, demand, isPending, now })
+      for (const action of reports.actions) add(action)
+      return reports.requeueAfterMs
+    }
+    const demandElsewhere = (pool: string) => this.#reportedDemand.of(pool, monotonicMs)
+    const input = {
+      queue,
+      inventory,
+      pools,
+      demand,
+      demandElsewhere,
+      sees: this.#sees,
+      workers: this.#workers,
+      workerTemplates,
+      isPending,
+      nowMs,
+      random,
+    }
     const { actions, decision } = this.#autoscaler.decide(input)
     for (const action of actions) add(action)
     this.#poolCounts = decision.pools
     // After the claims have begun: the status of a pool is not written concurrently.
-    const statuses = this.#poolStatuses.decide({ pools, decision, starts: this.#starts.states, isPending, nowMs })
+    const expiredDemand = (pool: string) => this.#reportedDemand.expired(pool, monotonicMs)
+    const statuses = this.#poolStatuses.decide({ pools, decision, starts: this.#starts.states, expiredDemand, isPending, nowMs })
     for (const action of statuses.actions) add(action)
-    return Math.min(decision.requeueAfterMs ?? Number.POSITIVE_INFINITY, statuses.requeueAfterMs)
+    const reportsInMs = this.#reportedDemand.nextMs(monotonicMs) - monotonicMs
+    return Math.min(decision.requeueAfterMs ?? Number.POSITIVE_INFINITY, statuses.requeueAfterMs, reportsInMs)
   }
 
   #reportTenants(add: (action: DispatchAction) => void, nowMs: number): number {

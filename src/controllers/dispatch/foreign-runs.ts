@@ -32,6 +32,12 @@ export class ForeignRuns {
     if (rejection && Number(metadata.resourceVersion) > rejection.version) this.#rejections.delete(metadata.name)
   }
 
+  /** How many foreign Runs the Worker has that an earlier version of it does not have. */
+  newOf(before: Worker, { status }: Worker): number {
+    const known = before.status?.runs ?? []
+    return (status?.runs ?? []).filter(key => this.#isForeign(key) && !known.includes(key)).length
+  }
+
   workerDeleted(name: string): void {
     this.#rejections.delete(name)
   }
@@ -41,7 +47,7 @@ export class ForeignRuns {
     const { slots } = worker.spec
     const foreign = this.#rejections.has(worker.metadata.name)
       ? slots
-      : (worker.status?.runs ?? []).filter(key => !this.#isOwn(key.slice(0, key.indexOf('/')))).length
+      : (worker.status?.runs ?? []).filter(key => this.#isForeign(key)).length
     if (foreign === 0) return own
     const { active, total, ...resources } = own ?? noLoad
     return { ...resources, active: active + foreign, total: total + foreign }
@@ -57,5 +63,9 @@ export class ForeignRuns {
   /** When {@link expire} is due next; Infinity if it is not. */
   nextMs(): number {
     return Math.min(...[...this.#rejections.values()].map(({ untilMs }) => untilMs))
+  }
+
+  #isForeign(key: string): boolean {
+    return !this.#isOwn(key.slice(0, key.indexOf('/')))
   }
 }

@@ -1,35 +1,48 @@
-import type { KubeObject } from '../../kubernetes/object/index.ts'
+import { equalJson, type KubeObject } from '../../kubernetes/object/index.ts'
 
 export const copyAnnotations = {
-  /** On a copy: the resource version that the object had at home. */
+  /** On a copy: the resource version that the object had at home when its content was copied last. */
   homeVersion: 'oarlock.dev/home-resource-version',
 } as const
 
 /** On a definition at home, with the name of a partition: the generation of it that is Established there. */
 export const establishedPrefix = 'established.oarlock.dev/'
 
-/** kube-apiserver's own objects have this label; every server creates them for itself. */
-const bootstrapLabel = 'kubernetes.io/bootstrapping'
+type Body = Record<string, unknown>
 
 export type CopyDecision =
   | { readonly kind: 'none' }
-  /** Of home's object, to be applied with force. */
-  | { readonly kind: 'apply'; readonly object: KubeObject<Record<string, unknown>> }
+  | { readonly kind: 'create'; readonly object: KubeObject<Body> }
+  /** At the version of the copy that was read. */
+  | { readonly kind: 'update'; readonly object: KubeObject<Body> }
   /** Exactly this copy: what someone else has created meanwhile stays. */
   | { readonly kind: 'delete'; readonly uid: string }
 
-/** What to do with the copy of an object of home: `source` is undefined if home does not have it, `copy` if this partition does not. */
-export function decideCopy(source: KubeObject<Record<string, unknown>> | undefined, copy: KubeObject<unknown> | undefined): CopyDecision {
+/**
+ * What to do with the copy of an object of home: `source` is undefined if home does not have it, `copy` if this partition does not. A copy has the labels,
+ * annotations and content of its source and nothing else. The status, finalizers and owners are those of this server and its controllers: a new status
+ * at home changes no copy.
+ */
+export function decideCopy(source: KubeObject<Body> | undefined, copy: KubeObject<unknown> | undefined): CopyDecision {
   const isOurs = copy?.metadata.annotations?.[copyAnnotations.homeVersion] !== undefined
   if (!source || source.metadata.deletionTimestamp) return copy && isOurs ? { kind: 'delete', uid: copy.metadata.uid } : { kind: 'none' }
-  const { name, labels = {}, annotations = {}, resourceVersion } = source.metadata
-  if (labels[bootstrapLabel] !== undefined) return { kind: 'none' }
-  if (copy?.metadata.annotations?.[copyAnnotations.homeVersion] === resourceVersion) return { kind: 'none' }
-  // The status is that of this server, or of its controllers.
-  const { metadata: _, status: __, ...content } = source
-  const copied = Object.fromEntries(Object.entries(annotations).filter(([key]) => !key.startsWith(establishedPrefix)))
-  const metadata = { name, labels, annotations: { ...copied, [copyAnnotations.homeVersion]: resourceVersion } }
-  return { kind: 'apply', object: { ...content, metadata } as unknown as KubeObject<Record<string, unknown>> }
+  const content = contentOf(source)
+  if (copy && isOurs && equalJson(contentOf(copy as KubeObject<Body>), content)) return { kind: 'none' }
+  const { labels, annotations, ...body } = content
+  const { name, resourceVersion: homeVersion } = source.metadata
+  const metadata = { name, labels, annotations: { ...annotations, [copyAnnotations.homeVersion]: homeVersion } }
+  if (!copy) return { kind: 'create', object: { ...body, metadata } as unknown as KubeObject<Body> }
+  const { uid, resourceVersion, finalizers, ownerReferences } = copy.metadata
+  const kept = { uid, resourceVersion, ...(finalizers && { finalizers }), ...(ownerReferences && { ownerReferences }) }
+  const { status } = copy as { status?: unknown }
+  const own = { ...body, metadata: { ...metadata, ...kept }, ...(status !== undefined && { status }) }
+  return { kind: 'update', object: own as unknown as KubeObject<Body> }
+}
+
+/** What is copied of an object: its labels, its annotations, and everything else but metadata and status. */
+function contentOf({ metadata: { labels = {}, annotations = {} }, status: _, ...body }: KubeObject<Body>) {
+  const isCopied = (key: string) => key !== copyAnnotations.homeVersion && !key.startsWith(establishedPrefix)
+  return { ...body, labels, annotations: Object.fromEntries(Object.entries(annotations).filter(([key]) => isCopied(key))) }
 }
 
 type Definition = KubeObject<{ status?: { conditions?: readonly { type: string; status: string }[] } }>

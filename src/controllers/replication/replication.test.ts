@@ -1,5 +1,6 @@
-import { deepEqual, equal } from 'node:assert/strict'
+import { deepEqual, equal, ok } from 'node:assert/strict'
 import { test } from 'node:test'
+import { isDeepStrictEqual } from 'node:util'
 import { eventually } from '../../../test/support/eventually.ts'
 import { crdResource } from '../../kubernetes/client/index.ts'
 import { Manager, silentLog } from '../../kubernetes/controller/index.ts'
@@ -12,7 +13,7 @@ type Body = Record<string, unknown>
 const boatResource = defineResource({
   ...{ group: 'harbor.example', version: 'v1', kind: 'Boat', plural: 'boats', scope: 'Cluster', description: 'A boat.' },
   spec: Type.Object({ seats: Type.Integer() }),
-  status: Type.Object({}),
+  status: Type.Object({ here: Type.Optional(Type.String()), home: Type.Optional(Type.String()) }),
 })
 const roleResource = describeResource<Body>({
   ...{ group: 'rbac.authorization.k8s.io', version: 'v1', kind: 'ClusterRole', plural: 'clusterroles', scope: 'Cluster' },
@@ -87,18 +88,92 @@ test('the copy of an object that was created again with other immutable fields i
   equal(await valueOfCopy('own'), 1)
 })
 
-test('what every server creates for itself is not copied, and a copy of this version needs nothing', () => {
-  const object = (metadata: object) => ({
+test('a field that home removes is removed from the copy, whose status is its own, and the status of home changes no copy', async () => {
+  await using home = await startTestServer({ kinds: [boatResource] })
+  await using partition = await startTestServer({ kinds: [boatResource] })
+  const manager = new Manager({ client: home.client, log: silentLog })
+  for (const each of replication({ local: partition.client, kinds })) manager.add(each)
+  await manager.start()
+  const [roles, rolesHere] = [home.client.resource(roleResource), partition.client.resource(roleResource)]
+  const [boats, copies] = [home.client.resource(boatResource), partition.client.resource(boatResource)]
+  const rule = (resource: string) => ({ apiGroups: [''], resources: [resource], verbs: ['get'] })
+  const aggregated = { clusterRoleSelectors: [{ matchLabels: { crew: 'yes' } }] }
+  // Of this partition only, before home has one.
+  await rolesHere.create({
+    metadata: { name: 'crew', labels: { here: 'yes' } },
+    aggregationRule: aggregated,
+    rules: [rule('secrets')],
+  } as never)
+  await roles.create({ metadata: { name: 'crew', annotations: { a: '1' } }, rules: [rule('pods')] } as never)
+  const crewHere = async () => {
+    const { metadata, rules, aggregationRule } = (await rolesHere.get('crew')) as KubeObject<Body>
+    const { 'oarlock.dev/home-resource-version': home, ...annotations } = metadata.annotations ?? {}
+    return {
+      labels: metadata.labels ?? {},
+      annotations,
+      rules: rules ?? [],
+      ...(aggregationRule !== undefined && { aggregationRule }),
+      isCopy: !!home,
+    }
+  }
+  const isCrew = (expected: object) => async () => isDeepStrictEqual(await crewHere(), expected)
+  await eventually(isCrew({ labels: {}, annotations: { a: '1' }, rules: [rule('pods')], isCopy: true }), 'the role of home')
+  await roles.patch('crew', { metadata: { annotations: null }, rules: [] } as object, { type: 'merge' })
+  await eventually(isCrew({ labels: {}, annotations: {}, rules: [], isCopy: true }), 'what was removed')
+
+  await boats.create({ metadata: { name: 'a' }, spec: { seats: 2 } })
+  const copy = await eventually(() => copies.getOrUndefined('a'), 'the copy')
+  await copies.patchStatus('a', { status: { here: 'yes' } })
+  await boats.patchStatus('a', { status: { home: 'yes' } })
+  await boats.patch('a', { metadata: { labels: { color: 'red' } } } as object, { type: 'merge' })
+  const changed = await eventually(async () => {
+    const now = await copies.get('a')
+    return now.metadata.labels ? now : undefined
+  }, 'the change')
+  deepEqual([changed.status, changed.metadata.uid], [{ here: 'yes' }, copy.metadata.uid])
+  await manager.stop()
+})
+
+test('the default roles of home replace those of a partition', async () => {
+  await using home = await startTestServer()
+  await using partition = await startTestServer()
+  const [there, here] = [home.client.resource(roleResource), partition.client.resource(roleResource)]
+  const defaults = (await here.listAll({})).items.filter(({ metadata }) => metadata.labels?.['kubernetes.io/bootstrapping'] !== undefined)
+  ok(defaults.length > 10, `${defaults.length}`)
+  await there.patch('view', { metadata: { annotations: { 'rbac.authorization.kubernetes.io/autoupdate': 'false' } } } as object, {
+    type: 'merge',
+  })
+  await there.patch('system:discovery', { rules: [] } as object, { type: 'merge' })
+  const manager = new Manager({ client: home.client, log: silentLog })
+  for (const each of replication({ local: partition.client, kinds: [roleResource] })) manager.add(each)
+  await manager.start()
+  const hereIs = async (name: string) => (await here.get(name)) as KubeObject<Body>
+  await eventually(async () => (((await hereIs('system:discovery')).rules ?? []) as object[]).length === 0, 'the change of a default role')
+  await eventually(
+    async () => (await hereIs('view')).metadata.annotations?.['rbac.authorization.kubernetes.io/autoupdate'] === 'false',
+    'its annotation',
+  )
+  await manager.stop()
+})
+
+test('a copy is written if its labels, annotations or content differ from those at home', () => {
+  const object = (metadata: object, more = {}) => ({
     apiVersion: 'v1',
     kind: 'X',
     metadata: { name: 'a', uid: 'u', resourceVersion: '7', ...metadata },
+    ...more,
   })
   const decide = (source?: object, copy?: object) =>
     decideCopy(source as KubeObject<Body> | undefined, copy as KubeObject<Body> | undefined).kind
-  equal(decide(object({ labels: { 'kubernetes.io/bootstrapping': 'rbac-defaults' } })), 'none')
-  const copy = object({ annotations: { 'oarlock.dev/home-resource-version': '7' } })
-  equal(decide(object({}), copy), 'none')
-  equal(decide(object({ resourceVersion: '8' }), copy), 'apply')
+  equal(decide(object({})), 'create')
+  equal(decide(object({}), object({})), 'update', 'it is no copy yet')
+  const annotations = { 'oarlock.dev/home-resource-version': '7' }
+  const copy = object({ annotations, uid: 'v', resourceVersion: '3' }, { spec: { a: 1 }, status: { here: 1 } })
+  equal(decide(object({ resourceVersion: '8' }, { spec: { a: 1 }, status: { there: 1 } }), copy), 'none')
+  equal(decide(object({ annotations: { 'established.oarlock.dev/p1': '1' } }, { spec: { a: 1 } }), copy), 'none')
+  equal(decide(object({}, { spec: { a: 2 } }), copy), 'update')
+  equal(decide(object({}), copy), 'update')
+  equal(decide(object({ labels: { b: 'c' } }, { spec: { a: 1 } }), copy), 'update')
   equal(decide(undefined, copy), 'delete')
   equal(decide(object({ deletionTimestamp: '2026-11-27T06:00:00Z' }), copy), 'delete')
   equal(decide(undefined, object({})), 'none')

@@ -6,6 +6,7 @@ import { copyAnnotations, decideCopy, decideReport } from './decide-copy.ts'
 type Body = Record<string, unknown>
 
 const notEstablishedRetryMs = 500
+const fieldManager = 'oarlock-replication'
 
 export type ReplicationOptions = {
   /** Of this partition: where copies are written. */
@@ -30,14 +31,15 @@ export function replication({ local, partition, kinds }: ReplicationOptions): Co
         const copies = local.resource(kind)
         let copy = await copies.getOrUndefined(name, { signal })
         const decision = decideCopy(object, copy)
-        if (decision.kind === 'apply') {
-          const apply = async () => await copies.apply(decision.object, { force: true, fieldManager: 'oarlock-replication', signal })
+        if (decision.kind === 'create') copy = await copies.create(decision.object, { fieldManager, signal })
+        else if (decision.kind === 'update') {
           const old = copy
-          copy = await apply().catch(async error => {
+          copy = await copies.update(decision.object, { fieldManager, signal }).catch(async error => {
             if (!isReason(error, 'Invalid') || !mayReplace(kind, old)) throw error
             // It was deleted and created again at home, with other immutable fields.
             await copies.delete(name, { preconditions: { uid: old.metadata.uid }, signal })
-            return await apply()
+            const replacement = decideCopy(object, undefined)
+            return replacement.kind === 'create' ? await copies.create(replacement.object, { fieldManager, signal }) : undefined
           })
         } else if (decision.kind === 'delete') {
           await copies.delete(name, { preconditions: { uid: decision.uid }, signal }).catch(error => {

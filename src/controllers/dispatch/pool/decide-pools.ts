@@ -10,7 +10,7 @@ export type PoolDemand = {
   readonly queued: number
   /** Queued Runs that more workers of this pool would let start; Runs blocked by a limit are not counted. */
   readonly startable: number
-  /** Workers that these Runs need in addition, because those that are idle or starting are dedicated to others. Default: as many as are missing. */
+  /** Workers that these Runs need in addition, because those that are idle or starting are dedicated to others, or not seen by their partition. Default: as many as are missing. */
   readonly needed?: number
 }
 
@@ -43,9 +43,9 @@ export type PoolStatusCounts = {
 
 /**
  * `Queue`: Runs are queued. `Minimum`: `min` or the schedule requires the workers. `Idle`: they are surplus. `PoolDeleted`: their pool was deleted.
- * `TrustDomain`: they make room for Runs of another trust domain.
+ * `TrustDomain`: they make room for Runs of another trust domain. `Partition`: for Runs of a partition that does not use these workers.
  */
-export type ScaleReason = 'Queue' | 'Minimum' | 'Idle' | 'PoolDeleted' | 'TrustDomain'
+export type ScaleReason = 'Queue' | 'Minimum' | 'Idle' | 'PoolDeleted' | 'TrustDomain' | 'Partition'
 
 export type PoolsDecision = {
   /** Workers to start now. */

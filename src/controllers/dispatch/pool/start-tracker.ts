@@ -32,6 +32,9 @@ const exitCodeReasons: Readonly<Record<number, StartFailureReason>> = {
 const minClaimedAhead = 16
 const maxClaimedAhead = 64
 
+/** The search for a number that fits ends there. One in 32 fits if each worker is seen by 2 of 64 partitions. */
+const maxSkipped = 1_000
+
 /** The names of workers to start. `claim` is the new value of the pool's `status.started`; undefined if the names are random. */
 export type StartPlan = {
   readonly workers: readonly string[]
@@ -137,6 +140,7 @@ export class StartTracker {
    * @param runs for which they are started, in order.
    * @param isNumbered whether their names are numbers that have to be claimed (`PoolDriver.claimsNames`); else they are random.
    * @param waiting how many more Runs wait for a worker.
+   * @param fits whether the worker with this index may have this name; numbers that do not fit are skipped.
    */
   start(
     pool: WorkerPool,
@@ -146,12 +150,12 @@ export class StartTracker {
     random: () => number,
     runs: readonly WorkerPurpose[] = [],
     waiting = 0,
+    fits: (index: number, worker: string) => boolean = () => true,
   ): StartPlan {
     const { name } = pool.metadata
-    const numbers = isNumbered ? this.#numbers(pool, count, waiting) : undefined
-    const workers = Array.from({ length: count }, (_, index) =>
-      numbers ? numberedName(pool, numbers.first + index) : randomName(name, random),
-    )
+    const numbered = isNumbered ? this.#numbers(pool, count, waiting, fits) : undefined
+    const workers =
+      numbered?.numbers.map(number => numberedName(pool, number)) ?? Array.from({ length: count }, () => randomName(name, random))
     const purposes = new Map<string, WorkerPurpose>()
     for (const [index, worker] of workers.entries()) {
       const purpose = runs[index]
@@ -159,20 +163,41 @@ export class StartTracker {
       this.#processes.set(worker, { name: worker, pool: name })
       this.#change(name, state => withStarted(state, worker, nowMs, purpose?.trustDomain))
     }
-    return { workers, purposes, claim: numbers?.claim }
+    return { workers, purposes, claim: numbered?.claim }
   }
 
-  #numbers({ metadata: { name, uid }, status }: WorkerPool, count: number, waiting: number): { first: number; claim: number | undefined } {
-    const ahead = this.#ahead.get(name)
-    if (ahead?.isClaimed && ahead.uid === uid && ahead.next + count - 1 <= ahead.last) {
-      const first = ahead.next
-      ahead.next += count
-      return { first, claim: undefined }
+  #numbers(
+    pool: WorkerPool,
+    count: number,
+    waiting: number,
+    fits: (index: number, worker: string) => boolean,
+  ): { readonly numbers: readonly number[]; readonly claim: number | undefined } {
+    const {
+      metadata: { name, uid },
+      status,
+    } = pool
+    const choose = (after: number) => {
+      const numbers: number[] = []
+      for (let number = after; numbers.length < count; ) {
+        const endOfSearch = number + maxSkipped
+        do number++
+        while (number < endOfSearch && !fits(numbers.length, numberedName(pool, number)))
+        numbers.push(number)
+      }
+      return { numbers, last: numbers.at(-1) ?? after }
     }
-    const started = status?.started ?? 0
-    const last = started + count + (waiting < minClaimedAhead ? 0 : Math.min(waiting, maxClaimedAhead))
-    this.#ahead.set(name, { uid, next: started + count + 1, last, isClaimed: false })
-    return { first: started + 1, claim: last }
+    const ahead = this.#ahead.get(name)
+    if (ahead?.isClaimed && ahead.uid === uid) {
+      const { numbers, last } = choose(ahead.next - 1)
+      if (last <= ahead.last) {
+        ahead.next = last + 1
+        return { numbers, claim: undefined }
+      }
+    }
+    const { numbers, last } = choose(status?.started ?? 0)
+    const claim = last + (waiting < minClaimedAhead ? 0 : Math.min(waiting, maxClaimedAhead))
+    this.#ahead.set(name, { uid, next: last + 1, last: claim, isClaimed: false })
+    return { numbers, claim }
   }
 
   /** Fails the starts of workers that have not registered in time. Returns their names: they may hang forever and would keep their memory or node. */

@@ -99,7 +99,11 @@ export class Dispatcher {
     }
     const executor = new ActionExecutor({
       ...{ manager, poolDrivers, events, metrics: this.#metrics, readPendingOperations, log, observe },
-      shared: shared && { cluster: shared.cluster, isWatched: worker => this.caches.leases.has(`${systemNamespace}/${worker}`) },
+      shared: shared && {
+        cluster: shared.cluster,
+        partition: shared.partition,
+        isWatched: worker => this.caches.leases.has(`${systemNamespace}/${worker}`),
+      },
     })
     const onRunEnded = (run: Run) => this.#metrics.runEnded(run, core.tenantOf(run))
     this.#core = core

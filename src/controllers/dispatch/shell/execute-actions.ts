@@ -31,7 +31,7 @@ export type ExecuteActionsOptions = {
   /** By pool mode. */
   readonly poolDrivers: { readonly Process?: PoolDriver; readonly Pod?: PoolDriver }
   /** Where the workers are, and whether a worker is one that this dispatcher watches. Default: on the manager's own server, all of them. */
-  readonly shared?: { readonly cluster: string; readonly isWatched: (worker: string) => boolean } | undefined
+  readonly shared?: { readonly cluster: string; readonly partition: string; readonly isWatched: (worker: string) => boolean } | undefined
   readonly events: EventRecorder
   readonly metrics: DispatchMetrics
   /** Default: a Lost Run does not list them. */
@@ -112,6 +112,8 @@ export class ActionExecutor {
         const handle = this.#client.resource(tenantResource)
         return await this.#write(versionOf('Tenant', tenant), () => patchStatusIfChanged(handle, tenant, status))
       }
+      case 'ReportDemand':
+        return await this.#write(action.object, () => this.#reportDemand(action))
     }
   }
 
@@ -201,6 +203,13 @@ export class ActionExecutor {
     const { name, namespace, uid } = subject
     const live = await this.#client.resource(stackResource).getOrUndefined(name, { namespace })
     this.#options.observe(live?.metadata.uid === uid ? subjectChanged(live) : { kind: 'SubjectMissing', subject })
+  }
+
+  /** Of the WorkerPool at home, through the gateway: here is a copy. */
+  async #reportDemand({ object: { name }, report }: Action<'ReportDemand'>): Promise<void> {
+    const { shared } = this.#options
+    if (!shared) throw new Error('bug: demand is reported without other partitions')
+    await this.#workersClient.resource(workerPoolResource).patchStatus(name, { status: { demand: { [shared.partition]: report } } })
   }
 
   // ---- workers

@@ -25,6 +25,8 @@ import type { DispatchEvent, WorkerLease } from '../dispatch-event.ts'
 export type SharedWorkersOptions = {
   /** Cluster of the manager that has the Workers and their Leases: a gateway, which merges those of all partitions. */
   readonly cluster: string
+  /** Name of the partition of this dispatcher. */
+  readonly partition: string
   /** Of the Workers and Leases that this dispatcher sees. */
   readonly selector: ChangingSelector
   /** False for a worker that another dispatcher prefers: it is used when no other fits. */
@@ -33,6 +35,8 @@ export type SharedWorkersOptions = {
   onChange(listener: () => void): () => void
   /** False: another dispatcher starts and drains the workers of all pools, and writes their status. */
   readonly sizesPools: boolean
+  /** Whether the dispatcher of another partition uses this worker. */
+  readonly sees: (partition: string, worker: string) => boolean
 }
 
 /** The caches whose changes are reported to the core. */

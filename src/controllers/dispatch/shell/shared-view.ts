@@ -1,4 +1,4 @@
-import type { Worker } from '../../../api/index.ts'
+import { type Worker, workerBucketOf } from '../../../api/index.ts'
 import { ChangingSelector } from '../../../kubernetes/controller/index.ts'
 import { decideWorkerView, isPreferredIn, selectorOfView, type WorkerView } from '../placement/index.ts'
 
@@ -19,6 +19,9 @@ export class SharedView {
   readonly #listeners = new Set<() => void>()
   #view: WorkerView | undefined
   #fingerprint: string | undefined
+  #partitions: readonly string[] = []
+  /** Of other partitions. */
+  readonly #others = new Map<string, WorkerView | undefined>()
 
   constructor(options: SharedViewOptions) {
     this.#options = options
@@ -26,10 +29,22 @@ export class SharedView {
 
   readonly isPreferred = (worker: Pick<Worker, 'metadata'>): boolean => isPreferredIn(this.#view, worker)
 
+  /** Whether the dispatcher of another partition sees the worker of this name. One that is no tenant partition, or not known yet, counts as one that does. */
+  sees(partition: string, worker: string): boolean {
+    if (!this.#partitions.includes(partition)) return true
+    if (!this.#others.has(partition))
+      this.#others.set(partition, decideWorkerView(partition, this.#partitions, this.#options.viewsPerWorker))
+    const view = this.#others.get(partition)
+    const bucket = workerBucketOf(worker)
+    return !view || view.preferred.has(bucket) || view.spare.has(bucket)
+  }
+
   /** @param partitions names of all tenant partitions. @throws {RangeError} if this one is none of them: the view stays as it is. */
   setPartitions(partitions: readonly string[]): void {
     const { own, viewsPerWorker, seesAll = false } = this.#options
     const view = seesAll && !partitions.includes(own) ? undefined : decideWorkerView(own, partitions, viewsPerWorker)
+    this.#partitions = partitions
+    this.#others.clear()
     const fingerprint = JSON.stringify(view ? [[...view.preferred], [...view.spare]] : [])
     if (fingerprint === this.#fingerprint) return
     this.#fingerprint = fingerprint

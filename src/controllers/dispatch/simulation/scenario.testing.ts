@@ -7,6 +7,7 @@ import {
   type Run,
   subjectOf,
   type WorkerPool,
+  workerBucketOf,
 } from '../../../api/index.ts'
 import { formatDuration, objectKey, parseDuration, rfc3339 } from '../../../kubernetes/object/index.ts'
 import { sha256 } from '../../../kubernetes/util/index.ts'
@@ -14,7 +15,7 @@ import type { DispatchAction } from '../dispatch-action.ts'
 import { DispatchCore } from '../dispatch-core.ts'
 import type { DispatchEvent, Now } from '../dispatch-event.ts'
 import { epochMs, testPool, testRun, testTenant, testWorker } from '../objects.testing.ts'
-import { failureDomainLabel } from '../placement/index.ts'
+import { decideWorkerView, failureDomainLabel, type WorkerView } from '../placement/index.ts'
 import type { LossReason } from '../pool/index.ts'
 import { executeAction } from './execute-action.testing.ts'
 import { formatAction, formatAssignments } from './format-action.testing.ts'
@@ -30,6 +31,9 @@ import { Simulation } from './simulation.testing.ts'
  * zone=z label=k:v caches=…`, `workers COUNT`, `tenant NAME namespaces=a,b weight=2 max=3`, `pool NAME mode=External max=4 limit=2 min=1 startup=1s lifecycle=Warm slots=2 pods=Stack deregisters=Controller`,
  * `place COUNT` (Runs with the options of `runs`, which the Stack controller has placed before it creates them), `quiet on` (starts are not printed), `advance 5m`, `show COUNT` (queue positions and pending reasons), `shares` (slot time by tenant since the
  * previous `shares`).
+ *
+ * Other partitions: `home partitions=t1,t2,t3` (this dispatcher sizes the pools of these partitions, and claims numbers for workers of mode Process; everything that it does is printed), `demand PARTITION pool=p queued=5 startable=4` (what one reports; without numbers it has none),
+ * `executes NAME runs=x/1,x/2` (a worker reports that it executes Runs of other partitions), `counts POOL` (its status).
  *
  * Failures: `lease 10s` (workers renew every 2 s from now on, and everything that dispatch does is printed), `pause NAME` and `resume NAME` (a
  * worker, which stops renewing and working), `stuck NAME` (it renews and
@@ -63,12 +67,18 @@ class Scenario implements TranscriptPlayer {
   #names = 0
   #isQuiet = false
   #hasCrashed = false
+  /** Of other partitions; undefined: there are none. */
+  #views: ReadonlyMap<string, WorkerView | undefined> | undefined
 
   takeLines(): string[] {
     return this.#simulation.takeLines()
   }
 
   play(command: string, [first = '']: string[], options: Record<string, string>): void {
+    if (command === 'home') {
+      this.#views = new Map((options.partitions ?? '').split(',').map((name, _, all) => [name, decideWorkerView(name, all)]))
+      this.#core = undefined
+    }
     if (command === 'lease') {
       this.#leaseMs = parseDuration(first)
       this.#invariants.leaseMs = this.#leaseMs
@@ -78,6 +88,16 @@ class Scenario implements TranscriptPlayer {
     switch (command) {
       case 'lease':
       case 'lead':
+      case 'home':
+        break
+      case 'demand':
+        this.#server.reportDemand(options.pool ?? 'default', first, this.#reportOf(options))
+        break
+      case 'executes':
+        this.#server.setWorkerRuns(first, options.runs?.split(',') ?? [])
+        break
+      case 'counts':
+        this.#counts(first)
         break
       case 'runs':
         for (const run of this.#newRuns(Number(first), options)) this.#server.createRun(run)
@@ -165,7 +185,13 @@ class Scenario implements TranscriptPlayer {
 
   /** Starts a core that knows nothing, and reports to it what exists. */
   #lead(isTakeover: boolean): void {
-    this.#core = new DispatchCore({ leaseDurationMs: this.#leaseMs }, this.#now)
+    const sees = (partition: string, worker: string) => {
+      const view = this.#views?.get(partition)
+      return !view || view.preferred.has(workerBucketOf(worker)) || view.spare.has(workerBucketOf(worker))
+    }
+    const shared = this.#views && { isPreferred: () => true, sizesPools: true, sees }
+    const claimsNames = { Pod: true, Process: this.#views !== undefined }
+    this.#core = new DispatchCore({ leaseDurationMs: this.#leaseMs, claimsNames, shared }, this.#now)
     this.#invariants.leadsSinceMs = this.#simulation.nowMs
     this.#namespaces.clear()
     for (const event of this.#server.list({ isTakeover })) this.#observe(event)
@@ -205,7 +231,7 @@ class Scenario implements TranscriptPlayer {
 
   #printActions(actions: readonly DispatchAction[]): void {
     const assignments = this.#isQuiet ? undefined : formatAssignments(actions)
-    const others = this.#leaseMs === noLeaseMs ? [] : actions.map(formatAction)
+    const others = this.#leaseMs === noLeaseMs && !this.#views ? [] : actions.map(formatAction)
     for (const text of [assignments, ...others]) if (text !== undefined) this.#simulation.print(text)
   }
 
@@ -337,6 +363,21 @@ class Scenario implements TranscriptPlayer {
       this.#decide()
       if (nextMs >= endMs) return
     }
+  }
+
+  // ---- other partitions
+
+  #reportOf({ queued, startable = queued }: Record<string, string>) {
+    if (queued === undefined) return undefined
+    return { queued: Number(queued), startable: Number(startable), reportedAt: rfc3339(this.#simulation.nowMs) }
+  }
+
+  #counts(pool: string): void {
+    const { queued, busy, starting, workers, desired, demand = {} } = this.#server.pools.get(pool)?.status ?? {}
+    const reports = Object.keys(demand).join(', ') || 'none'
+    this.#simulation.print(
+      `queued ${queued}, busy ${busy}, starting ${starting}, workers ${workers}, desired ${desired}; reports: ${reports}`,
+    )
   }
 
   // ---- reports

@@ -1,4 +1,4 @@
-import type { Run, Tenant, Worker, WorkerPool } from '../../../api/index.ts'
+import type { ReportedPoolDemand, Run, Tenant, Worker, WorkerPool } from '../../../api/index.ts'
 import { objectKey, rfc3339 } from '../../../kubernetes/object/index.ts'
 import type { DispatchEvent, WorkerLease } from '../dispatch-event.ts'
 import type { ObjectVersion } from '../object-version.ts'
@@ -93,6 +93,14 @@ export class SimulatedApiServer {
     this.putPool({ ...pool, metadata: { ...pool.metadata, generation: ++this.#version } })
   }
 
+  /** What another partition reports about its Runs; undefined: it has none. */
+  reportDemand(name: string, partition: string, report: ReportedPoolDemand | undefined): void {
+    const pool = this.pools.get(name)
+    if (!pool) throw new Error(`there is no pool ${name}`)
+    const { [partition]: _, ...others } = pool.status?.demand ?? {}
+    this.putPool({ ...pool, status: { ...pool.status, demand: { ...others, ...(report && { [partition]: report }) } } })
+  }
+
   putPool(pool: WorkerPool): void {
     const next = { ...pool, metadata: { ...pool.metadata, resourceVersion: this.nextVersion() } }
     this.pools.set(pool.metadata.name, next)
@@ -116,6 +124,17 @@ export class SimulatedApiServer {
     const before = this.workers.get(name)
     if (!before) throw new Error(`there is no worker ${name}`)
     const worker = { ...before, metadata: { ...before.metadata, resourceVersion: this.nextVersion() }, spec: { ...before.spec, ...spec } }
+    this.workers.set(name, worker)
+    this.#simulation.observe({ kind: 'WorkerChanged', worker })
+  }
+
+  /** What the worker reports that it executes. */
+  setWorkerRuns(name: string, runs: readonly string[]): void {
+    const before = this.workers.get(name)
+    if (!before) throw new Error(`there is no worker ${name}`)
+    const idleSince = runs.length === 0 ? { idleSince: rfc3339(this.#simulation.nowMs) } : {}
+    const status = { phase: runs.length > 0 ? ('Busy' as const) : ('Ready' as const), runs: [...runs], ...idleSince }
+    const worker = { ...before, metadata: { ...before.metadata, resourceVersion: this.nextVersion() }, status }
     this.workers.set(name, worker)
     this.#simulation.observe({ kind: 'WorkerChanged', worker })
   }

@@ -5,6 +5,7 @@
  * Start reading at `pending-reason.ts`. `coalesced-writes.ts` decides when a status that changes all the time is written.
  * Not done here: writing (`shell/`), and metrics, which are exact and computed at each scrape.
  */
+export { DemandReports } from './demand-reports.ts'
 export { type PendingReason, PendingReasons } from './pending-reason.ts'
 export { PoolStatuses } from './pool-statuses.ts'
 export { QueuePositions } from './queue-positions.ts'

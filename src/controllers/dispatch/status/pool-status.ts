@@ -7,6 +7,8 @@ export type PoolStatusInput = {
   readonly counts: PoolStatusCounts
   readonly starts: StartState | undefined
   readonly specError: string | undefined
+  /** Partitions whose report in `status.demand` has expired. Default: none. */
+  readonly expired?: readonly string[] | undefined
   readonly nowMs: number
 }
 
@@ -14,7 +16,7 @@ export type PoolStatusInput = {
 const maxNamespaces = 3
 
 /** The status of a pool: counts and the condition `Ready`; and how it differs from the present one. */
-export function poolStatusOf({ pool, counts, starts, specError, nowMs }: PoolStatusInput): {
+export function poolStatusOf({ pool, counts, starts, specError, expired = [], nowMs }: PoolStatusInput): {
   readonly status: WorkerPoolStatus
   readonly change: 'None' | 'Count' | 'Urgent'
 } {
@@ -23,8 +25,11 @@ export function poolStatusOf({ pool, counts, starts, specError, nowMs }: PoolSta
   const ready = { type: 'Ready', ...readiness, observedGeneration: generation } as const
   const conditions = setCondition(pool.status?.conditions, ready, nowMs)
   const { problem: _, outdated: _o, ...previous } = pool.status ?? {}
+  const demand =
+    previous.demand && Object.fromEntries(Object.entries(previous.demand).filter(([partition]) => !expired.includes(partition)))
   const status: WorkerPoolStatus = {
     ...{ ...previous, ...counts, observedGeneration: generation, conditions },
+    ...(demand && { demand }),
     ...(problem !== undefined && { problem }),
   }
   if (equalJson(pool.status, status)) return { status, change: 'None' }

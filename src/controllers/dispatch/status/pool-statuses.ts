@@ -9,6 +9,8 @@ export type PoolStatusesInput = {
   readonly pools: ReadonlyMap<string, WorkerPool>
   readonly decision: Pick<PoolsDecision, 'pools' | 'errors'>
   readonly starts: ReadonlyMap<string, StartState>
+  /** Partitions whose report in `status.demand` has expired. Default: none. */
+  readonly expiredDemand?: (pool: string) => readonly string[]
   /** True while a write of the pool is pending: nothing is decided for it. */
   readonly isPending: (pool: ObjectVersion) => boolean
   readonly nowMs: number
@@ -20,14 +22,14 @@ export class PoolStatuses {
 
   /** @returns the actions, and the milliseconds until the next status is due; Infinity if none is. */
   decide(input: PoolStatusesInput): { readonly actions: readonly DispatchAction[]; readonly requeueAfterMs: number } {
-    const { decision, starts, isPending, nowMs } = input
+    const { decision, starts, expiredDemand, isPending, nowMs } = input
     const actions: DispatchAction[] = []
     let requeueAfterMs = Number.POSITIVE_INFINITY
     for (const [name, counts] of decision.pools) {
       const pool = input.pools.get(name)!
       if (isPending(versionOf('WorkerPool', pool))) continue
       const specError = decision.errors.get(name)
-      const { status, change } = poolStatusOf({ pool, counts, starts: starts.get(name), specError, nowMs })
+      const { status, change } = poolStatusOf({ pool, counts, starts: starts.get(name), specError, expired: expiredDemand?.(name), nowMs })
       const inMs = this.#writes.dueInMs(name, change, nowMs)
       if (inMs === 0) actions.push({ kind: 'PatchPoolStatus', pool, status })
       else requeueAfterMs = Math.min(requeueAfterMs, inMs)

@@ -1,0 +1,152 @@
+/** A WorkerPool of mode Process over partitions: workers are started for the queued Runs of two tenant partitions, and drained afterwards. */
+import { deepEqual, equal, ok } from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { Installation } from '../examples/partitions/installation.ts'
+import {
+  isRejected,
+  type Run,
+  runResource,
+  type StackSpec,
+  stackResource,
+  tenantResource,
+  type WorkerPool,
+  workerPoolResource,
+  workerResource,
+} from '../src/api/index.ts'
+import { type Client, createClient, namespaceResource } from '../src/kubernetes/client/index.ts'
+import { findCondition } from '../src/kubernetes/object/index.ts'
+import { eventually } from './support/eventually.ts'
+import { freePorts } from './support/free-ports.ts'
+
+const tenants = ['acme', 'umbrella'] as const
+const stacksPerTenant = 6
+const max = 3
+
+describe('a pool of mode Process for two tenant partitions', { timeout: 300_000 }, () => {
+  const directory = mkdtempSync(join(tmpdir(), 'oarlock-partitions-pools-'))
+  const record = join(directory, 'record')
+  let installation: Installation
+  let client: Client
+  const any = ['--listen', '127.0.0.1:0']
+  const health = ['--health-address', '127.0.0.1:0']
+
+  before(async () => {
+    const [gatewayPort = 0] = await freePorts(1)
+    installation = await Installation.start({ directory, tenantPartitions: ['t1', 't2'], resourcePartitions: ['r1'], gatewayPort })
+    const { kubeconfig } = installation
+    client = await createClient({ kubeconfig })
+    const spec: WorkerPool['spec'] = { mode: 'Process', lifecycle: 'Warm', min: 0, max, idleTimeout: '3s' }
+    await client.resource(workerPoolResource).create({ metadata: { name: 'elastic', labels: { 'oarlock.dev/partition': 'r1' } }, spec })
+    for (const [index, name] of tenants.entries()) {
+      await client.resource(tenantResource).create({ metadata: { name, labels: { 'oarlock.dev/partition': `t${index + 1}` } }, spec: {} })
+      const metadata = { name, labels: { 'oarlock.dev/tenant': name } }
+      const create = () => client.resource(namespaceResource).create({ metadata })
+      await eventually(() => create().catch(() => undefined), `namespace ${name}`)
+    }
+    const own = (name: string) => ['--kubeconfig', installation.partitionKubeconfig(name), '--workers-kubeconfig', kubeconfig]
+    const startController = (name: string) => {
+      const args = ['controller', ...own(name), '--partition', name, '--no-default-pool', '--data', `controller-${name}`, ...any, ...health]
+      return installation.add(`controller-${name}`, args)
+    }
+    const starting = ['t1', 't2'].flatMap(name => [
+      installation.add(`stores-${name}`, ['stores', ...own(name), '--data', `stores-${name}`, ...any]),
+      startController(name),
+    ])
+    starting.push(startController('home'))
+    starting.push(installation.add('join', ['join-service', '--kubeconfig', kubeconfig, '--data', 'join', ...any]))
+    await Promise.all(starting.map(role => role.until(/^ready: /m)))
+    await startPool().until(/^ready: /m)
+  })
+  after(async () => {
+    await client?.close()
+    await installation?.stop()
+    rmSync(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
+  })
+  const startPool = () =>
+    installation.add('pool', ['pool', '--kubeconfig', installation.kubeconfig, '--pool', 'elastic', '--max-workers', '8', '--data', 'pool'])
+  const pool = async () => await client.resource(workerPoolResource).get('elastic')
+  const workers = async () => (await client.resource(workerResource).listAll({})).items
+  const spec = (script: string): StackSpec => ({
+    ...{ engine: 'command', pool: 'elastic', source: { inline: { files: { a: '' } } } },
+    command: { apply: ['sh', '-c', script] },
+  })
+
+  test('starts workers for the Runs of both, up to its maximum, and none is started for a Run that has one', async () => {
+    const script = `echo "$OARLOCK_RUN start" >> ${record}; sleep 1; echo "$OARLOCK_RUN end" >> ${record}`
+    const stacks = client.resource(stackResource)
+    for (let index = 0; index < stacksPerTenant; index++)
+      for (const namespace of tenants) await stacks.create({ metadata: { namespace, name: `s${index}` }, spec: spec(script) })
+    const statuses: WorkerPool['status'][] = []
+    const partitions = new Set<string>()
+    const names = new Set<string>()
+    const isAllReady = async () => {
+      const { status } = await pool()
+      statuses.push(status)
+      for (const name of Object.keys(status?.demand ?? {})) partitions.add(name)
+      for (const { metadata } of await workers()) names.add(metadata.name)
+      const { items } = await stacks.listAll({})
+      const ready = items.filter(item => findCondition(item.status?.conditions, 'Ready')?.status === 'True')
+      return ready.length === tenants.length * stacksPerTenant
+    }
+    await eventually(isAllReady, 'all Stacks', 120_000)
+    deepEqual([...partitions].sort(), ['t1', 't2'])
+    ok(
+      statuses.some(status => (status?.queued ?? 0) > stacksPerTenant),
+      'the Runs of both partitions were counted',
+    )
+    ok(statuses.some(status => (status?.busy ?? 0) > 0))
+    ok(statuses.every(status => (status?.desired ?? 0) <= max && (status?.workers ?? 0) <= max))
+    equal(names.size, max, [...names].join(', '))
+    const runs = (await client.resource(runResource).listAll({})).items as Run[]
+    equal(runs.filter(({ status }) => status?.phase === 'Succeeded').length, tenants.length * stacksPerTenant)
+    const others = runs.filter(run => run.status?.phase !== 'Succeeded' && !isRejected(run))
+    deepEqual(others, [], 'all other Runs found their worker busy')
+    const lines = readFileSync(record, 'utf8').trim().split('\n')
+    equal(lines.filter(line => line.endsWith(' start')).length, tenants.length * stacksPerTenant, 'each Run was executed once')
+    const r1 = await createClient({ kubeconfig: installation.partitionKubeconfig('r1') })
+    try {
+      ok((await r1.resource(workerResource).listAll({})).items.every(({ metadata }) => names.has(metadata.name)))
+    } finally {
+      await r1.close()
+    }
+  })
+
+  test('drains them when they have been idle, and its status has no demand', async () => {
+    await eventually(async () => (await workers()).length === 0, 'the end of all workers', 60_000)
+    const isIdle = async () => {
+      const { status } = await pool()
+      return status?.workers === 0 && status.busy === 0 && status.queued === 0 && Object.keys(status.demand ?? {}).length === 0
+    }
+    await eventually(isIdle, 'the status of the pool', 30_000)
+  })
+
+  test('starts one worker for one Run, and keeps it while it is busy and the controllers of its partition are dead', async () => {
+    const before = (await pool()).status?.started ?? 0
+    const resume = join(directory, 'resume')
+    const script = `while [ ! -e ${resume} ]; do sleep 0.2; done`
+    await client.resource(stackResource).create({ metadata: { namespace: 'acme', name: 'long' }, spec: spec(script) })
+    const isBusy = async () => (await workers()).some(({ status }) => status?.phase === 'Busy')
+    await eventually(isBusy, 'a busy worker', 60_000)
+    await eventually(async () => (await pool()).status?.demand?.t1 === undefined, 'the end of its demand')
+    await installation.role('controller-t1').end('SIGKILL')
+    // Longer than the idle timeout, with a new leader of the dispatcher that sizes the pool.
+    await installation.role('controller-home').end('SIGKILL')
+    installation.role('controller-home').restart()
+    await installation.role('controller-home').until(/^ready: this process leads/m)
+    await client.resource(stackResource).create({ metadata: { namespace: 'umbrella', name: 'short' }, spec: spec('true') })
+    const isReady = (namespace: string, name: string) => async () => {
+      const stack = await client.resource(stackResource).get(name, { namespace })
+      return findCondition(stack.status?.conditions, 'Ready')?.status === 'True'
+    }
+    await eventually(isReady('umbrella', 'short'), 'the Stack of the other partition', 60_000)
+    await eventually(async () => (await workers()).length === 1, 'the end of the idle worker', 60_000)
+    ok(await isBusy())
+    equal(((await pool()).status?.started ?? 0) - before, 2, 'a worker for each of the two Runs')
+    installation.role('controller-t1').restart()
+    writeFileSync(resume, '')
+    await eventually(isReady('acme', 'long'), 'the Stack', 60_000)
+  })
+})
