@@ -74,6 +74,11 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
     try {
       if (settings.healthAddress !== undefined) endpoint = await serveHealth(settings.healthAddress, () => health())
       const [lifecycle, shared] = await Promise.all([lifecycleSettings(client, settings, access.pool), partitionSettings(client, settings)])
+      if (shared && !lifecycle.once) {
+        const { PartitionAccess } = await import('./partition-access.ts')
+        partitions = new PartitionAccess({ client, token, caCertificate, log, partitions: shared.partitions })
+        partitions.introduce()
+      }
       const onHealth = (now: () => WorkerHealth) => {
         health = now
       }

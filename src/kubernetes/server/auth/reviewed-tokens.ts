@@ -14,7 +14,8 @@ export type ReviewToken = (token: string, remoteAddress: string | undefined) => 
 const validMs = 10_000
 /** A token in use is reviewed again when this is left, so that a watch with it continues. */
 const refreshAtMs = 5_000
-const maxTokens = 10_000
+/** Valid ones: all workers of a fleet. */
+const maxTokens = 50_000
 
 /** While the other server does not answer, a token stays valid for this long after its last review: it could not be ended there meanwhile. */
 const maxStaleMs = 12 * 3_600_000
