@@ -261,6 +261,11 @@ describe('a gateway before three partitions', () => {
     equal((await fetch(`${fixture.url}/api/v1/configmaps`, { dispatcher: agent })).status, 401)
   })
 
+  test('a namespace whose name cannot be one is not found', async () => {
+    for (const name of ['a%2Fb', 'a%25b', '..%2Fa'])
+      await rejects(get(`/api/v1/namespaces/${name}/configmaps`), { code: 404, message: /namespaces ".*" not found/ })
+  })
+
   test('with an outdated map a request is retried once with a new one, and executed once', async () => {
     fixture.outdated.set('namespaces a', 't2')
     await create('a', 'misdirected')

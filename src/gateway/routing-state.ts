@@ -180,6 +180,8 @@ export class RoutingState implements GatewayMap {
 
   /** Reads one claim from home: it may have been made through another gateway a moment ago. @throws {StatusError} ServiceUnavailable. */
   async lookUp(table: string, name: string): Promise<void> {
+    // No object has such a name, and no path can ask for its claim.
+    if (/[/%]/.test(name)) return
     const key = claimName(table, name)
     try {
       const claim = await this.#client.resource(nameClaimResource).getOrUndefined(key, { signal: AbortSignal.timeout(lookUpTimeoutMs) })
