@@ -4,7 +4,7 @@ import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8'
 // V8 has both optimizing compilers on these architectures, and enables them by default.
 const hasOptimizers = process.arch === 'x64' || process.arch === 'arm64'
 /** Two halves of 8 MiB. V8's default limit uses 50 MB more and made no write cheaper; with a quarter of it, a third of a write was spent in collections. */
-const maxYoungBytes = 16 * 1024 * 1024
+const smallYoungBytes = 16 * 1024 * 1024
 
 /**
  * Sets V8 up for a process that must stay small. Call it before loading the main modules, and {@link endLeanStart} once the process is
@@ -18,8 +18,10 @@ export function beginLeanStart(): void {
   if (hasOptimizers) for (const flag of ['--no-opt', '--no-maglev']) setFlagsFromString(flag)
 }
 
-/** Enables the optimizing compilers, and lets the young generation grow with the load up to a limit. */
-export function endLeanStart(): void {
+/**
+ * Enables the optimizing compilers, and lets the young generation grow with the load up to a limit. Default: 16 MiB.
+ */
+export function endLeanStart({ maxYoungBytes = smallYoungBytes }: { readonly maxYoungBytes?: number } = {}): void {
   if (hasOptimizers) for (const flag of ['--opt', '--maglev']) setFlagsFromString(flag)
   let mayGrow = true
   setGrowth(mayGrow)

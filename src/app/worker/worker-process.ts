@@ -73,7 +73,9 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
     let partitions: PartitionAccess | undefined
     try {
       if (settings.healthAddress !== undefined) endpoint = await serveHealth(settings.healthAddress, () => health())
-      const [lifecycle, shared] = await Promise.all([lifecycleSettings(client, settings, access.pool), partitionSettings(client, settings)])
+      const lifecycle = await lifecycleSettings(client, settings, access.pool)
+      // Afterwards: what this loads would delay the first request.
+      const shared = await partitionSettings(client, settings)
       if (shared && !lifecycle.once) {
         const { PartitionAccess } = await import('./partition-access.ts')
         partitions = new PartitionAccess({ client, token, caCertificate, log, partitions: shared.partitions })
