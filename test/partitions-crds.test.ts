@@ -11,6 +11,8 @@ import { defineResource, Type } from '../src/kubernetes/object/index.ts'
 import { eventually } from './support/eventually.ts'
 import { freePorts } from './support/free-ports.ts'
 
+type Schema = { type?: string; properties?: Record<string, Schema> }
+
 const kindOf = (plural: string) =>
   defineResource({
     ...{ group: 'harbor.example', version: 'v1', kind: plural.replace(/^./, c => c.toUpperCase()).slice(0, -1), plural, scope: 'Cluster' },
@@ -46,6 +48,20 @@ describe('a CRD that is created through the gateway', { timeout: 180_000 }, () =
     deepEqual([annotations['established.oarlock.dev/t1'], annotations['established.oarlock.dev/r1']], ['1', '1'])
     await client.resource(boats).create({ metadata: { name: 'a' }, spec: { seats: 2 } })
     equal((await client.resource(boats).listAll({})).items.length, 1)
+  })
+
+  test('a change is in every partition when it is answered', async () => {
+    const boats = kindOf('boats')
+    for (let change = 1; change <= 5; change++) {
+      const { spec } = structuredClone(boats.toCrd()) as unknown as { spec: { versions: { schema: { openAPIV3Schema: Schema } }[] } }
+      const properties = spec.versions[0]?.schema.openAPIV3Schema.properties?.spec?.properties ?? {}
+      properties[`added${change}`] = { type: 'string' }
+      await client.resource(crdResource).patch('boats.harbor.example', { spec } as object, { type: 'merge' })
+      const { metadata } = await client.resource(crdResource).get('boats.harbor.example')
+      const annotations = metadata.annotations ?? {}
+      const generation = String(metadata.generation)
+      deepEqual([annotations['established.oarlock.dev/t1'], annotations['established.oarlock.dev/r1']], [generation, generation])
+    }
   })
 
   test('waits for a partition that is down, by its name, until it is back or is no partition any more', async () => {

@@ -1,10 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import type { Registry } from 'prom-client'
-import { badRequest, isReason, StatusError } from '../kubernetes/object/index.ts'
+import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
+import { badRequest, isReason, type KubeObject, StatusError } from '../kubernetes/object/index.ts'
 import { type ResourceRoute, readBoolean, readRoute } from '../kubernetes/object/route.ts'
 import { atEnd } from './at-end.ts'
 import { availableParts, partialParameter, partialWarning } from './available-parts.ts'
+import { awaitDefinition } from './await-definition.ts'
 import { BodyMemory } from './body-memory.ts'
 import type { ClientRequest, ClientResponse } from './client-request.ts'
 import { ClientWatches, type ClientWatchesOptions, classOf } from './client-watches.ts'
@@ -68,6 +70,8 @@ export type GatewayOptions = {
   lookUp(table: string, name: string): Promise<void>
   /** Reads the map again, because a partition does not have what the map says. Its Partitions are then at least those of `epoch`, unless that takes too long. */
   refreshMap(epoch: number): Promise<void>
+  /** Of a CustomResourceDefinition of home, which partitions do not have it Established in this generation; undefined: all have. Default: always. */
+  definitionMissing?(definition: KubeObject): string | undefined
   /** The version of home up to which the map knows the Partitions. */
   partitionsEpoch(): number
   /** Signs continue tokens: the same in all gateways. Default: a random one. */
@@ -323,7 +327,15 @@ export class Gateway {
       for await (const _ of answer.body);
       return await createInstead()
     }
-    await sendAnswer(answer, response)
+    await sendAnswer(isDefinitionChange(request) ? await this.#awaitDefinition(answer, partition, signal) : answer, response)
+  }
+
+  async #awaitDefinition(answer: TransportStreamResponse, home: string, signal: AbortSignal): Promise<TransportStreamResponse> {
+    const { definitionMissing: missingIn } = this.#options
+    if (!missingIn) return answer
+    const read = (name: string) =>
+      this.#connection(home).send({ method: 'GET', path: `${definitionsPath}${encodeURIComponent(name)}`, user: gatewayUser, signal })
+    return await awaitDefinition(answer, { missingIn, read, signal })
   }
 
   async #merge(
@@ -410,6 +422,11 @@ export class Gateway {
     throw new StatusError('ServiceUnavailable', `partition ${JSON.stringify(name)} has no address: see spec.server of the Partition`)
   }
 }
+
+const definitionsPath = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/'
+
+const isDefinitionChange = ({ method, url = '' }: ClientRequest) =>
+  (method === 'PUT' || method === 'PATCH') && url.startsWith(definitionsPath) && !/\bdryRun=/.test(url)
 
 /** Whether a watch of it can end when the partitions change: a kube-apiserver's is passed through. */
 async function isMergeable(connection: Partition, user: GatewayUser, signal: AbortSignal): Promise<boolean> {

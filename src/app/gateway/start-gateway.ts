@@ -3,6 +3,7 @@
  * In: a configuration that home has issued, an address. Out: one Kubernetes API for all partitions.
  * Out of scope: where a request belongs, and how lists and watches are merged (`gateway/`).
  */
+import { notEstablishedIn } from '../../controllers/replication/index.ts'
 import {
   type ClientRequest,
   DiscoveredScopes,
@@ -129,6 +130,11 @@ export async function startGateway({ configuration, listen, limits, log }: Gatew
     claim: (table, name, owner) => state.claim(table, name, owner),
     lookUp: (table, name) => state.lookUp(table, name),
     refreshMap: epoch => state.refresh(epoch),
+    definitionMissing: definition =>
+      notEstablishedIn(
+        definition,
+        [...state.partitions.keys()].filter(name => name !== home.name),
+      ),
     partitionsEpoch: () => state.partitionsEpoch,
     tokenKey: Buffer.from(pageTokenKey),
     ...{ registry, limits },
