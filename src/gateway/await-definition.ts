@@ -17,7 +17,7 @@ export type DefinitionOptions = {
 
 /**
  * Waits, after the change of a CustomResourceDefinition that is Established, until all partitions have it: an object with a new field that is written next would
- * lose the field in a partition that has the schema of before. One that does not have it within 5 s is named in a `Warning` of the response.
+ * lose the field in a partition that has the previous schema. One that does not have it within 5 s is named in a `Warning` of the response.
  */
 export async function awaitDefinition(answer: TransportStreamResponse, options: DefinitionOptions): Promise<TransportStreamResponse> {
   let definition = definitionIn(answer)
@@ -51,7 +51,7 @@ const isEstablished = ({ status }: Definition & { status?: Definition['status'] 
   status?.conditions?.some(({ type, status }) => type === 'Established' && status === 'True') === true
 
 function withWarning(answer: TransportStreamResponse, missing: string): TransportStreamResponse {
-  const warning = `299 - "the change of this definition is ${missing}: until then, objects there have the schema of before"`
+  const warning = `299 - "the change of this definition is ${missing}: until then, objects there have the previous schema"`
   const others = answer.headers.warning
   return { ...answer, headers: { ...answer.headers, warning: others === undefined ? warning : [others, warning].flat() } }
 }
