@@ -40,7 +40,7 @@ before(async () => {
     await send('POST', '/api/v1/nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name } })
     await send('PATCH', `/api/v1/nodes/${name}/status`, { status })
   }
-  for (const [name, nodeName] of Object.entries({ web: 'n1', misplaced: 'n2', lost: 'n9' })) {
+  for (const [name, nodeName] of Object.entries({ web: 'n1', silent: 'n1', misplaced: 'n2', lost: 'n9' })) {
     const spec = { nodeName, containers: [{ name: 'main', image: 'x' }] }
     await send('POST', '/api/v1/namespaces/a/pods', { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec })
   }
@@ -104,6 +104,26 @@ describe('streams through the gateway', () => {
       if (text.includes('line 5')) break
     }
     abort.abort()
+    await eventually(() => kubelet.open.size === 0, 'the kubelet to see the end')
+  })
+
+  test('a log is followed although its first line comes after the timeouts of other requests', { timeout: 60_000 }, async () => {
+    kubelet.silentMs = 31_000
+    const path = '/api/v1/namespaces/a/pods/silent/log?follow=true'
+    const { body } = await client.stream({ method: 'GET', path, timeoutMs: 50_000, idleTimeoutMs: 0 })
+    let text = ''
+    for await (const chunk of body) text += Buffer.from(chunk).toString()
+    equal(text, 'late\n')
+  })
+
+  test('a client that leaves before the first line ends the request to the kubelet', async () => {
+    kubelet.silentMs = 600_000
+    const abort = new AbortController()
+    const path = '/api/v1/namespaces/a/pods/silent/log?follow=true'
+    const reading = client.stream({ method: 'GET', path, signal: abort.signal, idleTimeoutMs: 0 }).catch(() => {})
+    await eventually(() => kubelet.open.size === 1, 'the request to reach the kubelet')
+    abort.abort()
+    await reading
     await eventually(() => kubelet.open.size === 0, 'the kubelet to see the end')
   })
 

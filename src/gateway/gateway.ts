@@ -319,7 +319,15 @@ export class Gateway {
     // An apply that creates what was deleted a moment ago needs a claim, as any creation.
     const own = { ...forwardedHeaders(request), ...(createInstead && mustNotCreate) }
     const send = (to: string, more: Readonly<Record<string, string>> = {}) =>
-      this.#connection(to).send({ method, path: url, user, headers: { ...own, ...more }, body, signal })
+      this.#connection(to).send({
+        method,
+        path: url,
+        user,
+        headers: { ...own, ...more },
+        body,
+        signal,
+        ...(isFollowedLog(url) && { timeoutMs: 0 }),
+      })
     const connection = (name: string) => this.#connection(name)
     const nodeAddress = (node: string) => findNode(node, { map: this.#options.map(), connection, user, signal })
     const answer = again ? await sendToOwner(partition, { send, again, nodeAddress }) : await send(partition)
@@ -422,6 +430,9 @@ export class Gateway {
     throw new StatusError('ServiceUnavailable', `partition ${JSON.stringify(name)} has no address: see spec.server of the Partition`)
   }
 }
+
+/** Its head comes with its first line. */
+const isFollowedLog = (url: string) => /^\/api\/v1\/namespaces\/[^/]+\/pods\/[^/]+\/log\?/.test(url) && /[?&]follow=/.test(url)
 
 const definitionsPath = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/'
 

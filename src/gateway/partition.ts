@@ -25,7 +25,7 @@ export type PartitionRequest = {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: Uint8Array | undefined
   readonly signal?: AbortSignal | undefined
-  /** How long to wait for the head of the response. Default 60,000. */
+  /** How long to wait for the head of the response; 0: without a limit. Default 60,000. */
   readonly timeoutMs?: number
 }
 

@@ -11,6 +11,8 @@ import type { KubeletCertificates } from '../../../src/kubernetes/server/index.t
 export class FakeKubelet implements AsyncDisposable {
   readonly requests: { url: string; headers: Record<string, unknown> }[] = []
   readonly open = new Set<Stream & { destroy(): unknown }>()
+  /** After this time the log of a Pod `silent` has its first and only line. */
+  silentMs = 0
   readonly port: number
   readonly #close: () => Promise<unknown>
 
@@ -23,6 +25,13 @@ export class FakeKubelet implements AsyncDisposable {
     const tls = { cert: serving.certificate, key: serving.key, ca: clientCa, requestCert: true, rejectUnauthorized: true }
     const server = createServer(tls, ({ url = '', headers }, response) => {
       kubelet.requests.push({ url, headers })
+      kubelet.open.add(response)
+      response.once('close', () => kubelet.open.delete(response))
+      // The kubelet sends the head with the first line too.
+      if (url.includes('/silent/')) {
+        setTimeout(() => response.end('late\n'), kubelet.silentMs).unref()
+        return
+      }
       response.write('line 1\n')
       if (!url.includes('follow=true')) {
         response.end('line 2\n')
@@ -30,11 +39,7 @@ export class FakeKubelet implements AsyncDisposable {
       }
       let number = 1
       const timer = setInterval(() => response.write(`line ${++number}\n`), 10)
-      kubelet.open.add(response)
-      response.once('close', () => {
-        clearInterval(timer)
-        kubelet.open.delete(response)
-      })
+      response.once('close', () => clearInterval(timer))
     })
     server.on('upgrade', ({ url = '', headers }, socket, head) => {
       kubelet.requests.push({ url, headers })

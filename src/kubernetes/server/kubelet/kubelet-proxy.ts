@@ -1,6 +1,7 @@
 import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { badRequest, type KubeObject, notFound, StatusError } from '../../object/index.ts'
+import { readBoolean } from '../../object/route.ts'
 import { joinConnections, type StreamLimiter } from '../../util/index.ts'
 import { parseEntry, type Store } from '../storage/index.ts'
 import type { Reply } from '../wire/index.ts'
@@ -66,7 +67,7 @@ export class KubeletProxy {
     }
     const close = this.#open(request.user)
     try {
-      const response = await this.#send({ ...request, method: 'GET', headers: {} }, target)
+      const response = await this.#send({ ...request, method: 'GET', headers: {} }, target, reply)
       const { socket } = response
       const end = () => socket.destroy()
       reply.once('close', end)
@@ -141,10 +142,32 @@ export class KubeletProxy {
     return await connectToKubelet(address, credentials)
   }
 
-  /** A request that the kubelet answers with a body. */
-  async #send(request: StreamRequest, { address, path }: { address: KubeletAddress; path: string }): Promise<IncomingMessage> {
+  /**
+   * A request that the kubelet answers with a body. The answer to that for a log that is followed begins with the first line, which may be much later: it is
+   * waited for as long as for the next line.
+   */
+  async #send(
+    request: StreamRequest,
+    { address, path }: { address: KubeletAddress; path: string },
+    reply: Reply,
+  ): Promise<IncomingMessage> {
+    const timeoutMs = readBoolean(request.query, 'follow') ? idleTimeoutMs : responseTimeoutMs
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
-      this.#request(request, address, path, reject, sent => sent.on('response', resolve))
+      this.#request({ request, address, path, timeoutMs }, reject, sent => {
+        const end = () => sent.destroy()
+        reply.once('close', end)
+        const timer = setInterval(() => request.revalidate() || end(), revalidateEveryMs)
+        const stop = () => {
+          reply.off('close', end)
+          clearInterval(timer)
+        }
+        sent.once('close', stop)
+        sent.once('response', answer => {
+          stop()
+          resolve(answer)
+        })
+        if (reply.closed) end()
+      })
     })
     if (response.statusCode !== 200) throw await errorOf(response, address.node)
     return response
@@ -154,7 +177,7 @@ export class KubeletProxy {
   async #upgrade(request: StreamRequest, { address, path }: { address: KubeletAddress; path: string }) {
     type Upgraded = { socket: Duplex; head: Buffer; headers: IncomingMessage['headers'] }
     const answer = await new Promise<Upgraded | IncomingMessage>((resolve, reject) => {
-      this.#request(request, address, path, reject, sent => {
+      this.#request({ request, address, path, timeoutMs: responseTimeoutMs }, reject, sent => {
         sent.on('upgrade', ({ headers }, socket, head) => resolve({ socket, head, headers }))
         sent.on('response', resolve)
       })
@@ -164,9 +187,12 @@ export class KubeletProxy {
   }
 
   #request(
-    { method, headers }: StreamRequest,
-    address: KubeletAddress,
-    path: string,
+    {
+      request: { method, headers },
+      address,
+      path,
+      timeoutMs,
+    }: { request: StreamRequest; address: KubeletAddress; path: string; timeoutMs: number },
     reject: (error: unknown) => void,
     listen: (sent: ClientRequest) => void,
   ): void {
@@ -175,7 +201,7 @@ export class KubeletProxy {
     this.#connect(address).then(socket => {
       const { request } = process.getBuiltinModule('node:http')
       const sent = request({ createConnection: () => socket, method, path, host: address.node, headers: forwarded(headers) })
-      const timer = setTimeout(() => sent.destroy(new Error(`no response within ${responseTimeoutMs / 1_000} s`)), responseTimeoutMs)
+      const timer = setTimeout(() => sent.destroy(new Error(`no response within ${timeoutMs / 1_000} s`)), timeoutMs)
       for (const event of ['response', 'upgrade', 'close']) sent.once(event, () => clearTimeout(timer))
       sent.on('error', (error: NodeJS.ErrnoException) => fail(error.code ?? error.message))
       listen(sent)
