@@ -298,6 +298,10 @@ describe('a gateway before three partitions', () => {
     const list = (path: string) => client.request({ method: 'GET', path, timeoutMs: 2_500 })
     await rejects(list('/api/v1/configmaps'), /home "home" does not answer, and partitions were added or changed|timed out/)
     await rejects(list('/api/v1/configmaps?limit=1'), /home "home" does not answer, and partitions were added or changed|timed out/)
+    await rejects(
+      list('/api/v1/configmaps?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true'),
+      /home "home" does/,
+    )
     await get('/api/v1/namespaces/a/configmaps')
     fixture.mapEpochs.set('t2', 0)
     await get('/api/v1/configmaps')

@@ -74,6 +74,8 @@ export type GatewayOptions = {
   definitionMissing?(definition: KubeObject): string | undefined
   /** The version of home up to which the map knows the Partitions. */
   partitionsEpoch(): number
+  /** Waits until the map knows the Partitions of `epoch`, for at most 2 s. */
+  waitForPartitions(epoch: number): Promise<void>
   /** Signs continue tokens: the same in all gateways. Default: a random one. */
   readonly tokenKey?: Uint8Array | undefined
   /** Of events that wait for one partition, for each watch. Default 16 MiB. */
@@ -219,9 +221,9 @@ export class Gateway {
         }
         const { partition, isOnlyPart = false } = target
         const connection = this.#connection(partition)
-        if (verb === 'list' && isOnlyPart && (await isMergeable(connection, user, signal))) {
+        if ((verb === 'list' || verb === 'deletecollection') && isOnlyPart && (await isMergeable(connection, user, signal))) {
           await connection.progress(user, 0, [], signal)
-          await this.#requireCurrentMap([{ connection }], partsNow)
+          await this.#requireCurrentMap([{ connection }], [{ partition, excludedNamespaces: [] }], partsNow)
         }
         if (verb !== 'watch' || name !== '') return await forward()
         const { forwarded } = this.#watches
@@ -373,13 +375,18 @@ export class Gateway {
     const { 'accept-encoding': _, ...forwarded } = forwardedHeaders(request)
     const headers = { ...forwarded, accept: jsonOf(request.headers.accept) }
     const table = tableOf(resource)
-    const areAllParts = () => this.#requireCurrentMap(parts, list.partsNow)
+    const areAllParts = () => this.#requireCurrentMap(parts, list.parts, list.partsNow)
     if (verb === 'list') {
       const keys = { partsKey: partsKey(list.parts), tokenKey: this.#tokenKey }
       const answer = await readMergedList({ parts, path, query, table, user, headers, ...keys, signal, areAllParts })
       return await sendAnswer({ ...answer, headers: { ...answer.headers, ...partialWarning(missing) } }, response)
     }
     if (verb === 'watch') {
+      // Who gets the existing objects takes them for all.
+      if (beginsWithObjects(query)) {
+        await Promise.all(parts.map(({ connection }) => connection.progress(user, 0, [], signal)))
+        await areAllParts()
+      }
       const key = partsKey(list.parts)
       const isCurrent = () => key === partsKey(list.partsNow())
       return await this.#watches.serve(response, {
@@ -399,20 +406,23 @@ export class Gateway {
 
   /**
    * Whether these are all partitions: one that was added while this gateway cannot reach home is known to the others. Call it when they have reported progress.
+   * `routed`: the parts that the request was routed to, with those that do not answer.
    * @throws {StatusError} ServiceUnavailable if there may be more.
    */
-  async #requireCurrentMap(parts: readonly { readonly connection: Partition }[], partsNow: () => readonly MergedPart[]): Promise<void> {
+  async #requireCurrentMap(
+    parts: readonly { readonly connection: Partition }[],
+    routed: readonly MergedPart[],
+    partsNow: () => readonly MergedPart[],
+  ): Promise<void> {
     const epoch = Math.max(...parts.map(({ connection }) => connection.mapEpoch))
-    if (epoch <= this.#options.partitionsEpoch()) return
-    const key = partsKey(partsNow())
-    await this.#options.refreshMap(epoch).catch(() => {})
+    if (epoch > this.#options.partitionsEpoch()) await this.#options.waitForPartitions(epoch)
     if (epoch > this.#options.partitionsEpoch())
       throw new StatusError(
         'ServiceUnavailable',
         `home ${JSON.stringify(this.#options.map().home)} does not answer, and partitions were added or changed since it did: a list could lack their objects`,
         { details: { retryAfterSeconds: 1 } },
       )
-    if (key !== partsKey(partsNow()))
+    if (partsKey(routed) !== partsKey(partsNow()))
       throw new StatusError('ServiceUnavailable', 'a partition was added just now; retry', { details: { retryAfterSeconds: 1 } })
   }
 
@@ -430,6 +440,10 @@ export class Gateway {
     throw new StatusError('ServiceUnavailable', `partition ${JSON.stringify(name)} has no address: see spec.server of the Partition`)
   }
 }
+
+/** A watch without a version, and one that asks for it, begins with the existing objects. */
+const beginsWithObjects = (query: URLSearchParams) =>
+  readBoolean(query, 'sendInitialEvents') || ['', '0'].includes(query.get('resourceVersion') ?? '')
 
 /** Its head comes with its first line. */
 const isFollowedLog = (url: string) => /^\/api\/v1\/namespaces\/[^/]+\/pods\/[^/]+\/log\?/.test(url) && /[?&]follow=/.test(url)

@@ -71,8 +71,16 @@ async function readAll(options: MergedListOptions): Promise<TransportStreamRespo
   })
   const rejected = responses.find(({ status }) => status !== 200)
   const [first] = responses
-  if (rejected) return rejected
+  if (rejected) {
+    for (const { body } of responses) if (body !== rejected.body) await cancel(body)
+    return rejected
+  }
   return { ...(first as TransportStreamResponse), body: mergeLists(responses.map(({ body }) => body)) }
+}
+
+/** A body that is not read holds its connection. */
+async function cancel(body: AsyncIterable<Uint8Array>): Promise<void> {
+  for await (const _ of body) break
 }
 
 async function readPage(options: MergedListOptions): Promise<TransportStreamResponse> {

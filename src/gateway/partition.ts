@@ -133,11 +133,11 @@ export class Partition {
     if (response.status !== 200 || resourceVersion === undefined) throw this.#unavailable(new Error(message ?? `status ${response.status}`))
     this.#seen.raise(resourceVersion)
     this.#isComparable = true
-    if (typeof mapEpoch === 'number') this.#mapEpoch = mapEpoch
+    if (typeof mapEpoch === 'number') this.#mapEpoch = Math.max(this.#mapEpoch, mapEpoch)
     return Number(resourceVersion)
   }
 
-  /** Of the Partitions, what it knew at the last `progress`: a version of home, 0 if it has none. */
+  /** Of the Partitions, the newest version of home that it has known; 0 if none. */
   get mapEpoch(): number {
     return this.#mapEpoch
   }

@@ -208,13 +208,23 @@ export class RoutingState implements GatewayMap {
       await this.#readClaims()
     })()
     await this.#next
+    await this.waitForPartitions(epoch)
+  }
+
+  /** Waits until the Partitions of this version are known, for at most 2 s. */
+  async waitForPartitions(epoch: number): Promise<void> {
     const deadlineMs = performance.now() + epochPatienceMs
     while (this.#epoch < epoch && performance.now() < deadlineMs) await sleep(epochCheckMs, undefined, { signal: this.#abort.signal })
   }
 
   async #readClaims(): Promise<void> {
-    const { items } = await this.#client.resource(nameClaimResource).listAll({})
-    this.#claims.replace(items)
+    try {
+      const { items } = await this.#client.resource(nameClaimResource).listAll({ signal: AbortSignal.timeout(lookUpTimeoutMs) })
+      this.#claims.replace(items)
+    } catch (error) {
+      const message = `the routing map is outdated, and home does not answer: ${(error as Error).message}`
+      throw new StatusError('ServiceUnavailable', message, { cause: error, details: { retryAfterSeconds: 1 } })
+    }
   }
 
   #watch<Body>(

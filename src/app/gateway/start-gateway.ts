@@ -136,6 +136,7 @@ export async function startGateway({ configuration, listen, limits, log }: Gatew
         [...state.partitions.keys()].filter(name => name !== home.name),
       ),
     partitionsEpoch: () => state.partitionsEpoch,
+    waitForPartitions: epoch => state.waitForPartitions(epoch),
     tokenKey: Buffer.from(pageTokenKey),
     ...{ registry, limits },
     log: (message, error) => log.error({ err: error }, message),

@@ -66,8 +66,16 @@ export async function startHome(options: PartitionServerOptions & { readonly nam
   makeDirectories(pkiDir, 0o700)
   const { certificate: caCertificate } = await frontProxyAuthority(pkiDir, Date.now())
   const establish = new EstablishCrds(name)
+  const mapEpoch = new MapEpoch()
   const frontProxy = { caCertificate, allowedNames: [gatewayProxyName] }
-  const api = await startApiServer({ ...options, dataDir, frontProxy, establishCrd: establish.decide, requiresTenantUse: true })
+  const api = await startApiServer({
+    ...options,
+    dataDir,
+    frontProxy,
+    establishCrd: establish.decide,
+    requiresTenantUse: true,
+    mapEpoch: () => mapEpoch.value,
+  })
   const client = await api.connect(partitionUser, 'oarlock-partition')
   const stopping = new AbortController()
   const { signal } = stopping
@@ -79,6 +87,7 @@ export async function startHome(options: PartitionServerOptions & { readonly nam
     await reportAddress(client, identity, options.advertiseUrl ?? api.server.url, api.server.caCertificate)
     const claimed = await claimExisting(client, client, name)
     if (claimed > 0) log.info({ partition: name, claimed }, 'names of existing objects were claimed')
+    void mapEpoch.follow(client, { isHome: true, signal, onError: error => log.warn({ err: error }, 'the Partitions cannot be read') })
     establish.follow(client, { signal, onError: error => log.warn({ err: error }, 'the partitions cannot be read') })
     manager.add(claimsOf(name, client, { signal, log }))
     await manager.start()
@@ -143,6 +152,11 @@ export async function startPartition(
   const manager = new Manager({ client: homeClient, log })
   for (const each of [...controllers, claimsOf(name, local, { signal: stopping.signal, log })]) manager.add(each)
   manager.add(credentialCopies(local, name))
+  // Before home is asked for anything: it may be down.
+  void mapEpoch.follow(local, {
+    signal: stopping.signal,
+    onError: error => log.info({ err: error }, 'the copies of Partitions cannot be read yet'),
+  })
   let isReported = false
   let hasCopies = false
   const { signal } = stopping
@@ -164,7 +178,6 @@ export async function startPartition(
       ...{ signal, onError: error => log.info({ err: error }, 'the copies of this partition cannot be listed yet') },
     })
     hasCopies = true
-    void mapEpoch.follow(local, { signal, onError: error => log.warn({ err: error }, 'the copies of Partitions cannot be read') })
     log.info({ partition: name, home: server }, 'the partition follows home')
     await reportKinds({ partition: name, home: homeClient, local, signal, log })
   })().catch((error: unknown) => {

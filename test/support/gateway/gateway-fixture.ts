@@ -185,6 +185,7 @@ export class GatewayFixture implements AsyncDisposable {
       },
       map: () => map,
       partitionsEpoch: () => state.partitionsEpoch,
+      waitForPartitions: epoch => state.waitForPartitions(epoch),
       connectionOf: name => connections.get(name),
       scopeOf: (group, plural) => scopes.scopeOf(group, plural),
       tenantsOf: async () => [...state.tenants()].map(String),

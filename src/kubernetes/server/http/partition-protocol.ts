@@ -2,7 +2,7 @@
  * What a gateway says to a partition, besides the requests of its users. Only connections of a front proxy are listened to.
  *
  * - `X-Oarlock-Seen-Version: R` on a request: the highest resource version that the gateway has seen. The clock of this server is raised to it before the
- *   request is served, so that what the response shows at R is complete, and a write gets a higher version.
+ *   request is served, so that what the response shows at R is complete, and a write gets a higher version. More than 60 s ahead it is ignored.
  * - `X-Oarlock-Not-After: R` on a request: a new object must not get a resource version above R, which is as long as the claim of its name is certain; an
  *   update may. Otherwise the response is 412, and nothing was done. 0: the request must create nothing.
  * - `X-Oarlock-Version` in a response: the version that this server has reached, which includes a write of the request.
@@ -30,7 +30,7 @@ import type { ResourceRoute } from '../../object/route.ts'
 import { parseRevision } from '../../util/index.ts'
 import { type KubeletAddress, kubeletAddress } from '../kubelet/index.ts'
 import type { GatewayWatch, Services } from '../rest/index.ts'
-import { parseEntry } from '../storage/index.ts'
+import { isTooFarAhead, parseEntry } from '../storage/index.ts'
 import { type Reply, send } from '../wire/index.ts'
 import type { HttpRequest } from './handler-types.ts'
 
@@ -45,10 +45,15 @@ export const rightsPath = '/partition/rights'
 export const kubeletPath = '/partition/kubelet'
 const nodeAddressHeader = 'x-oarlock-node-address'
 
-/** @throws {StatusError} BadRequest for a version that is no number, or too far ahead. */
+/**
+ * A version that is too far ahead is ignored: the clock of another partition is wrong, and requests that do not need that one must work.
+ * @throws {StatusError} BadRequest for a version that is no number.
+ */
 export function raiseToSeen({ store }: Services, { headers }: HttpRequest): Promise<void> | undefined {
   const text = headers[seenVersionHeader]
-  return typeof text === 'string' ? store.raise(readVersion(text)) : undefined
+  if (typeof text !== 'string') return undefined
+  const version = readVersion(text)
+  return isTooFarAhead(version, store.nowMs) ? undefined : store.raise(version)
 }
 
 /** @throws {StatusError} BadRequest for a version that is no number. */

@@ -4,6 +4,9 @@ import type { Reservation } from './deferred-writes.ts'
 
 /** How far a revision that another server assigned may be ahead of this server's clock. */
 const maxLeadMs = 60_000
+
+/** Whether a server whose clock shows `nowMs` refuses to raise it to the revision. */
+export const isTooFarAhead = (revision: number, nowMs: number): boolean => readRevision(revision).atMs - nowMs > maxLeadMs
 /** How far ahead revisions are reserved, so that a burst of requests costs one commit. */
 const reserveMs = 2_000
 
