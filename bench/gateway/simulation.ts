@@ -32,5 +32,10 @@ export function simulation({ seeds }: { readonly seeds: number }): Bench {
     const seconds = Math.round((performance.now() - startMs) / 1_000)
     return { what, seeds, 'events, joins, creations': happened, seconds, violation }
   })
-  return { title: 'Simulations', about: 'Crashes, delays and clocks that differ, on virtual time; the set of partitions does not change.', rows, failed }
+  return {
+    title: 'Simulations',
+    about: 'Crashes, delays and clocks that differ, on virtual time; the set of partitions does not change.',
+    rows,
+    failed,
+  }
 }
