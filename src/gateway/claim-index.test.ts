@@ -44,3 +44,16 @@ test('which partitions have claims of a table is what a count of all claims says
     }
   }
 })
+
+test('a claim that is older than the known one is ignored', () => {
+  const index = new ClaimIndex()
+  const at = (version: string, partition: string) => {
+    const { metadata, spec } = claim('namespaces', 'a', partition)
+    return { metadata: { ...metadata, resourceVersion: version }, spec } as NameClaim
+  }
+  index.set(at('20', 't2'))
+  index.set(at('10', 't1'))
+  deepEqual(index.ownerOf('namespaces', 'a')?.partition, 't2')
+  index.set(at('30', 't1'))
+  deepEqual([index.hasClaims('t1', 'namespaces'), index.hasClaims('t2', 'namespaces')], [true, false])
+})

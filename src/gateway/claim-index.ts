@@ -4,7 +4,7 @@ import { claimName, type NameClaim } from './kinds.ts'
 /** Who owns which names, by their claims. `hasClaims` is exact: a partition with objects of a table is part of its lists, whatever its roles. */
 export class ClaimIndex {
   /** By name of the claim. */
-  readonly #owners = new Map<string, ObjectOwner & { readonly table: string }>()
+  readonly #owners = new Map<string, ObjectOwner & { readonly table: string; readonly version: number }>()
   /** How many claims a partition has of a table: more than 0. By both. */
   readonly #counts = new Map<string, number>()
 
@@ -22,9 +22,13 @@ export class ClaimIndex {
     for (const claim of claims) this.set(claim)
   }
 
-  set({ metadata: { name: key }, spec: { resource: table, partition, tenant } }: NameClaim): void {
+  /** What is older than the known claim is ignored: reads and the watch overtake each other. */
+  set({ metadata: { name: key, resourceVersion }, spec: { resource: table, partition, tenant } }: NameClaim): void {
+    const version = Number(resourceVersion)
+    const known = this.#owners.get(key)
+    if (known && known.version > version) return
     this.delete(key)
-    this.#owners.set(key, { table, partition, ...(tenant && { tenant }) })
+    this.#owners.set(key, { table, partition, version, ...(tenant && { tenant }) })
     const count = countKey(partition, table)
     this.#counts.set(count, (this.#counts.get(count) ?? 0) + 1)
   }

@@ -68,8 +68,8 @@ export type GatewayOptions = {
   claim(table: string, name: string, owner: ObjectOwner): Promise<number>
   /** Reads at home which partition has the name, into the map. @throws {StatusError} ServiceUnavailable if home does not answer. */
   lookUp(table: string, name: string): Promise<void>
-  /** Reads the map again, because a partition does not have what the map says. Its Partitions are then at least those of `epoch`, unless that takes too long. */
-  refreshMap(epoch: number): Promise<void>
+  /** Reads again which partition has a namespace, because one does not have it. The Partitions are then at least those of `epoch`, unless that takes too long. */
+  refreshMap(namespace: string, epoch: number): Promise<void>
   /** Of a CustomResourceDefinition of home, which partitions do not have it Established in this generation; undefined: all have. Default: always. */
   definitionMissing?(definition: KubeObject): string | undefined
   /** The version of home up to which the map knows the Partitions. */
@@ -208,7 +208,7 @@ export class Gateway {
       case 'one': {
         const again = async (epoch: number) => {
           this.#metrics?.misdirected(target.partition)
-          await this.#options.refreshMap(epoch)
+          await this.#options.refreshMap(namespace, epoch)
           const next = await find()
           return next.kind === 'one' ? next.partition : undefined
         }

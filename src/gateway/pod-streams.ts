@@ -29,7 +29,7 @@ const tokenProtocol = 'base64url.bearer.authorization.k8s.io.'
 export type PodStreamsOptions = {
   authenticate(request: ClientRequest): Promise<GatewayUser | undefined>
   map(): GatewayMap
-  refreshMap(epoch: number): Promise<void>
+  refreshMap(namespace: string, epoch: number): Promise<void>
   lookUp(table: string, name: string): Promise<void>
   readonly log: (message: string, error?: unknown) => void
 }
@@ -107,7 +107,7 @@ export class PodStreams {
     return (await sendToOwner<UpgradeAnswer>(await owner(), {
       send: (partition, more) => connection(partition).upgrade({ method, path: url, user, headers: { ...headers, ...more }, signal }),
       again: async epoch => {
-        await options.refreshMap(epoch)
+        await options.refreshMap(route.namespace, epoch)
         return await owner()
       },
       nodeAddress: node => findNode(node, { map: options.map(), connection, user, signal }),

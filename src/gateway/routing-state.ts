@@ -32,9 +32,6 @@ export class RoutingState implements GatewayMap {
   #roles: GatewayMap['partitions'] = new Map()
   /** The version of home up to which the Partitions are known. */
   #epoch = 0
-  /** The read of the claims that was started last, and the one after it. */
-  #refreshing: Promise<void> | undefined
-  #next: Promise<void> | undefined
 
   /**
    * `home`: name of the Partition that `client` talks to. `onPartitions` is called with every change of the Partitions.
@@ -183,9 +180,12 @@ export class RoutingState implements GatewayMap {
     // No object has such a name, and no path can ask for its claim.
     if (/[/%]/.test(name)) return
     const key = claimName(table, name)
+    const before = this.#claims.ownerOf(table, name)
     try {
       const claim = await this.#client.resource(nameClaimResource).getOrUndefined(key, { signal: AbortSignal.timeout(lookUpTimeoutMs) })
       if (claim) this.#claims.set(claim)
+      // The watch may have seen a new one meanwhile.
+      else if (this.#claims.ownerOf(table, name) === before) this.#claims.delete(key)
     } catch (error) {
       throw new StatusError(
         'ServiceUnavailable',
@@ -196,18 +196,11 @@ export class RoutingState implements GatewayMap {
   }
 
   /**
-   * Reads what a partition has denied, from home. Requests that come meanwhile wait for the next read, which they share. `epoch`: the version of the Partitions
-   * that the partition knows; they are waited for, for at most 2 s, because the owner may be a new one.
+   * Reads again which partition has a namespace that one has denied. `epoch`: the version of the Partitions that this one knows; they are waited for, for at
+   * most 2 s, because the owner may be a new one.
    */
-  async refresh(epoch = 0): Promise<void> {
-    const current = this.#refreshing
-    this.#next ??= (async () => {
-      await current?.catch(() => {})
-      this.#refreshing = this.#next
-      this.#next = undefined
-      await this.#readClaims()
-    })()
-    await this.#next
+  async refresh(namespace: string, epoch: number): Promise<void> {
+    await this.lookUp('namespaces', namespace)
     await this.waitForPartitions(epoch)
   }
 
@@ -215,16 +208,6 @@ export class RoutingState implements GatewayMap {
   async waitForPartitions(epoch: number): Promise<void> {
     const deadlineMs = performance.now() + epochPatienceMs
     while (this.#epoch < epoch && performance.now() < deadlineMs) await sleep(epochCheckMs, undefined, { signal: this.#abort.signal })
-  }
-
-  async #readClaims(): Promise<void> {
-    try {
-      const { items } = await this.#client.resource(nameClaimResource).listAll({ signal: AbortSignal.timeout(lookUpTimeoutMs) })
-      this.#claims.replace(items)
-    } catch (error) {
-      const message = `the routing map is outdated, and home does not answer: ${(error as Error).message}`
-      throw new StatusError('ServiceUnavailable', message, { cause: error, details: { retryAfterSeconds: 1 } })
-    }
   }
 
   #watch<Body>(

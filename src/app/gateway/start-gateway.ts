@@ -129,7 +129,7 @@ export async function startGateway({ configuration, listen, limits, log }: Gatew
     tenantsOf: (user, wanted) => usableTenants(user, wanted === undefined ? state.tenants() : [wanted], access),
     claim: (table, name, owner) => state.claim(table, name, owner),
     lookUp: (table, name) => state.lookUp(table, name),
-    refreshMap: epoch => state.refresh(epoch),
+    refreshMap: (namespace, epoch) => state.refresh(namespace, epoch),
     definitionMissing: definition =>
       notEstablishedIn(
         definition,

@@ -191,10 +191,10 @@ export class GatewayFixture implements AsyncDisposable {
       tenantsOf: async () => [...state.tenants()].map(String),
       claim: (table, name, owner) => state.claim(table, name, owner),
       lookUp: (table, name) => state.lookUp(table, name),
-      refreshMap: async epoch => {
+      refreshMap: async (namespace, epoch) => {
         this.refreshes++
         outdated.clear()
-        await state.refresh(epoch)
+        await state.refresh(namespace, epoch)
       },
       log,
       ...this.#more.gateway,
