@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Installation } from '../examples/partitions/installation.ts'
+import { startRoles } from '../examples/partitions/roles.ts'
 import {
   isEnded,
   isRejected,
@@ -13,17 +14,18 @@ import {
   runResource,
   type StackSpec,
   stackResource,
-  tenantResource,
   workerPoolResource,
   workerResource,
 } from '../src/api/index.ts'
-import { type Client, createClient, leaseResource, namespaceResource } from '../src/kubernetes/client/index.ts'
+import { type Client, createClient, leaseResource } from '../src/kubernetes/client/index.ts'
 import { findCondition } from '../src/kubernetes/object/index.ts'
 import { partitionNumberOf } from '../src/kubernetes/util/index.ts'
 import { eventually } from './support/eventually.ts'
 import { freePorts } from './support/free-ports.ts'
+import { createTenant } from './support/gateway/create-tenant.ts'
 
 const tenants = ['acme', 'umbrella'] as const
+const layout = { tenantPartitions: ['t1', 't2'], resourcePartitions: ['r1'] }
 const stacksPerTenant = 6
 
 describe('Runs of two tenant partitions on shared workers', { timeout: 300_000 }, () => {
@@ -31,30 +33,17 @@ describe('Runs of two tenant partitions on shared workers', { timeout: 300_000 }
   const record = join(directory, 'record')
   let installation: Installation
   let client: Client
-  const any = ['--listen', '127.0.0.1:0']
 
   before(async () => {
     const [gatewayPort = 0] = await freePorts(1)
-    installation = await Installation.start({ directory, tenantPartitions: ['t1', 't2'], resourcePartitions: ['r1'], gatewayPort })
+    installation = await Installation.start({ directory, ...layout, gatewayPort })
     const { kubeconfig } = installation
     client = await createClient({ kubeconfig })
     await client.resource(workerPoolResource).create({ metadata: { name: 'shared' }, spec: { mode: 'External', lifecycle: 'Warm' } })
-    for (const [index, name] of tenants.entries()) {
-      await client.resource(tenantResource).create({ metadata: { name, labels: { 'oarlock.dev/partition': `t${index + 1}` } }, spec: {} })
-      const metadata = { name, labels: { 'oarlock.dev/tenant': name } }
-      const create = () => client.resource(namespaceResource).create({ metadata })
-      await eventually(() => create().catch(() => undefined), `namespace ${name}`)
-    }
-    for (const name of ['t1', 't2']) {
-      const own = ['--kubeconfig', installation.partitionKubeconfig(name), '--workers-kubeconfig', kubeconfig]
-      await installation.add(`stores-${name}`, ['stores', ...own, '--data', `stores-${name}`, ...any]).until(/^ready: /m)
-      const args = ['controller', ...own, '--partition', name, '--data', `controller-${name}`, ...any, '--health-address', '127.0.0.1:0']
-      await installation.add(`controller-${name}`, args).until(/^ready: /m)
-    }
-    const joining = ['join-service', '--kubeconfig', kubeconfig, '--data', 'join', ...any]
-    await installation.add('join', joining).until(/^ready: /m)
+    for (const [index, name] of tenants.entries()) await createTenant(client, name, `t${index + 1}`)
+    await startRoles(installation, client, { ...layout, workers: 0, hollow: 0 })
     const token = (await installation.run('token', 'create', '--pool', 'shared', '--kubeconfig', kubeconfig)).trim()
-    const url = installation.role('join').printed('join')
+    const url = installation.role('join-service').printed('join')
     for (const name of ['w1', 'w2']) {
       const args = ['worker', '--server', url, '--token', token, '--name', name]
       Object.assign(process.env, { OARLOCK_RUNS_DIR: join(directory, name, 'runs'), OARLOCK_CACHE_DIR: join(directory, name, 'cache') })

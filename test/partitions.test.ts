@@ -8,10 +8,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { Installation } from '../examples/partitions/installation.ts'
-import { tenantResource } from '../src/api/index.ts'
 import { type Client, type ClientOptions, configMapResource, createClient, namespaceResource } from '../src/kubernetes/client/index.ts'
 import { eventually } from './support/eventually.ts'
 import { freePorts } from './support/free-ports.ts'
+import { createTenant } from './support/gateway/create-tenant.ts'
 
 describe('partitions behind a gateway', { timeout: 180_000 }, () => {
   const directory = mkdtempSync(join(tmpdir(), 'oarlock-partitions-'))
@@ -25,9 +25,7 @@ describe('partitions behind a gateway', { timeout: 180_000 }, () => {
       ['acme', 't1'],
       ['umbrella', 't2'],
     ] as const) {
-      await client.resource(tenantResource).create({ metadata: { name, labels: { 'oarlock.dev/partition': partition } }, spec: {} })
-      // The gateway follows home by a watch.
-      await eventually(() => namespaceOf(name, name), `namespace ${name}`)
+      await createTenant(client, name, partition)
     }
   })
   after(async () => {

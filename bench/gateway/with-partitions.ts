@@ -2,10 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Installation } from '../../examples/partitions/installation.ts'
-import { tenantResource } from '../../src/api/index.ts'
-import { type Client, createClient, namespaceResource } from '../../src/kubernetes/client/index.ts'
-import { eventually } from '../../test/support/eventually.ts'
+import { type Client, createClient } from '../../src/kubernetes/client/index.ts'
 import { freePorts } from '../../test/support/free-ports.ts'
+import { createTenant } from '../../test/support/gateway/create-tenant.ts'
 
 export type Partitions = {
   readonly installation: Installation
@@ -36,17 +35,7 @@ export async function withPartitions<T>(names: readonly string[], use: (partitio
     for (const name of names) {
       direct.set(name, await open(installation.partitionKubeconfig(name)))
       const namespace = `ns-${name}`
-      await gateway.resource(tenantResource).create({ metadata: { name, labels: { 'oarlock.dev/partition': name } }, spec: {} })
-      const metadata = { name: namespace, labels: { 'oarlock.dev/tenant': name } }
-      // The gateway follows home by a watch.
-      await eventually(
-        async () =>
-          await gateway
-            .resource(namespaceResource)
-            .create({ metadata })
-            .catch(error => (/which does not exist or has no partition/.test(String(error)) ? undefined : Promise.reject(error))),
-        `namespace ${namespace}`,
-      )
+      await createTenant(gateway, name, name, namespace)
       namespaces.set(name, namespace)
     }
     return await use({ installation, gateway, direct, namespaces })

@@ -4,11 +4,12 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Installation } from '../../examples/partitions/installation.ts'
 import { startRoles } from '../../examples/partitions/roles.ts'
-import { stackResource, tenantResource } from '../../src/api/index.ts'
-import { type Client, createClient, namespaceResource } from '../../src/kubernetes/client/index.ts'
+import { stackResource } from '../../src/api/index.ts'
+import { type Client, createClient } from '../../src/kubernetes/client/index.ts'
 import { findCondition } from '../../src/kubernetes/object/index.ts'
 import { eventually } from '../../test/support/eventually.ts'
 import { freePorts } from '../../test/support/free-ports.ts'
+import { createTenant } from '../../test/support/gateway/create-tenant.ts'
 import type { Bench } from '../run.ts'
 
 const tenantPartitions = ['t1', 't2']
@@ -34,7 +35,7 @@ export async function workers({
     installation = await Installation.start({ directory, tenantPartitions, resourcePartitions, gatewayPort })
     client = await createClient({ kubeconfig: installation.kubeconfig, userAgent: 'bench' })
     await startRoles(installation, client, { tenantPartitions, resourcePartitions, workers: 0, hollow: count })
-    for (const partition of tenantPartitions) await createTenant(client, partition)
+    for (const partition of tenantPartitions) await createTenant(client, `tenant-${partition}`, partition)
     const startMs = performance.now()
     await createStacks(client, stacks, perSecond)
     const watches = await openWatches(installation)
@@ -43,7 +44,7 @@ export async function workers({
     const seconds = (performance.now() - startMs) / 1_000
     const conflicts = await conflictsOf(installation)
     const rows: Bench['rows'] = [
-      { what: 'Runs', value: stacks, unit: `of 2 Tenants, in ${seconds.toFixed(0)} s`, bar: 'all succeed', met: 'yes' },
+      { what: 'Stacks that became Ready', value: stacks, unit: `of 2 Tenants, in ${seconds.toFixed(0)} s`, bar: '', met: '' },
       row('conflicts', (conflicts / stacks) * 100, '% of the Runs', bars.conflictShare * 100),
       row('watches', watches, 'open in the tenant partition that has more', bars.watches),
     ]
@@ -75,21 +76,6 @@ const row = (what: string, value: number, unit: string, bar: number) => ({
   ...{ what, value: Math.round(value * 100) / 100, unit },
   ...{ bar: `at most ${bar}`, met: value <= bar ? 'yes' : 'no' },
 })
-
-async function createTenant(client: Client, partition: string): Promise<void> {
-  const name = `tenant-${partition}`
-  await client.resource(tenantResource).create({ metadata: { name, labels: { 'oarlock.dev/partition': partition } }, spec: {} })
-  const metadata = { name, labels: { 'oarlock.dev/tenant': name } }
-  // The gateway follows home by a watch.
-  await eventually(
-    () =>
-      client
-        .resource(namespaceResource)
-        .create({ metadata })
-        .catch(() => undefined),
-    `namespace ${name}`,
-  )
-}
 
 /** Half of them in each Tenant, and for the workers of each resource partition. */
 async function createStacks(client: Client, stacks: number, perSecond: number): Promise<void> {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
-import type { KubeObject } from '../kubernetes/object/index.ts'
+import { type Condition, isConditionTrue, type KubeObject } from '../kubernetes/object/index.ts'
 import { WholeBody } from './short-request.ts'
 
 /** Partitions follow home by watches, so this is much longer than they need. */
@@ -23,7 +23,7 @@ export async function awaitDefinition(answer: TransportStreamResponse, options: 
   let definition = definitionIn(answer)
   const deadlineMs = performance.now() + patienceMs
   for (;;) {
-    if (!definition || !isEstablished(definition)) return answer
+    if (!definition || !isConditionTrue(definition.status?.conditions, 'Established')) return answer
     const missing = options.missingIn(definition)
     if (missing === undefined) return answer
     if (performance.now() > deadlineMs || options.signal.aborted) return withWarning(answer, missing)
@@ -34,21 +34,18 @@ export async function awaitDefinition(answer: TransportStreamResponse, options: 
   }
 }
 
-type Definition = KubeObject<{ status?: { conditions?: readonly { readonly type: string; readonly status: string }[] } }>
+type Definition = KubeObject<{ kind?: string; status?: { conditions?: readonly Condition[] } }>
 
 /** Undefined of an error, and of a Table or another form in which a client has asked for it. */
 function definitionIn({ status, body }: TransportStreamResponse): Definition | undefined {
   if (status !== 200 || !(body instanceof WholeBody)) return undefined
   try {
-    const object = JSON.parse(body.text) as Definition & { readonly kind?: string }
+    const object = JSON.parse(body.text) as Definition
     return object.kind === 'CustomResourceDefinition' ? object : undefined
   } catch {
     return undefined
   }
 }
-
-const isEstablished = ({ status }: Definition & { status?: Definition['status'] }) =>
-  status?.conditions?.some(({ type, status }) => type === 'Established' && status === 'True') === true
 
 function withWarning(answer: TransportStreamResponse, missing: string): TransportStreamResponse {
   const warning = `299 - "the change of this definition is ${missing}: until then, objects there have the previous schema"`

@@ -30,6 +30,7 @@ export type ClientWatchRequest = {
   readonly headers: Readonly<Record<string, string>>
   readonly signal: AbortSignal
   isCurrent(): boolean
+  areAllParts(): Promise<void>
   reauthenticate(): Promise<boolean>
   /** Sends a response of a partition that is no watch. */
   sendAnswer(answer: TransportStreamResponse): Promise<void>

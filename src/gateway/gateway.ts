@@ -24,12 +24,13 @@ import {
   tenantLabel,
 } from './decide-route.ts'
 import { deleteMerged } from './delete-collection.ts'
+import { discardBody } from './discard-body.ts'
 import { findRoute } from './find-route.ts'
 import { forwardedHeaders, jsonOf, readBody } from './forwarded-request.ts'
 import { GatewayMetrics, type RequestTrack } from './gateway-metrics.ts'
 import { systemNamespaces, tableOf } from './kind-classes.ts'
 import { readMergedList } from './merged-list.ts'
-import { partsKey } from './page-token.ts'
+import { partsKey, partsText } from './page-token.ts'
 import type { Partition } from './partition.ts'
 import { PodStreams } from './pod-streams.ts'
 import { aboutOf, type NewObject, named, readNewObject } from './read-object.ts'
@@ -42,6 +43,19 @@ import { findNode, misdirected, sendToOwner } from './send-to-owner.ts'
 import { anonymousUser, type GatewayUser, gatewayUser } from './user-headers.ts'
 
 const partsCheckEveryMs = 1_000
+const definitionTable = 'customresourcedefinitions.apiextensions.k8s.io'
+
+/** How a request for one partition differs from one that is passed on and nothing else. */
+type ForwardOptions = {
+  /** Where to send it when the partition does not have it. */
+  again?: ((epoch: number) => Promise<string | undefined>) | undefined
+  /** Instead of an apply, when the object does not exist any more. */
+  createInstead?: (() => Promise<void>) | undefined
+  /** Its answer waits for the other partitions. */
+  changesDefinition?: boolean
+  /** As `PartitionRequest.timeoutMs`. */
+  timeoutMs?: number | undefined
+}
 
 /** A routing map, with what new objects need. */
 export type GatewayMap = RoutingMap & {
@@ -214,8 +228,14 @@ export class Gateway {
         }
         const isOwned = namespace === '' && !systemNamespaces.includes(name)
         const createInstead = isApply && object && isOwned ? () => createOwned(table) : undefined
-        const forward = () => this.#forward(request, response, user, target.partition, signal, body, again, createInstead)
-        if (resource.group === '' && resource.plural === 'pods' && resource.subresource === 'log') {
+        const isChange = verb === 'update' || verb === 'patch'
+        const changesDefinition = table === definitionTable && isChange && !searchParams.has('dryRun')
+        const isLog = resource.group === '' && resource.plural === 'pods' && resource.subresource === 'log'
+        // The head of a log that is followed comes with its first line.
+        const timeoutMs = isLog && readBoolean(searchParams, 'follow') ? 0 : undefined
+        const options = { again, createInstead, changesDefinition, timeoutMs }
+        const forward = () => this.#forward(request, response, user, target.partition, signal, body, options)
+        if (isLog) {
           const close = this.#podStreams.open(user)
           return await forward().finally(close)
         }
@@ -253,7 +273,7 @@ export class Gateway {
     const { method = 'GET', url: path = '/' } = request
     const answer = await this.#connection(home).stream({ method, path, user, headers: forwardedHeaders(request), signal })
     if (answer.status >= 300) return await sendAnswer(answer, response)
-    for await (const _ of answer.body) break
+    discardBody(answer.body)
     throw new StatusError('ServiceUnavailable', 'this kind was created just now; retry', { details: { retryAfterSeconds: 1 } })
   }
 
@@ -314,22 +334,13 @@ export class Gateway {
     partition: string,
     signal: AbortSignal,
     body: Uint8Array | undefined,
-    again?: (epoch: number) => Promise<string | undefined>,
-    createInstead?: () => Promise<void>,
+    { again, createInstead, changesDefinition = false, timeoutMs }: ForwardOptions = {},
   ): Promise<void> {
     const { method = 'GET', url = '/' } = request
     // An apply that creates what was deleted a moment ago needs a claim, as any creation.
     const own = { ...forwardedHeaders(request), ...(createInstead && mustNotCreate) }
     const send = (to: string, more: Readonly<Record<string, string>> = {}) =>
-      this.#connection(to).send({
-        method,
-        path: url,
-        user,
-        headers: { ...own, ...more },
-        body,
-        signal,
-        ...(isFollowedLog(url) && { timeoutMs: 0 }),
-      })
+      this.#connection(to).send({ method, path: url, user, headers: { ...own, ...more }, body, signal, timeoutMs })
     const connection = (name: string) => this.#connection(name)
     const nodeAddress = (node: string) => findNode(node, { map: this.#options.map(), connection, user, signal })
     const answer = again ? await sendToOwner(partition, { send, again, nodeAddress }) : await send(partition)
@@ -337,7 +348,7 @@ export class Gateway {
       for await (const _ of answer.body);
       return await createInstead()
     }
-    await sendAnswer(isDefinitionChange(request) ? await this.#awaitDefinition(answer, partition, signal) : answer, response)
+    await sendAnswer(changesDefinition ? await this.#awaitDefinition(answer, partition, signal) : answer, response)
   }
 
   async #awaitDefinition(answer: TransportStreamResponse, home: string, signal: AbortSignal): Promise<TransportStreamResponse> {
@@ -382,15 +393,10 @@ export class Gateway {
       return await sendAnswer({ ...answer, headers: { ...answer.headers, ...partialWarning(missing) } }, response)
     }
     if (verb === 'watch') {
-      // Who gets the existing objects takes them for all.
-      if (beginsWithObjects(query)) {
-        await Promise.all(parts.map(({ connection }) => connection.progress(user, 0, [], signal)))
-        await areAllParts()
-      }
-      const key = partsKey(list.parts)
-      const isCurrent = () => key === partsKey(list.partsNow())
+      const where = partsText(list.parts)
+      const isCurrent = () => where === partsText(list.partsNow())
       return await this.#watches.serve(response, {
-        ...{ parts, path, query, table, isNamespaced: list.scope === 'Namespaced', user, headers, signal, isCurrent },
+        ...{ parts, path, query, table, isNamespaced: list.scope === 'Namespaced', user, headers, signal, isCurrent, areAllParts },
         reauthenticate: async () => isSameUser(await this.#options.authenticate(request), user),
         // A partition that does not have the namespace: the map is read again.
         sendAnswer: answer => (answer.status === misdirected && list.forward ? list.forward() : sendAnswer(answer, response)),
@@ -422,7 +428,7 @@ export class Gateway {
         `home ${JSON.stringify(this.#options.map().home)} does not answer, and partitions were added or changed since it did: a list could lack their objects`,
         { details: { retryAfterSeconds: 1 } },
       )
-    if (partsKey(routed) !== partsKey(partsNow()))
+    if (partsText(routed) !== partsText(partsNow()))
       throw new StatusError('ServiceUnavailable', 'a partition was added just now; retry', { details: { retryAfterSeconds: 1 } })
   }
 
@@ -441,17 +447,7 @@ export class Gateway {
   }
 }
 
-/** A watch without a version, and one that asks for it, begins with the existing objects. */
-const beginsWithObjects = (query: URLSearchParams) =>
-  readBoolean(query, 'sendInitialEvents') || ['', '0'].includes(query.get('resourceVersion') ?? '')
-
-/** Its head comes with its first line. */
-const isFollowedLog = (url: string) => /^\/api\/v1\/namespaces\/[^/]+\/pods\/[^/]+\/log\?/.test(url) && /[?&]follow=/.test(url)
-
 const definitionsPath = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/'
-
-const isDefinitionChange = ({ method, url = '' }: ClientRequest) =>
-  (method === 'PUT' || method === 'PATCH') && url.startsWith(definitionsPath) && !/\bdryRun=/.test(url)
 
 /** Whether a watch of it can end when the partitions change: a kube-apiserver's is passed through. */
 async function isMergeable(connection: Partition, user: GatewayUser, signal: AbortSignal): Promise<boolean> {
@@ -466,8 +462,8 @@ async function isMergeable(connection: Partition, user: GatewayUser, signal: Abo
 
 /** Breaks the connection of a watch that was passed through, when its collection has other parts: with these it is rejected, with the reason. */
 function endWhenMoved(response: ClientResponse, partsNow: () => readonly MergedPart[]): void {
-  const key = partsKey(partsNow())
-  const timer = setInterval(() => key !== partsKey(partsNow()) && response.destroy(), partsCheckEveryMs).unref()
+  const where = partsText(partsNow())
+  const timer = setInterval(() => where !== partsText(partsNow()) && response.destroy(), partsCheckEveryMs).unref()
   atEnd(response, () => clearInterval(timer))
 }
 

@@ -2,6 +2,7 @@ import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
 import { type StatusCause, StatusError } from '../kubernetes/object/index.ts'
 import { partialParameter } from './available-parts.ts'
 import type { MergedPart } from './decide-route.ts'
+import { discardBody } from './discard-body.ts'
 import { isKnownVersion } from './known-version.ts'
 import { mergeLists, withMetadata } from './merge-lists.ts'
 import { readPageToken, writePageToken } from './page-token.ts'
@@ -72,15 +73,10 @@ async function readAll(options: MergedListOptions): Promise<TransportStreamRespo
   const rejected = responses.find(({ status }) => status !== 200)
   const [first] = responses
   if (rejected) {
-    for (const { body } of responses) if (body !== rejected.body) await cancel(body)
+    for (const { body } of responses) if (body !== rejected.body) discardBody(body)
     return rejected
   }
   return { ...(first as TransportStreamResponse), body: mergeLists(responses.map(({ body }) => body)) }
-}
-
-/** A body that is not read holds its connection. */
-async function cancel(body: AsyncIterable<Uint8Array>): Promise<void> {
-  for await (const _ of body) break
 }
 
 async function readPage(options: MergedListOptions): Promise<TransportStreamResponse> {

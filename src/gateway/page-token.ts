@@ -16,8 +16,10 @@ export type PageToken = {
 }
 
 /** The same for the same partitions, in any order. */
-export const partsKey = (parts: readonly MergedPart[]): string =>
-  hash('sha256', JSON.stringify(parts.map(part => JSON.stringify(part)).sort()), 'base64url').slice(0, 16)
+export const partsText = (parts: readonly MergedPart[]): string => JSON.stringify(parts.map(part => JSON.stringify(part)).sort())
+
+/** As {@link partsText}, short enough for a token. */
+export const partsKey = (parts: readonly MergedPart[]): string => hash('sha256', partsText(parts), 'base64url').slice(0, 16)
 
 const format = 'oarlock.dev/v2'
 

@@ -26,7 +26,7 @@ export type PartitionRequest = {
   readonly body?: Uint8Array | undefined
   readonly signal?: AbortSignal | undefined
   /** How long to wait for the head of the response; 0: without a limit. Default 60,000. */
-  readonly timeoutMs?: number
+  readonly timeoutMs?: number | undefined
 }
 
 const defaultTimeoutMs = 60_000

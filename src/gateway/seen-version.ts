@@ -1,11 +1,8 @@
-import { parseRevision, readRevision } from '../kubernetes/util/index.ts'
-
-/** As far as partitions let their clocks be raised. */
-const maxLeadMs = 60_000
+import { isTooFarAhead, parseRevision } from '../kubernetes/util/index.ts'
 
 /**
  * The highest resource version that any partition has told this gateway: sent with each request, so that what happens later gets a higher one. One that is
- * more than 60 s ahead of the clock of this gateway is ignored: all other partitions would reject the requests that carry it.
+ * more than 60 s ahead of the clock of this gateway is ignored: all other partitions would ignore it, and with it what they have to be raised to.
  */
 export class SeenVersion {
   readonly #nowMs: () => number
@@ -23,6 +20,6 @@ export class SeenVersion {
   raise(version: number | string | string[] | undefined): void {
     const parsed = typeof version === 'string' ? parseRevision(version) : version
     if (typeof parsed !== 'number' || parsed <= this.#value) return
-    if (readRevision(parsed).atMs - this.#nowMs() <= maxLeadMs) this.#value = parsed
+    if (!isTooFarAhead(parsed, this.#nowMs())) this.#value = parsed
   }
 }

@@ -23,6 +23,8 @@ export type ServeWatchOptions = {
   readonly rights: RightsCheck
   /** How many clients catch up at a time: when a gateway starts, thousands of them come together. */
   readonly catchUps: Slots
+  /** Called when all parts have reported progress, of a watch that begins with the existing objects. @throws {StatusError} if there may be more parts. */
+  areAllParts(): Promise<void>
   /** Whether the credential of the request is still valid. */
   reauthenticate(): Promise<boolean>
   /** Of events that wait for a partition. */
@@ -74,10 +76,15 @@ export async function serveWatch(response: ClientResponse, options: ServeWatchOp
 }
 
 /** The version that a continued watch begins after, when every partition has reached it. */
-async function startOf({ plan: { parts, version, withInitial }, user, signal }: ServeWatchOptions): Promise<number | undefined> {
+async function startOf({ plan, areAllParts, user, signal }: ServeWatchOptions): Promise<number | undefined> {
+  const { parts, version, withInitial } = plan
   const reach = (at: number) => Promise.all(parts.map(({ connection }) => connection.progress(user, at, [], signal)))
-  if (version > 0) await reach(version)
-  if (withInitial) return undefined
+  if (version > 0 || withInitial) await reach(version)
+  if (withInitial) {
+    // Who gets the existing objects takes them for all.
+    await areAllParts()
+    return undefined
+  }
   if (version > 0) return version
   const newest = Math.max(...(await reach(0)))
   await reach(newest)

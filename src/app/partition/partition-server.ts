@@ -147,19 +147,16 @@ export async function startPartition(
   })
   const local = await api.connect(partitionUser, 'oarlock-partition')
   const stopping = new AbortController()
+  const { signal } = stopping
   const kinds = replicatedKinds()
   const controllers = replication({ local, partition: name, kinds })
   const manager = new Manager({ client: homeClient, log })
-  for (const each of [...controllers, claimsOf(name, local, { signal: stopping.signal, log })]) manager.add(each)
+  for (const each of [...controllers, claimsOf(name, local, { signal, log })]) manager.add(each)
   manager.add(credentialCopies(local, name))
   // Before home is asked for anything: it may be down.
-  void mapEpoch.follow(local, {
-    signal: stopping.signal,
-    onError: error => log.info({ err: error }, 'the copies of Partitions cannot be read yet'),
-  })
+  void mapEpoch.follow(local, { signal, onError: error => log.info({ err: error }, 'the copies of Partitions cannot be read yet') })
   let isReported = false
   let hasCopies = false
-  const { signal } = stopping
   const namespaces = local.resource(namespaceResource)
   await Promise.all([systemNamespace, workersNamespace].map(each => namespaces.apply({ metadata: { name: each } }, { force: true })))
   // Such as the right to read where the stores of this partition are: only objects without a namespace are copied.

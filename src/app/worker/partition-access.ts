@@ -102,28 +102,25 @@ export class PartitionAccess {
    * remembers the result: one that it has never seen would be rejected while home does not answer, and with it the first Run from there.
    */
   introduce(): void {
-    let shown = ''
-    let atMs = Number.NEGATIVE_INFINITY
-    const check = () => {
+    let shown = this.#token
+    let atMs = performance.now()
+    const check = async () => {
       const token = this.#token
       if (token === shown && performance.now() - atMs < introduceEveryMs) return
       shown = token
       atMs = performance.now()
-      void this.#introduceToAll(token)
+      // With home down those that are known are shown it.
+      await this.#readAll(AbortSignal.timeout(readTimeoutMs)).catch(() => {})
+      await this.#introduceToAll(token)
     }
-    this.#introductions = setInterval(check, introduceCheckMs)
+    this.#introductions = setInterval(() => void check(), introduceCheckMs)
     this.#introductions.unref()
-    check()
+    void this.#introduceToAll(shown)
   }
 
   async #introduceToAll(token: string): Promise<void> {
-    const { client, log } = this.#options
-    const partitions = await client
-      .resource(partitionResource)
-      .listAll({ signal: AbortSignal.timeout(readTimeoutMs) })
-      .then(({ items }) => items)
-      .catch(() => [...this.#known.values()])
-    for (const { metadata, spec } of partitions) {
+    const { log } = this.#options
+    for (const { metadata, spec } of [...this.#known.values()]) {
       if (!spec.roles.includes('Tenants') || spec.server === undefined) continue
       const { server, caCertificate = this.#options.caCertificate } = spec
       await introduceTo({ server, caCertificate, token }).catch(error => {
@@ -178,12 +175,16 @@ export class PartitionAccess {
     const known = this.#known.get(number)
     const found = known ? await this.#readAgain(known) : undefined
     if (found?.spec.number === number) return found
-    const { items } = await this.#options.client.resource(partitionResource).listAll({})
-    this.#known.clear()
-    for (const partition of items) this.#known.set(partition.spec.number, partition)
+    await this.#readAll()
     const listed = this.#known.get(number)
     if (!listed) throw new Error(`no Partition has number ${number}, which is that of the resource version of the Run`)
     return listed
+  }
+
+  async #readAll(signal?: AbortSignal): Promise<void> {
+    const { items } = await this.#options.client.resource(partitionResource).listAll({ signal })
+    this.#known.clear()
+    for (const partition of items) this.#known.set(partition.spec.number, partition)
   }
 
   async #readAgain(known: PartitionObject): Promise<PartitionObject | undefined> {

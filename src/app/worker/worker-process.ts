@@ -76,11 +76,12 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
       const lifecycle = await lifecycleSettings(client, settings, access.pool)
       // Afterwards: what this loads would delay the first request.
       const shared = await partitionSettings(client, settings)
-      if (shared && !lifecycle.once) {
+      const openPartitions = async () => {
         const { PartitionAccess } = await import('./partition-access.ts')
-        partitions = new PartitionAccess({ client, token, caCertificate, log, partitions: shared.partitions })
-        partitions.introduce()
+        partitions ??= new PartitionAccess({ client, token, caCertificate, log, partitions: shared?.partitions ?? [] })
+        return partitions
       }
+      if (shared && !lifecycle.once) (await openPartitions()).introduce()
       const onHealth = (now: () => WorkerHealth) => {
         health = now
       }
@@ -92,9 +93,7 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
         async openRunAccess(run, workerVersion) {
           // All that a worker of a single server does for partitions.
           if (!partitions && !areInDifferentPartitions(run.metadata.resourceVersion, workerVersion)) return undefined
-          const { PartitionAccess } = await import('./partition-access.ts')
-          partitions ??= new PartitionAccess({ client, token, caCertificate, log, partitions: shared?.partitions ?? [] })
-          return await partitions.open(run, workerVersion)
+          return await (await openPartitions()).open(run, workerVersion)
         },
         podUid: settings.pod?.uid,
         isDeregisteredByController: settings.pod?.isDeregisteredByController,

@@ -1,6 +1,6 @@
 import type { ReportedPoolDemand, WorkerPool } from '../../api/index.ts'
 
-/** A report that is not renewed for so long is of a partition that is gone: its Runs start no more workers. Three renewals (`status/demand-reports.ts`). */
+/** A report that is not renewed for so long is of a partition that no longer exists: its Runs start no more workers. Three renewals (`status/demand-reports.ts`). */
 export const demandExpiryMs = 180_000
 
 /** How long a report may be older than what workers show: it is written up to 1 s after a change, and read a moment later. */

@@ -25,6 +25,12 @@ export function nextRevision(last: number, nowMs: number, partition: number): nu
 /** The revision that is `ms` later, for limits: no server has assigned it. */
 export const laterRevision = (revision: number, ms: number): number => inRange(revision + Math.floor(ms) * step)
 
+/** How far a revision that another server assigned may be ahead of one's own clock. */
+export const maxLeadMs = 60_000
+
+/** Whether the clock that shows `nowMs` must not be raised to the revision: with it, a server whose clock is wrong would take all others along. */
+export const isTooFarAhead = (revision: number, nowMs: number): boolean => readRevision(revision).atMs - nowMs > maxLeadMs
+
 /** The time, partition and counter that a revision is made of. */
 export function readRevision(revision: number): { atMs: number; partition: number; counter: number } {
   return {

@@ -27,10 +27,10 @@
  */
 import { badRequest, notFound, type StatusCause, StatusError } from '../../object/index.ts'
 import type { ResourceRoute } from '../../object/route.ts'
-import { parseRevision } from '../../util/index.ts'
+import { isTooFarAhead, parseRevision } from '../../util/index.ts'
 import { type KubeletAddress, kubeletAddress } from '../kubelet/index.ts'
 import type { GatewayWatch, Services } from '../rest/index.ts'
-import { isTooFarAhead, parseEntry } from '../storage/index.ts'
+import { parseEntry } from '../storage/index.ts'
 import { type Reply, send } from '../wire/index.ts'
 import type { HttpRequest } from './handler-types.ts'
 

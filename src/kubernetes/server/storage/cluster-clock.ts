@@ -1,12 +1,7 @@
 import { badRequest } from '../../object/index.ts'
-import { nextRevision, readRevision } from '../../util/index.ts'
+import { isTooFarAhead, maxLeadMs, nextRevision, readRevision } from '../../util/index.ts'
 import type { Reservation } from './deferred-writes.ts'
 
-/** How far a revision that another server assigned may be ahead of this server's clock. */
-const maxLeadMs = 60_000
-
-/** Whether a server whose clock shows `nowMs` refuses to raise it to the revision. */
-export const isTooFarAhead = (revision: number, nowMs: number): boolean => readRevision(revision).atMs - nowMs > maxLeadMs
 /** How far ahead revisions are reserved, so that a burst of requests costs one commit. */
 const reserveMs = 2_000
 
@@ -35,11 +30,11 @@ export class ClusterClock {
 
   /**
    * Resolves when `revision` is reserved on disk; undefined if it is.
-   * @throws {StatusError} BadRequest if it is more than 60 s ahead of `nowMs`: with it, a server whose clock is wrong would take all others along.
+   * @throws {StatusError} BadRequest if it is more than 60 s ahead of `nowMs` ({@link isTooFarAhead}).
    */
   reserve(revision: number, nowMs: number): Promise<void> | undefined {
     const { atMs } = readRevision(revision)
-    if (atMs - nowMs > maxLeadMs) {
+    if (isTooFarAhead(revision, nowMs)) {
       const leadSeconds = Math.round((atMs - nowMs) / 1_000)
       throw badRequest(
         `resource version ${revision} is ${leadSeconds} s ahead of the clock of this server, at most ${maxLeadMs / 1_000} s are accepted: synchronize the clocks of all servers (NTP)`,

@@ -6,7 +6,6 @@
  * deferred writes of `deferred-writes.ts`.
  */
 export { type BackupSummary, backUpDataDirectory, inspectBackup, writeAtomically, writeBackup } from './backup.ts'
-export { isTooFarAhead } from './cluster-clock.ts'
 export { encryptionConfigPath, encryptionKeyNames } from './encryption-config.ts'
 export { type FieldReader, parseEntry, type StoredEntry, stringifyAsciiJson, uidHashOf } from './entry.ts'
 export type { KeyRotation } from './protocol.ts'
