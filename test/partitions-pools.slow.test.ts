@@ -5,23 +5,25 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { Installation } from '../examples/partitions/installation.ts'
+import { startRoles } from '../examples/partitions/roles.ts'
 import {
   isRejected,
   type Run,
   runResource,
   type StackSpec,
   stackResource,
-  tenantResource,
   type WorkerPool,
   workerPoolResource,
   workerResource,
 } from '../src/api/index.ts'
-import { type Client, createClient, namespaceResource } from '../src/kubernetes/client/index.ts'
+import { type Client, createClient } from '../src/kubernetes/client/index.ts'
 import { findCondition } from '../src/kubernetes/object/index.ts'
 import { eventually } from './support/eventually.ts'
 import { freePorts } from './support/free-ports.ts'
+import { createTenant } from './support/gateway/create-tenant.ts'
 
 const tenants = ['acme', 'umbrella'] as const
+const layout = { tenantPartitions: ['t1', 't2'], resourcePartitions: ['r1'] }
 const stacksPerTenant = 6
 const max = 3
 
@@ -30,34 +32,15 @@ describe('a pool of mode Process for two tenant partitions', { timeout: 300_000 
   const record = join(directory, 'record')
   let installation: Installation
   let client: Client
-  const any = ['--listen', '127.0.0.1:0']
-  const health = ['--health-address', '127.0.0.1:0']
 
   before(async () => {
     const [gatewayPort = 0] = await freePorts(1)
-    installation = await Installation.start({ directory, tenantPartitions: ['t1', 't2'], resourcePartitions: ['r1'], gatewayPort })
-    const { kubeconfig } = installation
-    client = await createClient({ kubeconfig })
+    installation = await Installation.start({ directory, ...layout, gatewayPort })
+    client = await createClient({ kubeconfig: installation.kubeconfig })
     const spec: WorkerPool['spec'] = { mode: 'Process', lifecycle: 'Warm', min: 0, max, idleTimeout: '3s' }
     await client.resource(workerPoolResource).create({ metadata: { name: 'elastic', labels: { 'oarlock.dev/partition': 'r1' } }, spec })
-    for (const [index, name] of tenants.entries()) {
-      await client.resource(tenantResource).create({ metadata: { name, labels: { 'oarlock.dev/partition': `t${index + 1}` } }, spec: {} })
-      const metadata = { name, labels: { 'oarlock.dev/tenant': name } }
-      const create = () => client.resource(namespaceResource).create({ metadata })
-      await eventually(() => create().catch(() => undefined), `namespace ${name}`)
-    }
-    const own = (name: string) => ['--kubeconfig', installation.partitionKubeconfig(name), '--workers-kubeconfig', kubeconfig]
-    const startController = (name: string) => {
-      const args = ['controller', ...own(name), '--partition', name, '--no-default-pool', '--data', `controller-${name}`, ...any, ...health]
-      return installation.add(`controller-${name}`, args)
-    }
-    const starting = ['t1', 't2'].flatMap(name => [
-      installation.add(`stores-${name}`, ['stores', ...own(name), '--data', `stores-${name}`, ...any]),
-      startController(name),
-    ])
-    starting.push(startController('home'))
-    starting.push(installation.add('join', ['join-service', '--kubeconfig', kubeconfig, '--data', 'join', ...any]))
-    await Promise.all(starting.map(role => role.until(/^ready: /m)))
+    for (const [index, name] of tenants.entries()) await createTenant(client, name, `t${index + 1}`)
+    await startRoles(installation, client, { ...layout, workers: 0, hollow: 0 })
     await startPool().until(/^ready: /m)
   })
   after(async () => {
@@ -75,18 +58,30 @@ describe('a pool of mode Process for two tenant partitions', { timeout: 300_000 
   })
 
   test('starts workers for the Runs of both, up to its maximum, and none is started for a Run that has one', async () => {
-    const script = `echo "$OARLOCK_RUN start" >> ${record}; sleep 1; echo "$OARLOCK_RUN end" >> ${record}`
+    // The first Runs wait until the others were counted: how long that takes depends on the load of the machine.
+    const counted = join(directory, 'counted')
+    const wait = `while [ ! -e ${counted} ]; do sleep 0.1; done; sleep 1`
+    const script = `echo "$OARLOCK_RUN start" >> ${record}; ${wait}; echo "$OARLOCK_RUN end" >> ${record}`
     const stacks = client.resource(stackResource)
     for (let index = 0; index < stacksPerTenant; index++)
       for (const namespace of tenants) await stacks.create({ metadata: { namespace, name: `s${index}` }, spec: spec(script) })
     const statuses: WorkerPool['status'][] = []
     const partitions = new Set<string>()
     const names = new Set<string>()
-    const isAllReady = async () => {
+    const observe = async () => {
       const { status } = await pool()
       statuses.push(status)
       for (const name of Object.keys(status?.demand ?? {})) partitions.add(name)
       for (const { metadata } of await workers()) names.add(metadata.name)
+    }
+    const isCounted = async () => {
+      await observe()
+      return (statuses.at(-1)?.queued ?? 0) > stacksPerTenant && partitions.size === tenants.length
+    }
+    await eventually(isCounted, 'the Runs of both partitions to be counted', 60_000)
+    writeFileSync(counted, '')
+    const isAllReady = async () => {
+      await observe()
       const { items } = await stacks.listAll({})
       const ready = items.filter(item => findCondition(item.status?.conditions, 'Ready')?.status === 'True')
       return ready.length === tenants.length * stacksPerTenant
