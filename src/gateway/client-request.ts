@@ -32,6 +32,8 @@ export interface ClientResponse extends NodeJS.WritableStream {
   writeHead(code: number, headers?: OutgoingHttpHeaders): unknown
   flushHeaders(): void
   destroy(): unknown
+  /** Sends bytes that are already framed as a chunk of HTTP/1.1; false when this response is not chunked. */
+  writeFramed?(framed: Buffer): boolean
 }
 
 /** Resolves when the response has ended, or its client has disconnected. */

@@ -100,7 +100,7 @@ export class SharedLog {
       if (this.#members.has(member.subscriber)) member.subscriber.deliver(lines)
     }
     if (this.#whole.size === 0) return
-    const all = [joined(events.map(({ line }) => line))]
+    const all = events.map(({ line }) => line)
     for (const member of [...this.#whole]) {
       const { subscriber } = member
       if (!this.#members.has(subscriber)) continue
@@ -149,5 +149,3 @@ export class SharedLog {
 }
 
 const isAfter = ({ source, revision }: SharedEvent, { from }: Subscriber) => revision > (from.get(source) ?? Number.POSITIVE_INFINITY)
-
-const joined = (lines: readonly Uint8Array[]) => (lines.length === 1 ? (lines[0] as Uint8Array) : Buffer.concat(lines))

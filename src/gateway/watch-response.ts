@@ -42,7 +42,8 @@ export class WatchResponse {
       this.end(true)
       return false
     }
-    this.#response.write(joined(lines))
+    const chunk = chunkOf(lines)
+    if (!this.#response.writeFramed?.(chunk.framed)) this.#response.write(chunk.body)
     return true
   }
 
@@ -67,3 +68,21 @@ export class WatchResponse {
 }
 
 const joined = (lines: readonly Uint8Array[]): Uint8Array => (lines.length === 1 && lines[0] ? lines[0] : Buffer.concat(lines))
+
+/** Lines, also framed as one chunk of HTTP/1.1; `body` is a part of `framed`. */
+type Chunk = { readonly framed: Buffer; readonly body: Buffer }
+
+let last: { readonly lines: readonly Uint8Array[]; readonly chunk: Chunk } | undefined
+
+/** Clients of a shared watch get the same array one after another: it is joined and framed once. */
+function chunkOf(lines: readonly Uint8Array[]): Chunk {
+  if (last?.lines === lines) return last.chunk
+  const length = lines.reduce((sum, { byteLength }) => sum + byteLength, 0)
+  const head = `${length.toString(16)}\r\n`
+  const framed = Buffer.concat([Buffer.from(head, 'latin1'), ...lines, lineEnd])
+  const chunk = { framed, body: framed.subarray(head.length, head.length + length) }
+  last = { lines, chunk }
+  return chunk
+}
+
+const lineEnd = Buffer.from('\r\n', 'latin1')

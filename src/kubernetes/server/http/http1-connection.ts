@@ -89,8 +89,9 @@ export class Http1Connection implements ReplyConnection {
       } else if (this.#out.length > maxBatchedLength) this.#flushNow()
       return !this.#socket.writableNeedDrain
     }
-    this.#flushNow()
+    // First, so that the text before the data leaves with it.
     this.#cork()
+    this.#flushNow()
     return typeof data === 'string' ? this.#socket.write(data, encoding, done) : this.#socket.write(data, done)
   }
 
