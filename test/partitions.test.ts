@@ -10,6 +10,7 @@ import { after, before, describe, test } from 'node:test'
 import { Installation } from '../examples/partitions/installation.ts'
 import { nameClaimResource, partitionResource } from '../src/gateway/index.ts'
 import { type Client, type ClientOptions, configMapResource, createClient, namespaceResource } from '../src/kubernetes/client/index.ts'
+import { isConditionTrue } from '../src/kubernetes/object/index.ts'
 import { eventually } from './support/eventually.ts'
 import { freePorts } from './support/free-ports.ts'
 import { createTenant } from './support/gateway/create-tenant.ts'
@@ -28,6 +29,10 @@ describe('partitions behind a gateway', { timeout: 180_000 }, () => {
     ] as const) {
       await createTenant(client, name, partition)
     }
+    const home = await direct('home')
+    const kindsMatch = async () =>
+      isConditionTrue((await home.resource(partitionResource).get('t1')).status?.conditions, 'KindsMatch') || undefined
+    await eventually(kindsMatch, 'the comparison of the kinds of t1', 30_000)
   })
   after(async () => {
     for (const each of [client, ...clients]) await each?.close()
@@ -215,6 +220,14 @@ describe('partitions behind a gateway', { timeout: 180_000 }, () => {
       signal: AbortSignal.timeout(5_000),
     })
     match(String(await created.catch(error => error)), /home|TimeoutError|does not answer/)
+    // Discovery, OpenAPI and the version come from a partition with the same kinds, and so does who the user is.
+    for (const path of ['/api', '/apis', '/apis/apps/v1', '/openapi/v2', '/openapi/v3', '/version'])
+      equal((await hasty.request({ method: 'GET', path })).status, 200, path)
+    const listing = await installation.run('get', 'stacks', '-n', 'acme', '--kubeconfig', 'gateway.kubeconfig', '-o', 'json')
+    deepEqual((JSON.parse(listing) as { items: unknown[] }).items, [])
+    const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }
+    const reviewed = await hasty.request({ method: 'POST', path: '/apis/authentication.k8s.io/v1/selfsubjectreviews', body: review })
+    equal(reviewed.status, 201)
     const listed = hasty.request({ method: 'GET', path: '/api/v1/configmaps', signal: AbortSignal.timeout(3_000) })
     match(String(await listed.catch(error => error)), /partition "home" does not answer|TimeoutError/)
 
@@ -353,6 +366,8 @@ describe('partitions behind a gateway', { timeout: 180_000 }, () => {
       await failure('serve', '--partition', 't2.partition.json', '--data', 't1'),
       /is that of partition "t1" \(number 1\), and not of partition "t2" \(number 2\)/,
     )
+    const used = new URL(client.server).host
+    match(await failure('gateway', '--config', 'gateway.json', '--listen', used), /address already in use|is in use/)
     match(await failure('gateway', '--config', 't1.partition.json'), /t1.partition.json is no GatewayConfiguration/)
     writeFileSync(join(directory, 'broken.json'), '{')
     match(await failure('gateway', '--config', 'broken.json'), /broken.json cannot be read as JSON/)

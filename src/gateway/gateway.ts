@@ -28,13 +28,14 @@ import { discardBody } from './discard-body.ts'
 import { findRoute } from './find-route.ts'
 import { forwardedHeaders, jsonOf, readBody } from './forwarded-request.ts'
 import { GatewayMetrics, type RequestTrack } from './gateway-metrics.ts'
+import { HomeOrCopy } from './home-or-copy.ts'
 import { systemNamespaces, tableOf } from './kind-classes.ts'
 import { readMergedList } from './merged-list.ts'
 import { partsKey, partsText } from './page-token.ts'
 import type { Partition } from './partition.ts'
 import { PodStreams } from './pod-streams.ts'
 import { aboutOf, type NewObject, named, readNewObject } from './read-object.ts'
-import { isReview, partitionOfReview, reviewedNamespace } from './read-review.ts'
+import { isReview, isUserReview, partitionOfReview, reviewedNamespace } from './read-review.ts'
 import { type RequestLimitOptions, RequestLimits } from './request-limits.ts'
 import { readTarget } from './request-target.ts'
 import { verbOf } from './request-verb.ts'
@@ -61,6 +62,8 @@ type ForwardOptions = {
 export type GatewayMap = RoutingMap & {
   partitionOfTenant(tenant: string): string | undefined
   partitionOfPool(pool: string): string | undefined
+  /** The partitions other than home that serve the kinds of home. */
+  copiesOfHome(): readonly string[]
   /** The Tenant that a namespace was created for; undefined of system namespaces, and of those that no partition has. */
   tenantOf(namespace: string): string | undefined
 }
@@ -112,12 +115,18 @@ export class Gateway {
   readonly #bodies = new BodyMemory()
   readonly #metrics: GatewayMetrics | undefined
   readonly #podStreams: PodStreams
+  readonly #homeOrCopy: HomeOrCopy
 
   constructor(options: GatewayOptions) {
     const { tokenKey = randomBytes(32), maxWatchBufferBytes: maxBufferedBytes, sharedWatches: shared, log } = options
     this.#options = options
     this.#tokenKey = tokenKey
     this.#podStreams = new PodStreams(options, name => this.#connection(name))
+    this.#homeOrCopy = new HomeOrCopy({
+      home: () => options.map().home,
+      copies: () => options.map().copiesOfHome(),
+      connectionOf: name => this.#connection(name),
+    })
     this.#limits = new RequestLimits(options.limits)
     this.#watches = new ClientWatches({
       ...{ maxBufferedBytes, shared, log },
@@ -158,12 +167,11 @@ export class Gateway {
     }
   }
 
-  /** The version of home needs no credential, as at each server. Nothing that the client has sent is passed on. */
+  /** The version needs no credential, as at each server. Nothing that the client has sent is passed on. */
   async #serveAnonymous({ method, url }: ClientRequest, response: ClientResponse, signal: AbortSignal): Promise<void> {
     if (method !== 'GET' || !/^\/version\/?(\?|$)/.test(url ?? '')) throw new StatusError('Unauthorized', 'Unauthorized')
     atEnd(response, this.#limits.admitUser(anonymousUser, false))
-    const home = this.#connection(this.#options.map().home)
-    await sendAnswer(await home.stream({ method, path: '/version', user: gatewayUser, signal }), response)
+    await sendAnswer((await this.#homeOrCopy.send({ method, path: '/version', user: gatewayUser, signal })).answer, response)
   }
 
   /** Serves a request to upgrade its connection: a stream into a Pod. Never throws. A listener asks `mayUpgrade` first. */
@@ -184,8 +192,11 @@ export class Gateway {
     // Discovery, OpenAPI and the version are those of home.
     if (resource.type === 'path') {
       atEnd(response, this.#limits.admitUser(user, false))
+      const body = await this.#readBody(request, response, user)
+      const isRead = request.method === 'GET' || request.method === 'HEAD'
+      if (isRead) return await this.#askHomeOrCopy(request, response, user, signal, track)
       track.partition = map.home
-      return await this.#forward(request, response, user, map.home, signal, await this.#readBody(request, response, user))
+      return await this.#forward(request, response, user, map.home, signal, body)
     }
     const { namespace, name } = resource
     const scope = namespace === '' ? await this.#options.scopeOf(resource.group, resource.plural) : 'Namespaced'
@@ -203,6 +214,8 @@ export class Gateway {
     const isApply = verb === 'patch' && contentType.includes('apply-patch')
     if (verb === 'create' && namespace === '' && isReview(table) && body) {
       track.partition = await partitionOfReview(reviewedNamespace(table, body, contentType), this.#options)
+      if (track.partition === map.home && isUserReview(table))
+        return await this.#askHomeOrCopy(request, response, user, signal, track, body)
       return await this.#forward(request, response, user, track.partition, signal, body)
     }
     const mayCreate = resource.subresource === '' && (verb === 'create' || isApply) && mayDecide(table, namespace)
@@ -260,6 +273,20 @@ export class Gateway {
       case 'claimed':
         return await createOwned(target.table)
     }
+  }
+
+  async #askHomeOrCopy(
+    request: ClientRequest,
+    response: ClientResponse,
+    user: GatewayUser,
+    signal: AbortSignal,
+    track: RequestTrack,
+    body?: Uint8Array,
+  ): Promise<void> {
+    const { method = 'GET', url: path = '/' } = request
+    const { partition, answer } = await this.#homeOrCopy.send({ method, path, user, headers: forwardedHeaders(request), body, signal })
+    track.partition = partition
+    await sendAnswer(answer, response)
   }
 
   /** Home says in its words that there is no such kind. If it has it by now, its own objects would not be the whole answer. */

@@ -10,7 +10,11 @@ const reviewPaths: Readonly<Record<string, readonly string[]>> = {
   'subjectaccessreviews.authorization.k8s.io': ['resourceAttributes', 'namespace'],
   'selfsubjectrulesreviews.authorization.k8s.io': ['namespace'],
   'tokenreviews.authentication.k8s.io': ['token'],
+  'selfsubjectreviews.authentication.k8s.io': [],
 }
+
+/** Reviews that follow from the request and from what every partition has a copy of: ClusterRoles and their bindings. */
+export const isUserReview = (table: string): boolean => isReview(table) && !table.startsWith('tokenreviews')
 
 /** Whether objects of a table are questions about a namespace, which its partition answers: it alone has the Roles and ServiceAccounts of it. */
 export const isReview = (table: string): boolean => table in reviewPaths
@@ -21,7 +25,7 @@ export const isReview = (table: string): boolean => table in reviewPaths
  */
 export function reviewedNamespace(table: string, body: Uint8Array, contentType: string): string | undefined {
   const path = reviewPaths[table]
-  if (!path) return undefined
+  if (!path || path.length === 0) return undefined
   try {
     const text = readSpecText(body, contentType, path)
     return (table.startsWith('tokenreviews') ? accountNamespace(text) : text) || undefined

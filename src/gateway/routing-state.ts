@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { tenantResource, workerPoolResource } from '../api/index.ts'
 import { type Client, listWatch } from '../kubernetes/client/index.ts'
-import { alreadyExists, isReason, type KubeObject, type Resource, StatusError } from '../kubernetes/object/index.ts'
+import { alreadyExists, isConditionTrue, isReason, type KubeObject, type Resource, StatusError } from '../kubernetes/object/index.ts'
 import { ClaimIndex } from './claim-index.ts'
 import { type ObjectOwner, partitionLabel } from './decide-route.ts'
 import type { GatewayMap } from './gateway.ts'
@@ -78,6 +78,12 @@ export class RoutingState implements GatewayMap {
 
   partitionOfPool(pool: string): string | undefined {
     return this.#pools.get(pool)
+  }
+
+  copiesOfHome(): string[] {
+    return [...this.#partitions.values()]
+      .filter(({ metadata, status }) => metadata.name !== this.home && isConditionTrue(status?.conditions, 'KindsMatch'))
+      .map(({ metadata }) => metadata.name)
   }
 
   /** Resolves when everything was read once. @throws the reason of `signal`. */

@@ -105,7 +105,8 @@ export async function startGateway({ configuration, listen, limits, log }: Gatew
     log: (message, error) => log.warn({ err: error }, message),
   })
   let isMapRead = false
-  const reading = state.start().then(async () => {
+  const starting = new AbortController()
+  const reading = state.start(starting.signal).then(async () => {
     await connecting
     isMapRead = true
     log.info({ partitions: [...state.partitions.keys()] }, 'the routing map is read')
@@ -143,6 +144,15 @@ export async function startGateway({ configuration, listen, limits, log }: Gatew
   })
   const notReady = () => (isMapRead ? [] : [`the routing map is not read from home ${home.server} yet`])
   const metrics = createMetricsHandler(homeClient, registry)
+  const closeAll = async () => {
+    stopWatchingExpiry()
+    gateway.close()
+    state.close()
+    starting.abort()
+    await reading.catch(() => {})
+    await Promise.all([...connections.values()].flatMap(({ partition, client }) => [partition.close(), client.close()]))
+    await homeClient.close()
+  }
   const listener = await startGatewayListener({
     ...{ listen, serving, clientCa: home.caCertificate, limiter, notReady },
     onError: error => log.error({ err: error }, 'a connection failed'),
@@ -150,18 +160,18 @@ export async function startGateway({ configuration, listen, limits, log }: Gatew
     upgrade: (request, socket, head) => void gateway.upgrade(request, socket, head),
     serve: (request, response) => gateway.serve(request, response),
     metrics: async (request, response) => await metrics(request, response, { user: await authenticateRequest(request) }),
+  }).catch(async error => {
+    await closeAll()
+    throw error
   })
   return {
     url: urlOf('https', listener.address),
     notReady,
     async stop() {
-      stopWatchingExpiry()
+      // The watches of clients end, so that the listener can close.
       gateway.close()
       await listener.close()
-      state.close()
-      await reading.catch(() => {})
-      await Promise.all([...connections.values()].flatMap(({ partition, client }) => [partition.close(), client.close()]))
-      await homeClient.close()
+      await closeAll()
     },
   }
 }

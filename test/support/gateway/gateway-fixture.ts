@@ -176,6 +176,7 @@ export class GatewayFixture implements AsyncDisposable {
       partitionOfTenant: (tenant: string) => state.partitionOfTenant(tenant),
       partitionOfPool: (pool: string) => state.partitionOfPool(pool),
       tenantOf: (namespace: string) => state.tenantOf(namespace),
+      copiesOfHome: () => state.copiesOfHome(),
     }
     const gateway = new Gateway({
       authenticate: async ({ headers }) => {
