@@ -1,5 +1,5 @@
 /** Oarlock on partitions as users start it: Stacks in two tenant partitions, whose Runs share two workers of a resource partition. */
-import { deepEqual, equal, ok, rejects } from 'node:assert/strict'
+import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -112,6 +112,31 @@ describe('Runs of two tenant partitions on shared workers', { timeout: 300_000 }
     for (const run of rejected) equal(run.status?.startedAt, undefined)
   })
 
+  test('logs, plans and states are read from the stores of the partition that has the Stack', async () => {
+    const run = (...args: string[]) => installation.run(...args, '--kubeconfig', 'gateway.kubeconfig')
+    for (const namespace of tenants) {
+      await client.resource(stackResource).create({
+        metadata: { namespace, name: 'shown' },
+        spec: {
+          ...{ engine: 'command', pool: 'shared', approval: 'Manual', source: { inline: { files: { a: '' } } } },
+          command: { plan: ['sh', '-c', `echo would change ${namespace}; exit 2`], apply: ['sh', '-c', `echo applied ${namespace}`] },
+        },
+      })
+      await run('run', 'shown', '-n', namespace, '--wait').catch(error => match(String(error.stderr), /awaits approval/))
+      const { lastRun } = (await client.resource(stackResource).get('shown', { namespace })).status ?? {}
+      match(await run('plan', '--run', lastRun?.name ?? '', '-n', namespace), new RegExp(`would change ${namespace}`))
+      await run('approve', 'shown', '-n', namespace, '--yes')
+      await eventually(
+        async () =>
+          findCondition((await client.resource(stackResource).get('shown', { namespace })).status?.conditions, 'Ready')?.status ===
+            'True' || undefined,
+        'the approved Stack',
+        60_000,
+      )
+      match(await run('logs', 'stack/shown', '-n', namespace), new RegExp(`applied ${namespace}`))
+    }
+  })
+
   test('with home killed for longer than a review of a token lasts, new Stacks become Ready, and no worker is lost', async () => {
     const home = installation.role('home')
     const names = async () => (await client.resource(workerResource).listAll({})).items.filter(isReady).map(({ metadata }) => metadata.name)
@@ -142,7 +167,7 @@ describe('Runs of two tenant partitions on shared workers', { timeout: 300_000 }
     deepEqual(await names(), before, 'no worker was lost')
     const stacks = async () => await client.resource(stackResource).listAll({})
     const count = async () => (await stacks().catch(() => undefined))?.items.length
-    await eventually(async () => (await count()) === tenants.length * (stacksPerTenant + 1), 'the list of all Stacks', 30_000)
+    await eventually(async () => (await count()) === tenants.length * (stacksPerTenant + 2), 'the list of all Stacks', 30_000)
   })
 
   test('a killed worker is lost in the partition of its Run, whose next Run succeeds on the other worker', async () => {

@@ -31,6 +31,7 @@ export { type Address, isLoopback, parseAddress, urlOf } from './address.ts'
 export type { AllInOne, AllInOneOptions } from './all-in-one.ts'
 export { AppStartError, type AppStartErrorKind, DataInUseError } from './app-start-error.ts'
 export type { BackupKeys, BackupManifest, BackupResult, BackupSources, InstallationRestore, StatesOrigin } from './backup/index.ts'
+export type { Endpoint, PartitionAddress } from './discovery/index.ts'
 export { openLogFile } from './log-file.ts'
 export type { ManifestDifferences } from './manifests/index.ts'
 export {
