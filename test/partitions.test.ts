@@ -1,5 +1,5 @@
 /** Partitions and a gateway as users start them: each a process of `oarlock`, with what the commands have written. */
-import { deepEqual, equal, match, ok } from 'node:assert/strict'
+import { deepEqual, equal, match } from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -8,7 +8,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { Installation } from '../examples/partitions/installation.ts'
-import { nameClaimResource, partitionResource } from '../src/gateway/index.ts'
 import { type Client, type ClientOptions, configMapResource, createClient, namespaceResource } from '../src/kubernetes/client/index.ts'
 import { isConditionTrue } from '../src/kubernetes/object/index.ts'
 import { eventually } from './support/eventually.ts'
@@ -270,90 +269,12 @@ describe('partitions behind a gateway', { timeout: 180_000 }, () => {
     equal(found.data?.partition, 't1')
   })
 
-  const failure = async (...args: string[]) =>
-    await installation.run(...args).then(
-      () => '',
-      error => String(error.stderr),
-    )
-
-  test('a partition starts with no other data directory than its own, and its claims stay', async () => {
-    const t1 = installation.role('t1')
-    const home = await direct('home')
-    const claimed = async () =>
-      (await home.resource(nameClaimResource).listAll({})).items
-        .filter(({ spec }) => spec.partition === 't1')
-        .map(({ metadata }) => metadata.name)
-    const before = await claimed()
-    ok(before.length > 0)
-    const start = ['serve', '--partition', 't1.partition.json', '--data', 'empty', '--listen', '127.0.0.1:0']
-    const rejected =
-      /partition "t1" has another data directory: its server was last at https:\/\/127\.0\.0\.1:\d+\n {2}hint: start it with that directory/
-    match(await failure(...start), rejected)
-    await t1.end()
-    match(await failure(...start), rejected)
-    await installation.role('home').end()
-    match(
-      await failure(...start),
-      /home https:\S+ does not answer, and partition "t1" cannot start with an empty data directory without it/,
-    )
-    // Its own directory needs no home.
-    t1.restart()
-    await t1.until(/API/)
-    installation.role('home').restart()
-    await t1.until(/^ready: /m)
-    deepEqual(await claimed(), before)
-    equal(
-      (
-        await eventually(
-          async () =>
-            await configMaps()
-              .get('where', { namespace: 'acme' })
-              .catch(() => undefined),
-          'the object',
-        )
-      ).data?.partition,
-      't1',
-    )
-  })
-
-  test('a server writes its address again, and what home has forgotten is claimed at the next start', async () => {
-    const home = await direct('home')
-    const partitions = home.resource(partitionResource)
-    const { spec } = await partitions.get('t1')
-    await partitions.patch('t1', { spec: { server: 'https://127.0.0.1:1' } } as object, { type: 'merge' })
-    await home.resource(nameClaimResource).delete('acme.namespaces')
-    await eventually(async () => (await partitions.get('t1')).spec.server === spec.server || undefined, 'the own address', 30_000)
-    const t1 = installation.role('t1')
-    await t1.end()
-    t1.restart()
-    await eventually(async () => await home.resource(nameClaimResource).getOrUndefined('acme.namespaces'), 'the claim', 30_000)
-  })
-
-  test('with --replace-data a partition starts without the data that was lost, and the server that had it logs that', async () => {
-    const replacing = installation.add('r1-new', [
-      'serve',
-      '--partition',
-      'r1.partition.json',
-      '--data',
-      'r1-new',
-      '--listen',
-      '127.0.0.1:0',
-      '--replace-data',
-    ])
-    await replacing.until(/^ready: /m)
-    const home = await direct('home')
-    const bound = async () => (await home.resource(partitionResource).get('r1')).spec.server
-    equal(await bound(), replacing.printed('API'))
-    const log = () => readFileSync(join(directory, 'r1', 'oarlock.log'), 'utf8')
-    await eventually(
-      async () => log().includes('this server is no longer that of its partition') || undefined,
-      'the report of the replaced server',
-      40_000,
-    )
-    equal(await bound(), replacing.printed('API'))
-  })
-
   test('a data directory of a partition starts as nothing else', async () => {
+    const failure = async (...args: string[]) =>
+      await installation.run(...args).then(
+        () => '',
+        error => String(error.stderr),
+      )
     match(
       await failure('serve', '--data', 't1', '--listen', '127.0.0.1:0'),
       /is that of partition "t1" \(number 1\)\n {2}hint: start it with "oarlock serve --partition/,

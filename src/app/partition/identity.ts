@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { writeSecretFile } from '../../kubernetes/server/index.ts'
@@ -12,15 +11,12 @@ export const homeNumber = 0
 
 const fileOf = (dataDir: string) => join(dataDir, 'partition.json')
 
-/** What is stored. Directories of earlier versions have no id. */
-type StoredIdentity = PartitionIdentity & { readonly dataId?: string | undefined }
-
-export function readPartitionIdentity(dataDir: string): StoredIdentity | undefined {
+export function readPartitionIdentity(dataDir: string): PartitionIdentity | undefined {
   const path = fileOf(dataDir)
   if (!existsSync(path)) return undefined
   try {
-    const { name, number, dataId } = JSON.parse(readFileSync(path, 'utf8')) as Partial<StoredIdentity>
-    if (typeof name === 'string' && typeof number === 'number') return { name, number, dataId }
+    const { name, number } = JSON.parse(readFileSync(path, 'utf8')) as Partial<PartitionIdentity>
+    if (typeof name === 'string' && typeof number === 'number') return { name, number }
   } catch {
     // As below.
   }
@@ -32,33 +28,27 @@ export function readPartitionIdentity(dataDir: string): StoredIdentity | undefin
 }
 
 /**
- * Records that the data directory is that of this partition. Returns its random id, which backups contain, and whether it has no objects yet.
+ * Records that the data directory is that of this partition.
  * @throws {AppStartError} if it is that of another one, or has objects of a server that was no partition: their names are not claimed.
  */
-export function recordPartitionIdentity(
-  dataDir: string,
-  { name, number }: PartitionIdentity,
-): { readonly dataId: string; readonly isEmpty: boolean } {
+export function recordPartitionIdentity(dataDir: string, { name, number }: PartitionIdentity): void {
   const found = readPartitionIdentity(dataDir)
-  const isEmpty = !existsSync(join(dataDir, 'oarlock.db'))
-  if (found && (found.name !== name || found.number !== number))
+  if (found) {
+    if (found.name === name && found.number === number) return
     throw new AppStartError(
       'DataDirectory',
       `${dataDir} is that of ${describe(found)}, and not of ${describe({ name, number })}`,
       'choose another directory with --data, or the configuration of that partition',
     )
-  if (!found && number !== homeNumber && !isEmpty)
+  }
+  if (number !== homeNumber && existsSync(join(dataDir, 'oarlock.db')))
     throw new AppStartError(
       'DataDirectory',
       `${dataDir} was used by a server that is no partition: the names of its objects are not claimed`,
       'choose an empty directory with --data; only home can be made of a server that has objects (--home)',
     )
-  const dataId = found?.dataId ?? randomBytes(16).toString('hex')
-  if (found?.dataId === undefined) {
-    makeDirectories(dataDir, 0o700)
-    writeSecretFile(fileOf(dataDir), `${JSON.stringify({ name, number, dataId })}\n`)
-  }
-  return { dataId, isEmpty }
+  makeDirectories(dataDir, 0o700)
+  writeSecretFile(fileOf(dataDir), `${JSON.stringify({ name, number })}\n`)
 }
 
 /**

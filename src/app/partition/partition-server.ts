@@ -19,13 +19,11 @@ import { type ApiServer, type AuditOptions, frontProxyAuthority, writeSharedTrus
 import { makeDirectories } from '../../kubernetes/util/index.ts'
 import type { Address } from '../address.ts'
 import { type ApiServerRoleOptions, startApiServer } from '../api-server/api-server.ts'
-import { AppStartError } from '../app-start-error.ts'
 import { installOarlock, requireNoNewerCrds } from '../controllers/install.ts'
 import { authenticateByTokenReview } from '../delegated-auth/authenticate-by-token-review.ts'
 import { applyNamespacedManifests } from '../manifests/index.ts'
 import type { PartitionConfiguration } from './configuration.ts'
 import { credentialCopies } from './credential-copies.ts'
-import { DataBinding } from './data-binding.ts'
 import { EstablishCrds } from './establish-crds.ts'
 import { homeNumber, type PartitionIdentity, recordPartitionIdentity } from './identity.ts'
 import { gatewayProxyName } from './issue-configuration.ts'
@@ -52,7 +50,6 @@ export type PartitionServer = {
   stop(options: { graceMs: number }): Promise<void>
 }
 
-const reportEveryMs = 15_000
 const partitionUser = { name: 'oarlock:partition', groups: ['system:masters'] }
 
 /**
@@ -88,7 +85,7 @@ export async function startHome(options: PartitionServerOptions & { readonly nam
     await installOarlock(client)
     await installKinds(client, gatewayKinds)
     await reportAddress(client, identity, options.advertiseUrl ?? api.server.url, api.server.caCertificate)
-    const claimed = await claimExisting(client, client, name, log)
+    const claimed = await claimExisting(client, client, name)
     if (claimed > 0) log.info({ partition: name, claimed }, 'names of existing objects were claimed')
     void mapEpoch.follow(client, { isHome: true, signal, onError: error => log.warn({ err: error }, 'the Partitions cannot be read') })
     establish.follow(client, { signal, onError: error => log.warn({ err: error }, 'the partitions cannot be read') })
@@ -119,17 +116,13 @@ export async function startHome(options: PartitionServerOptions & { readonly nam
  * @throws {AppStartError} if the data directory or the address cannot be used.
  */
 export async function startPartition(
-  options: PartitionServerOptions & {
-    readonly configuration: PartitionConfiguration
-    /** Makes `dataDir` that of the partition although it has another one, whose data is lost. Default false. */
-    readonly replaceData?: boolean
-  },
+  options: PartitionServerOptions & { readonly configuration: PartitionConfiguration },
 ): Promise<PartitionServer> {
   const { configuration, log } = options
   const { home, name, number, trust } = configuration
   const dataDir = resolve(options.dataDir)
   const identity = { name, number }
-  const { dataId, isEmpty } = recordPartitionIdentity(dataDir, identity)
+  recordPartitionIdentity(dataDir, identity)
   const pkiDir = join(dataDir, 'pki')
   makeDirectories(pkiDir, 0o700)
   writeSharedTrust(pkiDir, trust)
@@ -138,12 +131,6 @@ export async function startPartition(
     cluster: { server, caCertificate, clientCertificate: certificate.certificate, clientKey: certificate.key },
     userAgent: 'oarlock-partition',
   })
-  const binding = new DataBinding({ client: homeClient, identity, dataId, replace: options.replaceData === true })
-  if (isEmpty)
-    await binding.bindEmpty().catch(async error => {
-      await homeClient.close()
-      throw error
-    })
   const review = authenticateByTokenReview(homeClient)
   const mapEpoch = new MapEpoch()
   const api = await startApiServer({
@@ -164,53 +151,39 @@ export async function startPartition(
   const kinds = replicatedKinds()
   const controllers = replication({ local, partition: name, kinds })
   const manager = new Manager({ client: homeClient, log })
-  for (const each of [...controllers, claimsOf(name, local, { signal, log, isOwner: () => binding.isOwn() })]) manager.add(each)
+  for (const each of [...controllers, claimsOf(name, local, { signal, log })]) manager.add(each)
   manager.add(credentialCopies(local, name))
   // Before home is asked for anything: it may be down.
   void mapEpoch.follow(local, { signal, onError: error => log.info({ err: error }, 'the copies of Partitions cannot be read yet') })
-  let notReported: string | undefined = `its address is not reported to home ${server} yet`
+  let isReported = false
   let hasCopies = false
   const namespaces = local.resource(namespaceResource)
   await Promise.all([systemNamespace, workersNamespace].map(each => namespaces.apply({ metadata: { name: each } }, { force: true })))
   // Such as the right to read where the stores of this partition are: only objects without a namespace are copied.
   await applyNamespacedManifests(local)
-  const address = { server: options.advertiseUrl ?? api.server.url, caCertificate: api.server.caCertificate }
-  const report = async () => {
-    try {
-      await binding.reportAddress(address)
-      notReported = undefined
-    } catch (error) {
-      if (error instanceof AppStartError) notReported = `${error.message}; ${error.hint}`
-      throw error
-    }
-  }
   const joining = (async () => {
-    await retried(report, {
-      ...{ signal, onError: error => log.warn({ err: error, home: server }, 'the address of this partition is not reported to home yet') },
-    })
+    await retried(
+      async () => {
+        await reportAddress(homeClient, identity, options.advertiseUrl ?? api.server.url, api.server.caCertificate)
+        isReported = true
+      },
+      { signal, onError: error => log.warn({ err: error, home: server }, 'the address of this partition is not reported to home yet') },
+    )
     await manager.start()
     // Their kinds are copied too, and are not here before.
     await retried(async () => await enqueueCopies({ local, kinds }, controllers, signal), {
       ...{ signal, onError: error => log.info({ err: error }, 'the copies of this partition cannot be listed yet') },
     })
     hasCopies = true
-    // Home may have been restored from a backup that is older than some of these objects.
-    await retried(
-      async () => {
-        const claimed = await claimExisting(local, homeClient, name, log)
-        if (claimed > 0) log.info({ partition: name, claimed }, 'names of existing objects were claimed')
-      },
-      { signal, onError: error => log.warn({ err: error }, 'the names of existing objects are not claimed yet') },
-    )
     log.info({ partition: name, home: server }, 'the partition follows home')
-    await Promise.all([reportKinds({ partition: name, home: homeClient, local, signal, log }), keepReported(report, { signal, log })])
+    await reportKinds({ partition: name, home: homeClient, local, signal, log })
   })().catch((error: unknown) => {
     if (!signal.aborted) log.error({ err: error, home: server }, 'the partition does not follow home')
   })
   return {
     ...{ server: api.server, identity },
     notReady: () => [
-      ...(notReported === undefined ? [] : [notReported]),
+      ...(isReported ? [] : [`its address is not reported to home ${server} yet`]),
       ...(hasCopies ? [] : [`the objects of home ${server} are not copied yet`]),
     ],
     async stop(stopOptions) {
@@ -222,21 +195,7 @@ export async function startPartition(
   }
 }
 
-/** Another server may have been given this address of the Partition by mistake: it is written again. */
-async function keepReported(
-  report: () => Promise<void>,
-  { signal, log }: { readonly signal: AbortSignal; readonly log: Log },
-): Promise<void> {
-  while (!signal.aborted) {
-    await sleep(reportEveryMs, undefined, { signal }).catch(() => {})
-    if (signal.aborted) return
-    await report().catch(error => {
-      if (!signal.aborted && error instanceof AppStartError) log.error({ err: error }, 'this server is no longer that of its partition')
-    })
-  }
-}
-
-/** Writes the address of home into its Partition, which is created if it does not exist. */
+/** Writes the address into the Partition, which is created if it does not exist. */
 async function reportAddress(client: Client, { name, number }: PartitionIdentity, server: string, caCertificate: string): Promise<void> {
   const partitions = client.resource(partitionResource)
   const known = await partitions.getOrUndefined(name)
@@ -272,26 +231,17 @@ const ownedKinds = [
 ] as readonly Resource<unknown>[]
 
 /** The controller that removes the claims of a partition. */
-function claimsOf(
-  partition: string,
-  local: Client,
-  { signal, log, isOwner }: { readonly signal: AbortSignal; readonly log: Log; isOwner?(): Promise<boolean> },
-): Controller {
+function claimsOf(partition: string, local: Client, { signal, log }: { readonly signal: AbortSignal; readonly log: Log }): Controller {
   return claims({
-    ...{ partition, local, claims: nameClaimResource, signal, isOwner },
+    ...{ partition, local, claims: nameClaimResource, signal },
     kinds: new Map(ownedKinds.map(kind => [kind.group === '' ? kind.plural : `${kind.plural}.${kind.group}`, kind])),
     onError: (error, what) => log.warn({ err: error }, what),
   })
 }
 
-/**
- * Claims the names of owned objects that a server has and that are not claimed: those from the time when it was no partition, or that home has forgotten. A name
- * that another partition has claimed is reported, and stays there.
- * @returns how many were claimed.
- */
-async function claimExisting(local: Client, home: Client, partition: string, log: Log): Promise<number> {
+/** Claims the names of owned objects that a server had before it became a partition. @returns how many were claimed. */
+async function claimExisting(local: Client, home: Client, partition: string): Promise<number> {
   const claims = home.resource(nameClaimResource)
-  const known = new Map((await claims.listAll({})).items.map(({ metadata, spec }) => [metadata.name, spec.partition]))
   let claimed = 0
   for (const kind of ownedKinds) {
     const resource = kind.group === '' ? kind.plural : `${kind.plural}.${kind.group}`
@@ -299,15 +249,8 @@ async function claimExisting(local: Client, home: Client, partition: string, log
     for (const { metadata } of items) {
       const { name } = metadata
       if (kind.plural === 'namespaces' && systemNamespaces.includes(name)) continue
-      const owner = known.get(claimName(resource, name))
-      if (owner !== undefined && owner !== partition)
-        log.error(
-          { resource, name, owner, partition },
-          'an object of this partition is not found by its name, which another partition has claimed',
-        )
-      if (owner !== undefined) continue
-      const tenant = kind.plural === 'namespaces' ? metadata.labels?.[tenantLabel] : undefined
       try {
+        const tenant = kind.plural === 'namespaces' ? metadata.labels?.[tenantLabel] : undefined
         await claims.create({
           metadata: { name: claimName(resource, name) },
           spec: { resource, name, partition, ...(tenant && { tenant }) },

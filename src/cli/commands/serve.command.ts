@@ -16,7 +16,6 @@ export const declare: DeclareCommand = (program, exitWith) => {
     .option('--tls-san <name>', 'additional host name or IP address for the TLS certificate, repeatable', collect, [])
     .option('--home [name]', 'serve as the home partition, with this name (default: home)')
     .option('--partition <file>', 'serve as a partition, with its configuration of "oarlock partition add"')
-    .option('--replace-data', 'start the partition without the data that it had, which is lost for good')
     .option('--advertise-url <url>', 'URL at which gateways and partitions reach this one (default: that of --listen)', httpsUrl)
     .option('--grace <duration>', 'time for pending requests to finish on shutdown', duration, '5s')
     .addHelpText('after', notes)

@@ -24,7 +24,6 @@ export type ServeOptions = {
   home?: string | true
   partition?: string
   advertiseUrl?: string
-  replaceData?: boolean
 } & AuditFlags
 
 type Started = {
@@ -42,8 +41,6 @@ export async function serve(options: ServeOptions): Promise<number> {
     throw usageError('--home and --partition cannot be given together', 'the home partition needs no configuration')
   if (options.advertiseUrl !== undefined && !isPartition)
     throw usageError('--advertise-url is only for partitions', 'give it with --home or --partition')
-  if (options.replaceData && options.partition === undefined)
-    throw usageError('--replace-data is only for partitions other than home', 'give it with --partition')
   const stopRequested = Promise.withResolvers<void>()
   const removeSignalHandlers = onShutdownSignal(count => {
     // Acknowledged writes are on disk, so a forced exit loses nothing.
@@ -84,7 +81,7 @@ export async function serve(options: ServeOptions): Promise<number> {
 
 async function start(options: ServeOptions, dataDir: string, log: OpenedLog): Promise<Started> {
   try {
-    const { listen, tlsSan: names, advertiseUrl, home, partition, replaceData = false } = options
+    const { listen, tlsSan: names, advertiseUrl, home, partition } = options
     const server = { dataDir, listen: parseAddress(listen), names, audit: auditOptions(options, dataDir), log: log.logger }
     if (home === undefined && partition === undefined) {
       const { requireNoPartition } = await partitionIdentity()
@@ -97,12 +94,7 @@ async function start(options: ServeOptions, dataDir: string, log: OpenedLog): Pr
     const started =
       partition === undefined
         ? await startHome({ ...server, advertiseUrl, name: home === true || home === undefined ? 'home' : home })
-        : await startPartition({
-            ...server,
-            advertiseUrl,
-            replaceData,
-            configuration: readConfiguration(resolve(partition), 'PartitionConfiguration'),
-          })
+        : await startPartition({ ...server, advertiseUrl, configuration: readConfiguration(resolve(partition), 'PartitionConfiguration') })
     const { name, number } = started.identity
     return { ...started, partition: `${name}, number ${number}`, stop: stopOptions => started.stop(stopOptions) }
   } catch (error) {

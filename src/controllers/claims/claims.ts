@@ -16,8 +16,6 @@ export type ClaimsOptions = {
   readonly kinds: ReadonlyMap<string, Resource<unknown>>
   /** How long a claim stays without its object. Default 60,000; less than that is not safe, and for tests only. */
   readonly removeAfterMs?: number | undefined
-  /** Whether the objects of this partition are those of this server, asked before each removal. Default: they are. */
-  readonly isOwner?: (() => Promise<boolean>) | undefined
   /** Ends the watches of local objects. */
   readonly signal: AbortSignal
   readonly onError: (error: unknown, what: string) => void
@@ -26,13 +24,12 @@ export type ClaimsOptions = {
 /** The version of the partition rises only with writes. */
 const clockLease = { namespace: 'kube-system', name: 'oarlock-claims' }
 const unknownRetryMs = 1_000
-const notOwnerRetryMs = 60_000
 
 /**
  * A controller, for a manager whose client is that of home, that removes the claims of this partition whose object is gone: deleted, or never created because
  * its gateway has ended. While home does not answer nothing is removed.
  */
-export function claims({ partition, local, claims, kinds, removeAfterMs, isOwner, signal, onError }: ClaimsOptions): Controller {
+export function claims({ partition, local, claims, kinds, removeAfterMs, signal, onError }: ClaimsOptions): Controller {
   const present = new Map<string, Set<string>>()
   const removing: Controller = controller<Claim>({
     name: 'name-claims',
@@ -53,7 +50,6 @@ export function claims({ partition, local, claims, kinds, removeAfterMs, isOwner
       }
       if (decision.kind === 'wait') return { requeueAfterMs: decision.ms }
       if (decision.kind !== 'remove') return
-      if (isOwner && !(await isOwner())) return { requeueAfterMs: notOwnerRetryMs }
       const preconditions = { uid, resourceVersion }
       await client
         .resource(claims)
