@@ -31,7 +31,7 @@ export {
 } from './kinds.ts'
 export { Partition, type PartitionOptions } from './partition.ts'
 export { defaultRequestLimits, type RequestLimitOptions } from './request-limits.ts'
-export { RoutingState } from './routing-state.ts'
+export { RoutingState, renewedAnnotation } from './routing-state.ts'
 export { SeenVersion } from './seen-version.ts'
 export { readServedKinds } from './served-kinds.ts'
 export { type GatewayUser, gatewayUser, userHeaders } from './user-headers.ts'

@@ -14,8 +14,8 @@ const lookUpTimeoutMs = 5_000
 const claimAttempts = 3
 const epochPatienceMs = 2_000
 const epochCheckMs = 20
-/** Its value is different with each renewal. */
-const renewedAnnotation = 'oarlock.dev/renewed'
+/** Of a NameClaim; its value is different with each renewal. */
+export const renewedAnnotation = 'oarlock.dev/renewed'
 
 /** The objects of home from which the map follows, kept up to date by watches. With home down the last state stays valid. */
 export class RoutingState implements GatewayMap {

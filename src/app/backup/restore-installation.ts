@@ -11,6 +11,8 @@ import {
 import { makeDirectories, replacedPath, replacementStamp, restoreMarker } from '../../kubernetes/util/index.ts'
 import { AppStartError } from '../app-start-error.ts'
 import { openDataIdentity } from '../data-identity.ts'
+import { type OwnPartition, ownPartitionOf } from '../own-partition.ts'
+import { writeRestoredDirectory } from '../partition/identity.ts'
 import { backupFiles } from './backup-files.ts'
 import { readKeys } from './backup-keys.ts'
 import { type ExtractedParts, extractParts, type KeyOptions } from './extract-parts.ts'
@@ -47,7 +49,15 @@ export async function restoreInstallation(options: InstallationRestoreOptions): 
     if (isRepeated)
       throw new AppStartError('DataDirectory', `the restore of another backup to ${dataDir} has not finished`, 'repeat it first')
     const facts = { nowMs, backupAt: undefined, lastEpochs: new Map<string, number>() }
-    const summary = restoreBackup({ ...options, restored: (resource, object) => restoredObject(resource, object, facts) })
+    let partition: OwnPartition | undefined
+    const summary = restoreBackup({
+      ...options,
+      restored(resource, object) {
+        partition ??= ownPartitionOf(resource, object)
+        return restoredObject(resource, object, facts)
+      },
+    })
+    if (partition) writeRestoredDirectory(dataDir, partition)
     return { ...summary, manifest: undefined, states: 0, logs: 0, leftOut: [], replacedFiles: [] }
   }
 
@@ -70,15 +80,20 @@ export async function restoreInstallation(options: InstallationRestoreOptions): 
     const { logs, leftOut, lastEpochs = new Map<string, number>() } = parts
     const facts = { nowMs, backupAt: backup.manifest.createdAt, lastEpochs }
     let replacedFiles: string[] = []
+    let partition: OwnPartition | undefined
     const summary = restoreBackup({
       ...options,
       ...{ file: objects, dataDir, nowMs, force: true },
       encryptionConfig: options.encryptionConfig ?? parts.encryptionConfig,
-      restored: (resource, object) => restoredObject(resource, object, facts),
+      restored(resource, object) {
+        partition ??= ownPartitionOf(resource, object)
+        return restoredObject(resource, object, facts)
+      },
       beforeReplace: () => {
         closeSync(openSync(marker, 'a', 0o600))
         syncPath(dataDir)
         replacedFiles = replaceFiles(dataDir, work, parts, nowMs)
+        if (partition) writeRestoredDirectory(dataDir, partition)
       },
     })
     rmSync(marker)

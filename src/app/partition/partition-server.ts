@@ -1,33 +1,30 @@
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { oarlockResources, systemNamespace, tenantResource, workerPoolResource, workersNamespace } from '../../api/index.ts'
+import { systemNamespace, tenantResource, workerPoolResource, workersNamespace } from '../../api/index.ts'
 import { claims } from '../../controllers/claims/index.ts'
 import { enqueueCopies, replication } from '../../controllers/replication/index.ts'
-import {
-  claimName,
-  clusterKindClasses,
-  gatewayKinds,
-  nameClaimResource,
-  partitionResource,
-  systemNamespaces,
-  tenantLabel,
-} from '../../gateway/index.ts'
+import { clusterKindClasses, gatewayKinds, nameClaimResource, partitionResource } from '../../gateway/index.ts'
 import { type Client, crdResource, createClient, installKinds, namespaceResource } from '../../kubernetes/client/index.ts'
 import { type Controller, type Log, Manager } from '../../kubernetes/controller/index.ts'
-import { describeResource, isReason, type Resource, StatusError } from '../../kubernetes/object/index.ts'
+import { describeResource, type Resource, StatusError } from '../../kubernetes/object/index.ts'
 import { type ApiServer, type AuditOptions, frontProxyAuthority, writeSharedTrust } from '../../kubernetes/server/index.ts'
 import { makeDirectories } from '../../kubernetes/util/index.ts'
 import type { Address } from '../address.ts'
 import { type ApiServerRoleOptions, startApiServer } from '../api-server/api-server.ts'
+import type { AppStartError } from '../app-start-error.ts'
 import { installOarlock, requireNoNewerCrds } from '../controllers/install.ts'
 import { authenticateByTokenReview } from '../delegated-auth/authenticate-by-token-review.ts'
 import { applyNamespacedManifests } from '../manifests/index.ts'
+import { recordOwnPartition } from '../own-partition.ts'
+import { bindDirectory, followBinding, isRejected } from './bind-directory.ts'
+import { claimExisting } from './claim-existing.ts'
 import type { PartitionConfiguration } from './configuration.ts'
 import { credentialCopies } from './credential-copies.ts'
 import { EstablishCrds } from './establish-crds.ts'
-import { homeNumber, type PartitionIdentity, recordPartitionIdentity } from './identity.ts'
+import { homeNumber, type PartitionDirectory, type PartitionIdentity, recordPartitionIdentity } from './identity.ts'
 import { gatewayProxyName } from './issue-configuration.ts'
 import { MapEpoch } from './map-epoch.ts'
+import { ownedKinds } from './owned-kinds.ts'
 import { reportKinds } from './report-kinds.ts'
 
 export type PartitionServerOptions = {
@@ -47,6 +44,8 @@ export type PartitionServer = {
   readonly identity: PartitionIdentity
   /** Why it is not what the gateway takes it for yet; empty if it is. */
   notReady(): readonly string[]
+  /** Resolves if the server must stop, because another data directory is that of the Partition by now. */
+  readonly rejected: Promise<AppStartError>
   stop(options: { graceMs: number }): Promise<void>
 }
 
@@ -61,7 +60,7 @@ export async function startHome(options: PartitionServerOptions & { readonly nam
   const { name, log } = options
   const dataDir = resolve(options.dataDir)
   const identity = { name, number: homeNumber }
-  recordPartitionIdentity(dataDir, identity)
+  const directory = recordPartitionIdentity(dataDir, identity)
   const pkiDir = join(dataDir, 'pki')
   makeDirectories(pkiDir, 0o700)
   const { certificate: caCertificate } = await frontProxyAuthority(pkiDir, Date.now())
@@ -85,11 +84,11 @@ export async function startHome(options: PartitionServerOptions & { readonly nam
     await installOarlock(client)
     await installKinds(client, gatewayKinds)
     await reportAddress(client, identity, options.advertiseUrl ?? api.server.url, api.server.caCertificate)
-    const claimed = await claimExisting(client, client, name)
-    if (claimed > 0) log.info({ partition: name, claimed }, 'names of existing objects were claimed')
+    await recordOwnPartition(client, directory)
+    await claimExisting({ local: client, home: client, partition: name, keepClaimsUpTo: 0, log, signal })
     void mapEpoch.follow(client, { isHome: true, signal, onError: error => log.warn({ err: error }, 'the Partitions cannot be read') })
     establish.follow(client, { signal, onError: error => log.warn({ err: error }, 'the partitions cannot be read') })
-    manager.add(claimsOf(name, client, { signal, log }))
+    manager.add(claimsOf(name, client, { signal, log, keepClaimsUpTo: () => 0 }))
     await manager.start()
   } catch (error) {
     stopping.abort()
@@ -101,6 +100,7 @@ export async function startHome(options: PartitionServerOptions & { readonly nam
   return {
     ...{ server: api.server, identity },
     notReady: () => [],
+    rejected: new Promise(() => {}),
     async stop(stopOptions) {
       stopping.abort()
       await manager.stop()
@@ -110,27 +110,48 @@ export async function startHome(options: PartitionServerOptions & { readonly nam
   }
 }
 
+export type StartPartitionOptions = PartitionServerOptions & {
+  readonly configuration: PartitionConfiguration
+  /** The data directory that the Partition names is lost for good, and this one takes its place. Default false. */
+  readonly replaceData?: boolean | undefined
+  /** Ends the wait for home before the first start. Default: nothing ends it. */
+  readonly signal?: AbortSignal | undefined
+  /** Called once if the server waits for home before it serves, with the reason. */
+  onWaiting?: ((reason: string) => void) | undefined
+}
+
+/** How long a server that has objects waits for home before it serves them. */
+const bindTimeoutMs = 3_000
+
 /**
  * Starts the API server of a partition other than home, and what it does there: it reports its address to home, and keeps copies of home's objects. While
- * home does not answer it serves what it has.
- * @throws {AppStartError} if the data directory or the address cannot be used.
+ * home does not answer it serves what it has; with an empty data directory it waits for home instead.
+ * @throws {AppStartError} if the data directory or the address cannot be used, or another data directory is that of the Partition; the reason of `signal`.
  */
-export async function startPartition(
-  options: PartitionServerOptions & { readonly configuration: PartitionConfiguration },
-): Promise<PartitionServer> {
+export async function startPartition(options: StartPartitionOptions): Promise<PartitionServer> {
+  const { server, caCertificate, client } = options.configuration.home
+  const homeClient = await createClient({
+    cluster: { server, caCertificate, clientCertificate: client.certificate, clientKey: client.key },
+    userAgent: 'oarlock-partition',
+  })
+  try {
+    return await startPartitionOf(homeClient, options)
+  } catch (error) {
+    await homeClient.close()
+    throw error
+  }
+}
+
+async function startPartitionOf(homeClient: Client, options: StartPartitionOptions): Promise<PartitionServer> {
   const { configuration, log } = options
   const { home, name, number, trust } = configuration
+  const { server } = home
   const dataDir = resolve(options.dataDir)
   const identity = { name, number }
-  recordPartitionIdentity(dataDir, identity)
+  let directory = await bindBeforeServing(homeClient, recordPartitionIdentity(dataDir, identity), dataDir, options)
   const pkiDir = join(dataDir, 'pki')
   makeDirectories(pkiDir, 0o700)
   writeSharedTrust(pkiDir, trust)
-  const { server, caCertificate, client: certificate } = home
-  const homeClient = await createClient({
-    cluster: { server, caCertificate, clientCertificate: certificate.certificate, clientKey: certificate.key },
-    userAgent: 'oarlock-partition',
-  })
   const review = authenticateByTokenReview(homeClient)
   const mapEpoch = new MapEpoch()
   const api = await startApiServer({
@@ -151,24 +172,40 @@ export async function startPartition(
   const kinds = replicatedKinds()
   const controllers = replication({ local, partition: name, kinds })
   const manager = new Manager({ client: homeClient, log })
-  for (const each of [...controllers, claimsOf(name, local, { signal, log })]) manager.add(each)
+  const keepClaimsUpTo = () => directory.keepClaimsUpTo ?? Number.POSITIVE_INFINITY
+  for (const each of [...controllers, claimsOf(name, local, { signal, log, keepClaimsUpTo })]) manager.add(each)
   manager.add(credentialCopies(local, name))
   // Before home is asked for anything: it may be down.
   void mapEpoch.follow(local, { signal, onError: error => log.info({ err: error }, 'the copies of Partitions cannot be read yet') })
+  const rejected = Promise.withResolvers<AppStartError>()
   let isReported = false
   let hasCopies = false
   const namespaces = local.resource(namespaceResource)
   await Promise.all([systemNamespace, workersNamespace].map(each => namespaces.apply({ metadata: { name: each } }, { force: true })))
+  await recordOwnPartition(local, directory)
   // Such as the right to read where the stores of this partition are: only objects without a namespace are copied.
   await applyNamespacedManifests(local)
+  const address = { server: options.advertiseUrl ?? api.server.url, caCertificate: api.server.caCertificate }
+  const binding = { home: homeClient, dataDir, replaces: false, signal }
   const joining = (async () => {
     await retried(
       async () => {
-        await reportAddress(homeClient, identity, options.advertiseUrl ?? api.server.url, api.server.caCertificate)
+        directory = await bindDirectory(directory, address, binding)
+        await claimExisting({ local, home: homeClient, partition: name, keepClaimsUpTo: keepClaimsUpTo(), log, signal })
         isReported = true
       },
-      { signal, onError: error => log.warn({ err: error, home: server }, 'the address of this partition is not reported to home yet') },
+      {
+        signal,
+        isFinal: isRejected,
+        onError: error => log.warn({ err: error, home: server }, 'the address of this partition is not reported to home yet'),
+      },
     )
+    void followBinding(directory, address, {
+      ...binding,
+      onRejected: rejected.resolve,
+      onMoved: other => log.warn({ partition: name, other }, 'the Partition has the address of another server, and gets that of this one'),
+      onError: error => log.warn({ err: error, home: server }, 'the Partition of this server cannot be read'),
+    })
     await manager.start()
     // Their kinds are copied too, and are not here before.
     await retried(async () => await enqueueCopies({ local, kinds }, controllers, signal), {
@@ -178,10 +215,12 @@ export async function startPartition(
     log.info({ partition: name, home: server }, 'the partition follows home')
     await reportKinds({ partition: name, home: homeClient, local, signal, log })
   })().catch((error: unknown) => {
-    if (!signal.aborted) log.error({ err: error, home: server }, 'the partition does not follow home')
+    if (signal.aborted) return
+    if (isRejected(error)) rejected.resolve(error)
+    else log.error({ err: error, home: server }, 'the partition does not follow home')
   })
   return {
-    ...{ server: api.server, identity },
+    ...{ server: api.server, identity, rejected: rejected.promise },
     notReady: () => [
       ...(isReported ? [] : [`its address is not reported to home ${server} yet`]),
       ...(hasCopies ? [] : [`the objects of home ${server} are not copied yet`]),
@@ -195,7 +234,44 @@ export async function startPartition(
   }
 }
 
-/** Writes the address into the Partition, which is created if it does not exist. */
+/**
+ * Asks home before anything is served whether the data directory is that of the Partition. One that has never been is not served before home has answered:
+ * its claims controller and its address would hide the objects of another one.
+ */
+async function bindBeforeServing(
+  home: Client,
+  directory: PartitionDirectory,
+  dataDir: string,
+  { configuration, replaceData = false, signal = new AbortController().signal, onWaiting, log }: StartPartitionOptions,
+): Promise<PartitionDirectory> {
+  const attempt = async () =>
+    await bindDirectory(directory, undefined, {
+      ...{ home, dataDir, replaces: replaceData, signal: AbortSignal.any([signal, AbortSignal.timeout(bindTimeoutMs)]) },
+    })
+  const { server } = configuration.home
+  if (directory.isBound && !replaceData) {
+    try {
+      return await attempt()
+    } catch (error) {
+      if (isRejected(error) || signal.aborted) throw error
+      log.warn({ err: error, home: server }, 'home does not answer: the partition serves what it has')
+      return directory
+    }
+  }
+  let isWaiting = false
+  const bound = await retried(attempt, {
+    ...{ signal, isFinal: isRejected },
+    onError(error) {
+      log.warn({ err: error, home: server }, 'the data directory is not known to home yet')
+      if (!isWaiting) onWaiting?.(`home ${server} does not answer, and must confirm the new data directory ${dataDir} before it is served`)
+      isWaiting = true
+    },
+  })
+  signal.throwIfAborted()
+  return bound as PartitionDirectory
+}
+
+/** Writes the address of home into its Partition, which is created if it does not exist. */
 async function reportAddress(client: Client, { name, number }: PartitionIdentity, server: string, caCertificate: string): Promise<void> {
   const partitions = client.resource(partitionResource)
   const known = await partitions.getOrUndefined(name)
@@ -223,59 +299,36 @@ function replicatedKinds(): Resource<Record<string, unknown>>[] {
   return kinds
 }
 
-const ownedKinds = [
-  namespaceResource,
-  ...oarlockResources.filter(({ plural }) => plural === 'workers'),
-  describeResource({ group: '', version: 'v1', scope: 'Cluster', kind: 'Node', plural: 'nodes' }),
-  describeResource({ group: '', version: 'v1', scope: 'Cluster', kind: 'PersistentVolume', plural: 'persistentvolumes' }),
-] as readonly Resource<unknown>[]
-
 /** The controller that removes the claims of a partition. */
-function claimsOf(partition: string, local: Client, { signal, log }: { readonly signal: AbortSignal; readonly log: Log }): Controller {
+function claimsOf(
+  partition: string,
+  local: Client,
+  { signal, log, keepClaimsUpTo }: { readonly signal: AbortSignal; readonly log: Log; keepClaimsUpTo(): number },
+): Controller {
   return claims({
-    ...{ partition, local, claims: nameClaimResource, signal },
-    kinds: new Map(ownedKinds.map(kind => [kind.group === '' ? kind.plural : `${kind.plural}.${kind.group}`, kind])),
+    ...{ partition, local, claims: nameClaimResource, signal, keepUpTo: keepClaimsUpTo, kinds: ownedKinds },
     onError: (error, what) => log.warn({ err: error }, what),
   })
 }
 
-/** Claims the names of owned objects that a server had before it became a partition. @returns how many were claimed. */
-async function claimExisting(local: Client, home: Client, partition: string): Promise<number> {
-  const claims = home.resource(nameClaimResource)
-  let claimed = 0
-  for (const kind of ownedKinds) {
-    const resource = kind.group === '' ? kind.plural : `${kind.plural}.${kind.group}`
-    const { items } = await local.resource(kind).listAll({})
-    for (const { metadata } of items) {
-      const { name } = metadata
-      if (kind.plural === 'namespaces' && systemNamespaces.includes(name)) continue
-      try {
-        const tenant = kind.plural === 'namespaces' ? metadata.labels?.[tenantLabel] : undefined
-        await claims.create({
-          metadata: { name: claimName(resource, name) },
-          spec: { resource, name, partition, ...(tenant && { tenant }) },
-        })
-        claimed++
-      } catch (error) {
-        if (!isReason(error, 'AlreadyExists')) throw error
-      }
-    }
-  }
-  return claimed
-}
-
-/** Calls `attempt` until it succeeds, with increasing delays. */
-async function retried(
-  attempt: () => Promise<void>,
-  { signal, onError }: { readonly signal: AbortSignal; onError(error: unknown): void },
-): Promise<void> {
+/** Calls `attempt` until it succeeds, with increasing delays. @returns undefined if `signal` was aborted. @throws errors that are final. */
+async function retried<Result>(
+  attempt: () => Promise<Result>,
+  {
+    signal,
+    isFinal = () => false,
+    onError,
+  }: { readonly signal: AbortSignal; isFinal?(error: unknown): boolean; onError(error: unknown): void },
+): Promise<Result | undefined> {
   for (let delayMs = 200; !signal.aborted; delayMs = Math.min(delayMs * 2, 10_000)) {
     try {
       return await attempt()
     } catch (error) {
-      if (signal.aborted) return
+      if (signal.aborted) return undefined
+      if (isFinal(error)) throw error
       onError(error)
       await sleep(delayMs, undefined, { signal }).catch(() => {})
     }
   }
+  return undefined
 }

@@ -17,6 +17,7 @@ export const declare: DeclareCommand = (program, exitWith) => {
     .option('--home [name]', 'serve as the home partition, with this name (default: home)')
     .option('--partition <file>', 'serve as a partition, with its configuration of "oarlock partition add"')
     .option('--advertise-url <url>', 'URL at which gateways and partitions reach this one (default: that of --listen)', httpsUrl)
+    .option('--replace-data', 'with --partition: use another data directory than before, which is lost for good (default: it is rejected)')
     .option('--grace <duration>', 'time for pending requests to finish on shutdown', duration, '5s')
     .addHelpText('after', notes)
     .action(async options => {

@@ -24,6 +24,7 @@ export type ServeOptions = {
   home?: string | true
   partition?: string
   advertiseUrl?: string
+  replaceData?: true
 } & AuditFlags
 
 type Started = {
@@ -31,6 +32,8 @@ type Started = {
   /** Undefined: it is no partition. */
   readonly partition: string | undefined
   notReady(): readonly string[]
+  /** Resolves with the reason if it must stop. */
+  readonly rejected: Promise<Error>
   stop(options: { graceMs: number }): Promise<void>
 }
 
@@ -41,17 +44,27 @@ export async function serve(options: ServeOptions): Promise<number> {
     throw usageError('--home and --partition cannot be given together', 'the home partition needs no configuration')
   if (options.advertiseUrl !== undefined && !isPartition)
     throw usageError('--advertise-url is only for partitions', 'give it with --home or --partition')
+  if (options.replaceData && options.partition === undefined)
+    throw usageError('--replace-data is only for partitions other than home', 'give it with --partition')
   const stopRequested = Promise.withResolvers<void>()
+  const stopping = new AbortController()
   const removeSignalHandlers = onShutdownSignal(count => {
     // Acknowledged writes are on disk, so a forced exit loses nothing.
     if (count > 1) process.exit(exitCodes.interrupted)
     note('shutting down (press Ctrl-C again to force)')
+    stopping.abort()
     stopRequested.resolve()
   })
   try {
     const dataDir = dataDirectory(options.data)
     const log = openLog(options, dataDir, { held: true })
-    const { server, partition, notReady, stop } = await start(options, dataDir, log)
+    const started = await start(options, dataDir, log, stopping.signal)
+    if (!started) {
+      log.close()
+      print('stopped')
+      return exitCodes.done
+    }
+    const { server, partition, notReady, rejected, stop } = started
     log.begin()
     endLeanStart()
     const paint = outPaint()
@@ -68,10 +81,12 @@ export async function serve(options: ServeOptions): Promise<number> {
             { notReady, ready: () => (options.partition === undefined ? 'home of the other partitions' : 'what home has is copied') },
             print,
           )
-    await stopRequested.promise
+    const rejection = await Promise.race([stopRequested.promise, rejected])
     stopReporting()
     await stop({ graceMs: parseDuration(options.grace) })
+    if (rejection) log.logger.error({ err: rejection }, 'the server has stopped')
     log.close()
+    if (rejection) throw startError(rejection, 'serve')
     print('stopped')
     return exitCodes.done
   } finally {
@@ -79,7 +94,8 @@ export async function serve(options: ServeOptions): Promise<number> {
   }
 }
 
-async function start(options: ServeOptions, dataDir: string, log: OpenedLog): Promise<Started> {
+/** @returns undefined if `signal` ended the wait for home. */
+async function start(options: ServeOptions, dataDir: string, log: OpenedLog, signal: AbortSignal): Promise<Started | undefined> {
   try {
     const { listen, tlsSan: names, advertiseUrl, home, partition } = options
     const server = { dataDir, listen: parseAddress(listen), names, audit: auditOptions(options, dataDir), log: log.logger }
@@ -88,16 +104,25 @@ async function start(options: ServeOptions, dataDir: string, log: OpenedLog): Pr
       requireNoPartition(dataDir)
       const { startApiServer } = await roles.apiServer()
       const started = await startApiServer(server)
-      return { server: started.server, partition: undefined, notReady: () => [], stop: stopOptions => started.server.close(stopOptions) }
+      const stop: Started['stop'] = stopOptions => started.server.close(stopOptions)
+      return { server: started.server, partition: undefined, notReady: () => [], rejected: new Promise(() => {}), stop }
     }
     const [{ readConfiguration }, { startHome, startPartition }] = await Promise.all([partitions(), roles.partition()])
     const started =
       partition === undefined
         ? await startHome({ ...server, advertiseUrl, name: home === true || home === undefined ? 'home' : home })
-        : await startPartition({ ...server, advertiseUrl, configuration: readConfiguration(resolve(partition), 'PartitionConfiguration') })
+        : await startPartition({
+            ...{ ...server, advertiseUrl, replaceData: options.replaceData, signal },
+            configuration: readConfiguration(resolve(partition), 'PartitionConfiguration'),
+            onWaiting(reason) {
+              log.begin()
+              print(`waiting: ${reason}`)
+            },
+          })
     const { name, number } = started.identity
     return { ...started, partition: `${name}, number ${number}`, stop: stopOptions => started.stop(stopOptions) }
   } catch (error) {
+    if (signal.aborted) return undefined
     if (!(error instanceof DataInUseError)) log.begin()
     throw startError(error, 'serve')
   }

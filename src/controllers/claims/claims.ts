@@ -16,6 +16,8 @@ export type ClaimsOptions = {
   readonly kinds: ReadonlyMap<string, Resource<unknown>>
   /** How long a claim stays without its object. Default 60,000; less than that is not safe, and for tests only. */
   readonly removeAfterMs?: number | undefined
+  /** Claims up to this version may be of objects that this data directory has never had, and are kept. Default: none. */
+  readonly keepUpTo?: (() => number) | undefined
   /** Ends the watches of local objects. */
   readonly signal: AbortSignal
   readonly onError: (error: unknown, what: string) => void
@@ -29,7 +31,7 @@ const unknownRetryMs = 1_000
  * A controller, for a manager whose client is that of home, that removes the claims of this partition whose object is gone: deleted, or never created because
  * its gateway has ended. While home does not answer nothing is removed.
  */
-export function claims({ partition, local, claims, kinds, removeAfterMs, signal, onError }: ClaimsOptions): Controller {
+export function claims({ partition, local, claims, kinds, removeAfterMs, keepUpTo = () => 0, signal, onError }: ClaimsOptions): Controller {
   const present = new Map<string, Set<string>>()
   const removing: Controller = controller<Claim>({
     name: 'name-claims',
@@ -42,7 +44,7 @@ export function claims({ partition, local, claims, kinds, removeAfterMs, signal,
       const names = present.get(String(table))
       if (!names) return { requeueAfterMs: unknownRetryMs }
       const { uid, resourceVersion } = object.metadata
-      const state = { version: Number(resourceVersion), isHere: names.has(name), removeAfterMs }
+      const state = { version: Number(resourceVersion), isHere: names.has(name), keepUpTo: keepUpTo(), removeAfterMs }
       let decision = decideClaim({ ...state, nowMs: Date.now() })
       if (decision.kind === 'read') {
         const { missingAt } = await readMissing(local, kind, name, reconcileSignal)

@@ -17,6 +17,8 @@ export type ClaimState = {
   readonly nowMs: number
   /** The resource version at which this partition did not have the object; undefined: not read yet. */
   readonly missingAt?: number | undefined
+  /** Claims up to this version may be of objects that this data directory has never had. Default 0: it has had all. */
+  readonly keepUpTo?: number
   readonly removeAfterMs?: number
 }
 
@@ -31,10 +33,18 @@ export type ClaimDecision =
 /**
  * Whether a claim of this partition is removed. An object is created at most 30 s after the version of its claim, by the versions of its partition,
  * which only rise. So it is gone for certain when it is missing at a version later than that; and a claim of that same version is all that a
- * creation could rely on. A claim that was renewed meanwhile has another version, and is not removed.
+ * creation could rely on. A claim that was renewed meanwhile has another version, and is not removed. One from before this data directory was that of the
+ * partition says nothing about what this one has: its object may be in the other one.
  */
-export function decideClaim({ version, isHere, nowMs, missingAt, removeAfterMs = defaultRemoveAfterMs }: ClaimState): ClaimDecision {
-  if (isHere) return { kind: 'keep' }
+export function decideClaim({
+  version,
+  isHere,
+  nowMs,
+  missingAt,
+  keepUpTo = 0,
+  removeAfterMs = defaultRemoveAfterMs,
+}: ClaimState): ClaimDecision {
+  if (isHere || version <= keepUpTo) return { kind: 'keep' }
   const removableAtMs = readRevision(version).atMs + removeAfterMs
   if (nowMs <= removableAtMs) return { kind: 'wait', ms: Math.max(minWaitMs, removableAtMs - nowMs) }
   if (missingAt === undefined) return { kind: 'read' }

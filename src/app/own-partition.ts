@@ -1,0 +1,43 @@
+import { systemNamespace } from '../api/index.ts'
+import { type Client, type ConfigMapBody, configMapResource } from '../kubernetes/client/index.ts'
+import { isReason, type KubeObject } from '../kubernetes/object/index.ts'
+
+/** By which an API server reports its partition, and a backup which data directory it is of. */
+export const ownPartitionName = 'oarlock-partition'
+
+export type OwnPartition = {
+  readonly name: string
+  readonly number: number
+  /** Id of its data directory. */
+  readonly id: string
+}
+
+/** Writes into a server which partition it is. */
+export async function recordOwnPartition(client: Client, { name, number, id }: OwnPartition): Promise<void> {
+  const data = { name, number: String(number), dataDirectory: id }
+  await client
+    .resource(configMapResource)
+    .apply({ metadata: { namespace: systemNamespace, name: ownPartitionName }, data }, { force: true })
+}
+
+/** What an object says about the partition of its server; undefined for one that does not say it. */
+export function ownPartitionOf(resource: string, { metadata, ...body }: KubeObject): OwnPartition | undefined {
+  if (resource !== configMapResource.plural || metadata.namespace !== systemNamespace || metadata.name !== ownPartitionName)
+    return undefined
+  return parseOwnPartition((body as ConfigMapBody).data)
+}
+
+function parseOwnPartition(data: Readonly<Record<string, string>> | undefined): OwnPartition | undefined {
+  const { name, number, dataDirectory: id } = data ?? {}
+  return name && id && /^[0-9]{1,2}$/.test(number ?? '') ? { name, number: Number(number), id } : undefined
+}
+
+/** Which partition the server is; undefined: none, or one of an earlier version. */
+export async function readOwnPartition(client: Client): Promise<OwnPartition | undefined> {
+  try {
+    return parseOwnPartition((await client.resource(configMapResource).get(ownPartitionName, { namespace: systemNamespace })).data)
+  } catch (error) {
+    if (isReason(error, 'NotFound', 'Forbidden')) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,160 @@
+/** Which data directory is that of a partition: servers with another one are rejected, a restored one is accepted. Each server is a process of `oarlock`. */
+import { deepEqual, equal, match, notEqual } from 'node:assert/strict'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { Installation } from '../examples/partitions/installation.ts'
+import { nameClaimResource, partitionResource } from '../src/gateway/index.ts'
+import { type Client, configMapResource, createClient, namespaceResource } from '../src/kubernetes/client/index.ts'
+import { eventually } from './support/eventually.ts'
+import { freePorts } from './support/free-ports.ts'
+import { createTenant } from './support/gateway/create-tenant.ts'
+
+const directoryAnnotation = 'oarlock.dev/data-directory'
+
+describe('the data directory of a partition', { timeout: 240_000 }, () => {
+  const directory = mkdtempSync(join(tmpdir(), 'oarlock-partitions-data-'))
+  let installation: Installation
+  let client: Client
+  before(async () => {
+    const [gatewayPort = 0] = await freePorts(1)
+    installation = await Installation.start({ directory, tenantPartitions: ['t1'], resourcePartitions: [], gatewayPort })
+    client = await createClient({ kubeconfig: installation.kubeconfig })
+    await createTenant(client, 'acme', 't1')
+    await client.resource(configMapResource).create({ metadata: { namespace: 'acme', name: 'kept' } })
+  })
+  after(async () => {
+    await client?.close()
+    await installation?.stop()
+    rmSync(directory, { recursive: true, force: true })
+  })
+  const serveT1 = (dataDir: string, ...more: string[]) => [
+    'serve',
+    '--partition',
+    't1.partition.json',
+    '--data',
+    dataDir,
+    '--listen',
+    '127.0.0.1:0',
+    ...more,
+  ]
+  const failure = async (...args: string[]) =>
+    await installation.run(...args).then(
+      () => 'it did not fail',
+      error => String(error.stderr),
+    )
+  const partition = async () => await client.resource(partitionResource).get('t1')
+  const claims = async () => {
+    const { items } = await client.resource(nameClaimResource).listAll({})
+    return items.map(({ metadata }) => `${metadata.name} ${metadata.uid}`).sort()
+  }
+  const isServed = async () =>
+    await eventually(
+      async () =>
+        await client
+          .resource(configMapResource)
+          .getOrUndefined('kept', { namespace: 'acme' })
+          .catch(() => undefined),
+      'the object to be served',
+      30_000,
+    )
+  const restart = async () => {
+    const t1 = installation.role('t1')
+    t1.restart()
+    await t1.until(/^ready: /m)
+    await isServed()
+  }
+  const rejected =
+    /the objects of partition "t1" are in the data directory of the server at https:\S+, and \S+ is another one\n {2}hint: .*--replace-data/
+
+  test('a server with another, empty directory is rejected while the partition runs and while it is down', async () => {
+    const before = { claims: await claims(), partition: (await partition()).metadata.resourceVersion }
+    match(await failure(...serveT1('empty')), rejected)
+    await installation.role('t1').end()
+    match(await failure(...serveT1('empty')), rejected)
+    equal(existsSync(join(directory, 'empty', 'oarlock.db')), false)
+    deepEqual({ claims: await claims(), partition: (await partition()).metadata.resourceVersion }, before)
+    await restart()
+  })
+
+  test('an empty directory is not served before home confirms it', async () => {
+    const home = installation.role('home')
+    await home.end()
+    const waiting = installation.add('waiting', serveT1('waiting'))
+    await waiting.until(/^waiting: home https:\S+ does not answer, and must confirm the new data directory/m)
+    equal(existsSync(join(directory, 'waiting', 'oarlock.db')), false)
+    home.restart()
+    await home.until(/^ready: /m)
+    await eventually(() => !waiting.isRunning, 'the second server to end', 30_000)
+    match(waiting.output(), rejected)
+    await isServed()
+  })
+
+  test('the wait for home ends with SIGTERM', async () => {
+    const home = installation.role('home')
+    await home.end()
+    const waiting = installation.add('ended', serveT1('waiting'))
+    await waiting.until(/^waiting: /m)
+    await waiting.end()
+    match(waiting.output(), /^stopped$/m)
+    home.restart()
+    await home.until(/^ready: /m)
+    await isServed()
+  })
+
+  test('an address that another one has written is replaced', async () => {
+    const { server } = (await partition()).spec
+    await client.resource(partitionResource).patch('t1', { spec: { server: 'https://127.0.0.1:1' } } as object, { type: 'merge' })
+    await eventually(async () => (await partition()).spec.server === server, 'the address of the server')
+    await isServed()
+  })
+
+  test('a directory of an earlier version is bound at its next start', async () => {
+    const t1 = installation.role('t1')
+    await t1.end()
+    const file = join(directory, 't1', 'partition.json')
+    const { name, number, id } = JSON.parse(readFileSync(file, 'utf8'))
+    writeFileSync(file, JSON.stringify({ name, number }))
+    const change = { metadata: { annotations: { [directoryAnnotation]: null } } } as object
+    await client.resource(partitionResource).patch('t1', change, { type: 'merge' })
+    match(await failure(...serveT1('empty')), rejected)
+    await restart()
+    const bound = (await partition()).metadata.annotations?.[directoryAnnotation]
+    equal(bound, JSON.parse(readFileSync(file, 'utf8')).id)
+    notEqual(bound, id)
+  })
+
+  test('a restored backup is the directory of the partition, and claims of what it lacks are kept', async () => {
+    await installation.run('backup', '--data', 't1', '--objects-only', '--to', 't1.backup')
+    await client.resource(namespaceResource).create({ metadata: { name: 'later', labels: { 'oarlock.dev/tenant': 'acme' } } })
+    const t1 = installation.role('t1')
+    await t1.end()
+    const before = await claims()
+    await installation.run('restore', 't1.backup', '--data', 'restored', '--keys', 't1/keys')
+    const { id } = JSON.parse(readFileSync(join(directory, 't1', 'partition.json'), 'utf8'))
+    const restored = installation.add('restored', serveT1('restored'))
+    await restored.until(/^ready: /m)
+    await isServed()
+    equal((await partition()).metadata.annotations?.[directoryAnnotation], id)
+    deepEqual(await claims(), before)
+    const { keepClaimsUpTo } = JSON.parse(readFileSync(join(directory, 'restored', 'partition.json'), 'utf8'))
+    const versionOf = async (name: string) => Number((await client.resource(nameClaimResource).get(name)).metadata.resourceVersion)
+    equal((await versionOf('later.namespaces')) <= keepClaimsUpTo, true)
+    equal((await versionOf('acme.namespaces')) > keepClaimsUpTo, true)
+    await restored.end()
+    await restart()
+  })
+
+  test('with --replace-data an empty directory becomes that of the partition, and the server of the other one ends', async () => {
+    const before = await claims()
+    const replacement = installation.add('replacement', serveT1('replacement', '--replace-data'))
+    await replacement.until(/^ready: /m)
+    const t1 = installation.role('t1')
+    await eventually(() => !t1.isRunning, 'the server of the other directory to end', 30_000)
+    match(t1.output(), rejected)
+    match(await failure(...serveT1('t1')), rejected)
+    deepEqual(await claims(), before)
+    await replacement.end()
+  })
+})
