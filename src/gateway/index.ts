@@ -12,6 +12,7 @@ export {
   decideRoute,
   type ObjectOwner,
   type PartitionRole,
+  partitionLabel,
   type RoutedRequest,
   type RouteTarget,
   type RoutingMap,

@@ -5,7 +5,7 @@
  * Out of scope: the server itself (`kubernetes/server/`), the same rules on a Kubernetes API server (`../manifests/`).
  */
 import { join } from 'node:path'
-import { apiGroup, labels, runResource, stackResource } from '../../api/index.ts'
+import { apiGroup, labels, runResource, stackResource, tenantResource } from '../../api/index.ts'
 import { type Client, createClient } from '../../kubernetes/client/index.ts'
 import type { Log } from '../../kubernetes/controller/index.ts'
 import { type AdmissionPlugin, type ApiServer, type AuditOptions, type ServerOptions, startServer } from '../../kubernetes/server/index.ts'
@@ -16,6 +16,7 @@ import { toAppStartError } from '../to-app-start-error.ts'
 import { startOnPreviousPort } from './api-port.ts'
 import { makeAuthorizer, rightsAdmission } from './authorize.ts'
 import { MountTable } from './mount-table.ts'
+import { tenantMoves, tenantOfPartition } from './tenant-partition.ts'
 import { tenantUse } from './tenant-use.ts'
 import { namespaceDeletion, workerAdmission } from './worker-admission.ts'
 import { type RunsOfWorker, workerFacts } from './worker-facts.ts'
@@ -32,8 +33,8 @@ export type ApiServerRoleOptions = {
   /** Default: no audit log. */
   audit?: AuditOptions | undefined
   log?: Log | undefined
-  /** Whether the Tenant of a Namespace is set by those only who may `use` it, as in partitions. Default false. */
-  requiresTenantUse?: boolean
+  /** The partition that the server is: the Tenant of a Namespace is one of this partition, and is set by those only who may `use` it. Default: none. */
+  tenants?: { readonly partition: string; readonly isHome: boolean } | undefined
 } & Pick<ServerOptions, 'partition' | 'frontProxy' | 'reviewToken' | 'mapEpoch' | 'establishCrd' | 'storage' | 'namespaceDefaults'>
 
 /** The API server with the rules for workers, as a role of a process. */
@@ -49,6 +50,7 @@ export type ApiServerRole = {
 const processTokenTtlMs = 10 * 365 * 24 * 3_600_000
 
 const runsTable = `${runResource.plural}.${apiGroup}`
+const tenantsTable = `${tenantResource.plural}.${apiGroup}`
 const stacksTable = `${stackResource.plural}.${apiGroup}`
 
 /** @throws {AppStartError} if the data directory or the address cannot be used. */
@@ -59,7 +61,7 @@ export async function startApiServer({
   mounts = [],
   audit,
   log,
-  requiresTenantUse = false,
+  tenants,
   ...partition
 }: ApiServerRoleOptions): Promise<ApiServerRole> {
   const table = new MountTable(mounts)
@@ -70,8 +72,9 @@ export async function startApiServer({
     worker => cachedRunsOf(worker),
   )
   const byWorkers = workerAdmission(facts)
+  const ofPartition = tenants && tenantOfPartition(tenants.partition, () => server)
   const ofNamespace: AdmissionPlugin = (...write) =>
-    byWorkers.get('namespaces')?.(...write) ?? (requiresTenantUse ? tenantUse(...write) : undefined)
+    byWorkers.get('namespaces')?.(...write) ?? (ofPartition && (tenantUse(...write) ?? ofPartition(...write)))
   const start = async (address: Address) =>
     await startServer({
       dataDir,
@@ -86,6 +89,7 @@ export async function startApiServer({
         ...byWorkers,
         ['namespaces', ofNamespace] as const,
         ...rightsAdmission(),
+        ...(tenants?.isHome ? [[tenantsTable, tenantMoves(() => server)] as const] : []),
         [runsTable, runAdmission],
         [
           stacksTable,

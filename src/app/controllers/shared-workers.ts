@@ -1,10 +1,11 @@
 import { SharedView, type SharedWorkersOptions } from '../../controllers/dispatch/index.ts'
 import { copyAnnotations } from '../../controllers/replication/index.ts'
-import { partitionResource } from '../../gateway/index.ts'
+import { type PartitionObject, partitionLabel, partitionResource } from '../../gateway/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { coerceError, type Log, type Manager } from '../../kubernetes/controller/index.ts'
 import { isReason } from '../../kubernetes/object/index.ts'
 import { AppStartError } from '../app-start-error.ts'
+import { tenantPartitionError } from './tenant-partition-error.ts'
 
 export type SharedWorkersSettings = {
   /** Of the gateway: where the Workers and their Leases of all partitions are. */
@@ -54,6 +55,7 @@ export function shareWorkers(
   { partition, isHome, viewsPerWorker }: Omit<SharedWorkersSettings, 'client'>,
   log: Log,
 ): SharedWorkersOptions & { follow(manager: Manager): void } {
+  let known: readonly PartitionObject[] | undefined
   const view = new SharedView({ own: partition, viewsPerWorker, seesAll: isHome })
   return {
     cluster: workersCluster,
@@ -63,11 +65,13 @@ export function shareWorkers(
     onChange: listener => view.onChange(listener),
     sizesPools: isHome,
     sees: (partition, worker) => view.sees(partition, worker),
+    partitionError: ({ metadata }) => known && tenantPartitionError(metadata.labels?.[partitionLabel], known),
     follow(manager) {
       // The copies in this partition: with home down the last ones stay valid.
       const partitions = manager.informer(partitionResource)
       const update = () => {
-        const tenants = partitions.list().filter(({ spec }) => spec.roles.includes('Tenants'))
+        known = partitions.list()
+        const tenants = known.filter(({ spec }) => spec.roles.includes('Tenants'))
         try {
           view.setPartitions(tenants.map(({ metadata }) => metadata.name))
         } catch (thrown) {

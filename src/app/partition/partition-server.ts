@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { systemNamespace, tenantResource, workerPoolResource, workersNamespace } from '../../api/index.ts'
 import { claims } from '../../controllers/claims/index.ts'
 import { enqueueCopies, replication } from '../../controllers/replication/index.ts'
-import { clusterKindClasses, gatewayKinds, nameClaimResource, partitionResource } from '../../gateway/index.ts'
+import { clusterKindClasses, gatewayKinds, nameClaimResource, partitionResource, tenantLabel } from '../../gateway/index.ts'
 import { type Client, crdResource, createClient, installKinds, namespaceResource } from '../../kubernetes/client/index.ts'
 import { type Controller, type Log, Manager } from '../../kubernetes/controller/index.ts'
 import { describeResource, type Resource, StatusError } from '../../kubernetes/object/index.ts'
@@ -72,7 +72,7 @@ export async function startHome(options: PartitionServerOptions & { readonly nam
     dataDir,
     frontProxy,
     establishCrd: establish.decide,
-    requiresTenantUse: true,
+    tenants: { partition: name, isHome: true },
     mapEpoch: () => mapEpoch.value,
   })
   const client = await api.connect(partitionUser, 'oarlock-partition')
@@ -155,7 +155,7 @@ async function startPartitionOf(homeClient: Client, options: StartPartitionOptio
   const review = authenticateByTokenReview(homeClient)
   const mapEpoch = new MapEpoch()
   const api = await startApiServer({
-    ...{ ...options, dataDir, partition: number, requiresTenantUse: true, mapEpoch: () => mapEpoch.value },
+    ...{ ...options, dataDir, partition: number, tenants: { partition: name, isHome: false }, mapEpoch: () => mapEpoch.value },
     frontProxy: { caCertificate: trust['front-proxy-ca.crt'], allowedNames: [gatewayProxyName] },
     async reviewToken(token, remoteAddress) {
       try {
@@ -306,7 +306,7 @@ function claimsOf(
   { signal, log, keepClaimsUpTo }: { readonly signal: AbortSignal; readonly log: Log; keepClaimsUpTo(): number },
 ): Controller {
   return claims({
-    ...{ partition, local, claims: nameClaimResource, signal, keepUpTo: keepClaimsUpTo, kinds: ownedKinds },
+    ...{ partition, local, claims: nameClaimResource, signal, keepUpTo: keepClaimsUpTo, kinds: ownedKinds, tenantLabel },
     onError: (error, what) => log.warn({ err: error }, what),
   })
 }

@@ -4,7 +4,7 @@ import { isReason, type Resource } from '../../kubernetes/object/index.ts'
 import { decideClaim } from './decide-claim.ts'
 
 /** The spec of a NameClaim (`gateway/kinds.ts`). */
-type Claim = { spec: { resource: string; name: string; partition: string } }
+type Claim = { spec: { resource: string; name: string; partition: string; tenant?: string } }
 
 export type ClaimsOptions = {
   /** Name of this partition. */
@@ -14,6 +14,8 @@ export type ClaimsOptions = {
   readonly claims: Resource<Claim>
   /** The kinds whose names are claimed, by plural and group, such as `namespaces` and `workers.oarlock.dev`. */
   readonly kinds: ReadonlyMap<string, Resource<unknown>>
+  /** The label of a namespace with its Tenant, which its claim has too. Default: claims are not updated. */
+  readonly tenantLabel?: string | undefined
   /** How long a claim stays without its object. Default 60,000; less than that is not safe, and for tests only. */
   readonly removeAfterMs?: number | undefined
   /** Claims up to this version may be of objects that this data directory has never had, and are kept. Default: none. */
@@ -29,10 +31,23 @@ const unknownRetryMs = 1_000
 
 /**
  * A controller, for a manager whose client is that of home, that removes the claims of this partition whose object is gone: deleted, or never created because
- * its gateway has ended. While home does not answer nothing is removed.
+ * its gateway has ended. The claim of a namespace follows its Tenant. While home does not answer nothing is removed.
  */
-export function claims({ partition, local, claims, kinds, removeAfterMs, keepUpTo = () => 0, signal, onError }: ClaimsOptions): Controller {
-  const present = new Map<string, Set<string>>()
+export function claims({
+  partition,
+  local,
+  claims,
+  kinds,
+  tenantLabel,
+  removeAfterMs,
+  keepUpTo = () => 0,
+  signal,
+  onError,
+}: ClaimsOptions): Controller {
+  // Names of the objects of each table, with the Tenant of a namespace.
+  const present = new Map<string, Map<string, string | undefined>>()
+  const tenantOf = (table: string, labels: Readonly<Record<string, string>> | undefined) =>
+    table === 'namespaces' && tenantLabel !== undefined ? labels?.[tenantLabel] : undefined
   const removing: Controller = controller<Claim>({
     name: 'name-claims',
     for: claims,
@@ -44,6 +59,11 @@ export function claims({ partition, local, claims, kinds, removeAfterMs, keepUpT
       const names = present.get(String(table))
       if (!names) return { requeueAfterMs: unknownRetryMs }
       const { uid, resourceVersion } = object.metadata
+      const tenant = names.get(name)
+      if (tenant !== undefined && tenant !== object.spec.tenant) {
+        await client.resource(claims).patch(key, { metadata: { uid }, spec: { tenant } }, { type: 'merge', signal: reconcileSignal })
+        return
+      }
       const state = { version: Number(resourceVersion), isHere: names.has(name), keepUpTo: keepUpTo(), removeAfterMs }
       let decision = decideClaim({ ...state, nowMs: Date.now() })
       if (decision.kind === 'read') {
@@ -67,14 +87,22 @@ export function claims({ partition, local, claims, kinds, removeAfterMs, keepUpT
       signal,
       onReplace(items) {
         const before = present.get(table)
-        const now = new Set(items.map(({ metadata }) => metadata.name))
+        const now = new Map(items.map(({ metadata: { name, labels } }) => [name, tenantOf(table, labels)]))
         present.set(table, now)
-        for (const name of before ?? []) if (!now.has(name)) removing.enqueue(`${name}.${table}`)
+        for (const [name, tenant] of before ?? []) if (!now.has(name) || now.get(name) !== tenant) removing.enqueue(`${name}.${table}`)
       },
       onEvent({ type, object: { metadata } }) {
         if (type === 'BOOKMARK') return
-        if (type !== 'DELETED') present.get(table)?.add(metadata.name)
-        else if (present.get(table)?.delete(metadata.name)) removing.enqueue(`${metadata.name}.${table}`)
+        const { name, labels } = metadata
+        const names = present.get(table)
+        if (type === 'DELETED') {
+          if (names?.delete(name)) removing.enqueue(`${name}.${table}`)
+          return
+        }
+        const tenant = tenantOf(table, labels)
+        const isChanged = names?.has(name) && names.get(name) !== tenant
+        names?.set(name, tenant)
+        if (isChanged) removing.enqueue(`${name}.${table}`)
       },
       onError: error => onError(error, `${table} of this partition cannot be read`),
     }).catch(error => {

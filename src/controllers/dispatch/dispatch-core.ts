@@ -38,6 +38,7 @@ import { RunTracker } from './run-tracker.ts'
 import { Settings } from './settings.ts'
 import {
   DemandReports,
+  type PartitionError,
   PendingReasons,
   PoolStatuses,
   QueuePositions,
@@ -64,6 +65,7 @@ export type SharedWorkers = {
   readonly sizesPools: boolean
   /** For the one that sizes the pools: whether the dispatcher of another partition uses this worker. Default: all use all. */
   readonly sees?: ((partition: string, worker: string) => boolean) | undefined
+  readonly partitionError?: PartitionError | undefined
 }
 
 /** A Run that does not exist yet. */
@@ -113,6 +115,7 @@ export class DispatchCore {
   readonly #foreignRuns: ForeignRuns
   readonly #sizesPools: boolean
   readonly #sees: SharedWorkers['sees']
+  readonly #partitionError: SharedWorkers['partitionError']
   readonly #autoscaler: PoolAutoscaler
   /** Of the dispatchers that do not size the pools, if this one does; */
   readonly #reportedDemand = new ReportedDemand()
@@ -136,6 +139,7 @@ export class DispatchCore {
     this.#now = now
     this.#sizesPools = shared?.sizesPools ?? true
     this.#sees = shared?.sees
+    this.#partitionError = shared?.partitionError
     this.#foreignRuns = new ForeignRuns(namespace => !shared || this.#settings.hasNamespace(namespace))
     this.#failures = new FailureDetector(leaseDurationMs)
     this.#scheduler = new Scheduler({ nowMs: now.wallMs, ...queueOptions, isPreferred: shared?.isPreferred })
@@ -497,7 +501,14 @@ export class DispatchCore {
 
   #reportTenants(add: (action: DispatchAction) => void, nowMs: number): number {
     const { tenants, tenantIndex } = this.#settings
-    const input = { tenants, tenantIndex, queue: this.#scheduler.queue, isPending: this.#isPending, nowMs }
+    const input = {
+      tenants,
+      tenantIndex,
+      queue: this.#scheduler.queue,
+      isPending: this.#isPending,
+      partitionError: this.#partitionError,
+      nowMs,
+    }
     const { actions, requeueAfterMs } = this.#tenantStatuses.decide(input)
     for (const action of actions) add(action)
     return requeueAfterMs

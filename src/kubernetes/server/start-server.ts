@@ -138,8 +138,8 @@ export type ApiServer = {
   annotate(table: string, namespace: string | undefined, name: string, annotations: Readonly<Record<string, string>>): void
   /** The stored objects of all namespaces whose selectable field has the value, such as `spec.workerName`. Only these are parsed. */
   listObjects(table: string, selectableField: string, value: string): KubeObject[]
-  /** The stored objects of a namespace. */
-  objectsIn(table: string, namespace: string): KubeObject[]
+  /** The stored objects of a namespace; undefined: all, of a cluster-scoped kind too. */
+  objectsIn(table: string, namespace: string | undefined): KubeObject[]
   /** Whether a namespace has objects of the table. */
   hasObjects(table: string, namespace: string): boolean
   stats(): ServerStats
@@ -348,7 +348,10 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
         if (index < 0) return []
         return [...found.values()].filter(({ fields }) => fields?.[index] === value).map(parseEntry)
       },
-      objectsIn: (table, namespace) => store.table(table).inNamespace(namespace).map(parseEntry),
+      objectsIn(table, namespace) {
+        const found = store.table(table)
+        return (namespace === undefined ? [...found.values()] : found.inNamespace(namespace)).map(parseEntry)
+      },
       hasObjects: (table, namespace) => store.table(table).inNamespace(namespace).length > 0,
       stats,
       metrics: () => metrics.server(),

@@ -20,6 +20,7 @@ import type { ChangingSelector, Informer, Manager } from '../../../kubernetes/co
 import { type KubeObject, objectKey } from '../../../kubernetes/object/index.ts'
 import type { DispatchCore } from '../dispatch-core.ts'
 import type { DispatchEvent, WorkerLease } from '../dispatch-event.ts'
+import type { PartitionError } from '../status/index.ts'
 
 /** Where several dispatchers share workers. */
 export type SharedWorkersOptions = {
@@ -37,6 +38,7 @@ export type SharedWorkersOptions = {
   readonly sizesPools: boolean
   /** Whether the dispatcher of another partition uses this worker. */
   readonly sees: (partition: string, worker: string) => boolean
+  readonly partitionError?: PartitionError | undefined
 }
 
 /** The caches whose changes are reported to the core. */

@@ -2,16 +2,20 @@ import type { Tenant, TenantStatus } from '../../../api/index.ts'
 import { type ConditionUpdate, equalJson, findCondition, setCondition } from '../../../kubernetes/object/index.ts'
 import { selectorError, type TenantAccount, type TenantIndex } from '../queue/index.ts'
 
+/** Why the partition of a Tenant cannot have its Namespaces; undefined: it can. */
+export type PartitionError = (tenant: Tenant) => string | undefined
+
 /** The status of a Tenant: counts and the condition `Ready`; and how it differs from the present one. */
 export function tenantStatusOf(
   tenant: Tenant,
   account: Pick<TenantAccount, 'queued' | 'running'> | undefined,
   index: TenantIndex,
   nowMs: number,
+  partitionError: PartitionError = () => undefined,
 ): { readonly status: TenantStatus; readonly change: 'None' | 'Count' | 'Urgent' } {
   const { name, generation = 1 } = tenant.metadata
   const { queued = 0, running = 0 } = account ?? {}
-  const ready = { ...readyCondition(tenant, index), observedGeneration: generation }
+  const ready = { ...readyCondition(tenant, index, partitionError), observedGeneration: generation }
   const conditions = setCondition(tenant.status?.conditions, ready, nowMs)
   const namespaces = index.namespacesOf(name).length
   const status: TenantStatus = { ...tenant.status, observedGeneration: generation, conditions, namespaces, queued, running }
@@ -21,7 +25,10 @@ export function tenantStatusOf(
   return { status, change: isUrgent ? 'Urgent' : 'Count' }
 }
 
-function readyCondition({ metadata, spec }: Tenant, index: TenantIndex): Omit<ConditionUpdate, 'observedGeneration'> {
+function readyCondition(tenant: Tenant, index: TenantIndex, partitionError: PartitionError): Omit<ConditionUpdate, 'observedGeneration'> {
+  const { metadata, spec } = tenant
+  const noPartition = partitionError(tenant)
+  if (noPartition) return { type: 'Ready', status: 'False', reason: 'NoSuchPartition', message: noPartition }
   const error = selectorError(spec)
   if (error) return { type: 'Ready', status: 'False', reason: 'InvalidSelector', message: error }
   const conflicts = index.conflictsOf(metadata.name)

@@ -1,0 +1,68 @@
+import { apiGroup } from '../../api/index.ts'
+import { nameClaimResource, partitionLabel, tenantLabel } from '../../gateway/index.ts'
+import type { KubeObject } from '../../kubernetes/object/index.ts'
+import type { AdmissionPlugin, ApiServer } from '../../kubernetes/server/index.ts'
+
+const tenantsTable = `tenants.${apiGroup}`
+const claimsTable = `${nameClaimResource.plural}.${apiGroup}`
+const namedNamespaces = 5
+
+type Objects = Pick<ApiServer, 'getObject' | 'objectsIn'>
+type Claim = KubeObject<{ spec: { resource: string; name: string; partition: string; tenant?: string } }>
+
+/**
+ * At home: the label `oarlock.dev/partition` of a Tenant is not changed or removed while the Tenant has Namespaces in another partition than the new one: new Namespaces
+ * would be created there, and the Tenant would be split. The claims of home say where its Namespaces are. A Tenant that is created again gets the partition
+ * of those that it has.
+ */
+export const tenantMoves =
+  (objects: () => Objects | undefined): AdmissionPlugin =>
+  (_, object, oldObject) => {
+    const before = oldObject?.metadata.labels?.[partitionLabel]
+    const after = object.metadata.labels?.[partitionLabel]
+    if (before === after) return undefined
+    const { name } = object.metadata
+    const claims = (objects()?.objectsIn(claimsTable, undefined) ?? []) as Claim[]
+    const elsewhere = claims
+      .filter(({ spec: { resource, tenant, partition } }) => resource === 'namespaces' && tenant === name && partition !== after)
+      .map(({ spec }) => spec)
+    if (elsewhere.length === 0) return undefined
+    const names = elsewhere.slice(0, namedNamespaces).map(claim => claim.name)
+    const more = elsewhere.length - names.length
+    const namespaces = `${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+    const partitions = [...new Set(elsewhere.map(({ partition }) => quote(partition)))].join(', ')
+    return `label ${partitionLabel} cannot change from ${quote(before)} to ${quote(after)}: the Tenant has namespaces in partition ${partitions} (${namespaces}); delete them first, or create another Tenant`
+  }
+
+/**
+ * In a partition: the label `oarlock.dev/tenant` of a Namespace names a Tenant of this partition, and is not removed. Otherwise a Namespace would not be with the
+ * others of its Tenant.
+ * @param own name of this partition.
+ */
+export const tenantOfPartition =
+  (own: string, objects: () => Objects | undefined): AdmissionPlugin =>
+  (_, object, oldObject) => {
+    const before = oldObject?.metadata.labels?.[tenantLabel]
+    const after = object.metadata.labels?.[tenantLabel]
+    if (before === after) return undefined
+    const find = (name: string) => objects()?.getObject(tenantsTable, undefined, name)
+    const change = `label ${tenantLabel} cannot change from ${quote(before)} to ${quote(after)}`
+    if (after === undefined) {
+      // At home there can be Tenants that are in no partition.
+      if (before === undefined || find(before)?.metadata.labels?.[partitionLabel] === undefined) return undefined
+      return `${change}: the namespace is in partition ${quote(own)} for its Tenant; set it to another Tenant of this partition, or delete the namespace`
+    }
+    const tenant = find(after)
+    const partition = tenant?.metadata.labels?.[partitionLabel]
+    if (partition === own) return undefined
+    // A new Namespace may be earlier than the copy of its Tenant.
+    if (oldObject === undefined && partition === undefined) return undefined
+    const where = !tenant
+      ? 'that Tenant does not exist'
+      : partition === undefined
+        ? 'that Tenant is in no partition'
+        : `that Tenant is in partition ${quote(partition)}`
+    return `${change}: ${where}, and the namespace is in ${quote(own)}; choose a Tenant of that partition, or create a namespace for the other Tenant`
+  }
+
+const quote = (value: string | undefined) => (value === undefined ? 'none' : JSON.stringify(value))
