@@ -1,6 +1,8 @@
 import { systemNamespace } from '../api/index.ts'
 import { type Client, type ConfigMapBody, configMapResource } from '../kubernetes/client/index.ts'
 import { isReason, type KubeObject } from '../kubernetes/object/index.ts'
+import { AppStartError } from './app-start-error.ts'
+import { isPartition } from './is-partition.ts'
 
 /** By which an API server reports its partition, and a backup which data directory it is of. */
 export const ownPartitionName = 'oarlock-partition'
@@ -33,11 +35,35 @@ function parseOwnPartition(data: Readonly<Record<string, string>> | undefined): 
 }
 
 /** Which partition the server is; undefined: none, or one of an earlier version. */
-export async function readOwnPartition(client: Client): Promise<OwnPartition | undefined> {
+export async function readServedPartition(client: Client): Promise<OwnPartition | undefined> {
   try {
     return parseOwnPartition((await client.resource(configMapResource).get(ownPartitionName, { namespace: systemNamespace })).data)
   } catch (error) {
     if (isReason(error, 'NotFound', 'Forbidden')) return undefined
     throw error
   }
+}
+
+/**
+ * Checks that controllers work for the partition that they are meant for: those of another one would start its Runs, and fence those that it has started.
+ * @param named the partition that the user has named; undefined: none.
+ * @throws {AppStartError} if the server is another partition, or is one of several and none is named.
+ */
+export async function requireNamedPartition(client: Client, named: string | undefined): Promise<void> {
+  const served = await readServedPartition(client)
+  if (named === undefined) {
+    if (!served && !(await isPartition(client))) return
+    const which = served ? `partition ${JSON.stringify(served.name)}` : 'one'
+    throw new AppStartError(
+      'Partition',
+      `the server ${client.server} is ${which} of several behind a gateway, and no partition is named`,
+      `start with --partition ${served?.name ?? 'NAME'} --workers-kubeconfig FILE, the kubeconfig of the gateway`,
+    )
+  }
+  if (served && served.name !== named)
+    throw new AppStartError(
+      'Partition',
+      `the server ${client.server} is partition ${JSON.stringify(served.name)}, and not ${JSON.stringify(named)}`,
+      `choose the kubeconfig of partition ${JSON.stringify(named)}, or --partition ${served.name}`,
+    )
 }

@@ -17,6 +17,7 @@ import { createQueueHandler } from '../endpoints/queue-endpoint.ts'
 import { openStatusToken, recordStatusUrl } from '../endpoints/status-access.ts'
 import { type ExternalMetricsOptions, startExternalMetrics } from '../external-metrics/index.ts'
 import { type RoleListenerOptions, startTlsListener } from '../listener/tls-listener.ts'
+import { requireNamedPartition } from '../own-partition.ts'
 import { makeControllers } from './controllers.ts'
 import { ensureDefaultPool } from './default-pool.ts'
 import { crdRevision, describeCrdState, installOarlock, needsPolicies, readCrdState } from './install.ts'
@@ -84,8 +85,8 @@ const stateChecksPerSecond = 20
 /**
  * `oarlock controller`: the stack and dispatch controllers against any Kubernetes API server. Several processes may run; one leads. With `shards` they
  * share the Stacks, and what is decided about all of them together (dispatch, pools, lost workers) is left to the one that leads.
- * @throws {AppStartError} if the server has other CRDs than this version needs, the data directory or an address cannot be used, or without `shards`
- * if other processes share the Stacks.
+ * @throws {AppStartError} if the server has other CRDs than this version needs, the data directory or an address cannot be used, the server is another partition
+ * than named, or without `shards` if other processes share the Stacks.
  */
 export async function startControllerProcess(options: ControllerProcessOptions): Promise<ControllerProcess> {
   const release = lockRoleDirectory(options.queue.dataDir, 'controller', options.log)
@@ -100,6 +101,8 @@ export async function startControllerProcess(options: ControllerProcessOptions):
 
 async function start(options: ControllerProcessOptions): Promise<ControllerProcess> {
   const { client, access, log, leaseDurationMs = defaultLeaseMs } = options
+  // Before anything is installed on the server of another one.
+  await requireNamedPartition(client, options.shared?.partition)
   await prepareServer(options)
   // The random part tells restarts apart in containers, where process ids repeat.
   const identity = `${hostname()}_${process.pid}_${randomUUID().slice(0, 8)}`

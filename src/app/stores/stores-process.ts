@@ -12,6 +12,7 @@ import { toAppStartError } from '../to-app-start-error.ts'
 import { refusedError } from './claim-errors.ts'
 import { type KeptClaim, keepClaim } from './keep-claim.ts'
 import { hasStates, openStores, serveStores } from './stores.ts'
+import { bindStores } from './stores-partition.ts'
 import { whileClaimed } from './while-claimed.ts'
 
 export type StoresProcessOptions = RoleListenerOptions & {
@@ -31,14 +32,15 @@ export type StoresProcessOptions = RoleListenerOptions & {
 /**
  * `oarlock stores`: the state store and the log store of an installation, as a process of their own. It knows the API server only as a client:
  * tokens are checked by TokenReview, rights by SubjectAccessReview.
- * @throws {AppStartError} if the data directory or the address cannot be used, other stores are those of the installation, or
- * another process serves them.
+ * @throws {AppStartError} if the data directory or the address cannot be used, other stores are those of the installation,
+ * another process serves them, or the directory has the states of another partition.
  */
 export async function startStoresProcess(options: StoresProcessOptions): Promise<RoleProcess> {
   const { client, dataDir, log } = options
   prepareDataDirectory(dataDir, log)
   if (!options.replace && !hasStates(dataDir)) await refuseNewStates(client, dataDir, log)
   prepareRoleDirectory(dataDir, 'stores', log)
+  await bindStores(client, dataDir, log)
   const audit = options.audit && openAuditLog(options.audit, dataDir, log)
   const stores = await openStores({ dataDir, log })
   const registry = makeRegistry()

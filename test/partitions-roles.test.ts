@@ -1,0 +1,71 @@
+/** Controllers and stores work for the partition that they are meant for. Each role is a process of `oarlock`. */
+import { equal, match } from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { Installation } from '../examples/partitions/installation.ts'
+import { createClient, leaseResource } from '../src/kubernetes/client/index.ts'
+import { freePorts } from './support/free-ports.ts'
+
+describe('roles of a partition', { timeout: 180_000 }, () => {
+  const directory = mkdtempSync(join(tmpdir(), 'oarlock-partitions-roles-'))
+  let installation: Installation
+  before(async () => {
+    const [gatewayPort = 0] = await freePorts(1)
+    installation = await Installation.start({ directory, tenantPartitions: ['t1', 't2'], resourcePartitions: [], gatewayPort })
+  })
+  after(async () => {
+    await installation?.stop()
+    rmSync(directory, { recursive: true, force: true })
+  })
+  const failure = async (...args: string[]) =>
+    await installation.run(...args).then(
+      () => 'it did not fail',
+      error => String(error.stderr),
+    )
+  const kubeconfigOf = (name: string) => ['--kubeconfig', installation.partitionKubeconfig(name)]
+  const any = ['--listen', '127.0.0.1:0']
+  const controller = (...more: string[]) => ['controller', ...any, '--health-address', '127.0.0.1:0', '--data', 'controller', ...more]
+  const workers = () => ['--workers-kubeconfig', installation.kubeconfig]
+
+  test('controllers without --partition do not start on a partition, nor on home', async () => {
+    for (const name of ['t1', 'home'])
+      match(
+        await failure(...controller(...kubeconfigOf(name))),
+        new RegExp(
+          `is partition "${name}" of several behind a gateway, and no partition is named\\n {2}hint: start with --partition ${name} --workers-kubeconfig`,
+        ),
+      )
+  })
+
+  test('controllers of one partition do not start on another one, and do not lead there', async () => {
+    const wrong = await failure(...controller(...kubeconfigOf('t2'), ...workers(), '--partition', 't1'))
+    match(wrong, /is partition "t2", and not "t1"\n {2}hint: choose the kubeconfig of partition "t1", or --partition t2/)
+    const throughGateway = await failure(...controller('--kubeconfig', installation.kubeconfig, ...workers(), '--partition', 't1'))
+    match(throughGateway, /is partition "home", and not "t1"/)
+    const client = await createClient({ kubeconfig: installation.partitionKubeconfig('t2') })
+    try {
+      const { items } = await client.resource(leaseResource).list({ namespace: 'oarlock-system' })
+      equal(
+        items.some(({ metadata }) => metadata.name.includes('controller')),
+        false,
+      )
+    } finally {
+      await client.close()
+    }
+  })
+
+  test('stores with the states of one partition do not start on another one', async () => {
+    const stores = (name: string) => ['stores', ...kubeconfigOf(name), ...workers(), '--data', 'stores-t1', ...any]
+    const t1 = installation.add('stores-t1', stores('t1'))
+    await t1.until(/^ready: /m)
+    await t1.end()
+    match(
+      await failure(...stores('t2')),
+      /has the states of partition "t1", and the server https:\S+ is "t2"\n {2}hint: choose the kubeconfig of partition "t1"/,
+    )
+    t1.restart()
+    await t1.until(/^ready: /m)
+  })
+})
