@@ -257,12 +257,15 @@ export class DispatchCore {
     this.#updateInventory(worker)
     this.#workerTemplates.observe(worker)
     if (!before) this.#starts.registered(worker.spec.pool, name, wallMs)
+    // Also with a Run of another partition, which this dispatcher does not know.
+    if (isBusy(worker) && !(before && isBusy(before))) this.#starts.startedRun(name)
     return true
   }
 
   #workerDeleted(worker: Worker, { wallMs, monotonicMs }: Now): boolean {
     const { name } = worker.metadata
-    this.#workers.delete(name)
+    // A registered worker that renews its Lease deletes its Worker itself when it ends normally. What others delete proves nothing.
+    if (this.#workers.delete(name) && !this.#failures.isSuspect(name)) this.#starts.startedRun(name)
     this.#failures.workerDeleted(name, monotonicMs)
     this.#workerTemplates.workerDeleted(worker, wallMs)
     this.#starts.removed(name)
@@ -608,6 +611,8 @@ export class DispatchCore {
 function removalOf(object: ObjectVersion, status: WorkerReport | undefined): DispatchAction {
   return status ? { kind: 'FailWorker', object, status } : { kind: 'DeleteWorker', object }
 }
+
+const isBusy = ({ status }: Worker): boolean => status?.phase === 'Busy' || (status?.runs ?? []).length > 0
 
 const describeWorker = (name: string, worker: Worker | undefined) =>
   worker?.spec.pod ? `worker ${name} (Pod ${worker.spec.pod.namespace}/${name})` : `worker ${name}`

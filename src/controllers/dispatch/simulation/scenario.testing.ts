@@ -33,7 +33,8 @@ import { Simulation } from './simulation.testing.ts'
  * previous `shares`).
  *
  * Other partitions: `home partitions=t1,t2,t3` (this dispatcher sizes the pools of these partitions, and claims numbers for workers of mode Process; everything that it does is printed), `demand PARTITION pool=p queued=5 startable=4` (what one reports; without numbers it has none),
- * `executes NAME runs=x/1,x/2` (a worker reports that it executes Runs of other partitions), `counts POOL` (its status).
+ * `executes NAME runs=x/1,x/2` (a worker reports that it executes Runs of other partitions), `ends NAME` (a worker of another host deletes its Worker and ends), `counts POOL` (its status),
+ * `ready POOL` (its condition).
  *
  * Failures: `lease 10s` (workers renew every 2 s from now on, and everything that dispatch does is printed), `pause NAME` and `resume NAME` (a
  * worker, which stops renewing and working), `stuck NAME` (it renews and
@@ -96,8 +97,14 @@ class Scenario implements TranscriptPlayer {
       case 'executes':
         this.#server.setWorkerRuns(first, options.runs?.split(',') ?? [])
         break
+      case 'ends':
+        this.#workers.end(first)
+        break
       case 'counts':
         this.#counts(first)
+        break
+      case 'ready':
+        this.#ready(first)
         break
       case 'runs':
         for (const run of this.#newRuns(Number(first), options)) this.#server.createRun(run)
@@ -378,6 +385,11 @@ class Scenario implements TranscriptPlayer {
     this.#simulation.print(
       `queued ${queued}, busy ${busy}, starting ${starting}, workers ${workers}, desired ${desired}; reports: ${reports}`,
     )
+  }
+
+  #ready(pool: string): void {
+    const ready = this.#server.pools.get(pool)?.status?.conditions?.find(({ type }) => type === 'Ready')
+    this.#simulation.print(`${ready?.status} ${ready?.reason}: ${ready?.message}`)
   }
 
   // ---- reports

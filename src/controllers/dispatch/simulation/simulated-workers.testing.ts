@@ -150,6 +150,12 @@ export class SimulatedWorkers {
     if (this.#processes.get(name)?.registersAtMs !== undefined) this.#processes.delete(name)
   }
 
+  /** The worker deregisters and ends. Its host reports nothing: a driver releases a registered worker that is not its child. */
+  end(name: string): void {
+    this.drain(name)
+    this.#simulation.observe({ kind: 'ProcessObserved', process: { name, pool: '', isReleased: true } })
+  }
+
   /** The worker deregisters, and its process ends. */
   drain(name: string): void {
     this.remove(name)
