@@ -7,7 +7,7 @@ import type { ObjectVersion } from '../../src/controllers/dispatch/object-versio
 import { epochMs, testPool, testRun, testWorker } from '../../src/controllers/dispatch/objects.testing.ts'
 import { decideWorkerView, isPreferredIn, type WorkerView } from '../../src/controllers/dispatch/placement/index.ts'
 import { RunAssignments } from '../../src/execution/worker/run-assignments.ts'
-import { rfc3339 } from '../../src/kubernetes/object/index.ts'
+import { equalJson, rfc3339 } from '../../src/kubernetes/object/index.ts'
 import { Heap, seededRandom } from '../../src/kubernetes/util/index.ts'
 
 export type SharedWorkersOptions = {
@@ -15,6 +15,8 @@ export type SharedWorkersOptions = {
   readonly partitions: number
   readonly workers: number
   readonly slots: number
+  /** A one-shot worker ends after its Runs, and another one takes its place. Default: Warm. */
+  readonly lifecycle?: 'OneShot' | 'Warm' | undefined
   readonly jobs: number
   /** Mean duration of a Run. */
   readonly durationMs: number
@@ -23,6 +25,8 @@ export type SharedWorkersOptions = {
   /** How often a dispatcher crashes, and a worker is lost, in the whole simulation. */
   readonly dispatcherCrashes: number
   readonly lostWorkers: number
+  /** False: every dispatcher prefers every worker that it sees, so that none is the first one. Default: true. */
+  readonly hasPreference?: boolean | undefined
 }
 
 export type SharedWorkersResult = {
@@ -67,6 +71,8 @@ const replyStreams: { readonly [Kind in DispatchAction['kind']]?: string } = { D
 
 const renewMs = 2_000
 const reportMs = 2_000
+/** From the end of a one-shot worker to the registration of the next one. */
+const startMs = 1_000
 const longestMs = 4 * 3_600_000
 
 /**
@@ -139,7 +145,7 @@ export class SharedWorkersSimulation {
   // ---- dispatchers
 
   #lead(partition: Partition): void {
-    const isPreferred = (worker: Worker) => isPreferredIn(partition.view, worker)
+    const isPreferred = (worker: Worker) => this.#options.hasPreference === false || isPreferredIn(partition.view, worker)
     partition.core = new DispatchCore({ shared: { isPreferred, sizesPools: false } }, this.#now())
     partition.deliveredMs.clear()
     const { namespace } = partition
@@ -326,10 +332,10 @@ export class SharedWorkersSimulation {
   // ---- workers
 
   #addWorker(): void {
-    const { slots } = this.#options
+    const { slots, lifecycle = 'Warm' } = this.#options
     const name = `w-${this.#workerNumber++}`
-    const object = this.#versioned(testWorker(name, { slots, lifecycle: 'Warm', labels: { [labels.workerBucket]: workerBucketOf(name) } }))
-    const assignments = new RunAssignments({ workerName: name, slots, lifecycle: 'Warm' })
+    const object = this.#versioned(testWorker(name, { slots, lifecycle, labels: { [labels.workerBucket]: workerBucketOf(name) } }))
+    const assignments = new RunAssignments({ workerName: name, slots, lifecycle })
     const worker: SimulatedWorker = {
       ...{
         name,
@@ -409,7 +415,9 @@ export class SharedWorkersSimulation {
     if (entry.starts > 1) this.#violations.push(`${name} is executed twice`)
     worker.executing.set(uid, run)
     if (worker.executing.size > slots) this.#violations.push(`${worker.name} executes ${worker.executing.size} Runs in ${slots} slots`)
-    this.#report(worker, namespace === worker.lastNamespace ? reportMs : 0)
+    // As `WorkerStatusReporter.started`.
+    const showsFreeSlot = (worker.object.status?.runs ?? []).length < worker.executing.size
+    this.#report(worker, namespace === worker.lastNamespace && !showsFreeSlot ? reportMs : 0)
     worker.lastNamespace = namespace
     this.#at(
       this.#delayMs(),
@@ -424,7 +432,25 @@ export class SharedWorkersSimulation {
         worker.assignments.ended(uid)
         this.#report(worker, reportMs)
         this.#startNext(worker)
+        if (this.#options.lifecycle === 'OneShot' && worker.executing.size === 0) this.#endOneShot(worker)
       })
+    })
+  }
+
+  /** It deletes its Worker, then its Lease, and another one is started. */
+  #endOneShot(worker: SimulatedWorker): void {
+    const { name } = worker
+    this.#at(this.#random() * 300, () => {
+      if (!worker.isAlive) return
+      worker.isAlive = false
+      this.#workers.delete(name)
+      this.#leases.delete(name)
+      for (const partition of this.#partitions) {
+        if (!this.#sees(partition, name)) continue
+        this.#deliver(partition, 'workers', { kind: 'WorkerDeleted', worker: worker.object })
+        this.#deliver(partition, 'leases', { kind: 'LeaseDeleted', worker: name })
+      }
+      this.#at(this.#random() * startMs, () => this.#addWorker())
     })
   }
 
@@ -435,7 +461,10 @@ export class SharedWorkersSimulation {
       if (inMs > 0) worker.isReporting = false
       if (!worker.isAlive || !this.#workers.has(worker.name)) return
       const runs = [...worker.executing.values()].map(({ metadata }) => `${metadata.namespace}/${metadata.name}`)
-      worker.object = this.#versioned({ ...worker.object, status: { phase: runs.length > 0 ? 'Busy' : 'Ready', runs } })
+      const hasEnded = this.#options.lifecycle === 'OneShot' && runs.length === 0
+      const status = { phase: runs.length > 0 ? 'Busy' : hasEnded ? 'Draining' : 'Ready', runs } as const
+      if (equalJson(worker.object.status, status)) return
+      worker.object = this.#versioned({ ...worker.object, status })
       for (const partition of this.#partitions)
         if (this.#sees(partition, worker.name)) this.#deliver(partition, 'workers', { kind: 'WorkerChanged', worker: worker.object })
     })

@@ -36,6 +36,7 @@ import { decideRunCleanup } from './run-cleanup.ts'
 import { cacheKeysOf, makeRunRecord, type RunRecord } from './run-record.ts'
 import { RunTracker } from './run-tracker.ts'
 import { Settings } from './settings.ts'
+import { SpareWorkers } from './spare-workers.ts'
 import {
   DemandReports,
   type PartitionError,
@@ -47,6 +48,7 @@ import {
   queueReport,
   TenantStatuses,
 } from './status/index.ts'
+import { freeSlots, noLoad } from './worker-load.ts'
 import { WorkerTemplateCache } from './worker-template-cache.ts'
 
 export type DispatchCoreOptions = RunQueueOptions & {
@@ -113,6 +115,8 @@ export class DispatchCore {
   readonly #settings = new Settings()
   /** Without `shared` all Runs are this dispatcher's. */
   readonly #foreignRuns: ForeignRuns
+  readonly #spares = new SpareWorkers()
+  readonly #isSpare: (worker: Worker) => boolean
   readonly #sizesPools: boolean
   readonly #sees: SharedWorkers['sees']
   readonly #partitionError: SharedWorkers['partitionError']
@@ -140,6 +144,7 @@ export class DispatchCore {
     this.#sizesPools = shared?.sizesPools ?? true
     this.#sees = shared?.sees
     this.#partitionError = shared?.partitionError
+    this.#isSpare = worker => shared?.isPreferred(worker) === false
     this.#foreignRuns = new ForeignRuns(namespace => !shared || this.#settings.hasNamespace(namespace))
     this.#failures = new FailureDetector(leaseDurationMs)
     this.#scheduler = new Scheduler({ nowMs: now.wallMs, ...queueOptions, isPreferred: shared?.isPreferred })
@@ -252,8 +257,10 @@ export class DispatchCore {
     }
     const before = this.#workers.get(name)
     if (before) this.#reportedDemand.accepted(worker.spec.pool, this.#foreignRuns.newOf(before, worker), monotonicMs)
+    const wasFree = before !== undefined && this.#hasFreeSlot(before)
     this.#workers.set(name, worker)
     this.#foreignRuns.workerChanged(worker)
+    if (!wasFree && this.#isSpare(worker) && this.#hasFreeSlot(worker)) this.#spares.freed(name, wallMs)
     this.#updateInventory(worker)
     this.#workerTemplates.observe(worker)
     if (!before) this.#starts.registered(worker.spec.pool, name, wallMs)
@@ -277,6 +284,7 @@ export class DispatchCore {
     this.#exits.delete(name)
     this.#ended.delete(name)
     this.#foreignRuns.workerDeleted(name)
+    this.#spares.delete(name)
     this.#scheduler.inventory.delete(name)
     this.#runs.workerDeleted(name)
   }
@@ -353,8 +361,10 @@ export class DispatchCore {
       this.#scheduler.queue.tick(wallMs)
     }
     for (const worker of this.#starts.expire(wallMs)) add({ kind: 'StopProcess', worker, force: false, reason: 'StartTimeout' })
-    for (const name of this.#foreignRuns.expire(wallMs)) this.#updateInventory(this.#workers.get(name))
-    const requeues = [this.#detectFailures(add, monotonicMs), this.#cleanUpRuns(add, wallMs), this.#foreignRuns.nextMs() - wallMs]
+    for (const shared of [this.#foreignRuns, this.#spares])
+      for (const name of shared.expire(wallMs)) this.#updateInventory(this.#workers.get(name))
+    const sharedNextMs = Math.min(this.#foreignRuns.nextMs(), this.#spares.nextMs())
+    const requeues = [this.#detectFailures(add, monotonicMs), this.#cleanUpRuns(add, wallMs), sharedNextMs - wallMs]
     this.#assign(add, wallMs, random)
     requeues.push(
       this.#deleteEndedWorkers(add, monotonicMs),
@@ -598,8 +608,12 @@ export class DispatchCore {
 
   #updateInventory(worker: Worker | undefined): void {
     if (!worker) return
-    this.#scheduler.inventory.set(this.#cordoned(worker), this.#foreignRuns.add(worker, this.#runs.load(worker.metadata.name)))
+    this.#scheduler.inventory.set(this.#cordoned(worker), this.#loadOf(worker), this.#spares.isHeld(worker.metadata.name))
   }
+
+  #loadOf = (worker: Worker) => this.#foreignRuns.add(worker, this.#runs.load(worker.metadata.name))
+
+  #hasFreeSlot = (worker: Worker): boolean => freeSlots(worker, this.#loadOf(worker) ?? noLoad) > 0
 
   /** Returns a suspect as if it were draining, so that it gets no new Runs; any other Worker unchanged. */
   #cordoned(worker: Worker): Worker {

@@ -7,6 +7,7 @@ import { DispatchCore } from './dispatch-core.ts'
 import type { DispatchEvent, WorkerLease } from './dispatch-event.ts'
 import { rejectedForMs } from './foreign-runs.ts'
 import { epochMs, testPool, testRun, testWorker } from './objects.testing.ts'
+import { spareDelayMs } from './spare-workers.ts'
 
 /** A dispatcher whose Runs are in the namespace `ns`, and that prefers the workers of bucket 1. */
 function start() {
@@ -49,15 +50,51 @@ const leaseOf = (worker: string, resourceVersion: string): WorkerLease => ({
 })
 
 test('a worker that another dispatcher prefers is used when none of the preferred ones has a free slot', () => {
-  const { assigned, worker, run } = start()
+  const { assigned, worker, run, advance } = start()
   worker('a-spare', '2')
   worker('b-own', '1')
   run('r1')
   deepEqual(assigned(), ['r1 to b-own'])
+  advance(spareDelayMs)
   run('r2')
   deepEqual(assigned(), ['r2 to a-spare'])
   run('r3')
   deepEqual(assigned(), [])
+})
+
+test('a worker that another dispatcher prefers gets a Run only when its slot has been free for a moment', () => {
+  const { core, observe, assigned, worker, run, advance } = start()
+  worker('w', '2')
+  run('r1')
+  deepEqual(assigned(), [], 'it has just registered')
+  advance(spareDelayMs - 1)
+  deepEqual(assigned(), [])
+  equal(core.decide({ wallMs: epochMs + spareDelayMs - 1, monotonicMs: spareDelayMs - 1 }, () => 0).requeueAfterMs, 1)
+  // Its preferred dispatcher is first.
+  worker('w', '2', { runs: ['elsewhere/x'], version: '2' })
+  advance(spareDelayMs)
+  deepEqual(assigned(), [])
+  worker('w', '2', { version: '3' })
+  deepEqual(assigned(), [], 'its slot has just become free')
+  // Other changes of the Worker do not begin the delay again.
+  advance(spareDelayMs - 1)
+  worker('w', '2', { version: '4' })
+  advance(1)
+  deepEqual(assigned(), ['r1 to w'])
+  // The next Run of this dispatcher follows immediately.
+  observe({ kind: 'RunChanged', run: testRun('r1', { worker: 'w', phase: 'Succeeded', version: '5' }) })
+  run('r2')
+  deepEqual(assigned(), ['r2 to w'])
+})
+
+test('a second free slot of a worker that another dispatcher prefers does not delay the use of the first one', () => {
+  const { assigned, worker, run, advance } = start()
+  worker('w', '2', { slots: 2, runs: ['elsewhere/x'] })
+  advance(spareDelayMs)
+  deepEqual(assigned(), [])
+  worker('w', '2', { slots: 2, version: '2' })
+  run('r1')
+  deepEqual(assigned(), ['r1 to w'])
 })
 
 test('Runs of other partitions use slots, and those of this one are not counted twice', () => {

@@ -28,7 +28,7 @@ function start(t: TestContext, options: Partial<RunWorkerOptions> = {}, registra
   const drain = new AbortController()
   const calls: string[] = []
   const ends = new Map<string, PromiseWithResolvers<ExecuteResult>>()
-  const hooks: { onLeaseLost?(): void; onSupervisorLost?(): void } = {}
+  const hooks: { onLeaseLost?(): void; onSupervisorLost?(): void; reporting?: Promise<void> } = {}
   const lease = { renewedAtMs: bootMs() }
   const ready = supervisorError ? Promise.reject(supervisorError) : Promise.resolve()
   ready.catch(() => {})
@@ -55,7 +55,10 @@ function start(t: TestContext, options: Partial<RunWorkerOptions> = {}, registra
           lease.renewedAtMs = bootMs()
         },
         isStatusInLease: false,
-        reportStatus: async ({ phase, reason }) => void calls.push([`status ${phase}`, reason].filter(Boolean).join(' ')),
+        reportStatus: async ({ phase, reason }) => {
+          calls.push([`status ${phase}`, reason].filter(Boolean).join(' '))
+          await hooks.reporting
+        },
         useSupervisor: () => {},
         stopRenewing: async () => void calls.push('stop renewing'),
         deregister: async ({ keepsWorker = false } = {}) => void calls.push(keepsWorker ? 'deregister, keeps the Worker' : 'deregister'),
@@ -113,6 +116,27 @@ test('a one-shot worker starts its Run, exits with 0 after it, and deregisters l
   end('one-shot')
   deepEqual(await done, { exitCode: 0 })
   equal(calls.at(-1), 'deregister')
+})
+
+test('a one-shot worker that has ended its Run is not reported as Ready', async t => {
+  const { calls, hooks, done, assign, untilCalled, end } = start(t, { once: true })
+  const { promise, resolve } = Promise.withResolvers<void>()
+  hooks.reporting = promise
+  await assign('once-1')
+  await untilCalled('start once-1')
+  for (const rejected of ['once-2', 'once-3']) {
+    await assign(rejected)
+    const isLost = async () => (await client.resource(runResource).get(rejected, { namespace: 'apps' })).status?.phase === 'Lost'
+    await eventually(isLost, 'the end of the rejected Run')
+  }
+  // The report of the second rejection waits for that of the first one.
+  end('once-1')
+  resolve()
+  deepEqual(await done, { exitCode: 0 })
+  deepEqual(
+    calls.filter(call => call.startsWith('status')),
+    ['status Busy', 'status Draining RunLimitReached'],
+  )
 })
 
 test('a one-shot worker that the controller deregisters leaves its Worker after its Run, and in no other case', async t => {

@@ -1,7 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Run } from '../../api/index.ts'
 import { objectKey } from '../../kubernetes/object/index.ts'
-import { areInDifferentPartitions } from '../../kubernetes/util/index.ts'
 import { decideHealth, type WorkerHealth } from './decide-health.ts'
 import { type DrainReason, decideStep, type WorkerStep } from './decide-step.ts'
 import { DetectedCapabilities } from './detected-capabilities.ts'
@@ -71,8 +70,6 @@ class WorkerProcess {
     crash: undefined,
   }
   #workerVersion: string | undefined
-  /** Resource version of the Run that was started last. */
-  #lastRunVersion: string | undefined
   #isRegistered = false
   /** A Run has not ended and this worker does not continue it: dispatch ends it. */
   #hasAbandonedRun = false
@@ -337,10 +334,7 @@ class WorkerProcess {
     if (!run) return
     this.#capabilities.recordSource(run)
     this.#slots.start(run)
-    const { resourceVersion } = run.metadata
-    // The dispatcher of the partition that has used this worker so far does not know that a slot is used.
-    if (areInDifferentPartitions(resourceVersion, this.#lastRunVersion ?? this.#workerVersion)) void this.#statusReporter.report()
-    this.#lastRunVersion = resourceVersion
+    this.#statusReporter.started(run.metadata.resourceVersion, this.#workerVersion)
   }
 
   async #execute(run: Run): Promise<Execution> {
@@ -424,10 +418,16 @@ class WorkerProcess {
     return {
       runs,
       idleSinceMs: runs.length > 0 ? undefined : this.#idleSinceWallMs,
-      draining: this.#drain.reason,
+      // A one-shot worker that has ended its Runs exits. Reported as Ready, it would get Runs that it rejects.
+      draining: this.#drain.reason ?? (this.#hasEndedOnce ? 'RunLimitReached' : undefined),
       unsavedStates: this.#unsavedStates.status,
       ...this.#capabilities.status,
     }
+  }
+
+  get #hasEndedOnce(): boolean {
+    const { startedCount, assignedCount } = this.#assignments
+    return this.#options.once && startedCount > 0 && assignedCount === 0 && this.#slots.runningCount === 0
   }
 
   #health(): WorkerHealth {

@@ -1,6 +1,6 @@
 import type { WorkerStatus } from '../../api/index.ts'
 import { rfc3339 } from '../../kubernetes/object/index.ts'
-import { exponentialDelayMs } from '../../kubernetes/util/index.ts'
+import { areInDifferentPartitions, exponentialDelayMs } from '../../kubernetes/util/index.ts'
 import type { DrainReason } from './decide-step.ts'
 import type { WorkerStatusPatch } from './lease/registration.ts'
 import type { UnsavedStates } from './unsaved-states.ts'
@@ -39,6 +39,10 @@ export class WorkerStatusReporter {
   readonly #onError: (error: unknown) => void
   /** Of the last status written; empty: unknown. */
   #writtenFingerprint = ''
+  /** Number of Runs in the last status that was written; none at the registration. */
+  #writtenRuns = 0
+  /** Resource version of the Run that was started last. */
+  #lastRunVersion: string | undefined
   #failures = 0
   #isClosed = false
   #writing: Promise<void> = Promise.resolve()
@@ -60,6 +64,19 @@ export class WorkerStatusReporter {
     this.#reportIn(reportDelayMs)
   }
 
+  /**
+   * A Run has started. The dispatchers of other partitions know of it only by the status: it is reported now, if they could take its slot for a free one.
+   * That is so when the Run before was of another partition, or the status has fewer Runs. Otherwise it is reported soon.
+   * @param version of the Run. @param ownVersion of the Worker.
+   */
+  started(version: string, ownVersion: string | undefined): void {
+    const isOfNext = areInDifferentPartitions(version, this.#lastRunVersion ?? ownVersion)
+    const showsFreeSlot = areInDifferentPartitions(version, ownVersion) && this.#writtenRuns < this.#activity().runs.length
+    this.#lastRunVersion = version
+    if (isOfNext || showsFreeSlot) void this.report()
+    else this.schedule()
+  }
+
   #reportIn(ms: number): void {
     if (!this.#isClosed) this.#timer ??= setTimeout(() => void this.report(), ms)
   }
@@ -75,6 +92,7 @@ export class WorkerStatusReporter {
       try {
         await this.#write(statusOf(activity))
         this.#writtenFingerprint = fingerprint
+        this.#writtenRuns = activity.runs.length
         this.#failures = 0
       } catch (error) {
         // The write may have succeeded or not, so the written status is unknown.

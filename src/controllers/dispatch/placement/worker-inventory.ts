@@ -14,6 +14,8 @@ type InventoryWorker = Candidate & {
   memoryBytes: number
   domain: string
   isSchedulable: boolean
+  /** It gets no Run now, and counts as one that could. */
+  isHeld: boolean
   isBusy: boolean
   isIdle: boolean
   /** The list of its pool that it is in while it has a free slot. */
@@ -72,20 +74,20 @@ export class WorkerInventory {
     return inventory
   }
 
-  /** Adds or replaces a Worker. */
-  set(worker: Worker, load: WorkerLoad = noLoad): void {
+  /** Adds or replaces a Worker. @param isHeld it gets no Run before it is set again without this. */
+  set(worker: Worker, load: WorkerLoad = noLoad, isHeld = false): void {
     const { name } = worker.metadata
     const before = this.#poolOf.get(name)
     if (before !== undefined) this.#remove(before, name)
     this.#poolOf.set(name, worker.spec.pool)
-    this.#add(worker, load)
+    this.#add(worker, load, isHeld)
   }
 
   /** Replaces the load of a Worker; unknown names are ignored. */
   setLoad(name: string, load: WorkerLoad = noLoad): void {
     const candidate = this.#find(name)
     if (!candidate || candidate.load === load) return
-    this.set(candidate.worker, load)
+    this.set(candidate.worker, load, candidate.isHeld)
   }
 
   delete(name: string): void {
@@ -138,7 +140,7 @@ export class WorkerInventory {
     for (const candidate of this.#reserved) {
       // Only if it is still the same: it may have been deleted or replaced meanwhile.
       const { name } = candidate.worker.metadata
-      if (this.#find(name) === candidate) this.set(candidate.worker, candidate.load)
+      if (this.#find(name) === candidate) this.set(candidate.worker, candidate.load, candidate.isHeld)
     }
     this.#reserved = []
   }
@@ -216,13 +218,13 @@ export class WorkerInventory {
     // It counts before it is recorded; if the worker is observed meanwhile, the server refuses another.
     const trustDomain = trustDomainToRecord(requirements, worker)
     const assumed = trustDomain === undefined ? worker : { ...worker, spec: { ...worker.spec, trustDomain } }
-    this.#add(assumed, withRun(load, 1, requirements))
+    this.#add(assumed, withRun(load, 1, requirements), candidate.isHeld)
     return name
   }
 
   // ---- bookkeeping
 
-  #add(worker: Worker, load: WorkerLoad): void {
+  #add(worker: Worker, load: WorkerLoad, isHeld: boolean): void {
     const pool = this.#poolFor(worker.spec.pool)
     const { active, cpuMillis = 0, memoryBytes = 0 } = load
     const { cpu, memory } = worker.status?.capacity ?? {}
@@ -237,6 +239,7 @@ export class WorkerInventory {
       memoryBytes: memory === undefined ? Infinity : quantityValue(parseQuantity(memory)) - memoryBytes,
       domain: domainOf(worker),
       isSchedulable: canTake,
+      isHeld,
       isBusy,
       isIdle: !isBusy && canTake && !isExhausted(worker, load),
       list: this.#isPreferred(worker) ? 'free' : 'spare',
@@ -247,7 +250,7 @@ export class WorkerInventory {
     pool.idle += Number(candidate.isIdle)
     pool.activeByDomain.set(candidate.domain, (pool.activeByDomain.get(candidate.domain) ?? 0) + active)
     for (const engine of Object.keys(worker.status?.engines ?? {})) pool.engines.set(engine, (pool.engines.get(engine) ?? 0) + 1)
-    if (candidate.free > 0) candidate.freeIndex = pool[candidate.list].push(candidate) - 1
+    if (candidate.free > 0 && !isHeld) candidate.freeIndex = pool[candidate.list].push(candidate) - 1
   }
 
   #remove(poolName: string, name: string): void {

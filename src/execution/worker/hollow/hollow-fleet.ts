@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Run, runPhases, runResource, systemNamespace } from '../../../api/index.ts'
 import { type Client, leaseResource, listWatch } from '../../../kubernetes/client/index.ts'
 import { isReason, objectKey, rfc3339 } from '../../../kubernetes/object/index.ts'
-import { areInDifferentPartitions } from '../../../kubernetes/util/index.ts'
 import { leaseRenewal } from '../lease/lease-renewal.ts'
 import { deregister, patchWorkerStatus, type Registration, register } from '../lease/registration.ts'
 import { rejectRun } from '../run/reject-run.ts'
@@ -59,8 +58,6 @@ type HollowWorker = {
   isEnding: boolean
   /** Started when that is written. */
   next: Run | undefined
-  /** Resource version of the Run that was started last. */
-  lastRunVersion: string | undefined
   idleSinceMs: number
   readonly statusReporter: WorkerStatusReporter
 }
@@ -191,7 +188,6 @@ export class HollowFleet {
       run: undefined,
       isEnding: false,
       next: undefined,
-      lastRunVersion: registration.workerVersion,
       idleSinceMs: Date.now(),
       statusReporter,
     }
@@ -288,11 +284,7 @@ export class HollowFleet {
     worker.run = key
     this.counts.started++
     this.#options.onRunStarted?.(run)
-    const { resourceVersion } = run.metadata
-    // As a real worker (run-worker.ts).
-    if (areInDifferentPartitions(resourceVersion, worker.lastRunVersion)) void worker.statusReporter.report()
-    else worker.statusReporter.schedule()
-    worker.lastRunVersion = resourceVersion
+    worker.statusReporter.started(run.metadata.resourceVersion, worker.registration.workerVersion)
     const work = this.#execute(run, index, worker).finally(() => {
       worker.run = undefined
       worker.isEnding = false
