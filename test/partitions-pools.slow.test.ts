@@ -1,5 +1,5 @@
 /** A WorkerPool of mode Process over partitions: workers are started for the queued Runs of two tenant partitions, and drained afterwards. */
-import { deepEqual, equal, ok } from 'node:assert/strict'
+import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -27,7 +27,7 @@ const layout = { tenantPartitions: ['t1', 't2'], resourcePartitions: ['r1'] }
 const stacksPerTenant = 6
 const max = 3
 
-describe('a pool of mode Process for two tenant partitions', { timeout: 300_000 }, () => {
+describe('a pool of mode Process for two tenant partitions', { timeout: 600_000 }, () => {
   const directory = mkdtempSync(join(tmpdir(), 'oarlock-partitions-pools-'))
   const record = join(directory, 'record')
   let installation: Installation
@@ -39,6 +39,10 @@ describe('a pool of mode Process for two tenant partitions', { timeout: 300_000 
     client = await createClient({ kubeconfig: installation.kubeconfig })
     const spec: WorkerPool['spec'] = { mode: 'Process', lifecycle: 'Warm', min: 0, max, idleTimeout: '3s' }
     await client.resource(workerPoolResource).create({ metadata: { name: 'elastic', labels: { 'oarlock.dev/partition': 'r1' } }, spec })
+    const oneShot: WorkerPool['spec'] = { mode: 'Process', lifecycle: 'OneShot', min: 0, max }
+    await client
+      .resource(workerPoolResource)
+      .create({ metadata: { name: 'one-shot', labels: { 'oarlock.dev/partition': 'r1' } }, spec: oneShot })
     for (const [index, name] of tenants.entries()) await createTenant(client, name, `t${index + 1}`)
     await startRoles(installation, client, { ...layout, workers: 0, hollow: 0 })
     await startPool().until(/^ready: /m)
@@ -48,12 +52,14 @@ describe('a pool of mode Process for two tenant partitions', { timeout: 300_000 
     await installation?.stop()
     rmSync(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
   })
-  const startPool = () =>
-    installation.add('pool', ['pool', '--kubeconfig', installation.kubeconfig, '--pool', 'elastic', '--max-workers', '8', '--data', 'pool'])
+  const startPool = () => {
+    const served = ['--pool', 'elastic', '--pool', 'one-shot']
+    return installation.add('pool', ['pool', '--kubeconfig', installation.kubeconfig, ...served, '--max-workers', '8', '--data', 'pool'])
+  }
   const pool = async () => await client.resource(workerPoolResource).get('elastic')
   const workers = async () => (await client.resource(workerResource).listAll({})).items
-  const spec = (script: string): StackSpec => ({
-    ...{ engine: 'command', pool: 'elastic', source: { inline: { files: { a: '' } } } },
+  const spec = (script: string, pool = 'elastic'): StackSpec => ({
+    ...{ engine: 'command', pool, source: { inline: { files: { a: '' } } } },
     command: { apply: ['sh', '-c', script] },
   })
 
@@ -143,5 +149,65 @@ describe('a pool of mode Process for two tenant partitions', { timeout: 300_000 
     installation.role('controller-t1').restart()
     writeFileSync(resume, '')
     await eventually(isReady('acme', 'long'), 'the Stack', 60_000)
+  })
+
+  test('a pool whose workers work leaves the backoff after failed starts, and few of its one-shot workers reject a Run', async () => {
+    await installation.role('join-service').end()
+    const stacks = client.resource(stackResource)
+    for (let index = 0; index < stacksPerTenant; index++)
+      for (const namespace of tenants)
+        await stacks.create({ metadata: { namespace, name: `once${index}` }, spec: spec('sleep 0.5', 'one-shot') })
+    const readiness = async () => findCondition((await client.resource(workerPoolResource).get('one-shot')).status?.conditions, 'Ready')
+    const failed = await eventually(async () => {
+      const ready = await readiness()
+      return ready?.status === 'False' ? ready : undefined
+    }, 'a failed start')
+    equal(failed.reason, 'CreateFailed')
+    match(
+      failed.message ?? '',
+      /no join service is running .*; start "oarlock join-service --kubeconfig FILE --data DIR" with a kubeconfig of /,
+    )
+    installation.role('join-service').restart()
+    let mostWorkers = 0
+    const isAllReady = async () => {
+      mostWorkers = Math.max(mostWorkers, (await workers()).length)
+      const items = (await stacks.listAll({})).items.filter(({ metadata }) => metadata.name.startsWith('once'))
+      const ready = items.filter(item => findCondition(item.status?.conditions, 'Ready')?.status === 'True')
+      return ready.length === tenants.length * stacksPerTenant
+    }
+    await eventually(isAllReady, 'all Stacks', 180_000)
+    equal((await readiness())?.status, 'True')
+    equal(mostWorkers, max, 'workers were started together')
+    const runs = (await client.resource(runResource).listAll({})).items.filter(run => run.spec.pool === 'one-shot') as Run[]
+    const rejected = runs.filter(isRejected).length
+    ok(rejected <= 3, `${rejected} of ${runs.length} Runs were rejected`)
+  })
+
+  test('while home is down, the message of a Run that waits for a new worker names it, and the Run is executed afterwards', async () => {
+    await eventually(async () => (await workers()).length === 0, 'the end of all workers', 60_000)
+    const home = installation.role('home')
+    await home.end('SIGKILL')
+    await client.resource(stackResource).create({ metadata: { namespace: 'acme', name: 'later' }, spec: spec('true') })
+    let message = ''
+    const isNamed = async () => {
+      const { items } = await client.resource(runResource).listAll({ namespace: 'acme' })
+      const run = items.find(({ spec }) => spec.stackRef?.name === 'later')
+      message = run?.status?.message ?? message
+      return message.includes('does not answer')
+    }
+    await eventually(isNamed, 'the message of the Run', 60_000)
+    const expected =
+      'pool elastic has no worker for this partition, and home, whose controllers start one, does not answer; check the API server of home'
+    equal(message, expected)
+    home.restart()
+    await home.until(/^ready: /m)
+    const controller = installation.role('controller-home')
+    await eventually(() => !controller.isRunning || /lead/.test(controller.output()), 'the end of the controllers of home', 60_000)
+    if (!controller.isRunning) controller.restart()
+    const isReady = async () => {
+      const stack = await client.resource(stackResource).get('later', { namespace: 'acme' })
+      return findCondition(stack.status?.conditions, 'Ready')?.status === 'True'
+    }
+    await eventually(isReady, 'the Stack', 120_000)
   })
 })

@@ -16,7 +16,7 @@ export async function joinEndpoint(client: Client): Promise<{ url: string; caCer
     return { url: client.server, caCertificate, command: 'oarlock up' }
   } catch (error) {
     if (!isReason(error, 'NotFound', 'Forbidden')) throw error
-    const hint = 'start "oarlock join-service", which publishes its address'
+    const hint = `start "oarlock join-service --kubeconfig FILE --data DIR" with a kubeconfig of ${client.server}, where it publishes its address`
     throw new CliError(`no join service is running and ${client.server} is not an "oarlock up" server`, {
       exitCode: exitCodes.notFound,
       hint,

@@ -2,6 +2,7 @@ import { cpus } from 'node:os'
 import { resolve } from 'node:path'
 import { defaults } from '../../api/index.ts'
 import { parseAddress, roles } from '../../app/index.ts'
+import { formatError } from '../cli-error.ts'
 import { note, print } from '../console.ts'
 import { joinEndpoint } from '../join-endpoint.ts'
 import { parseLabels } from '../parse-labels.ts'
@@ -27,7 +28,7 @@ export async function pool(options: PoolOptions): Promise<number> {
     const role = startPool({
       ...{ client, dataDir, pools, maxWorkers, labels, healthAddress, log, launcher: workerLauncher },
       allowPaths: options.allowPath.map(path => resolve(path)),
-      joinEndpoint: async () => await joinEndpoint(client),
+      joinEndpoint: async () => await joinEndpoint(client).catch(withHint),
     })
     role.whenReady.then(
       () => {
@@ -53,6 +54,12 @@ export async function pool(options: PoolOptions): Promise<number> {
         }),
     }
   })
+}
+
+/** The status of a worker that does not start shows the message only. */
+function withHint(error: unknown): never {
+  const { message, hint } = formatError(error)
+  throw new Error(hint === undefined ? message : `${message}; ${hint}`, { cause: error })
 }
 
 const listOf = (pools: readonly string[]) => `${pools.length === 1 ? 'pool' : 'pools'} ${pools.join(', ')}`

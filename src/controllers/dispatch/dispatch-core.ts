@@ -602,6 +602,7 @@ export class DispatchCore {
       pools: [...this.#settings.pools.values()],
       starts: this.#starts.states,
       workerTemplates: this.#workerTemplates.validAt(nowMs),
+      isHomeSilent: this.#sizesPools ? undefined : pool => this.#demandReports.isUnanswered(pool),
       nowMs,
     })
   }

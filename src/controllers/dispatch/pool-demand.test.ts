@@ -11,7 +11,12 @@ import { type ScheduleAndSizeInput, scheduleAndSize } from './schedule-and-size.
 import { PendingReasons } from './status/index.ts'
 import type { WorkerLoad, WorkerLoads } from './worker-load.ts'
 
-type Input = Partial<ScheduleAndSizeInput> & { queued?: readonly Run[]; workers?: readonly Worker[]; load?: WorkerLoads }
+type Input = Partial<ScheduleAndSizeInput> & {
+  queued?: readonly Run[]
+  workers?: readonly Worker[]
+  load?: WorkerLoads
+  isHomeSilent?: (pool: string) => boolean
+}
 
 /** Decides for a queue with `queued` alone. Returns the pending reasons of the Runs that remain queued as `waiting`. */
 const decide = ({ queued = [], workers = [], load = new Map(), ...input }: Input) => {
@@ -21,7 +26,8 @@ const decide = ({ queued = [], workers = [], load = new Map(), ...input }: Input
   for (const worker of workers) scheduler.inventory.set(worker, load.get(worker.metadata.name))
   const { pools = [testPool('default')], starts = new Map(), nowMs = epochMs } = input
   const decision = scheduleAndSize(scheduler, { pools, starts, nowMs, workerTemplates: input.workerTemplates })
-  const reasons = new PendingReasons({ queue, workers, pools, starts, workerTemplates: input.workerTemplates, nowMs })
+  const { workerTemplates, isHomeSilent } = input
+  const reasons = new PendingReasons({ queue, workers, pools, starts, workerTemplates, isHomeSilent, nowMs })
   const names = new Set(queued.map(run => run.spec.pool))
   const waiting = [...names].flatMap(pool =>
     previewQueueOrder(queue, pool, queued.length, nowMs).ordered.map(({ entry }) => reasons.of(entry.fifo)),
@@ -238,7 +244,42 @@ describe('pending reasons', () => {
       { queued: runs(1), pools: [testPool('default', { mode: 'External' })] },
       'NoWorkerJoined: no worker of pool default has joined; create a token for one with: oarlock token create --pool default',
     ],
-    ['all workers busy or starting', { queued: runs(1) }, 'NoWorkerAvailable: every worker of pool default is busy or starting'],
+    [
+      'all workers busy or starting',
+      { queued: runs(1), workers: [testWorker('w', { phase: 'Busy' })] },
+      'NoWorkerAvailable: every worker of pool default is busy or starting',
+    ],
+    ['no worker', { queued: runs(1) }, 'NoWorkerAvailable: pool default has no worker yet'],
+    [
+      'no worker, where the controllers of home start them',
+      { queued: runs(1), isHomeSilent: () => false },
+      'NoWorkerAvailable: pool default has no worker for this partition, and the controllers of home start one; if they do not, see the status of WorkerPool default at home',
+    ],
+    [
+      'no worker, and home does not answer',
+      { queued: runs(1), isHomeSilent: pool => pool === 'default' },
+      'NoWorkerAvailable: pool default has no worker for this partition, and home, whose controllers start one, does not answer; check the API server of home',
+    ],
+    [
+      'all workers busy, and home does not answer',
+      { queued: runs(1), workers: [testWorker('w', { phase: 'Busy' })], isHomeSilent: () => true },
+      'NoWorkerAvailable: every worker of pool default that this partition uses is busy, and home, whose controllers start one, does not answer; check the API server of home',
+    ],
+    [
+      'all workers that are allowed are busy, and home does not answer',
+      {
+        queued: runs(1),
+        workers: [testWorker('w', { phase: 'Busy' })],
+        pools: [testPool('default', { max: 1 })],
+        isHomeSilent: () => true,
+      },
+      'PoolLimit: the only worker of pool default is busy, and spec.max is 1',
+    ],
+    [
+      'no worker of an External pool, and home does not answer',
+      { queued: runs(1), pools: [testPool('default', { mode: 'External' })], isHomeSilent: () => true },
+      'NoWorkerJoined: no worker of pool default has joined; create a token for one with: oarlock token create --pool default',
+    ],
   ] as [string, Input, string][]) {
     test(name, () =>
       assert.deepEqual(

@@ -182,3 +182,21 @@ test('a dispatcher that does not size pools starts and drains no worker, and wri
     [],
   )
 })
+
+test('a Run that waits for a new worker names home, which starts it, and states that home does not answer as long as that is known', () => {
+  const { core, observe, decide, run, advance } = start()
+  run('r1')
+  const message = () => core.report({ limit: 1 }, epochMs).runs[0]?.message
+  const report = () => decide().find(action => action.kind === 'ReportDemand')
+  const settle = (outcome: 'Written' | 'Failed') => {
+    const action = report()
+    if (action) observe({ kind: 'WriteSettled', object: action.object, outcome })
+    return action?.report?.queued
+  }
+  equal(settle('Failed'), 1)
+  const subject = 'pool default has no worker for this partition'
+  equal(message(), `${subject}, and home, whose controllers start one, does not answer; check the API server of home`)
+  advance(2_000)
+  equal(settle('Written'), 1, 'it is reported again')
+  equal(message(), `${subject}, and the controllers of home start one; if they do not, see the status of WorkerPool default at home`)
+})

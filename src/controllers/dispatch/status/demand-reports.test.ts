@@ -50,3 +50,18 @@ test('a report that was not written is written again a second later', () => {
     equal(at(2_000, 1).report, undefined)
   }
 })
+
+test('a report is unanswered from a failed write until one that the server answers', () => {
+  const { reports, at } = reporter()
+  at(0, 1)
+  equal(reports.isUnanswered('p'), false)
+  reports.writeSettled('p', 'Failed')
+  equal(reports.isUnanswered('p'), true)
+  at(1_000, 1)
+  equal(reports.isUnanswered('p'), true, 'the next one is being written')
+  for (const outcome of ['Written', 'Rejected'] as const) {
+    reports.writeSettled('p', 'Failed')
+    reports.writeSettled('p', outcome)
+    equal(reports.isUnanswered('p'), false, outcome)
+  }
+})

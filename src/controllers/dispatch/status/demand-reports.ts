@@ -26,6 +26,8 @@ type Written = { readonly queued: number; readonly startable: number; readonly a
 export class DemandReports {
   /** By pool: the last report. Not known: it was not written, or this dispatcher has not written any. */
   readonly #written = new Map<string, Written>()
+  /** Pools whose last report was not answered. */
+  readonly #unanswered = new Set<string>()
 
   /** @returns the actions, and the milliseconds until the next report is due; Infinity if none is. */
   decide({ pools, demand, isPending, now }: DemandReportsInput): {
@@ -54,10 +56,18 @@ export class DemandReports {
   writeSettled(pool: string, outcome: WriteOutcome): void {
     const written = this.#written.get(pool)
     if (written && outcome !== 'Written') this.#written.set(pool, { ...written, isKnown: false })
+    if (outcome === 'Failed') this.#unanswered.add(pool)
+    else this.#unanswered.delete(pool)
+  }
+
+  /** The last report of the pool was not answered: as long as that is so, no worker is started for this dispatcher. */
+  isUnanswered(pool: string): boolean {
+    return this.#unanswered.has(pool)
   }
 
   poolDeleted(pool: string): void {
     this.#written.delete(pool)
+    this.#unanswered.delete(pool)
   }
 }
 

@@ -13,6 +13,8 @@ export type PendingReasonsInput = {
   readonly starts: ReadonlyMap<string, StartState>
   /** By pool: its most recent Worker, for pools without Workers. Default: none. */
   readonly workerTemplates?: ReadonlyMap<string, Worker> | undefined
+  /** The controllers of home start the workers; whether home has not answered the last report about the pool. Default: this dispatcher starts them. */
+  readonly isHomeSilent?: ((pool: string) => boolean) | undefined
   readonly nowMs: number
 }
 
@@ -39,7 +41,7 @@ export class PendingReasons {
   }
 
   #compute(fifo: FifoQueue): PendingReason {
-    const { queue, starts, nowMs } = this.#input
+    const { queue, starts, isHomeSilent, nowMs } = this.#input
     const { requirements } = fifo.tenantQueue.equivalenceClass
     const pool = this.#pools.get(requirements.pool)
     if (!pool) return poolNotFound(requirements.pool, [...this.#pools.keys()])
@@ -55,7 +57,10 @@ export class PendingReasons {
       ready.length > 0 ? mismatchReason(requirements, ready, workers) : template && templateMismatchReason(requirements, template)
     if (mismatch) return mismatch
     const failure = startFailureReason(pool.metadata.name, requirements, state)
-    const reason = withCordoned(failure ?? capacityReason(pool, workers.length + starting, state, nowMs), workers)
+    const capacity = isHomeSilent
+      ? homeCapacityReason(pool, workers.length, isHomeSilent(requirements.pool))
+      : capacityReason(pool, workers.length + starting, state, nowMs)
+    const reason = withCordoned(failure ?? capacity, workers)
     const resources = formatResources(requirements)
     if (resources === '' || !ready.some(({ status }) => status?.capacity)) return reason
     return { ...reason, message: `${reason.message}; this Run needs a slot with ${resources} free` }
@@ -136,7 +141,8 @@ function startFailureReason(pool: string, { trustDomain }: Requirements, state: 
   return failure && { reason: 'WorkerStartFailed', message: `workers of pool ${pool} do not start: ${failure.message}` }
 }
 
-function capacityReason(pool: WorkerPool, workers: number, state: StartState | undefined, nowMs: number): PendingReason {
+/** What does not depend on who starts the workers. */
+function limitedCapacityReason(pool: WorkerPool, workers: number): PendingReason | undefined {
   const { name } = pool.metadata
   if (pool.spec.mode === 'External') {
     if (workers > 0) return { reason: 'NoWorkerAvailable', message: `every worker of pool ${name} is busy` }
@@ -147,12 +153,31 @@ function capacityReason(pool: WorkerPool, workers: number, state: StartState | u
   }
   const { max = defaults.poolMax } = pool.spec
   if (max === 0) return { reason: 'PoolLimit', message: `pool ${name} allows no workers: spec.max is 0` }
-  if (state && state.failures > 0 && nowMs < state.notBeforeMs) {
+  if (workers < max) return undefined
+  const subject = workers === 1 ? `the only worker of pool ${name} is` : `all ${workers} workers of pool ${name} are`
+  return { reason: 'PoolLimit', message: `${subject} busy, and spec.max is ${max}` }
+}
+
+/** @param workers registered or starting. */
+function capacityReason(pool: WorkerPool, workers: number, state: StartState | undefined, nowMs: number): PendingReason {
+  const { name } = pool.metadata
+  const isStarted = pool.spec.mode !== 'External' && pool.spec.max !== 0
+  if (isStarted && state && state.failures > 0 && nowMs < state.notBeforeMs)
     return { reason: 'WorkerStartFailed', message: `workers of pool ${name} fail to start: ${state.lastFailure?.message}` }
-  }
-  if (workers >= max) {
-    const subject = workers === 1 ? `the only worker of pool ${name} is` : `all ${workers} workers of pool ${name} are`
-    return { reason: 'PoolLimit', message: `${subject} busy, and spec.max is ${max}` }
-  }
-  return { reason: 'NoWorkerAvailable', message: `every worker of pool ${name} is busy or starting` }
+  const message = workers > 0 ? `every worker of pool ${name} is busy or starting` : `pool ${name} has no worker yet`
+  return limitedCapacityReason(pool, workers) ?? { reason: 'NoWorkerAvailable', message }
+}
+
+/**
+ * Over partitions the controllers of home start the workers. @param workers that this partition sees; which are starting is not known here.
+ * @param isSilent home has not answered.
+ */
+function homeCapacityReason(pool: WorkerPool, workers: number, isSilent: boolean): PendingReason {
+  const { name } = pool.metadata
+  const subject =
+    workers > 0 ? `every worker of pool ${name} that this partition uses is busy` : `pool ${name} has no worker for this partition`
+  const next = isSilent
+    ? 'and home, whose controllers start one, does not answer; check the API server of home'
+    : `and the controllers of home start one; if they do not, see the status of WorkerPool ${name} at home`
+  return limitedCapacityReason(pool, workers) ?? { reason: 'NoWorkerAvailable', message: `${subject}, ${next}` }
 }
