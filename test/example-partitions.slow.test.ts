@@ -16,13 +16,26 @@ describe('npm run partitions', { timeout: 240_000 }, () => {
   const directory = mkdtempSync(join(tmpdir(), 'oarlock-example-partitions-'))
   let child: ChildProcess
   let output = ''
-  before(async () => {
-    const [port = 0] = await freePorts(1)
+  let port = 0
+  const start = async (...more: string[]) => {
+    output = ''
     const script = join(import.meta.dirname, '..', 'examples', 'partitions', 'run.ts')
     const args = ['--port', String(port), '--data', directory, '--tenants', '2', '--resources', '2', '--workers', '1', '--hollow', '20']
-    child = spawn(process.execPath, [script, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+    child = spawn(process.execPath, [script, ...args, ...more], { stdio: ['ignore', 'pipe', 'pipe'] })
     for (const stream of [child.stdout, child.stderr]) stream?.setEncoding('utf8').on('data', text => (output += text))
-    await eventually(() => /every Stack is Ready/.test(output) || child.exitCode !== null, 'the fleet', 180_000)
+    await eventually(() => /Ctrl-C stops everything/.test(output) || child.exitCode !== null, 'the fleet', 180_000)
+  }
+  const until = (text: string) => eventually(() => output.includes(text), text, 60_000)
+  /** Of the process whose data directory this is. */
+  const pidOf = (role: string) =>
+    readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8')
+      .trim()
+      .split(' ')
+      .map(Number)
+      .find(pid => readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').includes(role)) ?? 0
+  before(async () => {
+    ;[port = 0] = await freePorts(1)
+    await start()
   })
   after(async () => {
     if (child?.exitCode === null) {
@@ -52,10 +65,31 @@ describe('npm run partitions', { timeout: 240_000 }, () => {
     }
   })
 
+  test('it starts a process again that fails, and one that has ended normally when it is asked to', async () => {
+    process.kill(pidOf('controller-t1'), 'SIGKILL')
+    await until('controller-t1 was ended by SIGKILL; starting it again in 1 s')
+    await until('controller-t1 is started again')
+    const [, home = ''] = /kill (\d+) .*home ends/.exec(output) ?? []
+    equal(Number(home), pidOf('home'))
+    process.kill(Number(home), 'SIGTERM')
+    await until(`home has ended. Start it again with: kill -USR2 ${child.pid}`)
+    child.kill('SIGUSR2')
+    await until('home is started again')
+    ok(pidOf('home') > 0)
+  })
+
   test('it stops everything and exits with 0', async () => {
     child.kill('SIGINT')
     const [code] = (await once(child, 'exit')) as [number]
     equal(code, 0, output)
+  })
+
+  test('with --keep it continues with the data, and does not take what an earlier run has printed for its own', async () => {
+    await start('--keep', '--once')
+    if (child.exitCode === null) await once(child, 'exit')
+    equal(child.exitCode, 0, output)
+    match(output, /tenant-1 6\/6, tenant-2 6\/6/)
+    for (const line of output.split('\n')) ok(line.includes(directory) || line.length <= 80, line)
   })
 })
 

@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -19,6 +19,9 @@ export type InstallationOptions = {
   readonly gatewayPort?: number
 }
 
+/** How a process has ended that was not ended by {@link RoleChild.end}. */
+export type RoleExit = { readonly code: number | null; readonly signal: NodeJS.Signals | null }
+
 /** A process of `oarlock`, whose output is in `<directory>/logs/<name>.log`. */
 export class RoleChild {
   readonly name: string
@@ -27,7 +30,10 @@ export class RoleChild {
   readonly #directory: string
   readonly #env: Readonly<Record<string, string>>
   #child: ChildProcess
+  /** Where the output of the present process begins: an earlier one may have written to the same file. */
   #from = 0
+  #isEnding = false
+  #onExit: ((exit: RoleExit) => void) | undefined
 
   constructor(name: string, directory: string, args: readonly string[], env: Readonly<Record<string, string>> = {}) {
     this.#env = env
@@ -67,12 +73,18 @@ export class RoleChild {
     }
   }
 
+  /** Sets the only listener for ends that {@link end} did not cause. */
+  onExit(listener: (exit: RoleExit) => void): void {
+    this.#onExit = listener
+  }
+
   signal(signal: NodeJS.Signals): void {
     this.#child.kill(signal)
   }
 
   /** Ends it with the signal, and waits for that. */
   async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+    this.#isEnding = true
     if (!this.isRunning) return
     const ended = once(this.#child, 'exit')
     this.#child.kill(signal)
@@ -83,15 +95,19 @@ export class RoleChild {
 
   restart(): void {
     if (this.isRunning) throw new Error(`${this.name} is running`)
-    this.#from = readFileSync(this.#logFile, 'utf8').length
     this.#child = this.#spawn()
   }
 
   #spawn(): ChildProcess {
+    this.#isEnding = false
+    this.#from = existsSync(this.#logFile) ? readFileSync(this.#logFile, 'utf8').length : 0
     const log = openSync(this.#logFile, 'a')
     const env = { ...process.env, NO_COLOR: '1', ...this.#env }
     const child = spawn(process.execPath, [launcher, ...this.#args], { cwd: this.#directory, stdio: ['ignore', log, log], env })
     closeSync(log)
+    child.once('exit', (code, signal) => {
+      if (!this.#isEnding) this.#onExit?.({ code, signal })
+    })
     return child
   }
 }

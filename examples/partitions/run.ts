@@ -3,13 +3,14 @@
  * Prometheus configuration for all of them; creates a Tenant in each tenant partition, and runs a sample fleet through the gateway.
  */
 import { rmSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join, relative, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { createClient } from '../../src/kubernetes/client/index.ts'
 import { applyFleet, fleetProgress, isFleetReady } from './fleet.ts'
 import { Installation } from './installation.ts'
 import { writePrometheusConfiguration } from './prometheus.ts'
 import { startRoles } from './roles.ts'
+import { Supervisor } from './supervisor.ts'
 
 const help = `npm run partitions -- [options]
   --tenants N     tenant partitions, each with a Tenant and a sample fleet; default 2
@@ -20,6 +21,8 @@ const help = `npm run partitions -- [options]
   --data DIR      data directories and logs; default .oarlock-partitions
   --keep          continue with the data of an earlier run
   --once          stop when every Stack of the sample is Ready
+  --no-restart    do not start a process again that fails; default: after 1 s,
+                  then after delays that double up to 30 s
 `
 
 const options = {
@@ -31,6 +34,7 @@ const options = {
   data: { type: 'string', default: '.oarlock-partitions' },
   keep: { type: 'boolean', default: false },
   once: { type: 'boolean', default: false },
+  'no-restart': { type: 'boolean', default: false },
   help: { type: 'boolean', default: false },
 } as const
 
@@ -70,27 +74,36 @@ const seconds = () => `${((performance.now() - startMs) / 1_000).toFixed(1)} s`.
 const report = (text: string) => console.log(`${seconds()}  ${text}`)
 
 if (!values.keep) rmSync(directory, { recursive: true, force: true })
+/** As a user types it where the command was started. */
+const shown = (path: string) => {
+  const short = relative(process.env.INIT_CWD ?? process.cwd(), path)
+  return short.startsWith('..') || short.length > path.length ? path : short
+}
 let installation: Installation | undefined
+let supervisor: Supervisor | undefined
 const stopping = new AbortController()
 const stop = async (exitCode: number) => {
   if (stopping.signal.aborted) process.exit(130)
   stopping.abort()
   console.log('stopping (press Ctrl-C again to force)')
+  supervisor?.stop()
   await installation?.stop()
   process.exit(exitCode)
 }
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void stop(0))
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void stop(0))
+// Before the fleet is Ready it means nothing, and must not end this process.
+process.on('SIGUSR2', () => supervisor?.startEnded())
 
 try {
   report(`starting home, ${tenants} tenant and ${resources} resource partitions, and the gateway`)
   installation = await Installation.start({ directory, tenantPartitions, resourcePartitions, gatewayPort })
   const { kubeconfig } = installation
-  report(`kubectl --kubeconfig ${kubeconfig} get partitions`)
+  report('the gateway serves')
   const client = await createClient({ kubeconfig })
-  report('starting the controllers and stores of each tenant partition, and the workers')
+  report('starting controllers, stores, the join service and workers')
   await startRoles(installation, client, { tenantPartitions, resourcePartitions, workers, hollow })
   const prometheus = await writePrometheusConfiguration(installation, client, { tenantPartitions, resourcePartitions })
-  report(`prometheus --config.file ${prometheus}`)
+  report(`prometheus --config.file ${shown(prometheus)}`)
   await applyFleet(client, tenantPartitions, resourcePartitions)
   report('the sample fleet is applied; Ready Stacks by namespace:')
   let last = ''
@@ -102,11 +115,20 @@ try {
     if (isFleetReady(stacks)) break
     await new Promise(done => setTimeout(done, 250))
   }
-  report('every Stack is Ready. Try:')
-  console.log(`         kubectl --kubeconfig ${kubeconfig} get stacks,runs -A`)
-  console.log(`         kubectl --kubeconfig ${kubeconfig} get workers -L oarlock.dev/partition`)
-  console.log(`         kill -9 ${installation.role('home').pid}   # home; what exists keeps working`)
-  console.log(`         logs of all processes: ${join(directory, 'logs')}`)
+  const startEnded = `kill -USR2 ${process.pid}`
+  if (!values['no-restart']) supervisor = new Supervisor(installation.roles, report, startEnded)
+  report('every Stack is Ready. Try in another terminal:')
+  const lines = [
+    `export KUBECONFIG=${shown(kubeconfig)}`,
+    'kubectl get partitions',
+    'kubectl get stacks,runs -A',
+    'kubectl get workers -L oarlock.dev/partition',
+    `kill ${installation.role('home').pid}   # home ends; what exists keeps working`,
+    ...(supervisor ? [`${startEnded}   # starts it again`] : []),
+    `ls ${shown(join(directory, 'logs'))}   # a log of each process`,
+  ]
+  for (const line of lines) console.log(`         ${line}`)
+  console.log('Ctrl-C stops everything.')
   await client.close()
   if (values.once) await stop(0)
 } catch (error) {
