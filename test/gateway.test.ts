@@ -279,6 +279,17 @@ describe('a gateway before three partitions', () => {
     )
   })
 
+  test('a namespace whose claim is there and which its partition does not have is not found', async t => {
+    t.after(() => fixture.mapEpochs.clear())
+    const claims = (await fixture.direct('home')).resource(nameClaimResource)
+    await claims.create({ metadata: { name: 'deleted.namespaces' }, spec: { resource: 'namespaces', name: 'deleted', partition: 't2' } })
+    await eventually(() => fixture.state.partitionOf('namespaces', 'deleted') === 't2', 'the claim to be seen')
+    fixture.mapEpochs.set('t2', fixture.state.partitionsEpoch)
+    for (const path of ['configmaps', 'configmaps/a', 'configmaps?watch=true', 'pods/p/log'])
+      await rejects(get(`/api/v1/namespaces/deleted/${path}`), { code: 404, message: /namespaces "deleted" not found/ })
+    await rejects(create('deleted', 'late'), { code: 404, message: /namespaces "deleted" not found/ })
+  })
+
   test('a map is read again until its Partitions are those of a partition that rejects a request, or 2 s have passed', async () => {
     const partitions = (await fixture.direct('home')).resource(partitionResource)
     const { metadata } = await partitions.patch('t1', { metadata: { labels: { changed: 'now' } } } as object, { type: 'merge' })

@@ -50,6 +50,8 @@ const definitionTable = 'customresourcedefinitions.apiextensions.k8s.io'
 type ForwardOptions = {
   /** Where to send it when the partition does not have it. */
   again?: ((epoch: number) => Promise<string | undefined>) | undefined
+  /** That of the request, for the answer if no partition has it. */
+  namespace?: string
   /** Instead of an apply, when the object does not exist any more. */
   createInstead?: (() => Promise<void>) | undefined
   /** Its answer waits for the other partitions. */
@@ -246,7 +248,7 @@ export class Gateway {
         const isLog = resource.group === '' && resource.plural === 'pods' && resource.subresource === 'log'
         // The head of a log that is followed comes with its first line.
         const timeoutMs = isLog && readBoolean(searchParams, 'follow') ? 0 : undefined
-        const options = { again, createInstead, changesDefinition, timeoutMs }
+        const options = { again, namespace, createInstead, changesDefinition, timeoutMs }
         const forward = () => this.#forward(request, response, user, target.partition, signal, body, options)
         if (isLog) {
           const close = this.#podStreams.open(user)
@@ -361,7 +363,7 @@ export class Gateway {
     partition: string,
     signal: AbortSignal,
     body: Uint8Array | undefined,
-    { again, createInstead, changesDefinition = false, timeoutMs }: ForwardOptions = {},
+    { again, namespace = '', createInstead, changesDefinition = false, timeoutMs }: ForwardOptions = {},
   ): Promise<void> {
     const { method = 'GET', url = '/' } = request
     // An apply that creates what was deleted a moment ago needs a claim, as any creation.
@@ -370,7 +372,8 @@ export class Gateway {
       this.#connection(to).send({ method, path: url, user, headers: { ...own, ...more }, body, signal, timeoutMs })
     const connection = (name: string) => this.#connection(name)
     const nodeAddress = (node: string) => findNode(node, { map: this.#options.map(), connection, user, signal })
-    const answer = again ? await sendToOwner(partition, { send, again, nodeAddress }) : await send(partition)
+    const isCurrent = (epoch: number) => this.#options.partitionsEpoch() >= epoch
+    const answer = again ? await sendToOwner(partition, { send, again, isCurrent, namespace, nodeAddress }) : await send(partition)
     if (answer.status === createdTooLate && createInstead) {
       for await (const _ of answer.body);
       return await createInstead()

@@ -30,6 +30,7 @@ export type PodStreamsOptions = {
   authenticate(request: ClientRequest): Promise<GatewayUser | undefined>
   map(): GatewayMap
   refreshMap(namespace: string, epoch: number): Promise<void>
+  partitionsEpoch(): number
   lookUp(table: string, name: string): Promise<void>
   readonly log: (message: string, error?: unknown) => void
 }
@@ -110,6 +111,8 @@ export class PodStreams {
         await options.refreshMap(route.namespace, epoch)
         return await owner()
       },
+      isCurrent: epoch => options.partitionsEpoch() >= epoch,
+      namespace: route.namespace,
       nodeAddress: node => findNode(node, { map: options.map(), connection, user, signal }),
     })) as UpgradeAnswer
   }

@@ -13,6 +13,10 @@ export type OwnerRequest<Answer> = {
   send(partition: string, headers: Readonly<Record<string, string>>): Promise<Answer>
   /** Reads the map again, at least as new as `epoch`, and decides again. */
   again(epoch: number): Promise<string | undefined>
+  /** Whether the map is as new as `epoch`, which {@link again} may not have waited for. */
+  isCurrent(epoch: number): boolean
+  /** That of the request. */
+  readonly namespace: string
   /** @throws {StatusError} NotFound if no partition has the Node. */
   nodeAddress(node: string): Promise<string>
 }
@@ -20,11 +24,12 @@ export type OwnerRequest<Answer> = {
 /**
  * Sends a request to the partition that owns what it is about. A partition that rejects it as misdirected has done nothing, so that it is sent
  * again: to the partition of a newer map, or with the address of the Node that the partition does not have. At most once each.
- * @throws {StatusError} ServiceUnavailable if the partition does not have what the newest map says.
+ * @throws {StatusError} NotFound if the newest map names the same partition: the namespace was deleted, and its claim was not yet. ServiceUnavailable if a
+ * partition has not copied the Partitions of home, or the map is not as new as its copies: then it may not be the one that has the namespace.
  */
 export async function sendToOwner<Answer extends { readonly status: number }>(
   owner: string,
-  { send, again, nodeAddress }: OwnerRequest<Answer | TransportStreamResponse>,
+  { send, again, isCurrent, namespace, nodeAddress }: OwnerRequest<Answer | TransportStreamResponse>,
 ): Promise<Answer | TransportStreamResponse> {
   let partition = owner
   let headers: Readonly<Record<string, string>> = {}
@@ -39,6 +44,7 @@ export async function sendToOwner<Answer extends { readonly status: number }>(
     }
     const next = isRead || node !== undefined ? undefined : await again(epoch)
     isRead = true
+    if (next === partition && epoch > 0 && isCurrent(epoch)) throw notFound({ group: '', plural: 'namespaces' }, namespace)
     if (next === undefined || next === partition) throw outdated(partition)
     partition = next
   }
