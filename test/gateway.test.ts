@@ -3,10 +3,12 @@ import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { Agent, fetch } from 'undici'
 import { nameClaimResource, partitionResource, RoutingState } from '../src/gateway/index.ts'
-import { type Client, configMapResource, crdResource, namespaceResource } from '../src/kubernetes/client/index.ts'
+import { type Client, configMapResource, crdResource, listWatch, namespaceResource } from '../src/kubernetes/client/index.ts'
 import { laterRevision } from '../src/kubernetes/util/index.ts'
 import { eventually } from './support/eventually.ts'
 import { GatewayFixture } from './support/gateway/gateway-fixture.ts'
+import type { PartitionServer } from './support/gateway/partition-process.ts'
+import { startProxy } from './support/proxy.ts'
 
 let fixture: GatewayFixture
 let client: Client
@@ -277,6 +279,31 @@ describe('a gateway before three partitions', () => {
       client.request({ method: 'GET', path: '/api/v1/namespaces/nowhere/configmaps', timeoutMs: 500 }),
       /timed out|does not have what the routing map says/,
     )
+  })
+
+  test('watches continue when a partition has another address, and nothing is logged', async () => {
+    const server = fixture.servers.get('t1') as PartitionServer
+    const proxy = await startProxy(server.port)
+    const abort = new AbortController()
+    const seen: string[] = []
+    try {
+      for (const path of ['/api/v1/configmaps', '/api/v1/namespaces/a/configmaps'])
+        void listWatch(client, configMapResource, {
+          ...{ signal: abort.signal, backoff: { minMs: 20, maxMs: 100 }, ...(path.includes('/a/') && { namespace: 'a' }) },
+          onReplace: () => seen.push(`${path} list`),
+          onEvent: ({ type, object }) => type === 'ADDED' && seen.push(`${path} ${object.metadata.name}`),
+        })
+      await eventually(() => seen.filter(each => each.endsWith('list')).length >= 2, 'both watches')
+      const before = fixture.logs.length
+      await fixture.movePartition('t1', { url: `https://127.0.0.1:${proxy.port}`, caCertificate: server.caCertificate })
+      await create('a', 'after-the-move')
+      await eventually(() => new Set(seen.filter(each => each.endsWith('after-the-move'))).size === 2, 'the event in both watches', 20_000)
+      deepEqual(fixture.logs.slice(before), [])
+    } finally {
+      abort.abort()
+      await fixture.movePartition('t1', server)
+      proxy.close()
+    }
   })
 
   test('a namespace whose claim is there and which its partition does not have is not found', async t => {

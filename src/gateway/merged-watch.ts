@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
 import { bookmarkForm, bookmarkLine } from './bookmark-line.ts'
 import { EventMerge, type MergedEvent } from './merge-events.ts'
-import type { Partition } from './partition.ts'
+import { type Partition, PartitionMovedError } from './partition.ts'
 import type { GatewayUser } from './user-headers.ts'
 import { isInitialEnd, type MarkedLine, watchLines } from './watch-lines.ts'
 
@@ -174,7 +174,8 @@ export class MergedWatch {
         if (performance.now() - openedMs > lastingMs) source.failures = 0
       } catch (error) {
         // Once for each time that it is away.
-        if (!this.#abort.signal.aborted && source.failures === 0) this.#options.log(`the watch of partition ${name} is opened again`, error)
+        const isExpected = this.#abort.signal.aborted || error instanceof PartitionMovedError
+        if (!isExpected && source.failures === 0) this.#options.log(`the watch of partition ${name} is opened again`, error)
       }
       response = undefined
       // What a partition has sent of existing objects cannot be continued.

@@ -35,6 +35,13 @@ const rightsTimeoutMs = 10_000
 /** Responses on one connection wait for each other: up to this many requests at a time have one of their own. */
 const preferredConnections = 64
 
+/** The server of a partition has another address: what was in progress has ended, and can be sent again. */
+export class PartitionMovedError extends StatusError {
+  constructor(partition: string) {
+    super('ServiceUnavailable', `partition ${JSON.stringify(partition)} has another address; retry`, { details: { retryAfterSeconds: 1 } })
+  }
+}
+
 /** The connections to one API server behind the gateway. Every request carries its user, and the highest resource version seen. */
 export class Partition {
   readonly name: string
@@ -188,7 +195,7 @@ export class Partition {
     this.#isComparable = false
     this.#options = { ...this.#options, ...to }
     this.#transport = transportTo(this.name, to)
-    await before.close()
+    await before.close(new PartitionMovedError(this.name))
   }
 
   /** Where the kubelet of a Node of this partition listens. @throws {StatusError} NotFound, ServiceUnavailable. */
@@ -218,6 +225,7 @@ export class Partition {
   }
 
   #unavailable(cause: unknown): StatusError {
+    if (cause instanceof PartitionMovedError) return cause
     const why = cause instanceof Error ? cause.message : String(cause)
     return new StatusError('ServiceUnavailable', `partition ${JSON.stringify(this.name)} does not answer: ${why}`, { cause })
   }

@@ -39,7 +39,8 @@ export class ConnectionPool {
   #queueHead = 0
   #timer: NodeJS.Timeout | undefined
   #isDraining = false
-  #isClosed = false
+  /** Why it is closed; undefined: it is not. */
+  #closed: Error | undefined
 
   constructor(options: ConnectionPoolOptions) {
     this.#options = options
@@ -51,7 +52,7 @@ export class ConnectionPool {
     return new Promise((resolve, reject) => {
       const { signal, timeoutMs } = request
       if (signal?.aborted) return reject(signal.reason)
-      if (this.#isClosed) return reject(new ClientClosedError())
+      if (this.#closed) return reject(this.#closed)
       const body = (request.body ?? '') as string
       const bodyBytes = Buffer.byteLength(body)
       const pending: PendingRequest = {
@@ -89,11 +90,10 @@ export class ConnectionPool {
     this.#drainConnections()
   }
 
-  /** Closes all connections and fails their requests. */
-  destroy(): void {
-    this.#isClosed = true
+  /** Closes all connections and fails their requests with `error`. */
+  destroy(error: Error = new ClientClosedError()): void {
+    this.#closed = error
     clearInterval(this.#timer)
-    const error = new ClientClosedError()
     for (const pending of this.#queue.splice(this.#queueHead)) pending.reject(error)
     this.#queue.length = 0
     this.#queueHead = 0
@@ -131,10 +131,10 @@ export class ConnectionPool {
           this.#timer = undefined
         }
         for (const pending of unsent) {
-          if (this.#isClosed) pending.reject(new ClientClosedError())
+          if (this.#closed) pending.reject(this.#closed)
           else if (!pending.isCanceled) this.#dispatch(pending)
         }
-        if (this.#queue.length > this.#queueHead && !this.#isClosed && this.#connections.length < this.#options.maxConnections) {
+        if (this.#queue.length > this.#queueHead && !this.#closed && this.#connections.length < this.#options.maxConnections) {
           this.#sendQueued(this.#open())
         }
         this.#drainConnections()

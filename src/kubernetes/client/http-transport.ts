@@ -55,7 +55,8 @@ export class HttpTransport implements Transport {
   #opening: Promise<Connections> | undefined
   /** For `close`: an agent that is destroyed closes its sockets, and then opens new ones for the requests that wait. */
   readonly #active = new Set<ClientRequest>()
-  #isClosed = false
+  /** Why it is closed; undefined: it is not. */
+  #closed: Error | undefined
 
   /** @param preferredConnections how many connections short requests open before they share one. */
   constructor(access: ClusterAccess, preferredConnections: number) {
@@ -132,11 +133,12 @@ export class HttpTransport implements Transport {
     })
   }
 
-  async close(): Promise<void> {
-    this.#isClosed = true
+  /** @param reason the error of requests in progress. */
+  async close(reason: Error = new ClientClosedError()): Promise<void> {
+    this.#closed = reason
     const connections = this.#connections ?? (await this.#opening?.catch(() => undefined))
-    connections?.pipelined?.destroy()
-    for (const clientRequest of this.#active) clientRequest.destroy(new ClientClosedError())
+    connections?.pipelined?.destroy(reason)
+    for (const clientRequest of this.#active) clientRequest.destroy(reason)
     connections?.agents?.requests.destroy()
     connections?.agents?.streams.destroy()
   }
@@ -220,7 +222,7 @@ export class HttpTransport implements Transport {
   }
 
   #open(certificate: Authentication['certificate']): Connections | Promise<Connections> {
-    if (this.#isClosed) throw new ClientClosedError()
+    if (this.#closed) throw this.#closed
     const connections = this.#connections
     if (connections && connections.certificate?.cert === certificate?.cert) return connections
     this.#opening ??= this.#build(certificate)
@@ -228,9 +230,9 @@ export class HttpTransport implements Transport {
         // Connections with the previous certificate finish their requests; idle ones close by their timeout.
         this.#connections?.pipelined?.drain()
         this.#connections = built
-        if (this.#isClosed) {
+        if (this.#closed) {
           built.pipelined?.destroy()
-          throw new ClientClosedError()
+          throw this.#closed
         }
         return built
       })

@@ -99,6 +99,11 @@ export class GatewayFixture implements AsyncDisposable {
     await eventually(() => this.state.partitions.has(name) && this.state.partitionOfTenant(name) === name, 'the partition to be known')
   }
 
+  /** The gateway uses another address of a partition. */
+  async movePartition(name: string, { url: server, caCertificate }: { url: string; caCertificate: string }): Promise<void> {
+    await this.#connections.get(name)?.move({ server, caCertificate })
+  }
+
   /** The server of a partition that is a process. */
   processOf(name: string): PartitionProcess {
     const server = this.servers.get(name)
