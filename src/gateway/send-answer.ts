@@ -1,3 +1,4 @@
+import { ConnectionError } from '../kubernetes/client/index.ts'
 import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
 import { StatusError } from '../kubernetes/object/index.ts'
 import { type ClientResponse, sendBody } from './client-request.ts'
@@ -28,10 +29,19 @@ export async function sendAnswer({ status, headers, body }: TransportStreamRespo
 /** A body that was joined from several has another length. */
 const isMerged = (body: AsyncIterable<Uint8Array>) => !('isEnded' in body)
 
+/** What the gateway asks for itself, such as which Tenants a user may use, fails so when home or a partition ends. */
+function unreachable(error: unknown): StatusError | undefined {
+  if (!(error instanceof ConnectionError)) return undefined
+  return new StatusError('ServiceUnavailable', `home or a partition does not answer: ${error.message}`, {
+    ...{ cause: error, details: { retryAfterSeconds: 1 } },
+  })
+}
+
 /** Sends an error; `onInternal` gets what the client must not see. */
 export function sendStatus(response: ClientResponse, error: unknown, onInternal: (error: unknown) => void): void {
-  const known = error instanceof StatusError ? error : new StatusError('InternalError', 'the gateway failed: see its log')
-  if (known !== error) onInternal(error)
+  const known =
+    error instanceof StatusError ? error : (unreachable(error) ?? new StatusError('InternalError', 'the gateway failed: see its log'))
+  if (known.code === 500 && known !== error) onInternal(error)
   const body = JSON.stringify(known.toStatus())
   const retryAfter = known.details?.retryAfterSeconds
   if (retryAfter !== undefined) response.setHeader('Retry-After', retryAfter)
