@@ -27,7 +27,8 @@ const roles = [
 
 /**
  * Sends requests for states, logs and the queue to the role that has published its address, with the same credentials. A role that has
- * not is on the address of the API server, as in `oarlock up`. Of several partitions, the stores of the one that has the Stack or Run.
+ * not is on the address of the API server, as in `oarlock up`. Of several partitions, the role of the one that has the Stack, the Run, or
+ * the namespace of a queue.
  */
 export class RoutedClient extends WrappedClient {
   readonly #access: AccessOptions
@@ -44,14 +45,12 @@ export class RoutedClient extends WrappedClient {
   override async request(options: RequestOptions): Promise<Response> {
     const role = roleOf(options.path)
     if (!role) return await this.inner.request(options)
-    return await this.#send(role, options.path, (client, signal) =>
-      client.request({ ...options, signal: anySignal(options.signal, signal) }),
-    )
+    return await this.#send(role, options, (client, signal) => client.request({ ...options, signal: anySignal(options.signal, signal) }))
   }
 
   override async stream(options: RequestOptions & { idleTimeoutMs?: number | undefined }): Promise<StreamResponse> {
     const role = roleOf(options.path)
-    return role ? await this.#send(role, options.path, client => client.stream(options)) : await this.inner.stream(options)
+    return role ? await this.#send(role, options, client => client.stream(options)) : await this.inner.stream(options)
   }
 
   override async close(): Promise<void> {
@@ -60,8 +59,12 @@ export class RoutedClient extends WrappedClient {
     await this.inner.close()
   }
 
-  async #send<T>(role: RoutedRole, path: string, send: (client: Client, signal: AbortSignal | undefined) => Promise<T>): Promise<T> {
-    const { client, url } = await this.#routeTo(role, path)
+  async #send<T>(
+    role: RoutedRole,
+    request: RequestOptions,
+    send: (client: Client, signal: AbortSignal | undefined) => Promise<T>,
+  ): Promise<T> {
+    const { client, url } = await this.#routeTo(role, request)
     // A process that is paused accepts connections and never answers.
     const timeout = role === 'queue' && url !== undefined ? AbortSignal.timeout(queueTimeoutMs) : undefined
     try {
@@ -72,8 +75,8 @@ export class RoutedClient extends WrappedClient {
     }
   }
 
-  async #routeTo(role: RoutedRole, path: string): Promise<Route> {
-    const partition = role === 'stores' ? await this.#partitionOf(path) : undefined
+  async #routeTo(role: RoutedRole, request: RequestOptions): Promise<Route> {
+    const partition = await this.#partitionOf(request)
     const key = `${role} ${partition?.name ?? ''}`
     const known = this.#routes.get(key)
     if (known) return await known
@@ -83,25 +86,34 @@ export class RoutedClient extends WrappedClient {
   }
 
   /** Undefined for the one that this client is connected to, and where there are none. */
-  #partitionOf(path: string): Promise<PartitionAddress | undefined> {
-    const [, root, namespace = '', name = ''] = path.split(/[/?]/).map(decodeURIComponent)
+  async #partitionOf({ path, query }: RequestOptions): Promise<PartitionAddress | undefined> {
+    const [, root, ...names] = path.split(/[/?]/).map(decodeURIComponent)
+    const [namespace, name = ''] = root === 'queue' ? [query?.namespace?.toString()] : names
+    // Backups are at /state/backup and /logs/backup.
+    if (namespace === undefined || (root !== 'queue' && name === '')) return undefined
     const known = this.#partitions.get(namespace)
-    if (known) return known
-    const found = this.#readPartition(root === 'logs' ? 'run' : 'stack', { namespace, name })
+    if (known) return await known
+    const found = this.#readPartition(root === 'state' ? 'stacks' : 'runs', { namespace, name }).catch((cause: unknown) => {
+      if (!isReason(cause, 'ServiceUnavailable')) throw cause
+      throw new CliError(`the partition of namespace ${namespace} cannot be found: ${cause.message}`, {
+        ...{ exitCode: exitCodes.unreachable, cause },
+        hint: 'use the kubeconfig of the partition',
+      })
+    })
     this.#partitions.set(namespace, found)
-    return found
+    return await found
   }
 
-  async #readPartition(
-    kind: 'run' | 'stack',
-    { namespace, name }: { namespace: string; name: string },
-  ): Promise<PartitionAddress | undefined> {
+  /** @param of without a name, any of them. */
+  async #readPartition(kind: 'runs' | 'stacks', of: { namespace: string; name: string }): Promise<PartitionAddress | undefined> {
     const { findEntry, isSamePartition, readPartitionOf } = await discovery()
+    const { namespace, name } = of
     const orNone = (error: unknown) => (isReason(error, 'NotFound', 'Forbidden') ? undefined : Promise.reject(error))
-    const object = kind === 'run' ? this.inner.resource(runResource) : this.inner.resource(stackResource)
-    // A version has the number of the partition that assigned it. Without the object, the stores that are published here give the reason.
+    const objects = this.inner.resource<object>(kind === 'runs' ? runResource : stackResource)
+    const reading = name === '' ? objects.list({ namespace, limit: 1 }).then(({ items }) => items[0]) : objects.get(name, { namespace })
+    // A version has the number of the partition that assigned it. Without the object, the role that is published here gives the reason.
     const [found, entry] = await Promise.all([
-      object.get(name, { namespace }).then(({ metadata }) => metadata.resourceVersion, orNone),
+      reading.then(each => each?.metadata.resourceVersion, orNone),
       findEntry(this.inner, 'stores').catch(orNone),
     ])
     if (found === undefined || (entry && isSamePartition(found, entry.metadata.resourceVersion))) return undefined
@@ -116,7 +128,7 @@ export class RoutedClient extends WrappedClient {
     return await this.#open(role, endpoint)
   }
 
-  /** The stores of a partition are published there, and not at home, which the gateway reads. */
+  /** The roles of a partition are published there, and not at home, which the gateway reads. */
   async #connectIn(role: RoutedRole, { name, server, caCertificate }: PartitionAddress): Promise<Route> {
     const { readEndpoint } = await discovery()
     const ca = caCertificate ?? (await clusterCaCertificate(this.#access))
@@ -128,14 +140,15 @@ export class RoutedClient extends WrappedClient {
       if (!(cause instanceof ConnectionError)) throw cause
       throw new CliError(`partition ${JSON.stringify(name)} does not answer at ${server} (${cause.code})`, {
         ...{ exitCode: exitCodes.unreachable, cause },
-        hint: 'states, logs and plans are read from the partition itself and not through the gateway: run the command where its address is reachable',
+        hint: 'states, logs, plans and queues are read from the partition itself and not through the gateway: run the command where its address is reachable',
       })
     } finally {
       await there.close()
     }
-    throw new CliError(`the stores of partition ${JSON.stringify(name)} have not published an address`, {
+    const [processes, command] = role === 'stores' ? ['stores', 'oarlock stores'] : ['controllers', 'oarlock controller']
+    throw new CliError(`the ${processes} of partition ${JSON.stringify(name)} have not published an address`, {
       exitCode: exitCodes.unreachable,
-      hint: `is "oarlock stores" running with the kubeconfig of ${name}?`,
+      hint: `is "${command}" running with the kubeconfig of ${name}?`,
     })
   }
 

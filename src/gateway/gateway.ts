@@ -46,6 +46,9 @@ import { anonymousUser, type GatewayUser, gatewayUser } from './user-headers.ts'
 const partsCheckEveryMs = 1_000
 const definitionTable = 'customresourcedefinitions.apiextensions.k8s.io'
 
+/** Backups and keys: those of home would pass for those of all partitions. */
+const isOfOneServer = (pathname: string) => /^\/(backup|encryption)(\/|$)/.test(pathname)
+
 /** How a request for one partition differs from one that is passed on and nothing else. */
 type ForwardOptions = {
   /** Where to send it when the partition does not have it. */
@@ -193,6 +196,8 @@ export class Gateway {
     const resource = readRoute(pathname)
     // Discovery, OpenAPI and the version are those of home.
     if (resource.type === 'path') {
+      if (isOfOneServer(pathname))
+        throw new StatusError('NotFound', `${pathname} is served by each partition for itself: use the kubeconfig of the partition`)
       atEnd(response, this.#limits.admitUser(user, false))
       const body = await this.#readBody(request, response, user)
       const isRead = request.method === 'GET' || request.method === 'HEAD'

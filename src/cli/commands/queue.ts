@@ -1,5 +1,7 @@
 import { runResource } from '../../api/index.ts'
+import { discovery } from '../../app/index.ts'
 import type { QueuedRun, QueueReport } from '../../controllers/dispatch/index.ts'
+import type { Client } from '../../kubernetes/client/index.ts'
 import { formatDuration, isReason } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, withClient } from '../access.ts'
 import { CliError, rightHint } from '../cli-error.ts'
@@ -28,11 +30,21 @@ export async function queue(options: QueueOptions): Promise<void> {
           : right
       throw new CliError((error as Error).message, { exitCode: exitCodes.rejected, hint, cause: error })
     }
+    const partition = namespace === undefined ? await partitionOfQueue(client) : undefined
+    if (partition !== undefined)
+      note(`the queue of partition ${partition}; "oarlock queue -n NAMESPACE" shows that of the partition of a namespace`)
     if (output === 'json' || output === 'yaml') return print(await serialize(report, output))
     for (const line of queueLines(report, output === 'wide')) print(line)
     if (report.runs.length === 0) note('no queued Runs')
     if (report.truncated) note('more Runs are queued; --limit lists up to 5000 of each pool')
   })
+}
+
+/** Each partition has a queue of its own: the one whose controllers have published the address, or undefined where there are no partitions. */
+async function partitionOfQueue(client: Client): Promise<string | undefined> {
+  const { findEntry, readPartitionOf } = await discovery()
+  const entry = await findEntry(client, 'queue').catch(error => (isReason(error, 'Forbidden') ? undefined : Promise.reject(error)))
+  return entry && (await readPartitionOf(client, entry.metadata.resourceVersion))?.name
 }
 
 /** Formats the report. Pure. */
