@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { Installation } from '../examples/partitions/installation.ts'
-import { type StackSpec, stackResource } from '../src/api/index.ts'
+import { type StackSpec, stackResource, tenantResource } from '../src/api/index.ts'
 import { partitionResource } from '../src/gateway/index.ts'
-import { type Client, createClient } from '../src/kubernetes/client/index.ts'
+import { type Client, createClient, namespaceResource } from '../src/kubernetes/client/index.ts'
 import { isConditionTrue } from '../src/kubernetes/object/index.ts'
 import { kubectlFor } from './clients/kubectl.ts'
 import { eventually } from './support/eventually.ts'
@@ -32,6 +32,8 @@ describe('commands through a gateway', { timeout: 180_000 }, () => {
       ['umbrella', 't2'],
     ] as const) {
       await createTenant(client, name, partition)
+      const namespaceSelector = { matchLabels: { 'oarlock.dev/tenant': name } }
+      await client.resource(tenantResource).patch(name, { spec: { namespaceSelector } }, { type: 'merge' })
       await client.resource(stackResource).create({ metadata: { namespace: name, name: 'network' }, spec })
     }
     const own = ['--kubeconfig', installation.partitionKubeconfig('t1'), '--workers-kubeconfig', kubeconfig]
@@ -91,6 +93,21 @@ describe('commands through a gateway', { timeout: 180_000 }, () => {
       deepEqual([args, code], [args, 3])
       match(stderr, /is served by each partition for itself: use the kubeconfig of the partition/)
     }
+  })
+
+  test('the counts of a Tenant are those of its partition, and follow its namespaces and Runs', async () => {
+    const countsOf = async (name: string) => {
+      const { namespaces, queued, running } = (await client.resource(tenantResource).get(name)).status ?? {}
+      return `${namespaces} ${queued} ${running}`
+    }
+    await eventually(async () => (await countsOf('acme')) === '1 1 0', 'the counts of acme')
+    await client.resource(namespaceResource).create({ metadata: { name: 'acme-2', labels: { 'oarlock.dev/tenant': 'acme' } } })
+    await client.resource(stackResource).delete('queued', { namespace: 'acme' })
+    await eventually(async () => (await countsOf('acme')) === '2 0 0', 'the counts of acme after a change')
+    // Nothing reports those of t2, and home does not take its own for them.
+    equal(await countsOf('umbrella'), 'undefined undefined undefined')
+    await client.resource(tenantResource).create({ metadata: { name: 'at-home', labels: { 'oarlock.dev/partition': 'home' } }, spec: {} })
+    await eventually(async () => (await countsOf('at-home')) === '0 0 0', 'the counts of a Tenant of home')
   })
 
   test('a partition without stores is named, and so is one that does not answer', async () => {

@@ -70,6 +70,7 @@ describe('Runs of two tenant partitions on shared workers', { timeout: 300_000 }
       equal(workers.length, 2)
       for (const { metadata } of workers) {
         ok(metadata.labels?.['oarlock.dev/worker-bucket'])
+        equal(metadata.labels['oarlock.dev/partition'], 'r1')
         const lease = await r1.resource(leaseResource).get(metadata.name, { namespace: 'oarlock-system' })
         equal(lease.metadata.labels?.['oarlock.dev/worker-bucket'], metadata.labels['oarlock.dev/worker-bucket'])
       }

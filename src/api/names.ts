@@ -24,6 +24,8 @@ export const labels = {
   pool: 'oarlock.dev/pool',
   /** On a Worker and its Lease: a number that follows from its name. Where several dispatchers share workers, each watches some of these (`worker-bucket.ts`). */
   workerBucket: 'oarlock.dev/worker-bucket',
+  /** On a Tenant, a WorkerPool, a Worker or a Node: the name of the partition that it belongs to. The server of a partition sets it on its Workers. */
+  partition: 'oarlock.dev/partition',
   /** On the Worker of a Pod: its own name, which is never used again. Workers that have ended are selected by it, to be deleted together. */
   worker: 'oarlock.dev/worker',
   /** On the Pod of a worker that joins from a Deployment: the name of its WorkerPool. */

@@ -220,7 +220,7 @@ function ownerOfNamespace(
 }
 
 export const tenantLabel = 'oarlock.dev/tenant'
-export const partitionLabel = 'oarlock.dev/partition'
+export const partitionLabel = ownLabels.partition
 const poolLabel = ownLabels.pool
 
 /** Where the objects of a list or watch are now. */

@@ -33,7 +33,7 @@ export type ApiServerRoleOptions = {
   /** Default: no audit log. */
   audit?: AuditOptions | undefined
   log?: Log | undefined
-  /** The partition that the server is: the Tenant of a Namespace is one of this partition, and is set by those only who may `use` it. Default: none. */
+  /** The partition that the server is, which its Workers have as a label: the Tenant of a Namespace is one of this partition, and is set by those only who may `use` it. Default: none. */
   tenants?: { readonly partition: string; readonly isHome: boolean } | undefined
 } & Pick<ServerOptions, 'partition' | 'frontProxy' | 'reviewToken' | 'mapEpoch' | 'establishCrd' | 'storage' | 'namespaceDefaults'>
 
@@ -71,7 +71,7 @@ export async function startApiServer({
     () => server,
     worker => cachedRunsOf(worker),
   )
-  const byWorkers = workerAdmission(facts)
+  const byWorkers = workerAdmission(facts, tenants?.partition)
   const ofPartition = tenants && tenantOfPartition(tenants.partition, () => server)
   const ofNamespace: AdmissionPlugin = (...write) =>
     byWorkers.get('namespaces')?.(...write) ?? (ofPartition && (tenantUse(...write) ?? ofPartition(...write)))

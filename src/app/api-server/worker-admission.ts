@@ -21,8 +21,13 @@ const isDraining = (worker: KubeObject | undefined) => (worker as { spec?: { dra
 
 const isCordoned = (worker: KubeObject | undefined) => (worker as { spec?: { cordon?: unknown } } | undefined)?.spec?.cordon === true
 
-/** Its pool is checked separately, and its bucket is set by the server. */
-const withoutOwnLabels = ({ [labels.pool]: _, [labels.workerBucket]: __, ...own }: Readonly<Record<string, string>> = {}) => own
+/** Its pool is checked separately, and its bucket and its partition are set by the server. */
+const withoutOwnLabels = ({
+  [labels.pool]: _,
+  [labels.workerBucket]: __,
+  [labels.partition]: ___,
+  ...own
+}: Readonly<Record<string, string>> = {}) => own
 
 /**
  * Sets the bucket of a Worker, and of its Lease, in every write: it decides which dispatchers see the worker. Not a worker, which could choose it, and
@@ -40,12 +45,25 @@ const inBucket =
     return problem
   }
 
+/** Sets the partition of a Worker in every write, so that users can list and select Workers by it. */
+const inPartition = (plugin: AdmissionPlugin, partition: string | undefined): AdmissionPlugin =>
+  partition === undefined
+    ? plugin
+    : (request, object, oldObject) => {
+        const problem = plugin(request, object, oldObject)
+        const { labels: own = {} } = object.metadata
+        if (problem === undefined && request.subresource === '' && own[labels.partition] !== partition)
+          object.metadata = { ...object.metadata, labels: { ...own, [labels.partition]: partition } }
+        return problem
+      }
+
 /**
  * Restricts the content of what a worker writes, as the admission plugin NodeRestriction of kube-apiserver does. The name of a new object
  * is known only from its body. And a Worker that could change its pool or its labels would get Runs, and with them Secrets, of other
  * workers.
+ * @param partition the one that this server is; default: it is none, and its Workers do not get the label of one.
  */
-export function workerAdmission(facts: WorkerFacts): ReadonlyMap<string, AdmissionPlugin> {
+export function workerAdmission(facts: WorkerFacts, partition?: string): ReadonlyMap<string, AdmissionPlugin> {
   const byWorker =
     (
       check: (worker: string, object: KubeObject, oldObject: KubeObject | undefined, request: AdmissionRequest) => string | undefined,
@@ -130,7 +148,7 @@ export function workerAdmission(facts: WorkerFacts): ReadonlyMap<string, Admissi
     return `a worker cannot write CustomResourceDefinitions of group ${group}`
   })
   return new Map<string, AdmissionPlugin>([
-    [`workers.${apiGroup}`, inBucket(ownWorker)],
+    [`workers.${apiGroup}`, inPartition(inBucket(ownWorker), partition)],
     ['leases.coordination.k8s.io', inBucket(ownLease)],
     ['secrets', appliedSecret],
     ['namespaces', appliedNamespace],

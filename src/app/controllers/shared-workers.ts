@@ -1,3 +1,4 @@
+import { labels } from '../../api/index.ts'
 import { SharedView, type SharedWorkersOptions } from '../../controllers/dispatch/index.ts'
 import { copyAnnotations } from '../../controllers/replication/index.ts'
 import { type PartitionObject, partitionLabel, partitionResource } from '../../gateway/index.ts'
@@ -66,6 +67,7 @@ export function shareWorkers(
     sizesPools: isHome,
     sees: (partition, worker) => view.sees(partition, worker),
     partitionError: ({ metadata }) => known && tenantPartitionError(metadata.labels?.[partitionLabel], known),
+    hasTenant: ({ metadata }) => (metadata.labels?.[labels.partition] ?? (isHome ? partition : undefined)) === partition,
     follow(manager) {
       // The copies in this partition: with home down the last ones stay valid.
       const partitions = manager.informer(partitionResource)

@@ -11,6 +11,7 @@ import type {
 } from '../../api/index.ts'
 import { type ObjectVersion, versionOf } from './object-version.ts'
 import type { ScaleReason, StartFailure, WorkerPurpose, WorkerReport } from './pool/index.ts'
+import type { TenantCounts } from './status/tenant-status.ts'
 
 /**
  * What the shell has to do. An action that writes names the {@link ObjectVersion} that it was decided from, and its outcome is reported as
@@ -103,6 +104,8 @@ export type DispatchAction =
   | { readonly kind: 'PatchTenantStatus'; readonly tenant: Tenant; readonly status: TenantStatus }
   /** Writes `status.demand` of this partition into the WorkerPool at home; null removes it. */
   | { readonly kind: 'ReportDemand'; readonly object: ObjectVersion; readonly report: ReportedPoolDemand | null }
+  /** Writes the counts of a Tenant of this partition into its status at home. */
+  | { readonly kind: 'ReportTenant'; readonly object: ObjectVersion; readonly counts: TenantCounts }
 
 export type RunStatusPatch = {
   readonly phase: 'Queued' | 'Assigned' | 'Canceled' | 'Lost'

@@ -7,6 +7,7 @@ import {
   type Run,
   type RunPolicy,
   type RunSpec,
+  type Tenant,
   type Worker,
   type WorkerPod,
 } from '../../api/index.ts'
@@ -46,6 +47,7 @@ import {
   type QueueReport,
   type QueueReportOptions,
   queueReport,
+  TenantReports,
   TenantStatuses,
 } from './status/index.ts'
 import { freeSlots, noLoad } from './worker-load.ts'
@@ -68,6 +70,8 @@ export type SharedWorkers = {
   /** For the one that sizes the pools: whether the dispatcher of another partition uses this worker. Default: all use all. */
   readonly sees?: ((partition: string, worker: string) => boolean) | undefined
   readonly partitionError?: PartitionError | undefined
+  /** Whether the namespaces of a Tenant are in this partition. Default: those of all Tenants are. */
+  readonly hasTenant?: ((tenant: Tenant) => boolean) | undefined
 }
 
 /** A Run that does not exist yet. */
@@ -120,6 +124,7 @@ export class DispatchCore {
   readonly #sizesPools: boolean
   readonly #sees: SharedWorkers['sees']
   readonly #partitionError: SharedWorkers['partitionError']
+  readonly #hasTenant: SharedWorkers['hasTenant']
   readonly #autoscaler: PoolAutoscaler
   /** Of the dispatchers that do not size the pools, if this one does; */
   readonly #reportedDemand = new ReportedDemand()
@@ -131,6 +136,7 @@ export class DispatchCore {
   readonly #positions = new QueuePositions()
   readonly #poolStatuses = new PoolStatuses()
   readonly #tenantStatuses = new TenantStatuses()
+  readonly #tenantReports = new TenantReports()
   #tickedAtMs = Number.NEGATIVE_INFINITY
   #orphansSince: ReadonlyMap<string, OrphanSince> = new Map()
   #poolCounts: PoolsDecision['pools'] = new Map()
@@ -145,6 +151,7 @@ export class DispatchCore {
     this.#sees = shared?.sees
     this.#partitionError = shared?.partitionError
     this.#isSpare = worker => shared?.isPreferred(worker) === false
+    this.#hasTenant = shared?.hasTenant
     this.#foreignRuns = new ForeignRuns(namespace => !shared || this.#settings.hasNamespace(namespace))
     this.#failures = new FailureDetector(leaseDurationMs)
     this.#scheduler = new Scheduler({ nowMs: now.wallMs, ...queueOptions, isPreferred: shared?.isPreferred })
@@ -206,6 +213,7 @@ export class DispatchCore {
         return this.#settings.tenantChanged(event.tenant)
       case 'TenantDeleted':
         this.#tenantStatuses.forget(event.tenant.metadata.name)
+        this.#tenantReports.forget(event.tenant.metadata.name)
         return this.#settings.tenantDeleted(event.tenant)
       case 'NamespaceChanged':
         return this.#settings.namespaceChanged(event.namespace)
@@ -304,6 +312,7 @@ export class DispatchCore {
       this.#autoscaler.writeSettled(object.name, outcome, wallMs)
       this.#demandReports.writeSettled(object.name, outcome)
     }
+    if (object.kind === 'Tenant') this.#tenantReports.writeSettled(object.name, outcome)
     if (this.#releasing.delete(objectIdOf(object)) && outcome === 'Written') this.#runs.released(object)
     const isFree = this.#writes.settle(object, outcome, monotonicMs)
     if (isFree && object.kind === 'Run') this.#runs.settle(`${object.namespace}/${object.name}`, wallMs)
@@ -514,17 +523,23 @@ export class DispatchCore {
 
   #reportTenants(add: (action: DispatchAction) => void, nowMs: number): number {
     const { tenants, tenantIndex } = this.#settings
+    const isHere = this.#hasTenant
     const input = {
       tenants,
       tenantIndex,
       queue: this.#scheduler.queue,
       isPending: this.#isPending,
       partitionError: this.#partitionError,
+      isHere,
       nowMs,
     }
     const { actions, requeueAfterMs } = this.#tenantStatuses.decide(input)
     for (const action of actions) add(action)
-    return requeueAfterMs
+    // Home writes the statuses that users read.
+    if (this.#sizesPools || !isHere) return requeueAfterMs
+    const reports = this.#tenantReports.decide({ ...input, isHere })
+    for (const action of reports.actions) add(action)
+    return Math.min(requeueAfterMs, reports.requeueAfterMs)
   }
 
   #reportPositions(add: (action: DispatchAction) => void, nowMs: number): number {

@@ -114,6 +114,8 @@ export class ActionExecutor {
       }
       case 'ReportDemand':
         return await this.#write(action.object, () => this.#reportDemand(action))
+      case 'ReportTenant':
+        return await this.#write(action.object, () => this.#reportTenant(action))
     }
   }
 
@@ -210,6 +212,11 @@ export class ActionExecutor {
     const { shared } = this.#options
     if (!shared) throw new Error('bug: demand is reported without other partitions')
     await this.#workersClient.resource(workerPoolResource).patchStatus(name, { status: { demand: { [shared.partition]: report } } })
+  }
+
+  /** Of the Tenant at home, as above. One that was deleted there meanwhile has no copy soon. */
+  async #reportTenant({ object: { name }, counts }: Action<'ReportTenant'>): Promise<void> {
+    await this.#workersClient.resource(tenantResource).patchStatus(name, { status: counts })
   }
 
   // ---- workers

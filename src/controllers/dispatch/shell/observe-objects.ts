@@ -39,6 +39,8 @@ export type SharedWorkersOptions = {
   /** Whether the dispatcher of another partition uses this worker. */
   readonly sees: (partition: string, worker: string) => boolean
   readonly partitionError?: PartitionError | undefined
+  /** Whether the namespaces of a Tenant are in this partition. */
+  readonly hasTenant: (tenant: Tenant) => boolean
 }
 
 /** The caches whose changes are reported to the core. */

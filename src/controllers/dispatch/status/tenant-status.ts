@@ -5,20 +5,35 @@ import { selectorError, type TenantAccount, type TenantIndex } from '../queue/in
 /** Why the partition of a Tenant cannot have its Namespaces; undefined: it can. */
 export type PartitionError = (tenant: Tenant) => string | undefined
 
+export type TenantCounts = Required<Pick<TenantStatus, 'namespaces' | 'queued' | 'running'>>
+
+/** @param account undefined if none of its Runs is queued or assigned. */
+export const tenantCountsOf = (
+  name: string,
+  account: Pick<TenantAccount, 'queued' | 'running'> | undefined,
+  index: TenantIndex,
+): TenantCounts => ({ namespaces: index.namespacesOf(name).length, queued: account?.queued ?? 0, running: account?.running ?? 0 })
+
 /** The status of a Tenant: counts and the condition `Ready`; and how it differs from the present one. */
 export function tenantStatusOf(
   tenant: Tenant,
   account: Pick<TenantAccount, 'queued' | 'running'> | undefined,
   index: TenantIndex,
   nowMs: number,
-  partitionError: PartitionError = () => undefined,
+  {
+    partitionError = () => undefined,
+    isElsewhere = false,
+  }: {
+    readonly partitionError?: PartitionError | undefined
+    /** Another partition reports the counts (`tenant-reports.ts`), which stay as they are. */
+    readonly isElsewhere?: boolean
+  } = {},
 ): { readonly status: TenantStatus; readonly change: 'None' | 'Count' | 'Urgent' } {
   const { name, generation = 1 } = tenant.metadata
-  const { queued = 0, running = 0 } = account ?? {}
   const ready = { ...readyCondition(tenant, index, partitionError), observedGeneration: generation }
   const conditions = setCondition(tenant.status?.conditions, ready, nowMs)
-  const namespaces = index.namespacesOf(name).length
-  const status: TenantStatus = { ...tenant.status, observedGeneration: generation, conditions, namespaces, queued, running }
+  const counts = isElsewhere ? {} : tenantCountsOf(name, account, index)
+  const status: TenantStatus = { ...tenant.status, observedGeneration: generation, conditions, ...counts }
   if (equalJson(tenant.status, status)) return { status, change: 'None' }
   const before = findCondition(tenant.status?.conditions, 'Ready')
   const isUrgent = tenant.status?.observedGeneration !== generation || before?.status !== ready.status || before.message !== ready.message

@@ -18,6 +18,8 @@ export type TenantStatusesInput = {
   readonly isPending: (tenant: ObjectVersion) => boolean
   /** Default: the server is no partition. */
   readonly partitionError?: PartitionError | undefined
+  /** Whether the namespaces of a Tenant are in this partition. Default: there are no others. */
+  readonly isHere?: ((tenant: Tenant) => boolean) | undefined
   readonly nowMs: number
 }
 
@@ -28,7 +30,7 @@ export class TenantStatuses {
 
   /** @returns the actions, and the milliseconds until the next check or status is due; Infinity if none is. */
   decide(input: TenantStatusesInput): { readonly actions: readonly DispatchAction[]; readonly requeueAfterMs: number } {
-    const { tenants, tenantIndex, queue, isPending, partitionError, nowMs } = input
+    const { tenants, tenantIndex, queue, isPending, partitionError, isHere, nowMs } = input
     if (tenants.size === 0) return { actions: [], requeueAfterMs: Number.POSITIVE_INFINITY }
     const checkInMs = this.#checkedAtMs + checkIntervalMs - nowMs
     if (checkInMs > 0 && checkInMs <= checkIntervalMs) return { actions: [], requeueAfterMs: checkInMs }
@@ -38,7 +40,8 @@ export class TenantStatuses {
     let requeueAfterMs = partitionError ? partitionCheckIntervalMs : Number.POSITIVE_INFINITY
     for (const [name, tenant] of tenants) {
       if (isPending(versionOf('Tenant', tenant))) continue
-      const { status, change } = tenantStatusOf(tenant, accounts.get(name), tenantIndex, nowMs, partitionError)
+      const where = { partitionError, isElsewhere: isHere?.(tenant) === false }
+      const { status, change } = tenantStatusOf(tenant, accounts.get(name), tenantIndex, nowMs, where)
       const inMs = this.#writes.dueInMs(name, change, nowMs)
       if (inMs === 0) actions.push({ kind: 'PatchTenantStatus', tenant, status })
       else requeueAfterMs = Math.min(requeueAfterMs, inMs)
