@@ -1,4 +1,4 @@
-import { deepEqual, equal, match, notEqual, rejects } from 'node:assert/strict'
+import { deepEqual, equal, notEqual, rejects } from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -101,40 +101,6 @@ test('while home does not answer, a Partition that was read before is used as it
   await rejects(without.open(run, undefined))
   await access.close()
 })
-
-test('a token is shown to partitions of Tenants before their first Run, and again when it has changed', async t => {
-  const { client, seventh } = await start(t)
-  const tokens = [seventh.issueToken({ name: 'w1', groups: [], ttlMs: 60_000 }), 'another']
-  const warnings: string[] = []
-  const log = { warn: ({ error }: { error?: string }) => void warnings.push(error ?? '') }
-  let token = tokens[0] as string
-  const access = new PartitionAccess({
-    client,
-    token: () => token,
-    caCertificate: undefined,
-    log,
-    partitions: await readPartitions(client),
-  })
-  t.after(() => access.close())
-  t.mock.timers.enable({ apis: ['setInterval'] })
-  access.introduce()
-  await eventually(async () => (await reviewsOf(seventh)) === 1, 'the token to be shown')
-  t.mock.timers.tick(60_000)
-  token = tokens[1] as string
-  t.mock.timers.tick(30_000)
-  await eventually(() => warnings.length > 0, 'the new token to be shown')
-  match(warnings.join(), /Unauthorized/)
-  equal(await reviewsOf(seventh), 1)
-})
-
-/** Succeeded SelfSubjectReviews, by the metrics of the server. */
-async function reviewsOf(server: ApiServer): Promise<number> {
-  const client = await createClient({ kubeconfig: server.kubeconfigPath })
-  const text = await (await client.request({ method: 'GET', path: '/metrics' })).text()
-  await client.close()
-  const samples = text.split('\n').filter(line => /^apiserver_request_total\{.*"selfsubjectreviews"/.test(line) && line.includes('"201"'))
-  return samples.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0)
-}
 
 test('a number that no Partition has is an error that names it, after the time that it was waited for', async t => {
   const { access, runAt } = await start(t, { patienceMs: 1 })

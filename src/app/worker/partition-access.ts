@@ -6,6 +6,7 @@ import { type Client, createClient } from '../../kubernetes/client/index.ts'
 import { isReason } from '../../kubernetes/object/index.ts'
 import { partitionNumberOf } from '../../kubernetes/util/index.ts'
 import { readEndpoint } from '../discovery/index.ts'
+import { TokenReviewWarmup } from './token-review-warmup.ts'
 
 export type PartitionAccessOptions = {
   /** Of the gateway. */
@@ -37,11 +38,6 @@ const defaultPatienceMs = 30_000
 const retryMs = 1_000
 /** How long home may take to return a Partition that is known. */
 const readTimeoutMs = 2_000
-/** How often a worker shows its token to partitions that it does not use. Each may forget it when it is started again. */
-const introduceEveryMs = 600_000
-/** Whether the token has changed is looked at this often. */
-const introduceCheckMs = 30_000
-const introduceTimeoutMs = 10_000
 
 /**
  * The Runs that a worker reads where there are partitions: those of Tenants, and those of `default`, which are at home. Apart, because the events of several
@@ -72,7 +68,7 @@ export class PartitionAccess {
   readonly #connections = new Map<string, Connection>()
   /** As it was read last, by number. */
   readonly #known = new Map<number, PartitionObject>()
-  #introductions: NodeJS.Timeout | undefined
+  #warmup: TokenReviewWarmup | undefined
 
   constructor(options: PartitionAccessOptions) {
     this.#options = options
@@ -97,36 +93,19 @@ export class PartitionAccess {
     }
   }
 
-  /**
-   * Shows the token to every partition of Tenants, now, every 10 minutes, and when it has changed, until `close`. A partition has a token reviewed by home and
-   * remembers the result: one that it has never seen would be rejected while home does not answer, and with it the first Run from there.
-   */
-  introduce(): void {
-    let shown = this.#token
-    let atMs = performance.now()
-    const check = async () => {
-      const token = this.#token
-      if (token === shown && performance.now() - atMs < introduceEveryMs) return
-      shown = token
-      atMs = performance.now()
-      // With home down those that are known are shown it.
-      await this.#readAll(AbortSignal.timeout(readTimeoutMs)).catch(() => {})
-      await this.#introduceToAll(token)
-    }
-    this.#introductions = setInterval(() => void check(), introduceCheckMs)
-    this.#introductions.unref()
-    void this.#introduceToAll(shown)
-  }
-
-  async #introduceToAll(token: string): Promise<void> {
-    const { log } = this.#options
-    for (const { metadata, spec } of [...this.#known.values()]) {
-      if (!spec.roles.includes('Tenants') || spec.server === undefined) continue
-      const { server, caCertificate = this.#options.caCertificate } = spec
-      await introduceTo({ server, caCertificate, token }).catch(error => {
-        log.warn({ partition: metadata.name, error: String(error) }, 'a partition does not know the credential of this worker yet')
-      })
-    }
+  /** Shows the token to every partition of Tenants before its first Run, until `close`. */
+  warmUp(): void {
+    const { caCertificate: common, log } = this.#options
+    this.#warmup ??= new TokenReviewWarmup({
+      log,
+      token: () => this.#token,
+      partitions: () =>
+        [...this.#known.values()].flatMap(({ metadata: { name }, spec: { roles, server, caCertificate = common } }) =>
+          roles.includes('Tenants') && server !== undefined ? [{ name, server, caCertificate }] : [],
+        ),
+      refresh: () => this.#readAll(AbortSignal.timeout(readTimeoutMs)),
+    })
+    this.#warmup.start()
   }
 
   get #token(): string {
@@ -140,7 +119,7 @@ export class PartitionAccess {
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#introductions)
+    await this.#warmup?.close()
     const connections = [...this.#connections.values()]
     this.#connections.clear()
     for (const { idle } of connections) clearTimeout(idle)
@@ -231,16 +210,5 @@ export class PartitionAccess {
   #drop(name: string, connection: Connection): void {
     if (this.#connections.get(name) === connection) this.#connections.delete(name)
     void connection.opened.then(each => each.close()).catch(() => {})
-  }
-}
-
-/** Any request that needs a valid token would do. */
-async function introduceTo(cluster: { readonly server: string; readonly caCertificate: string | undefined; readonly token: string }) {
-  const client = await createClient({ cluster, userAgent: 'oarlock-worker', connections: 1 })
-  try {
-    const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }
-    await client.request({ method: 'POST', path: '/apis/authentication.k8s.io/v1/selfsubjectreviews', body, timeoutMs: introduceTimeoutMs })
-  } finally {
-    await client.close()
   }
 }

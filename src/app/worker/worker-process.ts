@@ -81,7 +81,7 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
         partitions ??= new PartitionAccess({ client, token, caCertificate, log, partitions: shared?.partitions ?? [] })
         return partitions
       }
-      if (shared && !lifecycle.once) (await openPartitions()).introduce()
+      if (shared && !lifecycle.once) (await openPartitions()).warmUp()
       const onHealth = (now: () => WorkerHealth) => {
         health = now
       }
