@@ -56,7 +56,7 @@ export class TenantReports {
     return { actions, requeueAfterMs }
   }
 
-  /** Also after a write of the status in this partition, which does not report them apart: the report is written once more at most. */
+  /** Also after a write of the status in this partition, which looks the same: the report is written once more at most. */
   writeSettled(tenant: string, outcome: WriteOutcome): void {
     if (outcome !== 'Written') this.#reported.delete(tenant)
   }
