@@ -1,0 +1,60 @@
+/** What a user can do with a Stack, a Run, a worker. The server carries it out with the rights of the user. */
+export const actionNames = [
+  'run',
+  'plan',
+  'refresh',
+  'approve',
+  'reject',
+  'cancel',
+  'suspend',
+  'resume',
+  'destroy',
+  'rollback',
+  'drain',
+  'cordon',
+  'uncordon',
+] as const
+export type ActionName = (typeof actionNames)[number]
+
+/** They ask for the name of the object, and for a sign-in of the last minutes. */
+export const destructiveActions: ReadonlySet<ActionName> = new Set<ActionName>(['destroy', 'rollback'])
+
+export type ActionRequest = {
+  readonly action: ActionName
+  /** Undefined for a Worker. */
+  readonly namespace?: string
+  readonly name: string
+  /** Of an approval, rejection or destruction: the digest of the plan that was shown. */
+  readonly digest?: string
+  /** Of the object when it was shown: the action is rejected if it has changed since. */
+  readonly resourceVersion?: string
+  /** Of a rollback. */
+  readonly stateVersion?: number
+  /** Of a destructive action: the name of the object, as the user has typed it. */
+  readonly confirmation?: string
+}
+
+/** An action on everything that a filter matches, or on the Stacks that are named. */
+export type BulkRequest = {
+  readonly action: 'run' | 'cancel' | 'suspend' | 'resume' | 'approve'
+  readonly filter?: string
+  readonly stacks?: readonly { readonly key: string; readonly digest?: string; readonly resourceVersion?: string }[]
+  /** How many the user has seen: more or fewer now, and nothing is done. */
+  readonly expected: number
+}
+
+export type ActionResult =
+  | { readonly ok: true; readonly message: string }
+  | { readonly ok: false; readonly code: number; readonly reason: string; readonly message: string }
+
+export type BulkResult = { readonly results: readonly ({ readonly key: string } & ActionResult)[] }
+
+/** What can be done with an object now: with the reason if it cannot, and the command that does the same. */
+export type Action = {
+  readonly name: ActionName
+  readonly label: string
+  readonly enabled: boolean
+  /** Why it is not enabled: no right, or the state of the object. */
+  readonly why?: string
+  readonly command: string
+}

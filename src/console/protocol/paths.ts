@@ -1,0 +1,35 @@
+/**
+ * Paths of the console, below the address of its listener. Every other path below {@link pagePath} is the page itself, which reads it.
+ *
+ * | request | body → response |
+ * |---|---|
+ * | `GET session` | → `Session`, or 401 with `SignInOptions` |
+ * | `POST session` | `SignIn` → `Session`, or 401. With a session of the same user it signs in again, for what asks for a recent sign-in |
+ * | `DELETE session` | → 204 |
+ * | `GET stream?resume=ID&last=N` | → server-sent events, each a `StreamMessage` with its number as id |
+ * | `PUT stream/ID/views` | `{ [id]: ViewQuery }`, all that are visible → 204, or 404 if the stream has ended |
+ * | `POST active` | → 204; the user has clicked or typed: keeps the session from ending |
+ * | `GET actions/stacks/NS/NAME`, `actions/runs/NS/NAME`, `actions/workers/NAME` | → `Action[]` |
+ * | `POST actions` | `ActionRequest` → `ActionResult` |
+ * | `POST bulk` | `BulkRequest` → `BulkResult` |
+ * | `GET plans/NS/RUN` | → `StoredDiff` |
+ * | `GET logs/NS/RUN?follow=1&timestamps=1` | → text, as it arrives |
+ * | `GET states/NS/STACK`, `states/NS/STACK/VERSION` | → versions, one version |
+ * | `GET events/NS/KIND/NAME` | → Events of the object |
+ * | `POST yaml` | YAML of a Stack → `{ object }` if the server accepts it (dry run), or 422 with the reason; `?apply=1` stores it |
+ *
+ * Requests that change something need the header {@link csrfHeader} with `Session.csrfToken`. Errors are `ErrorBody`.
+ */
+export const pagePath = '/console/'
+export const apiPath = '/console/api/'
+export const csrfHeader = 'x-oarlock-csrf'
+
+export type SignIn = { readonly link: string } | { readonly token: string }
+
+/** How a user can sign in. `signIn` of OIDC is a path that the browser opens. */
+export type SignInOptions = {
+  readonly methods: readonly ('link' | 'token')[]
+  readonly oidc?: { readonly name: string; readonly signIn: string }
+}
+
+export type ErrorBody = { readonly code: number; readonly reason: string; readonly message: string }

@@ -1,0 +1,19 @@
+export type SignInMethod = 'link' | 'token' | 'oidc'
+
+/** Who uses the page. */
+export type Session = {
+  readonly user: string
+  readonly groups: readonly string[]
+  readonly method: SignInMethod
+  /** Sent with every request that changes something, in the header `x-oarlock-csrf`. */
+  readonly csrfToken: string
+  readonly readOnly: boolean
+  /** After so long without a click or a key the session ends. */
+  readonly idleTimeoutMs: number
+  readonly expiresAtMs: number
+  /** When the user has signed in last: destructive actions want it to be recent. */
+  readonly authenticatedAtMs: number
+  /** What is configured: others are not shown. */
+  readonly features: readonly ('tenants' | 'partitions' | 'controllers')[]
+  readonly version: string
+}
