@@ -1,8 +1,9 @@
-// Builds dist/ for the package: plain JavaScript and type declarations of src/, and the data they read.
+// Builds dist/ for the package: plain JavaScript and type declarations of src/, the data they read, and the page of the console.
 import { spawnSync } from 'node:child_process'
 import { cpSync, globSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { buildConsole } from './build-console.mjs'
 import { bundle } from './bundle.mjs'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
@@ -12,3 +13,4 @@ const { status } = spawnSync(tsc, ['-p', 'tsconfig.build.json'], { cwd: root, st
 if (status !== 0) process.exit(status ?? 1)
 for (const path of globSync('src/**/schemas/*.json', { cwd: root })) cpSync(join(root, path), join(root, path.replace(/^src/, 'dist')))
 await bundle(root, 'dist/cli/main.js', join(root, 'dist', 'bundle'))
+await buildConsole(root, join(root, 'dist', 'console'))

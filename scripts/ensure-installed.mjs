@@ -1,9 +1,10 @@
-// Installs exactly the packages of package-lock.json when node_modules does not match it, and bundles the sources when they have changed.
+// Installs exactly the packages of package-lock.json when node_modules does not match it, and bundles the sources and builds the console when they have changed.
 // Runs under any Node >= 20.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { buildCheckoutConsole } from './build-console.mjs'
 import { bundleCheckout } from './bundle.mjs'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
@@ -24,3 +25,4 @@ if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== wanted) {
 }
 
 await bundleCheckout(root)
+await buildCheckoutConsole(root)

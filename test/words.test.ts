@@ -116,7 +116,7 @@ function inSource(file: string, text: string): Finding[] {
       names.add(name)
       findings.push(...inName(name, lineOf(start ?? 0)))
     }
-    if (type === 'Literal' && typeof value === 'string') findings.push(...inText(value, () => lineOf(start ?? 0)))
+    if ((type === 'Literal' || type === 'JSXText') && typeof value === 'string') findings.push(...inText(value, () => lineOf(start ?? 0)))
     if (type === 'TemplateElement') findings.push(...inText((value as { raw: string }).raw, () => lineOf(start ?? 0)))
     for (const child of Object.values(node)) if (typeof child === 'object') visit(child)
   }
@@ -128,7 +128,7 @@ function inSource(file: string, text: string): Finding[] {
 const isRead = (file: string) => !exempt.some(pattern => pattern.test(file))
 
 test('identifiers, file names, strings and comments use the vocabulary of the code base', () => {
-  const files = globSync(['{src,test,bench,examples,scripts}/**/*.{ts,mjs}']).filter(isRead)
+  const files = globSync(['{src,test,bench,examples,scripts}/**/*.{ts,tsx,mjs}']).filter(isRead)
   ok(files.length > 500, `run this from the root of the checkout; found ${files.length} files`)
   deepEqual(
     files.flatMap(file => [...inName(file, file), ...inSource(file, readFileSync(file, 'utf8'))]),
