@@ -102,6 +102,7 @@ export {
   type StalledReason,
   stackStates,
 } from './stack-conditions.ts'
+export { activeRun, type StackState, stackMessage, stackState } from './stack-state.ts'
 export { maxDiffBytes, type StoredDiff } from './stored-diff.ts'
 export { type Subject, subjectOf } from './subject.ts'
 export { type Tenant, type TenantSpec, type TenantStatus, tenantResource } from './tenant.ts'

@@ -1,9 +1,8 @@
-import { oarlockCommand, type Stack } from '../api/index.ts'
+import { oarlockCommand, type Stack, stackMessage, stackState } from '../api/index.ts'
 import { dependencyNames, notReadyReason } from '../controllers/stack/index.ts'
 import { findCondition } from '../kubernetes/object/index.ts'
 import { CliError } from './cli-error.ts'
 import { exitCodes } from './exit-codes.ts'
-import { stackMessage, stackState } from './fleet/stack-state.ts'
 import { awaitingApproval } from './request-run.ts'
 
 /** How far an applied Stack has come. */

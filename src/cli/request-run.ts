@@ -10,6 +10,7 @@ import {
   recordedEpoch,
   runResource,
   type Stack,
+  stackMessage,
   stackResource,
 } from '../api/index.ts'
 import type { Client } from '../kubernetes/client/index.ts'
@@ -18,7 +19,6 @@ import { CliError } from './cli-error.ts'
 import { note } from './console.ts'
 import { exitCodes } from './exit-codes.ts'
 import { expectRunnable } from './expect-runnable.ts'
-import { stackMessage } from './fleet/stack-state.ts'
 import type { RequestedRun } from './run-options.ts'
 import { waitFor } from './wait-for.ts'
 

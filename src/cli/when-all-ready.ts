@@ -1,10 +1,9 @@
-import { type Stack, stackResource } from '../api/index.ts'
+import { type Stack, stackMessage, stackResource } from '../api/index.ts'
 import { dependencyNames } from '../controllers/stack/index.ts'
 import { type Client, listWatch } from '../kubernetes/client/index.ts'
 import { objectKey } from '../kubernetes/object/index.ts'
 import { formatError } from './cli-error.ts'
 import { note } from './console.ts'
-import { stackMessage } from './fleet/stack-state.ts'
 import { type Readiness, readinessOf } from './readiness.ts'
 import { timedOut } from './wait-for.ts'
 

@@ -1,8 +1,7 @@
-import { isEnded, phaseOf, type Stack, stackResource } from '../api/index.ts'
+import { isEnded, phaseOf, type Stack, stackMessage, stackResource } from '../api/index.ts'
 import type { Client } from '../kubernetes/client/index.ts'
 import { note } from './console.ts'
 import { destroyProblem } from './destroy-problem.ts'
-import { stackMessage } from './fleet/stack-state.ts'
 import { runsOf } from './targets.ts'
 import { waitFor } from './wait-for.ts'
 

@@ -1,6 +1,5 @@
-import type { Stack } from '../../api/index.ts'
+import { type Stack, type StackState, stackMessage, stackState } from '../../api/index.ts'
 import { objectKey } from '../../kubernetes/object/index.ts'
-import { type StackState, stackMessage, stackState } from './stack-state.ts'
 
 /** On a Stack of the sample: its expected state. Default: Ready. */
 export const expectedStateAnnotation = 'example.oarlock.dev/expect'

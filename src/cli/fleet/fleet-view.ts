@@ -1,8 +1,7 @@
-import { phaseOf, type Run, type Stack } from '../../api/index.ts'
+import { activeRun, phaseOf, type Run, type Stack, stackMessage, stackState } from '../../api/index.ts'
 import { formatDuration, objectKey } from '../../kubernetes/object/index.ts'
 import { type Color, oneLine, type Paint, pad, truncate } from '../output/style.ts'
 import { fleetOutcomes, type StackOutcome } from './expectation.ts'
-import { activeRun, stackMessage, stackState } from './stack-state.ts'
 
 export type FleetRow = {
   key: string

@@ -1,8 +1,8 @@
 import { equal } from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Stack } from '../../api/index.ts'
+import { stackMessage, stackState } from '../../api/index.ts'
 import { makeStack } from './fleet.testing.ts'
-import { stackMessage, stackState } from './stack-state.ts'
 
 type Condition = NonNullable<NonNullable<Stack['status']>['conditions']>[number]
 const condition = (type: string, status: Condition['status'], reason: string): Condition => ({

@@ -2,14 +2,13 @@
 export const actionNames = [
   'run',
   'plan',
+  'plan-destroy',
   'refresh',
   'approve',
-  'reject',
   'cancel',
   'suspend',
   'resume',
   'destroy',
-  'rollback',
   'drain',
   'cordon',
   'uncordon',
@@ -17,19 +16,17 @@ export const actionNames = [
 export type ActionName = (typeof actionNames)[number]
 
 /** They ask for the name of the object, and for a sign-in of the last minutes. */
-export const destructiveActions: ReadonlySet<ActionName> = new Set<ActionName>(['destroy', 'rollback'])
+export const destructiveActions: ReadonlySet<ActionName> = new Set<ActionName>(['destroy'])
 
 export type ActionRequest = {
   readonly action: ActionName
   /** Undefined for a Worker. */
   readonly namespace?: string
   readonly name: string
-  /** Of an approval, rejection or destruction: the digest of the plan that was shown. */
+  /** Of an approval or a destruction: the digest of the plan that was shown. */
   readonly digest?: string
   /** Of the object when it was shown: the action is rejected if it has changed since. */
   readonly resourceVersion?: string
-  /** Of a rollback. */
-  readonly stateVersion?: number
   /** Of a destructive action: the name of the object, as the user has typed it. */
   readonly confirmation?: string
 }

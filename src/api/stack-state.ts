@@ -1,8 +1,8 @@
-import type { Run, Stack } from '../../api/index.ts'
-import { isEnded } from '../../api/index.ts'
-import { findCondition, isConditionTrue } from '../../kubernetes/object/index.ts'
+import { findCondition, isConditionTrue } from '../kubernetes/object/index.ts'
+import { isEnded, type Run } from './run.ts'
+import type { Stack } from './stack.ts'
 
-/** The state of a Stack in one word, as in the fleet table and in the annotation `example.oarlock.dev/expect`. */
+/** The state of a Stack in one word, as in the fleet table, the console and the annotation `example.oarlock.dev/expect`. */
 export type StackState =
   | 'Pending'
   | 'Working'

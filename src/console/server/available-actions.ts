@@ -1,0 +1,117 @@
+import { isEnded, oarlockCommand, type Run, type Stack, type Worker } from '../../api/index.ts'
+import { isConditionTrue } from '../../kubernetes/object/index.ts'
+import type { Action, ActionName } from '../protocol/index.ts'
+
+/** A right that an action needs. */
+export type NeededRight = {
+  readonly verb: string
+  readonly resource: 'stacks' | 'runs' | 'workers'
+  readonly subresource?: string
+}
+
+export type Rights = { has(right: NeededRight): Promise<boolean>; readonly readOnly: boolean }
+
+type Candidate = {
+  readonly name: ActionName
+  readonly label: string
+  readonly needs: readonly NeededRight[]
+  readonly command: string
+  /** Why the state of the object does not allow it. */
+  readonly why?: string | undefined
+}
+
+const updateStack: NeededRight = { verb: 'patch', resource: 'stacks' }
+const cancelRun: readonly NeededRight[] = [
+  { verb: 'patch', resource: 'runs' },
+  { verb: 'update', resource: 'runs', subresource: 'cancel' },
+]
+
+/** What can be done with a Stack. */
+export async function stackActions({ metadata, spec, status }: Stack, rights: Rights): Promise<Action[]> {
+  const suspended = spec.suspend ? 'the Stack is suspended: resume it first' : undefined
+  const deleting = metadata.deletionTimestamp === undefined ? undefined : 'the Stack is being deleted'
+  const restored = status?.restored ? 'the Stack was restored from a backup and waits for its review' : undefined
+  const plan = isConditionTrue(status?.conditions, 'AwaitingApproval') ? status?.plan : undefined
+  const command = (words: string) => oarlockCommand(words, metadata)
+  const candidates: Candidate[] = [
+    { name: 'run', label: 'Run', needs: [updateStack], command: command('run'), why: deleting ?? suspended ?? restored },
+    { name: 'plan', label: 'Plan', needs: [updateStack], command: command('plan'), why: deleting ?? suspended },
+    {
+      name: 'refresh',
+      label: 'Refresh the state',
+      needs: [updateStack],
+      command: `${command('run')} --refresh-only`,
+      why: deleting ?? suspended ?? restored,
+    },
+    {
+      name: 'approve',
+      label: 'Approve the plan',
+      needs: [{ verb: 'update', resource: 'stacks', subresource: 'approval' }],
+      command: command('approve'),
+      why: plan ? undefined : 'no plan awaits approval',
+    },
+    spec.suspend
+      ? { name: 'resume', label: 'Resume', needs: [updateStack], command: command('resume'), why: deleting }
+      : { name: 'suspend', label: 'Suspend', needs: [updateStack], command: command('suspend'), why: deleting },
+    {
+      name: 'destroy',
+      label: 'Destroy',
+      needs: [
+        { verb: 'delete', resource: 'stacks' },
+        { verb: 'delete', resource: 'stacks', subresource: 'destroy' },
+      ],
+      command: command('destroy'),
+      why: deleting ?? suspended ?? (spec.deletionProtection ? 'spec.deletionProtection of the Stack is true' : undefined),
+    },
+  ]
+  return await decide(candidates, rights)
+}
+
+/** What can be done with a Run. */
+export async function runActions(run: Run, rights: Rights): Promise<Action[]> {
+  const why = isEnded(run) ? `the Run has ended (${run.status?.phase})` : run.spec.cancel ? 'its cancellation is requested' : undefined
+  return await decide(
+    [
+      {
+        name: 'cancel',
+        label: 'Cancel',
+        needs: cancelRun,
+        command: oarlockCommand('cancel run', run.metadata).replace('run ', 'run/'),
+        why,
+      },
+    ],
+    rights,
+  )
+}
+
+/** What can be done with a Worker. */
+export async function workerActions({ metadata: { name }, spec }: Worker, rights: Rights): Promise<Action[]> {
+  const needs: readonly NeededRight[] = [{ verb: 'patch', resource: 'workers' }]
+  return await decide(
+    [
+      { name: 'drain', label: 'Drain', needs, command: `oarlock drain ${name}`, why: spec.drain ? 'the worker is draining' : undefined },
+      spec.cordon
+        ? { name: 'uncordon', label: 'Uncordon', needs, command: `oarlock uncordon ${name}` }
+        : { name: 'cordon', label: 'Cordon', needs, command: `oarlock cordon ${name}` },
+    ],
+    rights,
+  )
+}
+
+async function decide(candidates: readonly Candidate[], rights: Rights): Promise<Action[]> {
+  return await Promise.all(
+    candidates.map(async ({ name, label, needs, command, why }) => {
+      const reason = rights.readOnly ? 'the console is read-only' : (why ?? (await missingRight(needs, rights)))
+      return { name, label, command, enabled: reason === undefined, ...(reason !== undefined && { why: reason }) }
+    }),
+  )
+}
+
+async function missingRight(needs: readonly NeededRight[], rights: Rights): Promise<string | undefined> {
+  for (const right of needs) {
+    if (await rights.has(right)) continue
+    const resource = right.subresource === undefined ? right.resource : `${right.resource}/${right.subresource}`
+    return `you need the permission to ${right.verb} ${resource}`
+  }
+  return undefined
+}

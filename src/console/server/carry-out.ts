@@ -1,0 +1,78 @@
+import { randomBytes } from 'node:crypto'
+import { annotations, formatRunRequest, type RequestType, runResource, stackResource, workerResource } from '../../api/index.ts'
+import type { Client } from '../../kubernetes/client/index.ts'
+import { StatusError } from '../../kubernetes/object/index.ts'
+import type { ActionRequest } from '../protocol/index.ts'
+
+/**
+ * Carries out an action with the rights of the user, as the command line does: the API server and its admission decide whether it is allowed.
+ * Returns what to show.
+ * @throws {StatusError} with the reason if it is rejected.
+ */
+export async function carryOut(client: Client, user: string, request: ActionRequest): Promise<string> {
+  const { action, namespace, name, digest, resourceVersion } = request
+  const stacks = client.resource(stackResource)
+  const workers = client.resource(workerResource)
+  const annotate = async (values: Record<string, string>, version?: string) => {
+    await stacks.patch(
+      name,
+      { metadata: { annotations: values } },
+      { type: 'merge', namespace, ...(version !== undefined && { resourceVersion: version }) },
+    )
+  }
+  const requestRun = async (type: RequestType, what: string) => {
+    const { spec } = await stacks.get(name, { namespace })
+    if (spec.suspend) throw new StatusError('Conflict', `stack/${name} is suspended: resume it first`)
+    await annotate({ [annotations.requestedRun]: formatRunRequest(type, randomBytes(5).toString('hex'), undefined) })
+    return `stack/${name}: ${what} requested`
+  }
+  switch (action) {
+    case 'run':
+      return await requestRun('apply', 'run')
+    case 'plan':
+      return await requestRun('plan', 'plan')
+    case 'refresh':
+      return await requestRun('refresh', 'refresh')
+    case 'plan-destroy':
+      return await requestRun('plan-destroy', 'plan of the destruction')
+    case 'approve':
+      // Invariant 11: of exactly the plan that was shown, at exactly this version of the Stack.
+      if (digest === undefined || resourceVersion === undefined)
+        throw new StatusError('BadRequest', 'an approval names the digest of the plan and the resourceVersion of the Stack that were shown')
+      await annotate(
+        { [annotations.approvedPlan]: digest, [annotations.approvedBy]: user, [annotations.approvedAt]: new Date().toISOString() },
+        resourceVersion,
+      )
+      return `stack/${name}: plan ${digest.replace(/^sha256:/, '').slice(0, 12)} approved`
+    case 'destroy':
+      if (digest === undefined || resourceVersion === undefined)
+        throw new StatusError(
+          'BadRequest',
+          'a destruction names the digest of the plan of destruction and the resourceVersion that were shown',
+        )
+      return await destroy(client, request, digest, resourceVersion)
+    case 'cancel':
+      await client.resource(runResource).patch(name, { spec: { cancel: true } }, { type: 'merge', namespace })
+      return `run/${name}: cancellation requested`
+    case 'suspend':
+    case 'resume':
+      await stacks.patch(name, { spec: { suspend: action === 'suspend' } }, { type: 'merge', namespace })
+      return `stack/${name} ${action === 'suspend' ? 'suspended' : 'resumed'}`
+    case 'drain':
+      await workers.patch(name, { spec: { drain: true } }, { type: 'merge' })
+      return `worker/${name} draining`
+    case 'cordon':
+    case 'uncordon':
+      await workers.patch(name, { spec: { cordon: action === 'cordon' } }, { type: 'merge' })
+      return `worker/${name} ${action}ed`
+  }
+}
+
+/** Deletes the Stack so that exactly the plan that was shown is executed, as `oarlock destroy` does. */
+async function destroy(client: Client, { namespace, name }: ActionRequest, digest: string, resourceVersion: string): Promise<string> {
+  const stacks = client.resource(stackResource)
+  const confirmation = { [annotations.destroyPlan]: `${digest}@${new Date().toISOString()}` }
+  const { metadata } = await stacks.patch(name, { metadata: { annotations: confirmation } }, { type: 'merge', namespace, resourceVersion })
+  await stacks.delete(name, { namespace, preconditions: { uid: metadata.uid } })
+  return `stack/${name}: destruction of exactly this plan requested`
+}

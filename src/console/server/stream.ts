@@ -1,0 +1,110 @@
+import { randomUUID } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
+import { SentView, viewDelta } from '../projection/view-delta.ts'
+import type { StreamMessage, ViewQuery } from '../protocol/index.ts'
+import type { SessionRecord } from './sessions.ts'
+import { maxAgeMs, type ViewSources, versionOf, viewContent } from './view-content.ts'
+
+/** Of a stream: a browser shows a few views in each of its tabs. */
+export const maxViews = 100
+/** A client that has not read so much gets nothing more until it has: what changes meanwhile is sent once. */
+const maxUnsentBytes = 256 * 1024
+
+type View = {
+  readonly query: ViewQuery
+  readonly sent: SentView
+  /** What its last content was computed from. */
+  version: number
+  computedMs: number
+}
+
+/** What one browser sees: its views, and what it has of them. It outlives its connection for a while, so that a page that reconnects gets only what has changed. */
+export class Stream {
+  readonly id = randomUUID()
+  readonly session: SessionRecord
+  readonly #sources: ViewSources
+  readonly #views = new Map<string, View>()
+  #response: ServerResponse | undefined
+  #lastId = 0
+  #isComputing = false
+  /** When the connection ended; undefined while there is one. */
+  detachedMs: number | undefined = performance.now()
+
+  constructor(session: SessionRecord, sources: ViewSources) {
+    this.session = session
+    this.#sources = sources
+  }
+
+  get isConnected(): boolean {
+    return this.#response !== undefined
+  }
+
+  /** Sends to this response from now on. @param lastId of the last message that the page has; undefined: it has nothing. */
+  attach(response: ServerResponse, lastId: number | undefined): void {
+    const resumed = lastId !== undefined && lastId === this.#lastId
+    // It may have missed some of what was sent.
+    if (!resumed) for (const view of this.#views.values()) Object.assign(view, { sent: new SentView(), version: -1 })
+    this.#response?.end()
+    this.#response = response
+    this.detachedMs = undefined
+    response.once('close', () => {
+      if (this.#response !== response) return
+      this.#response = undefined
+      this.detachedMs = performance.now()
+    })
+    this.#send({ type: 'hello', stream: this.id, resumed, serverMs: this.#sources.nowMs() })
+  }
+
+  /** Replaces the views. One whose query has not changed continues. */
+  setViews(queries: ReadonlyMap<string, ViewQuery>): void {
+    for (const id of [...this.#views.keys()]) if (!queries.has(id)) this.#views.delete(id)
+    for (const [id, query] of queries) {
+      const known = this.#views.get(id)
+      if (known && JSON.stringify(known.query) === JSON.stringify(query)) continue
+      // The rows of the page before may be in the next one too: only the others are sent.
+      const isSameTable = known?.query.kind === query.kind && !('name' in query)
+      this.#views.set(id, { query, sent: isSameTable && known ? known.sent : new SentView(), version: -1, computedMs: 0 })
+    }
+  }
+
+  /** Sends what has changed of the views. */
+  async flush(): Promise<void> {
+    const response = this.#response
+    if (this.#isComputing || !response || response.writableLength > maxUnsentBytes) return
+    this.#isComputing = true
+    try {
+      for (const [id, view] of [...this.#views]) {
+        const version = versionOf(view.query, this.#sources.projections)
+        const nowMs = performance.now()
+        if (version === view.version && nowMs - view.computedMs < maxAgeMs) continue
+        Object.assign(view, { version, computedMs: nowMs })
+        const content = await viewContent(view.query, this.#sources)
+        // Replaced or disconnected meanwhile: the next flush computes it again.
+        if (this.#views.get(id) !== view) continue
+        if (this.#response !== response) {
+          view.version = -1
+          return
+        }
+        const delta = viewDelta(id, view.sent, content)
+        if (delta) this.#send(delta)
+      }
+    } finally {
+      this.#isComputing = false
+    }
+  }
+
+  /** A comment, which keeps proxies from closing the connection and shows the page that it lives. */
+  beat(): void {
+    this.#response?.write(':\n\n')
+  }
+
+  end(reason: string): void {
+    this.#send({ type: 'signed-out', reason })
+    this.#response?.end()
+    this.#response = undefined
+  }
+
+  #send(message: StreamMessage): void {
+    this.#response?.write(`id: ${++this.#lastId}\ndata: ${JSON.stringify(message)}\n\n`)
+  }
+}

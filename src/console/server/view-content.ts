@@ -1,0 +1,152 @@
+import { runResource, type Stack, stackResource } from '../../api/index.ts'
+import type { Client } from '../../kubernetes/client/index.ts'
+import type { KubeObject, Resource } from '../../kubernetes/object/index.ts'
+import { type History, overviewOf, type Projections, type RowTable, tableView, type ViewContent } from '../projection/index.ts'
+import type { RunFacts, StackFacts, TableKind, TenantRow, ViewQuery } from '../protocol/index.ts'
+import { isForbidden, isNotFound } from './error-response.ts'
+import type { Visibility, Visible } from './visibility.ts'
+
+export type ViewSources = {
+  readonly projections: Projections
+  readonly history: History
+  readonly visibility: Visibility
+  /** With the rights of the user. */
+  client(): Promise<Client>
+  nowMs(): number
+}
+
+type AnyRow = Readonly<Record<string, unknown>> & { readonly key: string }
+
+/** What changes when the view may have: it is computed again only then, or after {@link maxAgeMs}. */
+export function versionOf(query: ViewQuery, { tables }: Projections): number {
+  switch (query.kind) {
+    case 'overview':
+      return tables.stacks.version + tables.runs.version + tables.workers.version
+    case 'stack':
+      return tables.stacks.version + tables.runs.version
+    case 'run':
+    case 'queue':
+      return tables.runs.version
+    case 'tenants':
+      return tables.tenants.version + tables.stacks.version
+    case 'history':
+      return 0
+    default:
+      return tables[query.kind].version
+  }
+}
+
+/** Rights and times change without a change of a row. */
+export const maxAgeMs = 15_000
+
+/** What a user sees of a view now. */
+export async function viewContent(query: ViewQuery, sources: ViewSources): Promise<ViewContent> {
+  try {
+    return await contentOf(query, sources)
+  } catch (error) {
+    const code = isForbidden(error) ? 'Forbidden' : isNotFound(error) ? 'NotFound' : 'Unavailable'
+    return { error: { code, message: (error as Error).message } }
+  }
+}
+
+async function contentOf(query: ViewQuery, sources: ViewSources): Promise<ViewContent> {
+  const { projections, history, nowMs } = sources
+  const { tables } = projections
+  switch (query.kind) {
+    case 'overview': {
+      const [stacks, runs, workers] = await Promise.all([
+        visibleRows('stacks', tables.stacks, sources),
+        visibleRows('runs', tables.runs, sources),
+        visibleRows('workers', tables.workers, sources),
+      ])
+      return { facts: overviewOf({ stacks: stacks.rows, runs: runs.rows, workers: workers.rows, nowMs: nowMs() }) }
+    }
+    case 'stack':
+      return await stackContent(query, sources)
+    case 'run':
+      return await runContent(query, sources)
+    case 'history': {
+      // Numbers of the whole fleet: for those who may see all of it.
+      const visible = await sources.visibility.of('stacks', () => [])
+      if (!visible.all)
+        return {
+          error: { code: 'Forbidden', message: 'charts show the whole fleet: they need the right to list Stacks in all namespaces' },
+        }
+      return { facts: history.facts(nowMs(), query.minutes) }
+    }
+    default: {
+      const { rows, isHidden } = await visibleRows(query.kind, tableOf(query.kind, projections), sources)
+      if (isHidden) return { error: { code: 'Forbidden', message: `you may not list ${query.kind === 'queue' ? 'Runs' : query.kind}` } }
+      const shown = query.kind === 'queue' ? queued(rows) : query.kind === 'tenants' ? withStacks(rows, projections) : rows
+      const { facts, rows: page } = tableView(query.kind, shown, query)
+      return { facts, rows: page }
+    }
+  }
+}
+
+function tableOf(kind: TableKind, { tables }: Projections): RowTable<AnyRow> {
+  return (kind === 'queue' ? tables.runs : tables[kind]) as unknown as RowTable<AnyRow>
+}
+
+/** `isHidden`: of a kind without namespaces, that the user may not list. */
+async function visibleRows<Row extends { readonly key: string }>(
+  kind: TableKind,
+  table: RowTable<Row>,
+  { visibility }: ViewSources,
+): Promise<{ readonly rows: Iterable<Row>; readonly isHidden: boolean }> {
+  const isNamespaced = kind === 'stacks' || kind === 'runs' || kind === 'queue'
+  const visible = await visibility.of(kind, () => namespacesOf(table))
+  if (visible.all) return { rows: table.values(), isHidden: false }
+  if (!isNamespaced) return { rows: [], isHidden: true }
+  return { rows: filtered(table, visible), isHidden: false }
+}
+
+function* filtered<Row extends { readonly key: string }>(table: RowTable<Row>, visible: Visible & { readonly all: false }): Generator<Row> {
+  for (const row of table.values()) if (visible.namespaces.has((row as unknown as { namespace: string }).namespace)) yield row
+}
+
+function namespacesOf(table: RowTable<{ readonly key: string }>): Set<string> {
+  const found = new Set<string>()
+  for (const row of table.values()) found.add((row as unknown as { namespace: string }).namespace)
+  return found
+}
+
+function* queued(rows: Iterable<AnyRow>): Generator<AnyRow> {
+  for (const row of rows) if (row.phase === 'Queued') yield row
+}
+
+function withStacks(rows: Iterable<AnyRow>, { tables }: Projections): AnyRow[] {
+  const counts = new Map<string, number>()
+  for (const { tenant } of tables.stacks.values()) if (tenant !== undefined) counts.set(tenant, (counts.get(tenant) ?? 0) + 1)
+  return [...rows].map(row => ({ ...row, stacks: counts.get((row as unknown as TenantRow).name) ?? 0 }))
+}
+
+async function stackContent(
+  { namespace, name }: { readonly namespace: string; readonly name: string },
+  sources: ViewSources,
+): Promise<ViewContent> {
+  const { projections } = sources
+  const object = await read(await sources.client(), stackResource as Resource<Pick<Stack, 'spec' | 'status'>>, namespace, name)
+  const visible = await sources.visibility.of('runs', () => [namespace])
+  const mayListRuns = visible.all || visible.namespaces.has(namespace)
+  const row = projections.tables.stacks.get(`${namespace}/${name}`)
+  const facts: StackFacts = { ...(row && { row }), object, runs: mayListRuns ? projections.runsOf(namespace, name) : [] }
+  return { facts }
+}
+
+async function runContent(
+  { namespace, name }: { readonly namespace: string; readonly name: string },
+  sources: ViewSources,
+): Promise<ViewContent> {
+  const object = await read(await sources.client(), runResource, namespace, name)
+  const row = sources.projections.tables.runs.get(`${namespace}/${name}`)
+  const facts: RunFacts = { ...(row && { row }), object }
+  return { facts }
+}
+
+/** With the rights of the user, at every change: the API server decides. */
+async function read<Body>(client: Client, resource: Resource<Body>, namespace: string, name: string): Promise<KubeObject<Body>> {
+  const object = await client.resource(resource).get(name, { namespace })
+  const { managedFields: _, ...metadata } = object.metadata as KubeObject<Body>['metadata'] & { managedFields?: unknown }
+  return { ...object, metadata }
+}
