@@ -66,9 +66,13 @@ const mayImport: Record<string, readonly string[]> = {
   gateway: ['api', ...clients],
   'console/protocol': [],
   'console/page': ['console/protocol'],
+  'console/projection': ['console/protocol', 'controllers/dispatch', 'api', ...controllers],
+  'console/server': ['console/projection', 'console/protocol', 'api', ...clients],
   console: ['api', 'kubernetes/object'],
   app: [
     'console',
+    'console/projection',
+    'console/server',
     'gateway',
     'controllers/stack',
     'controllers/dispatch',

@@ -9,6 +9,7 @@ import type { ApiServer, AuditOptions } from '../kubernetes/server/index.ts'
 import { fullDiskReasons } from '../kubernetes/util/index.ts'
 import { type Address, formatAddress, urlOf } from './address.ts'
 import { startApiServer } from './api-server/api-server.ts'
+import { consoleLink, startConsole } from './console/index.ts'
 import { makeControllers } from './controllers/controllers.ts'
 import { ensureDefaultPool } from './controllers/default-pool.ts'
 import { installOarlock, requireNoNewerCrds } from './controllers/install.ts'
@@ -65,6 +66,8 @@ export type AllInOne = {
   readonly httpUrl: string
   /** The link that opens the status page, with the token that reads it. */
   readonly statusPageLink: string
+  /** A link that opens the console and signs the administrator in, once. */
+  consoleLink(): string
   readonly kubeconfigPath: string
   /** Where the data directory was copied from; undefined if it is no copy. */
   readonly copiedFrom: { readonly host: string; readonly path: string } | undefined
@@ -188,6 +191,8 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     let isStopping = false
     // Load balancers must stop sending requests as soon as the shutdown begins.
     manager.addReadinessCheck(() => (isStopping ? ['oarlock is shutting down'] : [...claim.notReady(), ...fullDiskReasons(dataDir)]))
+    const console = startConsole({ dataDir, manager, controllers, server, client, version, log })
+    cleanups.push(() => console.close())
     const statusToken = openStatusToken(dataDir)
     const listener = await startEndpoints({
       address: healthAddress,
@@ -199,6 +204,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
         { prefix: '/state/', handler: handlers.state },
         { prefix: '/logs/', handler: handlers.log },
       ],
+      console: (path, request, response) => console.server.handle(path, request, response),
       adminToken: server.adminToken,
       apiUrl: url,
       version,
@@ -223,6 +229,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       apiUrl: url,
       httpUrl,
       statusPageLink: statusPageLink(httpUrl, statusToken),
+      consoleLink: () => consoleLink(httpUrl, console.issueLink()),
       kubeconfigPath: server.kubeconfigPath,
       copiedFrom,
       interrupt: () => pool.interrupt(),

@@ -37,6 +37,7 @@ export type { ManifestDifferences } from './manifests/index.ts'
 export {
   backups,
   clusterChecks,
+  consoleAccess,
   discovery,
   installation,
   joinTokens,

@@ -41,6 +41,7 @@ export const clusterChecks = async () => await import('./manifests/index.ts')
 export const discovery = async () => await import('./discovery/index.ts')
 
 /** Where the token of a status page is, and the link that opens the page. */
+export const consoleAccess = async () => await import('./console/console-access.ts')
 export const statusAccess = async () => await import('./endpoints/status-access.ts')
 
 /** Functions that create, list and revoke join tokens. */

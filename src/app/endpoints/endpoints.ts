@@ -9,7 +9,7 @@ import type { Log } from '../../kubernetes/controller/index.ts'
 import type { Address } from '../address.ts'
 import type { Controllers } from '../controllers/controllers.ts'
 import type { Mount } from '../mount.ts'
-import { type HttpListener, startHttpListener } from './http-listener.ts'
+import { type HttpListener, type HttpListenerOptions, startHttpListener } from './http-listener.ts'
 import { queueResponse } from './queue-endpoint.ts'
 
 export type EndpointsOptions = {
@@ -19,6 +19,7 @@ export type EndpointsOptions = {
   /** Further metrics in Prometheus' text format. */
   moreMetrics?(): Promise<string>
   mounts: readonly Mount[]
+  console?: HttpListenerOptions['console']
   /** Reads page, metrics and queue. */
   statusToken: string
   /** Password or bearer token of an administrator. Default: there is none. */
@@ -52,6 +53,7 @@ export async function startEndpoints(options: EndpointsOptions): Promise<HttpLis
     page: () => renderStatusPage({ stacks: stacks.list(), runs: runs.list(), workers: workers.list(), version, apiUrl, nowMs: Date.now() }),
     queue: url => queueResponse(url, dispatch.queue),
     mounts,
+    console: options.console,
     statusToken,
     adminToken,
     onError: error => log.error({ err: error }, 'request to the status page failed'),

@@ -27,6 +27,8 @@ export type HttpListenerOptions = {
   queue(url: string): { status: number; body: object }
   /** Additional routes, which check permissions themselves. */
   mounts: readonly Mount[]
+  /** Serves the paths below `/console/`, which authenticates users itself. Default: there is no console. */
+  console?: ((path: string, request: IncomingMessage, response: ServerResponse) => Promise<void>) | undefined
   /** Reads page, metrics and queue. */
   statusToken: string
   /** Password or bearer token of an administrator, for `mounts` and everything else. Default: there is none. */
@@ -115,13 +117,16 @@ async function handleRequest(options: HttpListenerOptions, request: IncomingMess
     if (path.startsWith(prefix))
       return await handler(request, response, { user: isAdmin ? { name: 'oarlock:admin', groups: ['system:masters'] } : undefined })
   }
+  if (options.console && path.startsWith('/console/')) {
+    if (!isOwnHost(request.headers.host, options.address)) return rejectHost(response)
+    return await options.console(path, request, response)
+  }
   if (request.method !== 'GET' && request.method !== 'HEAD') {
     response.setHeader('Allow', 'GET, HEAD')
     return sendText(response, 405, 'method not allowed: use GET')
   }
   // Another host name means DNS rebinding: a foreign page made its name resolve to this address.
-  if (!isOwnHost(request.headers.host, options.address))
-    return sendText(response, 421, 'misdirected request: use localhost or a loopback address')
+  if (!isOwnHost(request.headers.host, options.address)) return rejectHost(response)
   if (path !== '/' && path !== '/metrics' && path !== '/queue')
     return sendText(response, 404, 'not found: use /, /healthz, /livez, /readyz, /startupz, /metrics, /queue, /state/ or /logs/')
   const cookie = `oarlock_status_${request.socket.localPort}`
@@ -161,6 +166,8 @@ async function handleRequest(options: HttpListenerOptions, request: IncomingMess
     })
     .end(options.page())
 }
+
+const rejectHost = (response: ServerResponse) => sendText(response, 421, 'misdirected request: use localhost or a loopback address')
 
 function isOwnHost(header: string | undefined, address: Address): boolean {
   if (!isLoopback(address)) return true

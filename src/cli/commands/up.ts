@@ -160,6 +160,7 @@ function banner(app: AllInOne, dataDir: string, paint: Paint): string[] {
     `${paint('bold', `oarlock ${packageVersion()}`)} is up ${paint('dim', `after ${formatSeconds(Date.now() - startedMs)}`)}`,
     row('API', app.apiUrl),
     // The link has a token, which is not for logs.
+    row('console', process.stdout.isTTY ? app.consoleLink() : `${app.httpUrl}/console/`),
     row('status page', process.stdout.isTTY ? app.statusPageLink : app.httpUrl),
     row('kubeconfig', app.kubeconfigPath),
     row('data', dataDir),

@@ -1,10 +1,12 @@
-import { isEnded, type Run, type Stack, type Tenant, type Worker, type WorkerPool } from '../../api/index.ts'
+import { endedPhases, isEnded, type Run, type RunPhase, type Stack, type Tenant, type Worker, type WorkerPool } from '../../api/index.ts'
 import { TenantIndex } from '../../controllers/dispatch/index.ts'
+import type { LeaseBody } from '../../kubernetes/client/index.ts'
 import type { Informer } from '../../kubernetes/controller/index.ts'
 import { type KubeObject, objectKey } from '../../kubernetes/object/index.ts'
 import type { ControllerRow, PartitionRow, PoolRow, RunRow, StackRow, TenantRow, WorkerRow } from '../protocol/index.ts'
+import type { HistorySample } from './history.ts'
 import { RowTable } from './row-table.ts'
-import { controllerRow, type LeaseBody, type PartitionBody, partitionRow, poolRow, runRow, stackRow, tenantRow, workerRow } from './rows.ts'
+import { controllerRow, type PartitionBody, partitionRow, poolRow, runRow, stackRow, tenantRow, workerRow } from './rows.ts'
 
 type Cache<Body> = Pick<Informer<Body>, 'onChange' | 'get' | 'list'>
 
@@ -75,6 +77,26 @@ export class Projections {
     const found: RunRow[] = []
     for (const row of this.tables.runs.values()) if (row.namespace === namespace && row.stack === stack) found.push(row)
     return found.sort((a, b) => b.createdMs - a.createdMs || (a.key < b.key ? 1 : -1))
+  }
+
+  /** The numbers of the fleet now, for charts. */
+  sample(): HistorySample {
+    const { stacks, runs, workers } = this.tables
+    const sample = { queued: 0, running: 0, workers: 0, busy: 0, ready: 0, failed: 0, awaiting: 0 }
+    for (const { phase } of runs.values()) {
+      if (phase === 'Queued') sample.queued++
+      else if (!endedPhases.includes(phase as RunPhase)) sample.running++
+    }
+    for (const { phase } of workers.values()) {
+      sample.workers++
+      if (phase === 'Busy') sample.busy++
+    }
+    for (const { state } of stacks.values()) {
+      if (state === 'Ready') sample.ready++
+      if (state === 'Failed' || state === 'Failing' || state === 'EngineNotFound') sample.failed++
+      if (state === 'AwaitingApproval') sample.awaiting++
+    }
+    return sample
   }
 
   #stackRow(stack: Stack): StackRow {

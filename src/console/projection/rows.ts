@@ -10,6 +10,7 @@ import {
   type Worker,
   type WorkerPool,
 } from '../../api/index.ts'
+import type { LeaseBody } from '../../kubernetes/client/index.ts'
 import { findCondition, isConditionTrue, type KubeObject } from '../../kubernetes/object/index.ts'
 import type { ControllerRow, PartitionRow, PlanCounts, PoolRow, RunRow, StackRow, TenantRow, WorkerRow } from '../protocol/index.ts'
 
@@ -142,18 +143,9 @@ export function tenantRow({ metadata, spec, status }: Tenant, stacks: number): T
   }
 }
 
-export type LeaseBody = {
-  readonly spec: {
-    readonly holderIdentity?: string
-    readonly renewTime?: string
-    readonly leaseDurationSeconds?: number
-    readonly leaseTransitions?: number
-  }
-}
-
 /** Undefined for the Lease of a worker. */
 export function controllerRow({ metadata, spec }: KubeObject<LeaseBody>): ControllerRow | undefined {
-  if (metadata.labels?.[labels.pool] !== undefined || !spec.holderIdentity) return undefined
+  if (metadata.labels?.[labels.pool] !== undefined || !spec?.holderIdentity) return undefined
   return {
     key: `${metadata.namespace}/${metadata.name}`,
     name: metadata.name,

@@ -5,6 +5,7 @@
  * |---|---|
  * | `GET session` | → `Session`, or 401 with `SignInOptions` |
  * | `POST session` | `SignIn` → `Session`, or 401. With a session of the same user it signs in again, for what asks for a recent sign-in |
+ * | `POST links`, with the token of the data directory | → `{ link }`, for one sign-in |
  * | `DELETE session` | → 204 |
  * | `GET stream?resume=ID&last=N` | → server-sent events, each a `StreamMessage` with its number as id |
  * | `PUT stream/ID/views` | `{ [id]: ViewQuery }`, all that are visible → 204, or 404 if the stream has ended |

@@ -1,3 +1,4 @@
+import { hash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { runResource, type Stack, stackResource, workerResource } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
@@ -34,6 +35,9 @@ export type ConsoleServerOptions = {
   /** Where `scripts/build-console.mjs` has built the page. */
   readonly assetsDirectory: string
   readonly links: OneTimeLinks
+  /** Bearer token of `POST links`, by which `oarlock console` gets a link for `linkUser`. */
+  readonly linkToken: string
+  readonly linkUser: ConsoleUser
   /** The user of a bearer token; undefined if it is not valid. @throws if the API server does not decide. */
   authenticateToken(token: string, remoteAddress: string | undefined): Promise<ConsoleUser | undefined>
   /** A client of the API server and the stores with exactly the rights of the user. */
@@ -105,6 +109,7 @@ export class ConsoleServer {
     const { method = 'GET' } = request
     const [name = '', ...rest] = path.split('/').map(decodeSegment)
     requireSameOrigin(request)
+    if (name === 'links' && method === 'POST') return this.#issueLink(request, response)
     if (name === 'session' && method === 'POST') return await this.#signIn(request, response)
     const session = this.#sessions.find(cookieOf(request, this.#cookieName(request)))
     if (!session) return sendJson(response, 401, { code: 401, reason: 'Unauthorized', message: 'sign in', ...signInOptions })
@@ -135,6 +140,14 @@ export class ConsoleServer {
       default:
         throw new StatusError('NotFound', `the console has no ${method} ${apiPath}${path}`)
     }
+  }
+
+  #issueLink({ headers }: IncomingMessage, response: ServerResponse): void {
+    const { links, linkToken, linkUser } = this.#options
+    const digest = (text: string) => hash('sha256', text, 'buffer')
+    if (!timingSafeEqual(digest(headers.authorization ?? ''), digest(`Bearer ${linkToken}`)))
+      throw new StatusError('Unauthorized', 'send the token of <data>/console-token as bearer token')
+    sendJson(response, 201, { link: links.issue(linkUser) })
   }
 
   async #signIn(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -397,7 +410,7 @@ export class ConsoleServer {
 
 const signInOptions: SignInOptions = { methods: ['link', 'token'] }
 
-/** A page of another site must not use the session, nor sign the browser in as somebody else (CSRF). */
+/** A page of another site must not use the session, nor sign the browser in as another user (CSRF). */
 function requireSameOrigin({ headers }: IncomingMessage): void {
   const site = headers['sec-fetch-site']
   const isForeign = site !== undefined && site !== 'same-origin' && site !== 'none'

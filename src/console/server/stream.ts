@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
-import { SentView, viewDelta } from '../projection/view-delta.ts'
+import { SentView, viewDelta } from '../projection/index.ts'
 import type { StreamMessage, ViewQuery } from '../protocol/index.ts'
 import type { SessionRecord } from './sessions.ts'
 import { maxAgeMs, type ViewSources, versionOf, viewContent } from './view-content.ts'

@@ -1,0 +1,78 @@
+import { systemNamespace, tenantResource, workerPoolResource } from '../../api/index.ts'
+import { History, Projections } from '../../console/projection/index.ts'
+import { ConsoleServer, OneTimeLinks } from '../../console/server/index.ts'
+import { type Client, createClient, leaseResource, namespaceResource } from '../../kubernetes/client/index.ts'
+import type { Log, Manager } from '../../kubernetes/controller/index.ts'
+import { type ApiServer, adminsGroup } from '../../kubernetes/server/index.ts'
+import type { Controllers } from '../controllers/controllers.ts'
+import { AccessReviewer } from '../delegated-auth/access-reviewer.ts'
+import { authenticateByTokenReview } from '../delegated-auth/authenticate-by-token-review.ts'
+import { consoleAssetsDirectory } from './assets-directory.ts'
+import { openConsoleToken } from './console-access.ts'
+
+export type StartConsoleOptions = {
+  readonly dataDir: string
+  /** Before it is started: the console adds its caches. */
+  readonly manager: Manager
+  readonly controllers: Pick<Controllers, 'stacks' | 'runs' | 'workers'>
+  readonly server: ApiServer
+  /** With the right to review tokens and accesses. */
+  readonly client: Client
+  readonly version: string
+  readonly log: Log
+}
+
+export type StartedConsole = {
+  readonly server: ConsoleServer
+  /** The secret of a link that signs the administrator in once. */
+  issueLink(): string
+  close(): void
+}
+
+/** Of the process that owns the data directory: a user who may read that is its administrator. */
+const administrator = { name: 'oarlock:admin', groups: [adminsGroup] }
+/** Longer than any session. */
+const localTokenMs = 24 * 3_600_000
+
+/** Adds the console to a process with controllers and an API server. */
+export function startConsole({ dataDir, manager, controllers, server, client, version, log }: StartConsoleOptions): StartedConsole {
+  const projections = new Projections({
+    ...controllers,
+    pools: manager.informer(workerPoolResource),
+    tenants: manager.informer(tenantResource),
+    namespaces: manager.informer(namespaceResource),
+    leases: manager.informer(leaseResource, { namespace: systemNamespace }),
+  })
+  const history = new History()
+  const sampler = setInterval(() => history.add(Date.now(), projections.sample()), History.everyMs).unref()
+  const links = new OneTimeLinks()
+  const access = new AccessReviewer(client)
+  const console = new ConsoleServer({
+    ...{ projections, history, links, version },
+    linkToken: openConsoleToken(dataDir),
+    linkUser: administrator,
+    assetsDirectory: consoleAssetsDirectory(),
+    authenticateToken: authenticateByTokenReview(client),
+    isAllowed: (user, attributes) => access.isAllowed({ ...user, groups: [...user.groups] }, attributes),
+    connect: async (user, credential) => {
+      const token =
+        credential.kind === 'token'
+          ? credential.token
+          : server.issueToken({ name: user.name, groups: [...user.groups], ttlMs: localTokenMs })
+      return await createClient({
+        cluster: { server: server.url, caCertificate: server.caCertificate, token },
+        ...{ userAgent: 'oarlock-console', fieldManager: 'oarlock-console', connections: 2 },
+      })
+    },
+    secure: false,
+    onError: error => log.error({ err: error }, 'a request to the console failed'),
+  })
+  return {
+    server: console,
+    issueLink: () => links.issue(administrator),
+    close() {
+      clearInterval(sampler)
+      console.close()
+    },
+  }
+}

@@ -1,0 +1,282 @@
+/** The console of a real all-in-one, as a page uses it: sign-in, the stream, what users see and do with their own rights. */
+import { deepEqual, equal, match, ok } from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { fetch, type Response } from 'undici'
+import { stackResource, workerPoolResource } from '../src/api/index.ts'
+import { type AllInOne, startAllInOne } from '../src/app/index.ts'
+import type {
+  Action,
+  BulkResult,
+  Session,
+  StackRow,
+  StreamMessage,
+  TableFacts,
+  ViewDelta,
+  ViewQuery,
+} from '../src/console/protocol/index.ts'
+import { type Client, namespaceResource } from '../src/kubernetes/client/index.ts'
+import { eventually } from './support/eventually.ts'
+
+type Browser = {
+  readonly session: Session
+  get(path: string): Promise<Response>
+  send(method: string, path: string, body: unknown, headers?: Record<string, string>): Promise<Response>
+}
+
+describe('the console', { timeout: 120_000 }, () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-console-'))
+  const abort = new AbortController()
+  let app: AllInOne
+  let client: Client
+  let api: string
+  let admin: Browser
+
+  before(async () => {
+    const port = { host: '127.0.0.1', port: 0 }
+    const launcher = [process.execPath, join(import.meta.dirname, '..', 'bin', 'oarlock.js')]
+    app = await startAllInOne({ dataDir, listen: port, healthAddress: port, launcher, version: 'test' })
+    client = app.client
+    api = `${app.httpUrl}/console/api/`
+    // Its workers are not started, so that Runs stay queued.
+    await client.resource(workerPoolResource).create({ metadata: { name: 'joined' }, spec: { mode: 'External' } })
+    for (const name of ['a', 'b']) {
+      await client.resource(namespaceResource).create({ metadata: { name } })
+      for (const stack of ['one', 'two']) await makeStack(name, stack)
+    }
+    admin = await signIn({ link: linkOf(app) })
+  })
+  after(async () => {
+    abort.abort()
+    await app?.stop({ graceMs: 1_000 })
+    rmSync(dataDir, { recursive: true, force: true })
+  })
+
+  const makeStack = (namespace: string, name: string) =>
+    client.resource(stackResource).create({
+      metadata: { namespace, name, labels: { team: 'web' } },
+      spec: { engine: 'command', command: { apply: ['true'] }, source: { inline: { files: { a: '1' } } }, pool: 'joined' },
+    })
+  const linkOf = ({ consoleLink }: AllInOne) => new URL(consoleLink()).hash.replace('#token=', '')
+  const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
+    fetch(`${api}${path}`, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) })
+
+  async function signIn(credential: object): Promise<Browser> {
+    const response = await post('session', credential)
+    equal(response.status, 200)
+    const setCookie = response.headers.get('set-cookie') ?? ''
+    match(setCookie, /^oarlock-console-\d+=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=43200$/)
+    const cookie = setCookie.split(';', 1)[0] as string
+    const session = (await response.json()) as Session
+    return {
+      session,
+      get: path => fetch(`${api}${path}`, { headers: { cookie }, signal: abort.signal }),
+      send: (method, path, body, headers = { 'x-oarlock-csrf': session.csrfToken }) =>
+        fetch(`${api}${path}`, { method, headers: { cookie, 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) }),
+    }
+  }
+
+  /** A user with the rights of a Role in one namespace. */
+  async function accountOf(namespace: string, rules: object[]): Promise<string> {
+    const rbac = { apiVersion: 'rbac.authorization.k8s.io/v1', metadata: { name: 'console', namespace } }
+    const base = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}`
+    await client.request({ method: 'POST', path: `${base}/roles`, body: { ...rbac, kind: 'Role', rules } })
+    const subjects = [{ kind: 'ServiceAccount', name: 'default', namespace }]
+    const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'console' }
+    await client.request({ method: 'POST', path: `${base}/rolebindings`, body: { ...rbac, kind: 'RoleBinding', roleRef, subjects } })
+    const path = `/api/v1/namespaces/${namespace}/serviceaccounts/default/token`
+    const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} }
+    const request = async () => (await (await client.request({ method: 'POST', path, body })).json()) as { status: { token: string } }
+    return (await eventually(async () => await request().catch(() => undefined), 'the ServiceAccount')).status.token
+  }
+
+  /** The stream of a browser: {@link Stream.view} is what a page has of a view. */
+  async function openStream(browser: Browser, views: Record<string, ViewQuery>, query = '') {
+    const response = await browser.get(`stream${query}`)
+    equal(response.status, 200)
+    const messages: StreamMessage[] = []
+    const ids: number[] = []
+    const reader = (response.body as ReadableStream<Uint8Array>).getReader()
+    const decoder = new TextDecoder()
+    void (async () => {
+      let text = ''
+      for (;;) {
+        const { done, value } = await reader.read().catch(() => ({ done: true, value: undefined }))
+        if (done) return
+        text += decoder.decode(value, { stream: true })
+        const parts = text.split('\n\n')
+        text = parts.pop() ?? ''
+        for (const part of parts) {
+          const [, id, data] = /^id: (\d+)\ndata: (.*)$/s.exec(part) ?? []
+          if (data === undefined) continue
+          ids.push(Number(id))
+          messages.push(JSON.parse(data) as StreamMessage)
+        }
+      }
+    })()
+    const hello = await eventually(async () => messages[0], 'the first message')
+    ok(hello.type === 'hello')
+    if (Object.keys(views).length > 0) equal((await browser.send('PUT', `stream/${hello.stream}/views`, views)).status, 204)
+    const deltas = (id: string) => messages.filter((message): message is ViewDelta => message.type === 'view' && message.id === id)
+    /** The rows in their order, as a page keeps them. */
+    const rows = (id: string): StackRow[] => {
+      const known = new Map<string, unknown>()
+      let order: readonly string[] = []
+      for (const delta of deltas(id)) {
+        if (delta.whole) known.clear()
+        for (const row of delta.rows ?? []) known.set(row.key, row)
+        order = delta.order ?? order
+      }
+      return order.map(key => known.get(key) as StackRow)
+    }
+    const facts = (id: string) => deltas(id).findLast(delta => delta.facts !== undefined)?.facts
+    return { hello, messages, deltas, rows, facts, lastId: () => ids.at(-1), close: () => reader.cancel() }
+  }
+
+  test('a link signs in once, and nothing works without a session', async () => {
+    equal((await fetch(`${api}session`)).status, 401)
+    equal((await fetch(`${api}stream`)).status, 401)
+    const link = linkOf(app)
+    await signIn({ link })
+    const again = await post('session', { link })
+    equal(again.status, 401)
+    match(((await again.json()) as { message: string }).message, /used already or is older than 10 minutes/)
+    equal((await post('session', { token: 'no-such-token' })).status, 401)
+    equal((await post('session', { password: 'x' })).status, 400)
+    equal(admin.session.user, 'oarlock:admin')
+  })
+
+  test('only who can read the data directory gets a link', async () => {
+    equal((await post('links', {})).status, 401)
+    const token = readFileSync(join(dataDir, 'console-token'), 'utf8').trim()
+    const response = await post('links', {}, { authorization: `Bearer ${token}` })
+    equal(response.status, 201)
+    await signIn((await response.json()) as { link: string })
+  })
+
+  test('requests of other sites and without the CSRF token are rejected', async () => {
+    const foreign = { 'x-oarlock-csrf': admin.session.csrfToken, 'sec-fetch-site': 'cross-site' }
+    equal((await admin.send('POST', 'active', {}, foreign)).status, 403)
+    equal(
+      (await admin.send('POST', 'active', {}, { ...foreign, 'sec-fetch-site': 'same-origin', origin: 'https://evil.example' })).status,
+      403,
+    )
+    equal((await admin.send('POST', 'active', {}, {})).status, 403)
+    equal((await admin.send('POST', 'active', {}, { 'x-oarlock-csrf': 'guess' })).status, 403)
+    equal((await admin.send('POST', 'active', {})).status, 204)
+    equal((await post('session', { link: linkOf(app) }, { origin: 'https://evil.example' })).status, 403)
+    equal((await post('session', { link: linkOf(app) }, { 'content-type': 'text/plain' })).status, 415)
+  })
+
+  test('the page has a strict policy, and is the answer to every path but those of assets that do not exist', async () => {
+    const page = await fetch(`${app.httpUrl}/console/stacks/a/one`)
+    // Built by `npm test` in a checkout.
+    equal(page.status, 200)
+    match(page.headers.get('content-security-policy') ?? '', /^default-src 'none'; script-src 'self'; style-src 'self'/)
+    match(await page.text(), /<script type="module" src="\/console\/assets\/[\w-]+\.js"/)
+    equal((await fetch(`${app.httpUrl}/console/assets/none.js`)).status, 404)
+  })
+
+  test('a table is sent once, and then what changes of it', async () => {
+    const stream = await openStream(admin, { t: { kind: 'stacks', filter: 'label:team=web', sort: '-key', limit: 3 } })
+    await eventually(async () => stream.rows('t').length === 3 || undefined, 'the table')
+    deepEqual(
+      stream.rows('t').map(({ key }) => key),
+      ['b/two', 'b/one', 'a/two'],
+    )
+    equal((stream.facts('t') as TableFacts).total, 4)
+    const before = stream.deltas('t').length
+    await client.resource(stackResource).patch('two', { spec: { suspend: true } }, { type: 'merge', namespace: 'b' })
+    await eventually(async () => stream.rows('t')[0]?.suspended || undefined, 'the change')
+    const changes = stream.deltas('t').slice(before)
+    ok(changes.every(({ whole, rows = [] }) => !whole && rows.every(({ key }) => key === 'b/two')))
+    await client.resource(stackResource).patch('two', { spec: { suspend: false } }, { type: 'merge', namespace: 'b' })
+    await eventually(async () => stream.rows('t')[0]?.suspended === false || undefined, 'the change back')
+    await stream.close()
+    const resumed = await openStream(admin, {}, `?resume=${stream.hello.type === 'hello' && stream.hello.stream}&last=${stream.lastId()}`)
+    ok(resumed.hello.type === 'hello' && resumed.hello.resumed)
+    await makeStack('b', 'zzz')
+    await eventually(async () => resumed.deltas('t').some(({ order }) => order?.[0] === 'b/zzz') || undefined, 'what changed meanwhile')
+    ok(resumed.deltas('t').every(({ whole }) => !whole))
+    await client.resource(stackResource).delete('zzz', { namespace: 'b' })
+    await resumed.close()
+  })
+
+  test('an invalid filter or view is an error that names it', async () => {
+    const stream = await openStream(admin, { t: { kind: 'stacks', filter: 'color:red' } })
+    match(
+      (await eventually(async () => stream.facts('t') as TableFacts | undefined, 'the table')).invalid ?? '',
+      /unknown field "color" at 1/,
+    )
+    ok(stream.hello.type === 'hello')
+    const { stream: id } = stream.hello
+    equal((await admin.send('PUT', `stream/${id}/views`, { t: { kind: 'secrets' } })).status, 400)
+    equal((await admin.send('PUT', `stream/${id}/views`, { t: { kind: 'stacks', limit: 1e9 } })).status, 400)
+    const other = await signIn({ link: linkOf(app) })
+    equal((await other.send('PUT', `stream/${id}/views`, {})).status, 404)
+    await stream.close()
+  })
+
+  test('a user sees and does what the API server lets them', async () => {
+    const token = await accountOf('a', [{ apiGroups: ['oarlock.dev'], resources: ['stacks', 'runs'], verbs: ['get', 'list'] }])
+    const browser = await eventually(async () => await signIn({ token }).catch(() => undefined), 'the session of the ServiceAccount')
+    equal(browser.session.user, 'system:serviceaccount:a:default')
+    const stream = await openStream(browser, {
+      stacks: { kind: 'stacks' },
+      workers: { kind: 'workers' },
+      own: { kind: 'stack', namespace: 'a', name: 'one' },
+      foreign: { kind: 'stack', namespace: 'b', name: 'one' },
+    })
+    await eventually(async () => stream.rows('stacks').length > 0 || undefined, 'the table')
+    deepEqual(
+      stream.rows('stacks').map(({ key }) => key),
+      ['a/one', 'a/two'],
+    )
+    equal((stream.facts('stacks') as TableFacts).all, 2)
+    equal((await eventually(async () => stream.deltas('workers')[0], 'the workers')).error?.code, 'Forbidden')
+    equal((await eventually(async () => stream.deltas('foreign')[0], 'the foreign Stack')).error?.code, 'Forbidden')
+    equal((await eventually(async () => stream.deltas('own')[0], 'the own Stack')).error, undefined)
+    const actions = (await (await browser.get('actions/stacks/a/one')).json()) as Action[]
+    match(actions.find(({ name }) => name === 'run')?.why ?? '', /you need the permission to patch stacks/)
+    equal((await browser.send('POST', 'actions', { action: 'suspend', namespace: 'a', name: 'one' })).status, 403)
+    const bulk = await browser.send('POST', 'bulk', { action: 'suspend', filter: 'name:one', expected: 1 })
+    const { results } = (await bulk.json()) as BulkResult
+    deepEqual(
+      results.map(({ key, ok }) => ({ key, ok })),
+      [{ key: 'a/one', ok: false }],
+    )
+    await stream.close()
+  })
+
+  test('actions are carried out, those on many only if as many match as the user has seen', async () => {
+    const run = await admin.send('POST', 'actions', { action: 'plan', namespace: 'b', name: 'one' })
+    equal(run.status, 200)
+    match(((await run.json()) as { message: string }).message, /stack\/one: plan requested/)
+    equal((await admin.send('POST', 'bulk', { action: 'suspend', filter: 'namespace:b', expected: 7 })).status, 409)
+    const bulk = await admin.send('POST', 'bulk', { action: 'suspend', filter: 'namespace:b', expected: 2 })
+    deepEqual(
+      ((await bulk.json()) as BulkResult).results.map(({ key, ok }) => [key, ok]),
+      [
+        ['b/one', true],
+        ['b/two', true],
+      ],
+    )
+    equal((await client.resource(stackResource).get('two', { namespace: 'b' })).spec.suspend, true)
+    equal((await admin.send('POST', 'actions', { action: 'approve', namespace: 'b', name: 'one' })).status, 400)
+    equal(
+      (await admin.send('POST', 'actions', { action: 'destroy', namespace: 'b', name: 'one', digest: 'x', resourceVersion: '1' })).status,
+      400,
+    )
+  })
+
+  test('after a sign-out the stream ends and the cookie is worth nothing', async () => {
+    const browser = await signIn({ link: linkOf(app) })
+    const stream = await openStream(browser, { o: { kind: 'overview' } })
+    await eventually(async () => stream.facts('o'), 'the overview')
+    equal((await browser.send('DELETE', 'session', undefined)).status, 204)
+    await eventually(async () => stream.messages.some(({ type }) => type === 'signed-out') || undefined, 'the end of the stream')
+    equal((await browser.get('session')).status, 401)
+  })
+})
