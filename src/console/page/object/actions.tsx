@@ -4,51 +4,61 @@ import { Command } from '../parts/command.tsx'
 import { Dialog } from '../parts/dialog.tsx'
 import { notify } from '../parts/notices.tsx'
 import { request } from '../request.ts'
+import { PlanText } from './plan-text.tsx'
 
-type Props = Pick<ActionRequest, 'namespace' | 'name' | 'digest' | 'resourceVersion'> & { readonly actions: readonly Action[] }
+type Props = Pick<ActionRequest, 'namespace' | 'name' | 'digest' | 'resourceVersion'> & {
+  readonly actions: readonly Action[]
+  /** The Run that has made the plan that awaits approval. */
+  readonly planRun?: string | undefined
+}
 
 /** A button for each action, with the reason if it cannot be used. Every action is shown with its command before it is carried out. */
-export function Actions({ actions, ...object }: Props) {
+export function Actions({ actions, planRun, ...object }: Props) {
   const [chosen, setChosen] = useState<Action>()
   return (
     <>
       <ul class="actions">
-        {/* A rollback needs a version of the state, which the page of the Stack does not show. */}
-        {actions
-          .filter(({ name }) => name !== 'rollback')
-          .map(action => (
-            <li key={action.name}>
-              <button
-                type="button"
-                class={destructiveActions.has(action.name) ? 'button danger' : 'button'}
-                disabled={!action.enabled}
-                aria-describedby={action.why === undefined ? undefined : `why-${action.name}`}
-                onClick={() => setChosen(action)}
-              >
-                {action.label}
-              </button>
-              {action.why !== undefined && (
-                <span id={`why-${action.name}`} class="muted">
-                  {action.why}
-                </span>
-              )}
-            </li>
-          ))}
+        {actions.map(action => (
+          <li key={action.name}>
+            <button
+              type="button"
+              class={destructiveActions.has(action.name) ? 'button danger' : 'button'}
+              disabled={!action.enabled}
+              aria-describedby={action.why === undefined ? undefined : `why-${action.name}`}
+              onClick={() => setChosen(action)}
+            >
+              {action.label}
+            </button>
+            {action.why !== undefined && (
+              <span id={`why-${action.name}`} class="muted">
+                {action.why}
+              </span>
+            )}
+          </li>
+        ))}
       </ul>
-      {chosen && <Confirm action={chosen} object={object} onClose={() => setChosen(undefined)} />}
+      {chosen && <Confirm action={chosen} object={object} planRun={planRun} onClose={() => setChosen(undefined)} />}
     </>
   )
 }
 
-type ConfirmProps = { readonly action: Action; readonly object: Omit<Props, 'actions'>; readonly onClose: () => void }
+type ConfirmProps = {
+  readonly action: Action
+  readonly object: Omit<Props, 'actions' | 'planRun'>
+  readonly planRun: string | undefined
+  readonly onClose: () => void
+}
 
-function Confirm({ action: { name: action, label, command }, object, onClose }: ConfirmProps) {
+function Confirm({ action: { name: action, label, command }, object, planRun, onClose }: ConfirmProps) {
   // What is sent is what was shown when the dialog was opened: the server rejects it if the object has changed since.
   const [shown] = useState(object)
+  const [run] = useState(planRun)
+  const [isPlanShown, setPlanShown] = useState(false)
   const [typed, setTyped] = useState('')
   const [error, setError] = useState('')
   const [isBusy, setBusy] = useState(false)
   const isDestructive = destructiveActions.has(action)
+  const isApproval = action === 'approve'
   const submit = async () => {
     setBusy(true)
     setError('')
@@ -71,6 +81,9 @@ function Confirm({ action: { name: action, label, command }, object, onClose }: 
           void submit()
         }}
       >
+        {isApproval && run !== undefined && shown.digest !== undefined && (
+          <PlanText namespace={shown.namespace ?? ''} runName={run} digest={shown.digest} onShown={() => setPlanShown(true)} />
+        )}
         <p class="muted">The same as:</p>
         <Command text={command} />
         {isDestructive && (
@@ -85,7 +98,7 @@ function Confirm({ action: { name: action, label, command }, object, onClose }: 
         <button
           type="submit"
           class={isDestructive ? 'button danger' : 'button primary'}
-          disabled={isBusy || (isDestructive && typed !== shown.name)}
+          disabled={isBusy || (isDestructive && typed !== shown.name) || (isApproval && !isPlanShown)}
         >
           {isBusy ? 'Sending…' : label}
         </button>

@@ -89,7 +89,8 @@ export function ObjectPage({ kind, namespace, name }: Props) {
             actions={actions}
             namespace={namespace}
             name={name}
-            digest={plan && 'digest' in plan ? (plan.digest as string) : undefined}
+            digest={plan && 'digest' in plan ? plan.digest : undefined}
+            planRun={plan && 'runName' in plan ? plan.runName : undefined}
             resourceVersion={version}
           />
         )}
