@@ -36,7 +36,7 @@ export function PlanText({ namespace, runName, digest, onShown }: Props) {
     <>
       {plan && (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
-        <pre class="plan" tabIndex={0}>
+        <pre class="plan-text" tabIndex={0}>
           {plan.text.split('\n').map((line, index) => (
             <span key={index} class={classOf(line)}>{`${line}\n`}</span>
           ))}
