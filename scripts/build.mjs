@@ -1,4 +1,4 @@
-// Builds dist/ for the package: plain JavaScript and type declarations of src/, the data they read, and the page of the console.
+// Builds dist/ for the package: plain JavaScript and type declarations of src/, the data they read, and the console's page.
 import { spawnSync } from 'node:child_process'
 import { cpSync, globSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'

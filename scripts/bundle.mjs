@@ -88,35 +88,28 @@ function replacedModules(entry, outdir) {
 }
 
 /** Makes the bundle of a checkout if a source has changed. Never fails: what cannot be bundled runs from its sources. */
-export const bundleCheckout = root =>
-  makeFresh(root, 'bundle', directory => bundle(root, 'src/cli/main.ts', directory), 'cannot bundle the sources, so they run unbundled')
-
-/**
- * Makes a directory NAME-… in the cache of a checkout if one of the sources that `make(directory)` returned has changed; NAME.json has its name and
- * the sources. An error is printed after `problem`.
- */
-export async function makeFresh(root, name, make, problem) {
+export async function bundleCheckout(root) {
   const cache = join(root, 'node_modules', '.cache', 'oarlock')
-  const index = join(cache, `${name}.json`)
+  const index = join(cache, 'bundle.json')
   if (isFresh(root, index)) return
   const startedMs = Date.now()
-  const directory = `${name}-${startedMs.toString(36)}-${process.pid}`
+  const name = `bundle-${startedMs.toString(36)}-${process.pid}`
   try {
     mkdirSync(cache, { recursive: true })
-    const sources = [...toolFiles, ...(await make(join(cache, directory)))]
+    const sources = [...toolFiles, ...(await bundle(root, 'src/cli/main.ts', join(cache, name)))]
     const changed = sources.find(path => statSync(join(root, path)).mtimeMs >= startedMs)
-    if (changed !== undefined) throw new Error(`${changed} was changed while it was read`)
+    if (changed !== undefined) throw new Error(`${changed} was changed while it was bundled`)
     const versions = Object.fromEntries(sources.map(path => [path, versionOf(join(root, path))]))
     // Replaced atomically and never written in place: a copy of a checkout may share the file.
-    writeFileSync(`${index}.${process.pid}`, JSON.stringify({ directory, sources: versions }))
+    writeFileSync(`${index}.${process.pid}`, JSON.stringify({ directory: name, sources: versions }))
     renameSync(`${index}.${process.pid}`, index)
   } catch (error) {
-    rmSync(join(cache, directory), { recursive: true, force: true })
-    console.error(`oarlock: ${problem}: ${error.message}`)
+    rmSync(join(cache, name), { recursive: true, force: true })
+    console.error(`oarlock: cannot bundle the sources, so they run unbundled: ${error.message}`)
   }
-  const old = readdirSync(cache, { withFileTypes: true }).filter(entry => entry.isDirectory() && entry.name.startsWith(`${name}-`))
-  for (const { name: made } of old.sort((a, b) => (a.name < b.name ? 1 : -1)).slice(keptBundles))
-    rmSync(join(cache, made), { recursive: true, force: true })
+  const old = readdirSync(cache, { withFileTypes: true }).filter(entry => entry.isDirectory() && entry.name.startsWith('bundle-'))
+  for (const { name } of old.sort((a, b) => (a.name < b.name ? 1 : -1)).slice(keptBundles))
+    rmSync(join(cache, name), { recursive: true, force: true })
 }
 
 function isFresh(root, index) {

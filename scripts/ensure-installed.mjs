@@ -1,4 +1,5 @@
-// Installs exactly the packages of package-lock.json when node_modules does not match it, and bundles the sources and builds the console when they have changed.
+// Installs exactly the packages of package-lock.json when node_modules does not match it, and bundles the sources and builds the console's
+// page when they have changed.
 // Runs under any Node >= 20.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
@@ -24,5 +25,4 @@ if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== wanted) {
   writeFileSync(stamp, wanted)
 }
 
-await bundleCheckout(root)
-await buildCheckoutConsole(root)
+await Promise.all([bundleCheckout(root), buildCheckoutConsole(root)])

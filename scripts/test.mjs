@@ -20,7 +20,7 @@ if (files.length === 0) {
   if (!isSlow) {
     run('biome', ['check', '--error-on-warnings', '.'])
     run('tsc', ['--noEmit'])
-    run('tsc', ['-p', 'src/console/page'])
+    run('tsc', ['--noEmit', '-p', 'src/console/page'])
   }
   files.push(
     ...globSync(['src/**/*.test.ts', 'image/*.test.ts', 'bench/**/*.test.ts', 'test/**/*.test.ts'])

@@ -64,15 +64,9 @@ const mayImport: Record<string, readonly string[]> = {
   'controllers/replication': controllers,
   'controllers/simulate': ['controllers/stack', 'controllers/dispatch', 'api', ...objects, 'kubernetes/schema'],
   gateway: ['api', ...clients],
-  'console/protocol': [],
-  'console/page': ['console/protocol'],
-  'console/projection': ['console/protocol', 'controllers/dispatch', 'api', ...controllers],
-  'console/server': ['console/projection', 'console/protocol', 'api', ...clients],
-  console: ['api', 'kubernetes/object'],
+  console: ['controllers/dispatch', 'api', ...controllers],
   app: [
     'console',
-    'console/projection',
-    'console/server',
     'gateway',
     'controllers/stack',
     'controllers/dispatch',
@@ -157,7 +151,7 @@ const entryPoints: Record<string, string> = {
 }
 
 /** Areas that are divided into modules. */
-const areas = ['kubernetes', 'stores', 'execution', 'controllers', 'console']
+const areas = ['kubernetes', 'stores', 'execution', 'controllers']
 
 type Import = { from: string; to: string }
 
@@ -230,6 +224,43 @@ function findCycle(table: Record<string, readonly string[]>): string[] | undefin
     .find(cycle => cycle !== undefined)
 }
 
+/**
+ * Folders of `src/console/` and what each may import of it, through index.ts. The page runs in browsers: it imports nothing else of Oarlock.
+ */
+const consoleMayImport: Record<string, readonly string[]> = {
+  '.': ['server', 'projection'],
+  page: ['protocol'],
+  server: ['projection', 'protocol'],
+  projection: ['protocol'],
+  protocol: [],
+}
+/** Folders of `src/console/` that may import nothing outside of it. */
+const browserFolders = ['page', 'protocol']
+
+const consoleRoot = 'console/'
+
+function consoleFolderOf(path: string): string | undefined {
+  if (!path.startsWith(consoleRoot)) return undefined
+  const [folder, file] = path.slice(consoleRoot.length).split('/') as [string, string | undefined]
+  return file === undefined ? '.' : folder
+}
+
+function consoleViolation({ from, to }: Import): string | undefined {
+  const folder = consoleFolderOf(from)
+  const target = consoleFolderOf(to)
+  if (folder === undefined || folder === target || /\.(test|testing)\.ts$/.test(from)) return undefined
+  const allowed = consoleMayImport[folder]
+  if (allowed === undefined) return `${from}: folder console/${folder} is not in the table of test/import-rules.test.ts`
+  if (target === undefined)
+    return browserFolders.includes(folder)
+      ? `${from} imports ${to}: console/${folder}/ runs in browsers, and imports ${allowed.map(name => `console/${name}`).join(', ') || 'nothing'}`
+      : undefined
+  if (!allowed.includes(target) && folder !== '.')
+    return `${from} imports ${to}: console/${folder}/ may import ${allowed.join(', ') || 'nothing of console/'}`
+  if (to !== `${consoleRoot}${target}/index.ts`) return `${from} imports ${to}: import console/${target}/index.ts instead`
+  return undefined
+}
+
 const sources = globSync('src/**/*.{ts,tsx}')
 
 test('every module imports only what its row in the table allows, through an entry point', () => {
@@ -284,7 +315,25 @@ test('inside server/, every folder imports only the layers below it, through the
   deepEqual(withoutHeader, [])
 })
 
+test('inside console/, every folder imports only what its row allows, and the page nothing but the protocol', () => {
+  deepEqual(
+    sources
+      .flatMap(importsOf)
+      .map(consoleViolation)
+      .filter(text => text !== undefined),
+    [],
+  )
+  const folders = new Set(
+    sources.map(file => consoleFolderOf(relative('src', file).split(sep).join('/'))).filter(folder => folder !== undefined),
+  )
+  deepEqual([...folders].sort(), Object.keys(consoleMayImport).sort())
+})
+
 test('the rules report a violation', () => {
+  ok(consoleViolation({ from: 'console/page/main.tsx', to: 'api/index.ts' }))
+  ok(consoleViolation({ from: 'console/page/main.tsx', to: 'console/server/index.ts' }))
+  ok(consoleViolation({ from: 'console/page/main.tsx', to: 'console/protocol/rows.ts' }))
+  deepEqual(consoleViolation({ from: 'console/page/main.tsx', to: 'console/protocol/index.ts' }), undefined)
   ok(violation({ from: 'kubernetes/object/object.ts', to: 'kubernetes/server/index.ts' }))
   ok(violation({ from: 'kubernetes/client/client.ts', to: 'api/index.ts' }))
   ok(violation({ from: 'controllers/stack/decide-stack.ts', to: 'api/stack.ts' }))

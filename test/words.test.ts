@@ -116,7 +116,7 @@ function inSource(file: string, text: string): Finding[] {
       names.add(name)
       findings.push(...inName(name, lineOf(start ?? 0)))
     }
-    if ((type === 'Literal' || type === 'JSXText') && typeof value === 'string') findings.push(...inText(value, () => lineOf(start ?? 0)))
+    if (type === 'Literal' && typeof value === 'string') findings.push(...inText(value, () => lineOf(start ?? 0)))
     if (type === 'TemplateElement') findings.push(...inText((value as { raw: string }).raw, () => lineOf(start ?? 0)))
     for (const child of Object.values(node)) if (typeof child === 'object') visit(child)
   }

@@ -1,6 +1,9 @@
 /**
- * @module console: the web page of an installation. Start reading at `status-page.ts`.
- * In: the current Stacks, Runs and Workers. Out: HTML, without outputs and variables (invariant 9).
- * Out of scope: reading the objects, and serving the page (`app/`).
+ * @module console: the web page of an installation, and the projections it reads. Start reading at `protocol/index.ts`.
+ * In: the objects as caches report them, users and clients with their rights. Out: a handler of `/console/`; and the status page.
+ * `page/` runs in browsers, `server/` answers it from `projection/`, and `protocol/` is what they send each other.
+ * Out of scope: listeners and processes (`app/`).
  */
+export { History, Projections } from './projection/index.ts'
+export { ConsoleServer, OneTimeLinks } from './server/index.ts'
 export { renderStatusPage, type StatusPageFacts } from './status-page.ts'

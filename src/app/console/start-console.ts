@@ -1,6 +1,5 @@
 import { systemNamespace, tenantResource, workerPoolResource } from '../../api/index.ts'
-import { History, Projections } from '../../console/projection/index.ts'
-import { ConsoleServer, OneTimeLinks } from '../../console/server/index.ts'
+import { ConsoleServer, History, OneTimeLinks, Projections } from '../../console/index.ts'
 import { type Client, createClient, leaseResource, namespaceResource } from '../../kubernetes/client/index.ts'
 import type { Log, Manager } from '../../kubernetes/controller/index.ts'
 import { type ApiServer, adminsGroup } from '../../kubernetes/server/index.ts'
@@ -44,7 +43,12 @@ export function startConsole({ dataDir, manager, controllers, server, client, ve
     leases: manager.informer(leaseResource, { namespace: systemNamespace }),
   })
   const history = new History()
-  const sampler = setInterval(() => history.add(Date.now(), projections.sample()), History.everyMs).unref()
+  let sampledMs = Date.now()
+  const sampler = setInterval(() => {
+    const nowMs = Date.now()
+    history.add(nowMs, projections.sample(nowMs, sampledMs))
+    sampledMs = nowMs
+  }, History.everyMs).unref()
   const links = new OneTimeLinks()
   const access = new AccessReviewer(client)
   const console = new ConsoleServer({

@@ -1,8 +1,7 @@
 /**
- * @module console/page: what runs in the browser. Start reading at `main.tsx`; `scripts/build-console.mjs` builds it.
- * In: the stream of the server (`stream/`), which is one for all tabs of a browser, and the address, which has the page, the filter and the order
- * (`router.ts`). Out: what the user does, one request for each object.
- * `shell/` is around every page, `table/` shows every list, `overview/` and `object/` are the other pages, `parts/` are shared elements.
- * Out of scope: filtering, sorting and counting, which the server does. Nothing here imports Node or the rest of Oarlock but `console/protocol`.
+ * @module console/page: what runs in the browser. Start reading at `main.tsx`; `scripts/build-console.mjs` bundles it.
+ * In: the stream of views and the requests of `console/protocol`. Out: the page. One stream serves all tabs of a browser (`stream/`); tables show
+ * only the rows that are visible and ask for no others (`table/`).
+ * Out of scope: rights, filters, sorting and counts, which are the server's. Imports `console/protocol` and nothing else of Oarlock.
  */
-import './main.tsx'
+export {}

@@ -1,15 +1,11 @@
 import { render } from 'preact'
-import { loadSession, signInWithLink } from './session.ts'
-import { App } from './shell/app.tsx'
-import { applyTheme } from './shell/theme.ts'
+import { App } from './app.tsx'
+import { startRouter } from './router.ts'
+import { startSession, watchLinks } from './session.ts'
+import { applyTheme } from './theme.ts'
 
 applyTheme()
-render(<App />, document.getElementById('app')!)
-
-// The link of a sign-in can be used once, and must not stay in the history.
-const link = /^#token=(.+)$/.exec(location.hash)?.[1]
-if (link === undefined) void loadSession()
-else {
-  history.replaceState(null, '', location.pathname + location.search)
-  void signInWithLink(decodeURIComponent(link))
-}
+startRouter()
+watchLinks()
+void startSession()
+render(<App />, document.getElementById('app') as HTMLElement)

@@ -1,44 +1,64 @@
-import { apiPath, csrfHeader, type ErrorBody } from '../protocol/index.ts'
+import { apiPath, csrfHeader, type ErrorBody, type SignInOptions } from '../protocol/index.ts'
 
-/** What the server answered, or that it could not be reached: then the code is 0. */
+/** An answer other than 2xx, or none (code 0). The message is the server's. */
 export class RequestError extends Error {
   override readonly name = 'RequestError'
   readonly code: number
   readonly reason: string
-  /** The whole body, if it was JSON. */
-  readonly body: unknown
-  constructor({ code, reason, message }: ErrorBody, body?: unknown) {
+  /** Of an answer that asks to sign in. */
+  readonly signIn: SignInOptions | undefined
+
+  constructor({ code, reason, message }: ErrorBody, signIn?: SignInOptions) {
     super(message)
     this.code = code
     this.reason = reason
-    this.body = body
+    this.signIn = signIn
   }
 }
 
-/** Set by the session. */
-export const credentials = { csrfToken: '', onSignedOut: (_error: RequestError) => {} }
+type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
-/**
- * Sends a request to the console's API and returns its JSON; undefined if it has none.
- * @throws {RequestError} for every status that is not 2xx, and when the server cannot be reached.
- */
-export async function request<T>(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body?: unknown): Promise<T> {
-  const headers: Record<string, string> = { accept: 'application/json' }
-  if (method !== 'GET') headers[csrfHeader] = credentials.csrfToken
-  if (body !== undefined) headers['content-type'] = 'application/json'
+let csrfToken = ''
+let onSignedOut: (options: SignInOptions) => void = () => {}
+
+/** Of the session: requests that change something send it. */
+export function setCsrfToken(token: string): void {
+  csrfToken = token
+}
+
+/** @param handler is called when an answer reports that there is no session. */
+export function whenSignedOut(handler: (options: SignInOptions) => void): void {
+  onSignedOut = handler
+}
+
+/** A request of the console's API. @param path below {@link apiPath}. @throws {RequestError} */
+export async function request<Result>(method: Method, path: string, body?: unknown): Promise<Result> {
   let response: Response
   try {
-    response = await fetch(apiPath + path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) })
+    response = await fetch(`${apiPath}${path}`, {
+      method,
+      cache: 'no-store',
+      headers: {
+        ...(method !== 'GET' && { [csrfHeader]: csrfToken }),
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    })
   } catch {
-    throw new RequestError({ code: 0, reason: 'Unreachable', message: 'the server cannot be reached' })
+    throw new RequestError({ code: 0, reason: 'ConnectionFailed', message: 'the console does not answer: check that its server runs' })
   }
-  const value: unknown = response.headers.get('content-type')?.includes('json') ? await response.json().catch(() => undefined) : undefined
-  if (response.ok) return value as T
-  const { reason, message } = (value ?? {}) as Partial<ErrorBody>
-  const error = new RequestError(
-    { code: response.status, reason: reason ?? response.statusText, message: message ?? `the server answered ${response.status}` },
-    value,
-  )
-  if (error.code === 401 && path !== 'session') credentials.onSignedOut(error)
+  if (response.status === 204) return undefined as Result
+  const content: unknown = await response.json().catch(() => undefined)
+  if (response.ok) return content as Result
+  const error = readError(response, content)
+  if (error.signIn) onSignedOut(error.signIn)
   throw error
+}
+
+function readError({ status }: Response, content: unknown): RequestError {
+  const { reason, message, methods, oidc } = (content ?? {}) as Partial<ErrorBody & SignInOptions>
+  return new RequestError(
+    { code: status, reason: reason ?? 'InternalError', message: message ?? `the console answered with status ${status}` },
+    status === 401 && methods ? { methods, ...(oidc && { oidc }) } : undefined,
+  )
 }

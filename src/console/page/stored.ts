@@ -1,34 +1,25 @@
-import { effect, type Signal, signal } from '@preact/signals'
+import { type Signal, signal } from '@preact/signals'
 
-/** A signal that the browser keeps, for all tabs. What cannot be read is the default. */
-export function stored<T>(name: string, byDefault: T): Signal<T> {
+/** A signal that is kept in localStorage, below `oarlock.`. A stored value that `isValid` rejects, or that cannot be read, counts as missing. */
+export function stored<Value>(name: string, missing: Value, isValid: (value: unknown) => value is Value): Signal<Value> {
   const key = `oarlock.${name}`
-  const value = signal(read(key, byDefault))
-  let isFirst = true
-  effect(() => {
-    const text = JSON.stringify(value.value)
-    if (isFirst) isFirst = false
-    else write(key, text)
-  })
-  addEventListener('storage', event => {
-    if (event.key === key) value.value = read(key, byDefault)
+  const value = signal(read(key, missing, isValid))
+  value.subscribe(now => {
+    try {
+      if (now === missing) localStorage.removeItem(key)
+      else localStorage.setItem(key, JSON.stringify(now))
+    } catch {
+      // The browser may forbid storage: the value is kept until the page is closed.
+    }
   })
   return value
 }
 
-function read<T>(key: string, byDefault: T): T {
+function read<Value>(key: string, missing: Value, isValid: (value: unknown) => value is Value): Value {
   try {
-    const text = localStorage.getItem(key)
-    return text === null ? byDefault : (JSON.parse(text) as T)
+    const value: unknown = JSON.parse(localStorage.getItem(key) ?? 'null')
+    return isValid(value) ? value : missing
   } catch {
-    return byDefault
-  }
-}
-
-function write(key: string, text: string): void {
-  try {
-    if (localStorage.getItem(key) !== text) localStorage.setItem(key, text)
-  } catch {
-    // The browser stores nothing for this page: the value lasts as long as the tab.
+    return missing
   }
 }

@@ -79,22 +79,21 @@ export class Projections {
     return found.sort((a, b) => b.createdMs - a.createdMs || (a.key < b.key ? 1 : -1))
   }
 
-  /** The numbers of the fleet now, for charts. */
-  sample(): HistorySample {
-    const { stacks, runs, workers } = this.tables
-    const sample = { queued: 0, running: 0, workers: 0, busy: 0, ready: 0, failed: 0, awaiting: 0 }
-    for (const { phase } of runs.values()) {
-      if (phase === 'Queued') sample.queued++
-      else if (!endedPhases.includes(phase as RunPhase)) sample.running++
+  /** The numbers of the fleet now, for charts. @param sinceMs of the sample before: Runs that ended later are counted. */
+  sample(nowMs: number, sinceMs: number): HistorySample {
+    const { runs, workers } = this.tables
+    const sample = { queueLength: 0, oldestQueuedMs: 0, activeRuns: 0, workers: 0, busyWorkers: 0, runsSucceeded: 0, runsFailed: 0 }
+    for (const { phase, createdMs, finishedMs = 0 } of runs.values()) {
+      if (phase === 'Queued') {
+        sample.queueLength++
+        sample.oldestQueuedMs = Math.max(sample.oldestQueuedMs, nowMs - createdMs)
+      } else if (!endedPhases.includes(phase as RunPhase)) sample.activeRuns++
+      else if (finishedMs > sinceMs && phase === 'Succeeded') sample.runsSucceeded++
+      else if (finishedMs > sinceMs && (phase === 'Failed' || phase === 'Lost')) sample.runsFailed++
     }
     for (const { phase } of workers.values()) {
       sample.workers++
-      if (phase === 'Busy') sample.busy++
-    }
-    for (const { state } of stacks.values()) {
-      if (state === 'Ready') sample.ready++
-      if (state === 'Failed' || state === 'Failing' || state === 'EngineNotFound') sample.failed++
-      if (state === 'AwaitingApproval') sample.awaiting++
+      if (phase === 'Busy') sample.busyWorkers++
     }
     return sample
   }

@@ -78,7 +78,20 @@ export type AttentionGroup = {
   readonly filter: string
 }
 
-/** Series over time, each value for the interval before its time. A missing value is null. */
+/** Names of series. A chart whose series are missing is not shown. */
+export const historySeries = [
+  'queueLength',
+  /** Age of the oldest Run in the queue, in milliseconds. */
+  'oldestQueuedMs',
+  'activeRuns',
+  'workers',
+  'busyWorkers',
+  /** Runs that ended in the interval. */
+  'runsSucceeded',
+  'runsFailed',
+] as const
+
+/** Series over time, by the names of {@link historySeries}, each value for the interval before its time. A missing value is null. */
 export type HistoryFacts = {
   readonly timesMs: readonly number[]
   readonly series: Readonly<Record<string, readonly (number | null)[]>>

@@ -21,8 +21,6 @@ type Candidate = {
 }
 
 const updateStack: NeededRight = { verb: 'patch', resource: 'stacks' }
-/** Nothing is confirmed that was not shown (invariant 11). */
-const notShown = 'the console does not show plans of destruction yet: use the command'
 const cancelRun: readonly NeededRight[] = [
   { verb: 'patch', resource: 'runs' },
   { verb: 'update', resource: 'runs', subresource: 'cancel' },
@@ -63,7 +61,7 @@ export async function stackActions({ metadata, spec, status }: Stack, rights: Ri
         { verb: 'delete', resource: 'stacks', subresource: 'destroy' },
       ],
       command: command('destroy'),
-      why: deleting ?? suspended ?? (spec.deletionProtection ? 'spec.deletionProtection of the Stack is true' : notShown),
+      why: deleting ?? suspended ?? (spec.deletionProtection ? 'spec.deletionProtection of the Stack is true' : undefined),
     },
   ]
   return await decide(candidates, rights)

@@ -1,140 +1,190 @@
-import { type AttentionGroup, type OverviewFacts, phaseTones, type StackState, stateTones, type Tone } from '../../protocol/index.ts'
-import { Empty } from '../parts/empty.tsx'
-import { formatCount, plural } from '../parts/format.ts'
-import { State, spaced } from '../parts/state.tsx'
+import type { ComponentChildren } from 'preact'
+import { useState } from 'preact/hooks'
+import type { AttentionGroup, OverviewFacts, StackState } from '../../protocol/index.ts'
+import { stateTones } from '../../protocol/index.ts'
+import { RunList } from '../object/run-list.tsx'
+import { Badge, PlanChanges } from '../parts/badge.tsx'
+import { Command } from '../parts/command.tsx'
+import { formatCount, formatNumber, formatWords } from '../parts/format.ts'
+import { lazy } from '../parts/lazy.tsx'
+import { Notice } from '../parts/notice.tsx'
 import { Age } from '../parts/time.tsx'
-import { pageUrl } from '../router.ts'
+import { pathTo } from '../router.ts'
 import { useView } from '../stream/use-view.ts'
-import { Plan } from '../table/columns.tsx'
 
-const attentionTones: Readonly<Record<AttentionGroup['kind'], Tone>> = {
-  Failed: 'bad',
-  AwaitingApproval: 'attention',
-  Stuck: 'bad',
-  Drifted: 'attention',
-}
+const Charts = lazy(async () => (await import('./charts.tsx')).Charts)
 
-/** What needs a user, then what there is. */
+/** So many groups leave space for the rest of the page. */
+const shownGroups = 6
+const namedStacks = 4
+
+/** What needs a user first, then how the fleet is. */
 export function OverviewPage() {
-  const { facts, error } = useView({ kind: 'overview' })
+  const [isAll, setAll] = useState(false)
+  const view = useView<OverviewFacts>({ kind: 'overview' })
+  const facts = view.facts.value
+  const error = view.error.value
+  if (error)
+    return (
+      <Notice isError title="The overview cannot be read now">
+        <p>{error.message}</p>
+      </Notice>
+    )
+  if (!facts) return <div class="loading" aria-busy="true" />
+  const { attention, queue, workers, recent, stacks, states } = facts
   return (
-    <div class="page overview">
-      <div class="page-head">
-        <h1>Overview</h1>
+    <div class="overview">
+      <h1 class="hidden">Overview</h1>
+      <section class="panel" aria-labelledby="attention-title">
+        <h2 id="attention-title">Needs attention</h2>
+        {stacks === 0 ? (
+          <>
+            <p>There is no Stack yet. Apply one:</p>
+            <Command text="oarlock apply -f stack.yaml" />
+          </>
+        ) : attention.length === 0 ? (
+          <p class="hint">Nothing: no Stack is failed, drifted, stuck or waits for approval.</p>
+        ) : (
+          <ul class="plain attention">
+            {(isAll ? attention : attention.slice(0, shownGroups)).map(group => (
+              <Attention key={`${group.kind} ${group.reason} ${group.message}`} group={group} />
+            ))}
+            {!isAll && attention.length > shownGroups && (
+              <li>
+                <button type="button" class="quiet" onClick={() => setAll(true)}>
+                  Show {formatCount(attention.length - shownGroups, 'more group')}
+                </button>
+              </li>
+            )}
+          </ul>
+        )}
+      </section>
+      {stacks > 0 && <States states={states} total={stacks} />}
+      <section class="tiles" aria-label="Counts">
+        <Tile label="Stacks" value={stacks} href={pathTo(['stacks'])} note={`${formatNumber(states.Ready ?? 0)} ready`} />
+        <Tile
+          label="Need attention"
+          value={attention.reduce((sum, { count }) => sum + count, 0)}
+          href={pathTo(['stacks'], { filter: 'state:failed,failing,enginenotfound,awaitingapproval,drifted' })}
+          note={formatCount(attention.length, 'group')}
+        />
+        <Tile
+          label="Queue"
+          value={queue.length}
+          href={pathTo(['queue'])}
+          note={
+            queue.oldestMs === undefined ? (
+              'no Run waits'
+            ) : (
+              <>
+                oldest <Age ms={queue.oldestMs} />
+              </>
+            )
+          }
+        />
+        <Tile
+          label="Workers"
+          value={workers.total}
+          href={pathTo(['workers'])}
+          note={`${formatNumber(workers.busy)} busy${workers.draining > 0 ? `, ${formatNumber(workers.draining)} draining` : ''}`}
+        />
+      </section>
+      <div class="columns">
+        <section class="panel" aria-labelledby="recent-title">
+          <h2 id="recent-title">
+            <a href={pathTo(['runs'])}>Recent Runs</a>
+          </h2>
+          <RunList runs={recent} empty="No Run is kept." withStack />
+        </section>
+        <section class="panel charts" aria-labelledby="history-title">
+          <h2 id="history-title">Last hour</h2>
+          <Charts minutes={60} />
+        </section>
       </div>
-      {error && (
-        <p class="error" role="alert">
-          {error.message}
-        </p>
-      )}
-      {facts ? <Facts facts={facts} /> : <div class="loading" aria-busy="true" />}
     </div>
   )
 }
 
-function Facts({ facts }: { readonly facts: OverviewFacts }) {
-  const { stacks, states, attention, queue, workers, recent } = facts
-  if (stacks === 0)
-    return (
-      <Empty title="There are no Stacks">
-        <p>
-          Create one with <code>kubectl apply -f stack.yaml</code>; it appears here.
-        </p>
-      </Empty>
-    )
+function Tile({
+  label,
+  value,
+  note,
+  href,
+}: {
+  readonly label: string
+  readonly value: number
+  readonly note: ComponentChildren
+  readonly href: string
+}) {
   return (
-    <>
-      <dl class="figures">
-        <div>
-          <dt>Stacks</dt>
-          <dd>
-            <a href={pageUrl(['stacks'])}>{formatCount(stacks)}</a>
-          </dd>
-        </div>
-        <div>
-          <dt>Queue</dt>
-          <dd>
-            <a href={pageUrl(['queue'])}>{formatCount(queue.length)}</a>
-            {queue.oldestMs !== undefined && (
-              <small>
-                oldest <Age ms={queue.oldestMs} />
-              </small>
-            )}
-          </dd>
-        </div>
-        <div>
-          <dt>Workers</dt>
-          <dd>
-            <a href={pageUrl(['workers'])}>{formatCount(workers.total)}</a>
-            <small>
-              {formatCount(workers.busy)} busy{workers.draining > 0 && `, ${formatCount(workers.draining)} draining`}
-            </small>
-          </dd>
-        </div>
-      </dl>
-      <section aria-labelledby="attention">
-        <h2 id="attention">Needs attention</h2>
-        {attention.length === 0 ? (
-          <p class="muted">No Stack has failed, waits for an approval, is stuck or has drifted.</p>
-        ) : (
-          <ul class="attention">
-            {attention.map(group => (
-              <Group key={`${group.kind} ${group.reason} ${group.filter}`} group={group} />
-            ))}
-          </ul>
-        )}
-      </section>
-      <section aria-labelledby="states">
-        <h2 id="states">Stacks by state</h2>
-        <ul class="states">
-          {(Object.entries(states) as [StackState, number][]).map(([state, count]) => (
-            <li key={state}>
-              <a class="chip" href={pageUrl(['stacks'], { filter: `state:${state}` })}>
-                <State tone={stateTones[state]} text={spaced(state)} />
-                <span class="count">{formatCount(count)}</span>
-              </a>
-            </li>
-          ))}
-        </ul>
-      </section>
-      <section aria-labelledby="recent">
-        <h2 id="recent">Recent Runs</h2>
-        <ul class="recent">
-          {recent.map(run => (
-            <li key={run.key}>
-              <State tone={phaseTones[run.phase]} text={spaced(run.phase)} />
-              <a href={pageUrl(['runs', run.namespace, run.name])}>
-                <span class="muted">{run.namespace}/</span>
-                {run.name}
-              </a>
-              <span class="muted">{run.type}</span>
-              <Age ms={run.finishedMs ?? run.startedMs ?? run.createdMs} />
-            </li>
-          ))}
-        </ul>
-      </section>
-    </>
+    <a class="tile" href={href}>
+      <span class="tile-label">{label}</span>
+      <span class="tile-value">{formatNumber(value)}</span>
+      <span class="tile-note">{note}</span>
+    </a>
   )
 }
 
-function Group({ group: { kind, reason, message, count, sinceMs, stacks, filter } }: { readonly group: AttentionGroup }) {
+const stateNames = Object.keys(stateTones) as StackState[]
+
+/** A bar of all Stacks, divided by state, and the counts as links. */
+function States({ states, total }: { readonly states: OverviewFacts['states']; readonly total: number }) {
+  const present = stateNames.filter(name => (states[name] ?? 0) > 0)
+  return (
+    <section class="states" aria-label="Stacks by state">
+      <div class="bar" aria-hidden="true">
+        {present.map(name => (
+          <span key={name} class={stateTones[name]} style={{ flexGrow: String((states[name] ?? 0) / total) }} />
+        ))}
+      </div>
+      <ul class="plain">
+        {present.map(name => (
+          <li key={name}>
+            <a class="chip" href={pathTo(['stacks'], { filter: `state:${name.toLowerCase()}` })}>
+              <span class={`dot ${stateTones[name]}`} aria-hidden="true" />
+              {formatWords(name)} <span class="count">{formatNumber(states[name] ?? 0)}</span>
+            </a>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+const attentionTones = { Failed: 'bad', AwaitingApproval: 'attention', Stuck: 'attention', Drifted: 'attention' } as const
+
+function Attention({ group: { kind, reason, message, count, sinceMs, stacks, filter } }: { readonly group: AttentionGroup }) {
   return (
     <li>
-      <div class="group-head">
-        <State tone={attentionTones[kind]} text={spaced(kind)} />
-        <a href={pageUrl(['stacks'], { filter })}>{plural(count, 'Stack')}</a>
-        {reason !== kind && <span class="muted">{spaced(reason)}</span>}
-        <Age ms={sinceMs} />
+      <Badge value={kind} tone={attentionTones[kind]} />
+      <div class="attention-text">
+        <p>
+          <a href={pathTo(['stacks'], { filter })}>
+            <strong>{formatCount(count, 'Stack')}</strong>
+          </a>{' '}
+          <span class="reason">{formatWords(reason)}</span>
+          <span class="dim">
+            {sinceMs !== undefined && (
+              <>
+                {' '}
+                for <Age ms={sinceMs} />
+              </>
+            )}
+          </span>
+        </p>
+        <p class="dim message">{message}</p>
+        <p class="names">
+          {stacks.slice(0, namedStacks).map(({ namespace, name, plan }) => (
+            <span key={`${namespace}/${name}`} class="name">
+              <a href={pathTo(['stacks', namespace, name])}>
+                {namespace}/{name}
+              </a>
+              {plan && <PlanChanges plan={plan} />}
+            </span>
+          ))}
+          {count > namedStacks && <a href={pathTo(['stacks'], { filter })}>and {formatNumber(count - namedStacks)} more</a>}
+        </p>
       </div>
-      <p class="message">{message}</p>
-      <p class="members">
-        {stacks.slice(0, 5).map(({ namespace, name, plan }) => (
-          <a key={`${namespace}/${name}`} href={pageUrl(['stacks', namespace, name])}>
-            {namespace}/{name} {plan && <Plan {...plan} />}
-          </a>
-        ))}
-        {count > 5 && <a href={pageUrl(['stacks'], { filter })}>and {formatCount(count - Math.min(5, stacks.length))} more</a>}
-      </p>
     </li>
   )
 }

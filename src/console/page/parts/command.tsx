@@ -1,29 +1,25 @@
+import { useState } from 'preact/hooks'
 import { Icon } from './icon.tsx'
-import { notify } from './notices.tsx'
 
-/** A command line, with a button that copies it. */
+/** A command that does the same as the page, to copy. */
 export function Command({ text }: { readonly text: string }) {
+  const [result, setResult] = useState('')
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text)
+      setResult('copied')
+    } catch {
+      setResult('the browser does not allow copying: select the text')
+    }
+    setTimeout(() => setResult(''), 2_000)
+  }
   return (
-    <div class="command">
+    <span class="command">
       <code>{text}</code>
-      <button
-        type="button"
-        class="button icon-only plain"
-        aria-label={`Copy the command ${text}`}
-        title="Copy"
-        onClick={() => void copy(text)}
-      >
+      <button type="button" class="quiet square" aria-label={`Copy: ${text}`} title="Copy" onClick={() => void copy()}>
         <Icon name="copy" />
       </button>
-    </div>
+      <output>{result}</output>
+    </span>
   )
-}
-
-async function copy(text: string): Promise<void> {
-  try {
-    await navigator.clipboard.writeText(text)
-    notify('good', 'Copied')
-  } catch {
-    notify('bad', 'The browser did not allow copying: select the text instead')
-  }
 }

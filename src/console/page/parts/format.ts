@@ -1,31 +1,34 @@
-const units: readonly [name: string, ms: number, next: number][] = [
-  ['s', 1_000, 60],
-  ['min', 60_000, 60],
-  ['h', 3_600_000, 48],
-  ['d', 86_400_000, Number.POSITIVE_INFINITY],
-]
+const number = new Intl.NumberFormat('en')
+const time = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'medium' })
 
-/** One number with its unit: `12 s`, `3 min`, `47 h`, `2 d`. Less than a second, and what is negative because clocks differ, is `0 s`. */
-export function formatDuration(ms: number): string {
-  for (const [name, unitMs, next] of units) {
-    const count = Math.floor(Math.max(0, ms) / unitMs)
-    if (count < next) return `${count} ${name}`
-  }
-  return ''
+export const formatNumber = (value: number): string => number.format(value)
+
+/** `3 Stacks`, `1 Stack`. */
+export const formatCount = (count: number, noun: string): string => `${formatNumber(count)} ${noun}${count === 1 ? '' : 's'}`
+
+export const formatTime = (ms: number): string => time.format(ms)
+
+const units = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1_000],
+] as const
+
+/** The two largest units: `2d 3h`, `4m 10s`, `12s`; below a second `0s`. */
+export function formatDuration(durationMs: number): string {
+  const ms = Math.max(0, durationMs)
+  const at = units.findIndex(([, unitMs]) => ms >= unitMs)
+  if (at < 0) return '0s'
+  const [unit, unitMs] = units[at] as (typeof units)[number]
+  const next = units[at + 1]
+  const rest = next && Math.floor((ms % unitMs) / next[1])
+  return `${Math.floor(ms / unitMs)}${unit}${next && rest ? ` ${rest}${next[0]}` : ''}`
 }
 
-/** Two numbers for what is being compared: `1 min 12 s`, `3 h 5 min`; below 10 seconds with a tenth. */
-export function formatExactDuration(ms: number): string {
-  if (ms < 10_000) return `${(Math.max(0, ms) / 1_000).toFixed(1)} s`
-  const seconds = Math.floor(ms / 1_000)
-  if (seconds < 60) return `${seconds} s`
-  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`
-  return `${Math.floor(seconds / 3_600)} h ${Math.floor((seconds % 3_600) / 60)} min`
-}
+/** The largest unit: what a table has space for. */
+export const formatAge = (ms: number): string => formatDuration(ms).split(' ')[0] as string
 
-const numbers = new Intl.NumberFormat('en')
-/** `10000` as `10,000`. */
-export const formatCount = (count: number): string => numbers.format(count)
-
-/** `1 Stack`, `2 Stacks`, `10,000 Stacks`. */
-export const plural = (count: number, one: string, many = `${one}s`): string => `${formatCount(count)} ${count === 1 ? one : many}`
+/** `AwaitingApproval` → `Awaiting approval`. */
+export const formatWords = (name: string): string =>
+  name.replace(/([a-z])([A-Z])/g, (_, end: string, start: string) => `${end} ${start.toLowerCase()}`)

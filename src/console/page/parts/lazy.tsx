@@ -1,30 +1,29 @@
-import type { ComponentType, VNode } from 'preact'
+import type { ComponentType } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { Empty } from './empty.tsx'
+import { Notice } from './notice.tsx'
 
 /** A component that is loaded when it is shown first. */
-export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): ComponentType<P> {
-  let Loaded: ComponentType<P> | undefined
-  return function Lazy(props: P): VNode {
-    const [failure, setFailure] = useState<string>()
-    const [, setLoaded] = useState(Loaded)
+export function lazy<Props extends object>(load: () => Promise<ComponentType<Props>>): ComponentType<Props> {
+  let loaded: ComponentType<Props> | undefined
+  return function Lazy(props: Props) {
+    const [state, setState] = useState<'loading' | 'loaded' | 'failed'>(loaded ? 'loaded' : 'loading')
     useEffect(() => {
-      if (Loaded) return
+      if (loaded) return
       load().then(
         component => {
-          Loaded = component
-          setLoaded(() => component)
+          loaded = component
+          setState('loaded')
         },
-        (error: unknown) => setFailure((error as Error).message),
+        () => setState('failed'),
       )
     }, [])
-    if (Loaded) return <Loaded {...props} />
-    if (failure === undefined) return <div class="loading" aria-busy="true" />
-    return (
-      <Empty title="This part of the page could not be loaded">
-        <p>The server may have a new version. Reload the page.</p>
-        <p class="muted">{failure}</p>
-      </Empty>
-    )
+    if (state === 'failed')
+      return (
+        <Notice isError title="This part of the page could not be loaded">
+          <p>The server may have been replaced by another version: load the page again.</p>
+        </Notice>
+      )
+    const Loaded = loaded
+    return Loaded ? <Loaded {...props} /> : <div class="loading" aria-busy="true" />
   }
 }

@@ -2,40 +2,32 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { Icon, type IconName } from './icon.tsx'
 
-type Props = {
-  readonly label: string
-  readonly icon?: IconName
-  /** Whether only the icon is visible. */
-  readonly compact?: boolean
-  readonly children: ComponentChildren
-}
-
-/** A button that opens a panel. Esc, a click elsewhere and a link in it close it. */
-export function Menu({ label, icon, compact = false, children }: Props) {
-  const details = useRef<HTMLDetailsElement>(null)
+/** A button that opens a panel below it. A click elsewhere and Esc close it. */
+export function Menu({ label, icon, children }: { readonly label: string; readonly icon: IconName; readonly children: ComponentChildren }) {
+  const menu = useRef<HTMLDetailsElement>(null)
   useEffect(() => {
     const close = (event: Event) => {
-      const menu = details.current
-      if (!menu?.open) return
-      if (event instanceof KeyboardEvent) {
-        if (event.key !== 'Escape') return
-        event.stopPropagation()
-        menu.querySelector('summary')?.focus()
-        menu.open = false
-      } else if (!menu.contains(event.target as Node) || (event.target as Element).closest('a')) menu.open = false
+      if (menu.current?.open && !menu.current.contains(event.target as Node)) menu.current.open = false
     }
-    document.addEventListener('click', close)
-    document.addEventListener('keydown', close, true)
+    const pressed = (event: KeyboardEvent) => {
+      if (event.key !== 'Escape' || !menu.current?.open) return
+      menu.current.open = false
+      menu.current.querySelector('summary')?.focus()
+    }
+    document.addEventListener('pointerdown', close)
+    document.addEventListener('focusin', close)
+    document.addEventListener('keydown', pressed)
     return () => {
-      document.removeEventListener('click', close)
-      document.removeEventListener('keydown', close, true)
+      document.removeEventListener('pointerdown', close)
+      document.removeEventListener('focusin', close)
+      document.removeEventListener('keydown', pressed)
     }
   }, [])
   return (
-    <details class="menu" ref={details}>
-      <summary class={compact ? 'button icon-only' : 'button'} aria-label={compact ? label : undefined} title={compact ? label : undefined}>
-        {icon && <Icon name={icon} />}
-        {!compact && <span>{label}</span>}
+    <details class="menu" ref={menu}>
+      <summary class="button">
+        <Icon name={icon} />
+        <span>{label}</span>
       </summary>
       <div class="panel">{children}</div>
     </details>

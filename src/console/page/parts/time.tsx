@@ -1,37 +1,45 @@
-import { signal, useComputed } from '@preact/signals'
-import { connection } from '../stream/tab.ts'
-import { formatDuration, formatExactDuration } from './format.ts'
+import { useComputed } from '@preact/signals'
+import { nowMs } from './clock.ts'
+import { formatAge, formatDuration, formatTime } from './format.ts'
 
-/** The browser's clock, every second while the tab is visible. */
-export const nowMs = signal(Date.now())
-setInterval(() => {
-  if (!document.hidden) nowMs.value = Date.now()
-}, 1_000)
-
-/** The server's clock: times of objects are compared with it. */
-const serverNowMs = (): number => nowMs.value + connection.value.offsetMs
-
-/** How long ago, or how long until, `ms` is. The exact time is in its title. Renders when the text changes, not every second. */
+/** How long ago. Only the text changes as time passes. */
 export function Age({ ms }: { readonly ms: number | undefined }) {
-  if (ms === undefined) return <span class="none">–</span>
-  return <AgeText key={ms} ms={ms} />
+  return ms === undefined ? <Nothing /> : <AgeText key={ms} ms={ms} />
 }
 
 function AgeText({ ms }: { readonly ms: number }) {
-  const text = useComputed(() => {
-    const age = serverNowMs() - ms
-    return age < -999 ? `in ${formatDuration(-age)}` : formatDuration(age)
-  })
-  const date = new Date(ms)
+  const text = useComputed(() => formatAge(nowMs() - ms))
   return (
-    <time dateTime={date.toISOString()} title={date.toLocaleString()}>
+    <time dateTime={new Date(ms).toISOString()} title={formatTime(ms)}>
       {text}
     </time>
   )
 }
 
-/** The time between two moments; without an end, until now. */
-export function Duration({ fromMs, toMs }: { readonly fromMs: number | undefined; readonly toMs: number | undefined }) {
-  if (fromMs === undefined) return <span class="none">–</span>
-  return <span>{formatExactDuration((toMs ?? serverNowMs()) - fromMs)}</span>
+/** How long until then; `due` when it has passed. */
+export function Until({ ms }: { readonly ms: number | undefined }) {
+  return ms === undefined ? <Nothing /> : <UntilText key={ms} ms={ms} />
 }
+
+function UntilText({ ms }: { readonly ms: number }) {
+  const text = useComputed(() => (ms > nowMs() ? `in ${formatAge(ms - nowMs())}` : 'due'))
+  return (
+    <time dateTime={new Date(ms).toISOString()} title={formatTime(ms)}>
+      {text}
+    </time>
+  )
+}
+
+/** From start to end, or to now. */
+export function Duration({ fromMs, toMs }: { readonly fromMs: number | undefined; readonly toMs: number | undefined }) {
+  if (fromMs === undefined) return <Nothing />
+  return toMs === undefined ? <RunningDuration key={fromMs} fromMs={fromMs} /> : <span>{formatDuration(toMs - fromMs)}</span>
+}
+
+function RunningDuration({ fromMs }: { readonly fromMs: number }) {
+  const text = useComputed(() => formatDuration(nowMs() - fromMs))
+  return <>{text}</>
+}
+
+/** A value that is missing. */
+export const Nothing = () => <span class="nothing">–</span>

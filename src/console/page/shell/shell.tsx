@@ -1,136 +1,141 @@
 import { useSignal } from '@preact/signals'
-import type { ComponentChildren } from 'preact'
-import { useEffect } from 'preact/hooks'
-import type { Session } from '../../protocol/index.ts'
+import { useEffect, useMemo } from 'preact/hooks'
+import { Dialog } from '../parts/dialog.tsx'
 import { Icon } from '../parts/icon.tsx'
-import { lazy } from '../parts/lazy.tsx'
-import { Menu } from '../parts/menu.tsx'
-import { Notices } from '../parts/notices.tsx'
-import { address, navigate, pageUrl } from '../router.ts'
-import { signOut } from '../session.ts'
-import { ConnectionState } from './connection.tsx'
-import { Logo } from './logo.tsx'
-import { shownPages } from './pages.ts'
-import { isTyping, pageKeys } from './shortcuts.ts'
-import { theme, themes } from './theme.ts'
+import { isNarrow } from '../parts/media.ts'
+import { useShortcuts } from '../parts/shortcuts.ts'
+import { pathTo, route } from '../router.ts'
+import { currentSession, reportActivity, signOut } from '../session.ts'
+import { Tab } from '../stream/tab.ts'
+import { TabContext } from '../stream/use-view.ts'
+import { type Theme, theme, themes } from '../theme.ts'
+import { ConnectionState } from './connection-state.tsx'
+import { Content } from './content.tsx'
+import { type Page, pagesFor, phonePages } from './navigation.ts'
+import { ShortcutHelp } from './shortcut-help.tsx'
 
-const Help = lazy(async () => (await import('./help.tsx')).Help)
-
-/** What is around every page: the sidebar, the header and the messages. */
-export function Shell({ session, children }: { readonly session: Session; readonly children: ComponentChildren }) {
-  const isNavOpen = useSignal(false)
+/** The page of a user who is signed in: navigation, header, and the content of the route. */
+export function Shell() {
+  const session = currentSession()
+  const tab = useMemo(() => new Tab(), [])
+  useEffect(() => () => tab.close(), [tab])
+  useEffect(reportActivity, [])
   const isHelpOpen = useSignal(false)
-  const current = address.value.path[0] ?? ''
-  const { path } = address.value
+  const isMoreOpen = useSignal(false)
+  useShortcuts({
+    '?': () => {
+      isHelpOpen.value = true
+    },
+  })
+  const pages = pagesFor(session)
+  const current = route.value.path[0] ?? ''
+  const label = pages.find(({ path }) => path === current)?.label
   useEffect(() => {
-    isNavOpen.value = false
-  }, [path.join('/')])
-  useEffect(() => {
-    let isAfterG = false
-    const onKey = (event: KeyboardEvent) => {
-      if (event.key === 'Escape') isNavOpen.value = false
-      if (isTyping(event)) return
-      if (event.key === '?') isHelpOpen.value = true
-      const page = isAfterG ? pageKeys[event.key] : undefined
-      isAfterG = event.key === 'g'
-      if (page !== undefined) navigate(pageUrl([page].filter(Boolean)))
-    }
-    document.addEventListener('keydown', onKey)
-    return () => document.removeEventListener('keydown', onKey)
-  }, [isHelpOpen, isNavOpen])
+    const name = route.value.path[2] ?? label ?? 'Not found'
+    document.title = `${name} · Oarlock`
+    isMoreOpen.value = false
+  }, [route.value.path.join('/'), label])
   return (
-    <div class="shell">
-      <a class="skip" href="#main" data-document="">
-        Skip to the content
-      </a>
-      <header class="top">
-        <button
-          type="button"
-          class="button icon-only plain nav-toggle"
-          aria-label="Pages"
-          aria-expanded={isNavOpen.value}
-          aria-controls="nav"
-          onClick={() => {
-            isNavOpen.value = !isNavOpen.value
-          }}
-        >
-          <Icon name="menu" />
-        </button>
-        <Logo />
-        <span class="grow" />
-        {session.readOnly && (
-          <span class="badge" title="The server was started with a console that changes nothing">
-            Read only
+    <TabContext.Provider value={tab}>
+      <div class="shell">
+        <a class="skip" href="#content">
+          Skip to the content
+        </a>
+        <nav class="sidebar" aria-label="Pages">
+          <a class="brand" href={pathTo([])}>
+            <Brand />
+            Oarlock
+          </a>
+          <ul class="plain">
+            {pages.map(page => (
+              <li key={page.path}>
+                <PageLink page={page} current={current} />
+              </li>
+            ))}
+          </ul>
+          <p class="version">{session.version}</p>
+        </nav>
+        <header class="top">
+          <ConnectionState />
+          {session.readOnly && <span class="tag">read-only</span>}
+          {!isNarrow.value && (
+            <>
+              <ThemeSwitch />
+              <button type="button" class="quiet" aria-label="Keyboard shortcuts" onClick={() => (isHelpOpen.value = true)}>
+                ?
+              </button>
+            </>
+          )}
+          <span class="user" title={[session.user, ...session.groups].join('\n')}>
+            {session.user}
           </span>
+          <button type="button" class="quiet" onClick={() => void signOut()}>
+            Sign out
+          </button>
+        </header>
+        <main id="content" tabIndex={-1}>
+          <Content />
+        </main>
+        {isNarrow.value && (
+          <nav class="bottom" aria-label="Main pages">
+            {pages.slice(0, phonePages).map(page => (
+              <PageLink key={page.path} page={page} current={current} />
+            ))}
+            <button type="button" onClick={() => (isMoreOpen.value = true)}>
+              <Icon name="more" />
+              <span>More</span>
+            </button>
+          </nav>
         )}
-        <ConnectionState />
-        <button
-          type="button"
-          class="button icon-only plain"
-          aria-label="Keys and filters"
-          title="Keys and filters (?)"
-          onClick={() => {
-            isHelpOpen.value = true
-          }}
-        >
-          <Icon name="help" />
-        </button>
-        <UserMenu session={session} />
-      </header>
-      <nav id="nav" class={isNavOpen.value ? 'open' : ''} aria-label="Pages">
-        <ul>
-          {shownPages(session).map(page => (
-            <li key={page.path}>
-              <a href={pageUrl(page.path ? [page.path] : [])} aria-current={page.path === current ? 'page' : undefined}>
-                <Icon name={page.icon} />
-                {page.title}
-              </a>
-            </li>
-          ))}
-        </ul>
-        <p class="version">Oarlock {session.version}</p>
-      </nav>
-      <main id="main" tabIndex={-1}>
-        {children}
-      </main>
-      <Notices />
-      {isHelpOpen.value && (
-        <Help
-          onClose={() => {
-            isHelpOpen.value = false
-          }}
-        />
+      </div>
+      {isHelpOpen.value && <ShortcutHelp onClose={() => (isHelpOpen.value = false)} />}
+      {isMoreOpen.value && (
+        <Dialog title="More" onClose={() => (isMoreOpen.value = false)}>
+          <ul class="plain more">
+            {pages.slice(phonePages).map(page => (
+              <li key={page.path}>
+                <PageLink page={page} current={current} />
+              </li>
+            ))}
+          </ul>
+          <ThemeSwitch />
+        </Dialog>
       )}
-    </div>
+    </TabContext.Provider>
   )
 }
 
-function UserMenu({ session }: { readonly session: Session }) {
+function PageLink({ page: { path, label, icon }, current }: { readonly page: Page; readonly current: string }) {
   return (
-    <Menu label={`User ${session.user}`} icon="user" compact>
-      <p class="user">
-        <strong>{session.user}</strong>
-        {session.groups.length > 0 && <span class="muted">{session.groups.join(', ')}</span>}
-      </p>
-      <fieldset class="choices">
-        <legend>Theme</legend>
-        {themes.map(name => (
-          <label key={name}>
-            <input
-              type="radio"
-              name="theme"
-              checked={theme.value === name}
-              onChange={() => {
-                theme.value = name
-              }}
-            />
-            {name === 'system' ? 'As the system' : name === 'light' ? 'Light' : 'Dark'}
-          </label>
-        ))}
-      </fieldset>
-      <button type="button" class="button wide" onClick={() => void signOut()}>
-        Sign out
-      </button>
-    </Menu>
+    <a class="page-link" href={pathTo(path === '' ? [] : [path])} aria-current={path === current ? 'page' : undefined}>
+      <Icon name={icon} />
+      <span>{label}</span>
+    </a>
   )
 }
+
+function ThemeSwitch() {
+  return (
+    <label class="theme">
+      <span class="hidden">Colours</span>
+      <select
+        value={theme.value}
+        onChange={({ currentTarget }) => {
+          theme.value = currentTarget.value as Theme
+        }}
+      >
+        {themes.map(name => (
+          <option key={name} value={name}>
+            {{ system: 'System colours', light: 'Light', dark: 'Dark' }[name]}
+          </option>
+        ))}
+      </select>
+    </label>
+  )
+}
+
+const Brand = () => (
+  <svg class="brand-mark" viewBox="0 0 32 32" aria-hidden="true">
+    <path d="M8 10v5a8 8 0 0 0 16 0v-5M16 6v20" />
+  </svg>
+)

@@ -1,6 +1,8 @@
 const firstMs = 500
-const maxMs = 15_000
+const mostMs = 15_000
 
-/** How long to wait before attempt `attempt` (0 is the first) to connect again, in milliseconds. `random` is in [0, 1). */
-export const reconnectDelayMs = (attempt: number, random: number): number =>
-  Math.round(Math.min(maxMs, firstMs * 2 ** attempt) * (0.5 + random / 2))
+/** How long to wait before the next connection: many pages whose server restarts must not all come back in the same moment. @param random 0 to 1. */
+export function backoffMs(failures: number, random: number): number {
+  const most = Math.min(mostMs, firstMs * 2 ** failures)
+  return most / 2 + (random * most) / 2
+}

@@ -1,183 +1,200 @@
 import { signal } from '@preact/signals'
-import type { ViewQuery } from '../../protocol/index.ts'
-import { loadSession } from '../session.ts'
-import { StreamLeader } from './leader.ts'
-import type { Connection, LeaderMessage, TabMessage, ViewQueries } from './messages.ts'
-import { viewIdOf } from './view-id.ts'
+import type { StreamMessage, ViewQuery } from '../../protocol/index.ts'
+import { signedOut } from '../session.ts'
+import { type Connection, type Position, StreamConnection } from './connection.ts'
 import { ViewState } from './view-state.ts'
 
-/** A tab that is hidden for longer wants no views. */
-const hiddenMs = 10_000
-const lockName = 'oarlock.console.stream'
-const tabLockName = (tab: string) => `oarlock.console.tab.${tab}`
+/** Between the tabs of a browser. The leader is the tab with the connection. */
+type TabMessage =
+  /** What the tab shows now. */
+  | { readonly type: 'views'; readonly tab: string; readonly views: Readonly<Record<string, ViewQuery>> }
+  /** Another tab leads now: it must learn what the others show. */
+  | { readonly type: 'leading' }
+  | { readonly type: 'stream'; readonly message: StreamMessage; readonly position: Position }
+  | { readonly type: 'connection'; readonly connection: Connection }
+  | { readonly type: 'signed-in' }
 
-export const connection = signal<Connection>({ state: 'connecting', offsetMs: 0 })
+/** A page that is loaded again continues the stream with all of its views, so that streams without a page do not add up on the server. */
+const storedStream = 'oarlock.stream'
+const channelName = 'oarlock-console'
+const lockOfLeader = 'oarlock-console-stream'
+const lockOfTab = (tab: string) => `oarlock-console-tab-${tab}`
+/** A tab that has been hidden for so long needs no views. */
+const hiddenMs = 30_000
+const tabsEveryMs = 10_000
 
-type Shown = { readonly query: ViewQuery; readonly state: ViewState; count: number }
+/** Of the stream; undefined before the first message. */
+export const connection = signal<Connection | undefined>(undefined)
+/** What to add to the clock of this browser to get the server's. */
+export const clockOffsetMs = signal(0)
 
 /**
- * The stream as a tab sees it. The tab that holds the lock {@link lockName} has the connection; when it closes the browser gives the lock to another.
- * Every tab holds a lock of its own too: the leader notices by it that a tab has closed or crashed.
- * Locks need HTTPS or localhost. Without them every tab has a connection of its own.
+ * This tab of the page. All tabs of a browser share one stream: the tab that holds a Web Lock has the connection, the others name the views that they
+ * show and get its messages over a BroadcastChannel. When it closes, another tab gets the lock and continues the stream. Where a browser has no
+ * locks (a page without TLS that is not on localhost) each tab has a stream of its own.
  */
-class TabStream {
-  readonly #tab = crypto.getRandomValues(new Uint32Array(2)).join('-')
-  readonly #shown = new Map<string, Shown>()
-  readonly #channel = new BroadcastChannel('oarlock.console')
-  readonly #end = new AbortController()
-  readonly #watched = new Set<string>()
-  #leader: StreamLeader | undefined
-  #hiddenTimer: ReturnType<typeof setTimeout> | undefined
-  #isHidden = false
-  /** The leader takes a tab whose lock is free for closed: a tab sends nothing before it holds its lock. */
-  #isLocked = false
+export class Tab {
+  readonly #name = Array.from(crypto.getRandomValues(new Uint8Array(6)), byte => byte.toString(16).padStart(2, '0')).join('')
+  readonly #views = new Map<string, ViewState<unknown>>()
+  readonly #channel: BroadcastChannel | undefined
+  readonly #closing = new AbortController()
+  #nextView = 0
+  #position: Position | undefined
+  #stream: StreamConnection | undefined
+  /** Of all tabs, by tab: known to the leader. */
+  readonly #viewsOfTabs = new Map<string, Readonly<Record<string, ViewQuery>>>()
+  #isShown = true
   #isSending = false
 
   constructor() {
-    const { signal: ended } = this.#end
-    this.#channel.onmessage = ({ data }: MessageEvent<LeaderMessage | TabMessage>) => {
-      if (data.type === 'want') this.#fromTab(data)
-      else this.#fromLeader(data)
+    const { signal } = this.#closing
+    if (navigator.locks) {
+      this.#channel = new BroadcastChannel(channelName)
+      this.#channel.onmessage = event => this.#receive(event.data as TabMessage)
+      const untilClosed = () => new Promise<void>(resolve => signal.addEventListener('abort', () => resolve(), { once: true }))
+      // Held as long as the tab exists: the leader drops the views of tabs without one.
+      navigator.locks.request(lockOfTab(this.#name), { signal }, untilClosed).catch(ignoreAbort)
+      navigator.locks
+        .request(lockOfLeader, { signal }, async () => {
+          this.#lead()
+          await untilClosed()
+        })
+        .catch(ignoreAbort)
+      this.#post({ type: 'signed-in' })
+    } else this.#lead()
+    let hiding: ReturnType<typeof setTimeout> | undefined
+    const visibility = () => {
+      clearTimeout(hiding)
+      if (document.visibilityState === 'visible') this.#show(true)
+      else hiding = setTimeout(() => this.#show(false), hiddenMs)
     }
-    document.addEventListener('visibilitychange', () => this.#onVisibility(), { signal: ended })
-    addEventListener('online', () => this.#leader?.wake(), { signal: ended })
-    addEventListener('pagehide', () => this.#send({}), { signal: ended })
-    addEventListener('pageshow', event => event.persisted && this.#want(), { signal: ended })
-    if (!('locks' in navigator)) {
-      this.#lead()
-      return
-    }
-    const untilEnd = () => new Promise<void>(resolve => ended.addEventListener('abort', () => resolve()))
-    const ignoreAbort = () => undefined
-    navigator.locks
-      .request(tabLockName(this.#tab), { signal: ended }, async () => {
-        this.#isLocked = true
-        this.#want()
-        await untilEnd()
-      })
-      .catch(ignoreAbort)
-    navigator.locks
-      .request(lockName, { signal: ended }, async () => {
-        this.#lead()
-        await untilEnd()
-      })
-      .catch(ignoreAbort)
+    document.addEventListener('visibilitychange', visibility, { signal })
   }
 
-  /** The state of a view; it is empty until the view is shown and the server has sent it. */
-  state(query: ViewQuery): ViewState {
-    const id = viewIdOf(query)
-    let shown = this.#shown.get(id)
-    if (!shown) {
-      shown = { query, state: new ViewState(), count: 0 }
-      this.#shown.set(id, shown)
-    }
-    return shown.state
+  open<Facts, Row extends { readonly key: string }>(query: ViewQuery): ViewState<Facts, Row> {
+    const view = new ViewState<Facts, Row>(`${this.#name}-${this.#nextView++}`, query)
+    this.#views.set(view.id, view as unknown as ViewState<unknown>)
+    this.#viewsChanged()
+    return view
   }
 
-  /** Returns a function that ends it. A view that is shown twice ends with the second. */
-  show(query: ViewQuery): () => void {
-    this.state(query)
-    const id = viewIdOf(query)
-    const shown = this.#shown.get(id)!
-    shown.count++
-    this.#want()
-    return () => {
-      shown.count--
-      // What is shown again in the same moment stays.
-      queueMicrotask(() => {
-        if (shown.count > 0 || this.#shown.get(id) !== shown) return
-        this.#shown.delete(id)
-        this.#want()
-      })
-    }
+  change(view: ViewState<unknown, never>, query: ViewQuery): void {
+    view.query = query
+    this.#viewsChanged()
+  }
+
+  closeView({ id }: { readonly id: string }): void {
+    if (this.#views.delete(id)) this.#viewsChanged()
   }
 
   close(): void {
-    this.#send({})
-    this.#leader?.close()
-    this.#end.abort()
-    clearTimeout(this.#hiddenTimer)
-    this.#channel.close()
-    connection.value = { state: 'connecting', offsetMs: 0 }
+    this.#closing.abort()
+    this.#stream?.close()
+    this.#channel?.close()
+    connection.value = undefined
   }
 
   #lead(): void {
-    this.#leader = new StreamLeader(message => {
-      if (message.type !== 'delta' || message.tab !== this.#tab) this.#channel.postMessage(message)
-      this.#fromLeader(message)
+    if (this.#closing.signal.aborted) return
+    // Only with a lock: a stream has one connection.
+    const previous = this.#channel && !this.#position ? localStorage.getItem(storedStream) : null
+    this.#stream = new StreamConnection(previous === null ? this.#position : { stream: previous, last: -1 }, {
+      received: (message, position) => {
+        this.#post({ type: 'stream', message, position })
+        this.#accept(message, position)
+      },
+      changed: now => {
+        connection.value = now
+        this.#post({ type: 'connection', connection: now })
+      },
     })
-    this.#channel.postMessage({ type: 'leader' } satisfies LeaderMessage)
-    this.#want()
+    this.#post({ type: 'leading' })
+    this.#viewsChanged()
+    if (!navigator.locks) return
+    const timer = setInterval(() => void this.#dropClosedTabs(), tabsEveryMs)
+    this.#closing.signal.addEventListener('abort', () => clearInterval(timer), { once: true })
   }
 
-  #fromTab({ tab, views }: TabMessage): void {
-    const leader = this.#leader
-    if (!leader || !('locks' in navigator)) return
-    if (!this.#watched.has(tab)) {
-      this.#watched.add(tab)
-      // Granted when the tab is gone.
-      navigator.locks
-        .request(tabLockName(tab), { signal: this.#end.signal }, () => {
-          this.#watched.delete(tab)
-          leader.leave(tab)
-        })
-        .catch(() => undefined)
-      leader.reportConnection()
+  async #dropClosedTabs(): Promise<void> {
+    const { held = [] } = await navigator.locks.query()
+    const open = new Set(held.map(({ name }) => name))
+    let isChanged = false
+    for (const tab of [...this.#viewsOfTabs.keys()])
+      if (tab !== this.#name && !open.has(lockOfTab(tab))) isChanged = this.#viewsOfTabs.delete(tab) || isChanged
+    if (isChanged) this.#sendViews()
+  }
+
+  #receive(message: TabMessage): void {
+    switch (message.type) {
+      case 'views':
+        if (!this.#stream) return
+        this.#viewsOfTabs.set(message.tab, message.views)
+        this.#sendViews()
+        // A tab that is new knows nothing of the connection.
+        if (connection.value) this.#post({ type: 'connection', connection: connection.value })
+        return
+      case 'leading':
+        this.#viewsChanged()
+        return
+      case 'stream':
+        this.#accept(message.message, message.position)
+        return
+      case 'connection':
+        connection.value = message.connection
+        return
+      case 'signed-in':
+        return
     }
-    leader.want(tab, views)
   }
 
-  #fromLeader(message: LeaderMessage): void {
-    if (message.type === 'leader') this.#want()
-    else if (message.type === 'connection') connection.value = message.connection
-    else if (message.type === 'signed-out') void loadSession(`You were signed out: ${message.reason}.`)
-    else if (message.tab === undefined || message.tab === this.#tab) {
-      connection.value = { ...connection.peek(), lastMs: Date.now() }
-      this.#shown.get(message.delta.id)?.state.apply(message.delta)
+  #accept(message: StreamMessage, position: Position): void {
+    this.#position = position
+    if (message.type === 'hello') {
+      clockOffsetMs.value = message.serverMs - Date.now()
+      localStorage.setItem(storedStream, message.stream)
     }
+    if (message.type === 'view') this.#views.get(message.id)?.apply(message)
+    if (message.type === 'signed-out') signedOut(undefined, message.reason)
   }
 
-  #onVisibility(): void {
-    clearTimeout(this.#hiddenTimer)
-    if (document.hidden) {
-      this.#hiddenTimer = setTimeout(() => {
-        this.#isHidden = true
-        this.#want()
-      }, hiddenMs)
-      return
-    }
-    this.#isHidden = false
-    this.#leader?.wake()
-    this.#want()
+  #show(isShown: boolean): void {
+    if (this.#isShown === isShown) return
+    this.#isShown = isShown
+    this.#viewsChanged()
   }
 
-  #want(): void {
-    if (this.#isSending || this.#end.signal.aborted) return
+  /** Once for all changes of the same task. */
+  #viewsChanged(): void {
+    if (this.#isSending) return
     this.#isSending = true
     queueMicrotask(() => {
       this.#isSending = false
-      const wanted = this.#isHidden ? [] : [...this.#shown].filter(([, { count }]) => count > 0)
-      this.#send(Object.fromEntries(wanted.map(([id, { query }]) => [id, query])))
+      if (this.#closing.signal.aborted) return
+      const views = this.#isShown ? Object.fromEntries([...this.#views].map(([id, { query }]) => [id, query])) : {}
+      this.#viewsOfTabs.set(this.#name, views)
+      if (this.#stream) this.#sendViews()
+      else this.#post({ type: 'views', tab: this.#name, views })
     })
   }
 
-  #send(views: ViewQueries): void {
-    if (this.#end.signal.aborted) return
-    if (this.#leader) this.#leader.want(this.#tab, views)
-    else if (this.#isLocked) this.#channel.postMessage({ type: 'want', tab: this.#tab, views } satisfies TabMessage)
+  #sendViews(): void {
+    this.#stream?.setViews(Object.assign({}, ...this.#viewsOfTabs.values()))
+  }
+
+  #post(message: TabMessage): void {
+    this.#channel?.postMessage(message)
   }
 }
 
-let stream: TabStream | undefined
-
-/** The stream of this tab, opened when it is needed first. */
-export const tabStream = (): TabStream => {
-  stream ??= new TabStream()
-  return stream
+function ignoreAbort(error: unknown): void {
+  if ((error as Error).name !== 'AbortError') throw error
 }
 
-export function closeTabStream(): void {
-  stream?.close()
-  stream = undefined
+/** Calls `signedIn` when a user signs in in another tab. Returns the function that ends it. */
+export function watchSignIn(signedIn: () => void): () => void {
+  const channel = new BroadcastChannel(channelName)
+  channel.onmessage = event => {
+    if ((event.data as TabMessage).type === 'signed-in') signedIn()
+  }
+  return () => channel.close()
 }

@@ -1,23 +1,31 @@
-import type { Signal } from '@preact/signals'
-import { useLayoutEffect } from 'preact/hooks'
-import type { HistoryFacts, OverviewFacts, RowOf, RunFacts, StackFacts, TableFacts, TableKind, ViewQuery } from '../../protocol/index.ts'
-import { tabStream } from './tab.ts'
-import { viewIdOf } from './view-id.ts'
+import { createContext } from 'preact'
+import { useContext, useEffect, useRef } from 'preact/hooks'
+import type { ViewQuery } from '../../protocol/index.ts'
+import type { Tab } from './tab.ts'
 import type { ViewState } from './view-state.ts'
 
-type FactsOf = {
-  readonly [K in TableKind]: TableFacts
-} & { readonly overview: OverviewFacts; readonly stack: StackFacts; readonly run: RunFacts; readonly history: HistoryFacts }
+export const TabContext = createContext<Tab | undefined>(undefined)
 
-/** A {@link ViewState} with the types of its kind. */
-export type View<K extends ViewQuery['kind']> = Omit<ViewState, 'facts' | 'row'> & {
-  readonly facts: FactsOf[K] | undefined
-  row(key: string): K extends keyof RowOf ? Signal<RowOf[K]> | undefined : undefined
+/** The view of a query while the component is shown. A query of the same kind changes the view, so that rows that both have are kept. */
+export function useView<Facts, Row extends { readonly key: string } = never>(query: ViewQuery): ViewState<Facts, Row> {
+  const tab = useContext(TabContext)
+  if (!tab) throw new Error('useView needs a TabContext')
+  const view = useRef<ViewState<Facts, Row>>(undefined)
+  const text = JSON.stringify(query)
+  if (view.current && !isSameView(view.current.query, query)) {
+    tab.closeView(view.current)
+    view.current = undefined
+  }
+  view.current ??= tab.open<Facts, Row>(query)
+  const current = view.current
+  useEffect(() => {
+    if (JSON.stringify(current.query) !== text) tab.change(current as unknown as ViewState<unknown, never>, JSON.parse(text) as ViewQuery)
+  }, [tab, current, text])
+  useEffect(() => () => tab.closeView(view.current as { readonly id: string }), [tab])
+  return current
 }
 
-/** Shows a view as long as the component is mounted. The facts of a view are undefined until they arrive. */
-export function useView<K extends ViewQuery['kind']>(query: ViewQuery & { readonly kind: K }): View<K> {
-  const state = tabStream().state(query)
-  useLayoutEffect(() => tabStream().show(query), [viewIdOf(query)])
-  return state as unknown as View<K>
+function isSameView(a: ViewQuery, b: ViewQuery): boolean {
+  if (a.kind !== b.kind) return false
+  return !('name' in a && 'name' in b) || (a.namespace === b.namespace && a.name === b.name)
 }

@@ -1,68 +1,50 @@
 import { batch, type Signal, signal } from '@preact/signals'
-import type { ViewDelta } from '../../protocol/index.ts'
+import type { ViewDelta, ViewQuery } from '../../protocol/index.ts'
 
-type Row = { readonly key: string }
+type Keyed = { readonly key: string }
 
 /**
- * What the page has of one view. Each row is a signal: a change of one row renders one row.
- * Invariant: `rows` has exactly the keys of `order`.
+ * What the page has of a view. A row is a signal of its own, so that a change of one renders one. Rows that are no longer in the order are
+ * forgotten, as the server forgets that it has sent them.
  */
-export class ViewState {
-  readonly #facts = signal<unknown>(undefined)
-  readonly #order = signal<readonly string[]>([])
-  readonly #error = signal<ViewDelta['error']>(undefined)
-  readonly #isLoaded = signal(false)
+export class ViewState<Facts, Row extends Keyed = Keyed> {
+  readonly id: string
+  query: ViewQuery
+  readonly facts = signal<Facts | undefined>(undefined)
+  readonly error = signal<ViewDelta['error']>(undefined)
+  readonly order = signal<readonly string[]>([])
   readonly #rows = new Map<string, Signal<Row>>()
 
-  /** Undefined until the first delta. */
-  get facts(): unknown {
-    return this.#facts.value
-  }
-
-  /** Keys of the rows. */
-  get order(): readonly string[] {
-    return this.#order.value
-  }
-
-  get error(): ViewDelta['error'] {
-    return this.#error.value
-  }
-
-  get isLoaded(): boolean {
-    return this.#isLoaded.value
+  constructor(id: string, query: ViewQuery) {
+    this.id = id
+    this.query = query
   }
 
   row(key: string): Signal<Row> | undefined {
     return this.#rows.get(key)
   }
 
-  /** Changes that arrive before the first whole delta belong to an earlier subscription of the same view, and are ignored. */
-  apply({ whole, order, rows = [], facts, error }: ViewDelta): void {
-    if (!whole && !this.#isLoaded.peek()) return
+  apply({ whole, order, rows, facts, error }: ViewDelta): void {
     batch(() => {
-      for (const row of rows) {
+      if (whole) {
+        const kept = new Set(rows?.map(({ key }) => key))
+        for (const key of this.#rows.keys()) if (!kept.has(key)) this.#rows.delete(key)
+        if (!order) this.order.value = []
+        this.error.value = undefined
+        if (facts === undefined) this.facts.value = undefined
+      }
+      for (const row of (rows ?? []) as readonly Row[]) {
         const known = this.#rows.get(row.key)
         if (known) known.value = row
         else this.#rows.set(row.key, signal(row))
       }
-      const isChanged = order !== undefined || whole
-      if (isChanged) {
-        const keys = (order ?? []).filter(key => this.#rows.has(key))
-        const kept = new Set(keys)
+      if (order) {
+        const kept = new Set(order)
         for (const key of this.#rows.keys()) if (!kept.has(key)) this.#rows.delete(key)
-        this.#order.value = keys
+        this.order.value = order
       }
-      if (facts !== undefined || whole) this.#facts.value = facts
-      this.#error.value = error
-      this.#isLoaded.value = true
+      if (facts !== undefined) this.facts.value = facts as Facts
+      if (error) this.error.value = error
     })
-  }
-
-  /** A delta that gives a tab all of it; undefined before the first one has arrived. */
-  snapshot(id: string): ViewDelta | undefined {
-    if (!this.#isLoaded.peek()) return undefined
-    const order = this.#order.peek()
-    const rows = order.map(key => this.#rows.get(key)!.peek())
-    return { type: 'view', id, whole: true, order, rows, facts: this.#facts.peek(), error: this.#error.peek() }
   }
 }

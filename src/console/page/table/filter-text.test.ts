@@ -1,24 +1,32 @@
 import { deepEqual, equal } from 'node:assert/strict'
 import { test } from 'node:test'
-import { filterFields } from '../../protocol/index.ts'
-import { toggleValue, valuesOf } from './filter-text.ts'
+import { completionsOf, toggleValue, valuesOf } from './filter-text.ts'
 
-const fields = filterFields.stacks
+test('a value is added to the term of its field and removed from it; other terms and words stay', () => {
+  equal(toggleValue('', 'state', 'Failed'), 'state:failed')
+  equal(toggleValue('engine:tofu web', 'state', 'Failed'), 'state:failed engine:tofu web')
+  equal(toggleValue('state:failed web', 'state', 'Ready'), 'state:failed,ready web')
+  equal(toggleValue('state:failed,ready "two words"', 'state', 'failed'), 'state:ready "two words"')
+  equal(toggleValue('state:failed', 'state', 'Failed'), '')
+  equal(toggleValue('', 'tenant', 'Team A'), 'tenant:"team a"')
+  equal(toggleValue('-state:failed', 'state', 'Ready'), 'state:ready -state:failed')
+})
 
-for (const { name, text, value, want } of [
-  { name: 'adds a term to an empty filter', text: '', value: 'Failed', want: 'state:failed' },
-  {
-    name: 'adds an alternative and keeps the rest',
-    text: 'tenant:a state:ready web',
-    value: 'Failed',
-    want: 'tenant:a web state:ready,failed',
-  },
-  { name: 'removes the last value with its term', text: 'state:Failed "two words"', value: 'Failed', want: '"two words"' },
-  { name: 'keeps a negated term', text: '-state:ready', value: 'Failed', want: '-state:ready state:failed' },
-])
-  test(name, () => equal(toggleValue(text, 'state', value, fields), want))
+test('the values of a field are those of its term', () => {
+  deepEqual(valuesOf('State:Failed,ready x', 'state'), ['failed', 'ready'])
+  deepEqual(valuesOf('-state:failed', 'state'), [])
+  deepEqual(valuesOf('tenant:"team a"', 'tenant'), ['team a'])
+})
 
-test('a filter that cannot be read has no values', () => {
-  deepEqual(valuesOf('state:failed nothing:x', 'state', fields), [])
-  deepEqual(valuesOf('state:failed,Ready -state:x', 'state', fields), ['failed', 'ready'])
+test('the last token completes to fields, then to the values that rows have', () => {
+  const fields = ['state', 'stack', 'engine']
+  const counts = { state: { Ready: 4, Failed: 2 }, tenant: {} }
+  const texts = (text: string) => completionsOf(text, fields, counts).map(one => one.text)
+  deepEqual(texts('st'), ['state:', 'stack:'])
+  deepEqual(texts('web -e'), ['web -engine:'])
+  deepEqual(texts('state:'), ['state:Ready ', 'state:Failed '])
+  deepEqual(texts('a state:ready,f'), ['a state:ready,Failed '])
+  deepEqual(texts('state:ready'), [])
+  deepEqual(texts('unknown:'), [])
+  deepEqual(texts('state:ready '), ['state:ready state:', 'state:ready stack:', 'state:ready engine:'])
 })

@@ -1,174 +1,145 @@
-import { useSignal } from '@preact/signals'
-import { useEffect, useRef } from 'preact/hooks'
-import { filterFields, phaseTones, type StackState, stateTones, type TableFacts, type TableKind } from '../../protocol/index.ts'
-import { Empty } from '../parts/empty.tsx'
-import { formatCount } from '../parts/format.ts'
-import { Icon } from '../parts/icon.tsx'
-import { State, spaced } from '../parts/state.tsx'
-import { address, navigate, pageUrl } from '../router.ts'
-import { isTyping } from '../shell/shortcuts.ts'
-import { useChunks } from '../stream/use-chunks.ts'
-import { type Column, chipFields, columnsOf } from './columns.tsx'
-import { toggleValue, valuesOf } from './filter-text.ts'
-import { VirtualTable } from './virtual-table.tsx'
+import { type Signal, useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
+import { useEffect, useMemo, useState } from 'preact/hooks'
+import { filterFields, type RowOf, type TableFacts, type TableKind } from '../../protocol/index.ts'
+import { Command } from '../parts/command.tsx'
+import { formatNumber } from '../parts/format.ts'
+import { isNarrow } from '../parts/media.ts'
+import { Notice } from '../parts/notice.tsx'
+import { navigate, pathTo, route } from '../router.ts'
+import { currentSession } from '../session.ts'
+import { stored } from '../stored.ts'
+import { useView } from '../stream/use-view.ts'
+import type { Column } from './column.ts'
+import { type ChosenColumns, ColumnsMenu, shownColumns } from './columns-menu.tsx'
+import { FacetChips } from './facet-chips.tsx'
+import { FilterField } from './filter-field.tsx'
+import { firstWindow, windowFor } from './row-window.ts'
+import { areSavedViews, SavedViewsMenu } from './saved-views.tsx'
+import { type Selection, VirtualTable } from './virtual-table.tsx'
 
-/** Typing waits this long before the address, and with it the view, changes. */
-const typingMs = 200
+export type TableDefinition<Kind extends TableKind> = {
+  readonly kind: Kind
+  readonly title: string
+  /** What the table is, in one sentence. */
+  readonly about: string
+  readonly columns: readonly Column<RowOf[Kind]>[]
+  /** The field whose values are chips with their counts. */
+  readonly facet?: string
+  readonly card: (row: RowOf[Kind]) => ComponentChildren
+  readonly cardHeightPx: number
+  /** What to do when there is nothing yet. */
+  readonly empty: { readonly title: string; readonly next: string; readonly command?: string }
+  /** Shown while rows are selected. */
+  readonly bulk?: (props: BulkProps<RowOf[Kind]>) => ComponentChildren
+}
 
-/** A list of objects of one kind. The filter and the order are in the address. */
-export function TablePage({ kind, title }: { readonly kind: TableKind; readonly title: string }) {
-  const { query } = address.value
+export type BulkProps<Row> = {
+  readonly selection: Signal<Selection<Row>>
+  readonly filter: string
+  /** How many rows match the filter. */
+  readonly total: number
+}
+
+const noFacts: TableFacts = { total: 0, all: 0, offset: 0, counts: {} }
+const isTextList = (value: unknown): value is readonly string[] => Array.isArray(value) && value.every(one => typeof one === 'string')
+
+/** The page of a table: its filter and order are in the address, its columns and views in the browser. */
+export function TablePage<Kind extends TableKind>({ definition }: { readonly definition: TableDefinition<Kind> }) {
+  type Row = RowOf[Kind]
+  const { kind, title, about, facet, empty, bulk } = definition
+  const { query } = route.value
   const filter = query.get('filter') ?? ''
-  const sort = query.get('sort') ?? ''
-  const range = useSignal({ first: 0, end: 1 })
-  const chunks = useChunks({ kind, ...(filter && { filter }), ...(sort && { sort }) }, range.value.first, range.value.end)
-  const loaded = [...chunks.values()].find(view => view.facts !== undefined)
-  const error = [...chunks.values()].find(view => view.error)?.error
-  const last = useRef<TableFacts>(undefined)
-  if (loaded) last.current = loaded.facts
-  const facts = last.current
-  const show = (next: { filter?: string; sort?: string }, replace = false) =>
-    navigate(pageUrl([kind], { filter, sort, ...next }), { replace })
+  const sort = query.get('sort') ?? undefined
+  const [chosen] = useState(() =>
+    stored<ChosenColumns>(`columns.${kind}`, undefined, isTextList as (value: unknown) => value is ChosenColumns),
+  )
+  const [views] = useState(() => stored(`views.${kind}`, [], areSavedViews))
+  const subject = `${filter}\n${sort}`
+  const rowWindow = useSignal(firstWindow)
+  const selection = useSignal<Selection<Row>>(new Map())
+  const [shownSubject, setShownSubject] = useState(subject)
+  if (shownSubject !== subject) {
+    setShownSubject(subject)
+    rowWindow.value = firstWindow
+  }
+  useEffect(() => {
+    selection.value = new Map()
+  }, [filter])
+
+  const view = useView<TableFacts, Row>({ kind, ...(filter && { filter }), ...(sort && { sort }), ...rowWindow.value })
+  const facts = view.facts.value
+  const error = view.error.value
+  const order = view.order.value
+  const features = currentSession().features
+  const columns = useMemo(
+    () => definition.columns.filter(({ id }) => (id !== 'tenant' && id !== 'partition' ? true : features.includes(`${id}s`))),
+    [definition, features],
+  )
+  const shown = useMemo(() => shownColumns(columns, chosen.value), [columns, chosen.value])
+  const go = (next: { filter?: string; sort?: string | undefined }, replace = false) =>
+    navigate(pathTo([kind], { filter, sort, ...next }), { replace })
+  const { total, all, counts, offset, invalid } = facts ?? noFacts
   return (
-    <div class="page table-page">
-      <div class="page-head">
-        <h1>{title}</h1>
-        {/* Not a live region: the number changes all the time. */}
-        <p class="count">
-          {facts && (facts.total === facts.all ? formatCount(facts.all) : `${formatCount(facts.total)} of ${formatCount(facts.all)}`)}
+    <section class="table-page" aria-labelledby="page-title">
+      <header class="page-header">
+        <h1 id="page-title" title={about}>
+          {title}
+        </h1>
+        <p class="total" aria-live="polite">
+          {facts && !invalid && (filter ? `${formatNumber(total)} of ${formatNumber(all)}` : formatNumber(all))}
         </p>
-        <FilterField kind={kind} filter={filter} onFilter={text => show({ filter: text }, true)} />
-      </div>
-      {facts && <Chips kind={kind} facts={facts} filter={filter} onFilter={text => show({ filter: text })} />}
-      {facts?.invalid !== undefined && (
-        <p class="error" role="alert">
-          {facts.invalid}
-        </p>
-      )}
+        <div class="tools">
+          <SavedViewsMenu kind={kind} views={views} filter={filter} sort={sort} />
+          {!isNarrow.value && <ColumnsMenu columns={columns as readonly Column<never>[]} chosen={chosen} />}
+        </div>
+      </header>
+      <FilterField
+        filter={filter}
+        fields={filterFields[kind]}
+        counts={counts}
+        invalid={invalid}
+        onFilter={value => go({ filter: value }, true)}
+      />
+      {facet && <FacetChips field={facet} counts={counts[facet] ?? {}} filter={filter} onFilter={value => go({ filter: value })} />}
       {error && (
-        <p class="error" role="alert">
-          {error.message}
-        </p>
+        <Notice isError title={error.code === 'Forbidden' ? `You may not see these ${title}` : `The ${title} cannot be read now`}>
+          <p>{error.message}</p>
+          {error.code === 'Forbidden' && <p>Ask an administrator for the permission to list them.</p>}
+        </Notice>
       )}
-      {facts === undefined ? (
-        <div class="loading" aria-busy="true" />
-      ) : facts.total === 0 && facts.invalid === undefined ? (
-        <NoRows kind={kind} title={title} isFiltered={filter !== ''} onClear={() => show({ filter: '' })} />
-      ) : (
+      {!facts && !error && <div class="loading" aria-busy="true" />}
+      {facts && !invalid && total === 0 && (
+        <Notice title={all === 0 ? empty.title : `No row of ${formatNumber(all)} matches the filter`}>
+          {all === 0 ? (
+            <>
+              <p>{empty.next}</p>
+              {empty.command && <Command text={empty.command} />}
+            </>
+          ) : (
+            <button type="button" onClick={() => go({ filter: '' })}>
+              Clear the filter
+            </button>
+          )}
+        </Notice>
+      )}
+      {facts && total > 0 && (
         <VirtualTable
-          key={`${filter} ${sort}`}
-          kind={kind}
           label={title}
-          columns={columnsOf[kind] as readonly Column<never>[]}
-          total={facts.total}
+          rows={{ total, offset, order, row: key => view.row(key) }}
+          columns={shown}
           sort={sort}
-          chunks={chunks}
-          onRange={(first, end) => {
-            range.value = { first, end }
+          onSort={next => go({ sort: next })}
+          onVisible={(first, last) => {
+            rowWindow.value = windowFor(rowWindow.value, first, last)
           }}
-          onSort={field => show({ sort: sort === field ? `-${field}` : field })}
+          card={definition.card}
+          cardHeightPx={definition.cardHeightPx}
+          {...(bulk && { selection })}
+          subject={subject}
         />
       )}
-    </div>
-  )
-}
-
-type FilterProps = { readonly kind: TableKind; readonly filter: string; readonly onFilter: (text: string) => void }
-
-function FilterField({ kind, filter, onFilter }: FilterProps) {
-  const input = useRef<HTMLInputElement>(null)
-  const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
-  useEffect(() => {
-    if (input.current && document.activeElement !== input.current) input.current.value = filter
-  }, [filter])
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent) => {
-      if (event.key === 'Escape' && document.activeElement === input.current) input.current?.blur()
-      if (event.key !== '/' || isTyping(event)) return
-      event.preventDefault()
-      input.current?.focus()
-    }
-    document.addEventListener('keydown', onKey)
-    return () => {
-      document.removeEventListener('keydown', onKey)
-      clearTimeout(timer.current)
-    }
-  }, [])
-  return (
-    <div class="filter">
-      <Icon name="search" />
-      <input
-        ref={input}
-        type="search"
-        aria-label="Filter"
-        placeholder={`Filter: ${filterFields[kind]
-          .slice(0, 3)
-          .map(field => `${field}:…`)
-          .join(' ')}`}
-        spellcheck={false}
-        autocomplete="off"
-        defaultValue={filter}
-        onInput={event => {
-          const text = event.currentTarget.value
-          clearTimeout(timer.current)
-          timer.current = setTimeout(() => onFilter(text.trim()), typingMs)
-        }}
-      />
-      <kbd>/</kbd>
-    </div>
-  )
-}
-
-function Chips({ kind, facts, filter, onFilter }: FilterProps & { readonly facts: TableFacts }) {
-  const field = chipFields[kind]
-  const counts = field === undefined ? undefined : facts.counts[field]
-  if (field === undefined || counts === undefined) return null
-  const chosen = valuesOf(filter, field, filterFields[kind])
-  return (
-    <fieldset class="chips">
-      <legend class="visually-hidden">Filter by {field}</legend>
-      {Object.entries(counts)
-        .filter(([value]) => value !== '')
-        .map(([value, count]) => (
-          <button
-            key={value}
-            type="button"
-            class="chip"
-            aria-pressed={chosen.includes(value.toLowerCase())}
-            onClick={() => onFilter(toggleValue(filter, field, value, filterFields[kind]))}
-          >
-            <State tone={kind === 'stacks' ? stateTones[value as StackState] : phaseTones[value]} text={spaced(value)} />
-            <span class="count">{formatCount(count)}</span>
-          </button>
-        ))}
-    </fieldset>
-  )
-}
-
-type NoRowsProps = { readonly kind: TableKind; readonly title: string; readonly isFiltered: boolean; readonly onClear: () => void }
-
-function NoRows({ kind, title, isFiltered, onClear }: NoRowsProps) {
-  if (isFiltered)
-    return (
-      <Empty title={`No ${title.toLowerCase()} match this filter`}>
-        <button type="button" class="button" onClick={onClear}>
-          Remove the filter
-        </button>
-      </Empty>
-    )
-  if (kind === 'queue')
-    return (
-      <Empty title="No Run waits">
-        <p>Runs appear here while they wait for a worker.</p>
-      </Empty>
-    )
-  return (
-    <Empty title={`There are no ${title.toLowerCase()}`}>
-      {kind === 'stacks' && (
-        <p>
-          Create a Stack with <code>kubectl apply -f stack.yaml</code>; it appears here.
-        </p>
-      )}
-    </Empty>
+      {bulk?.({ selection, filter, total })}
+    </section>
   )
 }

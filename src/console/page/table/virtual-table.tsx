@@ -1,170 +1,264 @@
 import { type Signal, useSignal } from '@preact/signals'
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
-import type { RowOf, TableKind } from '../../protocol/index.ts'
-import { Icon } from '../parts/icon.tsx'
-import { navigate, pageUrl } from '../router.ts'
-import { isTyping } from '../shell/shortcuts.ts'
-import { chunkRows } from '../stream/use-chunks.ts'
-import type { View } from '../stream/use-view.ts'
-import type { Column } from './columns.tsx'
-import { visibleRows } from './visible-rows.ts'
+import type { ComponentChildren } from 'preact'
+import { useLayoutEffect, useRef } from 'preact/hooks'
+import { isNarrow } from '../parts/media.ts'
+import { useShortcuts } from '../parts/shortcuts.ts'
+import type { Column } from './column.ts'
 
-type Row = RowOf[TableKind]
-/** Heights in pixels; styles/table.css has them too. */
-const rowPx = { table: 36, cards: 88 }
-const phone = matchMedia('(max-width: 720px)')
+type Keyed = { readonly key: string }
 
-type Props = {
-  readonly kind: TableKind
-  readonly label: string
-  readonly columns: readonly Column<never>[]
+/** Rows by their keys, as they were when the user selected them: what is approved must be the plan that was shown. */
+export type Selection<Row> = ReadonlyMap<string, Row>
+
+/** The rows of a table that the page has: the others are placeholders until they arrive. */
+export type TableRows<Row extends Keyed> = {
   readonly total: number
-  readonly sort: string
-  readonly chunks: ReadonlyMap<number, View<TableKind>>
-  readonly onRange: (first: number, end: number) => void
-  readonly onSort: (field: string) => void
+  /** Of the first row in `order`. */
+  readonly offset: number
+  readonly order: readonly string[]
+  row(key: string): Signal<Row> | undefined
 }
 
-/** Renders the rows that are visible of a table of any length. On a phone every row is a card. */
-export function VirtualTable({ kind, label, columns, total, sort, chunks, onRange, onSort }: Props) {
+export type VirtualTableProps<Row extends Keyed> = {
+  readonly label: string
+  readonly rows: TableRows<Row>
+  readonly columns: readonly Column<Row>[]
+  /** Of a field; a `-` before it reverses the order. */
+  readonly sort: string | undefined
+  readonly onSort: (sort: string) => void
+  /** Called with the indexes of the rows that are visible. */
+  readonly onVisible: (first: number, last: number) => void
+  /** What a row is on a phone, in place of its columns. */
+  readonly card: (row: Row) => ComponentChildren
+  readonly cardHeightPx: number
+  /** Undefined: rows cannot be selected. */
+  readonly selection?: Signal<Selection<Row>>
+  /** Changes when other rows are shown, for which the table starts at its top again. */
+  readonly subject: string
+}
+
+/** Must be that of the style sheet. */
+const rowHeightPx = 34
+/** Rows beyond those that are visible, in both directions. */
+const overscanRows = 8
+/** The rows in the document change after so many were scrolled: fewer in one frame, and none in most frames of a slow scroll. */
+const stepRows = 2
+/**
+ * A scroll that is faster shows placeholders until it is slower: no one can read rows that pass a screen in a fifth of a second, and whole screens
+ * of rows take 20 ms for each frame. A single jump, as with Page Down, shows its rows.
+ */
+const fastRowsPerMs = 0.15
+const minFastRows = 3
+const slowAfterMs = 90
+
+/**
+ * A table of any length of which only the visible rows are in the document. Rows have one height, which is how their places are known without
+ * measuring. A row that changes renders alone. With `j` and `k` the focus moves over the rows.
+ */
+export function VirtualTable<Row extends Keyed>(props: VirtualTableProps<Row>) {
+  const { label, rows, columns, selection, subject, onVisible } = props
   const scroller = useRef<HTMLDivElement>(null)
-  const isPhone = useSignal(phone.matches)
-  const heightPx = isPhone.value ? rowPx.cards : rowPx.table
-  const range = useSignal({ first: 0, end: Math.min(total, 30) })
-  const cursor = useSignal(0)
+  const first = useSignal(0)
+  const visibleRows = useSignal(30)
+  const active = useSignal(-1)
+  const isFast = useSignal(false)
+  const lastScroll = useRef({ top: 0, atMs: 0 })
+  const slowing = useRef<ReturnType<typeof setTimeout>>(undefined)
+  /** Indexes of the rows in the document that are no placeholders. */
+  const rendered = useRef<ReadonlySet<number>>(new Set())
+  const heightPx = isNarrow.value ? props.cardHeightPx : rowHeightPx
+
   const measure = () => {
     const element = scroller.current
     if (!element) return
-    const next = visibleRows(element.scrollTop, element.clientHeight, heightPx, total)
-    if (next.first === range.value.first && next.end === range.value.end) return
-    range.value = next
-    onRange(next.first, next.end)
-  }
-  useLayoutEffect(measure, [total, heightPx])
-  useEffect(() => {
-    const onMedia = () => {
-      isPhone.value = phone.matches
+    const top = Math.floor(element.scrollTop / heightPx)
+    const count = Math.ceil(element.clientHeight / heightPx)
+    const atMs = performance.now()
+    const moved = Math.abs(top - lastScroll.current.top)
+    if (moved >= minFastRows && moved > fastRowsPerMs * (atMs - lastScroll.current.atMs)) {
+      isFast.value = true
+      clearTimeout(slowing.current)
+      slowing.current = setTimeout(() => {
+        isFast.value = false
+      }, slowAfterMs)
     }
-    phone.addEventListener('change', onMedia)
+    if (moved > 0) lastScroll.current = { top, atMs }
+    first.value = Math.floor(top / stepRows) * stepRows
+    visibleRows.value = count + stepRows
+    onVisible(top, top + count)
+  }
+  useLayoutEffect(() => {
+    measure()
     const observer = new ResizeObserver(measure)
-    observer.observe(scroller.current!)
-    return () => {
-      phone.removeEventListener('change', onMedia)
-      observer.disconnect()
-    }
-  }, [total, heightPx])
-  const rowAt = (index: number): Signal<Row> | undefined => {
-    const chunk = chunks.get(Math.floor(index / chunkRows))
-    const key = chunk?.order[index % chunkRows]
-    return key === undefined ? undefined : chunk?.row(key)
+    observer.observe(scroller.current as Element)
+    return () => observer.disconnect()
+  }, [heightPx])
+  useLayoutEffect(() => {
+    scroller.current?.scrollTo({ top: 0 })
+    active.value = -1
+  }, [subject])
+  // A row that has not arrived has no link: the focus stays where it is.
+  useLayoutEffect(() => {
+    if (active.value >= 0) scroller.current?.querySelector<HTMLElement>('tr.active a')?.focus({ preventScroll: true })
+  }, [active.value])
+
+  const moveTo = (index: number) => {
+    const element = scroller.current
+    if (!element || rows.total === 0) return
+    const target = Math.max(0, Math.min(rows.total - 1, index))
+    active.value = target
+    const headerPx = element.querySelector('thead')?.offsetHeight ?? 0
+    const [top, bottom] = [target * heightPx, (target + 1) * heightPx]
+    if (top < element.scrollTop) element.scrollTop = top
+    else if (bottom + headerPx > element.scrollTop + element.clientHeight) element.scrollTop = bottom + headerPx - element.clientHeight
+    measure()
   }
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent) => {
-      if (isTyping(event) || (event.key !== 'j' && event.key !== 'k')) return
-      cursor.value = Math.max(0, Math.min(total - 1, cursor.value + (event.key === 'j' ? 1 : -1)))
-      const element = scroller.current!
-      const top = cursor.value * heightPx
-      if (top < element.scrollTop) element.scrollTop = top
-      else if (top + 2 * heightPx > element.scrollTop + element.clientHeight) element.scrollTop = top + 2 * heightPx - element.clientHeight
-      measure()
-      requestAnimationFrame(() =>
-        element.querySelector<HTMLElement>(`[aria-rowindex="${cursor.value + 2}"]`)?.focus({ preventScroll: true }),
-      )
-    }
-    document.addEventListener('keydown', onKey)
-    return () => document.removeEventListener('keydown', onKey)
-  }, [total, heightPx])
-  const { first, end } = range.value
-  const indexes = Array.from({ length: Math.max(0, Math.min(end, total) - first) }, (_, i) => first + i)
+  useShortcuts({ j: () => moveTo(active.value + 1), k: () => moveTo(active.value - 1) })
+
+  const start = Math.max(0, Math.min(first.value, rows.total) - overscanRows)
+  const end = Math.min(rows.total, first.value + visibleRows.value + overscanRows)
+  const shown = new Set<number>()
+  const tracks = `${selection ? '36px ' : ''}${columns.map(({ width }) => width).join(' ')}`
   return (
-    <div class="scroller" ref={scroller} onScroll={measure}>
-      {/* biome-ignore lint/a11y/useSemanticElements: a table element cannot leave out rows */}
-      <div
-        class="grid"
-        role="grid"
-        aria-label={label}
-        aria-rowcount={total + 1}
-        style={{ '--columns': columns.map(({ width }) => width).join(' ') } as Record<string, string>}
-      >
-        {/* biome-ignore lint/a11y/useSemanticElements: as above */}
-        {/* biome-ignore lint/a11y/useFocusableInteractive: its buttons have the focus */}
-        <div class="head" role="row" aria-rowindex={1}>
-          {columns.map(column => (
-            <ColumnHead key={column.title} column={column} sort={sort} onSort={onSort} />
-          ))}
-        </div>
-        {/* biome-ignore lint/a11y/useSemanticElements: as above */}
-        <div class="body" role="rowgroup" style={{ height: `${total * heightPx}px` }}>
-          <div class="rows" role="presentation" style={{ transform: `translateY(${first * heightPx}px)` }}>
-            {indexes.map(index => {
-              const row = rowAt(index)
-              return row ? (
-                <TableRow key={row.peek().key} kind={kind} index={index} row={row} columns={columns} isCurrent={index === cursor.value} />
-              ) : (
-                <div key={`empty ${index}`} class="row placeholder" role="presentation" />
-              )
-            })}
-          </div>
-        </div>
-      </div>
+    <div class={`table-scroll ${isNarrow.value ? 'cards' : ''}`} ref={scroller} onScroll={measure}>
+      <table aria-label={label} aria-rowcount={rows.total + 1} style={{ '--tracks': tracks, '--row-height': `${heightPx}px` }}>
+        <thead>
+          <tr aria-rowindex={1}>
+            {selection && (
+              <th class="select" scope="col">
+                <SelectLoaded rows={rows} selection={selection} />
+              </th>
+            )}
+            {columns.map(column => (
+              <ColumnHeader key={column.id} column={column as Column<never>} sort={props.sort} onSort={props.onSort} />
+            ))}
+          </tr>
+        </thead>
+        <tbody style={{ height: `${rows.total * heightPx}px` }}>
+          {Array.from({ length: Math.max(0, end - start) }, (_, at) => {
+            const index = start + at
+            const key = rows.order[index - rows.offset]
+            const isShown = key !== undefined && (!isFast.value || rendered.current.has(index))
+            if (isShown) shown.add(index)
+            if (index === end - 1) rendered.current = shown
+            return (
+              <TableRow
+                key={index}
+                index={index}
+                heightPx={heightPx}
+                row={isShown ? rows.row(key) : undefined}
+                columns={columns}
+                card={isNarrow.value ? props.card : undefined}
+                selection={selection}
+                isActive={active.value === index}
+              />
+            )
+          })}
+        </tbody>
+      </table>
     </div>
   )
 }
 
-type HeadProps = { readonly column: Column<never>; readonly sort: string; readonly onSort: (field: string) => void }
-
-function ColumnHead({ column: { title, sort: field, align }, sort, onSort }: HeadProps) {
-  const isSorted = field !== undefined && sort.replace(/^-/, '') === field
-  const direction = isSorted ? (sort.startsWith('-') ? 'descending' : 'ascending') : undefined
-  return (
-    // biome-ignore lint/a11y/useSemanticElements: as above
-    // biome-ignore lint/a11y/useFocusableInteractive: its button has the focus
-    <div class={align ?? ''} role="columnheader" aria-sort={direction}>
-      {field === undefined ? (
-        title
-      ) : (
-        <button type="button" onClick={() => onSort(field)}>
-          {title}
-          {direction && <Icon name={direction === 'ascending' ? 'up' : 'down'} />}
-        </button>
-      )}
-    </div>
-  )
-}
-
-type RowProps = {
-  readonly kind: TableKind
+type TableRowProps<Row extends Keyed> = {
   readonly index: number
-  readonly row: Signal<Row>
-  readonly columns: readonly Column<never>[]
-  readonly isCurrent: boolean
+  readonly heightPx: number
+  readonly row: Signal<Row> | undefined
+  readonly columns: readonly Column<Row>[]
+  readonly card: ((row: Row) => ComponentChildren) | undefined
+  readonly selection: Signal<Selection<Row>> | undefined
+  readonly isActive: boolean
 }
 
-/** Renders again when its row changes, and not when others do. */
-function TableRow({ kind, index, row, columns, isCurrent }: RowProps) {
-  const value = row.value
-  const url = urlOf(kind, value)
+/** With unchanged properties it renders only when a signal that it reads has changed. */
+function TableRow<Row extends Keyed>({ index, heightPx, row, columns, card, selection, isActive }: TableRowProps<Row>) {
+  const value = row?.value
+  const place = { transform: `translateY(${index * heightPx}px)` }
+  if (!value) return <tr class="placeholder" aria-rowindex={index + 2} aria-busy="true" style={place} />
   return (
-    // biome-ignore lint/a11y/useSemanticElements: as above
-    <div
-      class="row"
-      role="row"
-      aria-rowindex={index + 2}
-      tabIndex={isCurrent ? 0 : -1}
-      onKeyDown={event => event.key === 'Enter' && url !== undefined && navigate(url)}
-    >
-      {columns.map(({ title, align, cell }, i) => (
-        // biome-ignore lint/a11y/useSemanticElements: as above
-        // biome-ignore lint/a11y/useFocusableInteractive: its row has the focus
-        <div key={title} class={align ?? ''} role="gridcell" data-title={title}>
-          {i === 0 && url !== undefined ? <a href={url}>{cell(value as never)}</a> : cell(value as never)}
-        </div>
-      ))}
-    </div>
+    <tr class={isActive ? 'active' : ''} aria-rowindex={index + 2} style={place}>
+      {selection && (
+        <td class="select">
+          <input
+            type="checkbox"
+            aria-label={`Select ${value.key}`}
+            checked={selection.value.has(value.key)}
+            onChange={() => {
+              selection.value = toggled(selection.value, value)
+            }}
+          />
+        </td>
+      )}
+      {card ? (
+        <td class="card">{card(value)}</td>
+      ) : (
+        columns.map(({ id, isNumber, cell }) => (
+          <td key={id} class={isNumber ? 'number' : ''}>
+            {cell(value)}
+          </td>
+        ))
+      )}
+    </tr>
   )
 }
 
-function urlOf(kind: TableKind, row: Row): string | undefined {
-  if (!('namespace' in row)) return undefined
-  return pageUrl([kind === 'stacks' ? 'stacks' : 'runs', row.namespace, row.name])
+function ColumnHeader({
+  column: { label, sort: field, isNumber },
+  sort,
+  onSort,
+}: {
+  readonly column: Column<never>
+  readonly sort: string | undefined
+  readonly onSort: (sort: string) => void
+}) {
+  if (field === undefined)
+    return (
+      <th scope="col" class={isNumber ? 'number' : ''}>
+        {label}
+      </th>
+    )
+  const isAscending = sort === field
+  const isDescending = sort === `-${field as string}`
+  return (
+    <th scope="col" class={isNumber ? 'number' : ''} aria-sort={isAscending ? 'ascending' : isDescending ? 'descending' : undefined}>
+      <button type="button" onClick={() => onSort(isAscending ? `-${field as string}` : field)}>
+        {label}
+        <span class="order" aria-hidden="true">
+          {isAscending ? '↑' : isDescending ? '↓' : ''}
+        </span>
+      </button>
+    </th>
+  )
+}
+
+/** Selects the rows that the page has, or none. */
+function SelectLoaded<Row extends Keyed>({
+  rows,
+  selection,
+}: {
+  readonly rows: TableRows<Row>
+  readonly selection: Signal<Selection<Row>>
+}) {
+  const has = selection.value
+  const isAll = rows.order.length > 0 && rows.order.every(key => has.has(key))
+  return (
+    <input
+      type="checkbox"
+      aria-label="Select the rows that are loaded"
+      checked={isAll}
+      ref={element => {
+        if (element) element.indeterminate = has.size > 0 && !isAll
+      }}
+      onChange={() => {
+        const loaded = isAll ? [] : rows.order.map(key => rows.row(key)?.peek()).filter(row => row !== undefined)
+        selection.value = new Map(loaded.map(row => [row.key, row]))
+      }}
+    />
+  )
+}
+
+function toggled<Row extends Keyed>(selection: Selection<Row>, row: Row): Selection<Row> {
+  const next = new Map(selection)
+  if (!next.delete(row.key)) next.set(row.key, row)
+  return next
 }

@@ -1,0 +1,131 @@
+import { useState } from 'preact/hooks'
+import type { Action, ActionResult, PlanCounts, RunFacts, RunRow } from '../../protocol/index.ts'
+import { ActionForm } from '../parts/actions.tsx'
+import { Badge, PlanChanges } from '../parts/badge.tsx'
+import { Dialog } from '../parts/dialog.tsx'
+import { formatCount } from '../parts/format.ts'
+import { request } from '../request.ts'
+import { pathTo } from '../router.ts'
+import { useView } from '../stream/use-view.ts'
+
+type Name = { readonly namespace: string; readonly name: string }
+
+/** Instead of the digest of a plan, where a plan has nothing to destroy: that of `oarlock destroy`. */
+const nothingToDestroy = 'none'
+
+/** Plans the destruction of a Stack first: what is confirmed is exactly the plan that was shown (invariant 11). */
+export function DestroyDialog({
+  action,
+  stack,
+  version,
+  runs,
+  onClose,
+}: {
+  readonly action: Action
+  readonly stack: Name
+  /** The resourceVersion of the Stack that is shown. */
+  readonly version: string | undefined
+  /** Of the Stack, the newest first. */
+  readonly runs: readonly RunRow[]
+  readonly onClose: () => void
+}) {
+  /** The Runs before the plan was requested. */
+  const [known, setKnown] = useState<ReadonlySet<string>>()
+  const [problem, setProblem] = useState('')
+  const planned = known && runs.find(({ key, type }) => type === 'Plan' && !known.has(key))
+  const plan = async () => {
+    const before = new Set(runs.map(({ key }) => key))
+    setProblem('')
+    try {
+      await request<ActionResult>('POST', 'actions', { action: 'plan-destroy', ...stack })
+      setKnown(before)
+    } catch (error) {
+      setProblem((error as Error).message)
+    }
+  }
+  return (
+    <Dialog title={`${action.label}: ${stack.namespace}/${stack.name}`} onClose={onClose}>
+      {planned ? (
+        <Planned key={planned.key} action={action} stack={stack} version={version} run={planned} onClose={onClose} />
+      ) : (
+        <>
+          <p>First a plan shows what would be destroyed. Nothing is destroyed before you confirm it.</p>
+          <p class="problem" role="alert">
+            {problem}
+          </p>
+          <p aria-live="polite">{known && 'The plan is requested: its Run starts soon.'}</p>
+          <footer>
+            <button type="button" onClick={onClose}>
+              Back
+            </button>
+            <button type="button" class="primary" disabled={known !== undefined} onClick={() => void plan()}>
+              Plan the destruction
+            </button>
+          </footer>
+        </>
+      )}
+    </Dialog>
+  )
+}
+
+type PlanRun = {
+  readonly spec?: { readonly planMode?: string }
+  readonly status?: { readonly phase?: string; readonly message?: string; readonly plan?: PlanCounts & { readonly digest: string } }
+}
+
+function Planned({
+  action,
+  stack,
+  version,
+  run,
+  onClose,
+}: {
+  readonly action: Action
+  readonly stack: Name
+  readonly version: string | undefined
+  readonly run: RunRow
+  readonly onClose: () => void
+}) {
+  const view = useView<RunFacts>({ kind: 'run', namespace: run.namespace, name: run.name })
+  const { spec, status } = (view.facts.value?.object ?? {}) as PlanRun
+  const phase = status?.phase ?? run.phase
+  const link = <a href={pathTo(['runs', run.namespace, run.name])}>{run.name}</a>
+  // Another user may have requested a plan of changes in the same moment: that is none to confirm here.
+  if (spec && spec.planMode !== 'Destroy')
+    return <p class="problem">{link} is not a plan of the destruction: close this dialog and try again.</p>
+  if (phase === 'Failed' || phase === 'Canceled' || phase === 'Lost')
+    return (
+      <p class="problem" role="alert">
+        {link} cannot plan the destruction: {status?.message ?? phase}
+      </p>
+    )
+  if (!spec || phase !== 'Succeeded' || version === undefined)
+    return (
+      <p aria-live="polite">
+        <Badge value={phase} /> {link} plans the destruction.
+      </p>
+    )
+  return (
+    <>
+      <p>
+        {status?.plan ? (
+          <>
+            {link} would destroy {formatCount(status.plan.destroy, 'resource')}: <PlanChanges plan={status.plan} />
+          </>
+        ) : (
+          'There is nothing to destroy: only the Stack is deleted.'
+        )}
+      </p>
+      <ActionForm
+        action={action}
+        target={{ kind: 'stacks', ...stack }}
+        shown={
+          status?.plan
+            ? { digest: status.plan.digest, resourceVersion: version, planRun: run.name }
+            : { digest: nothingToDestroy, resourceVersion: version }
+        }
+        onClose={onClose}
+      />
+    </>
+  )
+}

@@ -1,0 +1,26 @@
+import type { ViewDelta } from '../../protocol/index.ts'
+import { Notice } from '../parts/notice.tsx'
+import { pathTo } from '../router.ts'
+
+/** In place of an object that is not, or not yet, known. */
+export function ObjectState({
+  kind,
+  name,
+  error,
+  missing,
+}: {
+  readonly kind: 'Stack' | 'Run'
+  readonly name: string
+  readonly error: ViewDelta['error']
+  readonly missing: string | undefined
+}) {
+  const message = error?.message ?? missing
+  if (message === undefined) return <div class="loading" aria-busy="true" />
+  const isMissing = error === undefined || error.code === 'NotFound'
+  return (
+    <Notice isError={!isMissing} title={isMissing ? `There is no ${kind} ${name}` : `${kind} ${name} cannot be read`}>
+      <p>{message}</p>
+      <a href={pathTo([kind === 'Stack' ? 'stacks' : 'runs'])}>All {kind}s</a>
+    </Notice>
+  )
+}

@@ -1,0 +1,119 @@
+import type { PlanCounts, StackFacts } from '../../protocol/index.ts'
+import { Actions } from '../parts/actions.tsx'
+import { Badge, PlanChanges, Progress } from '../parts/badge.tsx'
+import { formatNumber } from '../parts/format.ts'
+import { Age, Until } from '../parts/time.tsx'
+import { pathTo } from '../router.ts'
+import { useView } from '../stream/use-view.ts'
+import { Conditions } from './conditions.tsx'
+import { DestroyDialog } from './destroy-dialog.tsx'
+import { Facts } from './facts.tsx'
+import { ObjectState } from './object-state.tsx'
+import { RunList } from './run-list.tsx'
+
+type StackObject = {
+  readonly metadata?: { readonly resourceVersion?: string }
+  readonly status?: { readonly plan?: PlanCounts & { readonly digest: string; readonly runName: string } }
+}
+
+export function StackPage({ namespace, name }: { readonly namespace: string; readonly name: string }) {
+  const view = useView<StackFacts>({ kind: 'stack', namespace, name })
+  const facts = view.facts.value
+  const { row, object } = facts ?? {}
+  if (!row)
+    return (
+      <ObjectState
+        kind="Stack"
+        name={`${namespace}/${name}`}
+        error={view.error.value}
+        missing={facts && (facts.missing ?? 'it is not known here yet')}
+      />
+    )
+  const { metadata, status } = (object ?? {}) as StackObject
+  const version = metadata?.resourceVersion
+  // Of the object, not of the row: the digest and the version of an approval must be of the same moment.
+  const plan = row.plan && status?.plan
+  return (
+    <article class="object-page">
+      <header class="page-header">
+        <h1>
+          <span class="namespace">{namespace}/</span>
+          {name}
+        </h1>
+        <Badge value={row.state} />
+      </header>
+      <p class="lead" aria-live="polite">
+        {row.message}
+      </p>
+      {plan && (
+        <section class="panel" aria-labelledby="plan-title">
+          <h2 id="plan-title">Plan that awaits approval</h2>
+          <p>
+            <PlanChanges plan={plan} /> of <a href={pathTo(['runs', namespace, plan.runName])}>{plan.runName}</a>, digest{' '}
+            <code>{plan.digest.replace(/^sha256:/, '').slice(0, 12)}</code>
+          </p>
+        </section>
+      )}
+      <div class="columns">
+        <section class="panel" aria-labelledby="facts-title">
+          <h2 id="facts-title">Stack</h2>
+          <Facts
+            facts={[
+              ['Engine', row.engine],
+              ['Tenant', row.tenant],
+              ['Pool', row.pool],
+              ['Resources', row.resources === undefined ? undefined : formatNumber(row.resources)],
+              ['Active Run', row.activeRun && <a href={pathTo(['runs', namespace, row.activeRun])}>{row.activeRun}</a>],
+              ['Progress', row.progress && <Progress {...row.progress} />],
+              [
+                'Last Run ended',
+                row.finishedMs && (
+                  <>
+                    <Age ms={row.finishedMs} /> ago
+                  </>
+                ),
+              ],
+              ['Next Run', row.nextRunMs && <Until ms={row.nextRunMs} />],
+              [
+                'Labels',
+                Object.entries(row.labels)
+                  .map(([key, value]) => `${key}=${value}`)
+                  .join(', '),
+              ],
+              [
+                'Created',
+                <>
+                  <Age ms={row.createdMs} /> ago
+                </>,
+              ],
+            ]}
+          />
+        </section>
+        <section class="panel" aria-labelledby="actions-title">
+          <h2 id="actions-title">Actions</h2>
+          <Actions
+            target={{ kind: 'stacks', namespace, name }}
+            version={version ?? ''}
+            dialogs={{
+              destroy: (action, onClose) => (
+                <DestroyDialog action={action} stack={{ namespace, name }} version={version} runs={facts?.runs ?? []} onClose={onClose} />
+              ),
+            }}
+            shown={{
+              ...(plan && { digest: plan.digest, planRun: plan.runName }),
+              ...(version !== undefined && { resourceVersion: version }),
+            }}
+          />
+        </section>
+      </div>
+      <section class="panel" aria-labelledby="conditions-title">
+        <h2 id="conditions-title">Conditions</h2>
+        <Conditions object={object} />
+      </section>
+      <section class="panel" aria-labelledby="runs-title">
+        <h2 id="runs-title">Runs</h2>
+        <RunList runs={facts?.runs ?? []} empty="No Run of this Stack is kept." />
+      </section>
+    </article>
+  )
+}

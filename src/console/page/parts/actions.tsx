@@ -1,0 +1,228 @@
+import { useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { type Action, type ActionName, type ActionRequest, type ActionResult, destructiveActions } from '../../protocol/index.ts'
+import { RequestError, request } from '../request.ts'
+import { signInAgain } from '../session.ts'
+import { Command } from './command.tsx'
+import { Dialog } from './dialog.tsx'
+import { Notice } from './notice.tsx'
+import { PlanText } from './plan-text.tsx'
+
+export type Target = { readonly kind: 'stacks' | 'runs' | 'workers'; readonly namespace?: string; readonly name: string }
+
+/** What the user has seen of the object: an approval is of exactly this. `planRun` has made the plan. */
+export type Shown = Pick<ActionRequest, 'digest' | 'resourceVersion'> & { readonly planRun?: string | undefined }
+
+/** The actions of an object: each with its command; those that are not possible now with the reason. @param version changes when they may have. */
+export function Actions({
+  target,
+  version,
+  shown = {},
+  dialogs = {},
+}: {
+  readonly target: Target
+  readonly version: string
+  readonly shown?: Shown
+  /** In place of the usual dialog of an action. */
+  readonly dialogs?: Partial<Record<ActionName, (action: Action, onClose: () => void) => ComponentChildren>>
+}) {
+  const { kind, namespace, name } = target
+  const [actions, setActions] = useState<readonly Action[]>()
+  const [problem, setProblem] = useState<string>()
+  const open = useSignal<Action | undefined>(undefined)
+  useEffect(() => {
+    let isCurrent = true
+    const path = ['actions', kind, ...(namespace === undefined ? [] : [namespace]), name].map(encodeURIComponent).join('/')
+    request<Action[]>('GET', path).then(
+      found => {
+        if (!isCurrent) return
+        setActions(found)
+        setProblem(undefined)
+      },
+      (error: Error) => isCurrent && setProblem(error.message),
+    )
+    return () => {
+      isCurrent = false
+    }
+  }, [kind, namespace, name, version])
+  if (problem !== undefined)
+    return (
+      <Notice isError title="The actions cannot be read">
+        <p>{problem}</p>
+      </Notice>
+    )
+  if (!actions) return <div class="loading" aria-busy="true" />
+  const current = open.value
+  const close = () => {
+    open.value = undefined
+  }
+  return (
+    <>
+      <ul class="plain actions">
+        {ordered(actions).map(action => (
+          <li key={action.name}>
+            <button
+              type="button"
+              class={destructiveActions.has(action.name) ? 'danger' : action.name === 'approve' && action.enabled ? 'primary' : ''}
+              aria-disabled={!action.enabled}
+              aria-describedby={action.why === undefined ? undefined : `why-${action.name}`}
+              onClick={() => {
+                if (action.enabled) open.value = action
+              }}
+            >
+              {action.label}
+            </button>
+            <span class="why" id={`why-${action.name}`}>
+              {action.why}
+            </span>
+            <Command text={action.command} />
+          </li>
+        ))}
+      </ul>
+      {current &&
+        (dialogs[current.name]?.(current, close) ?? (
+          <Dialog title={`${current.label}: ${nameOf(target)}`} onClose={close}>
+            <ActionForm action={current} target={target} shown={shown} onClose={close} />
+          </Dialog>
+        ))}
+    </>
+  )
+}
+
+/** What waits for the user comes first. */
+const ordered = (actions: readonly Action[]) => actions.toSorted((a, b) => Number(isAwaited(b)) - Number(isAwaited(a)))
+const isAwaited = ({ name, enabled }: Action) => name === 'approve' && enabled
+
+export const nameOf = ({ namespace, name }: Target): string => (namespace === undefined ? name : `${namespace}/${name}`)
+
+type Step =
+  | { readonly kind: 'confirm' }
+  | { readonly kind: 'running' }
+  | { readonly kind: 'done'; readonly message: string }
+  | { readonly kind: 'failed'; readonly message: string }
+  /** The server wants a sign-in of the last minutes. */
+  | { readonly kind: 'sign-in'; readonly message: string }
+
+/** Confirms an action, carries it out and shows what came of it. */
+export function ActionForm({
+  action,
+  target,
+  shown,
+  onClose,
+}: {
+  readonly action: Action
+  readonly target: Target
+  readonly shown: Shown
+  readonly onClose: () => void
+}) {
+  const [step, setStep] = useState<Step>({ kind: 'confirm' })
+  const [confirmation, setConfirmation] = useState('')
+  // What is approved is what was shown when the user chose to, whatever has arrived since.
+  const [seen] = useState(shown)
+  const [isPlanShown, setPlanShown] = useState(false)
+  const isDestructive = destructiveActions.has(action.name)
+  /** Invariant 11: nothing is approved or destroyed that was not shown. */
+  const hasPlan = (action.name === 'approve' || isDestructive) && seen.planRun !== undefined && seen.digest !== undefined
+  const { namespace, name } = target
+  const carryOut = async () => {
+    setStep({ kind: 'running' })
+    const body: ActionRequest = {
+      ...{ action: action.name, name, ...(namespace !== undefined && { namespace }) },
+      ...(action.name === 'approve' && { digest: seen.digest, resourceVersion: seen.resourceVersion }),
+      // The plan of a destruction changes the status of its Stack, and so its version, after it was shown.
+      ...(isDestructive && { digest: seen.digest, resourceVersion: shown.resourceVersion }),
+      ...(isDestructive && { confirmation }),
+    }
+    try {
+      const { message } = await request<ActionResult>('POST', 'actions', body)
+      setStep({ kind: 'done', message })
+    } catch (error) {
+      const wantsSignIn = error instanceof RequestError && error.code === 401
+      setStep({ kind: wantsSignIn ? 'sign-in' : 'failed', message: (error as Error).message })
+    }
+  }
+  return step.kind === 'sign-in' ? (
+    <SignInAgain message={step.message} onSignedIn={() => void carryOut()} />
+  ) : (
+    <form
+      onSubmit={event => {
+        event.preventDefault()
+        void carryOut()
+      }}
+    >
+      {hasPlan && (
+        <PlanText namespace={namespace ?? ''} runName={seen.planRun ?? ''} digest={seen.digest ?? ''} onShown={() => setPlanShown(true)} />
+      )}
+      {action.name === 'approve' && seen.digest !== undefined && (
+        <p>
+          Exactly the plan with digest <code>{seen.digest.replace(/^sha256:/, '').slice(0, 12)}</code>: no other plan is approved.
+        </p>
+      )}
+      <p>The same as:</p>
+      <Command text={action.command} />
+      {isDestructive && step.kind !== 'done' && (
+        <label class="field">
+          <span>
+            This destroys what the Stack has made. Type <strong>{name}</strong> to confirm:
+          </span>
+          <input type="text" autoComplete="off" value={confirmation} onInput={event => setConfirmation(event.currentTarget.value)} />
+        </label>
+      )}
+      <p aria-live="polite" class={step.kind === 'failed' ? 'problem' : 'result'}>
+        {step.kind === 'done' || step.kind === 'failed' ? step.message : ''}
+      </p>
+      <footer>
+        <button type="button" onClick={onClose}>
+          {step.kind === 'done' ? 'Close' : 'Back'}
+        </button>
+        {step.kind !== 'done' && (
+          <button
+            type="submit"
+            class={isDestructive ? 'danger solid' : 'primary'}
+            disabled={
+              step.kind === 'running' ||
+              (isDestructive && confirmation !== name) ||
+              ((hasPlan || action.name === 'approve') && !isPlanShown)
+            }
+          >
+            {action.label}
+          </button>
+        )}
+      </footer>
+    </form>
+  )
+}
+
+function SignInAgain({ message, onSignedIn }: { readonly message: string; readonly onSignedIn: () => void }) {
+  const [problem, setProblem] = useState('')
+  const submit = async (event: SubmitEvent) => {
+    event.preventDefault()
+    const token = String(new FormData(event.currentTarget as HTMLFormElement).get('token')).trim()
+    try {
+      await signInAgain(token)
+      onSignedIn()
+    } catch (error) {
+      setProblem((error as Error).message)
+    }
+  }
+  return (
+    <form onSubmit={event => void submit(event)}>
+      <p>{message}</p>
+      <label class="field">
+        <span>Token</span>
+        <input name="token" type="password" autoComplete="off" required />
+      </label>
+      <p class="problem" aria-live="polite">
+        {problem}
+      </p>
+      <p class="hint">If you signed in with a link, open the link that this command prints:</p>
+      <Command text="oarlock console" />
+      <footer>
+        <button type="submit" class="primary">
+          Sign in again
+        </button>
+      </footer>
+    </form>
+  )
+}

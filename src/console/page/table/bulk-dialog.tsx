@@ -1,0 +1,131 @@
+import { useState } from 'preact/hooks'
+import type { BulkRequest, BulkResult, StackRow } from '../../protocol/index.ts'
+import { Badge, PlanChanges } from '../parts/badge.tsx'
+import { Command } from '../parts/command.tsx'
+import { Dialog } from '../parts/dialog.tsx'
+import { formatCount, formatNumber } from '../parts/format.ts'
+import { request } from '../request.ts'
+import { type BulkAction, bulkLabels } from './bulk-actions.tsx'
+
+const maxListed = 100
+
+type Step =
+  | { readonly kind: 'confirm' }
+  | { readonly kind: 'running' }
+  | { readonly kind: 'failed'; readonly message: string }
+  | { readonly kind: 'done'; readonly results: BulkResult['results'] }
+
+/** Asks before an action on many Stacks, with their number; shows the result of each afterwards. */
+export function BulkDialog({
+  action,
+  rows,
+  filter,
+  count,
+  onClose,
+}: {
+  readonly action: BulkAction
+  readonly rows: readonly StackRow[]
+  /** Of an action on everything that matches; undefined: on the rows. */
+  readonly filter: string | undefined
+  readonly count: number
+  readonly onClose: () => void
+}) {
+  const [step, setStep] = useState<Step>({ kind: 'confirm' })
+  const isAll = filter !== undefined
+  const targets = action === 'approve' ? rows.filter(({ plan }) => plan) : rows
+  const expected = isAll ? count : targets.length
+  const carryOut = async () => {
+    setStep({ kind: 'running' })
+    const stacks = targets.map(({ key, plan }) => ({
+      key,
+      ...(action === 'approve' && plan && { digest: plan.digest, resourceVersion: plan.resourceVersion }),
+    }))
+    const body: BulkRequest = { action, expected, ...(isAll ? { filter } : { stacks }) }
+    try {
+      const { results } = await request<BulkResult>('POST', 'bulk', body)
+      setStep({ kind: 'done', results })
+    } catch (error) {
+      setStep({ kind: 'failed', message: (error as Error).message })
+    }
+  }
+  return (
+    <Dialog isWide title={`${bulkLabels[action]} ${formatCount(expected, 'Stack')}`} onClose={onClose}>
+      {step.kind === 'done' ? (
+        <Results results={step.results} onClose={onClose} />
+      ) : (
+        <>
+          {isAll ? (
+            <p>
+              Everything that matches {filter === '' ? 'no filter: the whole fleet' : <code>{filter}</code>},{' '}
+              {formatCount(expected, 'Stack')} now. If that number has changed, nothing is done.
+            </p>
+          ) : (
+            <>
+              {targets.length < rows.length && (
+                <p>{formatCount(rows.length - targets.length, 'selected Stack')} without a plan that awaits approval: left out.</p>
+              )}
+              <ul class="plain listed">
+                {targets.slice(0, maxListed).map(({ key, state, plan }) => (
+                  <li key={key}>
+                    <span class="clip">{key}</span>
+                    {plan ? <PlanChanges plan={plan} /> : <span />}
+                    <Badge value={state} />
+                  </li>
+                ))}
+              </ul>
+              {targets.length > maxListed && <p>and {formatNumber(targets.length - maxListed)} more</p>}
+              <p>The same for the first of them:</p>
+              <Command text={commandOf(action, targets[0])} />
+            </>
+          )}
+          <p class="problem" role="alert">
+            {step.kind === 'failed' ? step.message : ''}
+          </p>
+          <footer>
+            <button type="button" onClick={onClose}>
+              Back
+            </button>
+            <button type="button" class="primary" disabled={step.kind === 'running' || expected === 0} onClick={() => void carryOut()}>
+              {step.kind === 'running' ? 'Working…' : `${bulkLabels[action]} ${formatCount(expected, 'Stack')}`}
+            </button>
+          </footer>
+        </>
+      )}
+    </Dialog>
+  )
+}
+
+function Results({ results, onClose }: { readonly results: BulkResult['results']; readonly onClose: () => void }) {
+  const failed = results.filter(({ ok }) => !ok)
+  // What failed comes first: it needs the user.
+  const sorted = [...failed, ...results.filter(({ ok }) => ok)]
+  return (
+    <>
+      <p role="status">
+        {formatNumber(results.length - failed.length)} done, {formatNumber(failed.length)} failed
+      </p>
+      <ul class="plain listed results">
+        {sorted.slice(0, maxListed).map(({ key, ok, message }) => (
+          <li key={key}>
+            <span class="clip">{key}</span>
+            <span>{message}</span>
+            <Badge value={ok ? 'Done' : 'Failed'} tone={ok ? 'good' : 'bad'} />
+          </li>
+        ))}
+      </ul>
+      {sorted.length > maxListed && <p>and {formatNumber(sorted.length - maxListed)} more</p>}
+      <footer>
+        <button type="button" class="primary" onClick={onClose}>
+          Close
+        </button>
+      </footer>
+    </>
+  )
+}
+
+const commandOf = (action: BulkAction, row: StackRow | undefined): string =>
+  row === undefined
+    ? ''
+    : action === 'cancel'
+      ? `oarlock cancel run/${row.activeRun ?? 'RUN'} -n ${row.namespace}`
+      : `oarlock ${action} ${row.name} -n ${row.namespace}`

@@ -1,0 +1,246 @@
+/** The console's page in Chromium, with the console's server and 10,000 rows that no cache has made. */
+import { deepEqual, equal, match, ok } from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { launchChromium, withoutChromium } from '../support/chromium.ts'
+import { runRowOf, stackRowOf, startConsolePage } from '../support/console-page.ts'
+
+const stacks = 10_000
+const axeSource = readFileSync(join(import.meta.dirname, '../../node_modules/axe-core/axe.min.js'), 'utf8')
+
+describe('the page in a browser', { skip: withoutChromium }, () => {
+  const directory = mkdtempSync(join(tmpdir(), 'oarlock-console-page-'))
+  let page: Page
+  let context: BrowserContext
+  let browser: Browser
+  let console_: Awaited<ReturnType<typeof startConsolePage>>
+  const problems: string[] = []
+
+  before(async () => {
+    console_ = await startConsolePage(directory, { stacks })
+    for (let index = 0; index < 300; index++) console_.projections.tables.runs.set(runRowOf(index, Date.now()))
+    browser = await launchChromium()
+    context = await browser.newContext({ viewport: { width: 1280, height: 800 } })
+    page = await context.newPage()
+    const watch = (opened: Page) => {
+      opened.on('pageerror', error => problems.push(error.stack ?? error.message))
+      opened.on('console', entry => {
+        if (/Content Security Policy/.test(entry.text())) problems.push(entry.text())
+      })
+    }
+    watch(page)
+    context.on('page', watch)
+    await page.goto(console_.link())
+    await page.getByText('Needs attention').waitFor()
+  })
+  after(async () => {
+    await browser?.close()
+    console_?.close()
+    rmSync(directory, { recursive: true, force: true })
+  })
+
+  const open = async (path: string, on = page) => {
+    await on.goto(`${console_.url}${path}`)
+    await on.locator('tbody tr:not(.placeholder)').first().waitFor()
+  }
+  const change = (index: number, resources: number) =>
+    console_.projections.tables.stacks.set({ ...stackRowOf(index, Date.now()), resources })
+  const firstRow = (on: Page) => on.locator('tbody tr').first()
+
+  test('a link signs in, and its token is neither in the address nor in the history', async () => {
+    equal(page.url(), console_.url)
+    await page.goBack()
+    await page.goForward()
+    await page.getByText('Needs attention').waitFor()
+    ok(!page.url().includes('token'))
+  })
+
+  test('a link that is opened in an open page is used, and leaves the address too', async () => {
+    const link = console_.link()
+    await page.goto(link)
+    await page.waitForURL(url => !url.href.includes('token'))
+    await page.getByText('Needs attention').waitFor()
+  })
+
+  test('only the visible rows of 10,000 are in the document, wherever one scrolls', async () => {
+    await open('stacks')
+    const rows = page.locator('tbody tr')
+    equal(await page.locator('table').getAttribute('aria-rowcount'), String(stacks + 1))
+    const places = [
+      { share: 0.5, rowIndex: 5_010 },
+      { share: 1, rowIndex: stacks + 1 },
+      { share: 0, rowIndex: 2 },
+    ]
+    for (const { share, rowIndex } of places) {
+      await page.locator('.table-scroll').evaluate((element, to) => {
+        element.scrollTop = element.scrollHeight * to
+      }, share)
+      await page.locator(`tbody tr[aria-rowindex="${rowIndex}"]:not(.placeholder)`).waitFor()
+      ok((await rows.count()) < 60, `${await rows.count()} rows at ${share}`)
+    }
+    equal(await page.locator('tbody tr.placeholder').count(), 0)
+  })
+
+  test('when a row changes, the elements of no other row change', async () => {
+    await open('stacks')
+    const changed = await page.evaluate(() => {
+      const rows = new Set<string>()
+      new MutationObserver(records => {
+        for (const { target } of records) {
+          const row = (target instanceof Element ? target : target.parentElement)?.closest('tr')
+          // Ages change with time.
+          if (row && !target.parentElement?.closest('time')) rows.add(row.getAttribute('aria-rowindex') ?? '')
+        }
+      }).observe(document.querySelector('tbody') as Element, { subtree: true, childList: true, characterData: true, attributes: true })
+      Object.assign(window, { changedRows: rows })
+      return rows.size
+    })
+    equal(changed, 0)
+    // In the order of keys the second Stack is the 41st: namespaces repeat every 40.
+    change(40, 4_321)
+    await page.getByText('4,321').waitFor()
+    deepEqual(await page.evaluate(() => [...(window as unknown as { changedRows: Set<string> }).changedRows]), ['3'])
+  })
+
+  test('keys focus the filter, move over the rows, open one, and show the help', async () => {
+    await open('stacks')
+    await page.keyboard.press('j')
+    await page.keyboard.press('j')
+    await page.keyboard.press('k')
+    equal(await page.locator('tr.active').getAttribute('aria-rowindex'), '2')
+    await page.keyboard.press('?')
+    await page.getByRole('dialog').getByText('Next row').waitFor()
+    await page.keyboard.press('Escape')
+    equal(await page.getByRole('dialog').count(), 0)
+    await page.keyboard.press('/')
+    equal(await page.evaluate(() => document.activeElement?.getAttribute('aria-label')), 'Filter')
+    await page.keyboard.type('state:fa')
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('Enter')
+    await page.waitForURL(/filter=state%3AFailed/)
+    await page.getByText('1,000 of 10,000').waitFor()
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('j')
+    await page.keyboard.press('Enter')
+    await page.waitForURL(/stacks\/team-\d\d\/service-\d+$/)
+  })
+
+  test('chips, order and saved views are in the address; an invalid filter names what is wrong', async () => {
+    await open('stacks')
+    await page.getByRole('button', { name: /^Drifted/ }).click()
+    await page.waitForURL(/filter=state%3Adrifted/)
+    await page.getByRole('button', { name: 'Resources' }).click()
+    await page.getByRole('button', { name: 'Resources' }).click()
+    await page.waitForURL(/sort=-resources/)
+    equal(await page.getByRole('columnheader', { name: 'Resources' }).getAttribute('aria-sort'), 'descending')
+    await page.getByText('Views', { exact: true }).click()
+    await page.getByLabel('Name of the view').fill('drift')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await open('stacks')
+    await page.getByText('Views', { exact: true }).click()
+    await page.getByRole('link', { name: 'drift', exact: true }).click()
+    await page.waitForURL(/filter=state%3Adrifted&sort=-resources/)
+    const filter = page.getByRole('combobox', { name: 'Filter' })
+    await filter.fill('bogus:1')
+    await filter.press('Enter')
+    match((await page.locator('.filter .problem').textContent()) ?? '', /unknown field "bogus"/)
+  })
+
+  test('a bulk action shows its number before, and why it was rejected; plans are approved where they are shown', async () => {
+    await open('stacks?filter=state:awaitingapproval')
+    await page.getByRole('checkbox', { name: 'Select team-08/service-00008' }).check()
+    equal(await page.getByRole('button', { name: /^Approve/ }).getAttribute('aria-disabled'), 'true')
+    await page.getByRole('button', { name: 'Suspend', exact: true }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('heading', { name: 'Suspend 1 Stack' }).waitFor()
+    const [sent] = await Promise.all([page.waitForRequest(/api\/bulk$/), dialog.getByRole('button', { name: 'Suspend 1 Stack' }).click()])
+    const { action, expected, stacks } = sent.postDataJSON() as { action: string; expected: number; stacks: { key: string }[] }
+    deepEqual([action, expected, stacks.map(({ key }) => key)], ['suspend', 1, ['team-08/service-00008']])
+    // The request as a whole is rejected, and the dialog shows why.
+    await dialog.getByText('this server has no objects').waitFor()
+    await dialog.getByRole('button', { name: 'Back' }).click()
+    await page.getByRole('button', { name: 'Select all 1,000' }).click()
+    await page.getByText('All 1,000 that match are selected').waitFor()
+  })
+
+  test('tabs share one stream; when its tab closes, another continues it', async () => {
+    await open('stacks')
+    const other = await context.newPage()
+    const opened: string[] = []
+    other.on('request', request => {
+      if (request.url().includes('/api/stream')) opened.push(request.url())
+    })
+    await open('stacks', other)
+    change(0, 1_111)
+    for (const tab of [page, other]) await firstRow(tab).getByText('1,111').waitFor()
+    deepEqual(opened, [])
+    await page.close()
+    await other.waitForRequest(/api\/stream\?resume=/, { timeout: 10_000 }).catch(error => {
+      if (opened.length === 0) throw error
+    })
+    change(0, 2_222)
+    await firstRow(other).getByText('2,222').waitFor()
+    page = other
+  })
+
+  test('a page that lost its connection shows how old it is, and what has changed once it is back', async () => {
+    await open('stacks')
+    const { server } = console_
+    const { port } = server.address() as AddressInfo
+    await new Promise(resolve => {
+      server.close(resolve)
+      server.closeAllConnections()
+    })
+    await page.getByText(/Reconnecting/).waitFor()
+    await page.getByText(/updated \d+s ago/).waitFor()
+    change(0, 3_333)
+    await new Promise<void>(resolve => server.listen(port, '127.0.0.1', resolve))
+    await firstRow(page).getByText('3,333').waitFor()
+    await page.getByText('Live', { exact: true }).waitFor()
+  })
+
+  test('pages have no violation of accessibility rules and fit a phone, in both colours', async () => {
+    for (const colorScheme of ['light', 'dark'] as const)
+      for (const width of [1280, 360]) {
+        await page.emulateMedia({ colorScheme })
+        await page.setViewportSize({ width, height: 740 })
+        for (const path of ['', 'stacks', 'runs', 'queue', 'workers', 'pools']) {
+          await page.goto(`${console_.url}${path}`)
+          await page.locator('main :is(.table-scroll, .notice, .tiles)').first().waitFor()
+          // Not by a script of the page, which its policy forbids.
+          const devtools = await context.newCDPSession(page)
+          await devtools.send('Runtime.evaluate', { expression: axeSource })
+          const violations = await page.evaluate(async () => {
+            const { axe } = window as unknown as {
+              axe: { run(): Promise<{ violations: { id: string; nodes: { target: string[] }[] }[] }> }
+            }
+            return (await axe.run()).violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target.join(' ')).join(', ')}`)
+          })
+          await devtools.detach()
+          deepEqual(violations, [], `${path} ${width} ${colorScheme}`)
+          ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), `${path} is wider than ${width}`)
+        }
+      }
+  })
+
+  test('no script failed, and nothing violated the Content-Security-Policy', () => {
+    deepEqual(problems, [])
+  })
+
+  test('signing out in one tab ends the session of all', async () => {
+    await page.setViewportSize({ width: 1280, height: 740 })
+    await open('stacks')
+    const other = await context.newPage()
+    await open('runs', other)
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    for (const tab of [page, other]) await tab.getByLabel('Bearer token').waitFor()
+    await page.getByLabel('Bearer token').fill('test-token')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    for (const tab of [page, other]) await tab.locator('tbody tr:not(.placeholder)').first().waitFor()
+  })
+})
