@@ -42,8 +42,6 @@ describe('roles of a partition', { timeout: 180_000 }, () => {
   test('controllers of one partition do not start on another one, and do not lead there', async () => {
     const wrong = await failure(...controller(...kubeconfigOf('t2'), ...workers(), '--partition', 't1'))
     match(wrong, /is partition "t2", and not "t1"\n {2}hint: choose the kubeconfig of partition "t1", or --partition t2/)
-    const throughGateway = await failure(...controller('--kubeconfig', installation.kubeconfig, ...workers(), '--partition', 't1'))
-    match(throughGateway, /is partition "home", and not "t1"/)
     const client = await createClient({ kubeconfig: installation.partitionKubeconfig('t2') })
     try {
       const { items } = await client.resource(leaseResource).list({ namespace: 'oarlock-system' })
@@ -54,6 +52,13 @@ describe('roles of a partition', { timeout: 180_000 }, () => {
     } finally {
       await client.close()
     }
+  })
+
+  test('controllers and stores do not start on the gateway, which reports that it is home', async () => {
+    const gateway = ['--kubeconfig', installation.kubeconfig, ...workers()]
+    const rejected = /the server https:\S+ is a gateway, .*\n {2}hint: choose the kubeconfig of the API server of one partition/
+    for (const name of ['home', 't1']) match(await failure(...controller(...gateway, '--partition', name)), rejected)
+    match(await failure('stores', ...gateway, '--data', 'stores-gateway', ...any), rejected)
   })
 
   test('stores with the states of one partition do not start on another one', async () => {

@@ -153,9 +153,9 @@ describe('partitions behind a gateway', { timeout: 180_000 }, () => {
     test('gets nothing from the paths between gateways and partitions', async () => {
       const gateway = await at(client.server)
       for (const path of ['/partition/progress', '/partition/kubelet?node=a'])
-        match(await failure(gateway.request({ method: 'GET', path })), /the server does not serve this resource/)
+        match(await failure(gateway.request({ method: 'GET', path })), /this server is a gateway, and serves no requests between/)
       const body = { checks: [{ user: { name: 'ann', groups: ['system:masters'] }, url: '/api/v1/secrets' }] }
-      match(await failure(gateway.request({ method: 'POST', path: '/partition/rights', body })), /the server does not serve this resource/)
+      match(await failure(gateway.request({ method: 'POST', path: '/partition/rights', body })), /this server is a gateway/)
     })
   })
 

@@ -2,6 +2,7 @@ import { systemNamespace } from '../api/index.ts'
 import { type Client, type ConfigMapBody, configMapResource } from '../kubernetes/client/index.ts'
 import { isReason, type KubeObject } from '../kubernetes/object/index.ts'
 import { AppStartError } from './app-start-error.ts'
+import { isGateway } from './is-gateway.ts'
 import { isPartition } from './is-partition.ts'
 
 /** By which an API server reports its partition, and a backup which data directory it is of. */
@@ -45,14 +46,28 @@ export async function readServedPartition(client: Client): Promise<OwnPartition 
 }
 
 /**
+ * Checks that a role is not connected to a gateway, which reports that it is home and shows the objects of all partitions.
+ * @throws {AppStartError} if it is.
+ */
+export async function requireNoGateway(client: Client): Promise<void> {
+  if (!(await isGateway(client))) return
+  throw new AppStartError(
+    'Partition',
+    `the server ${client.server} is a gateway, which has the objects of all partitions`,
+    'choose the kubeconfig of the API server of one partition; that of the gateway is for --workers-kubeconfig',
+  )
+}
+
+/**
  * Checks that controllers work for the partition that they are meant for: those of another one would start its Runs, and fence those that it has started.
  * @param named the partition that the user has named; undefined: none.
- * @throws {AppStartError} if the server is another partition, or is one of several and none is named.
+ * @throws {AppStartError} if the server is a gateway or another partition, or is one of several and none is named.
  */
 export async function requireNamedPartition(client: Client, named: string | undefined): Promise<void> {
   const served = await readServedPartition(client)
+  if (named === undefined && !served && !(await isPartition(client))) return
+  await requireNoGateway(client)
   if (named === undefined) {
-    if (!served && !(await isPartition(client))) return
     const which = served ? `partition ${JSON.stringify(served.name)}` : 'one'
     throw new AppStartError(
       'Partition',

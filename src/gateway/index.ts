@@ -32,6 +32,7 @@ export {
 } from './kinds.ts'
 export { Partition, type PartitionOptions } from './partition.ts'
 export { defaultRequestLimits, type RequestLimitOptions } from './request-limits.ts'
+export { gatewayProof } from './request-target.ts'
 export { RoutingState, renewedAnnotation } from './routing-state.ts'
 export { SeenVersion } from './seen-version.ts'
 export { readServedKinds } from './served-kinds.ts'

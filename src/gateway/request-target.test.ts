@@ -24,7 +24,7 @@ test('a target is split as partitions split it: nothing is resolved', () => {
 
 test('the paths between gateways and partitions do not exist for clients', () => {
   for (const target of ['/partition/progress?version=1', '/partition/rights', '/partition/kubelet?node=a', '/partition/'])
-    throws(() => readTarget(target), /could not find the requested resource/)
+    throws(() => readTarget(target), { message: /this server is a gateway, and serves no/, details: { kind: 'gateways' } })
 })
 
 test('a target that is not a path is rejected', () => {
