@@ -46,14 +46,14 @@ const lease = async (name: string) =>
   await send('POST', leases, { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name }, spec: { holderIdentity: name } })
 
 /** The controller that removes claims, in a partition; `removeAfterMs` is shorter than is safe beside creations that take long. */
-async function startClaims(t: TestContext, partition: string, removeAfterMs: number) {
+async function startClaims(t: TestContext, partition: string, removeAfterMs: number, isOwn = async () => true) {
   const stopping = new AbortController()
   const local = await fixture.direct(partition)
   const manager = new Manager({ client: await fixture.direct('home'), log: silentLog })
   const nodes = describeResource<unknown>({ group: '', version: 'v1', kind: 'Node', plural: 'nodes', scope: 'Cluster' })
   const kinds = new Map([['nodes', nodes]])
   const onError = (error: unknown, what: string) => void fixture.logs.push(`${what}: ${error}`)
-  manager.add(claims({ partition, local, claims: nameClaimResource, kinds, removeAfterMs, signal: stopping.signal, onError }))
+  manager.add(claims({ partition, local, claims: nameClaimResource, kinds, removeAfterMs, isOwn, signal: stopping.signal, onError }))
   await manager.start()
   t.after(async () => {
     stopping.abort()
@@ -72,6 +72,18 @@ describe('the claim of a name', () => {
     await node('abandoned', 'r2')
     equal((await claimOf('abandoned'))?.spec.partition, 'r2')
     await removal('abandoned')
+  })
+
+  test('stays when the data directory is no longer that of the partition', async t => {
+    let asked = 0
+    const isOwn = async () => {
+      asked++
+      return false
+    }
+    await fixture.state.claim('nodes', 'of-a-successor', { partition: 'r1' })
+    await startClaims(t, 'r1', 100, isOwn)
+    await eventually(() => asked > 0, 'a removal to be considered')
+    match(await errorOf(node('of-a-successor', 'r2')), /nodes "of-a-successor" already exists in another partition/)
   })
 
   test('stays while its object is there, and goes with it', async t => {

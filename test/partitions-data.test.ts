@@ -49,6 +49,7 @@ describe('the data directory of a partition', { timeout: 240_000 }, () => {
     const { items } = await client.resource(nameClaimResource).listAll({})
     return items.map(({ metadata }) => `${metadata.name} ${metadata.uid}`).sort()
   }
+  const versionOf = async (name: string) => Number((await client.resource(nameClaimResource).get(name)).metadata.resourceVersion)
   const isServed = async () =>
     await eventually(
       async () =>
@@ -110,8 +111,10 @@ describe('the data directory of a partition', { timeout: 240_000 }, () => {
     await isServed()
   })
 
-  test('a directory of an earlier version is bound at its next start', async () => {
+  test('a directory of an earlier version is bound at its next start, and keeps the claims of what it lacks', async () => {
     const t1 = installation.role('t1')
+    const claim = { resource: 'namespaces', name: 'elsewhere', partition: 't1' }
+    await client.resource(nameClaimResource).create({ metadata: { name: 'elsewhere.namespaces' }, spec: claim })
     await t1.end()
     const file = join(directory, 't1', 'partition.json')
     const { name, number, id } = JSON.parse(readFileSync(file, 'utf8'))
@@ -121,8 +124,11 @@ describe('the data directory of a partition', { timeout: 240_000 }, () => {
     match(await failure(...serveT1('empty')), rejected)
     await restart()
     const bound = (await partition()).metadata.annotations?.[directoryAnnotation]
-    equal(bound, JSON.parse(readFileSync(file, 'utf8')).id)
+    const recorded = JSON.parse(readFileSync(file, 'utf8'))
+    equal(bound, recorded.id)
     notEqual(bound, id)
+    equal((await versionOf('elsewhere.namespaces')) <= recorded.keepClaimsUpTo, true)
+    equal((await versionOf('acme.namespaces')) > recorded.keepClaimsUpTo, true)
   })
 
   test('a restored backup is the directory of the partition, and claims of what it lacks are kept', async () => {
@@ -139,7 +145,6 @@ describe('the data directory of a partition', { timeout: 240_000 }, () => {
     equal((await partition()).metadata.annotations?.[directoryAnnotation], id)
     deepEqual(await claims(), before)
     const { keepClaimsUpTo } = JSON.parse(readFileSync(join(directory, 'restored', 'partition.json'), 'utf8'))
-    const versionOf = async (name: string) => Number((await client.resource(nameClaimResource).get(name)).metadata.resourceVersion)
     equal((await versionOf('later.namespaces')) <= keepClaimsUpTo, true)
     equal((await versionOf('acme.namespaces')) > keepClaimsUpTo, true)
     await restored.end()

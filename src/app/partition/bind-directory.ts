@@ -62,6 +62,12 @@ export async function bindDirectory(
   }
 }
 
+/** Whether the Partition at home names this data directory now. */
+export async function isBound(home: Client, { name, id }: PartitionDirectory, signal: AbortSignal): Promise<boolean> {
+  const partition = await home.resource(partitionResource).getOrUndefined(name, { signal })
+  return partition?.metadata.annotations?.[directoryAnnotation] === id
+}
+
 /**
  * Writes the address again when the Partition gets another one, such as by a server of an earlier version with another data directory. Until `signal` is
  * aborted, or the directory is no longer that of the Partition (`onRejected`).

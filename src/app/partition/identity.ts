@@ -18,7 +18,8 @@ export type PartitionDirectory = PartitionIdentity & {
   readonly isBound: boolean
   /**
    * A resource version of home: claims that are not newer may be of objects that another data directory had, or a newer state of this one, and are kept.
-   * 0: it has had all objects of the partition. Undefined: it was restored from a backup and has not been bound since.
+   * 0: it has had all objects of the partition. Undefined: it was restored from a backup, or is of a version without ids, and has not been bound since: an empty
+   * directory could take over a partition then.
    */
   readonly keepClaimsUpTo: number | undefined
 }
@@ -79,7 +80,7 @@ export function recordPartitionIdentity(dataDir: string, { name, number }: Parti
       `${dataDir} was used by a server that is no partition: the names of its objects are not claimed`,
       'choose an empty directory with --data; only home can be made of a server that has objects (--home)',
     )
-  const directory = { name, number, id: randomBytes(16).toString('hex'), isBound: isUsed, keepClaimsUpTo: 0 }
+  const directory = { name, number, id: randomBytes(16).toString('hex'), isBound: isUsed, keepClaimsUpTo: isUsed ? undefined : 0 }
   writePartitionDirectory(dataDir, directory)
   return directory
 }

@@ -16,7 +16,7 @@ import { installOarlock, requireNoNewerCrds } from '../controllers/install.ts'
 import { authenticateByTokenReview } from '../delegated-auth/authenticate-by-token-review.ts'
 import { applyNamespacedManifests } from '../manifests/index.ts'
 import { recordOwnPartition } from '../own-partition.ts'
-import { bindDirectory, followBinding, isRejected } from './bind-directory.ts'
+import { bindDirectory, followBinding, isBound, isRejected } from './bind-directory.ts'
 import { claimExisting } from './claim-existing.ts'
 import type { PartitionConfiguration } from './configuration.ts'
 import { credentialCopies } from './credential-copies.ts'
@@ -173,7 +173,8 @@ async function startPartitionOf(homeClient: Client, options: StartPartitionOptio
   const controllers = replication({ local, partition: name, kinds })
   const manager = new Manager({ client: homeClient, log })
   const keepClaimsUpTo = () => directory.keepClaimsUpTo ?? Number.POSITIVE_INFINITY
-  for (const each of [...controllers, claimsOf(name, local, { signal, log, keepClaimsUpTo })]) manager.add(each)
+  const isOwn = async (signal: AbortSignal) => await isBound(homeClient, directory, signal)
+  for (const each of [...controllers, claimsOf(name, local, { signal, log, keepClaimsUpTo, isOwn })]) manager.add(each)
   manager.add(credentialCopies(local, name))
   // Before home is asked for anything: it may be down.
   void mapEpoch.follow(local, { signal, onError: error => log.info({ err: error }, 'the copies of Partitions cannot be read yet') })
@@ -303,10 +304,11 @@ function replicatedKinds(): Resource<Record<string, unknown>>[] {
 function claimsOf(
   partition: string,
   local: Client,
-  { signal, log, keepClaimsUpTo }: { readonly signal: AbortSignal; readonly log: Log; keepClaimsUpTo(): number },
+  options: { readonly signal: AbortSignal; readonly log: Log; keepClaimsUpTo(): number; isOwn?(signal: AbortSignal): Promise<boolean> },
 ): Controller {
+  const { signal, log, keepClaimsUpTo: keepUpTo, isOwn } = options
   return claims({
-    ...{ partition, local, claims: nameClaimResource, signal, keepUpTo: keepClaimsUpTo, kinds: ownedKinds, tenantLabel },
+    ...{ partition, local, claims: nameClaimResource, signal, keepUpTo, isOwn, kinds: ownedKinds, tenantLabel },
     onError: (error, what) => log.warn({ err: error }, what),
   })
 }

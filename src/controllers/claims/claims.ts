@@ -20,6 +20,8 @@ export type ClaimsOptions = {
   readonly removeAfterMs?: number | undefined
   /** Claims up to this version may be of objects that this data directory has never had, and are kept. Default: none. */
   readonly keepUpTo?: (() => number) | undefined
+  /** Asked before each removal whether this data directory is still that of the partition; if not, the claim stays. Default: it is. */
+  readonly isOwn?: ((signal: AbortSignal) => Promise<boolean>) | undefined
   /** Ends the watches of local objects. */
   readonly signal: AbortSignal
   readonly onError: (error: unknown, what: string) => void
@@ -41,6 +43,7 @@ export function claims({
   tenantLabel,
   removeAfterMs,
   keepUpTo = () => 0,
+  isOwn = async () => true,
   signal,
   onError,
 }: ClaimsOptions): Controller {
@@ -71,7 +74,8 @@ export function claims({
         decision = decideClaim({ ...state, isHere: missingAt === undefined, nowMs: Date.now(), missingAt })
       }
       if (decision.kind === 'wait') return { requeueAfterMs: decision.ms }
-      if (decision.kind !== 'remove') return
+      // A server that was paused or cut off may have been replaced, and lacks what its successor has got. A claim of this version is older than this answer.
+      if (decision.kind !== 'remove' || !(await isOwn(reconcileSignal))) return
       const preconditions = { uid, resourceVersion }
       await client
         .resource(claims)
