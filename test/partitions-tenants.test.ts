@@ -62,6 +62,31 @@ describe('a Tenant and its Namespaces', { timeout: 180_000 }, () => {
     await labelTenant(name, 't2')
   })
 
+  test('a Tenant does not move while a Namespace is created for it, and a claim for its former partition is rejected', async () => {
+    const home = await createClient({ kubeconfig: installation.partitionKubeconfig('home') })
+    try {
+      const claim = (name: string) =>
+        home
+          .resource(nameClaimResource)
+          .create({ metadata: { name: `${name}.namespaces` }, spec: { resource: 'namespaces', name, partition: 't1', tenant: name } })
+      const names = Array.from({ length: 40 }, (_, index) => `race-${index}`)
+      const tenants = home.resource(tenantResource)
+      for (const name of names) await tenants.create({ metadata: { name, labels: { 'oarlock.dev/partition': 't1' } }, spec: {} })
+      const change = { metadata: { labels: { 'oarlock.dev/partition': 't2' } } } as object
+      // Each first in half of the cases, in one commit where that is possible.
+      const moves = names.map((name, index) => {
+        const writes = [() => claim(name), () => tenants.patch(name, change, { type: 'merge' })]
+        return Promise.allSettled((index % 2 ? writes.reverse() : writes).map(write => write()))
+      })
+      const both = (await Promise.all(moves)).filter(results => results.every(({ status }) => status === 'fulfilled'))
+      equal(both.length, 0)
+      await tenants.create({ metadata: { name: 'moved-before', labels: { 'oarlock.dev/partition': 't2' } }, spec: {} })
+      match(await failure(claim('moved-before')), /Tenant "moved-before" is in partition "t2" now, and not in "t1"; retry/)
+    } finally {
+      await home.close()
+    }
+  })
+
   test('the Tenant of a Namespace is not removed, and changes within its partition only', async () => {
     match(
       await failure(labelNamespace('acme', null)),

@@ -151,6 +151,11 @@ export class RoutingState implements GatewayMap {
       throw new Error('it changes all the time')
     } catch (error) {
       if (isReason(error, 'AlreadyExists')) throw error
+      // Such as a Namespace whose Tenant has moved a moment ago.
+      if (isReason(error, 'Forbidden')) {
+        const why = `the name of ${table} ${JSON.stringify(name)} cannot be claimed: ${error.message}`
+        throw new StatusError('ServiceUnavailable', why, { cause: error, details: { retryAfterSeconds: 1 } })
+      }
       throw new StatusError(
         'ServiceUnavailable',
         `the name of ${table} ${JSON.stringify(name)} cannot be claimed, because home does not answer: ${(error as Error).message}`,

@@ -5,7 +5,7 @@
  * Out of scope: the server itself (`kubernetes/server/`), the same rules on a Kubernetes API server (`../manifests/`).
  */
 import { join } from 'node:path'
-import { apiGroup, labels, runResource, stackResource, tenantResource } from '../../api/index.ts'
+import { apiGroup, labels, runResource, stackResource } from '../../api/index.ts'
 import { type Client, createClient } from '../../kubernetes/client/index.ts'
 import type { Log } from '../../kubernetes/controller/index.ts'
 import { type AdmissionPlugin, type ApiServer, type AuditOptions, type ServerOptions, startServer } from '../../kubernetes/server/index.ts'
@@ -50,7 +50,6 @@ export type ApiServerRole = {
 const processTokenTtlMs = 10 * 365 * 24 * 3_600_000
 
 const runsTable = `${runResource.plural}.${apiGroup}`
-const tenantsTable = `${tenantResource.plural}.${apiGroup}`
 const stacksTable = `${stackResource.plural}.${apiGroup}`
 
 /** @throws {AppStartError} if the data directory or the address cannot be used. */
@@ -89,7 +88,7 @@ export async function startApiServer({
         ...byWorkers,
         ['namespaces', ofNamespace] as const,
         ...rightsAdmission(),
-        ...(tenants?.isHome ? [[tenantsTable, tenantMoves(() => server)] as const] : []),
+        ...(tenants?.isHome ? tenantMoves(() => server) : []),
         [runsTable, runAdmission],
         [
           stacksTable,

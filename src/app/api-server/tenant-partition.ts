@@ -6,33 +6,56 @@ import type { AdmissionPlugin, ApiServer } from '../../kubernetes/server/index.t
 const tenantsTable = `tenants.${apiGroup}`
 const claimsTable = `${nameClaimResource.plural}.${apiGroup}`
 const namedNamespaces = 5
+/** A write is committed within this time, or has failed. */
+const commitWithinMs = 10_000
 
-type Objects = Pick<ApiServer, 'getObject' | 'objectsIn'>
+type Objects = Pick<ApiServer, 'getObject' | 'newestObject' | 'objectsIn'>
 type Claim = KubeObject<{ spec: { resource: string; name: string; partition: string; tenant?: string } }>
 
 /**
  * At home: the label `oarlock.dev/partition` of a Tenant is not changed or removed while the Tenant has Namespaces in another partition than the new one: new Namespaces
  * would be created there, and the Tenant would be split. The claims of home say where its Namespaces are. A Tenant that is created again gets the partition
- * of those that it has.
+ * of those that it has. A new claim is rejected when the Tenant is in another partition by now: a gateway learns that a moment later.
  */
-export const tenantMoves =
-  (objects: () => Objects | undefined): AdmissionPlugin =>
-  (_, object, oldObject) => {
+export function tenantMoves(objects: () => Objects | undefined): readonly (readonly [string, AdmissionPlugin])[] {
+  // What a table does not show yet: a Tenant must not move before the claim is committed.
+  let admitted: { readonly spec: Claim['spec']; readonly untilMs: number }[] = []
+  const ofClaim: AdmissionPlugin = ({ isDryRun }, object, oldObject) => {
+    const { spec } = object as Claim
+    if (spec.resource !== 'namespaces' || spec.tenant === undefined) return undefined
+    if (oldObject && (oldObject as Claim).spec.tenant === spec.tenant) return undefined
+    const partition = objects()?.newestObject(tenantsTable, undefined, spec.tenant)?.metadata.labels?.[partitionLabel]
+    if (!oldObject && partition !== undefined && partition !== spec.partition)
+      return `Tenant ${quote(spec.tenant)} is in partition ${quote(partition)} now, and not in ${quote(spec.partition)}; retry`
+    const nowMs = Date.now()
+    admitted = admitted.filter(({ untilMs }) => untilMs > nowMs)
+    if (!isDryRun) admitted.push({ spec, untilMs: nowMs + commitWithinMs })
+    return undefined
+  }
+  const ofTenant: AdmissionPlugin = (_, object, oldObject) => {
     const before = oldObject?.metadata.labels?.[partitionLabel]
     const after = object.metadata.labels?.[partitionLabel]
     if (before === after) return undefined
     const { name } = object.metadata
     const claims = (objects()?.objectsIn(claimsTable, undefined) ?? []) as Claim[]
-    const elsewhere = claims
-      .filter(({ spec: { resource, tenant, partition } }) => resource === 'namespaces' && tenant === name && partition !== after)
+    const nowMs = Date.now()
+    const pending = admitted.filter(({ untilMs }) => untilMs > nowMs)
+    const elsewhere = [...claims, ...pending]
       .map(({ spec }) => spec)
+      .filter(({ resource, tenant, partition }) => resource === 'namespaces' && tenant === name && partition !== after)
     if (elsewhere.length === 0) return undefined
-    const names = elsewhere.slice(0, namedNamespaces).map(claim => claim.name)
-    const more = elsewhere.length - names.length
+    const all = [...new Set(elsewhere.map(claim => claim.name))]
+    const names = all.slice(0, namedNamespaces)
+    const more = all.length - names.length
     const namespaces = `${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
     const partitions = [...new Set(elsewhere.map(({ partition }) => quote(partition)))].join(', ')
     return `label ${partitionLabel} cannot change from ${quote(before)} to ${quote(after)}: the Tenant has namespaces in partition ${partitions} (${namespaces}); delete them first, or create another Tenant`
   }
+  return [
+    [tenantsTable, ofTenant],
+    [claimsTable, ofClaim],
+  ]
+}
 
 /**
  * In a partition: the label `oarlock.dev/tenant` of a Namespace names a Tenant of this partition, and is not removed. Otherwise a Namespace would not be with the

@@ -39,7 +39,13 @@ export async function claimExisting({
       try {
         if (!claim) {
           const tenant = resource === 'namespaces' ? metadata.labels?.[tenantLabel] : undefined
-          await claims.create({ metadata: { name: key }, spec: { resource, name, partition, ...(tenant && { tenant }) } }, { signal })
+          const claimFor = async (tenant?: string) =>
+            await claims.create({ metadata: { name: key }, spec: { resource, name, partition, ...(tenant && { tenant }) } }, { signal })
+          await claimFor(tenant).catch(error => {
+            // Its Tenant was moved by an earlier version: the object is here nevertheless.
+            if (tenant === undefined || !isReason(error, 'Forbidden')) throw error
+            return claimFor()
+          })
           claimed++
         } else if (claim.spec.partition !== partition) {
           log.warn({ resource, name, partition, claimedBy: claim.spec.partition }, 'the name of an object is claimed by another partition')
