@@ -1,6 +1,6 @@
 /**
  * The gateway (issue 18): `npm run bench -- gateway --what latency|list|watch|select|faults|simulation|workers`. `latency`: `--rounds 9 --seconds 5 --load 30` (% of the direct maximum). `list`: `--objects 10000 --rounds 9`.
- * `watch`: `--order-rate 2000 --rate 500 --clients 100 --seconds 10`. `select`: `--clients 5000 --events 50000`. `faults`: `--times 100 --seed 1`. `simulation`: `--seeds 10000`. `workers`: `--workers 20000 --stacks 2000 --rate 20`.
+ * `watch`: `--order-rate 2000 --rate 500 --clients 100 --seconds 10`. `select`: `--clients 5000 --events 50000`. `faults`: `--times 100 --seed 1`. `simulation`: `--seeds 10000`. `workers`: `--workers 2500 --rate 20 --load 70` (% of the slots).
  */
 import { parseArgs } from 'node:util'
 import type { Bench } from './run.ts'
@@ -20,7 +20,6 @@ export async function bench(args: string[]): Promise<Bench> {
     'seeds',
     'load',
     'workers',
-    'stacks',
   ] as const
   const options = { what: text, ...Object.fromEntries(names.map(name => [name, text])) }
   const { values } = parseArgs({ args, strict: false, allowPositionals: true, options })
@@ -48,7 +47,7 @@ export async function bench(args: string[]): Promise<Bench> {
       return (await import('./gateway/simulation.ts')).simulation({ seeds: number('seeds', 10_000) })
     case 'workers':
       return await (await import('./gateway/workers.ts')).workers({
-        ...{ count: number('workers', 20_000), stacks: number('stacks', 2_000), perSecond: number('rate', 20) },
+        ...{ count: number('workers', 2_500), perSecond: number('rate', 20), load: number('load', 70) / 100 },
       })
     default:
       throw new TypeError(`--what must be latency, list, watch, select, faults, simulation or workers, got ${JSON.stringify(values.what)}`)

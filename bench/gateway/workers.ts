@@ -1,10 +1,10 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Installation } from '../../examples/partitions/installation.ts'
 import { startRoles } from '../../examples/partitions/roles.ts'
-import { stackResource } from '../../src/api/index.ts'
+import { runResource, stackResource, workerPoolResource } from '../../src/api/index.ts'
 import { type Client, createClient } from '../../src/kubernetes/client/index.ts'
 import { findCondition } from '../../src/kubernetes/object/index.ts'
 import { eventually } from '../../test/support/eventually.ts'
@@ -15,38 +15,61 @@ import type { Bench } from '../run.ts'
 const tenantPartitions = ['t1', 't2']
 const resourcePartitions = ['r1', 'r2']
 const bars = { renewalP99Ms: 1_000, conflictShare: 0.01, watches: 100 }
-const readyTimeoutMs = 300_000
+const sampleEveryMs = 5_000
 
-/** Hollow workers in two resource partitions, and Runs of Tenants in two tenant partitions: renewals of Leases, conflicts, and open watches. */
+/**
+ * Hollow workers in two resource partitions, and Runs of Tenants in two tenant partitions: renewals of Leases, conflicts, and open watches. Runs take as long as it
+ * takes for `load` of all slots to be used at this rate, and more of them come for as long again.
+ */
 export async function workers({
   count,
-  stacks,
   perSecond,
+  load,
 }: {
   readonly count: number
-  readonly stacks: number
   readonly perSecond: number
+  /** 0 < load ≤ 1 */
+  readonly load: number
 }): Promise<Bench> {
   const directory = mkdtempSync(join(tmpdir(), 'oarlock-bench-workers-'))
   const [gatewayPort = 0] = await freePorts(1)
+  const loadBefore = loadavg()[0]
+  const runSeconds = (load * count) / perSecond
+  const stacks = Math.ceil(perSecond * runSeconds * 2)
+  const hollowProfile = join(directory, 'profile.json')
+  writeFileSync(hollowProfile, JSON.stringify({ phases: { applying: spreadAround(runSeconds) } }))
   let installation: Installation | undefined
   let client: Client | undefined
   try {
     installation = await Installation.start({ directory, tenantPartitions, resourcePartitions, gatewayPort })
     client = await createClient({ kubeconfig: installation.kubeconfig, userAgent: 'bench' })
-    await startRoles(installation, client, { tenantPartitions, resourcePartitions, workers: 0, hollow: count })
+    await startRoles(installation, client, { tenantPartitions, resourcePartitions, workers: 0, hollow: count, hollowProfile })
     for (const partition of tenantPartitions) await createTenant(client, `tenant-${partition}`, partition)
+    const samples = new Samples(installation, client)
     const startMs = performance.now()
-    await createStacks(client, stacks, perSecond)
-    const watches = await openWatches(installation)
+    const isSteady = () => performance.now() - startMs > runSeconds * 1_000
+    const creating = createStacks(client, stacks, perSecond)
+    const sampling = samples.take(creating, isSteady)
+    await creating
+    await sampling
     const open = client
-    await eventually(async () => ((await readyStacks(open)) === stacks ? true : undefined), `${stacks} Stacks to be Ready`, readyTimeoutMs)
+    const waitMs = runSeconds * 4_000 + 300_000
+    await eventually(async () => ((await readyStacks(open)) === stacks ? true : undefined), `${stacks} Stacks to be Ready`, waitMs)
     const seconds = (performance.now() - startMs) / 1_000
     const conflicts = await conflictsOf(installation)
+    const runs = await runsByEnd(client)
+    const total = [...runs.values()].reduce((sum, some) => sum + some, 0)
     const rows: Bench['rows'] = [
       { what: 'Stacks that became Ready', value: stacks, unit: `of 2 Tenants, in ${seconds.toFixed(0)} s`, bar: '', met: '' },
-      row('conflicts', (conflicts / stacks) * 100, '% of the Runs', bars.conflictShare * 100),
-      row('watches', watches, 'open in the tenant partition that has more', bars.watches),
+      {
+        what: 'slots in use',
+        value: Math.round(samples.meanBusy * 1_000) / 10,
+        unit: `% of ${count}, while Runs end as fast as they come`,
+        ...{ bar: '', met: '' },
+      },
+      ...[...runs].map(([what, value]) => ({ what: `Runs ${what}`, value, unit: `of ${total}`, bar: '', met: '' })),
+      row('conflicts', (conflicts / total) * 100, `% of the Runs (${conflicts})`, bars.conflictShare * 100),
+      row('watches', samples.mostWatches, 'open at a time in the tenant partition that has more', bars.watches),
     ]
     for (const partition of resourcePartitions) {
       const hollow = installation.role(`hollow-${partition}`)
@@ -63,13 +86,65 @@ export async function workers({
         ),
       )
     }
-    const about = `${count} hollow workers that renew every 10 s, in 2 resource partitions, and ${stacks} Stacks in 2 tenant partitions, through one gateway on this machine.`
+    const about = `${count} hollow workers that renew every 10 s, in 2 resource partitions, and ${stacks} Stacks in 2 tenant partitions at ${perSecond}/s, whose Runs take ${runSeconds.toFixed(0)} s, through one gateway on this machine; load average ${loadBefore?.toFixed(1)} before.`
     return { title: 'Workers over partitions', about, rows, failed: rows.some(({ met }) => met === 'no') }
   } finally {
     await client?.close()
     await installation?.stop()
     rmSync(directory, { recursive: true, force: true })
   }
+}
+
+/** With this mean, nearly. */
+const spreadAround = (seconds: number) => ({ p0: durationOf(seconds * 0.6), p50: durationOf(seconds), p100: durationOf(seconds * 1.5) })
+const durationOf = (seconds: number) => `${Math.max(1, Math.round(seconds * 1_000))}ms`
+
+/** What is read while Stacks are created. */
+class Samples {
+  mostWatches = 0
+  readonly #busy: number[] = []
+  readonly #installation: Installation
+  readonly #client: Client
+
+  constructor(installation: Installation, client: Client) {
+    this.#installation = installation
+    this.#client = client
+  }
+
+  /** Share of the slots, on average. */
+  get meanBusy(): number {
+    return this.#busy.reduce((sum, share) => sum + share, 0) / Math.max(1, this.#busy.length)
+  }
+
+  async take(during: Promise<unknown>, isSteady: () => boolean): Promise<void> {
+    let isOver = false
+    const end = () => {
+      isOver = true
+    }
+    during.then(end, end)
+    while (!isOver) {
+      this.mostWatches = Math.max(this.mostWatches, await openWatches(this.#installation))
+      if (isSteady()) await this.#readBusy()
+      await sleep(sampleEveryMs)
+    }
+  }
+
+  async #readBusy(): Promise<void> {
+    const { items } = await this.#client.resource(workerPoolResource).listAll({})
+    const sum = (count: 'busy' | 'workers') => items.reduce((total, { status }) => total + (status?.[count] ?? 0), 0)
+    if (sum('workers') > 0) this.#busy.push(sum('busy') / sum('workers'))
+  }
+}
+
+/** How many Runs there are of each phase and reason. */
+async function runsByEnd(client: Client): Promise<ReadonlyMap<string, number>> {
+  const { items } = await client.resource(runResource).listAll({})
+  const counts = new Map<string, number>()
+  for (const { status } of items) {
+    const key = [status?.phase ?? 'Queued', status?.reason].filter(Boolean).join(' ')
+    counts.set(key, (counts.get(key) ?? 0) + 1)
+  }
+  return new Map([...counts].sort(([a], [b]) => a.localeCompare(b)))
 }
 
 const row = (what: string, value: number, unit: string, bar: number) => ({

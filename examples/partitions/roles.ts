@@ -11,6 +11,8 @@ export type RolesOptions = {
   readonly workers: number
   /** In all resource partitions. */
   readonly hollow: number
+  /** Of the hollow workers: durations of their Runs (`oarlock hollow --profile`). Default: they take no time. */
+  readonly hollowProfile?: string | undefined
 }
 
 const any = ['--listen', '127.0.0.1:0']
@@ -23,7 +25,7 @@ export const poolOf = (partition: string): string => `pool-${partition}`
 export async function startRoles(
   installation: Installation,
   client: Client,
-  { tenantPartitions, resourcePartitions, workers, hollow }: RolesOptions,
+  { tenantPartitions, resourcePartitions, workers, hollow, hollowProfile }: RolesOptions,
 ): Promise<void> {
   const { kubeconfig, directory } = installation
   for (const name of resourcePartitions) {
@@ -67,8 +69,8 @@ export async function startRoles(
       pool,
       '--workers',
       String(count),
-      '--renew',
-      '10s',
+      ...['--renew', '10s'],
+      ...(hollowProfile === undefined ? [] : ['--profile', hollowProfile]),
     ])
   }
   await registered(client, workers * resourcePartitions.length + hollow)

@@ -11,6 +11,7 @@ import { BodyMemory } from './body-memory.ts'
 import type { ClientRequest, ClientResponse } from './client-request.ts'
 import { ClientWatches, type ClientWatchesOptions, classOf } from './client-watches.ts'
 import { createClaimed, createdTooLate, mustNotCreate } from './create-claimed.ts'
+import { requireCurrentMap } from './current-map.ts'
 import {
   decideOwner,
   isUnclaimed,
@@ -445,26 +446,18 @@ export class Gateway {
     throw new StatusError('MethodNotAllowed', 'the server does not allow this method on the requested resource')
   }
 
-  /**
-   * Whether these are all partitions: one that was added while this gateway cannot reach home is known to the others. Call it when they have reported progress.
-   * `routed`: the parts that the request was routed to, with those that do not answer.
-   * @throws {StatusError} ServiceUnavailable if there may be more.
-   */
   async #requireCurrentMap(
     parts: readonly { readonly connection: Partition }[],
     routed: readonly MergedPart[],
     partsNow: () => readonly MergedPart[],
   ): Promise<void> {
-    const epoch = Math.max(...parts.map(({ connection }) => connection.mapEpoch))
-    if (epoch > this.#options.partitionsEpoch()) await this.#options.waitForPartitions(epoch)
-    if (epoch > this.#options.partitionsEpoch())
-      throw new StatusError(
-        'ServiceUnavailable',
-        `home ${JSON.stringify(this.#options.map().home)} does not answer, and partitions were added or changed since it did: a list could lack their objects`,
-        { details: { retryAfterSeconds: 1 } },
-      )
-    if (partsText(routed) !== partsText(partsNow()))
-      throw new StatusError('ServiceUnavailable', 'a partition was added just now; retry', { details: { retryAfterSeconds: 1 } })
+    const options = this.#options
+    await requireCurrentMap({
+      ...{ home: options.map().home, routed, partsNow },
+      epoch: Math.max(...parts.map(({ connection }) => connection.mapEpoch)),
+      knownEpoch: () => options.partitionsEpoch(),
+      waitFor: epoch => options.waitForPartitions(epoch),
+    })
   }
 
   /** Undefined of a read. */
