@@ -44,7 +44,7 @@ export async function bench(args: string[]): Promise<Bench> {
     case 'faults':
       return await (await import('./gateway/faults.ts')).faults({ times: number('times', 100), seed: number('seed', 1) })
     case 'simulation':
-      return (await import('./gateway/simulation.ts')).simulation({ seeds: number('seeds', 10_000) })
+      return await (await import('./gateway/simulation.ts')).simulation({ seeds: number('seeds', 10_000) })
     case 'workers':
       return await (await import('./gateway/workers.ts')).workers({
         ...{ count: number('workers', 2_500), perSecond: number('rate', 20), load: number('load', 70) / 100 },

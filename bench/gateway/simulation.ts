@@ -1,41 +1,68 @@
 import { simulateMerge } from '../../src/gateway/merge-simulation.testing.ts'
 import { simulateSharedWatch } from '../../src/gateway/shared-simulation.testing.ts'
 import { simulateClaims } from '../../test/support/gateway/claims-simulation.ts'
+import { simulateMapChanges } from '../../test/support/gateway/map-simulation.ts'
 import type { Bench } from '../run.ts'
 
-/** What each simulation does with one seed; it throws if a guarantee is broken. */
-const simulations: Readonly<Record<string, (seed: number) => number>> = {
-  'merged log: every event once, in order': simulateMerge,
-  'shared watches: every cache is the list at its version': seed => simulateSharedWatch(seed).joins,
-  'claims: a name is in one partition': seed => {
+type Outcome = { readonly happened: number; readonly violations: readonly string[] }
+
+const passing =
+  (simulate: (seed: number) => number) =>
+  async (seed: number): Promise<Outcome> => {
+    try {
+      return { happened: simulate(seed), violations: [] }
+    } catch (error) {
+      return { happened: 0, violations: [`failed: seed ${seed}: ${(error as Error).message}`] }
+    }
+  }
+
+const mapChanges = async (seed: number): Promise<Outcome> => {
+  const { violations, counts } = await simulateMapChanges(seed)
+  return { happened: counts.mapChanges, violations: violations.map(({ kind, text }) => `${kind}: ${text.slice(0, 160)}`) }
+}
+
+/** What each simulation does with one seed. */
+const simulations: Readonly<Record<string, (seed: number) => Promise<Outcome>>> = {
+  'merged log: every event once, in order': passing(simulateMerge),
+  'shared watches: every cache is the list at its version': passing(seed => simulateSharedWatch(seed).joins),
+  'claims: a name is in one partition': passing(seed => {
     const { violations, done, left } = simulateClaims(seed)
     if (violations.length > 0 || left) throw new Error(violations[0] ?? 'a claim without its object is left')
     return done.created
-  },
+  }),
+  'map changes: no write lost or doubled, versions rise, every list and cache is complete': mapChanges,
 }
 
 /** The simulations of `npm test` with many more seeds. */
-export function simulation({ seeds }: { readonly seeds: number }): Bench {
+export async function simulation({ seeds }: { readonly seeds: number }): Promise<Bench> {
+  const rows: Bench['rows'] = []
   let failed = false
-  const rows = Object.entries(simulations).map(([what, simulate]) => {
+  for (const [what, simulate] of Object.entries(simulations)) {
     const startMs = performance.now()
     let happened = 0
-    let violation = 'none'
-    for (let seed = 1; seed <= seeds && violation === 'none'; seed++) {
-      try {
-        happened += simulate(seed)
-      } catch (error) {
-        violation = `seed ${seed}: ${(error as Error).message}`
-        failed = true
-      }
+    /** By the kind of the first violation of a seed. */
+    const kinds = new Map<string, number>()
+    let first = ''
+    for (let seed = 1; seed <= seeds; seed++) {
+      const outcome = await simulate(seed)
+      happened += outcome.happened
+      const [violation] = outcome.violations
+      if (violation === undefined) continue
+      const [kind = ''] = violation.split(':', 1)
+      kinds.set(kind, (kinds.get(kind) ?? 0) + 1)
+      first ||= violation
+      failed = true
     }
     const seconds = Math.round((performance.now() - startMs) / 1_000)
-    return { what, seeds, 'events, joins, creations': happened, seconds, violation }
-  })
-  return {
-    title: 'Simulations',
-    about: 'Crashes, delays and clocks that differ, on virtual time; the set of partitions does not change.',
-    rows,
-    failed,
+    rows.push({
+      what,
+      seeds,
+      'events, joins, creations, changes': happened,
+      seconds,
+      'seeds with violations': [...kinds].map(([kind, count]) => `${kind} ${count}`).join(', ') || 'none',
+      first,
+    })
   }
+  const about = 'Crashes, delays and clocks that differ, and changes of the partitions, on virtual time.'
+  return { title: 'Simulations', about, rows, failed }
 }

@@ -1,6 +1,7 @@
 import { deepEqual, ok } from 'node:assert/strict'
 import { type Client, configMapResource, listWatch } from '../../../src/kubernetes/client/index.ts'
 import { eventually } from '../eventually.ts'
+import { describeError, isDocumented } from './documented-errors.ts'
 
 /** On a machine that is busy with other tests. */
 const settleMs = 60_000
@@ -58,7 +59,7 @@ const keyOf = ({ metadata: { namespace, name } }: Item) => `${namespace}/${name}
 
 /**
  * Clients of a gateway that write, list and watch ConfigMaps of several partitions while faults happen, and check what they see: no list is partial, no event is
- * missing, doubled or out of order, and every cache is the list at the end. For tests, and for the bench of many faults.
+ * missing, doubled or out of order, every error is one that is documented, and every cache is the list at the end. For tests, and for the bench of many faults.
  */
 export class FaultedClients {
   readonly #client: Client
@@ -106,7 +107,7 @@ export class FaultedClients {
         await this.#client
           .resource(configMapResource)
           .listAll({})
-          .catch(() => undefined),
+          .catch(error => void this.#failed('the last list', error)),
       'the last list',
       settleMs,
     )
@@ -139,6 +140,10 @@ export class FaultedClients {
     this.#abort.abort()
   }
 
+  #failed(what: string, error: unknown): void {
+    if (!isDocumented(error)) this.#violations.push(`${what} failed: ${describeError(error)}`)
+  }
+
   async #write(namespace: string): Promise<void> {
     const maps = this.#client.resource(configMapResource)
     const own: string[] = []
@@ -157,8 +162,9 @@ export class FaultedClients {
         }
         this.#known.settle(key, !isDeletion)
         this.counts.writes++
-      } catch {
+      } catch (error) {
         this.counts.failedWrites++
+        this.#failed(`${isDeletion ? 'the deletion' : 'the creation'} of ${key}`, error)
       }
       await pause(5)
     }
@@ -178,8 +184,9 @@ export class FaultedClients {
           if (!found.has(key) && this.#known.present.has(key))
             this.#violations.push(`a list does not have ${key}, which was created before`)
         if (found.size !== items.length) this.#violations.push('a list has an object twice')
-      } catch {
+      } catch (error) {
         this.counts.failedLists++
+        this.#failed('a list', error)
       }
       await pause(20)
     }

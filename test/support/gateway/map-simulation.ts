@@ -1,19 +1,20 @@
-/** Partitions, gateways and clients while the map changes, on virtual time: with the rules by which the gateway routes, claims, lists and merges. */
-import { setImmediate as nextTurn } from 'node:timers/promises'
+/**
+ * Partitions, gateways and clients while the map changes, on virtual time: with the rules by which the gateway routes, claims, lists and merges. Above 400
+ * lines: each part of an installation acts on all others, and parts in several files would have to share all fields.
+ */
 import { decideClaim } from '../../../src/controllers/claims/index.ts'
-import { ClaimIndex } from '../../../src/gateway/claim-index.ts'
 import { createClaimed, createdTooLate } from '../../../src/gateway/create-claimed.ts'
 import { requireCurrentMap } from '../../../src/gateway/current-map.ts'
 import { decideOwner, partsOf, type RoutedRequest, tenantLabel } from '../../../src/gateway/decide-route.ts'
 import { findRoute } from '../../../src/gateway/find-route.ts'
-import type { GatewayMap } from '../../../src/gateway/gateway.ts'
 import { claimName, type NameClaim, type PartitionRole } from '../../../src/gateway/index.ts'
 import { EventMerge } from '../../../src/gateway/merge-events.ts'
 import { partsText } from '../../../src/gateway/page-token.ts'
 import { misdirected, sendToOwner } from '../../../src/gateway/send-to-owner.ts'
 import type { TransportStreamResponse } from '../../../src/kubernetes/client/transport.ts'
 import { StatusError } from '../../../src/kubernetes/object/index.ts'
-import { Heap, nextRevision, revisionEpochMs, seededRandom } from '../../../src/kubernetes/util/index.ts'
+import { seededRandom } from '../../../src/kubernetes/util/index.ts'
+import { type Change, Client, Clock, type HomeEvent, isSelected, Server, SimulatedGateway } from './map-simulation-world.ts'
 
 /** A rule that is broken on purpose: the checks find it. */
 export type MapFault =
@@ -23,6 +24,12 @@ export type MapFault =
   | 'a write without an answer is sent again'
   | 'a namespace is created without a claim'
   | 'events are passed on as they arrive'
+
+/**
+ * `write`: one is lost or done twice, or a name is in two partitions. `order`: the versions of a watch do not rise. `list`: a list lacks an object. `cache`: that of a client
+ * is not the list.
+ */
+export type MapViolation = { readonly kind: 'write' | 'order' | 'list' | 'cache'; readonly text: string }
 
 export type MapCounts = Record<
   | 'writes'
@@ -39,8 +46,9 @@ export type MapCounts = Record<
   number
 >
 
-const activeMs = 120_000
-const settleMs = 60_000
+const activeMs = 80_000
+const startMs = 5_000
+const settleMs = 40_000
 const watchCheckMs = 1_000
 const epochPatienceMs = 2_000
 const seedNamespaces = ['n0', 'n1', 'n2', 'n3']
@@ -50,141 +58,12 @@ const withoutHome = systemOnly
   .map(name => `metadata.namespace!=${name}`)
   .join(',')
 
-type Change = { readonly revision: number; readonly key: string; readonly isDeleted: boolean }
 type Answer = Pick<TransportStreamResponse, 'status' | 'headers' | 'body'>
 
 const unavailable = (message: string) => new StatusError('ServiceUnavailable', message)
 
-/** Virtual time: what waits is resumed in the order of its times. */
-class Clock {
-  nowMs = 1_000_000
-  readonly #waiting = new Heap<{ readonly atMs: number; readonly order: number; readonly resume: () => void }>(
-    (a, b) => a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order),
-  )
-  #order = 0
-
-  at(atMs: number, resume: () => void): void {
-    this.#waiting.push({ atMs: Math.max(atMs, this.nowMs), order: this.#order++, resume })
-  }
-
-  sleep(ms: number): Promise<void> {
-    return new Promise(resolve => this.at(this.nowMs + ms, resolve))
-  }
-
-  async run(untilMs: number): Promise<void> {
-    for (;;) {
-      await nextTurn()
-      const next = this.#waiting.pop()
-      if (!next || next.atMs > untilMs) return
-      this.nowMs = next.atMs
-      next.resume()
-    }
-  }
-}
-
-class Server {
-  readonly name: string
-  readonly number: number
-  readonly namespaces = new Set<string>()
-  readonly log: Change[] = []
-  readonly objects = new Set<string>()
-  /** Called with each change, and with each progress. */
-  readonly streams = new Set<{ change(change: Change): void }>()
-  /** Of the Partitions that it has copies of. */
-  epoch = 0
-  readonly #clock: Clock
-  readonly #skewMs: number
-  #version = 0
-
-  constructor(name: string, number: number, clock: Clock, skewMs: number) {
-    this.name = name
-    this.number = number
-    this.#clock = clock
-    this.#skewMs = skewMs
-  }
-
-  get wallMs(): number {
-    return revisionEpochMs + this.#clock.nowMs + this.#skewMs
-  }
-
-  get version(): number {
-    return this.#version
-  }
-
-  raise(version: number): number {
-    this.#version = Math.max(this.#version, version)
-    return this.#version
-  }
-
-  /** The next version, without using it. */
-  get upcoming(): number {
-    return nextRevision(this.#version, this.wallMs, this.number)
-  }
-
-  next(): number {
-    this.#version = this.upcoming
-    return this.#version
-  }
-
-  write(key: string, isDeleted: boolean): void {
-    const change = { revision: this.next(), key, isDeleted }
-    this.log.push(change)
-    if (isDeleted) this.objects.delete(key)
-    else this.objects.add(key)
-    for (const stream of this.streams) stream.change(change)
-  }
-
-  deleteNamespace(name: string): readonly string[] {
-    const keys = [...this.objects].filter(key => key.startsWith(`${name}/`))
-    for (const key of keys) this.write(key, true)
-    this.namespaces.delete(name)
-    return keys
-  }
-
-  /** What was there at the version. */
-  at(version: number): Set<string> {
-    const keys = new Set<string>()
-    for (const { revision, key, isDeleted } of this.log) {
-      if (revision > version) break
-      if (isDeleted) keys.delete(key)
-      else keys.add(key)
-    }
-    return keys
-  }
-}
-
-type HomeEvent = { readonly kind: 'partitions' | 'claims' | 'tenants'; apply(gateway: SimulatedGateway): void }
-
-/** What a gateway knows of home, by watches of its own. */
-class SimulatedGateway {
-  readonly claims = new ClaimIndex()
-  readonly tenants = new Map<string, string>()
-  roles: ReadonlyMap<string, { readonly roles: ReadonlySet<PartitionRole> }> = new Map()
-  epoch = 0
-  seen = 0
-  /** Home does not reach it until then. */
-  cutUntilMs = 0
-  readonly deliveredMs = new Map<string, number>()
-  readonly map: GatewayMap
-
-  constructor() {
-    const of = () => this
-    this.map = {
-      home: 'home',
-      get partitions() {
-        return of().roles
-      },
-      partitionOf: (table, name) => this.claims.ownerOf(table, name)?.partition,
-      hasClaims: (partition, table) => this.claims.hasClaims(partition, table),
-      partitionOfTenant: tenant => this.tenants.get(tenant),
-      partitionOfPool: () => undefined,
-      tenantOf: () => undefined,
-    }
-  }
-}
-
 class MapSimulation {
-  readonly violations: string[] = []
+  readonly violations: MapViolation[] = []
   readonly counts: MapCounts = {
     ...{ writes: 0, misdirected: 0, unanswered: 0, lists: 0, rejectedLists: 0, events: 0 },
     ...{ expired: 0, reconnected: 0, moved: 0, mapChanges: 0, cuts: 0 },
@@ -219,7 +98,7 @@ class MapSimulation {
 
   async run(): Promise<void> {
     const { clock } = this
-    this.#endMs = clock.nowMs + activeMs
+    this.#endMs = clock.nowMs + startMs + activeMs
     for (const name of ['home', 't1', 't2']) this.#setPartition(name, name === 'home' ? [] : ['Tenants'])
     for (const [tenant, partition] of [
       ['a', 't1'],
@@ -227,13 +106,14 @@ class MapSimulation {
       ['c', 't3'],
     ] as const)
       this.#homeWrite({ kind: 'tenants', apply: gateway => void gateway.tenants.set(tenant, partition) })
+    // Each gateway begins when it has read everything.
+    await clock.run(clock.nowMs + startMs)
     this.#every(500, 5_000, () => this.#createNamespace())
     this.#every(5_000, 40_000, () => this.#deleteNamespace())
     for (let writer = 0; writer < 2; writer++) this.#every(200, 3_000, () => this.#writeObject())
-    this.#every(300, 4_000, () => this.#list(this.#pick(this.#gateways), this.#number(2) === 0).catch(() => {}))
+    this.#every(500, 5_000, () => this.#list(this.#pick(this.#gateways), this.#number(2) === 0).catch(() => {}))
     this.#every(5_000, 30_000, () => this.#changeMap())
     this.#every(5_000, 40_000, () => this.#cut())
-    for (const name of this.#servers.keys()) this.#control(name)
     const clients = [0, 1].map(index => this.#follow(index === 1))
     await clock.run(this.#endMs + settleMs)
     for (const client of clients) this.#checkCache(client)
@@ -258,8 +138,8 @@ class MapSimulation {
     this.clock.at(this.clock.nowMs + this.#between(0, high), again)
   }
 
-  #violated(text: string): void {
-    this.violations.push(`seed ${this.#seed}, ${this.clock.nowMs} ms: ${text}`)
+  #violated(kind: MapViolation['kind'], text: string): void {
+    this.violations.push({ kind, text: `seed ${this.#seed}, ${this.clock.nowMs} ms: ${text}` })
   }
 
   // ---- home
@@ -420,7 +300,7 @@ class MapSimulation {
           server.next()
           server.namespaces.add(name)
           const others = [...this.#servers.values()].filter(other => other !== server && other.namespaces.has(name))
-          if (others.length > 0) this.#violated(`namespace ${name} is in ${server.name} and ${others[0]?.name}`)
+          if (others.length > 0) this.#violated('write', `namespace ${name} is in ${server.name} and ${others[0]?.name}`)
           const owners = this.#everOwned.get(name) ?? new Set()
           this.#everOwned.set(name, owners.add(server.name))
           if (owners.size > 1) this.counts.moved++
@@ -462,7 +342,7 @@ class MapSimulation {
         if (isDeletion && !server.objects.has(key)) return answerOf(404)
         const executions = (this.#executions.get(id) ?? 0) + 1
         this.#executions.set(id, executions)
-        if (executions > 1) this.#violated(`${key} is written twice`)
+        if (executions > 1) this.#violated('write', `${key} is written twice`)
         server.write(key, isDeletion)
         return answerOf(isDeletion ? 200 : 201)
       })
@@ -504,7 +384,7 @@ class MapSimulation {
     for (const key of this.#acknowledged) {
       const [namespace = ''] = key.split('/')
       const partition = namespace === 'default' ? 'home' : this.#claims.get(claimName('namespaces', namespace))?.spec.partition
-      if (!this.#servers.get(partition ?? '')?.objects.has(key)) this.#violated(`${key} was created and is not in ${partition}`)
+      if (!this.#servers.get(partition ?? '')?.objects.has(key)) this.#violated('write', `${key} was created and is not in ${partition}`)
     }
   }
 
@@ -547,7 +427,10 @@ class MapSimulation {
       const found = new Set(keys.flat())
       for (const key of before)
         if (this.#acknowledged.has(key) && !(isWithoutHome && key.startsWith('default/')) && !found.has(key))
-          this.#violated(`a list over ${parts.map(({ partition }) => partition)} at ${version} lacks ${key}, which was created before`)
+          this.#violated(
+            'list',
+            `a list over ${parts.map(({ partition }) => partition)} at ${version} lacks ${key}, which was created before`,
+          )
       return { version, keys: found }
     } catch (error) {
       this.counts.rejectedLists++
@@ -556,7 +439,7 @@ class MapSimulation {
   }
 
   #follow(isWithoutHome: boolean): Client {
-    const client = new Client(isWithoutHome, text => this.#violated(text))
+    const client = new Client(isWithoutHome, (kind, text) => this.#violated(kind, text))
     void this.#informer(client)
     return client
   }
@@ -621,7 +504,7 @@ class MapSimulation {
       }
       if (this.#number(10) === 0) client.bookmark(merge.watermark)
       for (const { source, revision } of merge.progressRequests())
-        this.#travel().then(() => arrive(source, advance(source, (this.#servers.get(source) as Server).raise(revision))))
+        void this.#travel().then(() => arrive(source, advance(source, (this.#servers.get(source) as Server).raise(revision))))
     }
     const advance = (source: string, version: number) => () => merge.advance(source, version)
     const opened: (() => void)[] = []
@@ -647,7 +530,7 @@ class MapSimulation {
       else this.clock.at(this.clock.nowMs + watchCheckMs, check)
     }
     this.clock.at(this.clock.nowMs + watchCheckMs, check)
-    this.clock.at(this.clock.nowMs + this.#between(1_000, 60_000), () => isOpen && this.clock.nowMs < this.#endMs && end('broken'))
+    this.clock.at(this.clock.nowMs + this.#between(1_000, 40_000), () => isOpen && this.clock.nowMs < this.#endMs && end('broken'))
     const how = await ended.promise
     for (const close of opened) close()
     return how
@@ -658,45 +541,8 @@ class MapSimulation {
       .flatMap(({ objects }) => [...objects])
       .filter(key => !(isWithoutHome && key.startsWith('default/')))
     const text = (some: Iterable<string>) => [...some].sort().join(' ')
-    if (text(keys) !== text(expected)) this.#violated(`the cache of a client has "${text(keys)}" and not "${text(expected)}"`)
+    if (text(keys) !== text(expected)) this.#violated('cache', `the cache of a client has "${text(keys)}" and not "${text(expected)}"`)
   }
-}
-
-/** The cache of an informer. */
-class Client {
-  readonly isWithoutHome: boolean
-  readonly keys = new Set<string>()
-  version = 0
-  readonly #violated: (text: string) => void
-
-  constructor(isWithoutHome: boolean, violated: (text: string) => void) {
-    this.isWithoutHome = isWithoutHome
-    this.#violated = violated
-  }
-
-  replace({ version, keys }: { readonly version: number; readonly keys: ReadonlySet<string> }): void {
-    this.version = version
-    this.keys.clear()
-    for (const key of keys) this.keys.add(key)
-  }
-
-  receive({ revision, key, isDeleted }: Change): void {
-    if (revision <= this.version) this.#violated(`a client gets ${revision} after ${this.version}`)
-    if (this.keys.has(key) !== isDeleted)
-      this.#violated(`a client gets ${key} as ${isDeleted ? 'deleted' : 'added'}, which it ${isDeleted ? 'does not have' : 'has'}`)
-    this.version = revision
-    if (isDeleted) this.keys.delete(key)
-    else this.keys.add(key)
-  }
-
-  bookmark(version: number): void {
-    this.version = Math.max(this.version, version)
-  }
-}
-
-const isSelected = (key: string, partition: string, excluded: readonly string[], isWithoutHome: boolean): boolean => {
-  const [namespace = ''] = key.split('/')
-  return !excluded.includes(namespace) && !(isWithoutHome && partition === 'home' && namespace === 'default')
 }
 
 function answerOf(status: number, body: object = {}): Answer {
@@ -713,7 +559,7 @@ function answerOf(status: number, body: object = {}): Answer {
 export async function simulateMapChanges(
   seed: number,
   fault?: MapFault,
-): Promise<{ readonly violations: readonly string[]; readonly counts: MapCounts }> {
+): Promise<{ readonly violations: readonly MapViolation[]; readonly counts: MapCounts }> {
   const simulation = new MapSimulation(seed, fault)
   await simulation.run()
   return simulation
