@@ -135,6 +135,7 @@ export class SimulatedGateway {
       partitionOfTenant: tenant => this.tenants.get(tenant),
       partitionOfPool: () => undefined,
       tenantOf: () => undefined,
+      copiesOfHome: () => [],
     }
   }
 }

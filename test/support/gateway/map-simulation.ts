@@ -356,6 +356,8 @@ class MapSimulation {
       if (target.kind !== 'one') throw new Error(`bug: ${key} goes to ${target.kind}`)
       const answer = await sendToOwner<Answer>(target.partition, {
         send: attempt,
+        namespace,
+        isCurrent: epoch => gateway.epoch >= epoch,
         again: async epoch => {
           this.counts.misdirected++
           await this.#lookUp(gateway, 'namespaces', namespace)

@@ -79,7 +79,7 @@ export function selectFrom(table: Table, selection: EntrySelection): readonly St
 
 /** The objects that were selected at `revision`, in key order; undefined when that is too long ago. */
 export function selectAt(table: Table, selection: EntrySelection, revision: number): readonly StoredEntry[] | undefined {
-  if (revision >= table.lastRevision) return selectFrom(table, selection)
+  if (revision >= table.lastRevision && revision >= table.floor) return selectFrom(table, selection)
   return table.snapshotAt(revision)?.filter(selection.matches)
 }
 

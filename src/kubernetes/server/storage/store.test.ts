@@ -91,6 +91,37 @@ test('store, events and restart agree with a Map for random writes (invariants 5
   })
 })
 
+test('the history of a resource that was never written continues after a restart, but not in another database', async () => {
+  const ofStore = async (dataDir: string, use: (store: Store) => Promise<number>) => {
+    const store = await Store.open({ dataDir })
+    const result = await use(store)
+    await store.close()
+    return result
+  }
+  const write = async (store: Store, name: string) => {
+    await store.put(store.table(name), undefined, thing('a', 1))
+    return store.revision
+  }
+  const others = 'others.test'
+  await withDataDir(async dataDir => {
+    await ofStore(dataDir, store => write(store, 'first.test'))
+    const seen = await ofStore(dataDir, store => write(store, 'second.test'))
+    const read = await ofStore(dataDir, async store => {
+      await write(store, 'third.test')
+      assert.deepEqual(store.table(others).eventsSince(seen), [])
+      assert.deepEqual(store.table(others).snapshotAt(seen), [])
+      return store.revision
+    })
+    await withDataDir(async other => {
+      await ofStore(other, store => write(store, 'first.test'))
+      await ofStore(other, async store => {
+        assert.equal(store.table(others).eventsSince(read), undefined, 'it may have been written in the first one')
+        return store.revision
+      })
+    })
+  })
+})
+
 test('writes to one key are queued without waiting for each other', async () => {
   await withDataDir(async dataDir => {
     const store = await Store.open({ dataDir })

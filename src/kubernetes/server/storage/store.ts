@@ -57,6 +57,11 @@ export class Store {
   #visibleRevision = 0
   #lastId = 0
   #failure: string | undefined
+  /**
+   * The database has every change after this revision: an earlier one may be of another database, such as one before a restore, or a directory that was replaced.
+   * Undefined of a database that was created just now.
+   */
+  #coveredFrom: number | undefined
   #isClosing = false
   #closed: Promise<void> | undefined
   #report: OpenReport | undefined
@@ -162,8 +167,8 @@ export class Store {
   table(name: string): Table {
     let table = this.#tables.get(name)
     if (!table) {
-      table = new Table(name, this.#history)
-      table.setFloor(this.#visibleRevision)
+      // A database has no row of a resource only if no change of it was ever stored.
+      table = new Table(name, this.#history, this.#coveredFrom ?? this.#visibleRevision)
       this.#tables.set(name, table)
       this.#writes.addTable(table)
     }
@@ -352,7 +357,8 @@ export class Store {
     return ended.promise
   }
 
-  #finishLoading({ reservations, report }: ReadyMessage): void {
+  #finishLoading({ reservations, report, floor, revisions }: ReadyMessage): void {
+    if (revisions.length > 0) this.#coveredFrom = Math.max(floor, Math.min(...revisions.map(([, revision]) => revision)))
     for (const [resource, revision] of reservations) {
       if (resource === clockName) {
         this.#clock.restore(revision)

@@ -43,9 +43,11 @@ export class Table {
   #bytes = 0
   #lastRevision = 0
 
-  constructor(name: string, limits: HistoryLimits) {
+  /** @param floor the table has every change after this revision. Default: 0, it was always empty. */
+  constructor(name: string, limits: HistoryLimits, floor = 0) {
     this.name = name
     this.#limits = limits
+    this.#floor = floor
   }
 
   get size(): number {
@@ -62,7 +64,7 @@ export class Table {
     return this.#eventBytes
   }
 
-  /** The newest revision of a change in this table. */
+  /** The newest revision of a change in this table; 0 if there was none. */
   get lastRevision(): number {
     return this.#lastRevision
   }
