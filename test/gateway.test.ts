@@ -328,6 +328,32 @@ describe('a gateway before three partitions', () => {
     ok(performance.now() - fromMs >= 2_000, 'no such change is known')
   })
 
+  for (const [what, pathAfter] of [
+    ['a list at an exact version', ({ version }) => `/api/v1/configmaps?resourceVersion=${version}&resourceVersionMatch=Exact`],
+    ['a later page of a list', ({ token }) => `/api/v1/configmaps?limit=1&continue=${token}`],
+  ] as readonly (readonly [string, (first: { version: string; token: string }) => string])[])
+    test(`${what} is not answered either, although the gateway has heard nothing of the Partitions since the list before`, async t => {
+      t.after(async () => {
+        fixture.mapEpochs.clear()
+        // A change of Partitions that is newer than all that the connections of the gateway remember.
+        const partitions = (await fixture.direct('home')).resource(partitionResource)
+        await eventually(async () => {
+          await partitions.patch('t1', { metadata: { labels: { changed: `${performance.now()}` } } } as object, { type: 'merge' })
+          return await get('/api/v1/configmaps').catch(() => undefined)
+        }, 'lists to be answered again')
+      })
+      await get('/api/v1/configmaps')
+      const first = (await get('/api/v1/configmaps?limit=1')) as { metadata: { resourceVersion: string; continue: string } }
+      const path = pathAfter({ version: first.metadata.resourceVersion, token: first.metadata.continue })
+      for (const name of ['home', 't1', 't2']) fixture.mapEpochs.set(name, fixture.state.partitionsEpoch + 1_000_000)
+      const agent = new Agent({ connect: { ca: fixture.caCertificate } })
+      t.after(() => agent.destroy())
+      // Without the retries of a client.
+      const response = await fetch(`${fixture.url}${path}`, { dispatcher: agent, headers: { authorization: 'Bearer admin' } })
+      equal(response.status, 503, path)
+      match(((await response.json()) as { message: string }).message, /partitions were added or changed since/)
+    })
+
   test('a list is not answered while another partition knows of Partitions that the gateway has not read: it could lack their objects', async t => {
     t.after(() => fixture.mapEpochs.clear())
     fixture.mapEpochs.set('t2', fixture.state.partitionsEpoch)

@@ -21,7 +21,7 @@ export type MergedListOptions = {
   readonly partsKey: string
   readonly tokenKey: Uint8Array
   readonly signal: AbortSignal
-  /** Called when all parts have reported progress. @throws {StatusError} if there may be more of them. */
+  /** Called when the parts that answer the request have reported progress. @throws {StatusError} if there may be more of them. */
   areAllParts(): Promise<void>
 }
 
@@ -46,8 +46,12 @@ async function newestVersion({ parts, user, signal }: MergedListOptions, atLeast
 
 async function versionOf(options: MergedListOptions): Promise<number> {
   const wanted = listVersionOf(options.query)
-  if (wanted.kind === 'exact') return wanted.version
   if (wanted.kind === 'newest') return await newestVersion(options)
+  if (wanted.kind === 'exact') {
+    // Not for the version: with their progress the partitions report which Partitions they know now.
+    await newestVersion(options)
+    return wanted.version
+  }
   if (await isKnownVersion(wanted.version, options)) return await newestVersion(options, wanted.version)
   throw tooLarge(wanted.version)
 }
@@ -84,9 +88,11 @@ async function readPage(options: MergedListOptions): Promise<TransportStreamResp
   const scope = scopeOf(options)
   const text = query.get('continue')
   const token = text ? readPageToken(text, scope, tokenKey) : undefined
+  let at = token ? parts.findIndex(({ partition }) => partition === token.partition) : 0
+  // The others may not answer: this page does not need them.
+  if (token) await parts[at]?.connection.progress(options.user, 0, [], options.signal)
   const version = token?.version ?? (await versionOf(options))
   await options.areAllParts()
-  let at = token ? parts.findIndex(({ partition }) => partition === token.partition) : 0
   if (at < 0 || (token && token.parts !== key))
     throw new StatusError(
       'Expired',
