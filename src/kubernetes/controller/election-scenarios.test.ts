@@ -92,6 +92,12 @@ const fault = fc.record({
   delayMs: fc.integer({ min: 5, max: 12_000 }),
 })
 
+/** A read that is sent by one leadership returns in the next one of the same process. */
+const readAcrossLeaderships: (typeof fault extends fc.Arbitrary<infer Fault> ? Fault : never)[] = [
+  { who: 'leader', what: 'cut', afterMs: 48, forMs: 3_993, delayMs: 5 },
+  { who: 'leader', what: 'slow', afterMs: 4_345, forMs: 1_627, delayMs: 5_006 },
+]
+
 test('invariants 2 and 7: under random faults there are never two leaders, no write of an earlier leader follows one of a later, and afterwards there is a leader', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fault, { maxLength: 10 }), async faults => {
@@ -116,6 +122,6 @@ test('invariants 2 and 7: under random faults there are never two leaders, no wr
       equal(cluster.leaders.length, 1, formatEvents(cluster))
       checkWriters(cluster)
     }),
-    { numRuns: 60 },
+    { numRuns: 60, examples: [[readAcrossLeaderships]] },
   )
 })

@@ -199,7 +199,8 @@ export class Contender {
     while (this.holder.isHeld && number === this.#leaderships && !this.#stop.signal.aborted) {
       try {
         version ??= await object.read(this)
-        if (!this.holder.isHeld) return
+        // The work of a leadership is aborted with it, also if the process leads again before its request returns.
+        if (!this.holder.isHeld || number !== this.#leaderships) return
         if (this.pauseInNextWriteMs !== undefined) {
           this.#cluster.report(`${this.identity} is stopped between its check and its write`)
           this.pause()
