@@ -22,7 +22,7 @@ import { eventually } from './support/eventually.ts'
 
 type Browser = {
   readonly session: Session
-  get(path: string): Promise<Response>
+  get(path: string, headers?: Record<string, string>): Promise<Response>
   send(method: string, path: string, body: unknown, headers?: Record<string, string>): Promise<Response>
 }
 
@@ -72,7 +72,8 @@ describe('the console', { timeout: 120_000 }, () => {
     const session = (await response.json()) as Session
     return {
       session,
-      get: path => fetch(`${api}${path}`, { headers: { cookie }, signal: abort.signal }),
+      get: (path, headers = { 'x-oarlock-csrf': session.csrfToken }) =>
+        fetch(`${api}${path}`, { headers: { cookie, ...headers }, signal: abort.signal }),
       send: (method, path, body, headers = { 'x-oarlock-csrf': session.csrfToken }) =>
         fetch(`${api}${path}`, { method, headers: { cookie, 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) }),
     }
@@ -166,6 +167,8 @@ describe('the console', { timeout: 120_000 }, () => {
     equal((await admin.send('POST', 'active', {}, {})).status, 403)
     equal((await admin.send('POST', 'active', {}, { 'x-oarlock-csrf': 'guess' })).status, 403)
     equal((await admin.send('POST', 'active', {})).status, 204)
+    // The cookie, which other ports of the host get too, shows nothing either.
+    for (const path of ['session', 'stream', 'actions/stacks/a/one']) equal((await admin.get(path, {})).status, 401)
     equal((await post('session', { link: linkOf(app) }, { origin: 'https://evil.example' })).status, 403)
     equal((await post('session', { link: linkOf(app) }, { 'content-type': 'text/plain' })).status, 415)
   })

@@ -18,12 +18,28 @@ export class RequestError extends Error {
 
 type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
+const csrfKey = 'oarlock-csrf'
 let csrfToken = ''
 let onSignedOut: (options: SignInOptions) => void = () => {}
 
-/** Of the session: requests that change something send it. */
+/** Of the session: every request sends it. It is kept for this address and port only, unlike the cookie, which the browser sends to all ports of the host. */
 export function setCsrfToken(token: string): void {
   csrfToken = token
+  try {
+    localStorage.setItem(csrfKey, token)
+  } catch {
+    // Without storage another tab, or this one after a reload, asks to sign in.
+  }
+}
+
+/** The header of every request. Another tab may have signed in since. */
+export function csrfHeaders(): Record<string, string> {
+  try {
+    csrfToken = localStorage.getItem(csrfKey) ?? csrfToken
+  } catch {
+    // As above.
+  }
+  return csrfToken === '' ? {} : { [csrfHeader]: csrfToken }
 }
 
 /** @param handler is called when an answer reports that there is no session. */
@@ -39,7 +55,7 @@ export async function request<Result>(method: Method, path: string, body?: unkno
       method,
       cache: 'no-store',
       headers: {
-        ...(method !== 'GET' && { [csrfHeader]: csrfToken }),
+        ...csrfHeaders(),
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),

@@ -19,7 +19,7 @@
  * | `GET events/NS/KIND/NAME` | → Events of the object |
  * | `POST yaml` | YAML of a Stack → `{ object }` if the server accepts it (dry run), or 422 with the reason; `?apply=1` stores it |
  *
- * Requests that change something need the header {@link csrfHeader} with `Session.csrfToken`. Errors are `ErrorBody`.
+ * With a session every request needs the header {@link csrfHeader} with `Session.csrfToken`: the cookie alone is sent to the other ports of the host too. Errors are `ErrorBody`.
  */
 export const pagePath = '/console/'
 export const apiPath = '/console/api/'

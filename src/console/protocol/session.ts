@@ -5,7 +5,7 @@ export type Session = {
   readonly user: string
   readonly groups: readonly string[]
   readonly method: SignInMethod
-  /** Sent with every request that changes something, in the header `x-oarlock-csrf`. */
+  /** Sent with every request, in the header `x-oarlock-csrf`. */
   readonly csrfToken: string
   readonly readOnly: boolean
   /** After so long without a click or a key the session ends. */

@@ -112,8 +112,11 @@ export class ConsoleServer {
     if (name === 'links' && method === 'POST') return this.#issueLink(request, response)
     if (name === 'session' && method === 'POST') return await this.#signIn(request, response)
     const session = this.#sessions.find(cookieOf(request, this.#cookieName(request)))
-    if (!session) return sendJson(response, 401, { code: 401, reason: 'Unauthorized', message: 'sign in', ...signInOptions })
-    if (method !== 'GET') requireCsrfToken(request, session)
+    // A browser sends the cookie to the other ports of the host too: without the second secret, which only the page has, it is worth nothing.
+    const isFromPage = session !== undefined && request.headers[csrfHeader] === session.csrfToken
+    if (!session || (method === 'GET' && !isFromPage))
+      return sendJson(response, 401, { code: 401, reason: 'Unauthorized', message: 'sign in', ...signInOptions })
+    if (!isFromPage) throw new StatusError('Forbidden', `the header ${csrfHeader} must be the csrfToken of the session`)
     switch (`${method} ${name}`) {
       case 'GET session':
         return sendJson(response, 200, this.#sessionFacts(session))
@@ -425,11 +428,6 @@ function hostOf(origin: string): string | undefined {
   } catch {
     return undefined
   }
-}
-
-function requireCsrfToken({ headers }: IncomingMessage, session: SessionRecord): void {
-  if (headers[csrfHeader] !== session.csrfToken)
-    throw new StatusError('Forbidden', `the header ${csrfHeader} must be the csrfToken of the session`)
 }
 
 function cookieOf({ headers }: IncomingMessage, name: string): string | undefined {

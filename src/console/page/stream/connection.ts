@@ -1,5 +1,5 @@
 import { apiPath, type StreamMessage, type ViewQuery } from '../../protocol/index.ts'
-import { RequestError, request } from '../request.ts'
+import { csrfHeaders, RequestError, request } from '../request.ts'
 import { backoffMs } from './backoff.ts'
 import { takeEvents } from './events.ts'
 
@@ -85,7 +85,11 @@ export class StreamConnection {
   async #open(signal: AbortSignal): Promise<Response | undefined> {
     const query = this.#position ? `?${new URLSearchParams({ resume: this.#position.stream, last: String(this.#position.last) })}` : ''
     this.#expectBytes()
-    const response = await fetch(`${apiPath}stream${query}`, { signal, cache: 'no-store', headers: { accept: 'text/event-stream' } })
+    const response = await fetch(`${apiPath}stream${query}`, {
+      signal,
+      cache: 'no-store',
+      headers: { accept: 'text/event-stream', ...csrfHeaders() },
+    })
     if (response.ok) return response
     // A request reports why, and that the user must sign in if that is the reason.
     if (response.status === 401) await request('GET', 'session')
