@@ -279,11 +279,11 @@ export class DispatchCore {
 
   #workerDeleted(worker: Worker, { wallMs, monotonicMs }: Now): boolean {
     const { name } = worker.metadata
-    // A registered worker that renews its Lease deletes its Worker itself when it ends normally. What others delete proves nothing.
-    if (this.#workers.delete(name) && !this.#failures.isSuspect(name)) this.#starts.startedRun(name)
+    // A registered worker that renews its Lease deletes its Worker itself when it ends. What others delete proves nothing.
+    if (this.#workers.delete(name) && !this.#failures.isSuspect(name)) this.#starts.deregistered(name)
+    else this.#starts.removed(name)
     this.#failures.workerDeleted(name, monotonicMs)
     this.#workerTemplates.workerDeleted(worker, wallMs)
-    this.#starts.removed(name)
     this.#forgetWorker(name)
     return true
   }

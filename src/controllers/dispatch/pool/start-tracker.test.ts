@@ -69,6 +69,24 @@ test('a worker that exits with code 0 after its registration is proven, with ano
   }
 })
 
+test('a worker of another host that deregisters is proven; the exit code of a process of this host decides', () => {
+  for (const [isReleased, exitCode, failures] of [
+    [true, undefined, 0],
+    [false, 0, 0],
+    [false, 1, 2],
+  ] as const) {
+    const { tracker, pool, state } = setUp()
+    tracker.start(pool, 1, false, epochMs, half)
+    tracker.exited('pool-80000000', 2, undefined, epochMs)
+    const [name = ''] = tracker.start(pool, 1, false, epochMs, () => 0.25).workers
+    tracker.registered('pool', name, epochMs)
+    if (isReleased) tracker.processObserved({ name, pool: 'pool', isReleased }, epochMs)
+    tracker.deregistered(name)
+    if (!isReleased) tracker.exited(name, exitCode, undefined, epochMs + 2_000)
+    deepEqual([state().failures, state().unproven], [failures, []])
+  }
+})
+
 test('a driver that does not start the worker makes a failed start', () => {
   const { tracker, pool, state } = setUp()
   tracker.start(pool, 1, false, epochMs, half)

@@ -94,7 +94,15 @@ export class StartTracker {
     return this.#changeOf(worker, state => withProven(state, worker))
   }
 
-  /** The Worker was deleted, or it was not started after all. */
+  /**
+   * A registered worker has deleted its Worker. If this controller observes its process or Pod, the exit code follows, and decides; else it was started by `oarlock pool`,
+   * which reports nothing more of it, and has ended normally.
+   */
+  deregistered(worker: string): void {
+    if (!this.#processes.has(worker)) this.startedRun(worker)
+  }
+
+  /** The worker was lost, its request was withdrawn, or it was not started after all. */
   removed(worker: string): boolean {
     return this.#changeOf(worker, state => withRemoved(state, worker))
   }

@@ -38,7 +38,7 @@ import { Simulation } from './simulation.testing.ts'
  *
  * Failures: `lease 10s` (workers renew every 2 s from now on, and everything that dispatch does is printed), `pause NAME` and `resume NAME` (a
  * worker, which stops renewing and working), `stuck NAME` (it renews and
- * starts no Runs), `exit NAME crash=WorkerCrashed loss=Evicted` (its process), `hold KIND` (actions of this kind, or the creations of placed Runs, CreateRun, are not executed until `send` executes them, at
+ * starts no Runs), `exit NAME crash=WorkerCrashed loss=Evicted` (its process), `fails NAME` (a worker deregisters, and its process exits with code 1), `hold KIND` (actions of this kind, or the creations of placed Runs, CreateRun, are not executed until `send` executes them, at
  * the version that they were decided from), `refuse CREATIONS` (the server refuses so many creations), `crash` (the leader; what it has begun remains held), `lead` (a new leader knows only the objects), `cancel RUN`, `delete RUN`, `status` (phases of all Runs).
  */
 export const createScenario = (): TranscriptPlayer => new Scenario()
@@ -78,6 +78,7 @@ class Scenario implements TranscriptPlayer {
   play(command: string, [first = '']: string[], options: Record<string, string>): void {
     if (command === 'home') {
       this.#views = new Map((options.partitions ?? '').split(',').map((name, _, all) => [name, decideWorkerView(name, all)]))
+      this.#workers.areOnOtherHosts = true
       this.#core = undefined
     }
     if (command === 'lease') {
@@ -97,8 +98,11 @@ class Scenario implements TranscriptPlayer {
       case 'executes':
         this.#server.setWorkerRuns(first, options.runs?.split(',') ?? [])
         break
+      case 'fails':
+        this.#workers.fail(first)
+        break
       case 'ends':
-        this.#workers.end(first)
+        this.#workers.drain(first)
         break
       case 'counts':
         this.#counts(first)

@@ -31,6 +31,8 @@ export class SimulatedWorkers {
   readonly durationsMs = new Map<string, number>()
   /** By pool: from the start of a process to its registration. */
   readonly startupMs = new Map<string, number>()
+  /** `oarlock pool` starts the processes on other hosts: nothing is observed of one that has registered. */
+  areOnOtherHosts = false
   /** Pools whose workers leave their Worker to the controller. */
   readonly leaving = new Set<string>()
   readonly #simulation: Simulation
@@ -150,10 +152,10 @@ export class SimulatedWorkers {
     if (this.#processes.get(name)?.registersAtMs !== undefined) this.#processes.delete(name)
   }
 
-  /** The worker deregisters and ends. Its host reports nothing: a driver releases a registered worker that is not its child. */
-  end(name: string): void {
+  /** The worker deregisters, and its process exits with code 1. */
+  fail(name: string): void {
     this.drain(name)
-    this.#simulation.observe({ kind: 'ProcessObserved', process: { name, pool: '', isReleased: true } })
+    this.#simulation.observe({ kind: 'WorkerExited', worker: name, exitCode: 1 })
   }
 
   /** The worker deregisters, and its process ends. */
@@ -193,6 +195,8 @@ export class SimulatedWorkers {
       const own = { ...(spec.mode === 'Pod' && { pod }), ...(trustDomain !== undefined && { trustDomain }) }
       const leaves = this.leaving.has(metadata.name) && { labels: { [labels.worker]: name } }
       this.register({ ...worker, metadata: { ...worker.metadata, ...leaves }, spec: { ...worker.spec, ...own } })
+      if (this.areOnOtherHosts)
+        this.#simulation.observe({ kind: 'ProcessObserved', process: { name, pool: metadata.name, isReleased: true } })
     }
   }
 
@@ -217,6 +221,6 @@ export class SimulatedWorkers {
       this.#succeeded.add(name)
     } else this.remove(name)
     this.#processes.delete(name)
-    this.#simulation.observe({ kind: 'WorkerExited', worker: name, exitCode: 0 })
+    if (!this.areOnOtherHosts) this.#simulation.observe({ kind: 'WorkerExited', worker: name, exitCode: 0 })
   }
 }
