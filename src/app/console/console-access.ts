@@ -1,7 +1,6 @@
-import { randomBytes } from 'node:crypto'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { toAppStartError } from '../to-app-start-error.ts'
+import { createToken, readToken } from '../token-file.ts'
 
 /** The file with the token by which `oarlock console` asks the process with this data directory for a link. A user who reads it can become its administrator. */
 export const consoleTokenPath = (dataDir: string): string => join(dataDir, 'console-token')
@@ -13,12 +12,8 @@ export const consoleTokenPath = (dataDir: string): string => join(dataDir, 'cons
 export function openConsoleToken(dataDir: string): string {
   const path = consoleTokenPath(dataDir)
   try {
-    // Empty after a crash between its creation and the write.
-    const known = existsSync(path) ? readFileSync(path, 'utf8').trim() : ''
-    if (known.length >= 32) return known
-    const token = randomBytes(32).toString('base64url')
-    writeFileSync(path, `${token}\n`, { mode: 0o600 })
-    return token
+    const known = readToken(path)
+    return known.length >= 32 ? known : createToken(path)
   } catch (error) {
     throw toAppStartError(error, { dataDir, listen: '' })
   }

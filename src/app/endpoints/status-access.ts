@@ -1,9 +1,10 @@
-import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { hash, timingSafeEqual } from 'node:crypto'
+import { rmSync, writeFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { AppStartError } from '../app-start-error.ts'
 import { toAppStartError } from '../to-app-start-error.ts'
+import { createToken, readToken } from '../token-file.ts'
 
 const fileName = 'status-token'
 /** What a cookie can have. */
@@ -19,14 +20,9 @@ export const statusTokenPath = (dataDir: string): string => join(dataDir, fileNa
 export function openStatusToken(dataDir: string): string {
   const path = statusTokenPath(dataDir)
   try {
-    // Empty after a crash between its creation and the write.
-    const known = existsSync(path) ? readFileSync(path, 'utf8').trim() : ''
+    const known = readToken(path)
     if (validToken.test(known)) return known
-    if (known === '') {
-      const token = randomBytes(32).toString('base64url')
-      writeFileSync(path, `${token}\n`, { mode: 0o600 })
-      return token
-    }
+    if (known === '') return createToken(path)
   } catch (error) {
     throw toAppStartError(error, { dataDir, listen: '' })
   }

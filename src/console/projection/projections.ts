@@ -134,15 +134,13 @@ export class Projections {
     const { tenants, namespaces } = this.#sources
     const all = tenants.list() as Tenant[]
     this.#tenants = new TenantIndex(all, namespaces.list() as KubeObject<unknown>[])
-    const counts = new Map<string, number>()
     for (const row of this.tables.stacks.values()) {
       const { tenant: previous, ...rest } = row
       const tenant = this.tenantOf(row.namespace)
-      if (tenant !== undefined) counts.set(tenant, (counts.get(tenant) ?? 0) + 1)
       if (tenant !== previous) this.tables.stacks.set(tenant === undefined ? rest : { ...rest, tenant })
     }
     const known = new Set(all.map(({ metadata }) => metadata.name))
     for (const { key } of [...this.tables.tenants.values()]) if (!known.has(key)) this.tables.tenants.delete(key)
-    for (const tenant of all) this.tables.tenants.set(tenantRow(tenant, counts.get(tenant.metadata.name) ?? 0))
+    for (const tenant of all) this.tables.tenants.set(tenantRow(tenant))
   }
 }

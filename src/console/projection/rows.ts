@@ -125,7 +125,8 @@ export function poolRow({ metadata, spec, status }: WorkerPool): PoolRow {
   }
 }
 
-export function tenantRow({ metadata, spec, status }: Tenant, stacks: number): TenantRow {
+/** Its Stacks are counted where the table is shown: they come and go without a change of the Tenant. */
+export function tenantRow({ metadata, spec, status }: Tenant): TenantRow {
   const ready = findCondition(status?.conditions, 'Ready')
   const partition = metadata.labels?.[partitionLabel]
   return {
@@ -135,7 +136,7 @@ export function tenantRow({ metadata, spec, status }: Tenant, stacks: number): T
     running: status?.running ?? 0,
     ...(spec.limits?.maxRunning !== undefined && { maxRunning: spec.limits.maxRunning }),
     queued: status?.queued ?? 0,
-    stacks,
+    stacks: 0,
     namespaces: status?.namespaces ?? 0,
     ...(partition !== undefined && { partition }),
     ready: ready?.status === 'True',
