@@ -98,8 +98,8 @@ export type HistoryFacts = {
 }
 
 /** An object as its user may read it, without `managedFields`. `version` is its resourceVersion. */
-export type StackFacts = { readonly row?: StackRow; readonly object?: unknown; readonly runs: readonly RunRow[]; readonly missing?: string }
-export type RunFacts = { readonly row?: RunRow; readonly object?: unknown; readonly waits?: string; readonly missing?: string }
+export type StackFacts = { readonly row?: StackRow; readonly object?: unknown; readonly runs: readonly RunRow[] }
+export type RunFacts = { readonly row?: RunRow; readonly object?: unknown }
 
 /** A message of the stream, as JSON in the data of a server-sent event. Its id counts the messages of the stream. */
 export type StreamMessage =

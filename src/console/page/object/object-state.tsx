@@ -7,14 +7,15 @@ export function ObjectState({
   kind,
   name,
   error,
-  missing,
+  isRead,
 }: {
   readonly kind: 'Stack' | 'Run'
   readonly name: string
   readonly error: ViewDelta['error']
-  readonly missing: string | undefined
+  /** Whether the server has answered: it knows no row of the object. */
+  readonly isRead: boolean
 }) {
-  const message = error?.message ?? missing
+  const message = error?.message ?? (isRead ? 'it is not known here yet' : undefined)
   if (message === undefined) return <div class="loading" aria-busy="true" />
   const isMissing = error === undefined || error.code === 'NotFound'
   return (

@@ -1,39 +1,23 @@
 import type { RunFacts } from '../../protocol/index.ts'
 import { Actions } from '../parts/actions.tsx'
-import { Badge, PlanChanges, Progress } from '../parts/badge.tsx'
+import { PlanChanges, Progress } from '../parts/badge.tsx'
 import { formatNumber, formatWords } from '../parts/format.ts'
 import { Age, Duration } from '../parts/time.tsx'
 import { pathTo } from '../router.ts'
 import { useView } from '../stream/use-view.ts'
 import { Conditions } from './conditions.tsx'
 import { Facts } from './facts.tsx'
+import { ObjectHeader } from './object-header.tsx'
 import { ObjectState } from './object-state.tsx'
 
 export function RunPage({ namespace, name }: { readonly namespace: string; readonly name: string }) {
   const view = useView<RunFacts>({ kind: 'run', namespace, name })
   const facts = view.facts.value
-  const { row, object, waits } = facts ?? {}
-  if (!row)
-    return (
-      <ObjectState
-        kind="Run"
-        name={`${namespace}/${name}`}
-        error={view.error.value}
-        missing={facts && (facts.missing ?? 'it is not known here yet')}
-      />
-    )
+  const { row, object } = facts ?? {}
+  if (!row) return <ObjectState kind="Run" name={`${namespace}/${name}`} error={view.error.value} isRead={facts !== undefined} />
   return (
     <article class="object-page">
-      <header class="page-header">
-        <h1>
-          <span class="namespace">{namespace}/</span>
-          {name}
-        </h1>
-        <Badge value={row.phase} />
-      </header>
-      <p class="lead" aria-live="polite">
-        {waits ?? row.message ?? row.reason ?? ''}
-      </p>
+      <ObjectHeader namespace={namespace} name={name} state={row.phase} lead={row.message ?? row.reason ?? ''} />
       <div class="columns">
         <section class="panel" aria-labelledby="facts-title">
           <h2 id="facts-title">Run</h2>

@@ -1,6 +1,6 @@
 import type { PlanCounts, StackFacts } from '../../protocol/index.ts'
 import { Actions } from '../parts/actions.tsx'
-import { Badge, PlanChanges, Progress } from '../parts/badge.tsx'
+import { PlanChanges, Progress } from '../parts/badge.tsx'
 import { formatNumber } from '../parts/format.ts'
 import { Age, Until } from '../parts/time.tsx'
 import { pathTo } from '../router.ts'
@@ -8,6 +8,7 @@ import { useView } from '../stream/use-view.ts'
 import { Conditions } from './conditions.tsx'
 import { DestroyDialog } from './destroy-dialog.tsx'
 import { Facts } from './facts.tsx'
+import { ObjectHeader } from './object-header.tsx'
 import { ObjectState } from './object-state.tsx'
 import { RunList } from './run-list.tsx'
 
@@ -20,31 +21,14 @@ export function StackPage({ namespace, name }: { readonly namespace: string; rea
   const view = useView<StackFacts>({ kind: 'stack', namespace, name })
   const facts = view.facts.value
   const { row, object } = facts ?? {}
-  if (!row)
-    return (
-      <ObjectState
-        kind="Stack"
-        name={`${namespace}/${name}`}
-        error={view.error.value}
-        missing={facts && (facts.missing ?? 'it is not known here yet')}
-      />
-    )
+  if (!row) return <ObjectState kind="Stack" name={`${namespace}/${name}`} error={view.error.value} isRead={facts !== undefined} />
   const { metadata, status } = (object ?? {}) as StackObject
   const version = metadata?.resourceVersion
   // Of the object, not of the row: the digest and the version of an approval must be of the same moment.
   const plan = row.plan && status?.plan
   return (
     <article class="object-page">
-      <header class="page-header">
-        <h1>
-          <span class="namespace">{namespace}/</span>
-          {name}
-        </h1>
-        <Badge value={row.state} />
-      </header>
-      <p class="lead" aria-live="polite">
-        {row.message}
-      </p>
+      <ObjectHeader namespace={namespace} name={name} state={row.state} lead={row.message} />
       {plan && (
         <section class="panel" aria-labelledby="plan-title">
           <h2 id="plan-title">Plan that awaits approval</h2>
