@@ -105,10 +105,10 @@ class Player {
     this.#normalizer.addRequest(body)
     headers['content-type'] ??= patchTypes[step.verb] ?? 'application/json'
     const sent = bodyOf(body, headers['content-type'], step.directives.raw !== undefined)
-    return { method, path, headers, body: method === 'POST' && isOfNamespaces(path) ? this.#withLabels(sent) : sent }
+    return { method, path, headers, body: writesNamespace(method, path) ? this.#withLabels(sent) : sent }
   }
 
-  /** A new Namespace, with the labels that it needs on this target. */
+  /** A new or replaced Namespace, with the labels that it needs on this target: a partition rejects a change of the Tenant. */
   #withLabels(body: string): string {
     const object = parseJson(body) as { metadata?: { name?: string; generateName?: string; labels?: Record<string, string> } } | undefined
     const { metadata } = object ?? {}
@@ -242,7 +242,9 @@ function isReached({ code, text }: Response, until: string): boolean {
   return String(valueAt(parseJson(text), path)) === expected
 }
 
-const isOfNamespaces = (path: string): boolean => /^\/api\/v1\/namespaces(\?|$)/.test(path)
+const writesNamespace = (method: string, path: string): boolean =>
+  (method === 'POST' && /^\/api\/v1\/namespaces(\?|$)/.test(path)) ||
+  (method === 'PUT' && /^\/api\/v1\/namespaces\/[^/?]+(\/(status|finalize))?(\?|$)/.test(path))
 
 function parseJson(text: string): unknown {
   try {
