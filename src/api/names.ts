@@ -121,3 +121,17 @@ export const defaults = {
 /** The Secret with all outputs of a Stack, and its type. */
 export const outputsSecretName = (stack: string): string => `${stack}-outputs`
 export const outputsSecretType = 'oarlock.dev/outputs'
+/** On that Secret: a JSON list of the sensitive outputs. Stacks that use the outputs mask these, and only these. */
+export const sensitiveOutputsAnnotation = 'oarlock.dev/sensitive-outputs'
+
+/** Undefined for a Secret that was edited by someone else: then all outputs are sensitive. */
+export function sensitiveOutputsIn(metadata: {
+  readonly annotations?: Readonly<Record<string, string>> | undefined
+}): string[] | undefined {
+  try {
+    const names: unknown = JSON.parse(metadata.annotations?.[sensitiveOutputsAnnotation] ?? 'null')
+    return Array.isArray(names) ? names.map(String) : undefined
+  } catch {
+    return undefined
+  }
+}

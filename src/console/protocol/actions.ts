@@ -9,6 +9,7 @@ export const actionNames = [
   'suspend',
   'resume',
   'destroy',
+  'rollback',
   'drain',
   'cordon',
   'uncordon',
@@ -16,7 +17,7 @@ export const actionNames = [
 export type ActionName = (typeof actionNames)[number]
 
 /** They ask for the name of the object, and for a sign-in of the last minutes. */
-export const destructiveActions: ReadonlySet<ActionName> = new Set<ActionName>(['destroy'])
+export const destructiveActions: ReadonlySet<ActionName> = new Set<ActionName>(['destroy', 'rollback'])
 
 export type ActionRequest = {
   readonly action: ActionName
@@ -27,6 +28,9 @@ export type ActionRequest = {
   readonly digest?: string
   /** Of the object when it was shown: the action is rejected if it has changed since. */
   readonly resourceVersion?: string
+  /** Of a rollback: the version of the state that becomes the current one, and the one that was when the user looked. */
+  readonly version?: number
+  readonly currentVersion?: number
   /** Of a destructive action: the name of the object, as the user has typed it. */
   readonly confirmation?: string
 }

@@ -3,6 +3,7 @@ import { annotations, formatRunRequest, type RequestType, runResource, stackReso
 import type { Client } from '../../kubernetes/client/index.ts'
 import { StatusError } from '../../kubernetes/object/index.ts'
 import type { ActionRequest } from '../protocol/index.ts'
+import { rollbackState } from './stack/index.ts'
 
 /**
  * Carries out an action with the rights of the user, as the command line does: the API server and its admission decide whether it is allowed.
@@ -51,6 +52,12 @@ export async function carryOut(client: Client, user: string, request: ActionRequ
           'a destruction names the digest of the plan of destruction and the resourceVersion that were shown',
         )
       return await destroy(client, request, digest, resourceVersion)
+    case 'rollback':
+      if (!Number.isInteger(request.version) || !Number.isInteger(request.currentVersion))
+        throw new StatusError('BadRequest', 'a rollback names the version of the state, and the current version that was shown')
+      return await rollbackState(client, user, {
+        ...{ namespace: namespace ?? '', name, version: request.version as number, currentVersion: request.currentVersion as number },
+      })
     case 'cancel':
       await client.resource(runResource).patch(name, { spec: { cancel: true } }, { type: 'merge', namespace })
       return `run/${name}: cancellation requested`

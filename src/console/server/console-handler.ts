@@ -25,6 +25,7 @@ import { errorBody } from './error-response.ts'
 import type { OneTimeLinks } from './one-time-links.ts'
 import { readJson } from './read-json.ts'
 import { type ConsoleUser, type Credential, defaultSessionLimits, type SessionLimits, type SessionRecord, Sessions } from './sessions.ts'
+import { serveStack } from './stack/index.ts'
 import { maxViews, Stream } from './stream.ts'
 import { validQuery } from './valid-query.ts'
 import { type IsAllowed, Visibility } from './visibility.ts'
@@ -140,6 +141,9 @@ export class ConsoleServer {
         return await this.#passPlan(session, rest, response)
       case 'GET logs':
         return await this.#passLog(session, rest, request, response)
+      case 'GET stacks':
+      case 'POST stacks':
+        return sendJson(response, 200, await this.#serveStack(session, rest, request))
       default:
         throw new StatusError('NotFound', `the console has no ${method} ${apiPath}${path}`)
     }
@@ -380,6 +384,17 @@ export class ConsoleServer {
     } catch (error) {
       if (!abort.signal.aborted) throw error
     }
+  }
+
+  async #serveStack(session: SessionRecord, path: readonly string[], request: IncomingMessage) {
+    const [namespace = '', name = ''] = path
+    if (request.method === 'POST') session.activeMs = Date.now()
+    return await serveStack(request.method ?? 'GET', path, {
+      ...{ client: await this.#clientOf(session), rights: this.#rightsOf(session, { namespace, name }) },
+      ...{ visibility: this.#visibilityOf(session), projections: this.#options.projections },
+      query: new URL(request.url ?? '', 'http://localhost').searchParams,
+      body: () => readJson(request),
+    })
   }
 
   #flush(): void {
