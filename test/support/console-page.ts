@@ -56,7 +56,6 @@ export function stackRowOf(index: number, nowMs: number): StackRow {
         destroy: index % 3,
         digest: `sha256:${'ab12'.repeat(16)}`,
         runName: `${name}-2`,
-        resourceVersion: '7',
       },
     }),
     ...{ createdMs: nowMs - 86_400_000, finishedMs: nowMs - (index % 900) * 60_000, sinceMs: nowMs - (index % 700) * 60_000 },

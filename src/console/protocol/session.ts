@@ -17,3 +17,8 @@ export type Session = {
   readonly features: readonly ('tenants' | 'partitions' | 'controllers')[]
   readonly version: string
 }
+
+/** Destructive actions want a sign-in that is no older. */
+export const recentSignInMs = 5 * 60_000
+/** Reason of the answer (status 401) to an action that wants a more recent sign-in: the session continues. */
+export const signInTooOld = 'SignInTooOld'

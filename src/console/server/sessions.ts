@@ -1,5 +1,4 @@
 import { hash, randomBytes } from 'node:crypto'
-import type { Client } from '../../kubernetes/client/index.ts'
 import type { SignInMethod } from '../protocol/index.ts'
 
 export type ConsoleUser = {
@@ -24,7 +23,6 @@ export type SessionRecord = {
   activeMs: number
   /** When the user last signed in, for actions that want it to be recent. */
   authenticatedMs: number
-  client?: Promise<Client>
 }
 
 export type SessionLimits = {

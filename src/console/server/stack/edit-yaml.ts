@@ -15,11 +15,10 @@ export async function readYaml(request: StackRequest): Promise<StackYaml> {
  * Returns what would change, or has changed.
  */
 export async function editYaml(request: StackRequest): Promise<YamlResult> {
-  const { client, rights, namespace, name } = request
+  const { client, namespace, name } = request
   const { yaml, resourceVersion, apply = false } = (await request.body()) as Partial<YamlRequest>
   if (typeof yaml !== 'string' || typeof resourceVersion !== 'string' || typeof apply !== 'boolean')
     throw badRequest('the body must have yaml and the resourceVersion of the Stack that was shown')
-  if (apply && rights.readOnly) throw new StatusError('Forbidden', 'the console is read-only')
   const { object, problems, lineOf } = parseStackYaml(yaml, request)
   if (!object) return { ok: false, problems }
   const before = await readStack(request)

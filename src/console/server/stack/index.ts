@@ -4,5 +4,4 @@
  * Nothing here is cached: each part is read when it is shown. Pure: `state-diff.ts`, `variable-sources.ts`, `dependency-graph.ts`, `stack-yaml.ts`, `line-diff.ts`.
  */
 export { rollbackState } from './rollback-state.ts'
-export type { StackRequest } from './stack-request.ts'
-export { serveStack } from './stack-routes.ts'
+export { stackRoutes } from './stack-routes.ts'

@@ -1,5 +1,6 @@
 import { StatusError } from '../../../kubernetes/object/index.ts'
-import { apiPath } from '../../protocol/index.ts'
+import { rightsOf } from '../rights-of.ts'
+import type { Call, Routes } from '../route.ts'
 import { editYaml, readYaml } from './edit-yaml.ts'
 import { stackEvents } from './stack-events.ts'
 import { stackGraph } from './stack-graph.ts'
@@ -10,7 +11,7 @@ import { stackVariables } from './stack-variables.ts'
 import { stateDiff, stateVersions } from './state-versions.ts'
 
 /** By method and what follows `stacks/NAMESPACE/NAME/`. */
-const routes: Readonly<Record<string, (request: StackRequest) => Promise<unknown>>> = {
+const parts: Readonly<Record<string, (request: StackRequest) => Promise<unknown>>> = {
   'GET resources': stackResources,
   'GET outputs': request => (request.rest.length === 0 ? stackOutputs(request) : revealOutput(request)),
   'GET variables': stackVariables,
@@ -22,14 +23,18 @@ const routes: Readonly<Record<string, (request: StackRequest) => Promise<unknown
   'POST yaml': editYaml,
 }
 
-/** Serves one part of the page of a Stack. @throws {StatusError} NotFound for a path that is none. */
-export async function serveStack(
-  method: string,
-  [namespace = '', name = '', section = '', ...rest]: readonly string[],
-  request: Omit<StackRequest, 'namespace' | 'name' | 'rest'>,
-): Promise<unknown> {
-  const route = Object.hasOwn(routes, `${method} ${section}`) ? routes[`${method} ${section}`] : undefined
-  if (!route || namespace === '' || name === '')
-    throw new StatusError('NotFound', `the console has no ${method} ${apiPath}stacks/NAMESPACE/NAME/${section}`)
-  return await route({ ...request, namespace, name, rest })
+/** The parts of the page of a Stack, below `stacks/NAMESPACE/NAME/`. */
+export const stackRoutes: Routes = { 'GET stacks': serveStack, 'POST stacks': serveStack }
+
+async function serveStack(call: Call): Promise<unknown> {
+  const { request, session, query, visibility, body, options } = call
+  const [namespace = '', name = '', section = '', ...rest] = call.path
+  const key = `${request.method} ${section}`
+  const part = Object.hasOwn(parts, key) ? parts[key] : undefined
+  if (!part || namespace === '' || name === '') throw new StatusError('NotFound', `the page of a Stack has no ${key}`)
+  if (request.method !== 'GET') session.activeMs = Date.now()
+  return await part({
+    ...{ namespace, name, rest, query, body, visibility, projections: options.projections },
+    ...{ client: await call.client(), rights: rightsOf(call, { namespace, name }) },
+  })
 }
