@@ -11,7 +11,7 @@ export async function readYaml(request: StackRequest): Promise<StackYaml> {
 }
 
 /**
- * Lets the server validate what the user has written, and stores it if the request says so: only if the Stack has not changed since it was shown.
+ * Lets the server validate what the user has written, and stores it with `apply`: only if the Stack has not changed since it was shown.
  * Returns what would change, or has changed.
  */
 export async function editYaml(request: StackRequest): Promise<YamlResult> {

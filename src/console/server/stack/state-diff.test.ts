@@ -23,7 +23,7 @@ const terraform = (resources: Readonly<Record<string, Instance[]>>, outputs: obj
   })
 const changed = (address: string, attributes: object[]) => ({ address, change: 'changed', attributes, moreAttributes: 0 })
 
-test('resources that are added, removed, changed and unchanged are told by their addresses', () => {
+test('resources that are added, removed, changed and unchanged are found by their addresses', () => {
   const from = terraform({
     'a.kept': [{ attributes: { x: 1 } }],
     'a.gone': [{ attributes: {} }],
