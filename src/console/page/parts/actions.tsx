@@ -12,7 +12,9 @@ import { PlanText } from './plan-text.tsx'
 export type Target = { readonly kind: 'stacks' | 'runs' | 'workers'; readonly namespace?: string; readonly name: string }
 
 /** What the user has seen of the object: an approval is of exactly this. `planRun` has made the plan. */
-export type Shown = Pick<ActionRequest, 'digest' | 'resourceVersion'> & { readonly planRun?: string | undefined }
+export type Shown = Pick<ActionRequest, 'digest' | 'resourceVersion' | 'version' | 'currentVersion'> & {
+  readonly planRun?: string | undefined
+}
 
 /** The actions of an object: each with its command; those that are not possible now with the reason. @param version changes when they may have. */
 export function Actions({
@@ -132,6 +134,7 @@ export function ActionForm({
       ...(action.name === 'approve' && { digest: seen.digest, resourceVersion: seen.resourceVersion }),
       // The plan of a destruction changes the status of its Stack, and so its version, after it was shown.
       ...(isDestructive && { digest: seen.digest, resourceVersion: shown.resourceVersion }),
+      ...(action.name === 'rollback' && { version: seen.version, currentVersion: seen.currentVersion }),
       ...(isDestructive && { confirmation }),
     }
     try {
@@ -164,7 +167,8 @@ export function ActionForm({
       {isDestructive && step.kind !== 'done' && (
         <label class="field">
           <span>
-            This destroys what the Stack has made. Type <strong>{name}</strong> to confirm:
+            {action.name === 'rollback' ? 'This replaces the state of the Stack.' : 'This destroys what the Stack has made.'} Type{' '}
+            <strong>{name}</strong> to confirm:
           </span>
           <input type="text" autoComplete="off" value={confirmation} onInput={event => setConfirmation(event.currentTarget.value)} />
         </label>
