@@ -13,7 +13,10 @@ export const fleetNamespace = 'shop'
 /** A real all-in-one with the Stacks of a shop: `network` → `app`, which both have applied; `database`, whose plan awaits approval; `web`, which has drifted. */
 export type ConsoleFleet = {
   readonly app: AllInOne
-  readonly dataDir: string
+  /** Of the console's pages, with a slash at its end. */
+  readonly url: string
+  consoleLink(): string
+  specOf(name: string): Promise<StackSpec>
   /** Waits until the Stack is as wanted. */
   whenStack(name: string, isWanted: (stack: Stack) => boolean): Promise<Stack>
   stop(): Promise<void>
@@ -134,7 +137,11 @@ export async function startConsoleFleet(): Promise<ConsoleFleet> {
     await stop()
     throw error
   }
-  return { app, dataDir, whenStack, stop }
+  return {
+    ...{ app, whenStack, stop, url: `${app.httpUrl}/console/` },
+    consoleLink: () => app.consoleLink(),
+    specOf: async name => (await stacks.get(name, { namespace })).spec,
+  }
 }
 
 export const isReady = ({ metadata, status }: Stack): boolean =>

@@ -38,8 +38,7 @@ export function Conditions({ object }: { readonly object: unknown }) {
         <li key={type}>
           <Badge value={status === 'True' ? type : status === 'False' ? `Not${type}` : `${type}?`} tone={toneOf(type, status)} />
           <span>
-            {sentences[`${type} ${status}`]} {reason && <strong>{formatWords(reason)}</strong>}
-            {message && <>: {message}</>}
+            {sentences[`${type} ${status}`]} {message} {reason && <span class="tag">{formatWords(reason)}</span>}
           </span>
           <span class="number dim">{lastTransitionTime && <Age ms={Date.parse(lastTransitionTime)} />}</span>
         </li>

@@ -1,4 +1,4 @@
-import type { ComponentChildren } from 'preact'
+import type { ComponentChildren, VNode } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { request } from '../request.ts'
 import { Notice } from './notice.tsx'
@@ -40,7 +40,8 @@ export function PartView<Content>({
         <p>{problem}</p>
       </Notice>
     )
-  return content === undefined ? <div class="loading" aria-busy="true" /> : <>{children(content)}</>
+  if (content === undefined) return <div class="loading" aria-busy="true" />
+  return children(content) as VNode
 }
 
 /** The path of a part of a Stack. */

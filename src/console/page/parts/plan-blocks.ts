@@ -1,4 +1,4 @@
-/** Lines of a plan that belong together. `title`: of one resource; undefined for lines between resources, such as the summary. */
+/** Lines of a plan that belong together. `title`: the line that names a resource; undefined for lines between resources, such as the summary. */
 export type PlanBlock = { readonly title?: string; readonly tone?: 'good' | 'bad' | 'attention'; readonly lines: readonly string[] }
 
 /** `  # aws_instance.web will be updated in-place` of Terraform and OpenTofu. */
@@ -8,7 +8,7 @@ const pulumiTitle = /^ *(?:(\+-|-\+|\+\+|--|[-+~=><])\s)?\s*([\w.-]+:[\w./-]+:[\
 /** `~ ConfigMap shop/web` of engine manifests. */
 const manifestTitle = /^([-+~]) ([A-Z]\w* \S+.*)$/
 
-/** Divides the text of a plan by its resources. Every line is in exactly one block, in its order: nothing is approved that was not shown (invariant 11). */
+/** Divides the text of a plan by its resources. Every line is the title or one of the lines of exactly one block, in its order: nothing is approved that was not shown (invariant 11). */
 export function planBlocks(text: string, engine: string): PlanBlock[] {
   const blocks: { title?: string; tone?: PlanBlock['tone']; lines: string[] }[] = []
   let current: (typeof blocks)[number] | undefined
@@ -18,8 +18,8 @@ export function planBlocks(text: string, engine: string): PlanBlock[] {
     return current
   }
   for (const line of text.split('\n')) {
-    const found = titleOf(line, engine)
-    if (found) begin(found.title, found.tone).lines.push(line)
+    const found = toneOfTitle(line, engine)
+    if (found) begin(line, found)
     else {
       ;(current ?? begin()).lines.push(line)
       if (current?.title !== undefined && isEndOf(line, engine)) current = undefined
@@ -28,20 +28,20 @@ export function planBlocks(text: string, engine: string): PlanBlock[] {
   return blocks
 }
 
-function titleOf(line: string, engine: string): { readonly title: string; readonly tone: PlanBlock['tone'] } | undefined {
+/** What a line does with a resource; undefined for one that names none. */
+function toneOfTitle(line: string, engine: string): PlanBlock['tone'] {
   if (engine === 'terraform' || engine === 'opentofu') {
-    const [, address, what = ''] = terraformTitle.exec(line) ?? []
-    if (address === undefined) return undefined
-    const tone = /destroyed|replaced|removed/.test(what) ? 'bad' : /created|imported/.test(what) ? 'good' : 'attention'
-    return { title: `${address} ${what}`, tone }
+    const [, , what] = terraformTitle.exec(line) ?? []
+    if (what === undefined) return undefined
+    return /destroyed|replaced|removed/.test(what) ? 'bad' : /created|imported/.test(what) ? 'good' : 'attention'
   }
   if (engine === 'pulumi') {
-    const [, , type, what = ''] = pulumiTitle.exec(line) ?? []
-    if (type === undefined || what === 'same') return undefined
-    return { title: `${type} ${what}`, tone: /delete|replace/.test(what) ? 'bad' : /create|import/.test(what) ? 'good' : 'attention' }
+    const [, , , what] = pulumiTitle.exec(line) ?? []
+    if (what === undefined || what === 'same') return undefined
+    return /delete|replace/.test(what) ? 'bad' : /create|import/.test(what) ? 'good' : 'attention'
   }
-  const [, sign, title] = (engine === 'manifests' && manifestTitle.exec(line)) || []
-  return title === undefined ? undefined : { title, tone: sign === '+' ? 'good' : sign === '-' ? 'bad' : 'attention' }
+  const [, sign] = (engine === 'manifests' && manifestTitle.exec(line)) || []
+  return sign === undefined ? undefined : sign === '+' ? 'good' : sign === '-' ? 'bad' : 'attention'
 }
 
 /** After it come lines that are of no resource. */

@@ -86,7 +86,7 @@ function Blocks({ plan: { text, engine } }: { readonly plan: StoredPlan }) {
           <Lines key={index} {...block} />
         ) : (
           <details key={index} open>
-            <summary class={block.tone}>{block.title}</summary>
+            <summary class={block.tone}>{block.title.trim().replace(/^# /, '')}</summary>
             <Lines {...block} />
           </details>
         ),

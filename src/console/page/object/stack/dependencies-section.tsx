@@ -47,7 +47,7 @@ function Graph({ graph, namespace, name }: Props) {
           const { x, y } = layout.nodes.get(node.name) ?? { x: 0, y: 0 }
           const tone = node.state === undefined ? 'idle' : stateTones[node.state]
           return (
-            <a key={node.name} href={pathTo(['stacks', namespace, node.name, 'dependencies'])} tabIndex={-1}>
+            <a key={node.name} href={pathTo(['stacks', namespace, node.name, 'dependencies'])} tabindex={-1}>
               <g class={`node ${tone} ${node.name === name ? 'current' : ''}`} transform={`translate(${x} ${y})`}>
                 <rect width={nodeWidth} height={nodeHeight} rx={6} />
                 <circle cx={15} cy={nodeHeight / 2} r={5} />

@@ -19,86 +19,84 @@ export function StateSection(props: SectionProps) {
   const compare = (from: number | undefined, next: number) =>
     navigate(pathTo(['stacks', namespace, name, 'state'], { from: from === undefined ? undefined : String(from), to: String(next) }))
   return (
-    <>
-      <section class="panel" aria-labelledby="state-title">
-        <h2 id="state-title">Versions of the state</h2>
-        <PartView part={part} what="The versions of the state">
-          {({ versions, lock, whyNoRollback }) => (
-            <>
-              {lock && (
-                <p>
-                  The state is locked for <Age ms={lock.sinceMs} /> by {lock.holder}.
-                </p>
-              )}
-              {versions.length === 0 && <p class="hint">There is no state yet: a Run that applies something stores one.</p>}
-              <ul class="plain rows versions">
-                {versions.map(each => {
-                  const why = each.whyNoRollback ?? whyNoRollback
-                  const isRejected = each.orphanReason !== undefined
-                  return (
-                    <li key={each.version}>
-                      <strong class="number">{each.version}</strong>
-                      <span>
-                        {each.author.replace(/^user:/, 'user ')}{' '}
-                        <span class="dim">
-                          {each.bytes === 0 ? 'deleted' : formatBytes(each.bytes)}, <Age ms={each.createdMs} /> ago
-                        </span>
+    <section class="panel" aria-labelledby="state-title">
+      <h2 id="state-title">Versions of the state</h2>
+      <PartView part={part} what="The versions of the state">
+        {({ versions, lock, whyNoRollback }) => (
+          <>
+            {lock && (
+              <p>
+                The state is locked for <Age ms={lock.sinceMs} /> by {lock.holder}.
+              </p>
+            )}
+            {versions.length === 0 && <p class="hint">There is no state yet: a Run that applies something stores one.</p>}
+            <ul class="plain rows versions">
+              {versions.map(each => {
+                const why = each.whyNoRollback ?? whyNoRollback
+                const isRejected = each.orphanReason !== undefined
+                return (
+                  <li key={each.version}>
+                    <strong class="number">{each.version}</strong>
+                    <span>
+                      {each.author.replace(/^user:/, 'user ')}{' '}
+                      <span class="dim">
+                        {each.bytes === 0 ? 'deleted' : formatBytes(each.bytes)}, <Age ms={each.createdMs} /> ago
                       </span>
-                      <span class="tags">
-                        {each.isCurrent && <span class="tag">current</span>}
-                        {each.kind === 'inventory' && <span class="tag">inventory</span>}
-                        {isRejected && <span class="tag">rejected: {each.orphanReason}</span>}
-                      </span>
-                      <span class="buttons">
-                        {!isRejected && (
-                          <button
-                            type="button"
-                            class="small"
-                            aria-label={`Changes of version ${each.version}`}
-                            aria-pressed={to === each.version}
-                            onClick={() => compare(undefined, each.version)}
-                          >
-                            Changes
-                          </button>
-                        )}
-                        {!each.isCurrent && (
-                          <button
-                            type="button"
-                            class="small danger"
-                            aria-label={`Roll back to version ${each.version}`}
-                            aria-disabled={why !== undefined}
-                            title={why}
-                            onClick={() => why === undefined && setRollback(each)}
-                          >
-                            Roll back
-                          </button>
-                        )}
-                      </span>
-                    </li>
-                  )
-                })}
-              </ul>
-              {whyNoRollback !== undefined && <p class="hint">No rollback: {whyNoRollback}.</p>}
-              {to !== undefined && (
-                <Comparison stack={props} versions={versions} from={numberOf(query.get('from'))} to={to} onChange={compare} />
-              )}
-              {rollback && (
-                <RollbackDialog
-                  stack={props}
-                  version={rollback.version}
-                  current={versions.find(({ isCurrent, kind }) => isCurrent && kind === rollback.kind)?.version ?? 0}
-                  onClose={() => {
-                    setRollback(undefined)
-                    part.reload()
-                  }}
-                />
-              )}
-            </>
-          )}
-        </PartView>
-        <Command text={`oarlock state versions ${name} -n ${namespace}`} />
-      </section>
-    </>
+                    </span>
+                    <span class="tags">
+                      {each.isCurrent && <span class="tag">current</span>}
+                      {each.kind === 'inventory' && <span class="tag">inventory</span>}
+                      {isRejected && <span class="tag">rejected: {each.orphanReason}</span>}
+                    </span>
+                    <span class="buttons">
+                      {!isRejected && (
+                        <button
+                          type="button"
+                          class="small"
+                          aria-label={`Changes of version ${each.version}`}
+                          aria-pressed={to === each.version}
+                          onClick={() => compare(undefined, each.version)}
+                        >
+                          Changes
+                        </button>
+                      )}
+                      {!each.isCurrent && (
+                        <button
+                          type="button"
+                          class="small danger"
+                          aria-label={`Roll back to version ${each.version}`}
+                          aria-disabled={why !== undefined}
+                          title={why}
+                          onClick={() => why === undefined && setRollback(each)}
+                        >
+                          Roll back
+                        </button>
+                      )}
+                    </span>
+                  </li>
+                )
+              })}
+            </ul>
+            {whyNoRollback !== undefined && <p class="hint">No rollback: {whyNoRollback}.</p>}
+            {to !== undefined && (
+              <Comparison stack={props} versions={versions} from={numberOf(query.get('from'))} to={to} onChange={compare} />
+            )}
+            {rollback && (
+              <RollbackDialog
+                stack={props}
+                version={rollback.version}
+                current={versions.find(({ isCurrent, kind }) => isCurrent && kind === rollback.kind)?.version ?? 0}
+                onClose={() => {
+                  setRollback(undefined)
+                  part.reload()
+                }}
+              />
+            )}
+          </>
+        )}
+      </PartView>
+      <Command text={`oarlock state versions ${name} -n ${namespace}`} />
+    </section>
   )
 }
 

@@ -98,18 +98,20 @@ function Editor({ shown, onReload, ...props }: SectionProps & { readonly shown: 
           }}
         />
       </label>
-      <ul class="plain problems" id="yaml-problems" role="alert">
-        {problems.map(({ message, field, line }, index) => (
-          <li key={index} class="problem">
-            {line !== undefined && (
-              <button type="button" class="small" onClick={() => select(line)}>
-                Line {line}
-              </button>
-            )}{' '}
-            {field !== undefined && <code>{field}</code>} {message}
-          </li>
-        ))}
-      </ul>
+      <div id="yaml-problems" role="alert">
+        <ul class="plain problems">
+          {problems.map(({ message, field, line }, index) => (
+            <li key={index} class="problem">
+              {line !== undefined && (
+                <button type="button" class="small" onClick={() => select(line)}>
+                  Line {line}
+                </button>
+              )}{' '}
+              {field !== undefined && <code>{field}</code>} {message}
+            </li>
+          ))}
+        </ul>
+      </div>
       {isValid && <Changes {...valid} />}
       <p class="result" aria-live="polite">
         {applied}
