@@ -4,6 +4,7 @@ import { after, before, describe, test } from 'node:test'
 import { fetch, type Response } from 'undici'
 import { stackResource } from '../src/api/index.ts'
 import type {
+  Action,
   Session,
   StackEvent,
   StackGraph,
@@ -114,7 +115,8 @@ describe('the page of a Stack', { timeout: 240_000, skip: skipWithoutTerraformEn
     const { versions } = await read<StateVersions>('versions')
     ok(versions.length >= 2)
     equal(versions.filter(({ isCurrent }) => isCurrent).length, 1)
-    const first = versions.filter(({ bytes }) => bytes > 0).at(-1)?.version
+    // A Run stores a version after each resource: the last one of the first Run is complete.
+    const first = versions.find(({ author }) => author.endsWith('-1'))?.version
     const path = `diff?from=${first}&to=${versions[0]?.version}`
     const { resources } = await read<StateDiff>(path)
     const network = resources.find(({ address }) => address === 'terraform_data.network')
@@ -207,6 +209,26 @@ describe('the page of a Stack', { timeout: 240_000, skip: skipWithoutTerraformEn
     const outdated = await edit(yaml, { apply: true })
     ok(!outdated.ok)
     match(outdated.problems[0]?.message ?? '', /has changed since it was shown/)
+  })
+
+  test('a rejected plan is not applied, and the Stack has the user and the reason', async () => {
+    const { metadata, status } = await fleet.whenStack('database', stack => stack.status?.plan !== undefined)
+    const { digest } = status?.plan ?? {}
+    const request = { action: 'reject', namespace: fleetNamespace, name: 'database', digest, resourceVersion: metadata.resourceVersion }
+    const names = async () =>
+      ((await (await admin.get(`actions/stacks/${fleetNamespace}/database`)).json()) as Action[]).map(({ name }) => name)
+    ok((await names()).includes('reject'))
+    equal((await admin.post('actions', { ...request, digest: undefined })).status, 400)
+    equal((await admin.post('actions', { ...request, resourceVersion: '1' })).status, 409)
+    equal((await admin.post('actions', { ...request, reason: 'too large' })).status, 200)
+    const rejected = await fleet.whenStack('database', stack => stack.status?.rejection?.runName !== undefined)
+    deepEqual([rejected.status?.rejection?.user, rejected.status?.rejection?.reason], ['oarlock:admin', 'too large'])
+    const stalled = rejected.status?.conditions?.find(({ type }) => type === 'Stalled')
+    match(
+      stalled?.message ?? '',
+      /was rejected by user "oarlock:admin": too large\. It is not applied; change the Stack, or request another plan/,
+    )
+    ok(!(await names()).includes('reject'))
   })
 
   test('a user without a right sees what is missing, and not what it protects', async () => {

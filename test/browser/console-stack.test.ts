@@ -104,8 +104,9 @@ describe('the page of a Stack in a browser', { timeout: 240_000, skip: withoutCh
       .click()
     await page.waitForURL(/\?to=\d+$/)
     const difference = page.getByRole('heading', { name: 'Difference' }).locator('..')
-    const oldest = await difference.getByLabel('From').locator('option').last().getAttribute('value')
-    await difference.getByLabel('From').selectOption(oldest)
+    // A Run stores a version after each resource: the last one of the first Run is complete.
+    const ofFirstRun = page.locator('.rows.versions li', { hasText: /network-\w+-1 / }).first()
+    await difference.getByLabel('From').selectOption(await ofFirstRun.locator('strong').textContent())
     await page.waitForURL(/\?from=\d+&to=\d+$/)
     await difference.getByText('input.value.marker').waitFor()
     ok(!((await difference.textContent()) ?? '').includes('"one"'))
@@ -207,6 +208,24 @@ describe('the page of a Stack in a browser', { timeout: 240_000, skip: withoutCh
           ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), `${section} is wider than ${width}`)
         }
       }
+  })
+
+  test('a plan is rejected with a reason where it is shown', async () => {
+    await page.setViewportSize({ width: 360, height: 860 })
+    await open('database')
+    await page.getByRole('button', { name: 'Reject the plan' }).click()
+    const dialog = page.getByRole('dialog')
+    const confirm = dialog.getByRole('button', { name: 'Reject the plan' })
+    await dialog.getByText('terraform_data.volume will be created').waitFor()
+    await dialog.getByLabel(/Why, for others to read/).fill('too large')
+    await confirm.click()
+    await dialog.getByText(/plan [0-9a-f]{12} rejected/).waitFor()
+    await dialog.getByRole('button', { name: 'Close' }).last().click()
+    await page
+      .getByText(/was rejected by user "oarlock:admin": too large/)
+      .first()
+      .waitFor()
+    equal(await page.getByRole('button', { name: 'Reject the plan' }).count(), 0)
   })
 
   test('no script failed, and nothing violated the Content-Security-Policy', () => {

@@ -5,6 +5,7 @@ export const actionNames = [
   'plan-destroy',
   'refresh',
   'approve',
+  'reject',
   'cancel',
   'suspend',
   'resume',
@@ -24,10 +25,12 @@ export type ActionRequest = {
   /** Undefined for a Worker. */
   readonly namespace?: string
   readonly name: string
-  /** Of an approval or a destruction: the digest of the plan that was shown. */
+  /** Of an approval, a rejection or a destruction: the digest of the plan that was shown. */
   readonly digest?: string
   /** Of the object when it was shown: the action is rejected if it has changed since. */
   readonly resourceVersion?: string
+  /** Of a rejection: why, for others to read. */
+  readonly reason?: string
   /** Of a rollback: the version of the state that becomes the current one, and the one that was when the user looked. */
   readonly version?: number
   readonly currentVersion?: number

@@ -14,7 +14,7 @@ export async function carryOut(client: Client, user: string, request: ActionRequ
   const { action, namespace, name, digest, resourceVersion } = request
   const stacks = client.resource(stackResource)
   const workers = client.resource(workerResource)
-  const annotate = async (values: Record<string, string>, version?: string) => {
+  const annotate = async (values: Record<string, string | null>, version?: string) => {
     await stacks.patch(
       name,
       { metadata: { annotations: values } },
@@ -45,6 +45,20 @@ export async function carryOut(client: Client, user: string, request: ActionRequ
         resourceVersion,
       )
       return `stack/${name}: plan ${digest.replace(/^sha256:/, '').slice(0, 12)} approved`
+    case 'reject':
+      if (digest === undefined || resourceVersion === undefined || (request.reason !== undefined && typeof request.reason !== 'string'))
+        throw new StatusError('BadRequest', 'a rejection names the digest of the plan and the resourceVersion of the Stack that were shown')
+      await annotate(
+        {
+          [annotations.rejectedPlan]: digest,
+          [annotations.rejectedBy]: user,
+          [annotations.rejectedAt]: new Date().toISOString(),
+          // Null removes that of an earlier rejection.
+          [annotations.rejectionReason]: request.reason?.trim() || null,
+        },
+        resourceVersion,
+      )
+      return `stack/${name}: plan ${digest.replace(/^sha256:/, '').slice(0, 12)} rejected`
     case 'destroy':
       if (digest === undefined || resourceVersion === undefined)
         throw new StatusError(
