@@ -31,6 +31,9 @@ export const conditionsOf = (object: unknown): readonly Condition[] =>
 
 export function Conditions({ object }: { readonly object: unknown }) {
   const conditions = conditionsOf(object)
+  // Ready has the message of the condition that explains it.
+  const isRepeated = (type: string, message = '') =>
+    type === 'Ready' && conditions.some(other => other.type !== 'Ready' && other.message === message)
   if (conditions.length === 0) return <p class="hint">No condition is set yet.</p>
   return (
     <ul class="plain conditions">
@@ -38,7 +41,8 @@ export function Conditions({ object }: { readonly object: unknown }) {
         <li key={type}>
           <Badge value={status === 'True' ? type : status === 'False' ? `Not${type}` : `${type}?`} tone={toneOf(type, status)} />
           <span>
-            {sentences[`${type} ${status}`]} {message} {reason && <span class="tag">{formatWords(reason)}</span>}
+            {sentences[`${type} ${status}`]} {isRepeated(type, message) ? '' : message}{' '}
+            {reason && <span class="tag">{formatWords(reason)}</span>}
           </span>
           <span class="number dim">{lastTransitionTime && <Age ms={Date.parse(lastTransitionTime)} />}</span>
         </li>

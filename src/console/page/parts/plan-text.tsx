@@ -95,11 +95,14 @@ function Blocks({ plan: { text, engine } }: { readonly plan: StoredPlan }) {
   )
 }
 
+/** More lines of one block have no colours: an element for each would make the page slow. */
+const maxColoredLines = 5_000
+
 const Lines = ({ lines }: PlanBlock) => (
   <pre>
-    {lines.map((line, index) => (
-      <span key={index} class={classOf(line)}>{`${line}\n`}</span>
-    ))}
+    {lines.length > maxColoredLines
+      ? lines.join('\n')
+      : lines.map((line, index) => <span key={index} class={classOf(line)}>{`${line}\n`}</span>)}
   </pre>
 )
 
