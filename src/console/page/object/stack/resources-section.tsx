@@ -11,8 +11,11 @@ import type { SectionProps } from './section-props.ts'
 /** More rows than these are of no use on a page: the filter finds the others. */
 const maxShown = 500
 
+/** Engines that record nothing but outputs and what they have executed. */
+const withoutResources = new Set(['command', 'ansible'])
+
 export function ResourcesSection(props: SectionProps) {
-  const { namespace, name, version } = props
+  const { namespace, name, row, version } = props
   const part = usePart<StackResources>(stackPath(props, 'resources'), version)
   return (
     <section class="panel" aria-labelledby="resources-title">
@@ -28,7 +31,14 @@ export function ResourcesSection(props: SectionProps) {
     const [filter, setFilter] = useState('')
     if (format === 'external')
       return <p class="hint">Its state is in the backend that the source configures (spec.state External): Oarlock does not have it.</p>
-    if (format === 'none') return <p class="hint">There is no state yet: a Run that applies something stores one.</p>
+    if (format === 'none')
+      return (
+        <p class="hint">
+          {withoutResources.has(row.engine)
+            ? `Engine ${row.engine} does not report resources.`
+            : 'There is no state yet: a Run that applies something stores one.'}
+        </p>
+      )
     if (format === 'unknown') return <p class="hint">The state has a format that is not known: "oarlock state pull" downloads it.</p>
     const words = filter.toLowerCase().split(/\s+/).filter(Boolean)
     const matching = resources.filter(({ address, provider }) => words.every(word => `${address} ${provider}`.toLowerCase().includes(word)))
