@@ -12,7 +12,9 @@ import {
 /** A value that is neither an object nor a list, or an empty one. */
 type Leaf = { readonly value: unknown; readonly isSensitive: boolean }
 type Leaves = ReadonlyMap<string, Leaf>
-type StateContent = { readonly resources: ReadonlyMap<string, Leaves>; readonly outputs: Leaves }
+/** A resource whose leaves are found only if its text differs: most of a large state is unchanged. */
+type Content = { readonly text: string; leaves(): Leaves }
+type StateContent = { readonly resources: ReadonlyMap<string, Content>; readonly outputs: Leaves }
 
 type JsonObject = Readonly<Record<string, unknown>>
 const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -33,11 +35,15 @@ export function diffStates(from: string, to: string, { withValues }: { readonly 
       resources.push({ address, change: now ? 'added' : 'removed', attributes: [], moreAttributes: 0 })
       continue
     }
-    const attributes = changesOf(old, now, withValues)
-    if (attributes.length === 0) unchanged++
+    if (old.text === now.text) {
+      unchanged++
+      continue
+    }
+    const attributes = resources.length < maxResourceChanges ? changesOf(old.leaves(), now.leaves(), withValues) : undefined
+    if (attributes?.length === 0) unchanged++
     else {
-      const moreAttributes = Math.max(0, attributes.length - maxAttributeChanges)
-      resources.push({ address, change: 'changed', attributes: attributes.slice(0, maxAttributeChanges), moreAttributes })
+      const moreAttributes = Math.max(0, (attributes?.length ?? 0) - maxAttributeChanges)
+      resources.push({ address, change: 'changed', attributes: attributes?.slice(0, maxAttributeChanges) ?? [], moreAttributes })
     }
   }
   return {
@@ -68,13 +74,13 @@ function readContent(text: string): StateContent {
 }
 
 function terraformContent(state: JsonObject): StateContent {
-  const resources = new Map<string, Leaves>()
+  const resources = new Map<string, Content>()
   for (const resource of objectsIn(state.resources))
     for (const { index_key: key, deposed, attributes, sensitive_attributes: marked } of objectsIn(resource.instances)) {
       const sensitive = (Array.isArray(marked) ? marked : []).map(pathOfSteps)
       const isSensitive = (path: string) => sensitive.some(prefix => isBelow(path, prefix))
       const address = `${addressOf(resource, key)}${typeof deposed === 'string' ? ` (deposed ${deposed})` : ''}`
-      resources.set(address, leavesOf(attributes, isSensitive))
+      resources.set(address, { text: JSON.stringify(attributes), leaves: () => leavesOf(attributes, isSensitive) })
     }
   const outputs = new Map<string, Leaf>()
   for (const [name, output] of Object.entries(isObject(state.outputs) ? state.outputs : {}))
@@ -94,13 +100,18 @@ function pathOfSteps(steps: unknown): string {
 function pulumiContent(text: string): StateContent | undefined {
   try {
     const { resources = [] } = readStateFile(text).state.deployment
-    const contents = new Map<string, Leaves>()
+    const contents = new Map<string, Content>()
     let outputs: Leaves = new Map()
     for (const { urn, type, delete: isDeleted, id, inputs, outputs: own, additionalSecretOutputs } of resources ?? []) {
       const secret = new Set(Array.isArray(additionalSecretOutputs) ? additionalSecretOutputs.map(String) : [])
-      const leaves = leavesOf(own ?? inputs, path => [...secret].some(name => isBelow(path, name)))
-      if (type === 'pulumi:pulumi:Stack' && isDeleted !== true) outputs = leaves
-      else contents.set(`${urn}${isDeleted === true ? ' (to be deleted)' : ''}`, new Map([...leaves, ['id', plain(id)]]))
+      const value = own ?? inputs
+      const leaves = () => leavesOf(value, path => [...secret].some(name => isBelow(path, name)))
+      if (type === 'pulumi:pulumi:Stack' && isDeleted !== true) outputs = leaves()
+      else
+        contents.set(`${urn}${isDeleted === true ? ' (to be deleted)' : ''}`, {
+          text: JSON.stringify([id, value]),
+          leaves: () => new Map([...leaves(), ['id', plain(id)]]),
+        })
     }
     return { resources: contents, outputs }
   } catch (error) {
@@ -110,10 +121,10 @@ function pulumiContent(text: string): StateContent | undefined {
 }
 
 function inventoryContent({ objects }: JsonObject): StateContent {
-  const resources = new Map<string, Leaves>()
+  const resources = new Map<string, Content>()
   for (const { apiVersion, kind, namespace, name, uid } of objectsIn(objects)) {
     const address = `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`
-    resources.set(address, new Map([...leavesOf({ apiVersion, uid }, () => false)]))
+    resources.set(address, { text: JSON.stringify([apiVersion, uid]), leaves: () => leavesOf({ apiVersion, uid }, () => false) })
   }
   return { resources, outputs: new Map() }
 }
