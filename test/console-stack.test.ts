@@ -116,7 +116,7 @@ describe('the page of a Stack', { timeout: 240_000, skip: skipWithoutTerraformEn
     ok(versions.length >= 2)
     equal(versions.filter(({ isCurrent }) => isCurrent).length, 1)
     // A Run stores a version after each resource: the last one of the first Run is complete.
-    const first = versions.find(({ author }) => author.endsWith('-1'))?.version
+    const first = versions.find(({ author }) => author === fleet.firstRun)?.version
     const path = `diff?from=${first}&to=${versions[0]?.version}`
     const { resources } = await read<StateDiff>(path)
     const network = resources.find(({ address }) => address === 'terraform_data.network')

@@ -15,6 +15,7 @@ const { startConsoleFleet } = (await import(join(import.meta.dirname, '../suppor
 }
 type Fleet = {
   readonly url: string
+  readonly firstRun: string
   consoleLink(): string
   specOf(name: string): Promise<StackSpec>
   stop(): Promise<void>
@@ -105,7 +106,7 @@ describe('the page of a Stack in a browser', { timeout: 240_000, skip: withoutCh
     await page.waitForURL(/\?to=\d+$/)
     const difference = page.getByRole('heading', { name: 'Difference' }).locator('..')
     // A Run stores a version after each resource: the last one of the first Run is complete.
-    const ofFirstRun = page.locator('.rows.versions li', { hasText: /network-\w+-1 / }).first()
+    const ofFirstRun = page.locator('.rows.versions li', { hasText: `${fleet.firstRun} ` }).first()
     await difference.getByLabel('From').selectOption(await ofFirstRun.locator('strong').textContent())
     await page.waitForURL(/\?from=\d+&to=\d+$/)
     await difference.getByText('input.value.marker').waitFor()

@@ -15,6 +15,8 @@ export type ConsoleFleet = {
   readonly app: AllInOne
   /** Of the console's pages, with a slash at its end. */
   readonly url: string
+  /** The Run whose last version of the state of `network` is the one before its change. */
+  readonly firstRun: string
   consoleLink(): string
   specOf(name: string): Promise<StackSpec>
   /** Waits until the Stack is as wanted. */
@@ -113,6 +115,7 @@ export async function startConsoleFleet(): Promise<ConsoleFleet> {
     await app.stop({ graceMs: 1_000 })
     rmSync(dataDir, { recursive: true, force: true })
   }
+  let firstRun = ''
   try {
     await client.resource(namespaceResource).create({ metadata: { name: namespace } })
     await client
@@ -120,10 +123,11 @@ export async function startConsoleFleet(): Promise<ConsoleFleet> {
       .create({ metadata: { name: 'app-credentials', namespace }, stringData: { password: 'correct-horse' } })
     await client.resource(configMapResource).create({ metadata: { name: 'app-settings', namespace }, data: { region: 'eu-1' } })
     for (const [name, spec] of Object.entries(specs)) await stacks.create({ metadata: { name, namespace, labels: { team: 'shop' } }, spec })
-    await Promise.all([
+    const [network] = await Promise.all([
       ...['network', 'app', 'web'].map(name => whenStack(name, isReady)),
       whenStack('database', ({ status }) => findCondition(status?.conditions, 'AwaitingApproval')?.status === 'True'),
     ])
+    firstRun = network?.status?.applied?.runName ?? ''
     // A second version of the state, and a difference that only a plan finds.
     const source = { inline: { files: networkFiles('two') } }
     const changed = await stacks.patch('network', { spec: { source } }, { type: 'merge', namespace })
@@ -138,7 +142,7 @@ export async function startConsoleFleet(): Promise<ConsoleFleet> {
     throw error
   }
   return {
-    ...{ app, whenStack, stop, url: `${app.httpUrl}/console/` },
+    ...{ app, firstRun, whenStack, stop, url: `${app.httpUrl}/console/` },
     consoleLink: () => app.consoleLink(),
     specOf: async name => (await stacks.get(name, { namespace })).spec,
   }
