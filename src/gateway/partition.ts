@@ -1,6 +1,7 @@
 import { HttpTransport } from '../kubernetes/client/http-transport.ts'
 import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
-import { type Status, StatusError } from '../kubernetes/object/index.ts'
+import { type KubeObject, type Status, StatusError } from '../kubernetes/object/index.ts'
+import { partitionResource } from './kinds.ts'
 import { requestUpgrade, type UpgradeAnswer } from './partition-upgrade.ts'
 import type { SeenVersion } from './seen-version.ts'
 import { isShortRequest, WholeBody } from './short-request.ts'
@@ -142,6 +143,21 @@ export class Partition {
     this.#isComparable = true
     if (typeof mapEpoch === 'number') this.#mapEpoch = Math.max(this.#mapEpoch, mapEpoch)
     return Number(resourceVersion)
+  }
+
+  /**
+   * The copy of a Partition that this one has.
+   * @throws {StatusError} MethodNotAllowed for a kube-apiserver, which keeps no copies; ServiceUnavailable naming the partition if it does not answer.
+   */
+  async copyOf(user: GatewayUser, partition: string): Promise<KubeObject | undefined> {
+    await this.requireComparable(user)
+    const path = `/apis/${partitionResource.group}/${partitionResource.version}/partitions/${encodeURIComponent(partition)}`
+    const response = await this.send({ method: 'GET', path, user, timeoutMs: progressTimeoutMs })
+    const chunks: Uint8Array[] = []
+    for await (const chunk of response.body) chunks.push(chunk)
+    if (response.status === 404) return undefined
+    if (response.status !== 200) throw this.#unavailable(new Error(`status ${response.status}`))
+    return readJson(Buffer.concat(chunks).toString()) as KubeObject
   }
 
   /** Of the Partitions, the newest version of home that it has known; 0 if none. */

@@ -11,7 +11,7 @@ import { type ApiServer, type AuditOptions, frontProxyAuthority, writeSharedTrus
 import { makeDirectories } from '../../kubernetes/util/index.ts'
 import type { Address } from '../address.ts'
 import { type ApiServerRoleOptions, startApiServer } from '../api-server/api-server.ts'
-import type { AppStartError } from '../app-start-error.ts'
+import { AppStartError } from '../app-start-error.ts'
 import { installOarlock, requireNoNewerCrds } from '../controllers/install.ts'
 import { authenticateByTokenReview } from '../delegated-auth/authenticate-by-token-review.ts'
 import { applyNamespacedManifests } from '../manifests/index.ts'
@@ -21,10 +21,17 @@ import { claimExisting } from './claim-existing.ts'
 import type { PartitionConfiguration } from './configuration.ts'
 import { credentialCopies } from './credential-copies.ts'
 import { EstablishCrds } from './establish-crds.ts'
-import { homeNumber, type PartitionDirectory, type PartitionIdentity, recordPartitionIdentity } from './identity.ts'
+import {
+  homeNumber,
+  type PartitionDirectory,
+  type PartitionIdentity,
+  recordPartitionIdentity,
+  writePartitionDirectory,
+} from './identity.ts'
 import { gatewayProxyName } from './issue-configuration.ts'
-import { MapEpoch } from './map-epoch.ts'
+import { awaitMap, MapEpoch } from './map-epoch.ts'
 import { ownedKinds } from './owned-kinds.ts'
+import { removePartition } from './remove-partition.ts'
 import { reportKinds } from './report-kinds.ts'
 
 export type PartitionServerOptions = {
@@ -86,7 +93,13 @@ export async function startHome(options: PartitionServerOptions & { readonly nam
     await reportAddress(client, identity, options.advertiseUrl ?? api.server.url, api.server.caCertificate)
     await recordOwnPartition(client, directory)
     await claimExisting({ local: client, home: client, partition: name, keepClaimsUpTo: 0, log, signal })
-    void mapEpoch.follow(client, { isHome: true, signal, onError: error => log.warn({ err: error }, 'the Partitions cannot be read') })
+    const onRaised = () => api.server.mapChanged()
+    void mapEpoch.follow(client, {
+      isHome: true,
+      signal,
+      onRaised,
+      onError: error => log.warn({ err: error }, 'the Partitions cannot be read'),
+    })
     establish.follow(client, { signal, onError: error => log.warn({ err: error }, 'the partitions cannot be read') })
     manager.add(claimsOf(name, client, { signal, log, keepClaimsUpTo: () => 0 }))
     await manager.start()
@@ -120,6 +133,8 @@ export type StartPartitionOptions = PartitionServerOptions & {
   onWaiting?: ((reason: string) => void) | undefined
 }
 
+/** How long requests to a partition that is removed may take. */
+const stopGraceMs = 1_000
 /** How long a server that has objects waits for home before it serves them. */
 const bindTimeoutMs = 3_000
 
@@ -148,14 +163,18 @@ async function startPartitionOf(homeClient: Client, options: StartPartitionOptio
   const { server } = home
   const dataDir = resolve(options.dataDir)
   const identity = { name, number }
-  let directory = await bindBeforeServing(homeClient, recordPartitionIdentity(dataDir, identity), dataDir, options)
+  const found = recordPartitionIdentity(dataDir, identity)
+  // Copies of a directory that was another one's, or older, say nothing about what this partition has known.
+  let isMapKnown = found.isBound && found.keepClaimsUpTo !== undefined && !options.replaceData
+  let directory = await bindBeforeServing(homeClient, found, dataDir, options)
   const pkiDir = join(dataDir, 'pki')
   makeDirectories(pkiDir, 0o700)
   writeSharedTrust(pkiDir, trust)
   const review = authenticateByTokenReview(homeClient)
   const mapEpoch = new MapEpoch()
   const api = await startApiServer({
-    ...{ ...options, dataDir, partition: number, tenants: { partition: name, isHome: false }, mapEpoch: () => mapEpoch.value },
+    ...{ ...options, dataDir, partition: number, tenants: { partition: name, isHome: false } },
+    mapEpoch: () => (isMapKnown ? mapEpoch.value : undefined),
     frontProxy: { caCertificate: trust['front-proxy-ca.crt'], allowedNames: [gatewayProxyName] },
     async reviewToken(token, remoteAddress) {
       try {
@@ -177,7 +196,11 @@ async function startPartitionOf(homeClient: Client, options: StartPartitionOptio
   for (const each of [...controllers, claimsOf(name, local, { signal, log, keepClaimsUpTo, isOwn })]) manager.add(each)
   manager.add(credentialCopies(local, name))
   // Before home is asked for anything: it may be down.
-  void mapEpoch.follow(local, { signal, onError: error => log.info({ err: error }, 'the copies of Partitions cannot be read yet') })
+  void mapEpoch.follow(local, {
+    signal,
+    onRaised: () => api.server.mapChanged(),
+    onError: error => log.info({ err: error }, 'the copies of Partitions cannot be read yet'),
+  })
   const rejected = Promise.withResolvers<AppStartError>()
   let isReported = false
   let hasCopies = false
@@ -201,8 +224,21 @@ async function startPartitionOf(homeClient: Client, options: StartPartitionOptio
         onError: error => log.warn({ err: error, home: server }, 'the address of this partition is not reported to home yet'),
       },
     )
+    let isRemoving = false
+    const remove = () => {
+      if (isRemoving) return
+      isRemoving = true
+      void removePartition({
+        ...{ partition: name, homeName: home.name, home: homeClient, local, signal },
+        stopServing: () => api.server.close({ graceMs: stopGraceMs }),
+        recordRemoved: () => writePartitionDirectory(dataDir, { ...directory, isRemoved: true }),
+        onError: error => log.warn({ err: error, home: server }, 'the deleted Partition of this server is not removed yet'),
+      }).then(error => error && rejected.resolve(error))
+    }
     void followBinding(directory, address, {
       ...binding,
+      onDeleted: remove,
+      onRemoved: () => isRemoving || rejected.resolve(givenUp(name)),
       onRejected: rejected.resolve,
       onMoved: other => log.warn({ partition: name, other }, 'the Partition has the address of another server, and gets that of this one'),
       onError: error => log.warn({ err: error, home: server }, 'the Partition of this server cannot be read'),
@@ -213,6 +249,12 @@ async function startPartitionOf(homeClient: Client, options: StartPartitionOptio
       ...{ signal, onError: error => log.info({ err: error }, 'the copies of this partition cannot be listed yet') },
     })
     hasCopies = true
+    await awaitMap(homeClient, local, {
+      signal,
+      onError: error => log.info({ err: error }, 'the copies of Partitions are not complete yet'),
+    })
+    isMapKnown = true
+    api.server.mapChanged()
     log.info({ partition: name, home: server }, 'the partition follows home')
     await reportKinds({ partition: name, home: homeClient, local, signal, log })
   })().catch((error: unknown) => {
@@ -271,6 +313,13 @@ async function bindBeforeServing(
   signal.throwIfAborted()
   return bound as PartitionDirectory
 }
+
+const givenUp = (name: string) =>
+  new AppStartError(
+    'Partition',
+    `partition ${JSON.stringify(name)} was removed, and its objects were given up`,
+    'if it must come back, start the server again: it becomes a partition without roles, which has its objects',
+  )
 
 /** Writes the address of home into its Partition, which is created if it does not exist. */
 async function reportAddress(client: Client, { name, number }: PartitionIdentity, server: string, caCertificate: string): Promise<void> {
