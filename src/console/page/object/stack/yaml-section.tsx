@@ -1,4 +1,4 @@
-import { useRef, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { StackYaml, YamlProblem, YamlRequest, YamlResult } from '../../../protocol/index.ts'
 import { Command } from '../../parts/command.tsx'
 import { PartView, stackPath, usePart } from '../../parts/part.tsx'
@@ -35,6 +35,14 @@ function Editor({ shown, onReload, ...props }: SectionProps & { readonly shown: 
   const isReadOnly = currentSession().readOnly
   const hasChanged = object.metadata?.resourceVersion !== undefined && object.metadata.resourceVersion !== base.resourceVersion
 
+  // The browser asks before the page is closed or loaded again.
+  const isEdited = text !== base.yaml
+  useEffect(() => {
+    if (!isEdited) return
+    const ask = (event: BeforeUnloadEvent) => event.preventDefault()
+    window.addEventListener('beforeunload', ask)
+    return () => window.removeEventListener('beforeunload', ask)
+  }, [isEdited])
   const send = async (apply: boolean) => {
     setBusy(true)
     setProblems([])
