@@ -38,13 +38,14 @@ export function rememberReviews(review: TokenAuthenticator, options: RememberedR
     const known = knownOf(key)
     if (known && nowMs() < askAgainAtMs) return known
     try {
-      const user = await (known ? within(review(token, remoteAddress), patienceMs) : review(token, remoteAddress))
+      // Limited as its user: others of its network, who have no valid token, do not delay it.
+      const user = await (known ? within(review(token, `user ${known.name}`), patienceMs) : review(token, remoteAddress))
       entries.delete(key)
       if (user) entries.set(key, { user, reviewedMs: nowMs(), expiresMs: expiryOf(token) })
       if (entries.size > maxEntries) entries.delete(entries.keys().next().value as string)
       return user
     } catch (error) {
-      // Of this client's network, not of the partition: else a client that sends many invalid tokens could keep a token valid that has ended.
+      // Of this client, not of the partition: else one that sends many tokens could keep a token valid that has ended.
       if (error instanceof LimitExceededError) throw new StatusError('TooManyRequests', error.message, { cause: error })
       // The answer of a server that works. One that has too many requests has not decided about this token, and is asked about the next one.
       const hasTooMany = error instanceof StatusError && error.code === 429
