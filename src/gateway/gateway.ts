@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream'
 import type { Registry } from 'prom-client'
 import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
 import { badRequest, isReason, type KubeObject, StatusError } from '../kubernetes/object/index.ts'
+import { mediaType } from '../kubernetes/object/media-type.ts'
 import { type ResourceRoute, readBoolean, readRoute } from '../kubernetes/object/route.ts'
 import { atEnd } from './at-end.ts'
 import { availableParts, partialParameter, partialWarning } from './available-parts.ts'
@@ -218,7 +219,7 @@ export class Gateway {
     if (scope === undefined && (verb === 'list' || verb === 'watch'))
       return await this.#rejectUnknown(request, response, user, map.home, signal)
     const table = tableOf(resource)
-    const contentType = request.headers['content-type'] ?? ''
+    const contentType = mediaType(request.headers['content-type'])
     const isApply = verb === 'patch' && contentType.includes('apply-patch')
     if (verb === 'create' && namespace === '' && isReview(table) && body) {
       track.partition = await partitionOfReview(reviewedNamespace(table, body, contentType), this.#options)
@@ -336,7 +337,7 @@ export class Gateway {
       readonly signal: AbortSignal
     },
   ): Promise<void> {
-    const { name, body } = named(sent, object, request.headers['content-type'])
+    const { name, body } = named(sent, object, mediaType(request.headers['content-type']))
     if (name === '') throw badRequest(`${table} need a metadata.name or metadata.generateName: the gateway claims their names`)
     const tenants = table === 'namespaces' ? await this.#options.tenantsOf(user, object?.labels?.[tenantLabel]) : []
     const owner = decideOwner(table, { name, labels: object?.labels }, tenants, map)
