@@ -1,4 +1,4 @@
-import { mediaType } from '../../object/media-type.ts'
+import { mediaType } from '../../util/index.ts'
 import { nextSlice } from '../fairness/index.ts'
 import type { Verb } from '../registry/index.ts'
 import { type Call, isLongYaml, parseAsJson, YamlParserThread } from '../rest/index.ts'
