@@ -36,6 +36,7 @@ import { HomeOrCopy } from './home-or-copy.ts'
 import { systemNamespaces, tableOf } from './kind-classes.ts'
 import { readMergedList } from './merged-list.ts'
 import { partsKey, partsText } from './page-token.ts'
+import { listVersionOf } from './part-query.ts'
 import type { Partition } from './partition.ts'
 import { PodStreams } from './pod-streams.ts'
 import { aboutOf, type NewObject, named, readNewObject } from './read-object.ts'
@@ -272,6 +273,7 @@ export class Gateway {
         if ((verb === 'list' || verb === 'deletecollection') && isOnlyPart && (await isMergeable(connection, user, signal))) {
           await connection.progress(user, 0, [], signal)
           await this.#requireCurrentMap([{ connection }], [{ partition, excludedNamespaces: [] }], partsNow)
+          if (verb === 'list') requireKept(searchParams, this.#options.map().relistFrom)
         }
         if (verb !== 'watch' || name !== '') return await forward()
         const { forwarded } = this.#watches
@@ -510,9 +512,9 @@ export class Gateway {
 
 /** @throws {StatusError} Expired for a list at an exact version of before a partition was removed: its objects are missing. */
 function requireKept(query: URLSearchParams, relistFrom: number): void {
-  const version = Number(query.get('resourceVersion') ?? 0)
-  if (query.get('resourceVersionMatch') === 'Exact' && version < relistFrom)
-    throw new StatusError('Expired', `too old resource version: ${version}: a partition was removed at ${relistFrom}`)
+  const wanted = listVersionOf(query)
+  if (wanted.kind === 'exact' && wanted.version < relistFrom)
+    throw new StatusError('Expired', `too old resource version: ${wanted.version}: a partition was removed at ${relistFrom}`)
 }
 
 const definitionsPath = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/'
