@@ -1,4 +1,4 @@
-/** Lists through a gateway at a version of before the removal of a partition: its objects are missing, so that none of them may pass for complete (invariant 12). */
+/** Lists through a gateway at a version from before the removal of a partition: its objects are missing, so that none of them may pass for complete (invariant 12). */
 import { rejects } from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { partitionResource, relistFromAnnotation } from '../src/gateway/index.ts'

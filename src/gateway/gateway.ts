@@ -510,7 +510,7 @@ export class Gateway {
   }
 }
 
-/** @throws {StatusError} Expired for a list at an exact version of before a partition was removed: its objects are missing. */
+/** @throws {StatusError} Expired for a list at an exact version from before the removal of a partition: its objects are missing. */
 function requireKept(query: URLSearchParams, relistFrom: number): void {
   const wanted = listVersionOf(query)
   if (wanted.kind === 'exact' && wanted.version < relistFrom)
