@@ -53,8 +53,8 @@ export type ControllerProcessOptions = {
   workerLeaseMs?: number | undefined
   version: string
   log: Log
-  /** Called when another process leads, or when this process could not renew its Lease in time: it must exit. */
-  onLeadershipLost(): void
+  /** Called each time this process begins to lead, and each time it has lost the Lease, which it contends for again. Not called by `stop`. */
+  onLeadershipChange?(isLeading: boolean): void
 }
 
 export type ControllerProcess = {
@@ -62,7 +62,7 @@ export type ControllerProcess = {
   readonly identity: string
   /** Undefined until external metrics are served. */
   externalMetricsUrl(): string | undefined
-  /** Resolves when this process leads. */
+  /** Resolves when this process leads for the first time. */
   readonly whenLeader: Promise<void>
   /** The identity of the process that leads; undefined if it is not known. */
   leader(): string | undefined
@@ -153,10 +153,11 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
   const { manager } = controllers
   let isStopping = false
   manager.add({
-    name: 'exit when leadership is lost',
+    name: 'report leadership',
     start: async signal => {
+      options.onLeadershipChange?.(true)
       await aborted(signal)
-      if (!isStopping) options.onLeadershipLost()
+      if (!isStopping) options.onLeadershipChange?.(false)
     },
   })
   // Elsewhere it is a copy of home's.

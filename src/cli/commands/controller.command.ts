@@ -5,7 +5,8 @@ import { listenOptions, roleOptions } from '../role-options.ts'
 const notes = `
 Decides about Stacks, Runs and Workers on any Kubernetes API server. Several
 processes may run: one leads, the others take over when its Lease expires or is
-released. SIGTERM releases it. A process that loses its Lease exits with code 1.
+released. SIGTERM releases it. A process that loses its Lease stops its work,
+and contends for it again.
 With --shards, which must be the same for all of them, every process works on a
 share of the Stacks, and the one that leads on Runs and Workers.
 
