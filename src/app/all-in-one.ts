@@ -20,7 +20,7 @@ import { withdrawEndpoints } from './discovery/index.ts'
 import { startEndpoints } from './endpoints/endpoints.ts'
 import { makeRegistry } from './endpoints/metrics.ts'
 import { createQueueHandler } from './endpoints/queue-endpoint.ts'
-import { openStatusToken, recordStatusUrl, statusPageLink } from './endpoints/status-access.ts'
+import { openStatusToken, recordStatusUrl } from './endpoints/status-access.ts'
 import { CredentialRevoker, createJoinHandler, JoinService, serverTokenIssuer } from './join/index.ts'
 import { requireNoPartition } from './partition/identity.ts'
 import { drainProcessPool, openProcessPool } from './process-pool/local-pool.ts'
@@ -34,7 +34,7 @@ export type AllInOneOptions = {
   dataDir: string
   /** Address of the API server (TLS). Default 127.0.0.1:7466. Port 0 means the port of the previous process if it is free, else any. */
   listen?: Address
-  /** Address of the status page, metrics and health endpoints. Default 127.0.0.1:7467. */
+  /** Address of the console, metrics, queue and health endpoints. Default 127.0.0.1:7467. */
   healthAddress?: Address
   /** Additional host names and IP addresses for the TLS certificate, for workers on other machines. */
   names?: readonly string[]
@@ -64,8 +64,6 @@ export type AllInOne = {
   readonly server: ApiServer
   readonly apiUrl: string
   readonly httpUrl: string
-  /** The link that opens the status page, with the token that reads it. */
-  readonly statusPageLink: string
   /** A link that opens the console and signs the administrator in, once. */
   consoleLink(): string
   readonly kubeconfigPath: string
@@ -193,10 +191,9 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     manager.addReadinessCheck(() => (isStopping ? ['oarlock is shutting down'] : [...claim.notReady(), ...fullDiskReasons(dataDir)]))
     const console = startConsole({ dataDir, manager, controllers, server, client, version, log })
     cleanups.push(() => console.close())
-    const statusToken = openStatusToken(dataDir)
     const listener = await startEndpoints({
       address: healthAddress,
-      statusToken,
+      statusToken: openStatusToken(dataDir),
       controllers,
       registry,
       moreMetrics: () => server.metrics(),
@@ -206,8 +203,6 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       ],
       console: (path, request, response) => console.server.handle(path, request, response),
       adminToken: server.adminToken,
-      apiUrl: url,
-      version,
       log,
     })
     cleanups.push(() => listener.close())
@@ -228,7 +223,6 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       runs,
       apiUrl: url,
       httpUrl,
-      statusPageLink: statusPageLink(httpUrl, statusToken),
       consoleLink: () => consoleLink(httpUrl, console.issueLink()),
       kubeconfigPath: server.kubeconfigPath,
       copiedFrom,

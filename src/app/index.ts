@@ -17,7 +17,7 @@
  * | folder | what several roles use |
  * |---|---|
  * | `process-pool/` | worker processes on this machine |
- * | `endpoints/` | health, metrics, queue and status page over plain HTTP |
+ * | `endpoints/` | health, metrics and queue over plain HTTP |
  * | `external-metrics/` | `external.metrics.k8s.io`, for HorizontalPodAutoscalers |
  * | `listener/` | the HTTPS listener of a role that runs apart from the API server |
  * | `discovery/` | where the roles are reached |

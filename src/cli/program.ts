@@ -46,7 +46,6 @@ const commands = {
   token: () => import('./commands/token.command.ts'),
   cache: () => import('./commands/cache.command.ts'),
   console: () => import('./commands/console.command.ts'),
-  'status-page': () => import('./commands/status-page.command.ts'),
   doctor: () => import('./commands/doctor.command.ts'),
   version: () => import('./commands/version.command.ts'),
   completion: () => import('./commands/completion.command.ts'),

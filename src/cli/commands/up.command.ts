@@ -7,7 +7,7 @@ export const declare: DeclareCommand = (program, exitWith) => {
     .option('--tls-san <name>', 'extra host name or IP address for the TLS certificate (repeatable)', collect, [])
     .option(
       '--health-address <host:port>',
-      'address of /livez, /readyz, /metrics and the status page; port 0 picks a free port',
+      'address of the console, /livez, /readyz, /metrics and /queue; port 0 picks a free port',
       '127.0.0.1:7467',
     )
     .option('--allow-path <dir>', 'directory that Stacks may read through source.path (repeatable)', collect, [])

@@ -161,7 +161,7 @@ function banner(app: AllInOne, dataDir: string, paint: Paint): string[] {
     row('API', app.apiUrl),
     // The link has a token, which is not for logs.
     row('console', process.stdout.isTTY ? app.consoleLink() : `${app.httpUrl}/console/`),
-    row('status page', process.stdout.isTTY ? app.statusPageLink : app.httpUrl),
+    row('health', app.httpUrl),
     row('kubeconfig', app.kubeconfigPath),
     row('data', dataDir),
     '',
