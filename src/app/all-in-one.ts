@@ -9,7 +9,7 @@ import type { ApiServer, AuditOptions } from '../kubernetes/server/index.ts'
 import { fullDiskReasons } from '../kubernetes/util/index.ts'
 import { type Address, formatAddress, urlOf } from './address.ts'
 import { startApiServer } from './api-server/api-server.ts'
-import { consoleLink, startConsole } from './console/index.ts'
+import { administratorOf, type ConsoleSettings, connectToOwnServer, consoleLink, startConsole } from './console/index.ts'
 import { makeControllers } from './controllers/controllers.ts'
 import { ensureDefaultPool } from './controllers/default-pool.ts'
 import { installOarlock, requireNoNewerCrds } from './controllers/install.ts'
@@ -50,6 +50,8 @@ export type AllInOneOptions = {
   workerLeaseMs?: number
   /** Makes the stores of `dataDir` those of the installation, although stores that ran apart are. Default false. */
   replaceStores?: boolean
+  /** Default: links and tokens, on loopback names. */
+  console?: ConsoleSettings
   /** The audit log of the API server. Default: none. */
   audit?: AuditOptions | undefined
   /** Program and leading arguments that start a worker, such as Node and bin/oarlock.js. */
@@ -189,7 +191,11 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     let isStopping = false
     // Load balancers must stop sending requests as soon as the shutdown begins.
     manager.addReadinessCheck(() => (isStopping ? ['oarlock is shutting down'] : [...claim.notReady(), ...fullDiskReasons(dataDir)]))
-    const console = startConsole({ dataDir, manager, controllers, server, client, version, log })
+    const console = startConsole({
+      ...{ manager, controllers, client, version, log, settings: options.console ?? {} },
+      connect: connectToOwnServer(server),
+      administrator: administratorOf(dataDir),
+    })
     cleanups.push(() => console.close())
     const listener = await startEndpoints({
       address: healthAddress,

@@ -5,4 +5,12 @@
  * Out of scope: listeners and processes (`app/`).
  */
 export { History, Projections } from './projection/index.ts'
-export { ConsoleServer, OneTimeLinks } from './server/index.ts'
+export {
+  ConsoleServer,
+  type ConsoleServerOptions,
+  type ConsoleUser,
+  type Credential,
+  type OidcOptions,
+  OidcProvider,
+  OneTimeLinks,
+} from './server/index.ts'

@@ -1,8 +1,9 @@
+import { consoleOptions } from '../console-options.ts'
 import { beginLeanStart } from '../lean-start.ts'
 import { collect, type DeclareCommand, duration, durationBetween, positiveInteger, serverOptions } from '../options.ts'
 
 export const declare: DeclareCommand = (program, exitWith) => {
-  serverOptions(program.command('up'))
+  consoleOptions(serverOptions(program.command('up')))
     .description('run the API server, controllers and workers in one process')
     .option('--tls-san <name>', 'extra host name or IP address for the TLS certificate (repeatable)', collect, [])
     .option(

@@ -5,6 +5,7 @@ import { dataDirectory, findKubeconfig } from '../access.ts'
 import { applyManifest } from '../apply-manifests.ts'
 import { formatError } from '../cli-error.ts'
 import { errPaint, note, outPaint, print } from '../console.ts'
+import { type ConsoleFlags, consoleSettings } from '../console-options.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { type FleetRow, formatSeconds, summaryText } from '../fleet/fleet-view.ts'
 import { FleetWatch } from '../fleet/watch-fleet.ts'
@@ -21,7 +22,7 @@ import { packageVersion } from '../version.ts'
 import { workerLauncher } from '../worker-launcher.ts'
 import { definesKinds } from './apply.ts'
 
-export type UpOptions = {
+export type UpOptions = ConsoleFlags & {
   data?: string
   listen: string
   healthAddress: string
@@ -142,6 +143,7 @@ async function start(
       approvalTimeoutMs: parseDuration(options.approvalTimeout),
       workerLeaseMs: parseDuration(options.workerLeaseDuration),
       replaceStores: options.replaceStores === true,
+      console: consoleSettings(options, 'up'),
       audit: auditOptions(options, dataDir),
       launcher: workerLauncher,
       version: packageVersion(),
