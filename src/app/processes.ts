@@ -16,6 +16,7 @@ export const roles = {
   apiServer: async () => await import('./api-server/api-server.ts'),
   stores: async () => await import('./stores/stores-process.ts'),
   joinService: async () => await import('./join/join-process.ts'),
+  consoleServer: async () => await import('./console/console-process.ts'),
   pool: async () => await import('./pool-agent/index.ts'),
   controller: async () => await import('./controllers/controller-process.ts'),
   partition: async () => await import('./partition/partition-server.ts'),

@@ -12,6 +12,7 @@ const commands = {
   gateway: () => import('./commands/gateway.command.ts'),
   partition: () => import('./commands/partition.command.ts'),
   stores: () => import('./commands/stores.command.ts'),
+  'console-server': () => import('./commands/console-server.command.ts'),
   controller: () => import('./commands/controller.command.ts'),
   pool: () => import('./commands/pool.command.ts'),
   manifests: () => import('./commands/manifests.command.ts'),
