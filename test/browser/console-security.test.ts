@@ -11,6 +11,7 @@ import { stackResource, workerPoolResource } from '../../src/api/index.ts'
 import { type AllInOne, startAllInOne } from '../../src/app/index.ts'
 import { type Client, namespaceResource } from '../../src/kubernetes/client/index.ts'
 import { isConditionTrue } from '../../src/kubernetes/object/index.ts'
+import { violationsOf } from '../support/axe.ts'
 import { launchChromium, withoutChromium } from '../support/chromium.ts'
 import { stackRowOf, startConsolePage } from '../support/console-page.ts'
 import { eventually } from '../support/eventually.ts'
@@ -179,6 +180,21 @@ describe('the console in a browser, attacked', { skip: withoutChromium, timeout:
       ...['base-uri', 'connect-src', 'form-action', 'frame-src', 'img-src', 'script-src-attr', 'script-src-elem', 'style-src-elem'],
     ])
     equal(new URL(page.url()).origin, app.httpUrl)
+  })
+
+  test('the page that asks to sign in has no violation of accessibility rules and fits a phone, in both colours', async () => {
+    const context = await newContext()
+    const visitor = await context.newPage()
+    for (const colorScheme of ['light', 'dark'] as const)
+      for (const width of [1280, 360]) {
+        await visitor.emulateMedia({ colorScheme })
+        await visitor.setViewportSize({ width, height: 740 })
+        await visitor.goto(consoleUrl)
+        await visitor.getByLabel('Bearer token').waitFor()
+        deepEqual(await violationsOf(visitor), [], `${width} ${colorScheme}`)
+        ok(await visitor.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), `wider than ${width}`)
+      }
+    await context.close()
   })
 
   test('a provider of another site signs a user in, who sees and does what its groups may', async () => {

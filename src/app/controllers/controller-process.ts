@@ -8,7 +8,9 @@ import { makeDirectories } from '../../kubernetes/util/index.ts'
 import { type Address, formatAddress } from '../address.ts'
 import { AppStartError } from '../app-start-error.ts'
 import { lockRoleDirectory } from '../data-directory.ts'
+import { AccessReviewer } from '../delegated-auth/access-reviewer.ts'
 import { authenticateByTokenReview } from '../delegated-auth/authenticate-by-token-review.ts'
+import { impersonateByAccessReview } from '../delegated-auth/impersonation.ts'
 import { controllerLeaseName, keepPublishing, type Publication } from '../discovery/index.ts'
 import { startEndpoints } from '../endpoints/endpoints.ts'
 import { makeRegistry } from '../endpoints/metrics.ts'
@@ -171,6 +173,7 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
     ...options.queue,
     role: 'queue',
     authenticate,
+    impersonate: impersonateByAccessReview(new AccessReviewer(client)),
     mounts: [
       { prefix: '/queue', handler: createQueueHandler(client, controllers.dispatch.queue) },
       { prefix: '/metrics', handler: createMetricsHandler(client, registry) },

@@ -25,7 +25,7 @@ export class OidcSignIn {
       const { url, pending } = await this.#provider.begin(redirectUrl(request, reachedBy), again)
       redirect(response, url, pendingCookie(request, formatPending(pending), maxAgeSeconds, reachedBy))
     } catch (error) {
-      this.#options.onError(error)
+      this.#options.onError(signInError(error))
       redirect(response, problemPath('unavailable'))
     }
   }
@@ -42,10 +42,22 @@ export class OidcSignIn {
       const secret = this.#options.links.issue({ user, authenticatedMs, method: 'oidc' })
       redirect(response, `${pagePath}#token=${secret}`, removed)
     } catch (error) {
-      this.#options.onError(error)
+      this.#options.onError(signInError(error))
       redirect(response, problemPath(returned.has('error') ? 'denied' : 'rejected'), removed)
     }
   }
+}
+
+/** For the log, without what the library adds: claims of the user, and parts of the provider's answer. */
+function signInError(error: unknown): Error {
+  const {
+    message,
+    error: code,
+    error_description: description,
+    cause,
+  } = error as Error & Partial<Record<'error' | 'error_description', string>>
+  const reasons = [code, description, cause instanceof Error ? cause.message : undefined].filter(each => each !== undefined)
+  return new Error(`the sign-in with the OIDC provider failed: ${[message, ...reasons].join(': ')}`)
 }
 
 const problemPath = (problem: SignInProblem) => `${pagePath}#problem=${problem}`
