@@ -242,6 +242,24 @@ describe('the console in a browser, attacked', { skip: withoutChromium, timeout:
     await context.close()
   })
 
+  test('the answer of the provider to one browser signs no other one in', async () => {
+    // Its page does not exchange the link, which is sent to a victim instead.
+    const attacker = await browser.newContext({ javaScriptEnabled: false })
+    const mallory = await attacker.newPage()
+    await mallory.goto(`${consoleUrl}api/oidc/sign-in`)
+    await signInAtIssuer(mallory, 'mallory')
+    await mallory.waitForURL(/#token=/)
+    const victim = await newContext()
+    const opened = await victim.newPage()
+    await opened.goto(mallory.url())
+    await opened.getByText('the sign-in was begun in another browser').waitFor()
+    deepEqual(
+      (await victim.cookies(app.httpUrl)).filter(({ name }) => name.startsWith('oarlock')),
+      [],
+    )
+    for (const context of [attacker, victim]) await context.close()
+  })
+
   test('a user with few rights sees one namespace, and why each action is disabled', async () => {
     await allow('view-token', 'a', 'oarlock:view', { kind: 'ServiceAccount', name: 'default', namespace: 'a' })
     const path = '/api/v1/namespaces/a/serviceaccounts/default/token'

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { StatusError } from '../../kubernetes/object/index.ts'
 import { apiPath, pagePath, type SignInProblem } from '../protocol/index.ts'
@@ -5,7 +6,8 @@ import { formatCookie, type ReachedBy, readCookie } from './cookies.ts'
 import type { OidcProvider, PendingSignIn } from './oidc-provider.ts'
 import type { ConsoleServerOptions } from './options.ts'
 
-const cookieName = 'oarlock-console-oidc'
+/** Of a sign-in that is in progress. */
+export const oidcCookieName = 'oarlock-console-oidc'
 const maxAgeSeconds = 600
 
 /** Sends a browser to the OIDC provider, and receives it when it returns: then with a link that signs in once, which the page exchanges. */
@@ -33,14 +35,16 @@ export class OidcSignIn {
   /** `GET oidc/callback`: the only request that another site may send a browser to. */
   async finish(request: IncomingMessage, response: ServerResponse, reachedBy: ReachedBy): Promise<void> {
     const removed = pendingCookie(request, '', 0, reachedBy)
-    const pending = parsePending(readCookie(request, cookieName, reachedBy))
+    const pending = parsePending(readCookie(request, oidcCookieName, reachedBy))
     const returned = queryOf(request)
     // Not begun in this browser: a page of another site must not sign it in as another user.
     if (pending?.state !== returned.get('state')) return redirect(response, problemPath('expired'), removed)
     try {
       const { user, authenticatedMs } = await this.#provider.finish(returned, redirectUrl(request, reachedBy), pending)
-      const secret = this.#options.links.issue({ user, authenticatedMs, method: 'oidc' })
-      redirect(response, `${pagePath}#token=${secret}`, removed)
+      const browser = randomBytes(24).toString('base64url')
+      const secret = this.#options.links.issue({ user, authenticatedMs, method: 'oidc', browser })
+      const bound = formatCookie(request, { name: oidcCookieName, value: browser, sameSite: 'Strict', maxAgeSeconds }, reachedBy)
+      redirect(response, `${pagePath}#token=${secret}`, bound)
     } catch (error) {
       this.#options.onError(signInError(error))
       redirect(response, problemPath(returned.has('error') ? 'denied' : 'rejected'), removed)
@@ -71,7 +75,7 @@ function redirectUrl({ headers, socket }: IncomingMessage, reachedBy: ReachedBy)
 
 /** Lax: the browser comes back from another site. It is worth nothing without the code that the provider sends. */
 const pendingCookie = (request: IncomingMessage, value: string, age: number, reachedBy: ReachedBy) =>
-  formatCookie(request, { name: cookieName, value, sameSite: 'Lax', maxAgeSeconds: age }, reachedBy)
+  formatCookie(request, { name: oidcCookieName, value, sameSite: 'Lax', maxAgeSeconds: age }, reachedBy)
 
 /** Each part is base64url. */
 const formatPending = ({ state, nonce, verifier, again }: PendingSignIn) => [state, nonce, verifier, again ? '1' : '0'].join('.')

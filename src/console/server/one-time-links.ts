@@ -9,6 +9,8 @@ export type LinkedUser = {
   readonly user: ConsoleUser
   /** `oidc`: the provider has authenticated the user, and the page exchanges the link immediately. */
   readonly method: 'link' | 'oidc'
+  /** The value of a cookie of the browser that the provider has sent back: no other one can use the link. Default: any browser can. */
+  readonly browser?: string
   /** When the user was authenticated, in milliseconds since the epoch. Default: when the link is used. */
   readonly authenticatedMs?: number
 }

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { badRequest, StatusError } from '../../kubernetes/object/index.ts'
 import { apiPath, csrfHeader, type Session, type SignIn, type SignInOptions } from '../protocol/index.ts'
 import { formatCookie, type ReachedBy, readCookie } from './cookies.ts'
+import { oidcCookieName } from './oidc-sign-in.ts'
 import type { ConsoleServerOptions } from './options.ts'
 import { readJson } from './read-json.ts'
 import type { Call, Routes } from './route.ts'
@@ -63,6 +64,9 @@ export class UserSessions {
     const body = (await readJson(request)) as Partial<Record<'link' | 'token', unknown>>
     if (typeof body.link === 'string') {
       const linked = this.#options.links.redeem(body.link)
+      // A link from the provider's answer to another browser would sign this one in as another user.
+      if (linked?.browser !== undefined && linked.browser !== readCookie(request, oidcCookieName, reachedBy))
+        return this.#reject(response, 'the sign-in was begun in another browser: sign in here')
       if (linked)
         return this.#accept({ authenticatedMs: Date.now(), credential: { kind: 'local' }, ...linked }, request, response, reachedBy)
       return this.#reject(response, 'the link was used already or is older than 10 minutes: "oarlock console" prints a new one')
@@ -76,6 +80,11 @@ export class UserSessions {
   }
 
   #accept(signedIn: NewSession, request: IncomingMessage, response: ServerResponse, reachedBy: ReachedBy): void {
+    if (signedIn.method === 'oidc')
+      response.setHeader(
+        'Set-Cookie',
+        formatCookie(request, { name: oidcCookieName, value: '', sameSite: 'Strict', maxAgeSeconds: 0 }, reachedBy),
+      )
     const known = this.#find(request, reachedBy)
     if (known && isSameUser(known, signedIn)) {
       // The user has signed in again for an action that asks for it: the page keeps its stream.
@@ -86,7 +95,7 @@ export class UserSessions {
     }
     if (known) this.#sessions.end(known, 'another user has signed in')
     const { secret, session } = this.#sessions.create(signedIn)
-    response.setHeader('Set-Cookie', sessionCookie(request, secret, Math.floor(this.#sessions.limits.maxAgeMs / 1_000), reachedBy))
+    response.appendHeader('Set-Cookie', sessionCookie(request, secret, Math.floor(this.#sessions.limits.maxAgeMs / 1_000), reachedBy))
     sendJson(response, 200, this.#factsOf(session))
   }
 
