@@ -8,13 +8,15 @@ import { makeDirectories } from '../../kubernetes/util/index.ts'
 import { type Address, formatAddress } from '../address.ts'
 import { AppStartError } from '../app-start-error.ts'
 import { lockRoleDirectory } from '../data-directory.ts'
+import { AccessReviewer } from '../delegated-auth/access-reviewer.ts'
 import { authenticateByTokenReview } from '../delegated-auth/authenticate-by-token-review.ts'
+import { impersonateByAccessReview } from '../delegated-auth/impersonation.ts'
 import { controllerLeaseName, keepPublishing, type Publication } from '../discovery/index.ts'
 import { startEndpoints } from '../endpoints/endpoints.ts'
 import { makeRegistry } from '../endpoints/metrics.ts'
 import { createMetricsHandler } from '../endpoints/metrics-endpoint.ts'
 import { createQueueHandler } from '../endpoints/queue-endpoint.ts'
-import { openStatusToken, recordStatusUrl } from '../endpoints/status-access.ts'
+import { openStatusToken } from '../endpoints/status-access.ts'
 import { type ExternalMetricsOptions, startExternalMetrics } from '../external-metrics/index.ts'
 import { type RoleListenerOptions, startTlsListener } from '../listener/tls-listener.ts'
 import { requireNamedPartition } from '../own-partition.ts'
@@ -32,7 +34,7 @@ export type ControllerProcessOptions = {
   /** Mirrors of git repositories. */
   cacheDir: string
   allowPaths: readonly string[]
-  /** Address of health, metrics and the status page. */
+  /** Address of health, metrics and queue. */
   healthAddress: Address
   /** Where the leader serves `/queue` over TLS, and the directory of its certificate. */
   queue: RoleListenerOptions & { dataDir: string }
@@ -172,6 +174,7 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
     ...options.queue,
     role: 'queue',
     authenticate,
+    impersonate: impersonateByAccessReview(new AccessReviewer(client)),
     mounts: [
       { prefix: '/queue', handler: createQueueHandler(client, controllers.dispatch.queue) },
       { prefix: '/metrics', handler: createMetricsHandler(client, registry) },
@@ -200,14 +203,11 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
     registry,
     mounts: [],
     statusToken: openStatusToken(options.queue.dataDir),
-    apiUrl: client.server,
-    version: options.version,
     log,
   })
   const { dataDir } = options.queue
   const externalMetrics =
     options.externalMetrics && startExternalMetrics({ ...options.externalMetrics, client, manager, dataDir, authenticate, log })
-  const removeStatusUrl = recordStatusUrl(options.queue.dataDir, `http://${formatAddress(listener.address)}`)
   // Not awaited: a kind that cannot be listed must not hide the health endpoints, which report it.
   const stopCollecting = collectGarbageWhenIdle()
   manager.start().catch((error: unknown) => log.error({ err: error }, 'failed to start the controllers'))
@@ -227,7 +227,6 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
       stopCollecting()
       isStopping = true
       await manager.stop({ graceMs })
-      removeStatusUrl()
       await listener.close()
       await queue.close()
       await externalMetrics?.close()

@@ -66,7 +66,7 @@ export async function controller(options: ControllerOptions): Promise<number> {
       rows: [
         ['API', client.server],
         ...(partition === undefined ? [] : [['partition', partition] as const]),
-        ['status page', httpUrl],
+        ['health', httpUrl],
         ['identity', identity],
       ],
       notReady,

@@ -40,7 +40,7 @@ export function stackRow(stack: Stack, active: RunRow | undefined, tenant: strin
     message: shortened(message),
     ...(status?.resources !== undefined && { resources: status.resources }),
     ...(active && { activeRun: active.name, phase: active.phase, ...(active.progress && { progress: active.progress }) }),
-    ...(awaits && { plan: { ...countsOf(plan), digest: plan.digest, runName: plan.runName, resourceVersion: metadata.resourceVersion } }),
+    ...(awaits && { plan: { ...countsOf(plan), digest: plan.digest, runName: plan.runName } }),
     suspended: spec.suspend === true,
     labels: metadata.labels ?? {},
     createdMs: Date.parse(metadata.creationTimestamp),

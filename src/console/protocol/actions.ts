@@ -31,11 +31,14 @@ export type ActionRequest = {
   readonly confirmation?: string
 }
 
+/** What is done with many Stacks: a plan is approved only on the page that shows it (invariant 11). */
+export const bulkActionNames = ['run', 'cancel', 'suspend', 'resume'] as const satisfies readonly ActionName[]
+
 /** An action on everything that a filter matches, or on the Stacks that are named. */
 export type BulkRequest = {
-  readonly action: 'run' | 'cancel' | 'suspend' | 'resume' | 'approve'
+  readonly action: (typeof bulkActionNames)[number]
   readonly filter?: string
-  readonly stacks?: readonly { readonly key: string; readonly digest?: string; readonly resourceVersion?: string }[]
+  readonly stacks?: readonly { readonly key: string }[]
   /** How many the user has seen: more or fewer now, and nothing is done. */
   readonly expected: number
 }

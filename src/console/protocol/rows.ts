@@ -60,8 +60,8 @@ export type StackRow = {
   readonly activeRun?: string
   readonly phase?: string
   readonly progress?: { readonly done: number; readonly total: number }
-  /** That awaits approval. `resourceVersion` is the Stack's when it was shown: an approval of several names it. */
-  readonly plan?: PlanCounts & { readonly digest: string; readonly runName: string; readonly resourceVersion: string }
+  /** That awaits approval. */
+  readonly plan?: PlanCounts & { readonly digest: string; readonly runName: string }
   readonly suspended: boolean
   readonly labels: Readonly<Record<string, string>>
   readonly createdMs: number
