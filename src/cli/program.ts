@@ -34,6 +34,7 @@ const commands = {
   plan: () => import('./commands/plan.command.ts'),
   run: () => import('./commands/run.command.ts'),
   approve: () => import('./commands/approve.command.ts'),
+  reject: () => import('./commands/reject.command.ts'),
   cancel: () => import('./commands/cancel.command.ts'),
   suspend: () => import('./commands/suspend.command.ts'),
   resume: () => import('./commands/resume.command.ts'),

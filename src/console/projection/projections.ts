@@ -79,6 +79,11 @@ export class Projections {
     return found.sort((a, b) => b.createdMs - a.createdMs || (a.key < b.key ? 1 : -1))
   }
 
+  /** The Stacks of one namespace, in no order. */
+  stacksIn(namespace: string): Stack[] {
+    return (this.#sources.stacks.list() as Stack[]).filter(({ metadata }) => metadata.namespace === namespace)
+  }
+
   /** The numbers of the fleet now, for charts. @param sinceMs of the sample before: Runs that ended later are counted. */
   sample(nowMs: number, sinceMs: number): HistorySample {
     const { runs, workers } = this.tables

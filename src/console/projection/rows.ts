@@ -55,6 +55,7 @@ function sinceOf({ metadata, status }: Stack, state: StackRow['state']): string 
   const changed = (type: string) => findCondition(status?.conditions, type)?.lastTransitionTime
   if (state === 'Deleting') return metadata.deletionTimestamp
   if (state === 'AwaitingApproval') return changed('AwaitingApproval')
+  if (state === 'PlanRejected') return status?.rejection?.at
   if (state === 'Failed' || state === 'EngineNotFound') return status?.failingSince ?? changed('Stalled')
   if (state === 'Failing') return status?.failingSince
   return changed('Ready') ?? metadata.creationTimestamp

@@ -11,5 +11,7 @@ export { apiPath, csrfHeader, type ErrorBody, pagePath, type SignIn, type SignIn
 export type * from './rows.ts'
 export { phaseTones, stateTones } from './rows.ts'
 export { recentSignInMs, type Session, type SignInMethod, type SignInProblem, signInProblems, signInTooOld } from './session.ts'
+export type * from './stack-details.ts'
+export { maxAttributeChanges, maxGraphNodes, maxResourceChanges, stackSections } from './stack-details.ts'
 export type * from './views.ts'
 export { defaultPageSize, deltaIntervalMs, historySeries, maxPageSize } from './views.ts'

@@ -16,9 +16,10 @@
  * | `POST bulk` | `BulkRequest` → `BulkResult` |
  * | `GET plans/NS/RUN` | → `StoredDiff` |
  * | `GET logs/NS/RUN?follow=1&timestamps=1` | → text, as it arrives |
- * | `GET states/NS/STACK`, `states/NS/STACK/VERSION` | → versions, one version |
- * | `GET events/NS/KIND/NAME` | → Events of the object |
- * | `POST yaml` | YAML of a Stack → `{ object }` if the server accepts it (dry run), or 422 with the reason; `?apply=1` stores it |
+ * | `GET stacks/NS/NAME/resources`, `outputs`, `variables`, `versions`, `events`, `graph`, `yaml` | → a part of its page, as of `stack-details.ts` |
+ * | `GET stacks/NS/NAME/outputs/OUTPUT` | → `{ value }` of a sensitive output |
+ * | `GET stacks/NS/NAME/diff?from=N&to=N&values=1` | → `StateDiff` of two versions of the state |
+ * | `POST stacks/NS/NAME/yaml` | `YamlRequest` → `YamlResult`: validated by the server, and stored with `apply` |
  *
  * With a session every request needs the header {@link csrfHeader} with `Session.csrfToken`: the cookie alone is sent to the other ports of the host too. Errors are `ErrorBody`.
  */

@@ -10,6 +10,8 @@ export type StackState =
   | 'Drifted'
   | 'AwaitingApproval'
   | 'Failed'
+  /** A user has rejected its plan. */
+  | 'PlanRejected'
   | 'EngineNotFound'
   | 'Suspended'
   | 'Deleting'
@@ -22,6 +24,7 @@ export const stateTones: Readonly<Record<StackState, Tone>> = {
   Drifted: 'attention',
   AwaitingApproval: 'attention',
   Failed: 'bad',
+  PlanRejected: 'attention',
   EngineNotFound: 'bad',
   Suspended: 'idle',
   Deleting: 'busy',

@@ -9,10 +9,11 @@ import {
   bulkActionNames,
   destructiveActions,
 } from '../protocol/index.ts'
-import { type Rights, runActions, stackActions, workerActions } from './available-actions.ts'
+import { runActions, stackActions, workerActions } from './available-actions.ts'
 import { carryOut } from './carry-out.ts'
 import { errorBody } from './error-response.ts'
 import { requireRecentSignIn } from './recent-sign-in.ts'
+import { rightsOf } from './rights-of.ts'
 import type { Call, Routes } from './route.ts'
 
 const bulkAtATime = 8
@@ -20,10 +21,6 @@ const maxBulk = 10_000
 
 /** What users do, and what they can do now. */
 export const actionRoutes: Routes = { 'GET actions': actionsOf, 'POST actions': act, 'POST bulk': actOnMany }
-
-function rightsOf({ session, options: { isAllowed, readOnly = false } }: Call, object: { namespace?: string; name: string }): Rights {
-  return { readOnly, has: async right => await isAllowed(session.user, { ...right, group: 'oarlock.dev', ...object }) }
-}
 
 async function actionsOf(call: Call) {
   const client = await call.client()

@@ -15,6 +15,7 @@ import { sendJson } from './send-json.ts'
 import { SessionAccess } from './session-access.ts'
 import { defaultSessionLimits, Sessions } from './sessions.ts'
 import { UserSessions } from './sign-in.ts'
+import { stackRoutes } from './stack/index.ts'
 import { Streams } from './streams.ts'
 
 const beatEveryMs = 5_000
@@ -25,6 +26,7 @@ const objectRoutes: Routes = {
   ...actionRoutes,
   ...planRoutes,
   ...logRoutes,
+  ...stackRoutes,
 }
 
 /** The console of one listener: {@link ConsoleServer.handle} serves every path below `/console/`. */

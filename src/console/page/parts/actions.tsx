@@ -19,7 +19,9 @@ import { SignInAgain } from './sign-in-again.tsx'
 export type Target = { readonly kind: 'stacks' | 'runs' | 'workers'; readonly namespace?: string; readonly name: string }
 
 /** What the user has seen of the object: an approval is of exactly this. `planRun` has made the plan. */
-export type Shown = Pick<ActionRequest, 'digest' | 'resourceVersion'> & { readonly planRun?: string | undefined }
+export type Shown = Pick<ActionRequest, 'digest' | 'resourceVersion' | 'version' | 'currentVersion'> & {
+  readonly planRun?: string | undefined
+}
 
 /** The actions of an object: each with its command; those that are not possible now with the reason. @param version changes when they may have. */
 export function Actions({
@@ -99,7 +101,7 @@ export function Actions({
 
 /** What waits for the user comes first. */
 const ordered = (actions: readonly Action[]) => actions.toSorted((a, b) => Number(isAwaited(b)) - Number(isAwaited(a)))
-const isAwaited = ({ name, enabled }: Action) => name === 'approve' && enabled
+const isAwaited = ({ name, enabled }: Action) => (name === 'approve' || name === 'reject') && enabled
 
 export const nameOf = ({ namespace, name }: Target): string => (namespace === undefined ? name : `${namespace}/${name}`)
 
@@ -125,20 +127,24 @@ export function ActionForm({
 }) {
   const [step, setStep] = useState<Step>({ kind: 'confirm' })
   const [confirmation, setConfirmation] = useState('')
+  const [reason, setReason] = useState('')
   // What is approved is what was shown when the user chose to, whatever has arrived since.
   const [seen] = useState(shown)
   const [isPlanShown, setPlanShown] = useState(false)
   const isDestructive = destructiveActions.has(action.name)
   /** Invariant 11: nothing is approved or destroyed that was not shown. */
-  const hasPlan = (action.name === 'approve' || isDestructive) && seen.planRun !== undefined && seen.digest !== undefined
+  const hasPlan =
+    (action.name === 'approve' || action.name === 'reject' || isDestructive) && seen.planRun !== undefined && seen.digest !== undefined
   const { namespace, name } = target
   const carryOut = async () => {
     setStep({ kind: 'running' })
     const body: ActionRequest = {
       ...{ action: action.name, name, ...(namespace !== undefined && { namespace }) },
-      ...(action.name === 'approve' && { digest: seen.digest, resourceVersion: seen.resourceVersion }),
+      ...((action.name === 'approve' || action.name === 'reject') && { digest: seen.digest, resourceVersion: seen.resourceVersion }),
+      ...(action.name === 'reject' && reason.trim() !== '' && { reason }),
       // The plan of a destruction changes the status of its Stack, and so its version, after it was shown.
       ...(isDestructive && { digest: seen.digest, resourceVersion: shown.resourceVersion }),
+      ...(action.name === 'rollback' && { version: seen.version, currentVersion: seen.currentVersion }),
       ...(isDestructive && { confirmation }),
     }
     try {
@@ -170,12 +176,21 @@ export function ActionForm({
           Exactly the plan with digest <code>{seen.digest.replace(/^sha256:/, '').slice(0, 12)}</code>: no other plan is approved.
         </p>
       )}
+      {action.name === 'reject' && step.kind !== 'done' && (
+        <label class="field">
+          <span>
+            This plan is never applied. Another one follows when the Stack changes, or when a user requests one. Why, for others to read:
+          </span>
+          <input type="text" maxLength={1_000} value={reason} onInput={event => setReason(event.currentTarget.value)} />
+        </label>
+      )}
       <p>The same as:</p>
       <Command text={action.command} />
       {isDestructive && step.kind !== 'done' && (
         <label class="field">
           <span>
-            This destroys what the Stack has made. Type <strong>{name}</strong> to confirm:
+            {action.name === 'rollback' ? 'This replaces the state of the Stack.' : 'This destroys what the Stack has made.'} Type{' '}
+            <strong>{name}</strong> to confirm:
           </span>
           <input type="text" autoComplete="off" value={confirmation} onInput={event => setConfirmation(event.currentTarget.value)} />
         </label>

@@ -6,6 +6,13 @@ export const formatNumber = (value: number): string => number.format(value)
 /** `3 Stacks`, `1 Stack`. */
 export const formatCount = (count: number, noun: string): string => `${formatNumber(count)} ${noun}${count === 1 ? '' : 's'}`
 
+/** `12.3 KiB`; below a KiB `812 B`. */
+export function formatBytes(bytes: number): string {
+  const power = Math.min(4, Math.floor(Math.log2(Math.max(1, bytes)) / 10))
+  const value = bytes / 1024 ** power
+  return `${power === 0 ? bytes : value.toFixed(value < 10 ? 1 : 0)} ${['B', 'KiB', 'MiB', 'GiB', 'TiB'][power]}`
+}
+
 export const formatTime = (ms: number): string => time.format(ms)
 
 const units = [

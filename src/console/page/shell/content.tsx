@@ -11,10 +11,11 @@ const RunPage = lazy(async () => (await import('../object/run-page.tsx')).RunPag
 
 /** What the route shows. */
 export function Content() {
-  const [page = '', namespace, name, ...more] = route.value.path
+  const [page = '', namespace, name, section, ...more] = route.value.path
   if (more.length === 0 && namespace !== undefined && name !== undefined) {
-    if (page === 'stacks') return <StackPage key={`${namespace}/${name}`} namespace={namespace} name={name} />
-    if (page === 'runs') return <RunPage key={`${namespace}/${name}`} namespace={namespace} name={name} />
+    if (page === 'stacks')
+      return <StackPage key={`${namespace}/${name}`} namespace={namespace} name={name} {...(section !== undefined && { section })} />
+    if (page === 'runs' && section === undefined) return <RunPage key={`${namespace}/${name}`} namespace={namespace} name={name} />
   }
   if (namespace === undefined)
     switch (page) {
