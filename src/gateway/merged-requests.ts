@@ -126,7 +126,7 @@ export class MergedRequests {
   }
 }
 
-/** @throws {StatusError} Expired for a list at an exact version from before the removal of a partition: its objects are missing. */
+/** @throws {StatusError} Expired for a list at an exact version that is older than the removal of a partition: its objects are missing. */
 function requireKept(query: URLSearchParams, relistFrom: number): void {
   const wanted = listVersionOf(query)
   if (wanted.kind === 'exact' && wanted.version < relistFrom)
