@@ -100,9 +100,9 @@ export async function startConsolePage(
   const links = new OneTimeLinks()
   const history = new History()
   const console_ = new ConsoleServer({
-    linkToken: 'token-of-the-data-directory',
-    linkUser: { name: 'oarlock:admin', groups: ['system:masters'] },
-    ...{ projections, history, links, assetsDirectory: directory, secure: false, version: '0.1.0' },
+    administrator: { linkToken: 'token-of-the-data-directory', user: { name: 'oarlock:admin', groups: ['system:masters'] } },
+    ...{ projections, history, links, assetsDirectory: directory, version: '0.1.0' },
+    reachedBy: () => 'loopback',
     authenticateToken: async token => (token === 'test-token' ? { name: 'anna@example.com', groups: ['platform'] } : undefined),
     connect: async () => {
       throw new StatusError('ServiceUnavailable', 'this server has no objects')
@@ -124,7 +124,7 @@ export async function startConsolePage(
   }
   return {
     url,
-    link: () => `${url}#token=${links.issue({ name: 'anna@example.com', groups: ['platform'] })}`,
+    link: () => `${url}#token=${links.issue({ user: { name: 'anna@example.com', groups: ['platform'] }, method: 'link' })}`,
     projections,
     history,
     server,

@@ -1,23 +1,21 @@
 import { systemNamespace, tenantResource, workerPoolResource } from '../../api/index.ts'
-import { ConsoleServer, History, OneTimeLinks, Projections } from '../../console/index.ts'
-import { type Client, createClient, leaseResource, namespaceResource } from '../../kubernetes/client/index.ts'
+import { ConsoleServer, type ConsoleServerOptions, History, OidcProvider, OneTimeLinks, Projections } from '../../console/index.ts'
+import { type Client, leaseResource, namespaceResource } from '../../kubernetes/client/index.ts'
 import type { Log, Manager } from '../../kubernetes/controller/index.ts'
-import { type ApiServer, adminsGroup } from '../../kubernetes/server/index.ts'
 import type { Controllers } from '../controllers/controllers.ts'
 import { AccessReviewer } from '../delegated-auth/access-reviewer.ts'
 import { authenticateByTokenReview } from '../delegated-auth/authenticate-by-token-review.ts'
 import { consoleAssetsDirectory } from './assets-directory.ts'
-import { openConsoleToken } from './console-access.ts'
+import type { ConsoleSettings } from './console-settings.ts'
+import { ownHost } from './own-host.ts'
 
-export type StartConsoleOptions = {
-  readonly dataDir: string
+export type StartConsoleOptions = Pick<ConsoleServerOptions, 'connect' | 'administrator' | 'version'> & {
   /** Before it is started: the console adds its caches. */
   readonly manager: Manager
   readonly controllers: Pick<Controllers, 'stacks' | 'runs' | 'workers'>
-  readonly server: ApiServer
   /** With the right to review tokens and accesses. */
   readonly client: Client
-  readonly version: string
+  readonly settings: ConsoleSettings
   readonly log: Log
 }
 
@@ -28,13 +26,12 @@ export type StartedConsole = {
   close(): void
 }
 
-/** Of the process that owns the data directory: a user who may read that is its administrator. */
-const administrator = { name: 'oarlock:admin', groups: [adminsGroup] }
-/** Longer than any session. */
-const localTokenMs = 24 * 3_600_000
+/** Of every user who has signed in: the API server adds it to what a client sends. */
+const authenticatedGroup = 'system:authenticated'
 
-/** Adds the console to a process with controllers and an API server. */
-export function startConsole({ dataDir, manager, controllers, server, client, version, log }: StartConsoleOptions): StartedConsole {
+/** Adds the console to a process with the caches of Stacks, Runs and Workers. */
+export function startConsole(options: StartConsoleOptions): StartedConsole {
+  const { manager, controllers, client, connect, administrator, settings, version, log } = options
   const projections = new Projections({
     ...controllers,
     pools: manager.informer(workerPoolResource),
@@ -52,28 +49,21 @@ export function startConsole({ dataDir, manager, controllers, server, client, ve
   const links = new OneTimeLinks()
   const access = new AccessReviewer(client)
   const console = new ConsoleServer({
-    ...{ projections, history, links, version },
-    linkToken: openConsoleToken(dataDir),
-    linkUser: administrator,
+    ...{ projections, history, links, administrator, connect, version },
     assetsDirectory: consoleAssetsDirectory(),
     authenticateToken: authenticateByTokenReview(client),
-    isAllowed: (user, attributes) => access.isAllowed({ ...user, groups: [...user.groups] }, attributes),
-    connect: async (user, credential) => {
-      const token =
-        credential.kind === 'token'
-          ? credential.token
-          : server.issueToken({ name: user.name, groups: [...user.groups], ttlMs: localTokenMs })
-      return await createClient({
-        cluster: { server: server.url, caCertificate: server.caCertificate, token },
-        ...{ userAgent: 'oarlock-console', fieldManager: 'oarlock-console', connections: 2 },
-      })
-    },
-    secure: false,
+    isAllowed: (user, attributes) => access.isAllowed({ ...user, groups: [...new Set([...user.groups, authenticatedGroup])] }, attributes),
+    reachedBy: ownHost(settings.hosts ?? []),
+    readOnly: settings.readOnly ?? false,
+    oidc: settings.oidc && new OidcProvider(settings.oidc),
     onError: error => log.error({ err: error }, 'a request to the console failed'),
   })
   return {
     server: console,
-    issueLink: () => links.issue(administrator),
+    issueLink: () => {
+      if (!administrator) throw new Error('this console has no administrator')
+      return links.issue({ user: administrator.user, method: 'link' })
+    },
     close() {
       clearInterval(sampler)
       console.close()

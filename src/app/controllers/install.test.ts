@@ -47,7 +47,6 @@ const controllerError = async (crds: 'check' | 'install'): Promise<AppStartError
       healthAddress: { host: '127.0.0.1', port: 0 },
       queue: { dataDir: join(dataDir, 'controller'), listen: { host: '127.0.0.1', port: 0 }, names: [] },
       log: silentLog,
-      onLeadershipLost: () => {},
     }),
     (error: unknown) => {
       found = error

@@ -7,6 +7,7 @@
  * | `POST session` | `SignIn` → `Session`, or 401. With a session of the same user it signs in again, for what asks for a recent sign-in |
  * | `POST links`, with the token of the data directory | → `{ link }`, for one sign-in |
  * | `DELETE session` | → 204 |
+ * | `GET oidc/sign-in`, `?again` to authenticate again | → the OIDC provider, and back to the page with `#token=` or `#problem=` |
  * | `GET stream?resume=ID&last=N` | → server-sent events, each a `StreamMessage` with its number as id |
  * | `PUT stream/ID/views` | `{ [id]: ViewQuery }`, all that are visible → 204, or 404 if the stream has ended |
  * | `POST active` | → 204; the user has clicked or typed: keeps the session from ending |

@@ -5,10 +5,11 @@ import { actionRoutes } from './action-routes.ts'
 import { Assets } from './assets.ts'
 import { errorBody } from './error-response.ts'
 import { logRoutes } from './log-routes.ts'
+import { OidcSignIn, requireOidc } from './oidc-sign-in.ts'
 import type { ConsoleServerOptions } from './options.ts'
 import { planRoutes } from './plan-routes.ts'
 import { readJson } from './read-json.ts'
-import type { Route, Routes } from './route.ts'
+import type { Call, Route, Routes } from './route.ts'
 import { requireSameOrigin } from './same-origin.ts'
 import { sendJson } from './send-json.ts'
 import { SessionAccess } from './session-access.ts'
@@ -17,7 +18,7 @@ import { UserSessions } from './sign-in.ts'
 import { stackRoutes } from './stack/index.ts'
 import { Streams } from './streams.ts'
 
-const beatEveryMs = 15_000
+const beatEveryMs = 5_000
 const sweepEveryMs = 5_000
 
 /** What is about objects: a file for each group. */
@@ -35,6 +36,7 @@ export class ConsoleServer {
   readonly #access: SessionAccess
   readonly #sessions: Sessions
   readonly #users: UserSessions
+  readonly #oidc: OidcSignIn | undefined
   readonly #streams: Streams
   /** Of the session itself: a read-only console has them too. */
   readonly #sessionRoutes: Routes
@@ -50,6 +52,7 @@ export class ConsoleServer {
       this.#access.end(session)
     })
     this.#users = new UserSessions(options, this.#sessions)
+    this.#oidc = options.oidc && new OidcSignIn(options.oidc, options)
     this.#sessionRoutes = { ...this.#users.routes, ...this.#streams.routes }
     this.#timers = [
       setInterval(() => this.#streams.flush(), deltaIntervalMs).unref(),
@@ -69,7 +72,10 @@ export class ConsoleServer {
   /** @param path of the request, which begins with {@link pagePath}. */
   async handle(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
-      if (path.startsWith(apiPath)) return await this.#serveApi(path.slice(apiPath.length), request, response)
+      const reachedBy = this.#options.reachedBy(request.headers.host)
+      if (!reachedBy)
+        throw new StatusError('MisdirectedRequest', 'the console is not reached by this name: see --console-host', { code: 421 })
+      if (path.startsWith(apiPath)) return await this.#serveApi(path.slice(apiPath.length), { request, response, reachedBy })
       if (request.method !== 'GET' && request.method !== 'HEAD') throw new StatusError('MethodNotAllowed', 'use GET')
       await this.#assets.send(path.slice(pagePath.length), request, response)
     } catch (error) {
@@ -81,16 +87,18 @@ export class ConsoleServer {
     }
   }
 
-  async #serveApi(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #serveApi(path: string, { request, response, reachedBy }: Pick<Call, 'request' | 'response' | 'reachedBy'>): Promise<void> {
     const [name = '', ...rest] = path.split('/').map(decodeSegment)
-    requireSameOrigin(request)
     const key = `${request.method} ${name}`
+    if (key === 'GET oidc' && rest[0] === 'callback') return await requireOidc(this.#oidc).finish(request, response, reachedBy)
+    requireSameOrigin(request)
+    if (key === 'GET oidc' && rest[0] === 'sign-in') return await requireOidc(this.#oidc).begin(request, response, reachedBy)
     if (key === 'POST links') return this.#users.issueLink(request, response)
-    if (key === 'POST session') return await this.#users.signIn(request, response)
-    const session = this.#users.of(request, response)
+    if (key === 'POST session') return await this.#users.signIn(request, response, reachedBy)
+    const session = this.#users.of(request, response, reachedBy)
     if (!session) return
     const answer = await this.#routeOf(key)({
-      ...{ session, path: rest, request, response, options: this.#options },
+      ...{ session, path: rest, request, response, reachedBy, options: this.#options },
       query: new URL(request.url ?? '', 'http://localhost').searchParams,
       visibility: this.#access.visibility(session),
       client: () => this.#access.client(session),

@@ -6,6 +6,7 @@
  * Out of scope: how rows are made (`console/projection/`), listeners and processes (`app/`).
  */
 export { ConsoleServer } from './console-handler.ts'
+export { type OidcOptions, OidcProvider } from './oidc-provider.ts'
 export { OneTimeLinks } from './one-time-links.ts'
 export type { ConsoleServerOptions } from './options.ts'
 export type { ConsoleUser, Credential } from './sessions.ts'

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Client } from '../../kubernetes/client/index.ts'
+import type { ReachedBy } from './cookies.ts'
 import type { ConsoleServerOptions } from './options.ts'
 import type { SessionRecord } from './sessions.ts'
 import type { Visibility } from './visibility.ts'
@@ -12,6 +13,7 @@ export type Call = {
   readonly query: URLSearchParams
   readonly request: IncomingMessage
   readonly response: ServerResponse
+  readonly reachedBy: ReachedBy
   readonly options: ConsoleServerOptions
   /** Which rows of tables the user may see. */
   readonly visibility: Visibility

@@ -1,13 +1,20 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { type Action, type ActionName, type ActionRequest, type ActionResult, destructiveActions } from '../../protocol/index.ts'
+import {
+  type Action,
+  type ActionName,
+  type ActionRequest,
+  type ActionResult,
+  destructiveActions,
+  signInTooOld,
+} from '../../protocol/index.ts'
 import { RequestError, request } from '../request.ts'
-import { signInAgain } from '../session.ts'
 import { Command } from './command.tsx'
 import { Dialog } from './dialog.tsx'
 import { Notice } from './notice.tsx'
 import { PlanText } from './plan-text.tsx'
+import { SignInAgain } from './sign-in-again.tsx'
 
 export type Target = { readonly kind: 'stacks' | 'runs' | 'workers'; readonly namespace?: string; readonly name: string }
 
@@ -99,7 +106,7 @@ const isAwaited = ({ name, enabled }: Action) => (name === 'approve' || name ===
 export const nameOf = ({ namespace, name }: Target): string => (namespace === undefined ? name : `${namespace}/${name}`)
 
 type Step =
-  | { readonly kind: 'confirm' }
+  | { readonly kind: 'confirm'; readonly message?: string }
   | { readonly kind: 'running' }
   | { readonly kind: 'done'; readonly message: string }
   | { readonly kind: 'failed'; readonly message: string }
@@ -144,12 +151,16 @@ export function ActionForm({
       const { message } = await request<ActionResult>('POST', 'actions', body)
       setStep({ kind: 'done', message })
     } catch (error) {
-      const wantsSignIn = error instanceof RequestError && error.code === 401
+      const wantsSignIn = error instanceof RequestError && error.reason === signInTooOld
       setStep({ kind: wantsSignIn ? 'sign-in' : 'failed', message: (error as Error).message })
     }
   }
   return step.kind === 'sign-in' ? (
-    <SignInAgain message={step.message} onSignedIn={() => void carryOut()} />
+    <SignInAgain
+      message={step.message}
+      onSignedIn={() => void carryOut()}
+      onSignedInElsewhere={() => setStep({ kind: 'confirm', message: 'You have signed in again: confirm once more.' })}
+    />
   ) : (
     <form
       onSubmit={event => {
@@ -185,7 +196,7 @@ export function ActionForm({
         </label>
       )}
       <p aria-live="polite" class={step.kind === 'failed' ? 'problem' : 'result'}>
-        {step.kind === 'done' || step.kind === 'failed' ? step.message : ''}
+        {step.kind === 'running' ? '' : step.message}
       </p>
       <footer>
         <button type="button" onClick={onClose}>
@@ -204,39 +215,6 @@ export function ActionForm({
             {action.label}
           </button>
         )}
-      </footer>
-    </form>
-  )
-}
-
-function SignInAgain({ message, onSignedIn }: { readonly message: string; readonly onSignedIn: () => void }) {
-  const [problem, setProblem] = useState('')
-  const submit = async (event: SubmitEvent) => {
-    event.preventDefault()
-    const token = String(new FormData(event.currentTarget as HTMLFormElement).get('token')).trim()
-    try {
-      await signInAgain(token)
-      onSignedIn()
-    } catch (error) {
-      setProblem((error as Error).message)
-    }
-  }
-  return (
-    <form onSubmit={event => void submit(event)}>
-      <p>{message}</p>
-      <label class="field">
-        <span>Token</span>
-        <input name="token" type="password" autoComplete="off" required />
-      </label>
-      <p class="problem" aria-live="polite">
-        {problem}
-      </p>
-      <p class="hint">If you signed in with a link, open the link that this command prints:</p>
-      <Command text="oarlock console" />
-      <footer>
-        <button type="submit" class="primary">
-          Sign in again
-        </button>
       </footer>
     </form>
   )
