@@ -14,7 +14,7 @@
  * | `POST actions` | `ActionRequest` → `ActionResult` |
  * | `POST bulk` | `BulkRequest` → `BulkResult` |
  * | `GET plans/NS/RUN` | → `StoredDiff` |
- * | `GET logs/NS/RUN?follow=1&timestamps=1` | → text, as it arrives |
+ * | `GET logs/NS/RUN?follow=1&timestamps=1&offset=N` | → text, as it arrives, from a byte of the stored log on. `Oarlock-Times: missing`: its lines have no times |
  * | `GET states/NS/STACK`, `states/NS/STACK/VERSION` | → versions, one version |
  * | `GET events/NS/KIND/NAME` | → Events of the object |
  * | `POST yaml` | YAML of a Stack → `{ object }` if the server accepts it (dry run), or 422 with the reason; `?apply=1` stores it |

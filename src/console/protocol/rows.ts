@@ -77,6 +77,8 @@ export type RunRow = {
   readonly namespace: string
   readonly name: string
   readonly stack: string
+  /** Rises with each Run of the Stack. */
+  readonly epoch: number
   readonly tenant?: string
   readonly engine: string
   readonly type: string
@@ -90,6 +92,8 @@ export type RunRow = {
   readonly progress?: { readonly done: number; readonly total: number }
   readonly plan?: PlanCounts
   readonly changed?: boolean
+  /** The Run whose approved plan it applies. */
+  readonly planRun?: string
   readonly queuePosition?: number
   readonly createdMs: number
   readonly startedMs?: number

@@ -99,7 +99,16 @@ export type HistoryFacts = {
 
 /** An object as its user may read it, without `managedFields`. `version` is its resourceVersion. */
 export type StackFacts = { readonly row?: StackRow; readonly object?: unknown; readonly runs: readonly RunRow[] }
-export type RunFacts = { readonly row?: RunRow; readonly object?: unknown }
+export type RunFacts = {
+  readonly row?: RunRow
+  readonly object?: unknown
+  /** The Runs that are attempts at the same, with this one, the first attempt first. Empty if there was only one. */
+  readonly attempts: readonly RunRow[]
+  /** Of an Apply: the Run whose approved plan it applies. */
+  readonly planRun?: RunRow
+  /** Of a Plan: the Run that applies it. */
+  readonly applyRun?: RunRow
+}
 
 /** A message of the stream, as JSON in the data of a server-sent event. Its id counts the messages of the stream. */
 export type StreamMessage =

@@ -24,6 +24,7 @@ import { carryOut } from './carry-out.ts'
 import { errorBody } from './error-response.ts'
 import type { OneTimeLinks } from './one-time-links.ts'
 import { readJson } from './read-json.ts'
+import { passLog } from './run-log.ts'
 import { type ConsoleUser, type Credential, defaultSessionLimits, type SessionLimits, type SessionRecord, Sessions } from './sessions.ts'
 import { maxViews, Stream } from './stream.ts'
 import { validQuery } from './valid-query.ts'
@@ -139,7 +140,7 @@ export class ConsoleServer {
       case 'GET plans':
         return await this.#passPlan(session, rest, response)
       case 'GET logs':
-        return await this.#passLog(session, rest, request, response)
+        return await passLog(await this.#clientOf(session), nameOf(rest), request, response)
       default:
         throw new StatusError('NotFound', `the console has no ${method} ${apiPath}${path}`)
     }
@@ -350,38 +351,6 @@ export class ConsoleServer {
     sendJson(response, 200, await (await client.request({ method: 'GET', path: `/${path}` })).json())
   }
 
-  async #passLog(
-    session: SessionRecord,
-    [namespace = '', name = '']: readonly string[],
-    request: IncomingMessage,
-    response: ServerResponse,
-  ): Promise<void> {
-    const query = new URL(request.url ?? '', 'http://localhost').searchParams
-    const client = await this.#clientOf(session)
-    const abort = new AbortController()
-    response.once('close', () => abort.abort())
-    const { body } = await client.stream({
-      ...{ method: 'GET', path: `/logs/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}` },
-      query: Object.fromEntries(
-        ['follow', 'timestamps', 'tail', 'since'].flatMap(key => (query.has(key) ? [[key, query.get(key) as string]] : [])),
-      ),
-      ...{ headers: { accept: 'text/plain' }, signal: abort.signal, idleTimeoutMs: 0 },
-    })
-    response.writeHead(200, {
-      'Content-Type': 'text/plain; charset=utf-8',
-      'Cache-Control': 'no-store',
-      'X-Content-Type-Options': 'nosniff',
-    })
-    response.flushHeaders()
-    try {
-      for await (const chunk of body)
-        if (!response.write(chunk)) await new Promise(resolve => response.once('drain', resolve).once('close', resolve))
-      response.end()
-    } catch (error) {
-      if (!abort.signal.aborted) throw error
-    }
-  }
-
   #flush(): void {
     for (const stream of this.#streams.values()) if (stream.isConnected) stream.flush().catch(error => this.#options.onError(error))
   }
@@ -434,6 +403,8 @@ function cookieOf({ headers }: IncomingMessage, name: string): string | undefine
   const pairs = (headers.cookie ?? '').split(';').map(pair => pair.trim())
   return pairs.find(pair => pair.startsWith(`${name}=`))?.slice(name.length + 1)
 }
+
+const nameOf = ([namespace = '', name = '']: readonly string[]) => ({ namespace, name })
 
 function decodeSegment(segment: string): string {
   try {

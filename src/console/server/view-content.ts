@@ -1,7 +1,7 @@
 import { runResource, type Stack, stackResource } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import type { KubeObject, Resource } from '../../kubernetes/object/index.ts'
-import { type History, overviewOf, type Projections, type RowTable, tableView, type ViewContent } from '../projection/index.ts'
+import { type History, overviewOf, type Projections, type RowTable, relatedRuns, tableView, type ViewContent } from '../projection/index.ts'
 import type { RunFacts, StackFacts, TableKind, TenantRow, ViewQuery } from '../protocol/index.ts'
 import { isForbidden, isNotFound } from './error-response.ts'
 import type { Visibility, Visible } from './visibility.ts'
@@ -18,21 +18,25 @@ export type ViewSources = {
 type AnyRow = Readonly<Record<string, unknown>> & { readonly key: string }
 
 /** What changes when the view may have: it is computed again only then, or after {@link maxAgeMs}. */
-export function versionOf(query: ViewQuery, { tables }: Projections): number {
+export function versionOf(query: ViewQuery, { tables }: Projections): readonly unknown[] {
   switch (query.kind) {
     case 'overview':
-      return tables.stacks.version + tables.runs.version + tables.workers.version
+      return [tables.stacks.version, tables.runs.version, tables.workers.version]
     case 'stack':
-      return tables.stacks.version + tables.runs.version
-    case 'run':
+      return [tables.stacks.version, tables.runs.version]
+    case 'run': {
+      // A row is another one when its object has changed, and that of the Stack when its active Run has.
+      const run = tables.runs.get(`${query.namespace}/${query.name}`)
+      return [run, run && tables.stacks.get(`${query.namespace}/${run.stack}`)]
+    }
     case 'queue':
-      return tables.runs.version
+      return [tables.runs.version]
     case 'tenants':
-      return tables.tenants.version + tables.stacks.version
+      return [tables.tenants.version, tables.stacks.version]
     case 'history':
-      return 0
+      return []
     default:
-      return tables[query.kind].version
+      return [tables[query.kind].version]
   }
 }
 
@@ -138,9 +142,13 @@ async function runContent(
   { namespace, name }: { readonly namespace: string; readonly name: string },
   sources: ViewSources,
 ): Promise<ViewContent> {
+  const { projections } = sources
   const object = await read(await sources.client(), runResource, namespace, name)
-  const row = sources.projections.tables.runs.get(`${namespace}/${name}`)
-  const facts: RunFacts = { ...(row && { row }), object }
+  const visible = await sources.visibility.of('runs', () => [namespace])
+  const mayListRuns = visible.all || visible.namespaces.has(namespace)
+  const row = projections.tables.runs.get(`${namespace}/${name}`)
+  const runs = row && mayListRuns ? projections.runsOf(namespace, row.stack) : []
+  const facts: RunFacts = { ...(row && { row }), object, ...relatedRuns(row, runs) }
   return { facts }
 }
 

@@ -32,3 +32,18 @@ export const formatAge = (ms: number): string => formatDuration(ms).split(' ')[0
 /** `AwaitingApproval` → `Awaiting approval`. */
 export const formatWords = (name: string): string =>
   name.replace(/([a-z])([A-Z])/g, (_, end: string, start: string) => `${end} ${start.toLowerCase()}`)
+
+const byteUnits = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const
+
+/** `14.2 MiB`, `812 B`. */
+export function formatBytes(bytes: number): string {
+  const power = Math.min(byteUnits.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10))
+  const value = bytes / 1_024 ** power
+  return `${power === 0 ? value : value.toFixed(value < 100 ? 1 : 0)} ${byteUnits[power]}`
+}
+
+/** `35ms`, `0.4s`, and from ten seconds on as {@link formatDuration}. */
+export function formatSeconds(seconds: number): string {
+  if (seconds < 0.1) return `${Math.round(seconds * 1_000)}ms`
+  return seconds < 10 ? `${seconds.toFixed(1)}s` : formatDuration(seconds * 1_000)
+}

@@ -7,7 +7,7 @@ import { pathTo, route } from '../router.ts'
 
 const FleetPage = lazy(async () => (await import('../pages/fleet.tsx')).FleetPage)
 const StackPage = lazy(async () => (await import('../object/stack-page.tsx')).StackPage)
-const RunPage = lazy(async () => (await import('../object/run-page.tsx')).RunPage)
+const RunPage = lazy(async () => (await import('../run/run-page.tsx')).RunPage)
 
 /** What the route shows. */
 export function Content() {
