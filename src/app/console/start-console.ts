@@ -1,13 +1,18 @@
+import { join } from 'node:path'
 import { systemNamespace, tenantResource, workerPoolResource } from '../../api/index.ts'
-import { ConsoleServer, History, OneTimeLinks, Projections } from '../../console/index.ts'
+import { ConsoleServer, FleetMonitor, History, OneTimeLinks, type PartitionBody, Projections } from '../../console/index.ts'
+import { partitionResource } from '../../gateway/index.ts'
 import { type Client, createClient, leaseResource, namespaceResource } from '../../kubernetes/client/index.ts'
-import type { Log, Manager } from '../../kubernetes/controller/index.ts'
+import type { Informer, Log, Manager } from '../../kubernetes/controller/index.ts'
+import type { Resource } from '../../kubernetes/object/index.ts'
 import { type ApiServer, adminsGroup } from '../../kubernetes/server/index.ts'
 import type { Controllers } from '../controllers/controllers.ts'
 import { AccessReviewer } from '../delegated-auth/access-reviewer.ts'
 import { authenticateByTokenReview } from '../delegated-auth/authenticate-by-token-review.ts'
+import { isPartition } from '../is-partition.ts'
 import { consoleAssetsDirectory } from './assets-directory.ts'
 import { openConsoleToken } from './console-access.ts'
+import { HistoryFile } from './history-file.ts'
 
 export type StartConsoleOptions = {
   readonly dataDir: string
@@ -35,24 +40,41 @@ const localTokenMs = 24 * 3_600_000
 
 /** Adds the console to a process with controllers and an API server. */
 export function startConsole({ dataDir, manager, controllers, server, client, version, log }: StartConsoleOptions): StartedConsole {
-  const projections = new Projections({
-    ...controllers,
-    pools: manager.informer(workerPoolResource),
+  const pools = manager.informer(workerPoolResource)
+  const sources = {
+    ...{ ...controllers, pools },
     tenants: manager.informer(tenantResource),
     namespaces: manager.informer(namespaceResource),
     leases: manager.informer(leaseResource, { namespace: systemNamespace }),
-  })
-  const history = new History()
-  let sampledMs = Date.now()
+  }
+  const file = new HistoryFile(join(dataDir, 'console-history'), { log })
+  const monitor = new FleetMonitor(sources, scaling => file.add({ atMs: scaling.atMs, scaling }))
   const sampler = setInterval(() => {
-    const nowMs = Date.now()
-    history.add(nowMs, projections.sample(nowMs, sampledMs))
-    sampledMs = nowMs
+    const atMs = Date.now()
+    file.add({ atMs, values: monitor.sample(atMs) })
   }, History.everyMs).unref()
+  let partitions: Informer<PartitionBody> | undefined
+  isPartition(client).then(
+    hasPartitions => {
+      if (hasPartitions) partitions = manager.informer(partitionResource as unknown as Resource<PartitionBody>)
+    },
+    error => log.warn({ err: error }, 'the console does not show partitions'),
+  )
+  // Rows of the fleet are memory that no one needs who does not open the console.
+  let projections: Projections | undefined
+  const openProjections = () => {
+    const opened = new Projections(sources)
+    if (partitions) opened.followPartitions(partitions)
+    return opened
+  }
   const links = new OneTimeLinks()
   const access = new AccessReviewer(client)
   const console = new ConsoleServer({
-    ...{ projections, history, links, version },
+    get projections() {
+      projections ??= openProjections()
+      return projections
+    },
+    ...{ history: file.history, links, version },
     linkToken: openConsoleToken(dataDir),
     linkUser: administrator,
     assetsDirectory: consoleAssetsDirectory(),

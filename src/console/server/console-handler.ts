@@ -31,6 +31,7 @@ import { validQuery } from './valid-query.ts'
 import { type IsAllowed, Visibility } from './visibility.ts'
 
 export type ConsoleServerOptions = {
+  /** Read when a session begins, not before. */
   readonly projections: Projections
   readonly history: History
   /** Where `scripts/build-console.mjs` has built the page. */

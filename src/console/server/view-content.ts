@@ -1,8 +1,8 @@
-import { runResource, type Stack, stackResource } from '../../api/index.ts'
+import { runResource, type Stack, stackResource, workerPoolResource } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import type { KubeObject, Resource } from '../../kubernetes/object/index.ts'
 import { type History, overviewOf, type Projections, type RowTable, relatedRuns, tableView, type ViewContent } from '../projection/index.ts'
-import type { RunFacts, StackFacts, TableKind, TenantRow, ViewQuery } from '../protocol/index.ts'
+import type { PoolFacts, RunFacts, StackFacts, TableKind, TenantRow, ViewQuery } from '../protocol/index.ts'
 import { isForbidden, isNotFound } from './error-response.ts'
 import type { Visibility, Visible } from './visibility.ts'
 
@@ -33,6 +33,8 @@ export function versionOf(query: ViewQuery, { tables }: Projections): readonly u
       return [tables.runs.version]
     case 'tenants':
       return [tables.tenants.version, tables.stacks.version]
+    case 'pool':
+      return [tables.pools.get(query.name)]
     case 'history':
       return []
     default:
@@ -69,7 +71,14 @@ async function contentOf(query: ViewQuery, sources: ViewSources): Promise<ViewCo
       return await stackContent(query, sources)
     case 'run':
       return await runContent(query, sources)
+    case 'pool':
+      return await poolContent(query, sources)
     case 'history': {
+      if (query.pool !== undefined) {
+        const { all } = await sources.visibility.of('pools', () => [])
+        if (!all) return { error: { code: 'Forbidden', message: 'you may not list pools' } }
+        return { facts: history.poolFacts(nowMs(), query.minutes, query.pool) }
+      }
       // Numbers of the whole fleet: for those who may see all of it.
       const visible = await sources.visibility.of('stacks', () => [])
       if (!visible.all)
@@ -138,6 +147,13 @@ async function stackContent(
   return { facts }
 }
 
+async function poolContent({ name }: { readonly name: string }, sources: ViewSources): Promise<ViewContent> {
+  const object = await read(await sources.client(), workerPoolResource, undefined, name)
+  const row = sources.projections.tables.pools.get(name)
+  const facts: PoolFacts = { ...(row && { row }), object }
+  return { facts }
+}
+
 async function runContent(
   { namespace, name }: { readonly namespace: string; readonly name: string },
   sources: ViewSources,
@@ -153,8 +169,13 @@ async function runContent(
 }
 
 /** With the rights of the user, at every change: the API server decides. */
-async function read<Body>(client: Client, resource: Resource<Body>, namespace: string, name: string): Promise<KubeObject<Body>> {
-  const object = await client.resource(resource).get(name, { namespace })
+async function read<Body>(
+  client: Client,
+  resource: Resource<Body>,
+  namespace: string | undefined,
+  name: string,
+): Promise<KubeObject<Body>> {
+  const object = await client.resource(resource).get(name, namespace === undefined ? {} : { namespace })
   const { managedFields: _, ...metadata } = object.metadata as KubeObject<Body>['metadata'] & { managedFields?: unknown }
   return { ...object, metadata }
 }
