@@ -6,12 +6,12 @@ import { after, before, describe, test } from 'node:test'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { type Run, runResource, stackResource } from '../../src/api/index.ts'
 import { namespaceResource } from '../../src/kubernetes/client/index.ts'
+import { axeViolations } from '../support/axe.ts'
 import { launchChromium, withoutChromium } from '../support/chromium.ts'
 import { eventually } from '../support/eventually.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from '../support/oarlock-process.ts'
 import { type NetworkProxy, startProxy } from '../support/proxy.ts'
 
-const axeSource = readFileSync(join(import.meta.dirname, '../../node_modules/axe-core/axe.min.js'), 'utf8')
 const manyLines = 100_000
 
 describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () => {
@@ -91,22 +91,30 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
     equal(await page.evaluate(() => (window as unknown as { hacked?: number }).hacked), undefined)
   })
 
+  const lineCount = async () =>
+    Number(/\d[\d,]*/.exec((await page.locator('.log').getAttribute('aria-label')) ?? '')?.[0].replaceAll(',', ''))
+  const copyLog = async () => {
+    await page.getByRole('button', { name: 'Copy', exact: true }).click()
+    await page.getByText(/lines copied$/).waitFor()
+    return await page.evaluate(() => navigator.clipboard.readText())
+  }
+
   test('follows the log of an active Run, and has each line once after lost connections', async () => {
     const run = await runIn('live', ['Applying'])
     await open(run)
     await page.getByText(/lines, live/).waitFor()
     for (let time = 0; time < 2; time++) {
-      const before = await page.locator('.log-line').count()
+      const before = await lineCount()
       proxy.cut()
       await page.getByText(/lines, reconnecting/).waitFor()
       proxy.restore()
       await page.getByText(/lines, live/).waitFor()
-      await eventually(async () => (await page.locator('.log-line').count()) > before, 'more lines')
+      await eventually(async () => (await lineCount()) > before, 'more lines')
     }
-    const ticks = (await shownLines()).filter(text => text.startsWith('tick')).map(text => Number(text.slice(5)))
+    const ticks = [...(await copyLog()).matchAll(/^tick (\d+)$/gm)].map(([, number]) => Number(number))
     deepEqual(
       ticks,
-      ticks.map((_, index) => (ticks[0] as number) + index),
+      ticks.map((_, index) => index + 1),
     )
     const log = page.locator('.log')
     const isAtEnd = () => log.evaluate(({ scrollTop, scrollHeight, clientHeight }) => scrollHeight - scrollTop - clientHeight < 25)
@@ -169,9 +177,7 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
     deepEqual((await page.locator('.log-line.phase .log-text').allTextContents()).slice(1), ['Planning', 'Applying … folded'])
     await page.getByRole('button', { name: 'Phase Applying', expanded: false }).click()
 
-    await page.getByRole('button', { name: 'Copy', exact: true }).click()
-    await page.getByText(/lines copied$/).waitFor()
-    const copied = await page.evaluate(() => navigator.clipboard.readText())
+    const copied = await copyLog()
     match(copied, /\nline 100000 of many, with some text\n/)
     const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Download' }).click()])
     match(download.suggestedFilename(), /^a-many-[0-9a-f]+-1\.log$/)
@@ -194,6 +200,18 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
     await page.locator('.log').getByText('no luck').waitFor()
   })
 
+  test('the pool of a Run has its own page, with its size over time', async () => {
+    await open(await runIn('many', ['Succeeded']))
+    await page.getByRole('link', { name: 'default', exact: true }).click()
+    await page.waitForURL(/console\/pools\/default$/)
+    await page.getByText(/^0 to \d+ workers, 1 Run at a time each$/).waitFor()
+    // The second sample of the history is there after 20 s.
+    await page.getByRole('img', { name: /^Workers: desired \d+, registered \d+, busy \d+$/ }).waitFor({ timeout: 30_000 })
+    deepEqual(await axeViolations(page), [])
+    await page.getByRole('button', { name: 'Day' }).click()
+    await page.waitForURL(/pools\/default\?period=day$/)
+  })
+
   test('has no violation of accessibility rules and fits a phone, in both colours', async () => {
     for (const colorScheme of ['light', 'dark'] as const)
       for (const width of [1280, 360])
@@ -202,17 +220,7 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
           await page.setViewportSize({ width, height: 740 })
           await open((await runsOf(stack))[0] as Run)
           await page.locator('.actions').waitFor()
-          // Not by a script of the page, which its policy forbids.
-          const devtools = await context.newCDPSession(page)
-          await devtools.send('Runtime.evaluate', { expression: axeSource })
-          const violations = await page.evaluate(async () => {
-            const { axe } = window as unknown as {
-              axe: { run(): Promise<{ violations: { id: string; nodes: { target: string[] }[] }[] }> }
-            }
-            return (await axe.run()).violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target.join(' ')).join(', ')}`)
-          })
-          await devtools.detach()
-          deepEqual(violations, [], `${stack} ${width} ${colorScheme}`)
+          deepEqual(await axeViolations(page), [], `${stack} ${width} ${colorScheme}`)
           ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), `${stack} is wider than ${width}`)
         }
   })

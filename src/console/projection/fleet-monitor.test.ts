@@ -41,9 +41,10 @@ test('counts queued and active Runs, and each Run that ends once', () => {
   runs.report(run('deleted', 'Queued'))
   runs.report(run('deleted', 'Queued'), 'deleted')
   const { queueLength, oldestQueuedMs, activeRuns, runsSucceeded, runsFailed } = fleet.sample(nowMs)
-  deepEqual([queueLength, oldestQueuedMs, activeRuns, runsSucceeded, runsFailed], [1, 60_000, 1, 1, 1])
+  deepEqual([queueLength, oldestQueuedMs, activeRuns, runsSucceeded, runsFailed], [2, 60_000, 1, 1, 1])
+
   const next = fleet.sample(nowMs)
-  deepEqual([next.runsSucceeded, next.runsFailed], [0, 0])
+  deepEqual([next.runsSucceeded, next.runsFailed, next.queueLength], [0, 0, 1])
 })
 
 test('counts workers, and the numbers of each pool with the changes of its size', () => {
@@ -53,13 +54,18 @@ test('counts workers, and the numbers of each pool with the changes of its size'
     spec: { min: 0, max: 2 },
     status: { desired, queued: 3, busy: 1, workers: 1 },
   })
-  workers.report({ metadata: { name: 'w1' }, status: { phase: 'Busy' } })
-  workers.report({ metadata: { name: 'w2' }, status: { phase: 'Idle' } })
-  workers.report({ metadata: { name: 'w3' } })
-  workers.report({ metadata: { name: 'w3' } }, 'deleted')
+  const worker = (name: string, phase?: string) => ({ metadata: { name }, spec: { pool: 'default' }, ...(phase && { status: { phase } }) })
+  workers.report(worker('w1', 'Busy'))
+  workers.report(worker('w2', 'Idle'))
+  workers.report(worker('w3'))
+  workers.report(worker('w3'), 'deleted')
   for (const desired of [0, 2, 2]) pools.report(pool(desired))
   const sample = fleet.sample(nowMs)
-  deepEqual([sample.workers, sample.busyWorkers, sample['pool/default/desired'], sample['pool/default/queued']], [2, 1, 2, 3])
+  deepEqual(
+    [sample.workers, sample.busyWorkers, sample['pool/default/workers'], sample['pool/default/busy'], sample['pool/default/desired']],
+    [3, 1, 3, 1, 2],
+  )
+  deepEqual(fleet.sample(nowMs).workers, 2, 'the highest value of the next interval')
   deepEqual(
     scalings.map(({ atMs: _, ...rest }) => rest),
     [{ pool: 'default', from: 0, to: 2, min: 0, max: 2, queued: 3, busy: 1 }],

@@ -1,4 +1,4 @@
-import { isEnded, phaseOf, type Run, type RunPhase, type Worker, type WorkerPool } from '../../api/index.ts'
+import { isEnded, phaseOf, type Run, type Worker, type WorkerPool } from '../../api/index.ts'
 import type { Informer } from '../../kubernetes/controller/index.ts'
 import { objectKey } from '../../kubernetes/object/index.ts'
 import type { Scaling } from '../protocol/index.ts'
@@ -12,16 +12,23 @@ export type FleetMonitorSources = {
   readonly pools: Cache<Pick<WorkerPool, 'spec' | 'status'>>
 }
 
-/** More pools have no series of their own. */
-const maxPools = 50
+/** Series of a pool beyond this many are left out. */
+const maxGauges = 256
 
-type PoolNumbers = Pick<Scaling, 'min' | 'max' | 'queued' | 'busy'> & { readonly desired: number; readonly workers: number }
+/** A number that goes up and down, and its highest value since the last sample. */
+type Gauge = { now: number; highest: number }
+
+/** What a Run, a worker or a pool adds to which gauges. */
+type Shares = Readonly<Record<string, number>>
 
 /** Counts what a history keeps of a fleet, as its caches change: it needs memory for Runs that have not ended, workers and pools only. */
 export class FleetMonitor {
-  readonly #active = new Map<string, { readonly phase: RunPhase; readonly createdMs: number }>()
-  readonly #busy = new Map<string, boolean>()
-  readonly #pools = new Map<string, PoolNumbers>()
+  readonly #gauges = new Map<string, Gauge>(
+    ['queueLength', 'activeRuns', 'workers', 'busyWorkers'].map(name => [name, { now: 0, highest: 0 }]),
+  )
+  readonly #runs = new Map<string, { readonly shares: Shares; readonly queuedMs: number | undefined }>()
+  readonly #workers = new Map<string, Shares>()
+  readonly #pools = new Map<string, Shares>()
   #succeeded = 0
   #failed = 0
 
@@ -30,60 +37,82 @@ export class FleetMonitor {
     runs.onChange({ changed: ({ type, object }) => this.#runChanged(object as Run, type === 'deleted') })
     workers.onChange({
       changed: ({ type, object }) => {
-        const { metadata, status } = object as Worker
-        if (type === 'deleted') this.#busy.delete(metadata.name)
-        else this.#busy.set(metadata.name, status?.phase === 'Busy')
-      },
-    })
-    pools.onChange({
-      changed: ({ type, object }) => {
         const { name } = object.metadata
-        const before = this.#pools.get(name)
-        if (type === 'deleted') return void this.#pools.delete(name)
-        const now = numbersOf(object as WorkerPool)
-        if (!before && this.#pools.size >= maxPools) return
-        this.#pools.set(name, now)
-        if (!before || before.desired === now.desired) return
-        const { min, max, queued, busy } = now
-        onScaling({ pool: name, atMs: Date.now(), from: before.desired, to: now.desired, min, max, queued, busy })
+        const shares = type === 'deleted' ? undefined : workerShares(object as Worker)
+        this.#move(this.#workers.get(name), shares)
+        if (shares) this.#workers.set(name, shares)
+        else this.#workers.delete(name)
       },
     })
+    pools.onChange({ changed: ({ type, object }) => this.#poolChanged(object as WorkerPool, type === 'deleted', onScaling) })
   }
 
-  /** The numbers now, and the Runs that have ended since the sample before. */
+  /** The highest values since the sample before, and the Runs that have ended since. */
   sample(nowMs: number): HistorySample {
-    const sample: Record<string, number> = { queueLength: 0, oldestQueuedMs: 0, activeRuns: 0 }
-    for (const { phase, createdMs } of this.#active.values()) {
-      if (phase !== 'Queued') sample.activeRuns = (sample.activeRuns ?? 0) + 1
-      else {
-        sample.queueLength = (sample.queueLength ?? 0) + 1
-        sample.oldestQueuedMs = Math.max(sample.oldestQueuedMs ?? 0, nowMs - createdMs)
-      }
-    }
-    let busyWorkers = 0
-    for (const isBusy of this.#busy.values()) if (isBusy) busyWorkers++
-    Object.assign(sample, { workers: this.#busy.size, busyWorkers, runsSucceeded: this.#succeeded, runsFailed: this.#failed })
-    for (const [name, { desired, workers, busy, queued }] of this.#pools)
-      for (const [series, value] of Object.entries({ desired, workers, busy, queued })) sample[`${poolPrefix(name)}${series}`] = value
+    let oldestQueuedMs = 0
+    for (const { queuedMs } of this.#runs.values()) if (queuedMs !== undefined) oldestQueuedMs = Math.max(oldestQueuedMs, nowMs - queuedMs)
+    const sample: Record<string, number> = { oldestQueuedMs, runsSucceeded: this.#succeeded, runsFailed: this.#failed }
     this.#succeeded = this.#failed = 0
+    for (const [name, gauge] of this.#gauges) {
+      sample[name] = gauge.highest
+      gauge.highest = gauge.now
+    }
     return sample
   }
 
   #runChanged(run: Run, isDeleted: boolean): void {
     const key = objectKey(run)
+    const known = this.#runs.get(key)
     if (!isDeleted && !isEnded(run)) {
-      const createdMs = Date.parse(run.spec.queuedSince ?? run.metadata.creationTimestamp)
-      this.#active.set(key, { phase: phaseOf(run), createdMs })
+      const isQueued = phaseOf(run) === 'Queued'
+      const shares: Shares = isQueued ? { queueLength: 1, [`${poolPrefix(run.spec.pool)}queued`]: 1 } : { activeRuns: 1 }
+      const queuedMs = isQueued ? Date.parse(run.spec.queuedSince ?? run.metadata.creationTimestamp) : undefined
+      this.#move(known?.shares, shares)
+      this.#runs.set(key, { shares, queuedMs })
       return
     }
     // One that had ended before is not counted again.
-    if (!this.#active.delete(key) || isDeleted) return
+    if (!known) return
+    this.#move(known.shares, undefined)
+    this.#runs.delete(key)
+    if (isDeleted) return
     if (run.status?.phase === 'Succeeded') this.#succeeded++
     else if (run.status?.phase !== 'Canceled') this.#failed++
   }
+
+  #poolChanged({ metadata: { name }, spec, status = {} }: WorkerPool, isDeleted: boolean, onScaling: (scaling: Scaling) => void): void {
+    const before = this.#pools.get(name)
+    const series = `${poolPrefix(name)}desired`
+    const { desired = 0, queued = 0, busy = 0 } = status
+    const { min = 0, max = 0 } = spec
+    const now = { [series]: desired }
+    this.#move(before, isDeleted ? undefined : now)
+    if (isDeleted) {
+      this.#pools.delete(name)
+      for (const gauge of this.#gauges.keys()) if (gauge.startsWith(poolPrefix(name))) this.#gauges.delete(gauge)
+      return
+    }
+    this.#pools.set(name, now)
+    const from = before?.[series]
+    if (from !== undefined && from !== desired) onScaling({ pool: name, atMs: Date.now(), from, to: desired, min, max, queued, busy })
+  }
+
+  #move(before: Shares | undefined, after: Shares | undefined): void {
+    for (const name of new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])) {
+      let gauge = this.#gauges.get(name)
+      if (!gauge) {
+        if (this.#gauges.size >= maxGauges) continue
+        gauge = { now: 0, highest: 0 }
+        this.#gauges.set(name, gauge)
+      }
+      gauge.now = Math.max(0, gauge.now + (after?.[name] ?? 0) - (before?.[name] ?? 0))
+      gauge.highest = Math.max(gauge.highest, gauge.now)
+    }
+  }
 }
 
-function numbersOf({ spec: { min = 0, max = 0 }, status = {} }: WorkerPool): PoolNumbers {
-  const { desired = 0, workers = 0, busy = 0, queued = 0 } = status
-  return { min, max, desired, workers, busy, queued }
+function workerShares({ spec: { pool }, status }: Worker): Shares {
+  const isBusy = status?.phase === 'Busy' ? 1 : 0
+  const prefix = poolPrefix(pool)
+  return { workers: 1, busyWorkers: isBusy, [`${prefix}workers`]: 1, [`${prefix}busy`]: isBusy }
 }

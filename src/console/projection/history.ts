@@ -78,13 +78,14 @@ export class History {
 const minuteOf = (atMs: number) => Math.floor(atMs / levels[1].everyMs)
 const isPerInterval = new Set<string>(intervalSeries)
 
-/** Within one interval of a level the last value counts, and numbers of an interval are summed. */
+/** Within one interval of a level the highest value counts, and numbers of an interval are summed. */
 function addSample({ everyMs, count, samples }: Level, { atMs, values }: HistoryEntry & { readonly values: HistorySample }): void {
   const last = samples.at(-1)
   const interval = (ms: number) => Math.floor(ms / everyMs)
   if (last && interval(atMs) <= interval(last.atMs)) {
-    const summed = Object.entries(values).map(([name, value]) => [name, isPerInterval.has(name) ? value + (last.values[name] ?? 0) : value])
-    samples[samples.length - 1] = { atMs: last.atMs, values: Object.fromEntries(summed) }
+    const merge = (name: string, value: number, before: number) => (isPerInterval.has(name) ? value + before : Math.max(value, before))
+    const merged = Object.entries(values).map(([name, value]) => [name, merge(name, value, last.values[name] ?? 0)])
+    samples[samples.length - 1] = { atMs: last.atMs, values: { ...last.values, ...Object.fromEntries(merged) } }
     return
   }
   samples.push({ atMs, values })

@@ -113,7 +113,7 @@ export type Scaling = {
 /** The oldest change first. */
 export type PoolHistoryFacts = HistoryFacts & { readonly scalings: readonly Scaling[] }
 
-/** Series over time, by the names of {@link historySeries}, each value for the interval before its time. A missing value is null. */
+/** Series over time, by the names of {@link historySeries}, each value the highest of the interval before its time. A missing value is null. */
 export type HistoryFacts = {
   readonly timesMs: readonly number[]
   readonly series: Readonly<Record<string, readonly (number | null)[]>>

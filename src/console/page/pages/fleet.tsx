@@ -129,7 +129,7 @@ const pools: TableDefinition<'pools'> = {
       label: 'Pool',
       width: 'minmax(120px, 1fr)',
       sort: 'key',
-      cell: ({ name }) => <a href={pathTo(['workers'], { filter: `pool:${name}` })}>{name}</a>,
+      cell: ({ name }) => <a href={pathTo(['pools', name])}>{name}</a>,
     },
     { id: 'ready', label: 'State', width: '150px', sort: 'ready', cell: readyCell },
     { id: 'mode', label: 'Mode', width: '110px', sort: 'mode', cell: ({ mode }) => mode },
@@ -150,7 +150,7 @@ const pools: TableDefinition<'pools'> = {
   ],
   card: row => (
     <Lines
-      title={<a href={pathTo(['workers'], { filter: `pool:${row.name}` })}>{row.name}</a>}
+      title={<a href={pathTo(['pools', row.name])}>{row.name}</a>}
       badge={readyCell(row)}
       lines={[
         `${formatNumber(row.busy)} of ${formatNumber(row.workers)} workers busy, ${formatNumber(row.queued)} Runs queued`,

@@ -7,6 +7,7 @@ import { pathTo, route } from '../router.ts'
 
 const FleetPage = lazy(async () => (await import('../pages/fleet.tsx')).FleetPage)
 const StackPage = lazy(async () => (await import('../object/stack-page.tsx')).StackPage)
+const PoolPage = lazy(async () => (await import('../pool/pool-page.tsx')).PoolPage)
 const RunPage = lazy(async () => (await import('../run/run-page.tsx')).RunPage)
 
 /** What the route shows. */
@@ -16,6 +17,7 @@ export function Content() {
     if (page === 'stacks') return <StackPage key={`${namespace}/${name}`} namespace={namespace} name={name} />
     if (page === 'runs') return <RunPage key={`${namespace}/${name}`} namespace={namespace} name={name} />
   }
+  if (page === 'pools' && namespace !== undefined && name === undefined) return <PoolPage key={namespace} name={namespace} />
   if (namespace === undefined)
     switch (page) {
       case '':
