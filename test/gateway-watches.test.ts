@@ -1,7 +1,8 @@
 /** Watches that clients share at the gateway, before real servers. */
-import { deepEqual, equal, match, ok } from 'node:assert/strict'
+import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict'
 import { test } from 'node:test'
-import { partitionResource } from '../src/gateway/index.ts'
+import { copyAnnotations } from '../src/api/index.ts'
+import { Announcements, partitionResource, relistFromAnnotation } from '../src/gateway/index.ts'
 import { type Client, configMapResource, createClient, installKinds, listWatch, namespaceResource } from '../src/kubernetes/client/index.ts'
 import { defineResource, Type } from '../src/kubernetes/object/index.ts'
 import { eventually } from './support/eventually.ts'
@@ -188,4 +189,82 @@ test('a user who loses the right in one partition loses the shared watch, and ot
   await fixture.client.resource(configMapResource).create({ metadata: { name: 'later', namespace: 'b' } })
   await eventually(() => kept.events.length > count, 'what happens later')
   await kept.stop()
+})
+
+for (const [what, query] of [
+  ['a shared watch', ''],
+  ['a watch of its own', '&fieldSelector=metadata.name%3Dlate%2Cmetadata.namespace%3Da'],
+] as const)
+  test(`${what} passes nothing on while a partition knows of Partitions that the gateway has not read, and then continues`, {
+    timeout: 60_000,
+  }, async t => {
+    await using fixture = await startFixture({ gateway: { sharedWatches: { maxWatches: query === '' ? 10 : 0 } } })
+    const { client, state } = fixture
+    const { metadata } = await client.resource(configMapResource).list({})
+    const watch = new Watched(client, `/api/v1/configmaps?watch=true&resourceVersion=${metadata.resourceVersion}${query}`)
+    t.after(() => watch.stop().catch(() => {}))
+    const create = (name: string) => client.resource(configMapResource).create({ metadata: { namespace: 'a', name } })
+    fixture.learnMap('t1', state.partitionsEpoch)
+    const partitions = (await fixture.direct('home')).resource(partitionResource)
+    // Known to t1 before the gateway: it is not told the next version before t1 has it.
+    const next = state.partitionsEpoch + 1
+    fixture.learnMap('t1', next)
+    await create('late')
+    await new Promise(resolve => setTimeout(resolve, 500))
+    deepEqual(watch.events, [])
+    await partitions.patch('t1', { metadata: { labels: { changed: 'now' } } } as object, { type: 'merge' })
+    await eventually(() => watch.events.some(({ object }) => object.metadata.name === 'late'), 'the event when the gateway has read them')
+    // They stay unread: the connection is closed, so that the client asks again.
+    fixture.learnMap('t1', state.partitionsEpoch + 1_000_000_000)
+    await create('never').catch(() => {})
+    await rejects(watch.done, /aborted/)
+    equal(
+      watch.events.some(({ object }) => object.metadata.name === 'never'),
+      false,
+    )
+  })
+
+test('a watch from before the removal of a partition begins again', { timeout: 60_000 }, async t => {
+  await using fixture = await startFixture()
+  const { client, state } = fixture
+  const { metadata } = await client.resource(configMapResource).list({})
+  const partitions = (await fixture.direct('home')).resource(partitionResource)
+  const relistFrom = String(Number(metadata.resourceVersion) + 1)
+  await partitions.patch('home', { metadata: { annotations: { [relistFromAnnotation]: relistFrom } } } as object, { type: 'merge' })
+  await eventually(() => state.relistFrom === Number(relistFrom), 'the gateway to read it')
+  const watch = new Watched(client, `/api/v1/configmaps?watch=true&resourceVersion=${metadata.resourceVersion}`)
+  t.after(() => watch.stop())
+  await watch.done
+  deepEqual(
+    watch.events.map(({ object }) => (object as { code?: number }).code),
+    [410],
+  )
+  const exact = `/api/v1/configmaps?resourceVersion=${metadata.resourceVersion}&resourceVersionMatch=Exact`
+  await rejects(client.request({ method: 'GET', path: exact }), { code: 410 })
+  await client.resource(configMapResource).list({})
+})
+
+test('a role is not used before each partition has a copy of the Partition with it', { timeout: 60_000 }, async () => {
+  await using fixture = await GatewayFixture.start({ home: [], t1: ['Tenants'], t2: ['Tenants'] }, {})
+  const home = await fixture.direct('home')
+  const options = { home: 'home', client: home, connectionOf: (name: string) => fixture.connectionOf(name), patienceMs: 200 }
+  const announce = () => new Announcements(options).announce('t1', 'Tenants')
+  await rejects(announce(), { code: 503, message: /partition "t1" has got a role just now, and t1, t2 do not know of it yet/ })
+  const copy = async (at: string, generation: number) => {
+    const partitions = (await fixture.direct(at)).resource(partitionResource)
+    await installKinds(await fixture.direct(at), [partitionResource])
+    const annotations = { [copyAnnotations.homeVersion]: '1', [copyAnnotations.homeGeneration]: String(generation) }
+    await partitions.apply({ metadata: { name: 't1', annotations }, spec: { number: 1, roles: ['Tenants'] } }, { force: true })
+  }
+  await copy('t1', 1)
+  await rejects(announce(), { code: 503, message: /and t2 does not know of it yet/ })
+  await copy('t2', 1)
+  const partitions = home.resource(partitionResource)
+  // Lost and given again: the copies are of a state before.
+  for (const roles of [[], ['Tenants']]) await partitions.patch('t1', { spec: { roles } } as object, { type: 'merge' })
+  await rejects(announce(), { code: 503, message: /and t1, t2 do not know of it yet/ })
+  for (const at of ['t1', 't2']) await copy(at, 3)
+  await announce()
+  deepEqual((await partitions.get('t1')).status?.announcedRoles, ['Tenants'])
+  await rejects(new Announcements(options).announce('t2', 'Resources'), { code: 403, message: /partition "t2": it has no role Resources/ })
 })

@@ -34,6 +34,7 @@ export {
   apiGroup,
   approvalPolicyOf,
   assignedFinalizer,
+  copyAnnotations,
   defaults,
   isPodAccountName,
   labels,

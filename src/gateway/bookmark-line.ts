@@ -19,3 +19,6 @@ export function bookmarkLine(form: string, version: number, isInitialEnd = false
 export function expiredLine(message: string): Buffer {
   return Buffer.from(`${JSON.stringify({ type: 'ERROR', object: new StatusError('Expired', message).toStatus() })}\n`)
 }
+
+/** Of a collection that is in other partitions now. */
+export const movedLine = expiredLine('the partitions have changed: list again')

@@ -1,7 +1,7 @@
 import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
-import { bookmarkForm } from './bookmark-line.ts'
+import { bookmarkForm, movedLine } from './bookmark-line.ts'
 import { EventMerge } from './merge-events.ts'
-import { collect, type MergedWatchPart } from './merged-watch.ts'
+import { collect, type MergedWatchPart, marks } from './merged-watch.ts'
 import type { GatewayUser } from './user-headers.ts'
 import { type MarkedLine, watchLines } from './watch-lines.ts'
 
@@ -13,6 +13,8 @@ export type CatchUpOptions = {
   readonly from: number | undefined
   readonly maxBufferedBytes: number
   readonly signal: AbortSignal
+  /** `WatchPlan.isCurrentAt` */
+  isCurrentAt(epoch: number): boolean | Promise<boolean>
   /** Where lines go, in the order of the calls. Resolves when more can be sent: so nothing piles up before a client that reads slowly. */
   write(lines: readonly Uint8Array[]): Promise<void>
 }
@@ -57,7 +59,7 @@ export class CatchUp {
     const opening = parts.map(({ partition, pathFrom }) =>
       partition.stream({
         ...{ method: 'GET', path: pathFrom(this.#isInitial ? undefined : this.#watermarks.get(partition.name)), user, signal },
-        headers: { ...headers, 'x-oarlock-watch': partition.name, 'x-oarlock-watch-end': 'current' },
+        headers: { ...headers, ...marks(partition.name), 'x-oarlock-watch-end': 'current' },
       }),
     )
     try {
@@ -95,6 +97,9 @@ class ReadParts {
   isEnded = false
   /** A part has ended before it was current. */
   #isOver = false
+  /** Whether the collection is still in these partitions, by the newest map that one of them knows. */
+  #isCurrent: Promise<boolean> = Promise.resolve(true)
+  #epoch = 0
 
   constructor(options: CatchUpOptions, merge: EventMerge) {
     this.#options = options
@@ -108,7 +113,11 @@ class ReadParts {
       for await (const lines of watchLines(body)) {
         const out: Uint8Array[] = []
         for (const line of lines) end = this.#receive(name, line, out) ?? end
-        for (const event of this.#merge.take()) out.push(event.line)
+        if (!(await this.#isCurrent) && !this.isEnded) {
+          this.isEnded = true
+          out.push(movedLine)
+        }
+        if (!this.isEnded) for (const event of this.#merge.take()) out.push(event.line)
         this.#wake()
         if (out.length > 0) await this.#options.write(out)
         if (this.isEnded) return undefined
@@ -135,6 +144,13 @@ class ReadParts {
         this.bookmarks ??= bookmarkForm(line.line)
         this.#merge.advance(name, line.revision)
         return line.revision
+      case 'map':
+        if (line.revision > this.#epoch) {
+          this.#epoch = line.revision
+          const is = this.#options.isCurrentAt(line.revision)
+          if (is !== true) this.#isCurrent = Promise.resolve(is)
+        }
+        return undefined
       case 'error':
         this.isEnded = true
         out.push(line.line)

@@ -30,6 +30,9 @@ export type ClientWatchRequest = {
   readonly headers: Readonly<Record<string, string>>
   readonly signal: AbortSignal
   isCurrent(): boolean
+  /** `GatewayMap.relistFrom` */
+  readonly relistFrom: number
+  isCurrentAt: WatchPlan['isCurrentAt']
   areAllParts(): Promise<void>
   reauthenticate(): Promise<boolean>
   /** Sends a response of a partition that is no watch. */
@@ -101,8 +104,7 @@ export class ClientWatches {
    * @throws {StatusError} if a partition does not answer, and nothing was sent.
    */
   async serve(response: ClientResponse, request: ClientWatchRequest): Promise<void> {
-    const { parts, path, query, table, isCurrent, isNamespaced } = request
-    const plan = planWatch({ parts, path, query, table, isCurrent, isNamespaced })
+    const plan = planWatch(request)
     this.#open++
     try {
       await serveWatch(response, {

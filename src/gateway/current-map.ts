@@ -23,12 +23,14 @@ export type CurrentMapOptions = {
  */
 export async function requireCurrentMap({ home, epoch, knownEpoch, waitFor, routed, partsNow }: CurrentMapOptions): Promise<void> {
   if (epoch > knownEpoch()) await waitFor(epoch)
-  if (epoch > knownEpoch())
-    throw new StatusError(
-      'ServiceUnavailable',
-      `home ${JSON.stringify(home)} does not answer, and partitions were added or changed since it did: a list could lack their objects`,
-      { details: { retryAfterSeconds: 1 } },
-    )
+  if (epoch > knownEpoch()) throw outdatedMap(home)
   if (partsText(routed) !== partsText(partsNow()))
     throw new StatusError('ServiceUnavailable', 'a partition was added just now; retry', { details: { retryAfterSeconds: 1 } })
 }
+
+export const outdatedMap = (home: string) =>
+  new StatusError(
+    'ServiceUnavailable',
+    `home ${JSON.stringify(home)} does not answer, and partitions were added or changed since it did: a list could lack their objects`,
+    { details: { retryAfterSeconds: 1 } },
+  )

@@ -5,11 +5,19 @@ import { mayMatchField, type Selection, selectsWorkerLeases } from './selected-p
 
 export type PartitionRole = 'Tenants' | 'Resources'
 
+export type PartitionRoles = {
+  readonly roles: ReadonlySet<PartitionRole>
+  /** Those that it has or had when all partitions knew of them: it may have objects of them until it is removed. Default: none. */
+  readonly announced?: ReadonlySet<PartitionRole>
+  /** Nothing new is created there. Default false. */
+  readonly isDeleting?: boolean
+}
+
 /** What the gateway knows of the partitions, from one state of the objects at home. */
 export type RoutingMap = {
   readonly home: string
   /** By name, home included. */
-  readonly partitions: ReadonlyMap<string, { readonly roles: ReadonlySet<PartitionRole> }>
+  readonly partitions: ReadonlyMap<string, PartitionRoles>
   /** By table and name of an owned object: the partition that its claim names. */
   partitionOf(table: string, name: string): string | undefined
   /** Whether there is a claim of the partition in the table: it has such objects, whatever its roles. */
@@ -142,14 +150,16 @@ function partsWith(
   map: RoutingMap,
   { alwaysHome = false, excluded = [] }: { readonly alwaysHome?: boolean; readonly excluded?: readonly string[] } = {},
 ): MergedPart[] {
-  return [...map.partitions].flatMap(([partition, { roles }]) => {
+  return [...map.partitions].flatMap(([partition, { roles, announced }]) => {
     const isHome = partition === map.home
-    const isPart = (isHome && alwaysHome) || tables.some(table => roles.has(roleOf(table)) || map.hasClaims(partition, table))
+    const mayHave = (table: string) => roles.has(roleOf(table)) || announced?.has(roleOf(table)) || map.hasClaims(partition, table)
+    const isPart = (isHome && alwaysHome) || tables.some(mayHave)
     return isPart ? [{ partition, excludedNamespaces: isHome ? [] : excluded }] : []
   })
 }
 
-const roleOf = (table: string): PartitionRole => (table === 'namespaces' ? 'Tenants' : 'Resources')
+/** That a partition needs for objects of the table. */
+export const roleOf = (table: string): PartitionRole => (table === 'namespaces' ? 'Tenants' : 'Resources')
 
 /** A merge of one part is a request to it: its versions, pages and errors are passed through. Without any, home answers with an empty list. */
 function merged(parts: readonly MergedPart[], { home }: RoutingMap): RouteTarget {
@@ -176,11 +186,15 @@ export function decideOwner(
 ): ObjectOwner {
   if (table === 'namespaces') return ownerOfNamespace(name, labels[tenantLabel], tenants, map)
   const wanted = labels[partitionLabel] ?? (labels[poolLabel] === undefined ? undefined : map.partitionOfPool(labels[poolLabel]))
-  const candidates = [...map.partitions].filter(([, { roles }]) => roles.has('Resources')).map(([partition]) => partition)
+  const candidates = [...map.partitions]
+    .filter(([, { roles, isDeleting }]) => roles.has('Resources') && !isDeleting)
+    .map(([partition]) => partition)
   if (wanted === undefined && candidates.length === 1) return { partition: candidates[0] as string }
   if (wanted !== undefined && candidates.includes(wanted)) return { partition: wanted }
   const what =
-    wanted === undefined ? `has no label ${partitionLabel}` : `belongs to partition ${JSON.stringify(wanted)}, which has no role Resources`
+    wanted === undefined
+      ? `has no label ${partitionLabel}`
+      : `belongs to partition ${JSON.stringify(wanted)}, which has no role Resources, or is being deleted`
   throw new StatusError(
     'Forbidden',
     `${table} ${name} ${what}: set ${partitionLabel} to one of ${candidates.join(', ') || 'no partition, because none has the role Resources'}`,

@@ -11,17 +11,19 @@ import { BodyMemory } from './body-memory.ts'
 import type { ClientRequest, ClientResponse } from './client-request.ts'
 import { ClientWatches, type ClientWatchesOptions, classOf } from './client-watches.ts'
 import { createClaimed, createdTooLate, mustNotCreate } from './create-claimed.ts'
-import { requireCurrentMap } from './current-map.ts'
+import { outdatedMap, requireCurrentMap } from './current-map.ts'
 import {
   decideOwner,
   isUnclaimed,
   type MergedPart,
   mayDecide,
   type ObjectOwner,
+  type PartitionRole,
   partsOf,
   type RoutedRequest,
   type RouteTarget,
   type RoutingMap,
+  roleOf,
   tenantLabel,
 } from './decide-route.ts'
 import { deleteMerged } from './delete-collection.ts'
@@ -70,6 +72,8 @@ export type GatewayMap = RoutingMap & {
   partitionOfPool(pool: string): string | undefined
   /** The partitions other than home that serve the kinds of home. */
   copiesOfHome(): readonly string[]
+  /** A resource version: before it there was a partition that was removed since. Watches and lists at an earlier one begin again. */
+  readonly relistFrom: number
   /** The Tenant that a namespace was created for; undefined of system namespaces, and of those that no partition has. */
   tenantOf(namespace: string): string | undefined
 }
@@ -84,6 +88,8 @@ export type GatewayOptions = {
   scopeOf(group: string, plural: string): Promise<'Namespaced' | 'Cluster' | undefined>
   /** Tenants that the user may create namespaces of; of `wanted` only whether it is one. */
   tenantsOf(user: GatewayUser, wanted?: string): Promise<readonly string[]>
+  /** Before the first object of a role: `announceRole`. */
+  announceRole(partition: string, role: PartitionRole): Promise<void>
   /**
    * Claims the name of an owned object for a partition, or renews its claim. Returns the resource version of the claim.
    * @throws {StatusError} AlreadyExists if another partition has it.
@@ -354,6 +360,8 @@ export class Gateway {
     })
     if (isDryRun || trial.status >= 300) return await sendAnswer(trial, response)
     for await (const _ of trial.body);
+    const role = roleOf(table)
+    if (!map.partitions.get(owner.partition)?.announced?.has(role)) await this.#options.announceRole(owner.partition, role)
     const answer = await createClaimed(
       owner.partition,
       () => this.#options.claim(table, name, owner),
@@ -423,7 +431,9 @@ export class Gateway {
     const headers = { ...forwarded, accept: jsonOf(request.headers.accept) }
     const table = tableOf(resource)
     const areAllParts = () => this.#requireCurrentMap(parts, list.parts, list.partsNow)
+    const { relistFrom } = this.#options.map()
     if (verb === 'list') {
+      requireKept(query, relistFrom)
       const keys = { partsKey: partsKey(list.parts), tokenKey: this.#tokenKey }
       const answer = await readMergedList({ parts, path, query, table, user, headers, ...keys, signal, areAllParts })
       return await sendAnswer({ ...answer, headers: { ...answer.headers, ...partialWarning(missing) } }, response)
@@ -431,8 +441,23 @@ export class Gateway {
     if (verb === 'watch') {
       const where = partsText(list.parts)
       const isCurrent = () => where === partsText(list.partsNow())
+      const isCurrentAt = (epoch: number) =>
+        epoch <= this.#options.partitionsEpoch() ? isCurrent() : this.#requireEpoch(epoch).then(isCurrent)
       return await this.#watches.serve(response, {
-        ...{ parts, path, query, table, isNamespaced: list.scope === 'Namespaced', user, headers, signal, isCurrent, areAllParts },
+        ...{
+          parts,
+          path,
+          query,
+          table,
+          isNamespaced: list.scope === 'Namespaced',
+          user,
+          headers,
+          signal,
+          isCurrent,
+          isCurrentAt,
+          areAllParts,
+          relistFrom,
+        },
         reauthenticate: async () => isSameUser(await this.#options.authenticate(request), user),
         // A partition that does not have the namespace: the map is read again.
         sendAnswer: answer => (answer.status === misdirected && list.forward ? list.forward() : sendAnswer(answer, response)),
@@ -460,6 +485,13 @@ export class Gateway {
     })
   }
 
+  /** @throws {StatusError} ServiceUnavailable if the map of this gateway stays older than that. */
+  async #requireEpoch(epoch: number): Promise<void> {
+    const { map, partitionsEpoch, waitForPartitions } = this.#options
+    await waitForPartitions(epoch)
+    if (partitionsEpoch() < epoch) throw outdatedMap(map().home)
+  }
+
   /** Undefined of a read. */
   async #readBody(request: ClientRequest, response: ClientResponse, user: GatewayUser): Promise<Uint8Array | undefined> {
     if (request.method === 'GET' || request.method === 'HEAD') return undefined
@@ -473,6 +505,13 @@ export class Gateway {
     if (connection) return connection
     throw new StatusError('ServiceUnavailable', `partition ${JSON.stringify(name)} has no address: see spec.server of the Partition`)
   }
+}
+
+/** @throws {StatusError} Expired for a list at an exact version of before a partition was removed: its objects are missing. */
+function requireKept(query: URLSearchParams, relistFrom: number): void {
+  const version = Number(query.get('resourceVersion') ?? 0)
+  if (query.get('resourceVersionMatch') === 'Exact' && version < relistFrom)
+    throw new StatusError('Expired', `too old resource version: ${version}: a partition was removed at ${relistFrom}`)
 }
 
 const definitionsPath = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/'

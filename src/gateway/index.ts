@@ -6,6 +6,7 @@
 
 export { mayUpgrade } from '../kubernetes/object/route.ts'
 export { accountNamespace } from './account-namespace.ts'
+export { Announcements } from './announce-role.ts'
 export type { ClientRequest, ClientResponse } from './client-request.ts'
 export {
   decideOwner,
@@ -16,6 +17,7 @@ export {
   type RoutedRequest,
   type RouteTarget,
   type RoutingMap,
+  roleOf,
   tenantLabel,
 } from './decide-route.ts'
 export { DiscoveredScopes } from './discovered-scopes.ts'
@@ -29,6 +31,7 @@ export {
   nameClaimResource,
   type Partition as PartitionObject,
   partitionResource,
+  relistFromAnnotation,
 } from './kinds.ts'
 export { Partition, type PartitionOptions } from './partition.ts'
 export { defaultRequestLimits, type RequestLimitOptions } from './request-limits.ts'

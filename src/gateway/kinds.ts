@@ -39,6 +39,13 @@ export const partitionResource = defineResource({
   status: Type.Object({
     conditions: Type.Optional(conditionsSchema),
     observedGeneration: Type.Optional(Type.Integer()),
+    announcedRoles: Type.Optional(
+      Type.Array(Type.Enum([...roles]), {
+        description:
+          'Roles of which all partitions have known: the partition may have objects of them until it is deleted, and is part of their lists. Set by gateways before the first object.',
+        'x-kubernetes-list-type': 'set',
+      }),
+    ),
   }),
   printerColumns: [
     { name: 'Number', jsonPath: '.spec.number', type: 'integer' },
@@ -80,6 +87,9 @@ export const nameClaimResource = defineResource({
 
 /** How long after a change of its claim an object may be created. The claim is removed later than that: `controllers/claims`. */
 export const createWithinMs = 30_000
+
+/** On the Partition of home: the resource version at which a partition was removed last. Watches from before begin again with a list. */
+export const relistFromAnnotation = 'oarlock.dev/relist-from'
 
 export type Partition = ObjectOf<typeof partitionResource>
 export type NameClaim = ObjectOf<typeof nameClaimResource>

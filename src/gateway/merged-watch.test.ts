@@ -43,6 +43,7 @@ async function run(partitions: ScriptedPartition[], count: number): Promise<{ li
   const reconnects: string[] = []
   const done = Promise.withResolvers<void>()
   const watch = new MergedWatch({
+    isCurrentAt: () => true,
     parts: partitions.map(partition => ({ partition: partition as unknown as Partition, pathFrom: from => `/watch?from=${from}` })),
     user: { name: 'ada', groups: [] },
     ...{ headers: {}, from: 10, marksInitialEnd: false, wantsBookmarks: false, maxBufferedBytes: 1_000, log: () => {} },

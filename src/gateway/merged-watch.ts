@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
-import { bookmarkForm, bookmarkLine } from './bookmark-line.ts'
+import { bookmarkForm, bookmarkLine, movedLine } from './bookmark-line.ts'
 import { EventMerge, type MergedEvent } from './merge-events.ts'
 import { type Partition, PartitionMovedError } from './partition.ts'
 import type { GatewayUser } from './user-headers.ts'
@@ -26,6 +26,8 @@ export type MergedWatchOptions = {
   write(lines: readonly Uint8Array[]): boolean
   /** Where events go, instead of their lines. */
   deliver?(events: readonly MergedEvent[]): void
+  /** `WatchPlan.isCurrentAt` */
+  isCurrentAt(epoch: number): boolean | Promise<boolean>
   /** Called when {@link MergedWatch.watermark} may have risen, after the events up to it. */
   progressed?(): void
   /** The watch of a partition is opened again. */
@@ -72,6 +74,9 @@ export class MergedWatch {
   #bookmarkTimer: NodeJS.Timeout | undefined
   /** What {@link reach} was asked for. */
   #wanted = 0
+  /** The newest map that a partition knows, and whether the gateway must reach it before anything is passed on. */
+  #epoch = 0
+  #isHeld = false
 
   constructor(options: MergedWatchOptions) {
     const { parts, from, maxBufferedBytes } = options
@@ -140,7 +145,7 @@ export class MergedWatch {
     const { user, headers } = this.#options
     const path = part.pathFrom(isInitial ? undefined : this.#merge.resumeFrom(part.partition.name))
     source.abort = new AbortController()
-    const all = { ...headers, 'x-oarlock-watch': watchId, ...(source.known > 0 && { 'x-oarlock-watch-known': String(source.known) }) }
+    const all = { ...headers, ...marks(watchId), ...(source.known > 0 && { 'x-oarlock-watch-known': String(source.known) }) }
     const { signal } = source.abort
     if (this.#abort.signal.aborted) source.abort.abort()
     return await part.partition.stream({ method: 'GET', path, user, headers: all, signal })
@@ -198,6 +203,9 @@ export class MergedWatch {
         source.known = Math.max(source.known, line.revision)
         this.#merge.add(name, line)
         return
+      case 'map':
+        this.#mapChanged(line.revision)
+        return
       case 'error':
         this.#settle()
         this.#write([line.line])
@@ -213,9 +221,37 @@ export class MergedWatch {
     }
   }
 
+  /**
+   * A partition knows of changes of the map: what it and others have written since may be more than these partitions have. Nothing is passed on before this
+   * gateway knows of them too, so that the version of a client is never later than an object that it misses.
+   */
+  #mapChanged(epoch: number): void {
+    if (epoch <= this.#epoch) return
+    this.#epoch = epoch
+    const isCurrent = this.#options.isCurrentAt(epoch)
+    if (isCurrent === true) return
+    this.#isHeld = true
+    Promise.resolve(isCurrent).then(
+      is => {
+        if (this.#abort.signal.aborted || epoch < this.#epoch) return
+        this.#isHeld = false
+        if (is) this.#settle()
+        else {
+          this.#write([movedLine])
+          this.#end(false)
+        }
+      },
+      error => {
+        if (this.#abort.signal.aborted) return
+        this.#options.log('a watch is ended, because partitions know more than this gateway', error)
+        this.#end(true)
+      },
+    )
+  }
+
   /** Sends what can be sent, and asks the partitions that others wait for. */
   #settle(): void {
-    if (this.#abort.signal.aborted) return
+    if (this.#abort.signal.aborted || this.#isHeld) return
     const ready = this.#merge.take()
     if (ready.length > 0 && this.#options.deliver) this.#options.deliver(ready)
     else if (ready.length > 0) this.#write(ready.map(({ line }) => line))
@@ -266,7 +302,14 @@ export class MergedWatch {
 
   #sendBookmark(isInitialEnd = false): void {
     const { watermark } = this.#merge
-    if (this.#initialCount > 0 || !this.#isInitialEndSent || this.#bookmarkText === undefined || watermark <= this.#lastBookmark) return
+    if (
+      this.#isHeld ||
+      this.#initialCount > 0 ||
+      !this.#isInitialEndSent ||
+      this.#bookmarkText === undefined ||
+      watermark <= this.#lastBookmark
+    )
+      return
     this.#lastBookmark = watermark
     this.#write([bookmarkLine(this.#bookmarkText, watermark, isInitialEnd)])
   }
@@ -281,6 +324,9 @@ export class MergedWatch {
     this.#options.end(isBroken)
   }
 }
+
+/** Of a watch of a partition: its lines have marks (`watch-lines.ts`). */
+export const marks = (id: string) => ({ 'x-oarlock-watch': id, 'x-oarlock-watch-map': 'true' })
 
 /** A partition that starts, ends or is busy: the same request succeeds later. */
 const isTemporary = (status: number) => status === 429 || status >= 500

@@ -6,7 +6,7 @@ import { alreadyExists, isConditionTrue, isReason, type KubeObject, type Resourc
 import { ClaimIndex } from './claim-index.ts'
 import { type ObjectOwner, partitionLabel } from './decide-route.ts'
 import type { GatewayMap } from './gateway.ts'
-import { claimName, type NameClaim, nameClaimResource, type Partition, partitionResource } from './kinds.ts'
+import { claimName, type NameClaim, nameClaimResource, type Partition, partitionResource, relistFromAnnotation } from './kinds.ts'
 
 type Labeled = KubeObject<unknown>
 
@@ -63,6 +63,10 @@ export class RoutingState implements GatewayMap {
     return this.#claims.hasClaims(partition, table)
   }
 
+  get relistFrom(): number {
+    return Number(this.#partitions.get(this.home)?.metadata.annotations?.[relistFromAnnotation] ?? 0) || 0
+  }
+
   tenantOf(namespace: string): string | undefined {
     return this.#claims.ownerOf('namespaces', namespace)?.tenant
   }
@@ -110,7 +114,7 @@ export class RoutingState implements GatewayMap {
         remove: ({ metadata }) => void this.#partitions.delete(metadata.name),
         changed: version => {
           this.#epoch = Number(version)
-          this.#roles = new Map([...this.#partitions.values()].map(({ metadata, spec }) => [metadata.name, { roles: new Set(spec.roles) }]))
+          this.#roles = new Map([...this.#partitions.values()].map(partition => [partition.metadata.name, rolesOf(partition)]))
           this.#onPartitions([...this.#partitions.values()])
         },
       }),
@@ -249,3 +253,9 @@ export class RoutingState implements GatewayMap {
     return promise
   }
 }
+
+const rolesOf = ({ metadata, spec, status }: Partition) => ({
+  roles: new Set(spec.roles),
+  announced: new Set(status?.announcedRoles),
+  isDeleting: metadata.deletionTimestamp !== undefined,
+})

@@ -1,5 +1,5 @@
 import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
-import { bookmarkLine, expiredLine } from './bookmark-line.ts'
+import { bookmarkLine, expiredLine, movedLine } from './bookmark-line.ts'
 import { CatchUp } from './catch-up.ts'
 import { type ClientResponse, closed } from './client-request.ts'
 import { isKnownVersion } from './known-version.ts'
@@ -23,6 +23,8 @@ export type ServeWatchOptions = {
   readonly rights: RightsCheck
   /** How many clients catch up at a time: when a gateway starts, thousands of them come together. */
   readonly catchUps: Slots
+  /** `GatewayMap.relistFrom` */
+  readonly relistFrom: number
   /** Called when all parts have reported progress, of a watch that begins with the existing objects. @throws {StatusError} if there may be more parts. */
   areAllParts(): Promise<void>
   /** Whether the credential of the request is still valid. */
@@ -59,6 +61,11 @@ export async function serveWatch(response: ClientResponse, options: ServeWatchOp
     client.end(false)
     return
   }
+  if (plan.version > 0 && plan.version < options.relistFrom) {
+    client.write([expiredLine(`too old resource version: ${plan.version}: a partition was removed at ${options.relistFrom}`)])
+    client.end(false)
+    return
+  }
   const from = await startOf(options)
   const timer = setTimeout(() => client.end(false), plan.timeoutMs)
   try {
@@ -85,7 +92,10 @@ async function startOf({ plan, areAllParts, user, signal }: ServeWatchOptions): 
     await areAllParts()
     return undefined
   }
-  if (version > 0) return version
+  if (version > 0) {
+    await areAllParts()
+    return version
+  }
   const newest = Math.max(...(await reach(0)))
   await reach(newest)
   return newest
@@ -98,7 +108,7 @@ async function share(client: WatchResponse, options: ServeWatchOptions, from: nu
   const { plan, user, headers, signal, shared, maxBufferedBytes, sendAnswer, log } = options
   const catchUp = new CatchUp({
     parts: plan.parts.map(part => ({ partition: part.connection, pathFrom: at => plan.partPath(part, at) })),
-    ...{ user, headers, from, maxBufferedBytes, signal },
+    ...{ user, headers, from, maxBufferedBytes, signal, isCurrentAt: plan.isCurrentAt },
     write: lines => client.writeSlowly(lines),
   })
   try {
@@ -178,7 +188,7 @@ async function watchAlone(client: WatchResponse, options: ServeWatchOptions, fro
   const { wantsBookmarks, marksInitialEnd } = plan
   const watch = new MergedWatch({
     parts: plan.parts.map(part => ({ partition: part.connection, pathFrom: at => plan.partPath(part, at) })),
-    ...{ user, headers, from, wantsBookmarks, marksInitialEnd, maxBufferedBytes, log },
+    ...{ user, headers, from, wantsBookmarks, marksInitialEnd, maxBufferedBytes, log, isCurrentAt: plan.isCurrentAt },
     ...(reconnected && { reconnected }),
     write(lines) {
       passed?.(lines.length)
@@ -196,7 +206,7 @@ async function watchAlone(client: WatchResponse, options: ServeWatchOptions, fro
   let reauthenticateAtMs = performance.now() + credentialCheckEveryMs
   const timer = setInterval(async () => {
     if (!plan.isCurrent()) {
-      client.write([expiredLine('the partitions have changed: list again')])
+      client.write([movedLine])
       client.end(false)
     } else if (performance.now() > reauthenticateAtMs) {
       reauthenticateAtMs = performance.now() + credentialCheckEveryMs

@@ -1,4 +1,4 @@
-import { bookmarkLine, expiredLine } from './bookmark-line.ts'
+import { bookmarkLine, movedLine } from './bookmark-line.ts'
 import type { RingLimits } from './event-ring.ts'
 import type { MergedEvent } from './merge-events.ts'
 import { MergedWatch, type MergedWatchPart } from './merged-watch.ts'
@@ -32,6 +32,8 @@ export type SharedWatchOptions = {
   readonly lingerMs: number
   /** Whether the objects are still in these partitions; if not, every client lists again. */
   isCurrent(): boolean
+  /** `WatchPlan.isCurrentAt` */
+  isCurrentAt(epoch: number): boolean | Promise<boolean>
   reconnected?(partition: string): void
   passed?(events: number): void
   closed(): void
@@ -60,6 +62,7 @@ export class SharedWatch {
     this.#log = new SharedLog(from, ring)
     this.#watch = new MergedWatch({
       ...{ parts, user, from, maxBufferedBytes, log, wantsBookmarks: false, marksInitialEnd: false },
+      isCurrentAt: epoch => options.isCurrentAt(epoch),
       headers: { ...headers, 'x-oarlock-watch-selected': 'true' },
       write: lines => {
         for (const client of this.#times.keys()) client.deliver(lines)
@@ -159,7 +162,7 @@ export class SharedWatch {
 
   #sweep(): void {
     if (!this.#options.isCurrent()) {
-      for (const client of this.#times.keys()) client.deliver([expiredLine('the partitions have changed: list again')])
+      for (const client of this.#times.keys()) client.deliver([movedLine])
       this.#end(false)
       return
     }

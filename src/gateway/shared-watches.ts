@@ -54,6 +54,7 @@ export class SharedWatches {
       headers: { accept: 'application/json' },
       ring: { maxEvents: ring?.maxEvents ?? defaults.maxEvents, maxBytes: ring?.maxBytes ?? defaults.maxBytes },
       isCurrent: plan.isCurrent,
+      isCurrentAt: plan.isCurrentAt,
       reconnected: partition => this.#options.reconnected?.(partition),
       passed: events => this.#options.passed?.(events),
       closed: () => {

@@ -9,9 +9,9 @@ async function read(text: string, chunkBytes: number): Promise<Record<string, un
   })()
   const all: MarkedLine[] = []
   for await (const lines of watchLines(chunks)) all.push(...lines)
-  return all.map(({ line, ...rest }) => ({
+  return all.map(({ ...rest }) => ({
     ...rest,
-    line: Buffer.from(line).toString(),
+    ...('line' in rest && { line: Buffer.from(rest.line).toString() }),
     ...('leaving' in rest && rest.leaving && { leaving: Buffer.from(rest.leaving).toString() }),
   }))
 }
@@ -21,6 +21,7 @@ const values = JSON.stringify(selected)
 const text = [
   '0 {"type":"ADDED"}',
   '17 {"type":"MODIFIED"}',
+  'M12 {}',
   'L18 {"type":"DELETED"}',
   `S18 ${values.length} ${values}{"type":"MODIFIED"}`,
   'B20 {"type":"BOOKMARK"}',
@@ -33,6 +34,7 @@ for (const chunkBytes of [1, 7, 1_000])
     deepEqual(await read(text, chunkBytes), [
       { kind: 'initial', line: '{"type":"ADDED"}\n' },
       { kind: 'event', revision: 17, line: '{"type":"MODIFIED"}\n' },
+      { kind: 'map', revision: 12 },
       { kind: 'event', revision: 18, line: '{"type":"MODIFIED"}\n', selected, leaving: '{"type":"DELETED"}\n' },
       { kind: 'bookmark', revision: 20, line: '{"type":"BOOKMARK"}\n' },
       { kind: 'error', line: '{"type":"ERROR"}\n' },

@@ -16,10 +16,13 @@ export type MarkedLine =
       readonly leaving?: Uint8Array
     }
   | { readonly kind: 'leaving'; readonly revision: number; readonly line: Uint8Array }
+  /** The partition knows home's map of this version; everything that is written there later comes after the line. */
+  | { readonly kind: 'map'; readonly revision: number }
   | { readonly kind: 'bookmark'; readonly revision: number; readonly line: Uint8Array }
   | { readonly kind: 'error'; readonly line: Uint8Array }
 
-const [newLine, space, bookmarkMark, errorMark, selectedMark, leavingMark] = [...Buffer.from('\n BESL')] as [
+const [newLine, space, bookmarkMark, errorMark, selectedMark, leavingMark, mapMark] = [...Buffer.from('\n BESLM')] as [
+  number,
   number,
   number,
   number,
@@ -85,11 +88,12 @@ function readLine(bytes: Buffer): MarkedLine {
   const [first] = bytes
   const line = bytes.subarray(end + 1)
   if (first === errorMark && end === 1) return checked({ kind: 'error', line }, bytes)
-  const hasLetter = first === bookmarkMark || first === selectedMark || first === leavingMark
+  const hasLetter = first === bookmarkMark || first === selectedMark || first === leavingMark || first === mapMark
   const digits = end < 0 || end > 18 ? '' : bytes.toString('latin1', hasLetter ? 1 : 0, end)
   const revision = Number(digits)
   if (!/^\d+$/.test(digits) || !Number.isSafeInteger(revision)) throw invalid(bytes)
   if (first === bookmarkMark) return checked({ kind: 'bookmark', revision, line }, bytes)
+  if (first === mapMark) return { kind: 'map', revision }
   if (first === leavingMark) return checked({ kind: 'leaving', revision, line }, bytes)
   if (first === selectedMark) return readSelected(bytes, revision, end + 1)
   return checked(revision === 0 ? { kind: 'initial', line } : { kind: 'event', revision, line }, bytes)
@@ -109,7 +113,7 @@ function readSelected(bytes: Buffer, revision: number, start: number): MarkedLin
 }
 
 /** Every line that is passed on begins and ends as an event does: what is between is not looked at. */
-function checked(marked: MarkedLine, bytes: Buffer): MarkedLine {
+function checked<Line extends MarkedLine & { readonly line: Uint8Array }>(marked: Line, bytes: Buffer): Line {
   const { line } = marked
   if (line[0] === 0x7b && line.at(-2) === 0x7d) return marked
   throw invalid(bytes)

@@ -24,6 +24,8 @@ export type WatchPlan = {
   sharedPath(part: MergedPart, from: number | undefined): string
   /** Whether the collection is still in these partitions. */
   isCurrent(): boolean
+  /** As {@link isCurrent}, when the map of the gateway is at least that of a partition. @throws {StatusError} ServiceUnavailable if it stays older. */
+  isCurrentAt(epoch: number): boolean | Promise<boolean>
 }
 
 const defaultTimeoutMs = 30 * 60_000
@@ -36,7 +38,8 @@ export function planWatch({
   table,
   isNamespaced,
   isCurrent,
-}: Pick<WatchPlan, 'parts' | 'table' | 'isNamespaced' | 'isCurrent'> & {
+  isCurrentAt,
+}: Pick<WatchPlan, 'parts' | 'table' | 'isNamespaced' | 'isCurrent' | 'isCurrentAt'> & {
   readonly path: string
   readonly query: URLSearchParams
 }): WatchPlan {
@@ -47,7 +50,7 @@ export function planWatch({
   const everything = new URLSearchParams({ watch: 'true' })
   const names = parts.map(({ partition, excludedNamespaces }) => [partition, ...excludedNamespaces])
   return {
-    ...{ table, isNamespaced, parts, version, withInitial, wantsBookmarks, isCurrent },
+    ...{ table, isNamespaced, parts, version, withInitial, wantsBookmarks, isCurrent, isCurrentAt },
     key: JSON.stringify([path, names]),
     marksInitialEnd: withInitial && sendsInitial !== null && wantsBookmarks,
     timeoutMs: Number(query.get('timeoutSeconds') ?? 0) * 1_000 || defaultTimeoutMs * (1 + Math.random()),

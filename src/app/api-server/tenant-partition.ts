@@ -1,10 +1,19 @@
 import { apiGroup } from '../../api/index.ts'
-import { nameClaimResource, partitionLabel, tenantLabel } from '../../gateway/index.ts'
+import {
+  gatewayUser,
+  nameClaimResource,
+  type PartitionObject,
+  partitionLabel,
+  partitionResource,
+  roleOf,
+  tenantLabel,
+} from '../../gateway/index.ts'
 import type { KubeObject } from '../../kubernetes/object/index.ts'
 import type { AdmissionPlugin, ApiServer } from '../../kubernetes/server/index.ts'
 
 const tenantsTable = `tenants.${apiGroup}`
 const claimsTable = `${nameClaimResource.plural}.${apiGroup}`
+const partitionsTable = `${partitionResource.plural}.${apiGroup}`
 const namedNamespaces = 5
 /** A write is committed within this time, or has failed. */
 const commitWithinMs = 10_000
@@ -20,8 +29,11 @@ type Claim = KubeObject<{ spec: { resource: string; name: string; partition: str
 export function tenantMoves(objects: () => Objects | undefined): readonly (readonly [string, AdmissionPlugin])[] {
   // What a table does not show yet: a Tenant must not move before the claim is committed.
   let admitted: { readonly spec: Claim['spec']; readonly untilMs: number }[] = []
-  const ofClaim: AdmissionPlugin = ({ isDryRun }, object, oldObject) => {
+  const ofClaim: AdmissionPlugin = ({ user, isDryRun }, object, oldObject) => {
     const { spec } = object as Claim
+    // A partition claims what it has already.
+    const unusable = user.name === gatewayUser.name ? unusableFor(spec, objects()) : undefined
+    if (unusable !== undefined) return unusable
     if (spec.resource !== 'namespaces' || spec.tenant === undefined) return undefined
     if (oldObject && (oldObject as Claim).spec.tenant === spec.tenant) return undefined
     const partition = objects()?.newestObject(tenantsTable, undefined, spec.tenant)?.metadata.labels?.[partitionLabel]
@@ -55,6 +67,15 @@ export function tenantMoves(objects: () => Objects | undefined): readonly (reado
     [tenantsTable, ofTenant],
     [claimsTable, ofClaim],
   ]
+}
+
+/** Why no gateway may create the object: it must not be missing in lists of others (`gateway/announce-role.ts`), nor in a partition that is being removed. */
+function unusableFor({ resource, partition }: Claim['spec'], objects: Objects | undefined): string | undefined {
+  const target = objects?.newestObject(partitionsTable, undefined, partition) as PartitionObject | undefined
+  if (!target || target.metadata.deletionTimestamp) return `partition ${quote(partition)} does not exist, or is being deleted`
+  const role = roleOf(resource)
+  if (target.status?.announcedRoles?.includes(role)) return undefined
+  return `not all partitions know that partition ${quote(partition)} has the role ${role}; retry`
 }
 
 /**

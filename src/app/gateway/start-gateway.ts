@@ -5,6 +5,7 @@
  */
 import { notEstablishedIn } from '../../controllers/replication/index.ts'
 import {
+  Announcements,
   type ClientRequest,
   DiscoveredScopes,
   Gateway,
@@ -111,6 +112,7 @@ export async function startGateway({ configuration, listen, limits, log }: Gatew
     isMapRead = true
     log.info({ partitions: [...state.partitions.keys()] }, 'the routing map is read')
   })
+  const announcements = new Announcements({ home: home.name, client: homeClient, connectionOf: name => connections.get(name)?.partition })
   const limiter = new ConnectionLimiter(connectionLimits().server)
   const authenticateRequest = async (request: ClientRequest): Promise<GatewayUser | undefined> => {
     const user = await authenticate(request, {
@@ -128,6 +130,7 @@ export async function startGateway({ configuration, listen, limits, log }: Gatew
     connectionOf: name => connections.get(name)?.partition,
     scopeOf: (group, plural) => scopes.scopeOf(group, plural),
     tenantsOf: (user, wanted) => usableTenants(user, wanted === undefined ? state.tenants() : [wanted], access),
+    announceRole: (partition, role) => announcements.announce(partition, role),
     claim: (table, name, owner) => state.claim(table, name, owner),
     lookUp: (table, name) => state.lookUp(table, name),
     refreshMap: (namespace, epoch) => state.refresh(namespace, epoch),

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { partitionResource } from '../../gateway/index.ts'
+import { type PartitionObject, partitionResource } from '../../gateway/index.ts'
 import { type Client, listWatch } from '../../kubernetes/client/index.ts'
 import { isReason } from '../../kubernetes/object/index.ts'
 import { AppStartError } from '../app-start-error.ts'
 import { decideBinding, directoryAnnotation } from './decide-binding.ts'
 import { type PartitionDirectory, writePartitionDirectory } from './identity.ts'
+import { partitionFinalizer } from './remove-partition.ts'
 
 /** Where others reach the server of a partition. */
 export type ServerAddress = { readonly server: string; readonly caCertificate: string }
@@ -41,11 +42,15 @@ export async function bindDirectory(
     if (decision.kind === 'reject') throw rejection(directory, dataDir, decision.server)
     const isAddressNew = address && (known?.spec.server !== address.server || known.spec.caCertificate !== address.caCertificate)
     const annotations = { [directoryAnnotation]: id }
+    const { finalizers: others = [], deletionTimestamp } = known?.metadata ?? {}
+    const finalizers = others.includes(partitionFinalizer) || deletionTimestamp ? others : [...others, partitionFinalizer]
+    const isUnguarded = finalizers !== others
     try {
-      if (!known) await partitions.create({ metadata: { name, annotations }, spec: { number, roles: [], ...address } }, { signal })
-      else if (decision.kind === 'bind' || isAddressNew) {
+      if (!known)
+        await partitions.create({ metadata: { name, annotations, finalizers }, spec: { number, roles: [], ...address } }, { signal })
+      else if (decision.kind === 'bind' || isAddressNew || isUnguarded) {
         const { resourceVersion } = known.metadata
-        const change = { metadata: { resourceVersion, annotations }, ...(isAddressNew && { spec: address }) } as object
+        const change = { metadata: { resourceVersion, annotations, finalizers }, ...(isAddressNew && { spec: address }) } as object
         await partitions.patch(name, change, { type: 'merge', signal })
       }
     } catch (error) {
@@ -77,12 +82,15 @@ export async function followBinding(
   address: ServerAddress,
   options: BindOptions & {
     onRejected(error: AppStartError): void
+    /** The Partition is being deleted. Called again with each change. */
+    onDeleted(): void
     onMoved(server: string | undefined): void
     onError(error: unknown): void
   },
 ): Promise<void> {
-  const { home, signal, onRejected, onMoved, onError } = options
-  const check = async (server: string | undefined) => {
+  const { home, signal, onRejected, onDeleted, onMoved, onError } = options
+  const check = async ({ metadata, spec: { server } }: PartitionObject) => {
+    if (metadata.deletionTimestamp) onDeleted()
     try {
       if (server !== undefined && server !== address.server) {
         onMoved(server)
@@ -97,8 +105,8 @@ export async function followBinding(
   }
   await listWatch(home, partitionResource, {
     ...{ signal, fieldSelector: `metadata.name=${directory.name}`, onError },
-    onReplace: ([partition]) => void (partition && check(partition.spec.server)),
-    onEvent: ({ type, object }) => void ((type === 'ADDED' || type === 'MODIFIED') && check(object.spec.server)),
+    onReplace: ([partition]) => void (partition && check(partition)),
+    onEvent: ({ type, object }) => void ((type === 'ADDED' || type === 'MODIFIED') && check(object)),
   })
 }
 

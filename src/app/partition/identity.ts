@@ -22,6 +22,8 @@ export type PartitionDirectory = PartitionIdentity & {
    * directory could take over a partition then.
    */
   readonly keepClaimsUpTo: number | undefined
+  /** The Partition was deleted when it had nothing: the directory is not served again. Default false. */
+  readonly isRemoved?: boolean
 }
 
 const fileOf = (dataDir: string) => join(dataDir, 'partition.json')
@@ -49,9 +51,12 @@ export function readPartitionIdentity(dataDir: string): PartitionIdentity | unde
   return found && { name: found.name, number: found.number }
 }
 
-export function writePartitionDirectory(dataDir: string, { name, number, id, isBound, keepClaimsUpTo }: PartitionDirectory): void {
+export function writePartitionDirectory(
+  dataDir: string,
+  { name, number, id, isBound, keepClaimsUpTo, isRemoved }: PartitionDirectory,
+): void {
   makeDirectories(dataDir, 0o700)
-  writeSecretFile(fileOf(dataDir), `${JSON.stringify({ name, number, id, isBound, keepClaimsUpTo })}\n`)
+  writeSecretFile(fileOf(dataDir), `${JSON.stringify({ name, number, id, isBound, keepClaimsUpTo, isRemoved })}\n`)
 }
 
 /** For a data directory that a backup was restored to: it is that of the original, and may lack what that got later. */
@@ -70,6 +75,12 @@ export function recordPartitionIdentity(dataDir: string, { name, number }: Parti
       'DataDirectory',
       `${dataDir} is that of ${describe(found)}, and not of ${describe({ name, number })}`,
       'choose another directory with --data, or the configuration of that partition',
+    )
+  if (found?.isRemoved)
+    throw new AppStartError(
+      'DataDirectory',
+      `${dataDir} is that of ${describe(found)}, which was deleted`,
+      'choose an empty directory with --data, and a configuration of "oarlock partition add"',
     )
   if (typeof found?.id === 'string')
     return { name, number, id: found.id, isBound: found.isBound === true, keepClaimsUpTo: found.keepClaimsUpTo }

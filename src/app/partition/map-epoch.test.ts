@@ -1,7 +1,7 @@
-import { equal } from 'node:assert/strict'
+import { deepEqual, equal } from 'node:assert/strict'
 import { test } from 'node:test'
 import { eventually } from '../../../test/support/eventually.ts'
-import { copyAnnotations } from '../../controllers/replication/index.ts'
+import { copyAnnotations } from '../../api/index.ts'
 import { partitionResource } from '../../gateway/index.ts'
 import { startTestServer } from '../../kubernetes/testing/index.ts'
 import { MapEpoch } from './map-epoch.ts'
@@ -15,11 +15,17 @@ test('the epoch is the newest version that a copy of a Partition had at home, of
   await create('b', 2, '50')
   const abort = new AbortController()
   const epoch = new MapEpoch()
-  equal(epoch.value, 0)
-  const following = epoch.follow(server.client, { signal: abort.signal, onError: () => {} })
+  equal(epoch.value, undefined)
+  const raised: (number | undefined)[] = []
+  const following = epoch.follow(server.client, {
+    signal: abort.signal,
+    onRaised: () => raised.push(epoch.value),
+    onError: () => {},
+  })
   await eventually(() => epoch.value === 70, 'the copies')
   await create('c', 3, '90')
   await eventually(() => epoch.value === 90, 'the change')
+  deepEqual(raised, [70, 90])
   abort.abort()
   await following
 })

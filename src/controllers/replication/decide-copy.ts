@@ -1,9 +1,5 @@
+import { copyAnnotations } from '../../api/index.ts'
 import { equalJson, type KubeObject } from '../../kubernetes/object/index.ts'
-
-export const copyAnnotations = {
-  /** On a copy: the resource version that the object had at home when its content was copied last. */
-  homeVersion: 'oarlock.dev/home-resource-version',
-} as const
 
 /** On a definition at home, with the name of a partition: the generation of it that is Established there. */
 export const establishedPrefix = 'established.oarlock.dev/'
@@ -21,27 +17,32 @@ export type CopyDecision =
 /**
  * What to do with the copy of an object of home: `source` is undefined if home does not have it, `copy` if this partition does not. A copy has the labels,
  * annotations and content of its source and nothing else. The status, finalizers and owners are those of this server and its controllers: a new status
- * at home changes no copy.
+ * at home changes no copy. A new generation does, even if the content is that of the copy again: gateways must learn that it has changed meanwhile.
  */
 export function decideCopy(source: KubeObject<Body> | undefined, copy: KubeObject<unknown> | undefined): CopyDecision {
   const isOurs = copy?.metadata.annotations?.[copyAnnotations.homeVersion] !== undefined
   if (!source || source.metadata.deletionTimestamp) return copy && isOurs ? { kind: 'delete', uid: copy.metadata.uid } : { kind: 'none' }
   const content = contentOf(source)
-  if (copy && isOurs && equalJson(contentOf(copy as KubeObject<Body>), content)) return { kind: 'none' }
+  const { generation } = source.metadata
+  const isSameGeneration = copy?.metadata.annotations?.[copyAnnotations.homeGeneration] === generation?.toString()
+  if (copy && isOurs && isSameGeneration && equalJson(contentOf(copy as KubeObject<Body>), content)) return { kind: 'none' }
   const { labels, annotations, ...body } = content
   const { name, resourceVersion: homeVersion } = source.metadata
-  const metadata = { name, labels, annotations: { ...annotations, [copyAnnotations.homeVersion]: homeVersion } }
+  const own = { [copyAnnotations.homeVersion]: homeVersion, ...(generation && { [copyAnnotations.homeGeneration]: String(generation) }) }
+  const metadata = { name, labels, annotations: { ...annotations, ...own } }
   if (!copy) return { kind: 'create', object: { ...body, metadata } as unknown as KubeObject<Body> }
   const { uid, resourceVersion, finalizers, ownerReferences } = copy.metadata
   const kept = { uid, resourceVersion, ...(finalizers && { finalizers }), ...(ownerReferences && { ownerReferences }) }
   const { status } = copy as { status?: unknown }
-  const own = { ...body, metadata: { ...metadata, ...kept }, ...(status !== undefined && { status }) }
-  return { kind: 'update', object: own as unknown as KubeObject<Body> }
+  const updated = { ...body, metadata: { ...metadata, ...kept }, ...(status !== undefined && { status }) }
+  return { kind: 'update', object: updated as unknown as KubeObject<Body> }
 }
+
+const ownAnnotations: ReadonlySet<string> = new Set(Object.values(copyAnnotations))
 
 /** What is copied of an object: its labels, its annotations, and everything else but metadata and status. */
 function contentOf({ metadata: { labels = {}, annotations = {} }, status: _, ...body }: KubeObject<Body>) {
-  const isCopied = (key: string) => key !== copyAnnotations.homeVersion && !key.startsWith(establishedPrefix)
+  const isCopied = (key: string) => !ownAnnotations.has(key) && !key.startsWith(establishedPrefix)
   return { ...body, labels, annotations: Object.fromEntries(Object.entries(annotations).filter(([key]) => isCopied(key))) }
 }
 

@@ -79,8 +79,11 @@ export type ServerOptions = {
   frontProxy?: FrontProxyOptions | undefined
   /** Asks another server about a bearer token that this one does not know. Default: such a token is invalid. */
   reviewToken?: ReviewToken | undefined
-  /** In a partition: the newest resource version of home's map that it has a copy of, for gateways whose map is older. Default: none. */
-  mapEpoch?: (() => number) | undefined
+  /**
+   * In a partition: the newest resource version of home's map that it has a copy of, for gateways whose map is older; undefined: not read yet. Call
+   * `mapChanged` of the server when it has risen. Default: none.
+   */
+  mapEpoch?: (() => number | undefined) | undefined
   /** Default: silent. */
   log?: Log
   /** Additional routes on the TLS listener. */
@@ -125,6 +128,8 @@ export type ApiServer = {
   /** A signed bearer token. It is not stored, and stays valid across restarts until `ttlMs` has passed or the object it is bound to is deleted. */
   issueToken(user: IssueTokenOptions): string
   /** The stored object; undefined when it does not exist. `table` is the plural with the group, except for core kinds: `leases.coordination.k8s.io`. */
+  /** To be called when `mapEpoch` has risen: gateways learn of it before anything that is written later. */
+  mapChanged(): void
   getObject(table: string, namespace: string | undefined, name: string): KubeObject | undefined
   /**
    * The newest version of an object, also one that is not on disk yet: what an admission plugin decides from, so that its decision holds for
@@ -326,6 +331,10 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       adminToken: tokens.adminToken,
       connect: () => locals.connect(),
       issueToken: user => tokens.issue(user, store.nowMs),
+      mapChanged() {
+        const epoch = options.mapEpoch?.()
+        if (epoch !== undefined) watches.mapChanged(epoch)
+      },
       getObject(table, namespace, name) {
         const entry = store.table(table).get(keyOf({ namespace, name }))
         return entry && parseEntry(entry)

@@ -40,6 +40,16 @@ export class GatewayFixture implements AsyncDisposable {
   readonly outdated = new Map<string, string>()
   /** By partition that is no process: of home's Partitions, the version that it knows. */
   readonly mapEpochs = new Map<string, number>()
+
+  connectionOf(partition: string): Partition | undefined {
+    return this.#connections.get(partition)
+  }
+
+  /** The partition gets a copy of the Partitions of this version. */
+  learnMap(partition: string, epoch: number): void {
+    this.mapEpochs.set(partition, epoch)
+    this.servers.get(partition)?.mapChanged?.()
+  }
   readonly logs: string[] = []
   /** How often the gateway has read its map again. */
   refreshes = 0
@@ -182,6 +192,9 @@ export class GatewayFixture implements AsyncDisposable {
       partitionOfPool: (pool: string) => state.partitionOfPool(pool),
       tenantOf: (namespace: string) => state.tenantOf(namespace),
       copiesOfHome: () => state.copiesOfHome(),
+      get relistFrom() {
+        return state.relistFrom
+      },
     }
     const gateway = new Gateway({
       authenticate: async ({ headers }) => {
@@ -195,6 +208,7 @@ export class GatewayFixture implements AsyncDisposable {
       connectionOf: name => connections.get(name),
       scopeOf: (group, plural) => scopes.scopeOf(group, plural),
       tenantsOf: async () => [...state.tenants()].map(String),
+      announceRole: async () => {},
       claim: (table, name, owner) => state.claim(table, name, owner),
       lookUp: (table, name) => state.lookUp(table, name),
       refreshMap: async (namespace, epoch) => {

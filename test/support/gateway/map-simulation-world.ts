@@ -44,13 +44,12 @@ export class Server {
   readonly namespaces = new Set<string>()
   readonly log: Change[] = []
   readonly objects = new Set<string>()
-  /** Called with each change, and with each progress. */
-  readonly streams = new Set<{ change(change: Change): void }>()
-  /** Of the Partitions that it has copies of. */
-  epoch = 0
+  /** Open watches. */
+  readonly streams = new Set<{ change(change: Change): void; mapChanged(epoch: number): void }>()
   readonly #clock: Clock
   readonly #skewMs: number
   #version = 0
+  #epoch = 0
 
   constructor(name: string, number: number, clock: Clock, skewMs: number) {
     this.name = name
@@ -65,6 +64,18 @@ export class Server {
 
   get version(): number {
     return this.#version
+  }
+
+  /** Of the Partitions that it has copies of. */
+  get epoch(): number {
+    return this.#epoch
+  }
+
+  /** A copy has arrived. */
+  learn(epoch: number): void {
+    if (epoch <= this.#epoch) return
+    this.#epoch = epoch
+    for (const stream of this.streams) stream.mapChanged(epoch)
   }
 
   raise(version: number): number {
@@ -111,11 +122,22 @@ export class Server {
 
 export type HomeEvent = { readonly kind: 'partitions' | 'claims' | 'tenants'; apply(gateway: SimulatedGateway): void }
 
+/** A Partition, as it is at home. */
+export type HomePartition = {
+  readonly roles: ReadonlySet<PartitionRole>
+  readonly announced: ReadonlySet<PartitionRole>
+  /** Of the last change of its roles. */
+  readonly rolesVersion: number
+  readonly isDeleting: boolean
+}
+
 /** What a gateway knows of home, by watches of its own. */
 export class SimulatedGateway {
   readonly claims = new ClaimIndex()
   readonly tenants = new Map<string, string>()
-  roles: ReadonlyMap<string, { readonly roles: ReadonlySet<PartitionRole> }> = new Map()
+  partitions: ReadonlyMap<string, HomePartition> = new Map()
+  /** Watches from before begin again with a list. */
+  relistFrom = 0
   epoch = 0
   seen = 0
   /** Home does not reach it until then. */
@@ -128,7 +150,7 @@ export class SimulatedGateway {
     this.map = {
       home: 'home',
       get partitions() {
-        return of().roles
+        return of().partitions
       },
       partitionOf: (table, name) => this.claims.ownerOf(table, name)?.partition,
       hasClaims: (partition, table) => this.claims.hasClaims(partition, table),
@@ -136,6 +158,9 @@ export class SimulatedGateway {
       partitionOfPool: () => undefined,
       tenantOf: () => undefined,
       copiesOfHome: () => [],
+      get relistFrom() {
+        return of().relistFrom
+      },
     }
   }
 }

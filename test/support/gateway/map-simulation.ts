@@ -14,7 +14,16 @@ import { misdirected, sendToOwner } from '../../../src/gateway/send-to-owner.ts'
 import type { TransportStreamResponse } from '../../../src/kubernetes/client/transport.ts'
 import { StatusError } from '../../../src/kubernetes/object/index.ts'
 import { seededRandom } from '../../../src/kubernetes/util/index.ts'
-import { type Change, Client, Clock, type HomeEvent, isSelected, Server, SimulatedGateway } from './map-simulation-world.ts'
+import {
+  type Change,
+  Client,
+  Clock,
+  type HomeEvent,
+  type HomePartition,
+  isSelected,
+  Server,
+  SimulatedGateway,
+} from './map-simulation-world.ts'
 
 /** A rule that is broken on purpose: the checks find it. */
 export type MapFault =
@@ -24,6 +33,9 @@ export type MapFault =
   | 'a write without an answer is sent again'
   | 'a namespace is created without a claim'
   | 'events are passed on as they arrive'
+  | 'a role is used that not all partitions know of'
+  | 'a watch continues with a map that is older than that of its partitions'
+  | 'a watch continues from before the removal of a partition'
 
 /**
  * `write`: one is lost or done twice, or a name is in two partitions. `order`: the versions of a watch do not rise. `list`: a list lacks an object. `cache`: that of a client
@@ -42,16 +54,19 @@ export type MapCounts = Record<
   | 'reconnected'
   | 'moved'
   | 'mapChanges'
+  | 'announced'
+  | 'unannounced'
+  | 'removed'
   | 'cuts',
   number
 >
 
-const activeMs = 80_000
+const activeMs = 120_000
 const startMs = 5_000
 const settleMs = 40_000
 const watchCheckMs = 1_000
 const epochPatienceMs = 2_000
-const seedNamespaces = ['n0', 'n1', 'n2', 'n3']
+const seedNamespaces = ['n0', 'n1', 'n2', 'n3', 'n4', 'n5', 'n6', 'n7']
 const systemOnly = 'default,kube-node-lease,kube-public,kube-system,oarlock-system,oarlock-workers'
 const withoutHome = systemOnly
   .split(',')
@@ -67,6 +82,7 @@ class MapSimulation {
   readonly counts: MapCounts = {
     ...{ writes: 0, misdirected: 0, unanswered: 0, lists: 0, rejectedLists: 0, events: 0 },
     ...{ expired: 0, reconnected: 0, moved: 0, mapChanges: 0, cuts: 0 },
+    ...{ announced: 0, unannounced: 0, removed: 0 },
   }
   readonly clock = new Clock()
   readonly #seed: number
@@ -76,7 +92,8 @@ class MapSimulation {
   readonly #home: Server
   readonly #gateways = [new SimulatedGateway(), new SimulatedGateway(), new SimulatedGateway()]
   /** At home. */
-  readonly #partitions = new Map<string, Set<PartitionRole>>()
+  readonly #partitions = new Map<string, HomePartition>()
+  #relistFrom = 0
   readonly #claims = new Map<string, NameClaim>()
   readonly #everOwned = new Map<string, Set<string>>()
   /** By key: created and answered, and not deleted since. */
@@ -86,6 +103,7 @@ class MapSimulation {
   readonly #cutUntilMs = new Map<string, number>()
   readonly #copiedMs = new Map<string, number>()
   #endMs = 0
+  #serverCount = 0
   #numbers = 0
 
   constructor(seed: number, fault: MapFault | undefined) {
@@ -99,7 +117,7 @@ class MapSimulation {
   async run(): Promise<void> {
     const { clock } = this
     this.#endMs = clock.nowMs + startMs + activeMs
-    for (const name of ['home', 't1', 't2']) this.#setPartition(name, name === 'home' ? [] : ['Tenants'])
+    for (const name of ['home', 't1', 't2']) this.#setPartition(name, { roles: new Set(name === 'home' ? [] : ['Tenants']) })
     for (const [tenant, partition] of [
       ['a', 't1'],
       ['b', 't2'],
@@ -108,8 +126,8 @@ class MapSimulation {
       this.#homeWrite({ kind: 'tenants', apply: gateway => void gateway.tenants.set(tenant, partition) })
     // Each gateway begins when it has read everything.
     await clock.run(clock.nowMs + startMs)
-    this.#every(500, 5_000, () => this.#createNamespace())
-    this.#every(5_000, 40_000, () => this.#deleteNamespace())
+    this.#every(200, 2_000, () => this.#createNamespace())
+    this.#every(1_000, 10_000, () => this.#deleteNamespace())
     for (let writer = 0; writer < 2; writer++) this.#every(200, 3_000, () => this.#writeObject())
     this.#every(500, 5_000, () => this.#list(this.#pick(this.#gateways), this.#number(2) === 0).catch(() => {}))
     this.#every(5_000, 30_000, () => this.#changeMap())
@@ -145,12 +163,13 @@ class MapSimulation {
   // ---- home
 
   #addServer(name: string): Server {
-    const server = new Server(name, this.#servers.size, this.clock, this.#between(-1_500, 1_500))
+    const server = new Server(name, this.#serverCount++, this.clock, this.#between(-1_500, 1_500))
     this.#servers.set(name, server)
     return server
   }
 
-  #homeWrite({ kind, apply }: HomeEvent): number {
+  /** `isCopied`: the other partitions have copies of what has changed; not of the status, and not of a deletion. */
+  #homeWrite({ kind, apply }: HomeEvent, isCopied = false): number {
     const version = this.#home.next()
     for (const gateway of this.#gateways) {
       const atMs = Math.max(this.clock.nowMs + this.#delayMs(), gateway.cutUntilMs, gateway.deliveredMs.get(kind) ?? 0)
@@ -162,49 +181,62 @@ class MapSimulation {
     }
     if (kind !== 'partitions') return version
     for (const [name, server] of this.#servers) {
+      if (name !== 'home' && !isCopied) continue
       const delayMs = name === 'home' ? 0 : this.#delayMs()
       const atMs = Math.max(this.clock.nowMs + delayMs, this.#cutUntilMs.get(name) ?? 0, this.#copiedMs.get(name) ?? 0)
       this.#copiedMs.set(name, atMs)
-      this.clock.at(atMs, () => {
-        server.epoch = Math.max(server.epoch, version)
-        server.raise(version)
-      })
+      this.clock.at(atMs, () => server.learn(version))
     }
     return version
   }
 
   /** Undefined: it is removed. */
-  #setPartition(name: string, roles: readonly PartitionRole[] | undefined): void {
-    if (roles) this.#partitions.set(name, new Set(roles))
+  #setPartition(name: string, change: Partial<HomePartition> | undefined): void {
+    if (change && !this.#servers.has(name)) this.#control(this.#addServer(name))
+    const before = this.#partitions.get(name)
+    const version = this.#home.upcoming
+    const rolesVersion = change?.roles ? version : (before?.rolesVersion ?? version)
+    const first = { roles: new Set<PartitionRole>(), announced: new Set<PartitionRole>(), isDeleting: false }
+    if (change) this.#partitions.set(name, { ...first, ...before, ...change, rolesVersion })
     else this.#partitions.delete(name)
-    if (roles && !this.#servers.has(name)) {
-      this.#addServer(name)
-      this.#control(name)
-    }
-    const state = new Map([...this.#partitions].map(([each, some]) => [each, { roles: new Set(some) }]))
-    this.#homeWrite({ kind: 'partitions', apply: gateway => (gateway.roles = state) })
+    this.#partitionsChanged(change?.roles !== undefined)
+  }
+
+  #partitionsChanged(isCopied: boolean): void {
+    const [partitions, relistFrom] = [new Map(this.#partitions), this.#relistFrom]
+    this.#homeWrite({ kind: 'partitions', apply: gateway => Object.assign(gateway, { partitions, relistFrom }) }, isCopied)
   }
 
   #changeMap(): void {
     this.counts.mapChanges++
     const name = this.#pick(['t1', 't2', 't3', 't4'])
-    const roles = this.#partitions.get(name)
-    if (!roles) this.#setPartition(name, this.#number(2) === 0 ? ['Tenants'] : [])
-    else if (roles.size === 0 && this.#isEmpty(name) && this.#number(2) === 0) this.#setPartition(name, undefined)
-    else this.#setPartition(name, roles.size > 0 ? [] : ['Tenants'])
+    const partition = this.#partitions.get(name)
+    const tenants: ReadonlySet<PartitionRole> = new Set(['Tenants'])
+    if (!partition) this.#setPartition(name, { roles: this.#number(2) === 0 ? tenants : new Set() })
+    else if (this.#number(3) === 0) this.#setPartition(name, { isDeleting: true })
+    else this.#setPartition(name, { roles: partition.roles.size > 0 ? new Set() : tenants })
   }
 
-  /** An administrator removes a partition only when nothing is in it, and nothing is claimed for it. */
-  #isEmpty(name: string): boolean {
-    const server = this.#servers.get(name)
-    return server?.namespaces.size === 0 && ![...this.#claims.values()].some(({ spec }) => spec.partition === name)
+  /** A Partition that is being deleted is removed by its own server, when it has nothing and nothing is claimed for it. Before that, it stops. */
+  #removeDeleted(server: Server): void {
+    const { name } = server
+    if (!this.#partitions.get(name)?.isDeleting || (this.#cutUntilMs.get(name) ?? 0) > this.clock.nowMs || server.namespaces.size > 0)
+      return
+    if ([...this.#claims.values()].some(({ spec }) => spec.partition === name)) return
+    this.counts.removed++
+    this.#servers.delete(name)
+    this.#home.raise(server.version)
+    this.#relistFrom = this.#home.upcoming
+    this.#partitionsChanged(true)
+    this.#setPartition(name, undefined)
   }
 
-  /** Home does not reach some of the gateways and partitions, which reach each other. */
+  /** Home does not reach some of the gateways, or of the partitions too, which reach each other. */
   #cut(): void {
     this.counts.cuts++
     const untilMs = this.clock.nowMs + this.#between(500, 30_000)
     for (const gateway of this.#gateways) if (this.#number(2) === 0) gateway.cutUntilMs = untilMs
+    if (this.#number(2) === 0) return
     for (const name of this.#servers.keys()) if (name !== 'home' && this.#number(2) === 0) this.#cutUntilMs.set(name, untilMs)
   }
 
@@ -226,6 +258,9 @@ class MapSimulation {
     const existing = this.#claims.get(key)
     const isOther = existing && existing.spec.partition !== partition
     if (isOther && this.#fault !== 'a namespace is created without a claim') throw new StatusError('AlreadyExists', name)
+    const owner = this.#partitions.get(partition)
+    const isAnnounced = owner?.announced.has('Tenants') || this.#fault === 'a role is used that not all partitions know of'
+    if (!owner || owner.isDeleting || !isAnnounced) throw new StatusError('Forbidden', `${partition} is not announced`)
     const metadata = { ...existing?.metadata, name: key, uid: existing?.metadata.uid ?? String(++this.#numbers) }
     const claim = this.#claimChanged({ metadata, spec: { resource: 'namespaces', name, partition } } as NameClaim)
     await this.#travel()
@@ -248,10 +283,35 @@ class MapSimulation {
     while (gateway.epoch < epoch && this.clock.nowMs < untilMs) await this.clock.sleep(20)
   }
 
-  /** The claims controller of a partition. */
-  #control(name: string): void {
-    const server = this.#servers.get(name) as Server
+  /** Before the first use of a role of a partition: all partitions know of it, so that a gateway that does not is rejected by each. */
+  async #announce(gateway: SimulatedGateway, name: string): Promise<void> {
+    const partition = gateway.partitions.get(name)
+    if (!partition || partition.announced.has('Tenants')) return
+    const { rolesVersion } = partition
+    const reached = await Promise.all(
+      [...gateway.partitions.keys()].map(each => this.#request(gateway, each, ({ epoch, version }) => ({ epoch, version }))),
+    )
+    if (reached.some(({ epoch }) => epoch < rolesVersion)) {
+      this.counts.unannounced++
+      throw unavailable('not all partitions know of it')
+    }
+    // What it gets is newer than anything that a partition has shown before it knew.
+    await this.#request(gateway, name, server => server.raise(gateway.seen))
+    await this.#reachHome(gateway)
+    const now = this.#partitions.get(name)
+    if (now?.rolesVersion !== rolesVersion) throw new StatusError('Conflict', `partition ${name} has changed`)
+    this.#home.raise(gateway.seen)
+    this.counts.announced++
+    this.#setPartition(name, { announced: new Set(['Tenants']) })
+    await this.#travel()
+  }
+
+  /** The controllers of a partition. */
+  #control(server: Server): void {
+    const { name } = server
     const control = () => {
+      this.#removeDeleted(server)
+      if (this.#servers.get(name) !== server) return
       for (const [key, seen] of this.#claims) {
         const { spec, metadata } = seen
         if (spec.partition !== name) continue
@@ -276,9 +336,10 @@ class MapSimulation {
 
   /** A request to a partition: it sees the versions that the gateway has seen, and the gateway that of the answer. */
   async #request<T>(gateway: SimulatedGateway, partition: string, execute: (server: Server) => T): Promise<T> {
-    const server = this.#servers.get(partition) as Server
     const { seen } = gateway
     await this.#travel()
+    const server = this.#servers.get(partition)
+    if (!server) throw unavailable(`partition ${partition} does not answer`)
     server.raise(seen)
     const result = execute(server)
     const { version } = server
@@ -306,6 +367,7 @@ class MapSimulation {
           if (owners.size > 1) this.counts.moved++
           return answerOf(201)
         })
+      if (this.#fault !== 'a role is used that not all partitions know of') await this.#announce(gateway, partition)
       await createClaimed(partition, () => this.#claim(gateway, name, partition), send)
     } catch (error) {
       if (!(error instanceof StatusError)) throw error
@@ -475,7 +537,12 @@ class MapSimulation {
     const parts = partsOf(routed, gateway.map)
     const where = partsText(parts)
     const reach = (partition: string, version: number) => this.#request(gateway, partition, server => server.raise(version))
-    await Promise.all(parts.map(({ partition }) => reach(partition, from)))
+    if (from < gateway.relistFrom && this.#fault !== 'a watch continues from before the removal of a partition') return 'expired'
+    try {
+      await Promise.all(parts.map(({ partition }) => reach(partition, from)))
+    } catch {
+      return 'broken'
+    }
     const merge = new EventMerge(
       parts.map(({ partition }) => partition),
       from,
@@ -499,19 +566,45 @@ class MapSimulation {
       })
     }
     const keyOf = new Map<number, Change>()
+    /** Nothing is passed on while the partitions know more than the gateway. */
+    let wantedEpoch = 0
+    const isChanged = () =>
+      where !== partsText(partsOf(routed, gateway.map)) && this.#fault !== 'a watch stays open when its partitions change'
+    const mapChanged = (epoch: number) => {
+      if (this.#fault === 'a watch continues with a map that is older than that of its partitions') return
+      wantedEpoch = Math.max(wantedEpoch, epoch)
+      const untilMs = this.clock.nowMs + epochPatienceMs
+      const wait = () => {
+        if (!isOpen) return
+        if (gateway.epoch >= epoch) {
+          if (isChanged()) end('expired')
+          else settle()
+        } else if (this.clock.nowMs > untilMs) end('broken')
+        else this.clock.at(this.clock.nowMs + 20, wait)
+      }
+      wait()
+    }
     const settle = () => {
+      if (gateway.epoch < wantedEpoch || !isOpen) return
       for (const { revision } of merge.take()) {
         this.counts.events++
         if (this.#fault !== 'events are passed on as they arrive') client.receive(keyOf.get(revision) as Change)
       }
       if (this.#number(10) === 0) client.bookmark(merge.watermark)
       for (const { source, revision } of merge.progressRequests())
-        void this.#travel().then(() => arrive(source, advance(source, (this.#servers.get(source) as Server).raise(revision))))
+        void this.#travel().then(() => {
+          const server = this.#servers.get(source)
+          if (server) arrive(source, advance(source, server.raise(revision)))
+        })
     }
     const advance = (source: string, version: number) => () => merge.advance(source, version)
     const opened: (() => void)[] = []
     for (const { partition, excludedNamespaces } of parts) {
-      const server = this.#servers.get(partition) as Server
+      const server = this.#servers.get(partition)
+      if (!server) {
+        end('broken')
+        break
+      }
       const change = (each: Change) => {
         if (!isSelected(each.key, partition, excludedNamespaces, isWithoutHome)) return
         keyOf.set(each.revision, each)
@@ -520,15 +613,15 @@ class MapSimulation {
           merge.add(partition, { revision: each.revision, line: new Uint8Array(1) })
         })
       }
+      const stream = { change, mapChanged: (epoch: number) => arrive(partition, () => mapChanged(epoch)) }
+      stream.mapChanged(server.epoch)
       for (const each of server.log) if (each.revision > from) change(each)
-      const stream = { change }
       server.streams.add(stream)
       opened.push(() => server.streams.delete(stream))
     }
     const check = () => {
       if (!isOpen) return
-      const isChanged = where !== partsText(partsOf(routed, gateway.map))
-      if (isChanged && this.#fault !== 'a watch stays open when its partitions change') end('expired')
+      if (isChanged()) end('expired')
       else this.clock.at(this.clock.nowMs + watchCheckMs, check)
     }
     this.clock.at(this.clock.nowMs + watchCheckMs, check)

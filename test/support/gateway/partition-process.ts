@@ -6,9 +6,10 @@ import { killWithUs } from '../kill-with-us.ts'
 import type { PartitionChildOptions } from './partition-child.ts'
 
 /** What tests need of a partition's server, in this process or in its own. */
-export type PartitionServer = Pick<ApiServer, 'url' | 'port' | 'caCertificate' | 'kubeconfigPath'> & {
-  close(options?: { graceMs?: number }): Promise<void>
-}
+export type PartitionServer = Pick<ApiServer, 'url' | 'port' | 'caCertificate' | 'kubeconfigPath'> &
+  Partial<Pick<ApiServer, 'mapChanged'>> & {
+    close(options?: { graceMs?: number }): Promise<void>
+  }
 
 /** A partition's server in its own process, which can be paused and killed. */
 export class PartitionProcess implements PartitionServer {

@@ -11,6 +11,8 @@
  * - `X-Oarlock-Watch-Selected: true` besides: an event begins with `S`, the version, a space, a length, a space, and a JSON text of that length: what
  *   selectors select by (`watch/selected-values.ts`). If labels or selectable fields differ from those before, a line with `L`, the version and a
  *   space precedes it: the event for selections that the object leaves.
+ * - `X-Oarlock-Watch-Map: true` besides: the watch begins with a line `M`, a version, and a space before `{}`: the newest version of home's map that this server
+ *   has a copy of. Another such line comes when it has risen, before every event that was written later.
  * - `X-Oarlock-Watch-End: current` besides: after the existing objects, or the events since the version, comes a bookmark, and the watch ends.
  * - `X-Oarlock-Watch-Known: R` besides: the gateway has seen the change with this version, of an earlier watch of the resource. If this server has it not, because
  *   its data directory is older, the answer is 410, although the clock has been raised. The response has `X-Oarlock-Watch-Known` with the newest change.
@@ -29,7 +31,7 @@ import { badRequest, notFound, type StatusCause, StatusError } from '../../objec
 import type { ResourceRoute } from '../../object/route.ts'
 import { isTooFarAhead, parseRevision } from '../../util/index.ts'
 import { type KubeletAddress, kubeletAddress } from '../kubelet/index.ts'
-import type { GatewayWatch, Services } from '../rest/index.ts'
+import { type GatewayWatch, mapUnread, type Services } from '../rest/index.ts'
 import { parseEntry } from '../storage/index.ts'
 import { type Reply, send } from '../wire/index.ts'
 import type { HttpRequest } from './handler-types.ts'
@@ -38,6 +40,7 @@ export const seenVersionHeader = 'x-oarlock-seen-version'
 const notAfterHeader = 'x-oarlock-not-after'
 export const watchHeader = 'x-oarlock-watch'
 const selectedHeader = 'x-oarlock-watch-selected'
+const mapHeader = 'x-oarlock-watch-map'
 const endHeader = 'x-oarlock-watch-end'
 const knownHeader = 'x-oarlock-watch-known'
 export const progressPath = '/partition/progress'
@@ -69,6 +72,7 @@ export function gatewayWatchOf({ headers }: HttpRequest): GatewayWatch | undefin
   return {
     id,
     showsSelected: headers[selectedHeader] === 'true',
+    showsMap: headers[mapHeader] === 'true',
     endsWhenCurrent: headers[endHeader] === 'current',
     known: typeof known === 'string' ? parseRevision(known) : undefined,
   }
@@ -82,11 +86,13 @@ export async function serveProgress(
   const version = query?.get('version')
   if (version) await store.raise(readVersion(version))
   for (const id of query?.getAll('watch') ?? []) watches.requestBookmark(id)
+  const epoch = mapEpoch?.()
+  if (mapEpoch && epoch === undefined) throw mapUnread()
   send(
     response,
     200,
     'application/json',
-    JSON.stringify({ resourceVersion: String(store.revision), ...(mapEpoch && { mapEpoch: mapEpoch() }) }),
+    JSON.stringify({ resourceVersion: String(store.revision), ...(epoch !== undefined && { mapEpoch: epoch }) }),
   )
 }
 

@@ -19,7 +19,7 @@ export type Services = {
   readonly pages: PagedLists
   readonly maxWatchBufferBytes: number
   /** `ServerOptions.mapEpoch` */
-  readonly mapEpoch?: (() => number) | undefined
+  readonly mapEpoch?: (() => number | undefined) | undefined
 }
 
 /** The resource that a request is for, and what to do with it. */
@@ -77,6 +77,8 @@ export type GatewayWatch = {
   readonly showsSelected: boolean
   /** The watch ends when it has sent what was there when it began. */
   readonly endsWhenCurrent: boolean
+  /** Lines tell which version of home's map this server knows. */
+  readonly showsMap: boolean
   /** The newest change of the resource that the gateway has seen here: without it, this server has older data now. */
   readonly known?: number | undefined
 }

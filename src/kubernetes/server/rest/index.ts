@@ -29,6 +29,7 @@ export { isDeletionComplete } from './metadata.ts'
 export { mutate, readEntry, storedForm } from './mutate.ts'
 export { PagedLists } from './paged-lists.ts'
 export { parseAsJson } from './parse-yaml.ts'
+export { mapUnread } from './watch.ts'
 export { readWriteOptions } from './write-options.ts'
 export { isLongYaml, YamlParserThread } from './yaml-parser-thread.ts'
 

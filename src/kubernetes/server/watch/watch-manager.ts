@@ -79,6 +79,11 @@ export class WatchManager {
     if (this.#byTable.get(watcher.table)?.isIdle) this.#bookmark(watcher, this.#store.revision, performance.now())
   }
 
+  /** Reports the version of home's map to every gateway, before anything that is written from now on. */
+  mapChanged(epoch: number): void {
+    for (const watcher of this.#byId.values()) watcher.showMap(epoch)
+  }
+
   /** Delivers pending events, then ends all watches with a clean end of stream. */
   close(): void {
     clearInterval(this.#timer)

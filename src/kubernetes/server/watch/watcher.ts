@@ -22,6 +22,8 @@ export type WatcherOptions = {
   id?: string | undefined
   /** Of a gateway's watch: each event begins with what selectors select by, see `selected-values.ts`. Default false. */
   showsSelected?: boolean | undefined
+  /** Of a gateway's watch: {@link Watcher.showMap} writes lines. Default false. */
+  showsMap?: boolean | undefined
 }
 
 /**
@@ -120,6 +122,11 @@ export class Watcher {
     if (this.#buffered || this.#isClosed) return
     const { kind, as, response } = this.#options
     response.write(this.#mark(`B${revision}`) + renderBookmark(kind, revision, as, false), asEncoding(as))
+  }
+
+  /** What is written to the table from now on comes after this line. */
+  showMap(epoch: number): void {
+    if (this.#options.showsMap && !this.#isClosed) this.#options.response.write(`${this.#mark(`M${epoch}`)}{}\n`)
   }
 
   /** Ends the stream cleanly, after an ERROR event if there is a `status`. */
