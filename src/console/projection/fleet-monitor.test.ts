@@ -5,7 +5,7 @@ import { FleetMonitor, type FleetMonitorSources } from './fleet-monitor.ts'
 
 type Change = { readonly type: string; readonly object: unknown }
 
-/** A cache that reports what a test tells it. */
+/** A cache that reports the changes that a test passes. */
 function cache() {
   const handlers: ((change: Change) => void)[] = []
   return {

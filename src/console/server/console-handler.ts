@@ -51,6 +51,8 @@ export type ConsoleServerOptions = {
   /** Default false. */
   readonly readOnly?: boolean
   readonly limits?: Partial<SessionLimits>
+  /** Default {@link deltaIntervalMs}. A bench replays an hour faster. */
+  readonly flushIntervalMs?: number
   readonly version: string
   onError(error: unknown): void
 }
@@ -79,7 +81,7 @@ export class ConsoleServer {
     this.#assets = new Assets(options.assetsDirectory)
     this.#sessions = new Sessions({ ...defaultSessionLimits, ...options.limits }, (session, reason) => this.#sessionEnded(session, reason))
     this.#timers = [
-      setInterval(() => this.#flush(), deltaIntervalMs).unref(),
+      setInterval(() => this.#flush(), options.flushIntervalMs ?? deltaIntervalMs).unref(),
       setInterval(() => {
         for (const stream of this.#streams.values()) stream.beat()
       }, beatEveryMs).unref(),

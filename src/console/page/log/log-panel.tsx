@@ -1,5 +1,5 @@
 import { useComputed, useSignal } from '@preact/signals'
-import { useEffect, useRef } from 'preact/hooks'
+import { useCallback, useEffect, useRef } from 'preact/hooks'
 import { Command } from '../parts/command.tsx'
 import { formatBytes, formatNumber } from '../parts/format.ts'
 import { useShortcuts } from '../parts/shortcuts.ts'
@@ -62,10 +62,11 @@ export function LogPanel({
   const follow = () => {
     isFollowing.value = !isFollowing.peek()
   }
-  const link = (line: number) => {
+  // The same function every time: lines render again when it changes.
+  const link = useCallback((line: number) => {
     history.replaceState(null, '', `#L${line + 1}`)
     goTo(line)
-  }
+  }, [])
   const step = (direction: 1 | -1) => {
     if (matches.length === 0) return
     const at = target.peek()

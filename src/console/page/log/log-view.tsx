@@ -1,4 +1,5 @@
 import { type Signal, useComputed, useSignal, useSignalEffect } from '@preact/signals'
+import { Component } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import { formatNumber, formatTime } from '../parts/format.ts'
 import { rangesIn } from './find-lines.ts'
@@ -9,9 +10,11 @@ import type { LogLines, LogSection } from './log-lines.ts'
 /** Must be that of the style sheet. */
 const rowHeightPx = 20
 /** Rows beyond those that are visible, in both directions. */
-const overscanRows = 20
+const overscanRows = 10
 /** The lines in the document change after so many rows were scrolled. */
 const stepRows = 10
+
+const clock = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' })
 
 /** What the view shows, and what its user has asked for. */
 export type LogViewState = {
@@ -127,8 +130,18 @@ type LogLineProps = {
   readonly onLine: (line: number) => void
 }
 
-/** With unchanged properties it does not render again: a line never changes. */
-function LogLine({ lines, line, section, isFolded, folded, search, isTarget, onLine }: LogLineProps) {
+/** A line never changes: with the same properties it does not render again. */
+class LogLine extends Component<LogLineProps> {
+  override shouldComponentUpdate(next: Readonly<LogLineProps>): boolean {
+    return (Object.keys(next) as (keyof LogLineProps)[]).some(name => next[name] !== this.props[name])
+  }
+
+  override render() {
+    return renderLine(this.props)
+  }
+}
+
+function renderLine({ lines, line, section, isFolded, folded, search, isTarget, onLine }: LogLineProps) {
   const text = lines.texts[line] as string
   const timeMs = lines.timesMs[line] as number
   const pieces = piecesOf(text, lines.spansOf(line), rangesIn(text, search))
@@ -146,7 +159,7 @@ function LogLine({ lines, line, section, isFolded, folded, search, isTarget, onL
         {line + 1}
       </a>
       <span class="log-time" title={timeMs > 0 ? formatTime(timeMs) : undefined}>
-        {timeMs > 0 ? new Date(timeMs).toLocaleTimeString('en-GB') : ''}
+        {timeMs > 0 ? clock.format(timeMs) : ''}
       </span>
       {section && (
         <button
