@@ -191,7 +191,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     let isStopping = false
     // Load balancers must stop sending requests as soon as the shutdown begins.
     manager.addReadinessCheck(() => (isStopping ? ['oarlock is shutting down'] : [...claim.notReady(), ...fullDiskReasons(dataDir)]))
-    const console = startConsole({ dataDir, manager, controllers, server, client, version, log })
+    const console = startConsole({ dataDir, manager, controllers, server, client, version, registry, log })
     cleanups.push(() => console.close())
     const statusToken = openStatusToken(dataDir)
     const listener = await startEndpoints({

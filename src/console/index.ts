@@ -4,6 +4,8 @@
  * `page/` runs in browsers, `server/` answers it from `projection/`, and `protocol/` is what they send each other.
  * Out of scope: listeners and processes (`app/`).
  */
+
 export { FleetMonitor, History, type HistoryEntry, type PartitionBody, Projections } from './projection/index.ts'
+export type { ControllerRow } from './protocol/index.ts'
 export { ConsoleServer, OneTimeLinks } from './server/index.ts'
 export { renderStatusPage, type StatusPageFacts } from './status-page.ts'

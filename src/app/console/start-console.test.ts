@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { Registry } from 'prom-client'
 import { eventually } from '../../../test/support/eventually.ts'
 import { oarlockResources, runResource, stackResource, workerResource } from '../../api/index.ts'
 import type { Session } from '../../console/protocol/index.ts'
@@ -31,7 +32,16 @@ for (const { name, partitions, features } of [
       workers: manager.informer(workerResource),
     }
     const server = {} as ApiServer
-    const console_ = startConsole({ dataDir, manager, controllers, server, client: api.client, version: 'test', log })
+    const console_ = startConsole({
+      dataDir,
+      manager,
+      controllers,
+      server,
+      client: api.client,
+      version: 'test',
+      registry: new Registry(),
+      log,
+    })
     const http = createServer(
       (request, response) => void console_.server.handle((request.url ?? '').split('?', 1)[0] as string, request, response),
     )

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import type { Registry } from 'prom-client'
 import { systemNamespace, tenantResource, workerPoolResource } from '../../api/index.ts'
 import { ConsoleServer, FleetMonitor, History, OneTimeLinks, type PartitionBody, Projections } from '../../console/index.ts'
 import { partitionResource } from '../../gateway/index.ts'
@@ -12,6 +13,7 @@ import { authenticateByTokenReview } from '../delegated-auth/authenticate-by-tok
 import { isPartition } from '../is-partition.ts'
 import { consoleAssetsDirectory } from './assets-directory.ts'
 import { openConsoleToken } from './console-access.ts'
+import { readControllerMetrics } from './controller-metrics.ts'
 import { HistoryFile } from './history-file.ts'
 
 export type StartConsoleOptions = {
@@ -23,6 +25,8 @@ export type StartConsoleOptions = {
   /** With the right to review tokens and accesses. */
   readonly client: Client
   readonly version: string
+  /** Of this process, whose controllers the console shows. */
+  readonly registry: Registry
   readonly log: Log
 }
 
@@ -39,7 +43,16 @@ const administrator = { name: 'oarlock:admin', groups: [adminsGroup] }
 const localTokenMs = 24 * 3_600_000
 
 /** Adds the console to a process with controllers and an API server. */
-export function startConsole({ dataDir, manager, controllers, server, client, version, log }: StartConsoleOptions): StartedConsole {
+export function startConsole({
+  dataDir,
+  manager,
+  controllers,
+  server,
+  client,
+  version,
+  registry,
+  log,
+}: StartConsoleOptions): StartedConsole {
   const pools = manager.informer(workerPoolResource)
   const sources = {
     ...{ ...controllers, pools },
@@ -49,9 +62,16 @@ export function startConsole({ dataDir, manager, controllers, server, client, ve
   }
   const file = new HistoryFile(join(dataDir, 'console-history'), { log })
   const monitor = new FleetMonitor(sources, scaling => file.add({ atMs: scaling.atMs, scaling }))
+  const showOwnControllers = (opened: Projections) => {
+    readControllerMetrics(registry).then(
+      rows => opened.setOwnControllers(rows),
+      error => log.warn({ err: error }, 'the console does not show the latency of controllers'),
+    )
+  }
   const sampler = setInterval(() => {
     const atMs = Date.now()
     file.add({ atMs, values: monitor.sample(atMs) })
+    if (projections) showOwnControllers(projections)
   }, History.everyMs).unref()
   let partitions: Informer<PartitionBody> | undefined
   isPartition(client).then(
@@ -65,6 +85,7 @@ export function startConsole({ dataDir, manager, controllers, server, client, ve
   const openProjections = () => {
     const opened = new Projections(sources)
     if (partitions) opened.followPartitions(partitions)
+    showOwnControllers(opened)
     return opened
   }
   const links = new OneTimeLinks()

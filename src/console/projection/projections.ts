@@ -1,7 +1,7 @@
 import { isEnded, type Run, type Stack, type Tenant, type Worker, type WorkerPool } from '../../api/index.ts'
 import { TenantIndex } from '../../controllers/dispatch/index.ts'
 import type { LeaseBody } from '../../kubernetes/client/index.ts'
-import type { Informer } from '../../kubernetes/controller/index.ts'
+import { type Informer, ringLabel, shardViewOf } from '../../kubernetes/controller/index.ts'
 import { type KubeObject, objectKey } from '../../kubernetes/object/index.ts'
 import type { ControllerRow, PartitionRow, PoolRow, RunRow, StackRow, TenantRow, WorkerRow } from '../protocol/index.ts'
 import { RowTable } from './row-table.ts'
@@ -60,13 +60,18 @@ export class Projections {
     tables.stacks.follow(stacks, stack => this.#stackRow(stack as Stack))
     tables.workers.follow(workers, worker => workerRow(worker as Worker))
     tables.pools.follow(pools, pool => poolRow(pool as WorkerPool))
-    tables.controllers.follow(leases, controllerRow)
+    leases.onChange({ changed: ({ type, object }) => this.#leaseChanged(object, type === 'deleted') })
     this.#readTenants()
   }
 
   /** Adds the table of partitions, where an API server has that kind. */
   followPartitions(partitions: Pick<Cache<PartitionBody>, 'onChange'>): void {
     this.tables.partitions.follow(partitions, partitionRow)
+  }
+
+  /** Replaces the rows of the controllers of this process. */
+  setOwnControllers(rows: readonly ControllerRow[]): void {
+    for (const row of rows) this.tables.controllers.set(row)
   }
 
   tenantOf(namespace: string): string | undefined {
@@ -102,6 +107,20 @@ export class Projections {
     }
     const stack = this.#sources.stacks.get(stackKey)
     if (stack) this.tables.stacks.set(this.#stackRow(stack as Stack))
+  }
+
+  /** Which member of a ring holds which buckets is in the Lease of the ring. */
+  #leaseChanged(lease: KubeObject<LeaseBody>, isDeleted: boolean): void {
+    const ring = lease.metadata.labels?.[ringLabel]
+    const ofRing = ring === undefined ? [] : this.#sources.leases.list().filter(({ metadata }) => metadata.labels?.[ringLabel] === ring)
+    const members = ring === undefined ? [] : (shardViewOf(ring, ofRing)?.members ?? [])
+    if (isDeleted) this.tables.controllers.delete(objectKey(lease))
+    for (const each of ring === undefined && !isDeleted ? [lease] : ofRing) {
+      const member = members.find(({ session }) => session !== undefined && session === each.spec?.holderIdentity)
+      const row = controllerRow(each, member && { buckets: member.buckets.length })
+      if (row) this.tables.controllers.set(row)
+      else this.tables.controllers.delete(objectKey(each))
+    }
   }
 
   /** Many namespaces may change together, as at the start: the index is made once after them. */

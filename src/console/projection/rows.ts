@@ -11,6 +11,7 @@ import {
   type WorkerPool,
 } from '../../api/index.ts'
 import type { LeaseBody } from '../../kubernetes/client/index.ts'
+import { ringLabel } from '../../kubernetes/controller/index.ts'
 import { findCondition, isConditionTrue, type KubeObject } from '../../kubernetes/object/index.ts'
 import type { ControllerRow, PartitionRow, PlanCounts, PoolRow, RunRow, StackRow, TenantRow, WorkerRow } from '../protocol/index.ts'
 
@@ -146,10 +147,13 @@ export function tenantRow({ metadata, spec, status }: Tenant): TenantRow {
   }
 }
 
-/** Undefined for the Lease of a worker. */
-export function controllerRow({ metadata, spec }: KubeObject<LeaseBody>): ControllerRow | undefined {
+/** Undefined for the Lease of a worker. @param member of a ring: the buckets that it holds. */
+export function controllerRow({ metadata, spec }: KubeObject<LeaseBody>, member?: { readonly buckets: number }): ControllerRow | undefined {
   if (metadata.labels?.[labels.pool] !== undefined || !spec?.holderIdentity) return undefined
+  const ring = metadata.labels?.[ringLabel]
   return {
+    ...(ring !== undefined && { ring }),
+    ...member,
     key: `${metadata.namespace}/${metadata.name}`,
     name: metadata.name,
     holder: spec.holderIdentity,
