@@ -41,6 +41,7 @@ export type RunObject = {
     }
     readonly providers?: { readonly cached: number; readonly waited: number; readonly downloaded: number; readonly seconds: number }
     readonly supersededBy?: string
+    readonly conditions?: readonly unknown[]
     readonly log?: { readonly bytes: number; readonly lines: number; readonly truncated: boolean }
   }
 }

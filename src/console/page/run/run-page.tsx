@@ -27,29 +27,35 @@ export function RunPage({ namespace, name }: { readonly namespace: string; reado
 
 function KnownRun({ facts, row }: { readonly facts: RunFacts; readonly row: RunRow }) {
   const { namespace, name } = row
-  const { metadata, spec = {}, status = {} } = (facts.object ?? {}) as RunObject
+  const { spec = {}, status = {} } = (facts.object ?? {}) as RunObject
   const hasEnded = status.finishedAt !== undefined || row.finishedMs !== undefined
   const reader = useMemo(() => new LogReader({ namespace, name }, hasEnded), [])
   useEffect(() => () => reader.close(), [])
   useEffect(() => {
     if (hasEnded) reader.end()
   }, [hasEnded])
-  const { usage, isolation, outputs = {} } = status
+  const { usage, isolation, outputs = {}, conditions = [] } = status
   const current = status.progress?.current
   return (
     <article class="object-page run-page">
       <ObjectHeader namespace={namespace} name={name} state={row.phase} lead={status.message ?? row.message ?? row.reason ?? ''} />
       <Attempts attempts={facts.attempts} current={row.key} />
-      <section class="panel" aria-labelledby="timeline-title">
-        <h2 id="timeline-title">Timeline</h2>
-        <Timeline parts={runPhases(facts)} />
-        {row.progress && (
-          <p class="current">
-            <Progress {...row.progress} /> <span class="dim clip">{current}</span>
-          </p>
-        )}
-        {row.phase === 'Queued' && <Waits row={row} />}
-      </section>
+      <div class="columns">
+        <section class="panel" aria-labelledby="timeline-title">
+          <h2 id="timeline-title">Timeline</h2>
+          <Timeline parts={runPhases(facts)} />
+          {row.progress && (
+            <p class="current">
+              <Progress {...row.progress} /> <span class="dim clip">{current}</span>
+            </p>
+          )}
+          {row.phase === 'Queued' && <Waits row={row} />}
+        </section>
+        <section class="panel" aria-labelledby="actions-title">
+          <h2 id="actions-title">Actions</h2>
+          <Actions target={{ kind: 'runs', namespace, name }} version={`${row.phase} ${spec.cancel}`} />
+        </section>
+      </div>
       <LogPanel
         run={row}
         reader={reader}
@@ -103,16 +109,12 @@ function KnownRun({ facts, row }: { readonly facts: RunFacts; readonly row: RunR
         </section>
       </div>
       <ResourceList reader={reader} hasEnded={hasEnded} />
-      <div class="columns">
+      {conditions.length > 0 && (
         <section class="panel" aria-labelledby="conditions-title">
           <h2 id="conditions-title">Conditions</h2>
           <Conditions object={facts.object} />
         </section>
-        <section class="panel" aria-labelledby="actions-title">
-          <h2 id="actions-title">Actions</h2>
-          <Actions target={{ kind: 'runs', namespace, name }} version={`${row.phase} ${metadata?.resourceVersion}`} />
-        </section>
-      </div>
+      )}
     </article>
   )
 }

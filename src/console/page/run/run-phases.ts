@@ -9,6 +9,8 @@ export type TimelinePart = {
   readonly toMs?: number
   readonly tone: Tone
   readonly detail?: string
+  /** It is known to a second only. */
+  readonly isRough?: boolean
 }
 
 const working = ['preparing', 'planning', 'applying'] as const
@@ -34,6 +36,7 @@ export function runPhases({ row, object, planRun }: Pick<RunFacts, 'row' | 'obje
     fromMs: createdMs,
     ...(queuedUntil !== undefined && { toMs: Math.max(createdMs, queuedUntil) }),
     tone: 'idle',
+    isRough: true,
     ...(waits !== '' && { detail: waits }),
   })
   if (assignedMs === undefined) return parts
@@ -43,6 +46,7 @@ export function runPhases({ row, object, planRun }: Pick<RunFacts, 'row' | 'obje
     fromMs: assignedMs,
     ...(startUntil !== undefined && { toMs: Math.max(assignedMs, startUntil) }),
     tone: startUntil === undefined ? 'busy' : 'idle',
+    isRough: true,
     detail: row.worker === undefined ? 'a worker' : `worker ${row.worker}`,
   })
   if (startedMs === undefined) return parts

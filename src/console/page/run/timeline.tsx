@@ -15,7 +15,7 @@ export function Timeline({ parts }: { readonly parts: readonly TimelinePart[] })
   const percent = (ms: number) => (ms / (last - first)) * 100
   return (
     <ol class="plain timeline">
-      {parts.map(({ label, fromMs, toMs, tone, detail }, index) => {
+      {parts.map(({ label, fromMs, toMs, tone, detail, isRough }, index) => {
         const endMs = toMs ?? Math.max(now, fromMs)
         const width = Math.max(minPercent, percent(endMs - fromMs))
         return (
@@ -31,7 +31,7 @@ export function Timeline({ parts }: { readonly parts: readonly TimelinePart[] })
                 style={{ left: `${Math.min(percent(fromMs - first), 100 - width)}%`, width: `${width}%` }}
               />
             </span>
-            <span class="number">{formatSeconds((endMs - fromMs) / 1_000)}</span>
+            <span class="number">{isRough && endMs - fromMs < 1_000 ? '<1s' : formatSeconds((endMs - fromMs) / 1_000)}</span>
             {detail !== undefined && <span class="timeline-detail dim">{detail}</span>}
           </li>
         )
