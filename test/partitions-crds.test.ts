@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { Installation } from '../examples/partitions/installation.ts'
-import { partitionResource } from '../src/gateway/index.ts'
 import { type Client, crdResource, createClient } from '../src/kubernetes/client/index.ts'
 import { defineResource, Type } from '../src/kubernetes/object/index.ts'
 import { eventually } from './support/eventually.ts'
@@ -79,7 +78,7 @@ describe('a CRD that is created through the gateway', { timeout: 180_000 }, () =
     await r1.end('SIGKILL')
     await client.resource(crdResource).create(kindOf('buoys').toCrd())
     await eventually(async () => (await established('buoys')).message === 'not Established in partition r1 yet', 'the condition to name r1')
-    await client.resource(partitionResource).delete('r1')
+    await installation.run('partition', 'remove', 'r1', '--lost', '--yes', '--data', 'home')
     await eventually(async () => (await established('buoys')).status === 'True', 'the definition to be Established')
   })
 })

@@ -34,7 +34,6 @@ export {
   apiGroup,
   approvalPolicyOf,
   assignedFinalizer,
-  copyAnnotations,
   defaults,
   isPodAccountName,
   labels,

@@ -121,9 +121,3 @@ export const defaults = {
 /** The Secret with all outputs of a Stack, and its type. */
 export const outputsSecretName = (stack: string): string => `${stack}-outputs`
 export const outputsSecretType = 'oarlock.dev/outputs'
-
-/** On a copy of an object of home in another partition: of that object, when its content was copied last. */
-export const copyAnnotations = {
-  homeVersion: 'oarlock.dev/home-resource-version',
-  homeGeneration: 'oarlock.dev/home-generation',
-} as const

@@ -1,5 +1,5 @@
 import type { Client } from '../kubernetes/client/index.ts'
-import { isReason, StatusError } from '../kubernetes/object/index.ts'
+import { isReason, type KubeObject, StatusError } from '../kubernetes/object/index.ts'
 import type { PartitionRole } from './decide-route.ts'
 import { type Partition as PartitionObject, partitionResource } from './kinds.ts'
 import type { Partition } from './partition.ts'
@@ -10,6 +10,8 @@ export type AnnounceOptions = {
   /** Of home, as the gateway. */
   readonly client: Client
   connectionOf(partition: string): Partition | undefined
+  /** The generation of its object at home that a copy in another partition is of. */
+  generationOf(copy: KubeObject): number
   /** How long partitions that do not know of the role are asked again. Default 2,000. */
   readonly patienceMs?: number
 }
@@ -85,7 +87,16 @@ function requireUsable(name: string, role: PartitionRole, target: PartitionObjec
 /** Until each of the partitions has a copy of this generation of the Partition. */
 async function awaitCopies(partition: string, generation: number, others: readonly string[], options: AnnounceOptions): Promise<void> {
   const deadlineMs = performance.now() + (options.patienceMs ?? 2_000)
-  const known = async (name: string) => (await connectionTo(name, options).copiedGeneration(gatewayUser, partition)) ?? generation
+  const known = async (name: string) => {
+    try {
+      const copy = await connectionTo(name, options).copyOf(gatewayUser, partition)
+      return copy ? options.generationOf(copy) : 0
+    } catch (error) {
+      // A kube-apiserver keeps no copies, and is in no list with others.
+      if (isReason(error, 'MethodNotAllowed')) return generation
+      throw error
+    }
+  }
   for (let missing = others; ; ) {
     const generations = await Promise.all(missing.map(known))
     missing = missing.filter((_, index) => (generations[index] ?? 0) < generation)

@@ -191,10 +191,14 @@ export function decideOwner(
     .map(([partition]) => partition)
   if (wanted === undefined && candidates.length === 1) return { partition: candidates[0] as string }
   if (wanted !== undefined && candidates.includes(wanted)) return { partition: wanted }
+  const belongs = `belongs to partition ${JSON.stringify(wanted)}`
+  const isDeleting = wanted !== undefined && map.partitions.get(wanted)?.isDeleting
   const what =
     wanted === undefined
       ? `has no label ${partitionLabel}`
-      : `belongs to partition ${JSON.stringify(wanted)}, which has no role Resources, or is being deleted`
+      : isDeleting
+        ? `${belongs}, which is being deleted`
+        : `${belongs}, which has no role Resources`
   throw new StatusError(
     'Forbidden',
     `${table} ${name} ${what}: set ${partitionLabel} to one of ${candidates.join(', ') || 'no partition, because none has the role Resources'}`,
@@ -224,11 +228,14 @@ function ownerOfNamespace(
       'Forbidden',
       `namespaces ${JSON.stringify(name)} is forbidden: label ${tenantLabel} names the Tenant ${JSON.stringify(tenant)}, which does not exist or has no partition`,
     )
+  const belongsTo = `namespaces ${JSON.stringify(name)} is forbidden: Tenant ${JSON.stringify(tenant)} belongs to partition ${JSON.stringify(partition)}`
+  if (map.partitions.get(partition)?.isDeleting)
+    throw new StatusError('Forbidden', `${belongsTo}, which is being deleted: change its label ${partitionLabel}`)
   // Not a part of lists: a gateway that has not heard of its first namespace would answer without it.
   if (!map.partitions.get(partition)?.roles.has('Tenants'))
     throw new StatusError(
       'Forbidden',
-      `namespaces ${JSON.stringify(name)} is forbidden: Tenant ${JSON.stringify(tenant)} belongs to partition ${JSON.stringify(partition)}, which has no role Tenants: change its label ${partitionLabel}, or add the role to the Partition`,
+      `${belongsTo}, which has no role Tenants: change its label ${partitionLabel}, or add the role to the Partition`,
     )
   return { partition, tenant }
 }

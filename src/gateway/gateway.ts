@@ -507,7 +507,7 @@ export class Gateway {
   }
 }
 
-/** @throws {StatusError} Expired for a list at an exact version of before a partition was removed: its objects are missing. */
+/** @throws {StatusError} Expired for a list at an exact version that is older than the removal of a partition: its objects are missing. */
 function requireKept(query: URLSearchParams, relistFrom: number): void {
   const version = Number(query.get('resourceVersion') ?? 0)
   if (query.get('resourceVersionMatch') === 'Exact' && version < relistFrom)

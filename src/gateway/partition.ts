@@ -1,7 +1,6 @@
-import { copyAnnotations } from '../api/index.ts'
 import { HttpTransport } from '../kubernetes/client/http-transport.ts'
 import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
-import { isReason, type KubeObject, type Status, StatusError } from '../kubernetes/object/index.ts'
+import { type KubeObject, type Status, StatusError } from '../kubernetes/object/index.ts'
 import { partitionResource } from './kinds.ts'
 import { requestUpgrade, type UpgradeAnswer } from './partition-upgrade.ts'
 import type { SeenVersion } from './seen-version.ts'
@@ -147,28 +146,18 @@ export class Partition {
   }
 
   /**
-   * The generation of a Partition that this one has a copy of: 0 if it has none. Undefined of a kube-apiserver, which keeps no copies.
-   * @throws {StatusError} ServiceUnavailable naming the partition if it does not answer.
+   * The copy of a Partition that this one has.
+   * @throws {StatusError} MethodNotAllowed for a kube-apiserver, which keeps no copies; ServiceUnavailable naming the partition if it does not answer.
    */
-  async copiedGeneration(user: GatewayUser, partition: string): Promise<number | undefined> {
+  async copyOf(user: GatewayUser, partition: string): Promise<KubeObject | undefined> {
+    await this.requireComparable(user)
     const path = `/apis/${partitionResource.group}/${partitionResource.version}/partitions/${encodeURIComponent(partition)}`
     const response = await this.send({ method: 'GET', path, user, timeoutMs: progressTimeoutMs })
     const chunks: Uint8Array[] = []
     for await (const chunk of response.body) chunks.push(chunk)
-    if (response.status === 404) return (await this.#keepsCopies(user)) ? 0 : undefined
+    if (response.status === 404) return undefined
     if (response.status !== 200) throw this.#unavailable(new Error(`status ${response.status}`))
-    const { metadata } = readJson(Buffer.concat(chunks).toString()) as Partial<KubeObject>
-    return Number(metadata?.annotations?.[copyAnnotations.homeGeneration] ?? 0)
-  }
-
-  async #keepsCopies(user: GatewayUser): Promise<boolean> {
-    try {
-      await this.requireComparable(user)
-      return true
-    } catch (error) {
-      if (isReason(error, 'MethodNotAllowed')) return false
-      throw error
-    }
+    return readJson(Buffer.concat(chunks).toString()) as KubeObject
   }
 
   /** Of the Partitions, the newest version of home that it has known; 0 if none. */

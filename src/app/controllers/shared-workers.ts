@@ -1,5 +1,6 @@
-import { copyAnnotations, labels } from '../../api/index.ts'
+import { labels } from '../../api/index.ts'
 import { SharedView, type SharedWorkersOptions } from '../../controllers/dispatch/index.ts'
+import { copyAnnotations } from '../../controllers/replication/index.ts'
 import { type PartitionObject, partitionLabel, partitionResource } from '../../gateway/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { coerceError, type Log, type Manager } from '../../kubernetes/controller/index.ts'

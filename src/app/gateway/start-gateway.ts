@@ -3,7 +3,7 @@
  * In: a configuration that home has issued, an address. Out: one Kubernetes API for all partitions.
  * Out of scope: where a request belongs, and how lists and watches are merged (`gateway/`).
  */
-import { notEstablishedIn } from '../../controllers/replication/index.ts'
+import { homeGenerationOf, notEstablishedIn } from '../../controllers/replication/index.ts'
 import {
   Announcements,
   type ClientRequest,
@@ -112,7 +112,12 @@ export async function startGateway({ configuration, listen, limits, log }: Gatew
     isMapRead = true
     log.info({ partitions: [...state.partitions.keys()] }, 'the routing map is read')
   })
-  const announcements = new Announcements({ home: home.name, client: homeClient, connectionOf: name => connections.get(name)?.partition })
+  const announcements = new Announcements({
+    home: home.name,
+    client: homeClient,
+    connectionOf: name => connections.get(name)?.partition,
+    generationOf: homeGenerationOf,
+  })
   const limiter = new ConnectionLimiter(connectionLimits().server)
   const authenticateRequest = async (request: ClientRequest): Promise<GatewayUser | undefined> => {
     const user = await authenticate(request, {

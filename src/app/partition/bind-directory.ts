@@ -5,7 +5,7 @@ import { isReason } from '../../kubernetes/object/index.ts'
 import { AppStartError } from '../app-start-error.ts'
 import { decideBinding, directoryAnnotation } from './decide-binding.ts'
 import { type PartitionDirectory, writePartitionDirectory } from './identity.ts'
-import { partitionFinalizer } from './remove-partition.ts'
+import { partitionFinalizer } from './record-removal.ts'
 
 /** Where others reach the server of a partition. */
 export type ServerAddress = { readonly server: string; readonly caCertificate: string }
@@ -84,11 +84,13 @@ export async function followBinding(
     onRejected(error: AppStartError): void
     /** The Partition is being deleted. Called again with each change. */
     onDeleted(): void
+    /** It is gone, and this server was not asked: its objects were given up. */
+    onRemoved(): void
     onMoved(server: string | undefined): void
     onError(error: unknown): void
   },
 ): Promise<void> {
-  const { home, signal, onRejected, onDeleted, onMoved, onError } = options
+  const { home, signal, onRejected, onDeleted, onRemoved, onMoved, onError } = options
   const check = async ({ metadata, spec: { server } }: PartitionObject) => {
     if (metadata.deletionTimestamp) onDeleted()
     try {
@@ -106,7 +108,10 @@ export async function followBinding(
   await listWatch(home, partitionResource, {
     ...{ signal, fieldSelector: `metadata.name=${directory.name}`, onError },
     onReplace: ([partition]) => void (partition && check(partition)),
-    onEvent: ({ type, object }) => void ((type === 'ADDED' || type === 'MODIFIED') && check(object)),
+    onEvent: ({ type, object }) => {
+      if (type === 'DELETED') onRemoved()
+      else if (type !== 'BOOKMARK') void check(object)
+    },
   })
 }
 

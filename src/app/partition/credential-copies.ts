@@ -1,4 +1,5 @@
-import { copyAnnotations, workersNamespace } from '../../api/index.ts'
+import { workersNamespace } from '../../api/index.ts'
+import { copyAnnotations } from '../../controllers/replication/index.ts'
 import { partitionResource } from '../../gateway/index.ts'
 import { type Client, type SecretBody, secretResource } from '../../kubernetes/client/index.ts'
 import { type Controller, controller } from '../../kubernetes/controller/index.ts'

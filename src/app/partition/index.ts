@@ -6,3 +6,4 @@
  */
 export { formatConfiguration, type GatewayConfiguration, type PartitionConfiguration, readConfiguration } from './configuration.ts'
 export { issueGatewayConfiguration, issuePartitionConfiguration } from './issue-configuration.ts'
+export { removeAtHome } from './remove-at-home.ts'

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type PartitionRole, partitionResource } from '../../gateway/index.ts'
-import { type Client, clusterCaCertificate, createClient } from '../../kubernetes/client/index.ts'
+import type { Client } from '../../kubernetes/client/index.ts'
 import { isReason, nameErrors } from '../../kubernetes/object/index.ts'
 import {
   issueClientCertificate,
@@ -12,33 +12,12 @@ import {
 } from '../../kubernetes/server/index.ts'
 import { AppStartError } from '../app-start-error.ts'
 import type { GatewayConfiguration, HomeAddress, PartitionConfiguration } from './configuration.ts'
-import { homeNumber, readPartitionIdentity } from './identity.ts'
+import { homeOf } from './home-of.ts'
+import { homeNumber } from './identity.ts'
 
 export const gatewayProxyName = 'oarlock-gateway'
 const maxPartitions = 64
 const adminsGroup = 'system:masters'
-
-/** Where home is, from its data directory. @throws {AppStartError} if the directory is not that of a home partition that was started. */
-async function homeOf(dataDir: string): Promise<HomeAddress & { readonly client: Client }> {
-  const identity = readPartitionIdentity(dataDir)
-  if (identity?.number !== homeNumber)
-    throw new AppStartError(
-      'DataDirectory',
-      `${dataDir} is not the data directory of the home partition`,
-      'start it first: "oarlock serve --home"',
-    )
-  const kubeconfig = join(dataDir, 'kubeconfig')
-  const client = await createClient({ kubeconfig })
-  try {
-    await client.request({ method: 'GET', path: '/version' })
-  } catch (cause) {
-    await client.close()
-    const hint = `start it: "oarlock serve --home --data ${dataDir}"`
-    throw new AppStartError('Configuration', `home does not answer at ${client.server}: ${(cause as Error).message}`, hint, cause)
-  }
-  const caCertificate = (await clusterCaCertificate({ kubeconfig })) ?? ''
-  return { name: identity.name, server: client.server, caCertificate, client }
-}
 
 /** The address that home reports of itself, which others reach, or that of its kubeconfig. */
 async function reportedAddress({ name, server, client }: HomeAddress & { readonly client: Client }): Promise<string> {

@@ -1,7 +1,7 @@
 import { deepEqual, equal } from 'node:assert/strict'
 import { test } from 'node:test'
 import { eventually } from '../../../test/support/eventually.ts'
-import { copyAnnotations } from '../../api/index.ts'
+import { copyAnnotations } from '../../controllers/replication/index.ts'
 import { partitionResource } from '../../gateway/index.ts'
 import { startTestServer } from '../../kubernetes/testing/index.ts'
 import { MapEpoch } from './map-epoch.ts'

@@ -1,4 +1,5 @@
-import { copyAnnotations } from '../../api/index.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { copyAnnotations, homeGenerationOf } from '../../controllers/replication/index.ts'
 import { type PartitionObject, partitionResource } from '../../gateway/index.ts'
 import { type Client, listWatch } from '../../kubernetes/client/index.ts'
 import { isReason } from '../../kubernetes/object/index.ts'
@@ -40,5 +41,30 @@ export class MapEpoch {
         onError(error)
       },
     })
+  }
+}
+
+const checkEveryMs = 50
+const retryEveryMs = 1_000
+
+/** Until each Partition of home has a copy in this partition. */
+export async function awaitMap(
+  home: Client,
+  local: Client,
+  { signal, onError }: { readonly signal: AbortSignal; onError(error: unknown): void },
+): Promise<void> {
+  while (!signal.aborted) {
+    let waitMs = checkEveryMs
+    try {
+      const [wanted, copies] = await Promise.all([home, local].map(client => client.resource(partitionResource).listAll({ signal })))
+      const copied = new Map(copies?.items.map(({ metadata }) => [metadata.name, homeGenerationOf({ metadata })]))
+      const isCopied = ({ metadata: { name, generation = 1, deletionTimestamp } }: PartitionObject) =>
+        deletionTimestamp !== undefined || (copied.get(name) ?? 0) >= generation
+      if (wanted?.items.every(each => isCopied(each as PartitionObject))) return
+    } catch (error) {
+      if (!signal.aborted) onError(error)
+      waitMs = retryEveryMs
+    }
+    await sleep(waitMs, undefined, { signal }).catch(() => {})
   }
 }

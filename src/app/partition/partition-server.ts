@@ -11,7 +11,7 @@ import { type ApiServer, type AuditOptions, frontProxyAuthority, writeSharedTrus
 import { makeDirectories } from '../../kubernetes/util/index.ts'
 import type { Address } from '../address.ts'
 import { type ApiServerRoleOptions, startApiServer } from '../api-server/api-server.ts'
-import type { AppStartError } from '../app-start-error.ts'
+import { AppStartError } from '../app-start-error.ts'
 import { installOarlock, requireNoNewerCrds } from '../controllers/install.ts'
 import { authenticateByTokenReview } from '../delegated-auth/authenticate-by-token-review.ts'
 import { applyNamespacedManifests } from '../manifests/index.ts'
@@ -29,7 +29,7 @@ import {
   writePartitionDirectory,
 } from './identity.ts'
 import { gatewayProxyName } from './issue-configuration.ts'
-import { MapEpoch } from './map-epoch.ts'
+import { awaitMap, MapEpoch } from './map-epoch.ts'
 import { ownedKinds } from './owned-kinds.ts'
 import { removePartition } from './remove-partition.ts'
 import { reportKinds } from './report-kinds.ts'
@@ -163,14 +163,18 @@ async function startPartitionOf(homeClient: Client, options: StartPartitionOptio
   const { server } = home
   const dataDir = resolve(options.dataDir)
   const identity = { name, number }
-  let directory = await bindBeforeServing(homeClient, recordPartitionIdentity(dataDir, identity), dataDir, options)
+  const found = recordPartitionIdentity(dataDir, identity)
+  // Copies of a directory that was another one's, or older, say nothing about what this partition has known.
+  let isMapKnown = found.isBound && found.keepClaimsUpTo !== undefined && !options.replaceData
+  let directory = await bindBeforeServing(homeClient, found, dataDir, options)
   const pkiDir = join(dataDir, 'pki')
   makeDirectories(pkiDir, 0o700)
   writeSharedTrust(pkiDir, trust)
   const review = authenticateByTokenReview(homeClient)
   const mapEpoch = new MapEpoch()
   const api = await startApiServer({
-    ...{ ...options, dataDir, partition: number, tenants: { partition: name, isHome: false }, mapEpoch: () => mapEpoch.value },
+    ...{ ...options, dataDir, partition: number, tenants: { partition: name, isHome: false } },
+    mapEpoch: () => (isMapKnown ? mapEpoch.value : undefined),
     frontProxy: { caCertificate: trust['front-proxy-ca.crt'], allowedNames: [gatewayProxyName] },
     async reviewToken(token, remoteAddress) {
       try {
@@ -234,6 +238,7 @@ async function startPartitionOf(homeClient: Client, options: StartPartitionOptio
     void followBinding(directory, address, {
       ...binding,
       onDeleted: remove,
+      onRemoved: () => isRemoving || rejected.resolve(givenUp(name)),
       onRejected: rejected.resolve,
       onMoved: other => log.warn({ partition: name, other }, 'the Partition has the address of another server, and gets that of this one'),
       onError: error => log.warn({ err: error, home: server }, 'the Partition of this server cannot be read'),
@@ -244,6 +249,12 @@ async function startPartitionOf(homeClient: Client, options: StartPartitionOptio
       ...{ signal, onError: error => log.info({ err: error }, 'the copies of this partition cannot be listed yet') },
     })
     hasCopies = true
+    await awaitMap(homeClient, local, {
+      signal,
+      onError: error => log.info({ err: error }, 'the copies of Partitions are not complete yet'),
+    })
+    isMapKnown = true
+    api.server.mapChanged()
     log.info({ partition: name, home: server }, 'the partition follows home')
     await reportKinds({ partition: name, home: homeClient, local, signal, log })
   })().catch((error: unknown) => {
@@ -302,6 +313,13 @@ async function bindBeforeServing(
   signal.throwIfAborted()
   return bound as PartitionDirectory
 }
+
+const givenUp = (name: string) =>
+  new AppStartError(
+    'Partition',
+    `partition ${JSON.stringify(name)} was removed, and its objects were given up`,
+    'if it must come back, start the server again: it becomes a partition without roles, which has its objects',
+  )
 
 /** Writes the address of home into its Partition, which is created if it does not exist. */
 async function reportAddress(client: Client, { name, number }: PartitionIdentity, server: string, caCertificate: string): Promise<void> {

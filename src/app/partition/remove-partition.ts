@@ -1,12 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { nameClaimResource, partitionResource, relistFromAnnotation, systemNamespaces } from '../../gateway/index.ts'
+import { nameClaimResource, partitionResource, systemNamespaces } from '../../gateway/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
-import { isReason, setCondition } from '../../kubernetes/object/index.ts'
+import { setCondition } from '../../kubernetes/object/index.ts'
 import { AppStartError } from '../app-start-error.ts'
 import { ownedKinds } from './owned-kinds.ts'
-
-/** Keeps a deleted Partition at home until its server has found that it has nothing, and has stopped. */
-export const partitionFinalizer = 'oarlock.dev/partition'
+import { recordRemoval } from './record-removal.ts'
 
 export type RemovePartitionOptions = {
   readonly partition: string
@@ -38,14 +36,15 @@ export async function removePartition(options: RemovePartitionOptions): Promise<
     try {
       if (stoppedAt === undefined) {
         const { remaining, version } = await readRemaining(options)
-        if (remaining.length > 0) await reportRemaining(options, remaining)
+        if (remaining !== undefined) await reportRemaining(options, remaining)
         else {
           await options.stopServing()
           stoppedAt = version
         }
       }
       if (stoppedAt !== undefined) {
-        await finish(options, stoppedAt)
+        options.recordRemoved()
+        await recordRemoval(options.home, { name: partition, homeName: options.homeName, version: stoppedAt, signal })
         return new AppStartError(
           'Partition',
           `partition ${JSON.stringify(partition)} was deleted`,
@@ -60,53 +59,41 @@ export async function removePartition(options: RemovePartitionOptions): Promise<
   return undefined
 }
 
-/** What the partition has, and what is claimed for it; and the version at which that was read. */
+/** Why it must wait; undefined if the partition has nothing, and nothing is claimed for it. And the version at which that was read. */
 async function readRemaining({
   partition,
   home,
   local,
   signal,
-}: RemovePartitionOptions): Promise<{ remaining: string[]; version: number }> {
+}: RemovePartitionOptions): Promise<{ readonly remaining: string | undefined; readonly version: number }> {
   const claims = await home.resource(nameClaimResource).listAll({ signal })
   const claimed = claims.items.flatMap(({ spec }) => (spec.partition === partition ? [`${spec.resource} ${spec.name}`] : []))
-  const names = new Set(claimed)
   let version = Number(claims.metadata.resourceVersion)
+  const found: string[] = []
   for (const [resource, kind] of ownedKinds) {
     const { items, metadata } = await local.resource(kind).listAll({ signal })
     version = Math.max(version, Number(metadata.resourceVersion))
-    for (const each of items)
-      if (resource !== 'namespaces' || !systemNamespaces.includes(each.metadata.name)) names.add(`${resource} ${each.metadata.name}`)
+    const names = items.map(each => each.metadata.name)
+    found.push(...names.filter(name => resource !== 'namespaces' || !systemNamespaces.includes(name)).map(name => `${resource} ${name}`))
   }
-  return { remaining: [...names].sort(), version }
+  const remaining =
+    found.length > 0
+      ? `delete what it has: ${listed(found)}`
+      : claimed.length > 0
+        ? `its names are free within about a minute: ${listed(claimed)}`
+        : undefined
+  return { remaining, version }
 }
 
-async function reportRemaining({ partition, home, signal }: RemovePartitionOptions, remaining: readonly string[]): Promise<void> {
+function listed(some: readonly string[]): string {
+  const more = some.length - namedObjects
+  return `${some.slice(0, namedObjects).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+}
+
+async function reportRemaining({ partition, home, signal }: RemovePartitionOptions, message: string): Promise<void> {
   const partitions = home.resource(partitionResource)
   const { status } = await partitions.get(partition, { signal })
-  const more = remaining.length - namedObjects
-  const message = `delete what it has: ${remaining.slice(0, namedObjects).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
   const condition = { type: 'ContentRemaining', status: 'True', reason: 'ObjectsExist', message } as const
   if (status?.conditions?.some(({ type, message: known }) => type === condition.type && known === message)) return
   await partitions.patchStatus(partition, { status: { conditions: setCondition(status?.conditions, condition, Date.now()) } }, { signal })
-}
-
-async function finish({ partition, homeName, home, signal, recordRemoved }: RemovePartitionOptions, version: number): Promise<void> {
-  const partitions = home.resource(partitionResource)
-  const { metadata } = await partitions.get(homeName, { signal })
-  const before = Number(metadata.annotations?.[relistFromAnnotation] ?? 0) || 0
-  const annotations = { [relistFromAnnotation]: String(Math.max(before, version)) }
-  // Before the finalizer: who sees that the Partition is gone sees this too.
-  await partitions.patch(homeName, { metadata: { resourceVersion: metadata.resourceVersion, annotations } } as object, {
-    type: 'merge',
-    signal,
-  })
-  recordRemoved()
-  try {
-    const { metadata: own } = await partitions.get(partition, { signal })
-    const finalizers = own.finalizers?.filter(each => each !== partitionFinalizer) ?? []
-    const { uid, resourceVersion } = own
-    await partitions.patch(partition, { metadata: { uid, resourceVersion, finalizers } } as object, { type: 'merge', signal })
-  } catch (error) {
-    if (!isReason(error, 'NotFound')) throw error
-  }
 }

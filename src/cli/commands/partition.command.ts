@@ -17,8 +17,16 @@ Several gateways may use one file. Its certificate lets them name any user to th
 partitions. The kubeconfig is that of home's administrator, for requests through
 the gateways.`
 
+const removeNotes = `
+The server of the partition stops and removes it when it has no objects, and
+nothing is claimed for it: delete its Namespaces, Workers, Nodes and
+PersistentVolumes first, or meanwhile.`
+
 export const declare: DeclareCommand = program => {
-  const partition = program.command('partition').description('add API servers behind a gateway, and gateways').addHelpText('after', notes)
+  const partition = program
+    .command('partition')
+    .description('add and remove API servers behind a gateway, and gateways')
+    .addHelpText('after', notes)
   partition
     .command('add')
     .description('add a partition, and issue the configuration of its server')
@@ -29,6 +37,15 @@ export const declare: DeclareCommand = program => {
     .option('--ttl <duration>', 'lifetime of the certificate', duration, '8760h')
     .addHelpText('after', addNotes)
     .action(async (name, options) => (await import('./partition-add.ts')).addPartition(name, options))
+  partition
+    .command('remove')
+    .description('remove a partition that has nothing, or is lost')
+    .argument('<name>', 'name of the Partition')
+    .addOption(dataOption())
+    .option('--lost', 'its server and its objects are gone for good: free their names')
+    .option('-y, --yes', 'do not ask for confirmation of --lost')
+    .addHelpText('after', removeNotes)
+    .action(async (name, options) => (await import('./partition-remove.ts')).removePartition(name, options))
   partition
     .command('add-gateway')
     .description('issue the configuration of gateways, and a kubeconfig for them')

@@ -1,5 +1,14 @@
-import { copyAnnotations } from '../../api/index.ts'
 import { equalJson, type KubeObject } from '../../kubernetes/object/index.ts'
+
+/** On a copy, of its object at home when its content was copied last. */
+export const copyAnnotations = {
+  homeVersion: 'oarlock.dev/home-resource-version',
+  homeGeneration: 'oarlock.dev/home-generation',
+} as const
+
+/** The generation of its object at home that a copy is of; 0: that was not recorded. */
+export const homeGenerationOf = ({ metadata }: Pick<KubeObject<unknown>, 'metadata'>): number =>
+  Number(metadata.annotations?.[copyAnnotations.homeGeneration] ?? 0)
 
 /** On a definition at home, with the name of a partition: the generation of it that is Established there. */
 export const establishedPrefix = 'established.oarlock.dev/'

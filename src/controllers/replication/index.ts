@@ -3,5 +3,5 @@
  * In: objects of home, copies in this partition. Out: copies that are created, changed or deleted.
  * Not done here: which kinds are copied (`gateway/kind-classes.ts`), and requests of users.
  */
-export { decideCopy, decideReport, establishedPrefix, notEstablishedIn } from './decide-copy.ts'
+export { copyAnnotations, decideCopy, decideReport, establishedPrefix, homeGenerationOf, notEstablishedIn } from './decide-copy.ts'
 export { enqueueCopies, type ReplicationOptions, replication } from './replication.ts'

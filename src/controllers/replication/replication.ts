@@ -1,8 +1,7 @@
-import { copyAnnotations } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { type Controller, controller } from '../../kubernetes/controller/index.ts'
 import { isReason, type KubeObject, type Resource } from '../../kubernetes/object/index.ts'
-import { decideCopy, decideReport } from './decide-copy.ts'
+import { copyAnnotations, decideCopy, decideReport } from './decide-copy.ts'
 
 type Body = Record<string, unknown>
 
